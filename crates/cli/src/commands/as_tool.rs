@@ -5,28 +5,22 @@
 mod jobs;
 mod links;
 mod loads;
+mod measuring;
+mod output;
 mod primes;
 
 use crate::failure::{Exit, Failure, is_refused, open_error, report};
-use crate::flags::{DestructiveFlags, MeasuringFlags};
-use crate::output_files::Trial;
-use crate::saved::register_history;
-use crate::session::{Measured, MeasuringJob, measure};
-use crate::stdio::{eprint_line, eprint_text, is_reader_gone, print_text};
-use crate::tool_lines::SharedPrinter;
+use crate::flags::MeasuringFlags;
+use crate::stdio::is_reader_gone;
 use anyhow::Result;
-use diskproof_compat::{DropIn, DropInError, Started, ToolText, drop_in_named, drop_ins};
-use diskproof_model::shell::quoted;
-use diskproof_model::target::{TargetIdentity, TargetKind};
-use signal_hook::consts::SIGPIPE;
+use diskproof_compat::{DropIn, Started, drop_in_named, drop_ins};
+use output::{UNREAD, print_error, print_tool_text, tool_names};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// With 1 in it, a tool that was started through a link prints no notes.
 const QUIET: &str = "DISKPROOF_QUIET";
-/// The code by which a shell reports a tool that SIGPIPE has killed: its output lost its reader.
-const UNREAD: u8 = 128 + SIGPIPE as u8;
 
 /// Run the command line of another tool on diskproof's engine, with that tool's output
 #[derive(Debug, clap::Args)]
@@ -116,11 +110,6 @@ pub(crate) fn run_as_link() -> Option<Exit> {
     Some(run_tool(tool, &arguments, &MeasuringFlags::default()))
 }
 
-fn tool_names() -> String {
-    let names: Vec<&str> = drop_ins().iter().map(|tool| tool.name).collect();
-    names.join(", ")
-}
-
 /// Runs the tool's command line. Every end becomes an exit code of the tool. Tools have no code for
 /// thresholds: a missed one is a failed run.
 fn run_tool(tool: &'static DropIn, arguments: &[OsString], given: &MeasuringFlags) -> Exit {
@@ -186,115 +175,5 @@ fn run_command_line(
         Ok(Started::Load(load)) => loads::run(tool, &words, load, flags),
         Ok(Started::Jobs(request)) => jobs::run(tool, &words, &request, flags),
         Ok(Started::Primes(request)) => primes::run(tool, &request, flags),
-    }
-}
-
-/// Prints the error as the tool words it, and returns the exit code that the tool has for it.
-fn print_error(tool: &DropIn, error: &DropInError) -> Result<Exit> {
-    print_tool_text(&error.printed())?;
-    let code = match error {
-        DropInError::Usage(_) | DropInError::Printed(_) => tool.exits.usage,
-        DropInError::Target(_) => tool.exits.target,
-        DropInError::Code(code, _) => *code,
-    };
-    Ok(Exit::Tool(code))
-}
-
-fn print_tool_text(text: &ToolText) -> Result<()> {
-    print_text(&text.stdout)?;
-    eprint_text(&text.stderr);
-    Ok(())
-}
-
-/// Opens the files that the tool writes, none of which may be an input. With --json the tool writes
-/// none.
-fn open_output_files(printer: &mut SharedPrinter, flags: &MeasuringFlags) -> Result<(), String> {
-    if flags.prints_record() {
-        return Ok(());
-    }
-    register_history(flags.history.file());
-    let trial = if flags.dry_run {
-        Trial::Permission
-    } else {
-        Trial::Create
-    };
-    printer.open_files(&flags.files(), trial)
-}
-
-/// Measures, and names the command that releases a target where the gate refuses one.
-fn measure_as_tool(
-    tool: &DropIn,
-    words: &[String],
-    job: MeasuringJob<'_>,
-    writes: bool,
-) -> Result<Exit> {
-    let flags = job.flags;
-    let has_file = has_kind(&job.identities, TargetKind::File);
-    let released_kind = if has_kind(&job.identities, TargetKind::BlockDevice) {
-        Some(TargetKind::BlockDevice)
-    } else if has_file {
-        Some(TargetKind::File)
-    } else {
-        None
-    };
-    // stderr is the tool's.
-    let mut quiet_flags = MeasuringFlags {
-        quiet: !flags.verbose,
-        ..flags.clone()
-    };
-    // One command line creates the file the first time and overwrites it later. The first time
-    // there is no file to release, and the gate would refuse the flag.
-    quiet_flags.destructive.overwrite &= has_file;
-    let quiet_job = MeasuringJob {
-        flags: &quiet_flags,
-        ..job
-    };
-    let error = match measure(quiet_job).and_then(Measured::exit) {
-        Ok(exit) => return Ok(exit),
-        Err(error) => error,
-    };
-    match released_kind {
-        Some(kind) if is_refused(&error) && writes => {
-            report(&error);
-            print_release_command(tool, words, kind, &flags.destructive);
-            Ok(Exit::Refused)
-        }
-        _ => Err(error),
-    }
-}
-
-fn has_kind(identities: &[TargetIdentity], kind: TargetKind) -> bool {
-    identities.iter().any(|identity| identity.kind == kind)
-}
-
-/// Prints the command that releases the target, where none of its flags was given.
-fn print_release_command(
-    tool: &DropIn,
-    words: &[String],
-    kind: TargetKind,
-    given: &DestructiveFlags,
-) {
-    if given.why_only_read(kind).is_none() {
-        return;
-    }
-    let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
-    let flag = match kind {
-        TargetKind::BlockDevice => "--destroy NAME",
-        _ => "--overwrite",
-    };
-    eprint_line(&format!(
-        "to release it: diskproof as {flag} {} {}",
-        tool.name,
-        words.join(" ")
-    ));
-}
-
-/// Prints what the figures mean, in the name of the tool.
-fn print_notes(tool: &DropIn, flags: &MeasuringFlags, notes: &[String]) {
-    if flags.quiet {
-        return;
-    }
-    for note in notes {
-        eprint_line(&format!("{}: {note}", tool.name));
     }
 }

@@ -20,9 +20,6 @@ use roots::{GivenTargets, JobFiles, RootFinder, TargetRoot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Direct I/O takes a page on every filesystem.
-const PAGE_BYTES: u64 = 4096;
-
 /// The target of a job, and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct JobPlacement {

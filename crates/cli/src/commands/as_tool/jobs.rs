@@ -1,7 +1,8 @@
 //! The jobs of fio, from job files and from options: translated into one plan, checked, shown, or
 //! measured with fio's output.
 
-use super::{measure_as_tool, open_output_files, print_error, print_notes};
+use super::measuring::measure_as_tool;
+use super::output::{open_output_files, print_error, print_notes};
 use crate::commands::run::{PlannedJobs, plan_jobs};
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;

@@ -1,6 +1,6 @@
 //! `diskproof as --link`: links by which the program is started under the names of other tools.
 
-use super::tool_names;
+use super::output::tool_names;
 use crate::failure::{Exit, Failure};
 use crate::stdio::eprint_line;
 use anyhow::{Context as _, Result};

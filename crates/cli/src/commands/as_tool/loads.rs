@@ -1,7 +1,8 @@
 //! The loads of another tool's command line: each is planned for the target that was found,
 //! measured and printed, one after another.
 
-use super::{measure_as_tool, open_output_files, print_error, print_notes, print_tool_text};
+use super::measuring::measure_as_tool;
+use super::output::{open_output_files, print_error, print_notes, print_tool_text};
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::input_files::{InputRole, register};

@@ -1,6 +1,6 @@
 //! A load of another tool that only computes, and uses no disk.
 
-use super::{UNREAD, print_notes};
+use super::output::{UNREAD, print_notes};
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::stdio::{is_reader_gone, print_text};

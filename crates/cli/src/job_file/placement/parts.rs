@@ -12,8 +12,7 @@
 //! | `FilePart::job_bytes` | the part as the job sets it, which may be more than the span |
 //! | `FilePart::file_bytes` | the file that a copy leaves, where it stays |
 
-use super::PAGE_BYTES;
-use super::roots::{JobFiles, TargetRoot};
+use super::roots::{JobFiles, PAGE_BYTES, TargetRoot};
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::{JobFileError, Translated};
 use diskproof_compat::fio_values::Amount;

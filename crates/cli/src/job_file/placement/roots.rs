@@ -1,7 +1,6 @@
 //! The targets of jobs: an existing file or device that they use, or the directory in which a file
 //! is created for them.
 
-use super::PAGE_BYTES;
 use crate::job_file::environment::PathKind;
 use crate::job_file::jobs::{FILENAME_FORMAT_DEFAULT, FioJob};
 use crate::job_file::spread::kept_names;
@@ -11,6 +10,9 @@ use crate::plan_file::quoted;
 use diskproof_compat::fio_values::Amount;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// Direct I/O takes a page on every filesystem.
+pub(super) const PAGE_BYTES: u64 = 4096;
 
 /// The target that holds a job's files. Jobs with the same root share it.
 #[derive(Debug, Clone, PartialEq, Eq)]
