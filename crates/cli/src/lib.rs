@@ -29,6 +29,7 @@ mod progress_display;
 mod provenance;
 mod resume;
 mod saved;
+mod scratch_sizes;
 mod session;
 mod standard_workloads;
 mod stdio;

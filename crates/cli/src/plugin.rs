@@ -1,7 +1,7 @@
 //! `check_diskproof`: a plugin of Nagios and Icinga, when the program is started through a link of
 //! that name. One line with performance data on stdout; 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN.
 
-use crate::commands::run::plan_jobs;
+use crate::commands::run::{PlannedJobs, plan_jobs};
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::plan_file::PlanFile;
@@ -205,7 +205,10 @@ fn measure_reads(flags: &PluginFlags) -> anyhow::Result<Answer> {
         },
         ..MeasuringFlags::default()
     };
-    let (mut plan, identities) = plan_jobs(file, Path::new(NAME), NAME, &measuring)?;
+    let PlannedJobs {
+        mut plan,
+        identities,
+    } = plan_jobs(file, Path::new(NAME), NAME, &measuring)?;
     plan.origin.verb = "run".to_owned();
     let measured = measure(MeasuringJob {
         shown: Shown::Nothing,

@@ -268,6 +268,16 @@ impl SharedPrinter {
         self.lock().files_measured(files);
     }
 
+    /// The text at the end of a command line that moves no data.
+    pub(crate) fn end_without_data(&self) -> ToolEnd {
+        self.end(&[], None, false, None)
+    }
+
+    /// The text about the loads so far, as after Ctrl-C, where the next one failed.
+    pub(crate) fn end_early(&self) -> ToolEnd {
+        self.end(&[], None, true, None)
+    }
+
     /// The text at the end of the run.
     pub(crate) fn end(
         &self,

@@ -124,7 +124,7 @@ impl Plan {
         match self.scratch_bytes_on(index) {
             Some(size_bytes) if is_directory => TargetUse::Scratch {
                 size_bytes,
-                room_bytes: self.room_bytes(index, on, size_bytes),
+                room_bytes: self.room_bytes(index, on),
                 written: self.written_to_scratch(),
             },
             _ if self.writes() => TargetUse::Overwrite {
@@ -135,17 +135,15 @@ impl Plan {
     }
 
     /// Room for the scratch file of a target and those before it on the same filesystem.
-    fn room_bytes(&self, index: usize, on: &[TargetIdentity], size_bytes: u64) -> u64 {
-        let Some(scratch) = &self.scratch else {
-            return size_bytes;
-        };
-        let mut room_bytes = 0;
-        for (other, bytes) in on.iter().zip(&scratch.sizes_bytes).take(index + 1) {
-            if other.device == on[index].device {
-                room_bytes += bytes;
+    fn room_bytes(&self, index: usize, on: &[TargetIdentity]) -> u64 {
+        let mut room_bytes: u64 = 0;
+        for (place, other) in on.iter().enumerate().take(index + 1) {
+            if other.kind == TargetKind::Directory && other.device == on[index].device {
+                let file_bytes = self.scratch_bytes_on(place).unwrap_or(0);
+                room_bytes = room_bytes.saturating_add(file_bytes);
             }
         }
-        room_bytes.max(size_bytes)
+        room_bytes
     }
 
     /// The most that the plan may write to each target, apart from filling scratch files.

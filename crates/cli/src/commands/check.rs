@@ -51,7 +51,7 @@ impl TimeBudget {
 
 /// Parts of the time, of which there are [`TIME_PARTS`], for the curve of a device. Together with
 /// access times and the burst it takes about what the five writing workloads leave on a device that
-/// is only read, 37 parts.
+/// is only read.
 const CURVE_PARTS: u64 = 20;
 /// Parts of the time for a device's access times.
 const ACCESS_PARTS: u64 = 13;
@@ -85,12 +85,6 @@ const POINTS: RangeInclusive<u64> = 24..=200;
 const ORDER: Order = Order::InTurns {
     slices_from_ns: 1_500_000_000,
 };
-/// The curve, as `--only` and `--expect` name this step of a device's survey.
-const CURVE: &str = "curve";
-/// The access times, as `--only` and `--expect` name this step.
-const ACCESS: &str = "access";
-/// All steps of a device's survey.
-const STEPS: [&str; 3] = [CURVE, ACCESS, "burst"];
 /// Fits into the cache of any disk.
 const BURST_BYTES: u64 = 512 << 10;
 /// The longest that the burst takes.
@@ -113,6 +107,27 @@ const THOROUGH: TimeBudget = TimeBudget {
 };
 /// With a longer `--time` the scratch file is that of a normal run, else that of a quick one.
 const QUICK_SCRATCH_NS_MAX: u64 = 30 * SECOND;
+
+/// A step of a device's survey.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SurveyStep {
+    Curve,
+    Access,
+    Burst,
+}
+
+impl SurveyStep {
+    const ALL: [Self; 3] = [Self::Curve, Self::Access, Self::Burst];
+
+    /// Its name in `--only` and `--skip`.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Curve => "curve",
+            Self::Access => "access",
+            Self::Burst => "burst",
+        }
+    }
+}
 
 const HELP: &str = "\
 In a directory, check measures a scratch file. The file has no name and vanishes
@@ -183,9 +198,12 @@ pub struct CheckFlags {
 
 /// Measures the workloads, the layers, or with `--for` whether the target is fit for a database.
 pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
+    if let Some(time_ns) = check.time {
+        Failure::check_time(time_ns)?;
+    }
     let identity = check.measuring.probe(&check.target)?;
     if let Some(profile) = &check.fit_for {
-        let time_ns = time_budget(check).time_ns;
+        let time_ns = budget_of_flags(check).time_ns;
         return measure_fitness(profile, "check", ORDER, identity, time_ns, &check.measuring);
     }
     if check.layers {
@@ -203,7 +221,7 @@ pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     measure(job)?.exit()
 }
 
-fn time_budget(check: &CheckFlags) -> TimeBudget {
+fn budget_of_flags(check: &CheckFlags) -> TimeBudget {
     match check.time {
         Some(time_ns) if time_ns > QUICK_SCRATCH_NS_MAX => TimeBudget { time_ns, ..NORMAL },
         Some(time_ns) => TimeBudget { time_ns, ..QUICK },
@@ -216,7 +234,7 @@ fn time_budget(check: &CheckFlags) -> TimeBudget {
 /// The plan of `check` for this target, with the survey of a device. Fails where the flags leave
 /// nothing to measure, or name what does not exist.
 pub fn check_plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan, Failure> {
-    let budget = time_budget(check);
+    let budget = budget_of_flags(check);
     let measuring = &check.measuring;
     Failure::check_time(budget.time_ns)?;
     let scratch_bytes = measuring.scratch_bytes(identity, budget.scratch_bytes)?;
@@ -229,9 +247,11 @@ pub fn check_plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan,
         ),
     };
     let has_survey = identity.kind == TargetKind::BlockDevice;
-    let is_written = !measuring.destructive.destroy.is_empty() && !check.read_only;
-    // When everything is measured, the surface takes its share from the workloads.
-    let shared_ns = if has_survey && is_written {
+    let write_ban = measuring
+        .destructive
+        .write_ban(check.read_only, identity.kind);
+    // Where the workloads write, too, the survey takes its share of the time from them.
+    let shared_ns = if has_survey && write_ban.is_none() {
         let survey_parts = CURVE_PARTS + ACCESS_PARTS + BURST_PARTS + CALIBRATION_PARTS;
         budget.shared_ns() * TIME_PARTS / (TIME_PARTS + survey_parts)
     } else {
@@ -243,15 +263,17 @@ pub fn check_plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan,
         .map(|workload| workload.name.as_str())
         .collect();
     if has_survey {
-        known_names.extend(STEPS);
+        known_names.extend(SurveyStep::ALL.map(SurveyStep::name));
     }
     check.selection.check_names(&known_names)?;
-    let mut skipped = Vec::new();
-    let workloads = select_workloads(check, standard, identity.kind, &mut skipped);
+    let SelectedWorkloads {
+        workloads,
+        mut skipped,
+    } = select_workloads(check, standard, identity.kind);
     let mut tasks = Vec::new();
     if has_survey {
         let mut survey = device_survey(measuring, shared_ns, identity);
-        select_steps(&check.selection, &mut survey, &mut skipped);
+        skipped.extend(remove_unselected_steps(&check.selection, &mut survey));
         if survey.curve.is_some() || survey.access.is_some() || survey.burst.is_some() {
             tasks.push(Task::Survey(survey));
         }
@@ -263,15 +285,11 @@ pub fn check_plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan,
         }));
     }
     if tasks.is_empty() {
-        return Err(nothing_left(&skipped));
+        return Err(nothing_to_measure(&skipped));
     }
-    let scratch = match scratch_bytes {
-        Some(bytes) => {
-            let first_write_ns = budget.first_write_ns();
-            Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, first_write_ns))
-        }
-        None => None,
-    };
+    let scratch = scratch_bytes.map(|bytes| {
+        Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, budget.first_write_ns())
+    });
     Ok(Plan {
         scratch,
         time_limit_ns: Some(budget.time_ns),
@@ -286,15 +304,21 @@ pub fn check_plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan,
     })
 }
 
+/// The workloads to measure, and those that are skipped.
+struct SelectedWorkloads {
+    workloads: Vec<Workload>,
+    skipped: Vec<Skipped>,
+}
+
 /// Keeps the workloads that the user selected and that may run on the target.
 fn select_workloads(
     check: &CheckFlags,
     standard: Vec<Workload>,
     kind: TargetKind,
-    skipped: &mut Vec<Skipped>,
-) -> Vec<Workload> {
+) -> SelectedWorkloads {
     let write_ban = check.measuring.destructive.write_ban(check.read_only, kind);
-    let mut selected = Vec::new();
+    let mut workloads = Vec::new();
+    let mut skipped = Vec::new();
     for workload in standard {
         if let Some(flag) = check.selection.excludes(&workload.name) {
             skipped.push(Skipped::by_flag(workload.name, flag));
@@ -304,29 +328,31 @@ fn select_workloads(
             Some(ban) if workload.writes() => {
                 skipped.push(ban.skipped(workload.name, directory_advice(kind)));
             }
-            _ => selected.push(workload),
+            _ => workloads.push(workload),
         }
     }
-    selected
+    SelectedWorkloads { workloads, skipped }
 }
 
-/// Keeps the selected steps of the survey.
-fn select_steps(selection: &SelectionFlags, survey: &mut Survey, skipped: &mut Vec<Skipped>) {
-    for step in STEPS {
-        let Some(flag) = selection.excludes(step) else {
+/// Removes the steps from the survey that the user did not select, and returns them.
+fn remove_unselected_steps(selection: &SelectionFlags, survey: &mut Survey) -> Vec<Skipped> {
+    let mut skipped = Vec::new();
+    for step in SurveyStep::ALL {
+        let Some(flag) = selection.excludes(step.name()) else {
             continue;
         };
         match step {
-            CURVE => survey.curve = None,
-            ACCESS => survey.access = None,
-            _ => survey.burst = None,
+            SurveyStep::Curve => survey.curve = None,
+            SurveyStep::Access => survey.access = None,
+            SurveyStep::Burst => survey.burst = None,
         }
-        skipped.push(Skipped::by_flag(step, flag));
+        skipped.push(Skipped::by_flag(step.name(), flag));
     }
+    skipped
 }
 
 /// The error of flags that leave nothing to measure.
-fn nothing_left(skipped: &[Skipped]) -> Failure {
+fn nothing_to_measure(skipped: &[Skipped]) -> Failure {
     let unreleased = skipped
         .iter()
         .find(|skipped| skipped.cause == SkipCause::Target);
@@ -342,7 +368,8 @@ fn nothing_left(skipped: &[Skipped]) -> Failure {
     })
 }
 
-/// What the user can check instead of a target of this kind, to measure writes.
+/// The end of a sentence that says what to check instead of a target of this kind, to measure
+/// writes.
 fn directory_advice(kind: TargetKind) -> &'static str {
     match kind {
         TargetKind::BlockDevice => "; check a directory on it to measure writes safely",
@@ -350,7 +377,8 @@ fn directory_advice(kind: TargetKind) -> &'static str {
     }
 }
 
-/// On a device that is only read, the surface takes the time of the writing workloads.
+/// The curve, the burst and the access times of a device, which is only read. `time_ns` is the time
+/// of which they take their parts.
 fn device_survey(measuring: &MeasuringFlags, time_ns: u64, identity: &TargetIdentity) -> Survey {
     let points = time_ns / POINT_NS;
     let curve = CurvePlan {

@@ -61,8 +61,7 @@ impl ExportFlags {
     }
 }
 
-fn export_record(export: &ExportFlags, original: Record) -> anyhow::Result<Exit> {
-    let mut record = original;
+fn export_record(export: &ExportFlags, mut record: Record) -> anyhow::Result<Exit> {
     let mut notes = Vec::new();
     if export.anonymous {
         let reduced = anonymous(&record)?;

@@ -15,11 +15,12 @@ use std::path::PathBuf;
 const COUNT: u64 = 16 << 10;
 /// States and numbers of more files would take hundreds of megabytes of memory.
 const COUNT_MAX: u64 = 10_000_000;
-/// A page, which is a block of most filesystems.
-const FILE_BYTES: RangeInclusive<u64> = 4096..=4096;
+/// A page, which is a block of most filesystems: all files have this size by default.
+const DEFAULT_FILE_BYTES: RangeInclusive<u64> = 4096..=4096;
 /// Larger files measure the disk, as `check` and `run` do.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Each directory takes a descriptor.
+/// Each directory takes a descriptor, of which a process may usually have 1024 or more: a run
+/// raises its limit as far as the system lets it.
 const DIRECTORIES_MAX: i64 = 10_000;
 /// The most that `--threads` accepts.
 const THREADS_MAX: i64 = 64;
@@ -160,7 +161,7 @@ pub fn files_plan(files: &FilesFlags, identity: &TargetIdentity) -> Result<Plan,
     if let Some(problem) = unusable_flag(files) {
         return Err(Failure::Usage(problem.to_owned()));
     }
-    let sizes = files.file_size.clone().unwrap_or(FILE_BYTES);
+    let sizes = files.file_size.clone().unwrap_or(DEFAULT_FILE_BYTES);
     Ok(Plan {
         tasks: vec![Task::Files(FilesPlan {
             count: files.count,

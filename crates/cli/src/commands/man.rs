@@ -45,7 +45,7 @@ const EXIT_STATUSES: [ExitStatus; 7] = [
     exit_status("0", "success"),
     exit_status(
         "1",
-        "a condition of --expect or a limit of compare was missed",
+        "a condition of --expect was missed, or one of --fail-on holds",
     ),
     exit_status("2", "the command line is invalid"),
     exit_status("3", "refused for safety; nothing was touched"),
@@ -64,7 +64,8 @@ pub fn run(flags: &ManFlags) -> anyhow::Result<Exit> {
         ))
         .into());
     }
-    // Opened before the first page: no page is written where another user's symlink leads.
+    // Before the first page: refuses a path that leads through a symlink of another user. The pages
+    // are written by path, so a link that appears later is not noticed.
     TrustedDirectory::open(directory).map_err(Failure::Path)?;
     let mut program = Args::command();
     program.build();
@@ -112,7 +113,7 @@ fn write_page(
     if has_verbs {
         man.render_subcommands_section(&mut page)?;
     }
-    end_of_page(&help, related).to_writer(&mut page)?;
+    page_end(&help, related).to_writer(&mut page)?;
     save(directory, name, &page)
 }
 
@@ -163,12 +164,12 @@ fn write_drop_in(directory: &Path, tool: &DropIn) -> anyhow::Result<()> {
         page.text([bold(format!("{names} {}", option.value))]);
         page.text([roman(meaning)]);
     }
-    end_of_drop_in(&mut page, tool);
+    write_drop_in_end(&mut page, tool);
     save(directory, &name, page.render().as_bytes())
 }
 
-/// The exit codes of a tool, a command line that works, and related pages.
-fn end_of_drop_in(page: &mut Roff, tool: &DropIn) {
+/// Writes the exit codes of a tool, a command line that works, and related pages.
+fn write_drop_in_end(page: &mut Roff, tool: &DropIn) {
     let exits = tool.exits;
     let usage = exits.usage.to_string();
     let target = exits.target.to_string();
@@ -178,11 +179,11 @@ fn end_of_drop_in(page: &mut Roff, tool: &DropIn) {
         None => "128 + number".to_owned(),
     };
     page.control("SH", ["EXIT STATUS"]);
-    exit_code(page, "0", "success");
-    exit_code(page, &usage, "the command line is invalid");
-    exit_code(page, &target, "the target is missing, too small or refused");
-    exit_code(page, &run, "the run failed");
-    exit_code(page, &signal, "a signal ended the run");
+    write_exit_code(page, "0", "success");
+    write_exit_code(page, &usage, "the command line is invalid");
+    write_exit_code(page, &target, "the target is missing, too small or refused");
+    write_exit_code(page, &run, "the run failed");
+    write_exit_code(page, &signal, "a signal ended the run");
     page.control("SH", ["EXAMPLES"]);
     page.control("nf", []);
     let example = format!("diskproof as {} {}", tool.name, tool.example);
@@ -198,15 +199,15 @@ fn end_of_drop_in(page: &mut Roff, tool: &DropIn) {
     ]);
 }
 
-fn exit_code(page: &mut Roff, code: &str, meaning: &str) {
+fn write_exit_code(page: &mut Roff, code: &str, meaning: &str) {
     page.control("TP", []);
     page.text([bold(code)]);
     page.text([roman(meaning)]);
 }
 
-/// The sections that clap does not know, and the text below the help, whose indented lines stay
-/// as they are.
-fn end_of_page(help: &str, related: &[String]) -> Roff {
+/// The text below the help, whose indented lines stay as they are, and the sections that clap does
+/// not know.
+fn page_end(help: &str, related: &[String]) -> Roff {
     let mut page = Roff::new();
     if !help.is_empty() {
         page.control("SH", ["NOTES"]);
@@ -231,7 +232,7 @@ fn end_of_page(help: &str, related: &[String]) -> Roff {
     }
     page.control("SH", ["EXIT STATUS"]);
     for status in &EXIT_STATUSES {
-        exit_code(&mut page, status.code, status.meaning);
+        write_exit_code(&mut page, status.code, status.meaning);
     }
     page.control("SH", ["SEE ALSO"]);
     for (index, name) in related.iter().enumerate() {

@@ -3,12 +3,12 @@
 
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, choices, one_of};
+use crate::scratch_sizes::{directories, refuse_overfull_filesystem, room_for_each};
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{HALF_READS_PERMILLE, READS_ONLY_PERMILLE, WRITES_ONLY_PERMILLE};
 use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, part_of};
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
 use diskproof_analysis::expect::Expected;
-use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
@@ -38,7 +38,7 @@ const SCRATCH_BYTES: u64 = 64 << 20;
 /// Requests after each idle time. With six, the shortest and the longest of them enclose the median
 /// with a probability of 97 %.
 const ROUNDS: u64 = 6;
-/// A longer schedule would not fit into a record.
+/// A record keeps the whole schedule, which has two entries for each idle time of a round.
 const ROUNDS_MAX: u64 = 100;
 
 const HELP: &str = "\
@@ -182,13 +182,13 @@ pub fn run(ping: &PingFlags) -> anyhow::Result<Exit> {
     let plan = ping_plan(ping, &identities)?;
     let mut flags = ping.measuring.clone();
     if let Some(planned) = plan.ping() {
-        flags.expected.extend(stop_rule(planned)?);
+        flags.expected.extend(abort_thresholds(planned)?);
     }
     measure(MeasuringJob::new(plan, identities, &flags))?.exit()
 }
 
 /// The thresholds of `--abort-above`, one for each kind of operation; none without the flag.
-pub(crate) fn stop_rule(ping: &Ping) -> Result<Vec<Expected>, Failure> {
+pub(crate) fn abort_thresholds(ping: &Ping) -> Result<Vec<Expected>, Failure> {
     let workload = &ping.workload;
     let Some(limit_ns) = ping.requests.abort_above_ns else {
         return Ok(Vec::new());
@@ -289,9 +289,11 @@ fn pacing(ping: &PingFlags, block_bytes: u32, seed: u64) -> Result<PingPlan, Fai
 /// alongside an interval the slower of both counts.
 fn interval_ns(ping: &PingFlags, block_bytes: u32) -> u64 {
     let default_ns = if ping.rapid { 0 } else { INTERVAL_NS };
-    // `None` is less than any interval.
-    let slower_ns = ping.interval.max(limit_interval_ns(ping, block_bytes));
-    slower_ns.unwrap_or(default_ns)
+    match (ping.interval, limit_interval_ns(ping, block_bytes)) {
+        (Some(interval_ns), Some(limit_ns)) => interval_ns.max(limit_ns),
+        (Some(only_ns), None) | (None, Some(only_ns)) => only_ns,
+        (None, None) => default_ns,
+    }
 }
 
 /// The interval that keeps both `--rate` and `--speed`; `None` without either.
@@ -455,10 +457,7 @@ fn scratch_size(
     identities: &[TargetIdentity],
     block_bytes: u64,
 ) -> Result<Option<u64>, Failure> {
-    let directories: Vec<&TargetIdentity> = identities
-        .iter()
-        .filter(|identity| identity.kind == TargetKind::Directory)
-        .collect();
+    let directories = directories(identities);
     if directories.is_empty() {
         return match (ping.measuring.size, identities.first()) {
             (Some(_), Some(identity)) => Err(Failure::no_scratch_file(
@@ -476,15 +475,11 @@ fn scratch_size(
                 format_bytes(block_bytes)
             )));
         }
-        return Ok(Some(size.next_multiple_of(SCRATCH_BYTES_UNIT)));
+        let file_bytes = size.next_multiple_of(SCRATCH_BYTES_UNIT);
+        refuse_overfull_filesystem(file_bytes, &directories)?;
+        return Ok(Some(file_bytes));
     }
-    let free_bytes = directories
-        .iter()
-        .map(|directory| scratch_bytes_max(directory))
-        .min()
-        .unwrap_or(0);
-    // Scratch files on one filesystem share its free space.
-    let room = free_bytes / directories.len() as u64;
+    let room = room_for_each(&directories);
     let fitting = room / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT;
     let least = block_bytes.next_multiple_of(SCRATCH_BYTES_UNIT);
     let wanted = SCRATCH_BYTES
@@ -492,4 +487,61 @@ fn scratch_size(
         .next_multiple_of(SCRATCH_BYTES_UNIT);
     // Without room for this much, the gate explains its refusal.
     Ok(Some(wanted.min(fitting).max(least)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::{Args, Verb};
+    use crate::session::admit_all;
+    use clap::Parser as _;
+    use diskproof_device::{Consent, probe};
+    use std::path::Path;
+
+    const GIB: u64 = 1 << 30;
+
+    fn ping_flags(line: &[&str]) -> PingFlags {
+        let args = Args::try_parse_from(["diskproof", "ping"].iter().chain(line)).unwrap();
+        match args.verb {
+            Verb::Ping(ping) => *ping,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A directory on a filesystem with this room for scratch files.
+    fn directory(path: &str, inode: u64, room_bytes: u64) -> TargetIdentity {
+        let mut identity = probe(Path::new("/")).unwrap();
+        identity.path = path.to_owned();
+        identity.inode = inode;
+        let filesystem = identity.filesystem.as_mut().unwrap();
+        filesystem.size_bytes = 100 * GIB;
+        filesystem.free_bytes = room_bytes + 2 * GIB;
+        identity
+    }
+
+    #[test]
+    fn scratch_files_on_one_filesystem_fit_together() {
+        let identities = [directory("/a", 1, 6 * GIB), directory("/b", 2, 6 * GIB)];
+        let plan = ping_plan(&ping_flags(&["--size", "3G"]), &identities).unwrap();
+        assert_eq!(plan.scratch_bytes(), Some(3 * GIB));
+        let failure =
+            ping_plan(&ping_flags(&["--size", "5G"]), &identities).expect_err("too large");
+        assert_eq!(failure.exit(), Exit::Refused);
+        assert!(failure.to_string().contains("at most 3 GiB"), "{failure}");
+    }
+
+    #[test]
+    fn gate_refuses_default_scratch_files_without_room_for_all() {
+        // Each request would fit into the room for one file.
+        let narrow = |path, inode| directory(path, inode, 16 << 20);
+        let flags = ping_flags(&["--bs", "16M"]);
+        let one = [narrow("/", 1)];
+        let plan = ping_plan(&flags, &one).unwrap();
+        assert!(admit_all(&plan, &one, &Consent::default()).is_ok());
+        let two = [narrow("/", 1), narrow("/", 2)];
+        let plan = ping_plan(&flags, &two).unwrap();
+        let failure = admit_all(&plan, &two, &Consent::default()).expect_err("no room");
+        assert_eq!(failure.exit(), Exit::Refused);
+        assert!(failure.to_string().contains("free space"), "{failure}");
+    }
 }

@@ -1,7 +1,8 @@
 //! `diskproof powercut`: whether a disk keeps, across a power cut, what it acknowledged as durable.
 //! Parses the flags and prints; writer, log and judgement are in the crate `diskproof-powercut`.
 
-mod log;
+mod connection;
+mod serve;
 mod verify;
 mod write;
 
@@ -40,7 +41,7 @@ pub struct PowercutFlags {
 #[derive(Debug, clap::Subcommand)]
 pub enum PowercutStep {
     /// Keep the log of a test, on a machine whose power stays on
-    Serve(log::ServeFlags),
+    Serve(serve::ServeFlags),
     /// Write and sync until the power is cut, and report each durable write to the log
     Write(Box<write::CutWriteFlags>),
     /// Compare the target with the log after the cut; reads only
@@ -63,7 +64,7 @@ pub enum PowercutStep {
 /// Runs a step of the test; each has exit codes of its own.
 pub fn run(flags: &PowercutFlags) -> anyhow::Result<Exit> {
     match &flags.step {
-        PowercutStep::Serve(flags) => log::serve(flags),
+        PowercutStep::Serve(flags) => serve::run(flags),
         PowercutStep::Write(flags) => write::run(flags),
         PowercutStep::Verify(flags) => verify::run(flags),
         PowercutStep::Rehearse { cuts, seed, json } => {
@@ -72,18 +73,23 @@ pub fn run(flags: &PowercutFlags) -> anyhow::Result<Exit> {
     }
 }
 
-/// Cuts the power of every simulated disk `count` times, and prints the verdicts. The exit code
-/// says whether all are right.
-fn run_rehearsal(count: u16, seed: u64, presentation: Presentation) -> anyhow::Result<Exit> {
+/// Cuts the power of every simulated disk, and prints the verdicts. The exit code says whether all
+/// are right.
+fn run_rehearsal(
+    cuts_per_disk: u16,
+    seed: u64,
+    presentation: Presentation,
+) -> anyhow::Result<Exit> {
     let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     let server = LogServer::bind(loopback, Token::default(), LogStore::memory())?;
     let address = server.address()?.to_string();
+    // The thread ends with the process.
     std::thread::Builder::new()
         .spawn(move || server.serve(|_| ()))
         .context("cannot start the thread of the log server")?;
     let mut cuts: Vec<RehearsedCut> = Vec::new();
     for disk in DiskBehaviour::ALL {
-        for cut in 0..u64::from(count) {
+        for cut in 0..u64::from(cuts_per_disk) {
             cuts.push(rehearse(disk, seed.wrapping_add(cut), &address)?);
         }
     }

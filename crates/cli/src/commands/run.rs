@@ -9,17 +9,17 @@ use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::job_file::{CliOverrides, JobFile, System, read_text};
 use crate::plan_file::{PlanFile, ResolvedWorkloads, ScratchFile, resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
+use crate::scratch_sizes::{directories, refuse_overfull_filesystem, room_for_each};
 use crate::session::{MeasuringJob, measure};
 use crate::stdio::eprint_text;
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
     find_empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
 };
-use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
     Decide, EngineChoice, Order, Plan, Scratch, Task, Workload, Workloads,
 };
-use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use recorded::LikeSource;
 use std::path::{Path, PathBuf};
@@ -114,38 +114,38 @@ pub struct RunFlags {
 }
 
 /// Measures what the flags or the plan file describe, or repeats a saved run.
-pub fn run(run: &RunFlags) -> anyhow::Result<Exit> {
-    if let [record, targets @ ..] = run.operands.as_slice()
+pub fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
+    if let [record, targets @ ..] = flags.operands.as_slice()
         && recorded::is_record(record)
     {
-        if !run.workload.is_empty() || !run.axes.is_empty() || run.measuring.size.is_some() {
+        if !flags.workload.is_empty() || !flags.axes.is_empty() || flags.measuring.size.is_some() {
             let why = "a saved run sets the workloads; give only targets with it";
             return Err(Failure::Usage(format!("{}: {why}", record.display())).into());
         }
         return recorded::repeat(
             record,
             targets,
-            &run.measuring,
-            Agreement::from_yes_flag(run.yes),
+            &flags.measuring,
+            Agreement::from_yes_flag(flags.yes),
         );
     }
-    if run.yes {
+    if flags.yes {
         let why = "--yes agrees to what a saved run (RECORD) changes; no saved run is named";
         return Err(Failure::Usage(why.to_owned()).into());
     }
-    if run.is_bare() {
+    if flags.is_bare() {
         eprint_text(BARE);
         return Ok(Exit::Usage);
     }
-    let request = RunRequest::from_flags(run)?;
-    let identities = run.measuring.probe_all(&request.file.targets)?;
+    let request = RunRequest::from_flags(flags)?;
+    let identities = flags.measuring.probe_all(&request.file.targets)?;
     let plan = request.plan(&identities, Memory::of_host())?;
     let mut notes = request.notes;
     notes.extend(limits_cut_by_time(&plan));
     for note in &notes {
-        run.measuring.verbosity().note(note);
+        flags.measuring.verbosity().note(note);
     }
-    let mut job = MeasuringJob::new(plan, identities, &run.measuring);
+    let mut job = MeasuringJob::new(plan, identities, &flags.measuring);
     job.note = request.file.note;
     measure(job)?.exit()
 }
@@ -163,7 +163,7 @@ lists the flags.
 ";
 
 impl RunFlags {
-    /// Whether neither a target nor a workload is named. The default would fill a file of 1 GiB
+    /// True if neither a target nor a workload is named. The default would fill a file of 1 GiB
     /// and read for half a minute.
     fn is_bare(&self) -> bool {
         self.operands.is_empty()
@@ -180,20 +180,26 @@ impl RunFlags {
 /// A run as it was requested: by flags, or by a plan or job file and the flags that go with it.
 #[derive(Debug)]
 struct RunRequest {
-    /// The plan or job file, with what the flags set instead. Without such a file it has no
+    /// The plan or job file. Values of flags have replaced its own. Without a file it has no
     /// workloads.
     file: PlanFile,
     /// Names the file in errors.
     path: PathBuf,
     /// Differences between a job file and its translation.
     notes: Vec<String>,
-    /// Whether the size is that of a plan file, which may also run on targets without a scratch
-    /// file.
-    is_size_planned: bool,
-    /// Says where the workloads are.
+    size_source: SizeSource,
     work: WorkSource,
     order: Order,
     engine: Option<EngineChoice>,
+}
+
+/// The origin of a scratch file's size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SizeSource {
+    /// `--size`, which is a mistake without a directory.
+    Flag,
+    /// The plan file, if it has a size. It may also run on targets without a scratch file.
+    File,
 }
 
 /// The place of a run's workloads.
@@ -321,38 +327,48 @@ impl RunRequest {
             Some(path) => path.as_path(),
             None => Path::new(""),
         };
-        let mut request = Self::from_plan_file(file, path_in_errors, measuring);
-        request.notes = notes;
-        if let Some(size) = measuring.size {
-            request.file.size = Some(Bytes(size));
-            request.is_size_planned = false;
-        }
-        if !named.is_empty() {
-            request.file.targets = named;
-        }
-        if request.file.targets.is_empty() {
-            request.file.targets.push(PathBuf::from("."));
-        }
-        if let Some(like) = like {
-            request.work = WorkSource::Like(Box::new(like));
-        } else if planned.is_none() {
-            let expanded = run.axes.expand(&run.workload).map_err(Failure::Usage)?;
-            request.work = WorkSource::Flags(expanded);
-        }
-        Ok(request)
+        let work = match like {
+            Some(like) => WorkSource::Like(Box::new(like)),
+            None if planned.is_some() => WorkSource::File,
+            None => WorkSource::Flags(run.axes.expand(&run.workload).map_err(Failure::Usage)?),
+        };
+        Ok(Self {
+            notes,
+            work,
+            ..Self::from_plan_file(file, path_in_errors, &named, measuring)
+        })
     }
 
-    /// A run of the file's workloads. The flags go before what the file sets.
-    fn from_plan_file(file: PlanFile, path: &Path, measuring: &MeasuringFlags) -> Self {
+    /// A run of the file's workloads. Flags, and the targets that the command line names, replace
+    /// what the file sets.
+    fn from_plan_file(
+        file: PlanFile,
+        path: &Path,
+        named_targets: &[PathBuf],
+        measuring: &MeasuringFlags,
+    ) -> Self {
+        let (size, size_source) = match measuring.size {
+            Some(bytes) => (Some(Bytes(bytes)), SizeSource::Flag),
+            None => (file.size, SizeSource::File),
+        };
+        let targets = if !named_targets.is_empty() {
+            named_targets.to_vec()
+        } else if file.targets.is_empty() {
+            vec![PathBuf::from(".")]
+        } else {
+            file.targets
+        };
         Self {
             file: PlanFile {
                 note: measuring.note.clone().or(file.note),
                 seed: measuring.seed.or(file.seed),
+                size,
+                targets,
                 ..file
             },
             path: path.to_owned(),
             notes: Vec::new(),
-            is_size_planned: true,
+            size_source,
             work: WorkSource::File,
             order: Order::AsGiven,
             engine: measuring.engine,
@@ -462,21 +478,19 @@ impl RunRequest {
 
     /// Size of the scratch file in each directory; `None` without a directory.
     fn scratch_bytes(&self, identities: &[TargetIdentity]) -> Result<Option<u64>, Failure> {
-        let directories: Vec<&TargetIdentity> = identities
-            .iter()
-            .filter(|identity| identity.kind == TargetKind::Directory)
-            .collect();
+        let directories = directories(identities);
         if directories.is_empty() {
             self.refuse_unused_size(identities)?;
             return Ok(None);
         }
-        let room = room_for_each(&directories);
         let bytes = match self.file.size {
             // A smaller file would measure the disk's cache. Without room for this much, the gate
             // explains its refusal.
-            None => SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST),
+            None => SCRATCH_BYTES
+                .min(room_for_each(&directories))
+                .max(SCRATCH_BYTES_LEAST),
             Some(Bytes(size)) => {
-                check_size(size, room, &directories)?;
+                check_size(size, &directories)?;
                 size
             }
         };
@@ -486,7 +500,7 @@ impl RunRequest {
     /// Without a directory, `--size` is a mistake, but a plan file may give a size to use where
     /// there is one.
     fn refuse_unused_size(&self, identities: &[TargetIdentity]) -> Result<(), Failure> {
-        if self.is_size_planned || self.file.size.is_none() {
+        if self.size_source == SizeSource::File {
             return Ok(());
         }
         let path = match identities.first() {
@@ -525,53 +539,15 @@ fn target_bytes(
     bytes_of_targets
 }
 
-/// The room for the scratch file in each directory. Files on one filesystem share its free space.
-fn room_for_each(directories: &[&TargetIdentity]) -> u64 {
-    directories
-        .iter()
-        .map(|directory| scratch_bytes_max(directory) / files_on_filesystem(directory, directories))
-        .min()
-        .unwrap_or(0)
-}
-
-/// The number of scratch files on the filesystem of a directory, its own included.
-fn files_on_filesystem(directory: &TargetIdentity, directories: &[&TargetIdentity]) -> u64 {
-    directories
-        .iter()
-        .filter(|other| other.device == directory.device)
-        .count() as u64
-}
-
-/// Refuses a `--size` that is too small, or that does not fit several times: the gate checks each
-/// scratch file alone, and each alone may fit.
-fn check_size(size: u64, room: u64, directories: &[&TargetIdentity]) -> Result<(), Failure> {
+/// Refuses a `--size` that is too small, or that does not fit into a filesystem several times.
+fn check_size(size: u64, directories: &[&TargetIdentity]) -> Result<(), Failure> {
     if size < SCRATCH_BYTES_UNIT {
         return Err(Failure::Usage(format!(
             "a scratch file of {} is too small to measure anything; use a size of at least 1M",
             format_bytes(size)
         )));
     }
-    let share_space = directories
-        .iter()
-        .any(|directory| files_on_filesystem(directory, directories) > 1);
-    if !share_space || size <= room {
-        return Ok(());
-    }
-    Err(Failure::Refused(Refusal {
-        asked: format!(
-            "write scratch files of {} each in {} directories",
-            format_bytes(size),
-            directories.len()
-        ),
-        reasons: vec![format!(
-            "several of them are on the filesystem of {}, which they would fill",
-            directories[0].path
-        )],
-        remedy: format!(
-            "Use a size of at most {} each, or free some space.",
-            format_bytes(room)
-        ),
-    }))
+    refuse_overfull_filesystem(size, directories)
 }
 
 /// The workload that flags describe.
@@ -592,25 +568,30 @@ fn resolve_flags(
     }
 }
 
-/// The plan of translated jobs that run with the output of `tool`, and its targets. `shown` names
-/// the jobs in errors.
+/// The plan of jobs, and the targets that it names.
+pub(crate) struct PlannedJobs {
+    pub plan: Plan,
+    pub identities: Vec<TargetIdentity>,
+}
+
+/// Plans translated jobs that run with the output of `tool`. `shown` names the jobs in errors.
 pub(crate) fn plan_jobs(
     file: PlanFile,
     shown: &Path,
     tool: &str,
     measuring: &MeasuringFlags,
-) -> anyhow::Result<(Plan, Vec<TargetIdentity>)> {
+) -> anyhow::Result<PlannedJobs> {
     let identities = measuring.probe_all(&file.targets)?;
     let request = RunRequest {
         order: Order::Whole,
-        ..RunRequest::from_plan_file(file, shown, measuring)
+        ..RunRequest::from_plan_file(file, shown, &[], measuring)
     };
     let mut plan = request.plan(&identities, Memory::of_host())?;
     plan.origin.verb = format!("as {tool}");
-    Ok((plan, identities))
+    Ok(PlannedJobs { plan, identities })
 }
 
-/// Whether every scratch file stands for several files that are there already.
+/// True if every scratch file stands for several files that are there already.
 fn has_complete_files(files: &[ScratchFile]) -> bool {
     let is_complete = |file: &ScratchFile| match &file.kept {
         Some(kept) => kept.is_complete,
@@ -619,12 +600,12 @@ fn has_complete_files(files: &[ScratchFile]) -> bool {
     !files.is_empty() && files.iter().all(is_complete)
 }
 
-/// Whether the first operand defines the workloads.
+/// True if the first operand defines the workloads.
 fn is_plan_file(path: &Path) -> bool {
     is_job_file(path) || extension(path) == Some("toml")
 }
 
-/// Whether the file has one of the usual extensions of fio.
+/// True if the file has one of the usual extensions of fio.
 fn is_job_file(path: &Path) -> bool {
     matches!(extension(path), Some("fio" | "job" | "ini"))
 }

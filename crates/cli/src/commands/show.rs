@@ -107,7 +107,7 @@ fn print_format(record: &Record, format: &Format) -> anyhow::Result<Exit> {
 pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
     let StoredRun {
         mut record,
-        mut page,
+        page: mut saved_page,
         ..
     } = match find(&show.run, show.history_file.file())? {
         SavedDocument::Run(stored) => *stored,
@@ -115,9 +115,10 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
         SavedDocument::Fleet(fleet) => return show_fleet(show, &fleet),
     };
     if let Some(version) = show.pg_version {
+        // A file of the record has this question, too, so that its advice and its question agree.
         record.plan.questions.postgres_version = Some(version);
         record.advice = advice(&record);
-        page = None;
+        saved_page = None;
     }
     let paths = files(&[&show.outputs, &show.html]);
     let outputs = open_outputs(&paths, show.history_file.file(), Trial::Create)?;
@@ -128,10 +129,13 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
     if show.prints_json() {
         ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
     } else if outputs.is_empty() || show.commands {
-        let mut page = match page {
-            _ if show.verbose => record_page(&record, Detail::Whole),
-            Some(page) => page,
-            None => record_page(&record, Detail::Short),
+        let mut page = if show.verbose {
+            record_page(&record, Detail::Whole)
+        } else {
+            match saved_page {
+                Some(saved_page) => saved_page,
+                None => record_page(&record, Detail::Short),
+            }
         };
         let commands = commands_page(&record);
         // The saved page of a run with --commands already ends with them.

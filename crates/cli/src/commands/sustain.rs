@@ -36,8 +36,24 @@ const ROUND_NS_MAX: u64 = 60 * SECOND;
 const ROUND_NS_MIN: u64 = 5 * SECOND;
 /// The fewest rounds of a load.
 const ROUNDS_MIN: u64 = 10;
+/// A pause of the load, and the load after it.
+struct Pause {
+    pause_ns: u64,
+    /// The name of the workload after it.
+    load_after: &'static str,
+}
+
 /// Caches empty in seconds to minutes once nothing is written.
-const PAUSES_NS: [u64; 2] = [30 * SECOND, 300 * SECOND];
+const PAUSES: [Pause; 2] = [
+    Pause {
+        pause_ns: 30 * SECOND,
+        load_after: "after-short-pause",
+    },
+    Pause {
+        pause_ns: 300 * SECOND,
+        load_after: "after-long-pause",
+    },
+];
 /// The time of the load after each pause.
 const AFTER_PAUSE_NS: u64 = 30 * SECOND;
 /// Pauses and the load after them take at most a quarter of the time.
@@ -70,8 +86,10 @@ latency, temperature, and the rate over time. In a pipe, or with --plain, it is
 a line.
 
 With --every, a load at a stated --rate is measured for 30 s each time and saved
-in the history under one label. Started again with the same label, the series
-continues. It ends with the trend of the mean latency and its slow hour.
+in the history under one label. Started again with the same label on the same
+target, the series continues; another load needs another label. It ends with the
+trend of the mean latency and its slow hour, and with the worst exit code of its
+measurements.
 
 With --precondition, a device that --destroy releases is written once before the
 load, at random and over its spare flash, too (its size and 28 %).
@@ -112,7 +130,7 @@ pub struct SustainFlags {
     pub every: Option<Time>,
     /// How long the series of --every lasts; started again, it continues [default: 7d]
     #[arg(long = "for", value_name = "DURATION", requires = "every")]
-    pub for_time: Option<Time>,
+    pub series_time: Option<Time>,
     /// Show the progress on one line even on a terminal
     #[arg(long)]
     pub plain: bool,
@@ -156,9 +174,9 @@ pub fn run(sustain: &SustainFlags) -> anyhow::Result<Exit> {
             measuring: &sustain.measuring,
             rate: sustain.workload.rate.map(|rate| rate.0),
             every_ns,
-            for_ns: sustain.for_time.map(|time| time.0),
-            each_ns: sample_ns(sustain),
-            plan: &|identity| sustain_plan(sustain, identity),
+            for_ns: sustain.series_time.map(|time| time.0),
+            each_ns: total_ns(sustain)?,
+            plan_for: &|identity| sustain_plan(sustain, identity),
         });
     }
     let identity = sustain.measuring.probe(&sustain.target)?;
@@ -187,20 +205,22 @@ fn sustain_plan(sustain: &SustainFlags, identity: &TargetIdentity) -> Result<Pla
         time_ns: Some(load_ns),
         ..Stop::default()
     };
-    let spec = SustainPlan {
+    let sustain_plan = SustainPlan {
         round_ns: round_ns(load_ns),
         pauses_ns: if sustain.every.is_some() {
             Vec::new()
         } else {
-            PAUSES_NS.map(|ns| part_of_recovery(ns, load_ns)).to_vec()
+            PAUSES
+                .map(|pause| recovery_ns(pause.pause_ns, load_ns))
+                .to_vec()
         },
         precondition_bytes: precondition_bytes(sustain, identity, &load)?,
         stop_at_drop: sustain.stop_at_drop,
         budget_bytes: sustain.budget_bytes,
     };
-    let has_precondition = spec.precondition_bytes.is_some();
-    let after_pause_ns = part_of_recovery(AFTER_PAUSE_NS, load_ns);
-    let workloads = all_workloads(&spec, &load, after_pause_ns);
+    let has_precondition = sustain_plan.precondition_bytes.is_some();
+    let after_pause_ns = recovery_ns(AFTER_PAUSE_NS, load_ns);
+    let workloads = all_workloads(&sustain_plan, &load, after_pause_ns);
     Ok(Plan {
         scratch,
         time_limit_ns: if has_precondition {
@@ -209,14 +229,15 @@ fn sustain_plan(sustain: &SustainFlags, identity: &TargetIdentity) -> Result<Pla
             Some(time_ns)
         },
         tasks: vec![Task::Workloads(Workloads {
-            decide: Decide::Until(spec),
+            decide: Decide::Until(sustain_plan),
             ..Workloads::as_planned(workloads)
         })],
         ..measuring.plan("sustain", std::slice::from_ref(identity))
     })
 }
 
-/// The time of the load, its pauses and the first write of a scratch file.
+/// The time of the load, its pauses and the first write of a scratch file; of one measurement of a
+/// series, which has no pauses. Fails where it is too short for a load.
 fn total_ns(sustain: &SustainFlags) -> Result<u64, Failure> {
     let time_ns = match sustain.workload.time {
         Some(Time(ns)) => ns,
@@ -233,14 +254,6 @@ fn total_ns(sustain: &SustainFlags) -> Result<u64, Failure> {
     Ok(time_ns)
 }
 
-/// The time of one measurement of a series, which has no pauses.
-fn sample_ns(sustain: &SustainFlags) -> u64 {
-    match sustain.workload.time {
-        Some(Time(ns)) => ns,
-        None => every::TIME_NS,
-    }
-}
-
 /// The time of a round, in whole tenths of a second.
 fn round_ns(load_ns: u64) -> u64 {
     let usual_ns = (load_ns / ROUNDS).clamp(ROUND_NS_MIN, ROUND_NS_MAX);
@@ -249,10 +262,10 @@ fn round_ns(load_ns: u64) -> u64 {
 
 /// The time of a pause, or of the load after it: `part_ns`, or less of it in a load too short for
 /// the whole recovery.
-fn part_of_recovery(part_ns: u64, load_ns: u64) -> u64 {
+fn recovery_ns(part_ns: u64, load_ns: u64) -> u64 {
     let mut usual_ns = 0;
-    for pause_ns in PAUSES_NS {
-        usual_ns += pause_ns + AFTER_PAUSE_NS;
+    for pause in &PAUSES {
+        usual_ns += pause.pause_ns + AFTER_PAUSE_NS;
     }
     let allowed_ns = load_ns / RECOVERY_DIVISOR;
     if usual_ns <= allowed_ns {
@@ -269,9 +282,13 @@ fn whole_tenths(ns: u64) -> u64 {
 }
 
 /// The precondition where there is one, the load, and the load after each pause.
-fn all_workloads(spec: &SustainPlan, load: &Workload, after_pause_ns: u64) -> Vec<Workload> {
+fn all_workloads(
+    sustain_plan: &SustainPlan,
+    load: &Workload,
+    after_pause_ns: u64,
+) -> Vec<Workload> {
     let mut workloads = Vec::new();
-    if let Some(bytes) = spec.precondition_bytes {
+    if let Some(bytes) = sustain_plan.precondition_bytes {
         workloads.push(Workload {
             block_bytes: load.block_bytes,
             depth: load.depth,
@@ -289,27 +306,24 @@ fn all_workloads(spec: &SustainPlan, load: &Workload, after_pause_ns: u64) -> Ve
         });
     }
     workloads.push(load.clone());
-    for (number, _) in spec.pauses_ns.iter().enumerate() {
-        let name = match number {
-            0 => "after-short-pause",
-            _ => "after-long-pause",
-        };
+    // A measurement of a series has no pauses.
+    for (_, pause) in sustain_plan.pauses_ns.iter().zip(&PAUSES) {
         let mut after = load.clone();
-        after.name = name.to_owned();
+        after.name = pause.load_after.to_owned();
         after.stop.time_ns = Some(after_pause_ns);
         workloads.push(after);
     }
     workloads
 }
 
-/// The load of the flags, which is that of a database's checkpoints where they say nothing. Its end
-/// is that of the usual time.
+/// The load of the flags; by default that of a database's checkpoints. Its limits are placeholders,
+/// which the plan replaces.
 fn sustained_workload(
     sustain: &SustainFlags,
     identity: &TargetIdentity,
     scratch_bytes: Option<u64>,
 ) -> Result<Workload, Failure> {
-    refuse_other_ends(&sustain.workload)?;
+    refuse_unsuitable(&sustain.workload)?;
     let mut expanded = sustain
         .axes
         .expand(&sustain.workload)
@@ -333,6 +347,7 @@ fn sustained_workload(
     }
     flags.depth = flags.depth.or(Some(Count(DEPTH)));
     flags.warmup = flags.warmup.or(Some(Time(0)));
+    // No workload is resolved without an end. The plan sets the time that is left for the load.
     flags.time = Some(Time(TIME_NS));
     if flags.name.is_none() {
         flags.name = Some(WorkloadName("sustained".to_owned()));
@@ -350,14 +365,20 @@ fn sustained_workload(
     Ok(load)
 }
 
-/// Refuses what would end the load earlier, or make it another measurement.
-fn refuse_other_ends(flags: &WorkloadFlags) -> Result<(), Failure> {
+/// Refuses flags that would end the load earlier, or measure something else.
+fn refuse_unsuitable(flags: &WorkloadFlags) -> Result<(), Failure> {
+    if flags.verify.is_some() {
+        return Err(Failure::Usage(
+            "--verify does not apply to a sustained load; verify blocks with 'diskproof run \
+             --verify'"
+                .to_owned(),
+        ));
+    }
     let other_ends = [
         ("--precision", flags.precision.is_some()),
         ("--bytes", flags.bytes.is_some()),
         ("--ops", flags.ops.is_some()),
         ("--latency-target", flags.latency_target.is_some()),
-        ("--verify", flags.verify.is_some()),
     ];
     for (flag, is_given) in other_ends {
         if is_given {

@@ -57,7 +57,7 @@ const DEPTHS_QUICK: [u32; 4] = [1, 4, 16, 64];
 const DEPTH_MAX: u64 = 256;
 /// No disk has smaller sectors.
 const BLOCK_BYTES_MIN: u32 = 512;
-/// The smallest of `--spans`; all are multiples of it.
+/// The smallest of `--spans`. All are multiples of it, but for that of the whole target.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
 /// Each of the spans is this many times as large as the one before.
 const SPAN_STEP: u64 = 4;
@@ -123,8 +123,8 @@ pub struct SweepFlags {
     /// Also measure single random reads over parts of the target, to show caches and the gain of a
     /// short stroke: from 1 MiB to the whole target in steps of four, or over these sizes
     #[arg(long, value_name = "BYTES", value_delimiter = ',', num_args = 0..=1,
-        default_missing_value = "")]
-    pub spans: Option<Vec<String>>,
+        default_missing_value = SPAN_STEPS, value_parser = parse_span)]
+    pub spans: Option<Vec<SpanSize>>,
     /// Measure and print what an older tool does: random-access (HD Tune), iops, iozone
     #[arg(long, value_name = "NAME", value_parser = one_of(VIEWS))]
     pub view: Option<SweepView>,
@@ -135,6 +135,28 @@ pub struct SweepFlags {
     /// Flags of every measuring verb.
     #[command(flatten)]
     pub measuring: MeasuringFlags,
+}
+
+/// What clap puts in place of the value of `--spans` without one.
+const SPAN_STEPS: &str = "";
+
+/// A value of `--spans`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpanSize {
+    /// The flag without a value: steps of four from 1 MiB on.
+    Steps,
+    /// A size in bytes.
+    Bytes(u64),
+}
+
+fn parse_span(text: &str) -> Result<SpanSize, String> {
+    if text == SPAN_STEPS {
+        return Ok(SpanSize::Steps);
+    }
+    match text.parse() {
+        Ok(Bytes(bytes)) => Ok(SpanSize::Bytes(bytes)),
+        Err(error) => Err(error.to_string()),
+    }
 }
 
 /// The operations of `--rw`, under the names that results have.
@@ -266,8 +288,8 @@ fn sweep_plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Fai
     let write_ban = measuring
         .destructive
         .write_ban(sweep.read_only, identity.kind);
-    let mut spec = matrix_axes(sweep, write_ban)?;
-    spec.span_bytes = span_sizes(sweep, target_bytes)?;
+    let mut axes = matrix_axes(sweep, write_ban)?;
+    axes.span_bytes = span_sizes(sweep, target_bytes)?;
     let limits = MatrixLimits {
         target_bytes,
         sector_bytes: sector_bytes(std::slice::from_ref(identity)),
@@ -278,7 +300,7 @@ fn sweep_plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Fai
         engine: measuring.engine,
         write_ban,
     };
-    let matrix = Matrix::from_plan(&spec, &limits);
+    let matrix = Matrix::from_plan(&axes, &limits);
     if matrix.cells.is_empty() {
         let mut text = "nothing can be measured.".to_owned();
         if let Some(first) = matrix.skipped.first() {
@@ -290,7 +312,7 @@ fn sweep_plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Fai
         scratch,
         time_limit_ns: Some(time_ns),
         tasks: vec![Task::Workloads(Workloads {
-            decide: Decide::Sweep(spec),
+            decide: Decide::Sweep(axes),
             ..Workloads::as_planned(matrix.cells)
         })],
         questions: Questions {
@@ -369,17 +391,19 @@ fn default_axes(sweep: &SweepFlags, write_ban: Option<WriteBan>) -> DefaultAxes 
 }
 
 /// Replaces the values of an axis by those of its flag, if it has any. Fails where one of them is
-/// repeated; `key` and `word` name it in the error.
+/// repeated; `key` names the flag in the error, and `format_value` the value.
 fn replace_axis<T: PartialEq>(
     key: &str,
     values: &mut Vec<T>,
     given: Vec<T>,
-    word: impl Fn(&T) -> String,
+    format_value: impl Fn(&T) -> String,
 ) -> Result<(), Failure> {
-    if !given.is_empty() {
-        *values = given;
+    if given.is_empty() {
+        return Ok(());
     }
-    refuse_repeated(key, values, word).map_err(Failure::Usage)
+    refuse_repeated(key, &given, format_value).map_err(Failure::Usage)?;
+    *values = given;
+    Ok(())
 }
 
 /// The parts of the target of `--spans`, ascending, the last of which is all of it; none without
@@ -389,32 +413,35 @@ fn span_sizes(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure
         return Ok(Vec::new());
     };
     let mut spans = Vec::new();
-    for text in given {
-        // The flag without a value.
-        if text.is_empty() {
-            continue;
-        }
-        let Bytes(bytes) = text
-            .parse()
-            .map_err(|error| Failure::Usage(format!("--spans {text}: {error}")))?;
-        if !(SPAN_BYTES_MIN..=target_bytes).contains(&bytes) {
-            return Err(Failure::Usage(format!(
-                "--spans {text}: use sizes from {} to that of the target, {}",
-                format_bytes(SPAN_BYTES_MIN),
-                format_bytes(target_bytes)
-            )));
-        }
-        spans.push(bytes / SPAN_BYTES_MIN * SPAN_BYTES_MIN);
-    }
-    if spans.is_empty() {
-        let mut bytes = SPAN_BYTES_MIN;
-        while bytes < target_bytes {
-            spans.push(bytes);
-            bytes = bytes.saturating_mul(SPAN_STEP);
+    for size in given {
+        match *size {
+            SpanSize::Bytes(bytes) if (SPAN_BYTES_MIN..=target_bytes).contains(&bytes) => {
+                spans.push(bytes / SPAN_BYTES_MIN * SPAN_BYTES_MIN);
+            }
+            SpanSize::Bytes(bytes) => {
+                return Err(Failure::Usage(format!(
+                    "--spans {}: use sizes from {} to that of the target, {}",
+                    format_bytes(bytes),
+                    format_bytes(SPAN_BYTES_MIN),
+                    format_bytes(target_bytes)
+                )));
+            }
+            SpanSize::Steps => spans.extend(span_steps(target_bytes)),
         }
     }
     spans.push(target_bytes);
     spans.sort_unstable();
     spans.dedup();
     Ok(spans)
+}
+
+/// Sizes from the smallest span on, each [`SPAN_STEP`] times the one before, below the target's.
+fn span_steps(target_bytes: u64) -> Vec<u64> {
+    let mut steps = Vec::new();
+    let mut bytes = SPAN_BYTES_MIN;
+    while bytes < target_bytes {
+        steps.push(bytes);
+        bytes = bytes.saturating_mul(SPAN_STEP);
+    }
+    steps
 }

@@ -37,8 +37,8 @@ pub trait Environment {
     fn text(&self, path: &Path) -> Result<String, String>;
     /// The kind of thing that a path leads to.
     fn path_kind(&self, path: &Path) -> PathKind;
-    /// Whether a path names a file that diskproof made, and that nothing has changed since.
-    fn is_own(&self, path: &Path) -> bool;
+    /// True if a path names a file that diskproof made, and that nothing has changed since.
+    fn is_made_by_us(&self, path: &Path) -> bool;
     /// The I/O scheduler of the disk below a path, where the kernel names one.
     fn scheduler(&self, path: &Path) -> Option<String>;
     /// The path from the root. Symlinks and `..` stay as they are.
@@ -92,7 +92,7 @@ impl Environment for System {
         }
     }
 
-    fn is_own(&self, path: &Path) -> bool {
+    fn is_made_by_us(&self, path: &Path) -> bool {
         is_own_file(path)
     }
 

@@ -198,7 +198,7 @@ impl FioJob {
     /// Takes its percentages, and its size if it has none, from its several files, which are there
     /// and have so many bytes each.
     pub(crate) fn resolve_on_files(&mut self, file_bytes: u64) {
-        let block = self.smallest_block().max(1);
+        let block = self.smallest_block();
         let extent = &mut self.extent;
         if let Amount::Percent(_) = extent.offset {
             let start = extent.offset.bytes(file_bytes);
@@ -291,7 +291,7 @@ impl FioJob {
 
     /// The bytes rounded up to whole blocks.
     pub(crate) fn whole_blocks(&self, bytes: u64) -> u64 {
-        let block = self.smallest_block().max(1);
+        let block = self.smallest_block();
         bytes.div_ceil(block).saturating_mul(block)
     }
 
@@ -339,7 +339,7 @@ impl FioJob {
         self.flags.sizes().chain(write_sizes).map(u64::from)
     }
 
-    /// The smallest size of any operation.
+    /// The smallest size of any operation, at least 1 byte.
     pub(crate) fn smallest_block(&self) -> u64 {
         self.block_sizes().min().unwrap_or(1)
     }

@@ -80,58 +80,83 @@ impl JobFile {
             }
             return Err(unset);
         }
-        let mut jobs = Vec::new();
-        for section in &sections {
-            jobs.push(reading::read_job(section, &translation)?);
-        }
-        check_copies(&jobs)?;
-        share_exitall(&mut jobs);
-        replace_creating_jobs(&mut jobs)?;
+        let jobs = read_jobs(&sections, &translation)?;
         let written = WrittenJobs {
             sections: &sections,
             global: &read.global,
         };
         if overrides.only_options {
-            let carried = vec![CarriedJob::default(); jobs.len()];
+            let executions = vec![JobExecution::default(); jobs.len()];
             return Ok(Self {
-                jobs: written.describe(&jobs, carried),
+                jobs: written.describe(&jobs, executions),
                 ..Self::default()
             });
         }
-        spread::mark_kept_files(&mut jobs, &translation);
-        let mut carried = Vec::new();
-        let mut all_parts: Vec<FioJob> = Vec::new();
-        for job in &jobs {
-            let parts = spread::spread(job, &translation)?;
-            carried.push(CarriedJob::from_parts(job, &parts));
-            all_parts.extend(parts);
-        }
-        number_copies(&mut all_parts);
-        let placements = placement::place(&all_parts, &translation)?;
-        let planned = workloads::plan_jobs(&all_parts, &placements, &translation)?;
-        let mut workloads = planned.workloads.into_iter();
-        for job in &mut carried {
-            for part_workloads in workloads.by_ref().take(job.parts) {
-                job.workloads.extend(part_workloads);
-            }
-            if jobs[0].only_creates {
-                // The read that a plan needs is none of the job.
-                job.workloads.clear();
-            }
-        }
+        let PlacedJobs { plan, executions } = place_jobs(&jobs, &translation)?;
         Ok(Self {
-            plan: planned.plan,
+            plan,
             notes: translation.into_notes(jobs.len()),
-            jobs: written.describe(&jobs, carried),
+            jobs: written.describe(&jobs, executions),
         })
     }
 }
 
+/// Reads the sections as jobs, and then applies what concerns all jobs of a run.
+fn read_jobs(sections: &[Section], translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
+    let mut jobs = Vec::new();
+    for section in sections {
+        jobs.push(reading::read_job(section, translation)?);
+    }
+    check_copies(&jobs)?;
+    share_exitall(&mut jobs);
+    replace_creating_jobs(&mut jobs)?;
+    if !translation.overrides.only_options {
+        spread::mark_kept_files(&mut jobs, translation);
+    }
+    Ok(jobs)
+}
+
+/// The plan of jobs, and how it carries them out.
+struct PlacedJobs {
+    plan: PlanFile,
+    /// By job.
+    executions: Vec<JobExecution>,
+}
+
+/// Divides the jobs into parts of one file or directory each, and plans the workloads of all parts.
+/// The copies get their numbers once all parts are known.
+fn place_jobs(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<PlacedJobs> {
+    let mut executions = Vec::new();
+    let mut all_parts: Vec<FioJob> = Vec::new();
+    for job in jobs {
+        let parts = spread::spread(job, translation)?;
+        executions.push(JobExecution::from_parts(job, &parts));
+        all_parts.extend(parts);
+    }
+    number_copies(&mut all_parts);
+    let placements = placement::place(&all_parts, translation)?;
+    let planned = workloads::plan_jobs(&all_parts, &placements, translation)?;
+    let only_creates = jobs.iter().all(|job| job.only_creates);
+    let mut workloads_by_part = planned.workloads.into_iter();
+    for execution in &mut executions {
+        for workloads in workloads_by_part.by_ref().take(execution.part_count) {
+            // A job that only creates its files has no workload. Its plan has one, a read.
+            if !only_creates {
+                execution.workloads.extend(workloads);
+            }
+        }
+    }
+    Ok(PlacedJobs {
+        plan: planned.plan,
+        executions,
+    })
+}
+
 /// The parts and workloads that carry out a job.
 #[derive(Debug, Clone)]
-struct CarriedJob {
-    /// The number of jobs that it was divided into.
-    parts: usize,
+struct JobExecution {
+    /// The number of parts that the job was divided into.
+    part_count: usize,
     /// The existing files that each copy visits in turn.
     visited_files: usize,
     /// The new files that each copy has.
@@ -139,10 +164,10 @@ struct CarriedJob {
     workloads: Vec<JobWorkload>,
 }
 
-impl Default for CarriedJob {
+impl Default for JobExecution {
     fn default() -> Self {
         Self {
-            parts: 1,
+            part_count: 1,
             visited_files: 1,
             new_files: 1,
             workloads: Vec::new(),
@@ -150,7 +175,7 @@ impl Default for CarriedJob {
     }
 }
 
-impl CarriedJob {
+impl JobExecution {
     /// The job that was divided into these; their workloads are not known yet.
     fn from_parts(job: &FioJob, parts: &[FioJob]) -> Self {
         let Some(first) = parts.first() else {
@@ -159,7 +184,7 @@ impl CarriedJob {
         // Where the copies are divided among the files, each has one.
         let has_all_copies = first.numjobs == job.numjobs;
         Self {
-            parts: parts.len(),
+            part_count: parts.len(),
             visited_files: if job.filename.is_some() && has_all_copies {
                 parts.len()
             } else {
@@ -180,7 +205,7 @@ fn number_copies(jobs: &mut [FioJob]) {
     }
 }
 
-/// As in fio, `exitall` of one job is that of all, and `exit_what` of each needs it.
+/// As in fio, `exitall` of one job is that of all. Without it, `exit_what` of a job has no effect.
 fn share_exitall(jobs: &mut [FioJob]) {
     let exits_all = jobs.iter().any(|job| job.exits_all);
     for job in jobs {
@@ -237,10 +262,10 @@ struct WrittenJobs<'a> {
 
 impl WrittenJobs<'_> {
     /// The jobs with their options and workloads, for fio's output.
-    fn describe(&self, jobs: &[FioJob], carried: Vec<CarriedJob>) -> DescribedJobs {
+    fn describe(&self, jobs: &[FioJob], executions: Vec<JobExecution>) -> DescribedJobs {
         let mut described = Vec::new();
         let mut group = 0;
-        for (index, carried) in carried.into_iter().enumerate() {
+        for (index, execution) in executions.into_iter().enumerate() {
             let job = &jobs[index];
             if index > 0 && (job.waits || job.begins_group) {
                 group += 1;
@@ -249,10 +274,10 @@ impl WrittenJobs<'_> {
                 name: job.name.clone(),
                 group,
                 options: own_options(&self.sections[index]),
-                workloads: carried.workloads,
+                workloads: execution.workloads,
                 copies: job.numjobs,
-                files: carried.visited_files,
-                new_files: carried.new_files,
+                files: execution.visited_files,
+                new_files: execution.new_files,
                 block_sizes: job.shown_sizes,
                 base: job.base,
             });

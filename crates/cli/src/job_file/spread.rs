@@ -181,7 +181,7 @@ fn has_known_start(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_
 fn is_ours(path: &Path, translation: &Translation<'_>) -> bool {
     match translation.path_kind(path) {
         PathKind::Nothing => true,
-        PathKind::File(_) => translation.environment.is_own(path),
+        PathKind::File(_) => translation.environment.is_made_by_us(path),
         _ => false,
     }
 }

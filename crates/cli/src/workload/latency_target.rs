@@ -73,18 +73,18 @@ fn refuse_without_target(flags: &WorkloadFlags) -> Resolved<()> {
 
 /// Refuses options that contradict the search's choice of depths and times.
 fn refuse_excluded(flags: &WorkloadFlags) -> Resolved<()> {
-    let decided = "the search decides the depth and the time of each measurement";
-    let rewritten = "the search writes each block repeatedly";
+    let why_decided = "the search decides the depth and the time of each measurement";
+    let why_rewritten = "the search writes each block repeatedly";
     let (key, why) = if flags.precision.is_some() {
-        ("precision", decided)
+        ("precision", why_decided)
     } else if flags.bytes.is_some() {
-        ("bytes", decided)
+        ("bytes", why_decided)
     } else if flags.ops.is_some() {
-        ("ops", decided)
+        ("ops", why_decided)
     } else if flags.rate.is_some() {
-        ("rate", decided)
+        ("rate", why_decided)
     } else if flags.verify == Some(true) {
-        ("verify", rewritten)
+        ("verify", why_rewritten)
     } else {
         return Ok(());
     };
@@ -112,10 +112,12 @@ pub(crate) fn planned_search(
     else {
         return Ok(None);
     };
-    let others = match (workloads.len(), targets) {
-        (1, 1) => None,
-        (1, _) => Some("the other targets"),
-        _ => Some("the other workloads"),
+    let others = if workloads.len() > 1 {
+        Some("the other workloads")
+    } else if targets > 1 {
+        Some("the other targets")
+    } else {
+        None
     };
     if let Some(others) = others {
         return Err(format!(

@@ -98,6 +98,8 @@ fn usage_errors_exit_with_2_on_stderr_and_touch_nothing() {
         ("check --time soon", "'soon'"),
         ("check --time 0", "at least 1s"),
         ("check --time 999ms", "at least 1s"),
+        ("check --layers --time 999ms", "at least 1s"),
+        ("check --for sqlite --time 999ms", "at least 1s"),
         ("check --expect fast", ">="),
         (
             "check --expect random-read-d1.speed>=5",

@@ -280,6 +280,10 @@ fn pgiosim_reads_blocks_and_rewrites_only_a_released_file() {
         let ran = as_tool(words);
         ran.exits(1).tells(message);
     }
+    let page = here.path().join("page.html");
+    let twice = ["as", "-o", text(&page), "pgiosim", "-b", "4", path, path];
+    run(twice).exits(1);
+    assert!(!page.exists(), "a refused run creates no output");
     assert_eq!(content_hash(&file), before);
     let words = ["as", "--overwrite", "pgiosim", "-b", "64", "-w", "50", path];
     let written = run(words);
@@ -345,6 +349,7 @@ fn sysbench_counts_primes_without_a_disk() {
         &["as", "sysbench", "cpu"][..],
         &["as", "sysbench", "memory", "run"],
         &["as", "--dry-run", "sysbench", "cpu", "run"],
+        &["as", "--html", "x.html", "sysbench", "cpu", "run"],
     ] {
         let ran = run(words);
         let is_named = ["", "sysbench 1.0.20\n\n"].contains(&ran.out.as_str())

@@ -195,6 +195,34 @@ fn series_that_was_killed_goes_on_and_ends() {
         let after_s = started_s(number) - started_s(0);
         assert!((after_s - 20 * number as i64).abs() <= 3, "{answer}");
     }
+    let other_load = command.replace("--rate 50", "--rate 60");
+    run(other_load.split(' ')).exits(2).tells("another load");
+    // The default label is the same for every target. This series is not over.
+    let other_target = format!(
+        "sustain {} --size 16MiB --every 20s --for 40s --time 10s --rate 50 --history {}",
+        here.path().display(),
+        history.display()
+    );
+    let other = PipedRun::start(other_target.split(' '));
+    other.wait_for_run();
+    other.kill();
+}
+
+/// Two measurements of blocks that were never written, whose latency is not that of the disk.
+#[test]
+fn undecided_threshold_of_a_measurement_is_the_exit_code_of_the_series() {
+    needs!("fusermount3");
+    let here = place();
+    let disk = here.path().join("disk");
+    let _served = SimDisk::serve(parse(HEALTHY).unwrap(), 64 << 20, &disk).unwrap();
+    let target = disk.display();
+    let history = here.path().join("history.db");
+    let ran = diskproof!(
+        "sustain {target} --every 20s --for 20s --time 10s --rate 50 --history {} --expect \
+         sustained.mean<=1us",
+        history.display()
+    );
+    ran.exits(5).shows("too few for a trend");
 }
 
 /// Where a sustained load is, by the line on stderr that begins it.

@@ -48,10 +48,7 @@ pub(super) fn run(
         let text = "--layers only reads; omit --destroy and --overwrite";
         return Err(Failure::Usage(text.to_owned()).into());
     }
-    let OpenedLayers { layers, identities } = open_layers(&identity);
-    if identities.len() < 2 {
-        return Err(too_few(&layers, &identity).into());
-    }
+    let OpenedLayers { layers, identities } = open_several_layers(&identity)?;
     let sides = identities.len();
     let scratch_bytes = measuring.scratch_bytes(&identities[0], SCRATCH_BYTES)?;
     let layout_ns = time_ns / LAYOUT_DIVISOR;
@@ -99,10 +96,7 @@ pub(crate) fn repeat(
         let text = "name a target of the kind that the record has (directory, file, device)";
         return Err(Failure::Usage(text.to_owned()).into());
     }
-    let OpenedLayers { layers, identities } = open_layers(&identity);
-    if identities.len() < 2 {
-        return Err(too_few(&layers, &identity).into());
-    }
+    let OpenedLayers { layers, identities } = open_several_layers(&identity)?;
     let mut plan = Plan {
         seed: flags.seed.unwrap_or(record.plan.seed),
         targets: identities.iter().map(|layer| layer.path.clone()).collect(),
@@ -116,8 +110,17 @@ pub(crate) fn repeat(
     measure(MeasuringJob::new(plan, identities, flags))?.exit()
 }
 
-/// Says why there is nothing to compare, and what can be done.
-fn too_few(layers: &LayersPlan, identity: &TargetIdentity) -> Failure {
+/// Opens the layers of a target. Fails where fewer than two can be read.
+fn open_several_layers(identity: &TargetIdentity) -> Result<OpenedLayers, Failure> {
+    let opened = open_layers(identity);
+    if opened.identities.len() < 2 {
+        return Err(too_few_layers_error(&opened.layers, identity));
+    }
+    Ok(opened)
+}
+
+/// The error that there is nothing to compare, with what can be done.
+fn too_few_layers_error(layers: &LayersPlan, identity: &TargetIdentity) -> Failure {
     let mut text = format!("{}: only one layer can be read", identity.path);
     let mut command = None;
     for layer in &layers.layers {
@@ -226,6 +229,7 @@ fn open_layer(path: &str, device: Option<&str>) -> Result<TargetIdentity, String
     }
     let admission =
         admit(identity.clone(), Intent::Read).map_err(|refusal| refusal.reasons.join("; "))?;
+    // Only to see whether it opens. It is closed again at once.
     OpenTarget::open(admission).map_err(|error| error.to_string())?;
     Ok(identity)
 }

@@ -153,8 +153,9 @@ pub struct LiveFlags {
 }
 
 impl CompareFlags {
-    /// The flags that repeat the comparison of a record. Fails where it hides a password in one of
-    /// its commands, or the user does not agree to them.
+    /// The flags that repeat the comparison of a record, whose plan has the time, size, workloads
+    /// and seed. Fails where the record hides a password in one of its commands, or the user does
+    /// not agree to them.
     pub(super) fn repeating(
         live: &LivePlan,
         flags: &MeasuringFlags,
@@ -244,21 +245,42 @@ fn agree_to_commands(
 }
 
 impl LiveFlags {
-    /// The first flag that is given and has no meaning for saved runs.
+    /// The first flag that is given and has no meaning for saved runs. `--prepare` and its
+    /// companions make a live comparison. `--no-history`, the flags of health and `--quiet` only
+    /// ask for less, and saved runs need no more.
     pub(crate) fn first_given(&self) -> Option<&'static str> {
+        // Without `..`, so that a new flag must be judged here.
+        let Self {
+            prepare: _,
+            cleanup: _,
+            reopen: _,
+            time,
+            quick,
+            read_only,
+            selection,
+            size,
+            engine,
+            seed,
+            note,
+            destructive,
+            dry_run,
+            no_history: _,
+            health: _,
+            quiet: _,
+        } = self;
         let flags = [
-            ("--time", self.time.is_some()),
-            ("--quick", self.quick),
-            ("--read-only", self.read_only),
-            ("--only", !self.selection.only.is_empty()),
-            ("--skip", !self.selection.skip.is_empty()),
-            ("--size", self.size.is_some()),
-            ("--engine", self.engine.is_some()),
-            ("--seed", self.seed.is_some()),
-            ("--note", self.note.is_some()),
-            ("--destroy", !self.destructive.destroy.is_empty()),
-            ("--overwrite", self.destructive.overwrite),
-            ("--dry-run", self.dry_run),
+            ("--time", time.is_some()),
+            ("--quick", *quick),
+            ("--read-only", *read_only),
+            ("--only", !selection.only.is_empty()),
+            ("--skip", !selection.skip.is_empty()),
+            ("--size", size.is_some()),
+            ("--engine", engine.is_some()),
+            ("--seed", seed.is_some()),
+            ("--note", note.is_some()),
+            ("--destroy", !destructive.destroy.is_empty()),
+            ("--overwrite", destructive.overwrite),
+            ("--dry-run", *dry_run),
         ];
         for (flag, is_given) in flags {
             if is_given {

@@ -1,6 +1,6 @@
 //! `diskproof powercut verify`: the judgement after the cut. Opens the target for reading only.
 
-use super::log::ConnectionFlags;
+use super::connection::ConnectionFlags;
 use crate::failure::{Exit, Failure};
 use crate::flags::SECOND;
 use crate::inspection;

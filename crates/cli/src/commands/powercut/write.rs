@@ -1,16 +1,16 @@
 //! `diskproof powercut write`: the load before the cut.
 
-use super::log::ConnectionFlags;
+use super::connection::ConnectionFlags;
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, DestructiveFlags, choices, one_of};
 use crate::interrupt;
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
 use crate::targets::{probe_target, refuse_foreign_link};
-use diskproof_device::{Admission, Intent, KeptDirectory, OpenTarget, admit, host_facts};
+use diskproof_device::{Admission, Entry, Intent, KeptDirectory, OpenTarget, admit, host_facts};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration};
 use diskproof_powercut::{
-    CutMethod, CutTarget, NextStep, PAGES_FILE, RunDescription, RunProgress, StreamKind,
+    CutMethod, CutTarget, LogClient, NextStep, PAGES_FILE, RunDescription, RunProgress, StreamKind,
     WORKERS_MAX, WriteRun, boot_id, directory_change_time, region_fingerprint,
 };
 use std::path::{Path, PathBuf};
@@ -58,7 +58,8 @@ const METHODS: &[Choice<CutMethod>] = choices! {
     "open_sync" CutMethod::OpenSync, "O_SYNC";
 };
 
-/// Writes until the power is cut, or until Ctrl-C or the end of the time, which prove nothing.
+/// Writes until the power is cut. Ctrl-C and the end of the time stop the writes and prove nothing:
+/// the exit codes 1 and 5 are those of `verify`.
 pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     let verbosity = if flags.quiet {
         Verbosity::Quiet
@@ -66,20 +67,15 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
         Verbosity::of_stderr()
     };
     refuse_foreign_link(&flags.target)?;
-    let identity = probe_target(&flags.target, flags.destructive.keep_free, verbosity)?;
-    let description = describe(flags, &identity);
+    let target = probe_target(&flags.target, flags.destructive.keep_free, verbosity)?;
+    let description = describe(flags, &target);
     let bytes = description.region_bytes() + FILES_BYTES;
-    let consent = flags.destructive.consent(std::slice::from_ref(&identity))?;
-    let intent = match identity.kind {
-        TargetKind::Directory => Intent::Scratch { size_bytes: bytes },
-        TargetKind::File | TargetKind::BlockDevice => Intent::Overwrite(&consent),
-    };
-    let admission = admit(identity.clone(), intent).map_err(Failure::Refused)?;
+    let admission = admit_writes(flags, &target, bytes)?;
     if flags.dry_run {
         verbosity.note(&format!(
             "would write {} to {} repeatedly until the cut",
             format_bytes(bytes),
-            identity.path
+            target.path
         ));
         return Ok(Exit::Done);
     }
@@ -88,39 +84,85 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     interrupt::listen()?;
     interrupt::end_cleanly();
     crate::inspection::end();
-    let run = match identity.kind {
+    let run = match target.kind {
         TargetKind::Directory => lay_out_directory(description, admission)?,
         TargetKind::File | TargetKind::BlockDevice => lay_out_region(description, admission)?,
     };
+    write_until_cut(flags, run, &mut log, verbosity)?;
+    match interrupt::signal() {
+        Some(signal) => Ok(Exit::Signal(signal)),
+        None => Ok(Exit::Done),
+    }
+}
+
+/// Leave to write so many bytes to the target, as far as the flags release it.
+fn admit_writes(
+    flags: &CutWriteFlags,
+    target: &TargetIdentity,
+    bytes: u64,
+) -> Result<Admission, Failure> {
+    let consent = flags.destructive.consent(std::slice::from_ref(target))?;
+    let intent = match target.kind {
+        TargetKind::Directory => Intent::Scratch { size_bytes: bytes },
+        TargetKind::File | TargetKind::BlockDevice => Intent::Overwrite(&consent),
+    };
+    admit(target.clone(), intent).map_err(Failure::Refused)
+}
+
+/// Writes, shows the progress, and reports what was written once Ctrl-C or the time stops it.
+fn write_until_cut(
+    flags: &CutWriteFlags,
+    run: WriteRun,
+    log: &mut LogClient,
+    verbosity: Verbosity,
+) -> anyhow::Result<()> {
     let laid_out = run.description().clone();
-    let mut screen = Screen::new(flags, &laid_out, verbosity);
+    let end = flags
+        .time
+        .map(|ns| Instant::now() + Duration::from_nanos(ns));
+    let mut display = CutProgress::new(verbosity);
     let mut is_instructed = false;
-    let written = run.write(&mut log, |progress| {
-        // Not before the log knows the run: a cut would prove nothing.
+    let written = run.write(log, |progress| {
+        // The first progress comes once the log knows the run. A cut before that proves nothing.
         if !is_instructed {
             instruct(flags, &laid_out, verbosity);
             is_instructed = true;
         }
-        screen.show(progress);
-        if interrupt::signal().is_some() || screen.is_over() {
+        display.show(acknowledged_writes(&laid_out, progress));
+        if interrupt::signal().is_some() || is_past(end) {
             NextStep::Stop
         } else {
             NextStep::Continue
         }
     });
-    screen.line.clear();
+    display.line.clear();
     let written = written?;
     if let Some(why) = &written.stays {
         eprint_line(&format!("warning: {why}"));
     }
     verbosity.note(&format!(
         "stopped without a power cut after {} acknowledged writes; nothing is proven",
-        screen.acknowledged(&written.progress)
+        acknowledged_writes(&laid_out, &written.progress)
     ));
-    match interrupt::signal() {
-        Some(signal) => Ok(Exit::Signal(signal)),
-        None => Ok(Exit::Done),
+    Ok(())
+}
+
+fn is_past(end: Option<Instant>) -> bool {
+    match end {
+        Some(end) => Instant::now() >= end,
+        None => false,
     }
+}
+
+/// The writes that were acknowledged as durable: those of all streams but the control.
+fn acknowledged_writes(run: &RunDescription, progress: &RunProgress) -> u64 {
+    let mut writes = 0;
+    for (stream, count) in run.streams.iter().zip(&progress.counts) {
+        if stream.kind != StreamKind::Control {
+            writes += count;
+        }
+    }
+    writes
 }
 
 /// Creates the files of the run in a directory of its own.
@@ -133,8 +175,10 @@ fn lay_out_directory(
     match directory.create_target(PAGES_FILE) {
         Ok(pages) => Ok(WriteRun::lay_out(description, pages, Some(directory))?),
         Err(error) => {
-            // The error that matters is the first one.
-            let _ = directory.remove(&|_| false);
+            // The directory is empty, so no entry has to be recognised. The error that matters is
+            // the first one.
+            let recognise_nothing = |_: &Entry<'_>| false;
+            let _ = directory.remove(&recognise_nothing);
             Err(Failure::Open(error).into())
         }
     }
@@ -146,7 +190,8 @@ fn lay_out_region(
     admission: Admission,
 ) -> anyhow::Result<WriteRun> {
     let pages = OpenTarget::open(admission).map_err(Failure::Open)?;
-    description.before = region_fingerprint(&description, &pages, &|| ());
+    let no_progress = || ();
+    description.before = region_fingerprint(&description, &pages, &no_progress);
     Ok(WriteRun::lay_out(description, pages, None)?)
 }
 
@@ -169,7 +214,7 @@ fn describe(flags: &CutWriteFlags, identity: &TargetIdentity) -> RunDescription 
     }
 }
 
-/// Says what to do now, to someone who stands before the machine.
+/// Tells the person at the machine what to do now.
 fn instruct(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) {
     if !run.is_control_evidence {
         eprint_line(
@@ -196,67 +241,38 @@ fn instruct(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) {
     ));
 }
 
-/// The progress on stderr, and the end of the time.
-struct Screen {
+/// The progress on stderr.
+struct CutProgress {
     line: ProgressLine,
     verbosity: Verbosity,
     start: Instant,
-    /// When the time of `--time` is over.
-    end: Option<Instant>,
     /// When the last line was printed, where stderr is no terminal.
     printed: Instant,
-    /// For each stream of the run, whether its writes are acknowledged as durable.
-    is_acknowledged: Vec<bool>,
 }
 
-impl Screen {
-    fn new(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) -> Self {
+impl CutProgress {
+    fn new(verbosity: Verbosity) -> Self {
         let start = Instant::now();
         Self {
             line: ProgressLine::new(verbosity),
             verbosity,
             start,
-            end: flags.time.map(|ns| start + Duration::from_nanos(ns)),
             printed: start,
-            is_acknowledged: run
-                .streams
-                .iter()
-                .map(|stream| stream.kind != StreamKind::Control)
-                .collect(),
         }
     }
 
-    /// The number of writes that were acknowledged.
-    fn acknowledged(&self, progress: &RunProgress) -> u64 {
-        let mut writes = 0;
-        for (count, is_acknowledged) in progress.counts.iter().zip(&self.is_acknowledged) {
-            if *is_acknowledged {
-                writes += count;
-            }
-        }
-        writes
-    }
-
-    fn is_over(&self) -> bool {
-        match self.end {
-            Some(end) => Instant::now() >= end,
-            None => false,
-        }
-    }
-
-    fn show(&mut self, progress: &RunProgress) {
+    fn show(&mut self, acknowledged_writes: u64) {
         if self.line.is_due() {
-            let text = self.progress_text(progress);
+            let text = self.progress_text(acknowledged_writes);
             self.line.show(&text);
         } else if self.verbosity == Verbosity::Lines && self.printed.elapsed() >= LINE_EVERY {
-            eprint_line(&self.progress_text(progress));
+            eprint_line(&self.progress_text(acknowledged_writes));
             self.printed = Instant::now();
         }
     }
 
-    fn progress_text(&self, progress: &RunProgress) -> String {
+    fn progress_text(&self, acknowledged_writes: u64) -> String {
         let seconds = self.start.elapsed().as_secs();
-        let writes = self.acknowledged(progress);
-        format!("{seconds} s, {writes} acknowledged writes; cut the power")
+        format!("{seconds} s, {acknowledged_writes} acknowledged writes; cut the power")
     }
 }

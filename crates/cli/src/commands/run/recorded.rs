@@ -5,7 +5,7 @@ use crate::agreement::{Agreement, agree};
 use crate::commands::accept::repeated_test;
 use crate::commands::check::layers;
 use crate::commands::compare::{self, compared, group};
-use crate::commands::ping::stop_rule;
+use crate::commands::ping::abort_thresholds;
 use crate::failure::{Exit, Failure};
 use crate::fitness::limits_of;
 use crate::flags::MeasuringFlags;
@@ -150,7 +150,7 @@ pub(super) fn repeat(
         expected.extend(limits_of(profile)?);
     }
     if let Some(ping) = plan.ping() {
-        expected.extend(stop_rule(ping)?);
+        expected.extend(abort_thresholds(ping)?);
     }
     let switch = write_cache_switch(&plan, &identities, flags, agreement)?;
     let mut job = MeasuringJob::new(plan, identities, &flags_with_limits);

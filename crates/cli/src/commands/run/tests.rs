@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::commands::{Args, Verb};
+use crate::plan_file::KeptFile;
 use crate::session::admit_all;
 use clap::Parser as _;
 use diskproof_device::{Consent, probe};
@@ -104,6 +105,29 @@ fn scratch_file_has_1_gib_or_the_free_space() {
         &[directory("/a", 1)],
         &["at least 1M"],
     );
+}
+
+/// Jobs of fio keep their files, each of which alone has room.
+#[test]
+fn kept_files_of_several_jobs_fit_into_the_filesystem_together() {
+    let identities = [directory("/", 1), directory("/", 1)];
+    for (size_gib, is_admitted) in [(24, true), (30, false)] {
+        let file = |name: &str| ScratchFile {
+            bytes: size_gib * GIB,
+            kept: Some(KeptFile::named(name.to_owned())),
+        };
+        let request = RunRequest {
+            file: PlanFile {
+                scratch_files: vec![file("one"), file("two")],
+                ..PlanFile::default()
+            },
+            work: WorkSource::Flags(vec![WorkloadFlags::default()]),
+            ..RunRequest::from_flags(&run_flags(&["/"])).unwrap()
+        };
+        let plan = request.plan(&identities, MEMORY).unwrap();
+        let admitted = admit_all(&plan, &identities, &Consent::default());
+        assert_eq!(admitted.is_ok(), is_admitted, "{size_gib} GiB each of 48");
+    }
 }
 
 #[test]

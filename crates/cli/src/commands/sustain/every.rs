@@ -1,13 +1,14 @@
 //! `sustain --every`: a short measurement again and again for days, each saved in the history
 //! under one label. The history is all that it remembers, so it continues after a restart.
 
-use crate::failure::{Exit, Failure};
+use crate::failure::{Exit, Failure, exit_of};
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::interrupt;
-use crate::saved::{history_place, open_if_there, saved_record};
+use crate::saved::{history_place, open_if_there, saved_record, short};
 use crate::session::{Measured, MeasuringJob, Shown, measure};
 use crate::stdio::{Presentation, eprint_line, print_document, print_text};
 use diskproof_analysis::drift::drift;
+use diskproof_device::host_facts;
 use diskproof_history::Filter;
 use diskproof_model::budget::TargetUse;
 use diskproof_model::plan::Plan;
@@ -30,10 +31,10 @@ pub(super) const TIME_NS: u64 = 30 * SECOND;
 const FOR_NS: u64 = 7 * 24 * 3600 * SECOND;
 /// The wait for the next measurement looks for Ctrl-C so often that nobody notices a delay.
 const POLL: Duration = Duration::from_millis(100);
-/// Pages are as wide.
+/// The width of the plan of a run, which follows below.
 const PLAN_COLUMNS: usize = 80;
-/// The label of a series without `--label` begins so.
-const LABEL: &str = "sustain-every";
+/// The label of a series without `--label` begins with this, and ends with the pause.
+const LABEL_PREFIX: &str = "sustain-every";
 
 /// A series as the flags describe it.
 pub(super) struct SeriesRequest<'a> {
@@ -48,7 +49,7 @@ pub(super) struct SeriesRequest<'a> {
     /// The time of one measurement.
     pub(super) each_ns: u64,
     /// The plan of one measurement.
-    pub(super) plan: &'a dyn Fn(&TargetIdentity) -> Result<Plan, Failure>,
+    pub(super) plan_for: &'a dyn Fn(&TargetIdentity) -> Result<Plan, Failure>,
 }
 
 /// A series of measurements under one label.
@@ -56,6 +57,7 @@ struct Series<'a> {
     request: &'a SeriesRequest<'a>,
     every_s: i64,
     for_s: i64,
+    label: String,
     /// The flags of each measurement, with the label.
     flags: MeasuringFlags,
 }
@@ -76,24 +78,37 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
     }
     interrupt::listen()?;
     interrupt::end_cleanly();
-    series.announce()?;
+    let target = request.measuring.probe(request.target)?;
+    let plan = (request.plan_for)(&target)?;
+    series.refuse_other_load(&target, &plan)?;
+    series.announce(&target, &plan)?;
     let mut attempts_s: Vec<i64> = Vec::new();
+    let mut worst_exit = Exit::Done;
     loop {
-        let points = series.points()?;
+        let points = series.points(&target, &plan)?;
         let Some(due_s) = series.due_s(&points, &attempts_s) else {
-            return series.answer(&points, Exit::Done);
+            series.print_answer(&points)?;
+            return Ok(worst_exit);
         };
         if let Some(signal) = wait_until(due_s) {
-            return series.answer(&points, Exit::Signal(signal));
+            series.print_answer(&points)?;
+            return Ok(Exit::Signal(signal));
         }
         attempts_s.push(now_s());
         // An error of one measurement does not end the series.
-        if let Err(error) = series.measure_once() {
-            eprint_line(&format!("warning: {error:#}"));
-        }
+        let exit = match series.measure_once() {
+            Ok(exit) => exit,
+            Err(error) => {
+                eprint_line(&format!("warning: {error:#}"));
+                exit_of(&error)
+            }
+        };
+        worst_exit = worse_exit(worst_exit, exit);
+        // The end of a measurement lets Ctrl-C end the program, which would cost the answer.
         interrupt::end_cleanly();
         if let Some(signal) = interrupt::signal() {
-            return series.answer(&series.points()?, Exit::Signal(signal));
+            series.print_answer(&series.points(&target, &plan)?)?;
+            return Ok(Exit::Signal(signal));
         }
     }
 }
@@ -127,12 +142,14 @@ impl<'a> Series<'a> {
         let mut flags = measuring.clone();
         flags.json = false;
         flags.outputs.clear();
-        if flags.history.label.is_none() {
-            let pause = whole_text(every_ns).replace(' ', "");
-            flags.history.label = Some(format!("{LABEL}-{pause}"));
-        }
+        let label = match &flags.history.label {
+            Some(label) => label.clone(),
+            None => format!("{LABEL_PREFIX}-{}", whole_text(every_ns).replace(' ', "")),
+        };
+        flags.history.label = Some(label.clone());
         Ok(Self {
             request,
+            label,
             every_s: (every_ns / SECOND) as i64,
             for_s: (for_ns / SECOND) as i64,
             flags,
@@ -145,7 +162,8 @@ impl<'a> Series<'a> {
         let mut flags = self.flags.clone();
         flags.json = self.request.measuring.json;
         let identity = flags.probe(self.request.target)?;
-        let plan = (self.request.plan)(&identity)?;
+        let plan = (self.request.plan_for)(&identity)?;
+        self.refuse_other_load(&identity, &plan)?;
         if !flags.json {
             let text = message(&self.plan_text(&plan, &identity), Some(PLAN_COLUMNS));
             print_text(&format!("{text}\n\n"))?;
@@ -154,16 +172,14 @@ impl<'a> Series<'a> {
     }
 
     /// Says on stderr what is measured, and how much of it is done.
-    fn announce(&self) -> anyhow::Result<()> {
-        let identity = self.flags.probe(self.request.target)?;
-        let plan = (self.request.plan)(&identity)?;
-        let mut text = self.plan_text(&plan, &identity);
-        let measured = self.points()?.len() as u64;
+    fn announce(&self, target: &TargetIdentity, plan: &Plan) -> anyhow::Result<()> {
+        let mut text = self.plan_text(plan, target);
+        let measured = self.points(target, plan)?.len() as u64;
         if measured > 0 {
             text.push_str(&format!(
                 ". The history has {} of it under '{}'; the series continues",
                 counted(measured, "measurement"),
-                self.label()
+                self.label
             ));
         }
         self.flags.verbosity().note(&text);
@@ -205,31 +221,60 @@ impl<'a> Series<'a> {
         text
     }
 
-    fn label(&self) -> &str {
-        self.flags.history.label.as_deref().unwrap_or(LABEL)
-    }
-
-    /// The measurements of the series so far, the oldest first.
-    fn points(&self) -> Result<Vec<LatencyPoint>, Failure> {
+    /// The complete runs of the history with this label on the same target of this machine. Another
+    /// series may have the same label, which is only the pause by default.
+    fn saved_records(&self, target: &TargetIdentity) -> Result<Vec<Record>, Failure> {
         let place = history_place(self.flags.history.file())?;
         let Some(history) = open_if_there(&place)? else {
             return Ok(Vec::new());
         };
         let filter = Filter {
             verb: Some("sustain".to_owned()),
-            label: Some(self.label().to_owned()),
+            label: Some(self.label.clone()),
             ..Filter::default()
         };
-        let listing = history.list(&filter).map_err(Failure::History)?;
-        let mut points = Vec::new();
-        for run in listing.runs {
-            if run.partial {
+        let host = host_facts().name;
+        let mut records = Vec::new();
+        for run in history.list(&filter).map_err(Failure::History)?.runs {
+            if run.partial || run.host != host || run.targets != [target.path.as_str()] {
                 continue;
             }
-            if let Some(record) = saved_record(&history, &run.run_id)
-                && let Some(point) = point(&record)
-            {
-                points.push(point);
+            records.extend(saved_record(&history, &run.run_id));
+        }
+        Ok(records)
+    }
+
+    /// Refuses a label under which another load of this target is saved: a trend over both would
+    /// show the difference between the loads.
+    fn refuse_other_load(&self, target: &TargetIdentity, plan: &Plan) -> Result<(), Failure> {
+        for record in self.saved_records(target)? {
+            if !self.has_same_load(&record.plan, plan) {
+                return Err(Failure::Usage(format!(
+                    "the label '{}' has a measurement of {} with another load; 'diskproof show \
+                     {}' prints it. Begin a new series with another --label",
+                    self.label,
+                    target.path,
+                    short(&record.run_id)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// The load decides, and the scratch file where `--size` sets it: without that, the file is
+    /// smaller once the filesystem has less room.
+    fn has_same_load(&self, saved: &Plan, plan: &Plan) -> bool {
+        let is_same_size =
+            self.flags.size.is_none() || saved.scratch_bytes() == plan.scratch_bytes();
+        saved.workloads() == plan.workloads() && is_same_size
+    }
+
+    /// The measurements of the series so far, the oldest first.
+    fn points(&self, target: &TargetIdentity, plan: &Plan) -> Result<Vec<LatencyPoint>, Failure> {
+        let mut points = Vec::new();
+        for record in self.saved_records(target)? {
+            if self.has_same_load(&record.plan, plan) {
+                points.extend(latency_point(&record));
             }
         }
         points.sort_by_key(|point| point.at_s);
@@ -237,7 +282,8 @@ impl<'a> Series<'a> {
     }
 
     /// When the next measurement is due, in seconds since 1970; `None` where the series is over.
-    /// Attempts of this process count where they failed, too.
+    /// Attempts of this process count where they failed, too. One that was saved is counted twice,
+    /// which changes nothing: only the first and the last decide.
     fn due_s(&self, points: &[LatencyPoint], attempts_s: &[i64]) -> Option<i64> {
         let mut begun_s: Vec<i64> = points.iter().map(|point| point.at_s).collect();
         begun_s.extend(attempts_s);
@@ -246,14 +292,14 @@ impl<'a> Series<'a> {
     }
 
     /// Measures once, and saves the run.
-    fn measure_once(&self) -> anyhow::Result<()> {
+    fn measure_once(&self) -> anyhow::Result<Exit> {
         let identity = self.flags.probe(self.request.target)?;
-        let plan = (self.request.plan)(&identity)?;
+        let plan = (self.request.plan_for)(&identity)?;
         let mut job = MeasuringJob::new(plan, vec![identity], &self.flags);
         job.shown = Shown::Nothing;
         let measured = measure(job)?;
         if let Measured::Run(run) = &measured
-            && let Some(point) = point(&run.record)
+            && let Some(point) = latency_point(&run.record)
         {
             eprint_line(&format!(
                 "{}: {} on average",
@@ -261,17 +307,16 @@ impl<'a> Series<'a> {
                 format_latency(point.latency_ns as u64)
             ));
         }
-        measured.exit()?;
-        Ok(())
+        measured.exit()
     }
 
-    /// Prints the trend of the points, and returns `exit`.
-    fn answer(&self, points: &[LatencyPoint], exit: Exit) -> anyhow::Result<Exit> {
-        let drift = drift(points);
+    /// Prints the trend of the points.
+    fn print_answer(&self, points: &[LatencyPoint]) -> anyhow::Result<()> {
+        let found_drift = drift(points);
         let answer = SeriesAnswer {
-            label: self.label(),
+            label: &self.label,
             points,
-            drift: drift.clone(),
+            drift: found_drift.clone(),
         };
         print_document(
             Presentation::from_json_flag(self.request.measuring.prints_json()),
@@ -279,9 +324,31 @@ impl<'a> Series<'a> {
                 serde_json::to_writer_pretty(&mut *out, &answer).map_err(io::Error::other)?;
                 writeln!(out)
             },
-            |out| writeln!(out, "{}", answer_text(points, drift.as_ref())),
-        )?;
-        Ok(exit)
+            |out| writeln!(out, "{}", answer_text(points, found_drift.as_ref())),
+        )
+    }
+}
+
+/// The exit of a series in which measurements ended like this: what was not measured is worse than
+/// a threshold that was missed, and that is worse than one that is undecided.
+fn worse_exit(one: Exit, other: Exit) -> Exit {
+    if severity(other) > severity(one) {
+        other
+    } else {
+        one
+    }
+}
+
+fn severity(exit: Exit) -> u8 {
+    match exit {
+        Exit::Done => 0,
+        Exit::Undecided => 1,
+        Exit::ThresholdMissed => 2,
+        Exit::Usage => 3,
+        Exit::Refused => 4,
+        Exit::Failed => 5,
+        // These end the series.
+        Exit::Signal(_) | Exit::Tool(_) => 6,
     }
 }
 
@@ -340,7 +407,7 @@ fn wait_until(due_s: i64) -> Option<u8> {
 }
 
 /// The mean latency of a measurement; `None` where no operation ended.
-fn point(record: &Record) -> Option<LatencyPoint> {
+fn latency_point(record: &Record) -> Option<LatencyPoint> {
     let started: Timestamp = record.started.parse().ok()?;
     let row = record.measurements.first()?;
     let mut sum_ns = 0.0;
@@ -421,6 +488,22 @@ mod tests {
         assert_eq!(texts, ["7 d", "1 h", "90 min", "90 s"]);
         assert_eq!(time_between(7 * 24 * 3600 + 20), "7 d");
         assert_eq!(time_between(3 * 24 * 3600 + 7200), "3 d 2 h");
+    }
+
+    #[test]
+    fn worst_exit_is_that_of_the_series() {
+        let mut worst = Exit::Done;
+        for (exit, expected) in [
+            (Exit::Undecided, Exit::Undecided),
+            (Exit::Done, Exit::Undecided),
+            (Exit::ThresholdMissed, Exit::ThresholdMissed),
+            (Exit::Undecided, Exit::ThresholdMissed),
+            (Exit::Failed, Exit::Failed),
+            (Exit::Usage, Exit::Failed),
+        ] {
+            worst = worse_exit(worst, exit);
+            assert_eq!(worst, expected);
+        }
     }
 
     #[test]

@@ -34,7 +34,8 @@ pub(super) struct MatrixLimits {
     pub sector_bytes: u32,
     /// Free memory of the machine, in bytes.
     pub memory_bytes: u64,
-    /// The bytes that all writing cells together may write.
+    /// The bytes that all writing cells together aim at. A cell writes [`QUEUES_MIN`] queues even
+    /// where its share is less.
     pub write_bytes: u64,
     /// Time of all cells together.
     pub time_ns: u64,
@@ -57,32 +58,32 @@ pub(super) struct Matrix {
 
 impl Matrix {
     /// The cells of this plan, with their shares of the time and of the bytes to write.
-    pub(super) fn from_plan(spec: &SweepPlan, limits: &MatrixLimits) -> Self {
+    pub(super) fn from_plan(axes: &SweepPlan, limits: &MatrixLimits) -> Self {
         let mut matrix = Self {
             cells: Vec::new(),
             skipped: Vec::new(),
         };
-        for operation in &spec.operations {
-            for block_bytes in &spec.block_bytes {
-                for depth in &spec.depths {
+        for operation in &axes.operations {
+            for block_bytes in &axes.block_bytes {
+                for depth in &axes.depths {
                     let why = why_impossible(*operation, *block_bytes, *depth, limits);
                     matrix.add(cell_workload(*operation, *block_bytes, *depth), why);
                 }
             }
         }
-        if let Some(block_bytes) = diskproof_analysis::sweep::span_block_bytes(spec) {
-            for span_bytes in &spec.span_bytes {
-                let why = why_impossible(SweepOperation::RandRead, block_bytes, 1, limits);
+        if let Some(block_bytes) = diskproof_analysis::sweep::span_block_bytes(axes) {
+            for span_bytes in &axes.span_bytes {
+                let why = why_span_impossible(block_bytes, *span_bytes, limits);
                 matrix.add(span_workload(block_bytes, *span_bytes), why);
             }
         }
-        if spec.view == Some(SweepView::RandomAccess) {
-            for operation in &spec.operations {
+        if axes.view == Some(SweepView::RandomAccess) {
+            for operation in &axes.operations {
                 let why = why_impossible(*operation, MIXED_BYTES_MAX, 1, limits);
                 matrix.add(mixed_workload(*operation, limits), why);
             }
         }
-        matrix.share_out(limits);
+        matrix.set_limits(limits);
         matrix
     }
 
@@ -93,8 +94,8 @@ impl Matrix {
         }
     }
 
-    /// Shares the time and the bytes out to the cells.
-    fn share_out(&mut self, limits: &MatrixLimits) {
+    /// Sets the engine of each cell, and its share of the time and of the bytes to write.
+    fn set_limits(&mut self, limits: &MatrixLimits) {
         let cells = self.cells.len() as u64;
         let writers = self.cells.iter().filter(|cell| cell.writes()).count() as u64;
         let write_bytes = limits.write_bytes / writers.max(1);
@@ -216,27 +217,29 @@ fn why_impossible(
     None
 }
 
+/// Says why single random reads over a span cannot be measured; `None` where they can.
+fn why_span_impossible(block_bytes: u32, span_bytes: u64, limits: &MatrixLimits) -> Option<String> {
+    if u64::from(block_bytes) * BLOCKS_MIN > span_bytes {
+        return Some(format!(
+            "the span has {}, fewer than {BLOCKS_MIN} blocks",
+            format_bytes(span_bytes)
+        ));
+    }
+    why_impossible(SweepOperation::RandRead, block_bytes, 1, limits)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::{DEPTHS, SIZES};
     use super::*;
     use diskproof_analysis::campaign::{SweepPass, SweepSetup};
     use diskproof_model::plan::Plan;
 
-    const SIZES: [u32; 7] = [
-        4 << 10,
-        8 << 10,
-        32 << 10,
-        128 << 10,
-        256 << 10,
-        1 << 20,
-        4 << 20,
-    ];
-
-    fn spec(operations: &[SweepOperation]) -> SweepPlan {
+    fn axes_of(operations: &[SweepOperation]) -> SweepPlan {
         SweepPlan {
             operations: operations.to_vec(),
             block_bytes: SIZES.to_vec(),
-            depths: vec![1, 2, 4, 8, 16, 32, 64],
+            depths: DEPTHS.to_vec(),
             span_bytes: vec![1 << 20, 1 << 30],
             view: None,
         }
@@ -258,10 +261,10 @@ mod tests {
     #[test]
     fn default_matrix_has_98_cells_and_a_coarse_one_of_24() {
         let operations = [SweepOperation::RandRead, SweepOperation::RandWrite];
-        let matrix = Matrix::from_plan(&spec(&operations), &limits());
+        let matrix = Matrix::from_plan(&axes_of(&operations), &limits());
         assert_eq!(matrix.cells.len(), 98 + 2, "two spans");
         assert_eq!(matrix.skipped, []);
-        let setup = SweepSetup::planned(&Plan::default(), &matrix.cells, &spec(&operations));
+        let setup = SweepSetup::planned(&Plan::default(), &matrix.cells, &axes_of(&operations));
         let coarse = setup
             .cells
             .iter()
@@ -307,6 +310,31 @@ mod tests {
         assert!(blocks.contains("fewer than 16"), "{blocks}");
         let stride = why_impossible(SweepOperation::Stride, 64 << 10, 1, &small).unwrap();
         assert!(stride.contains("fewer than 256"), "{stride}");
+    }
+
+    #[test]
+    fn span_of_few_blocks_is_skipped() {
+        let axes = SweepPlan {
+            block_bytes: vec![4 << 20],
+            depths: vec![1],
+            span_bytes: vec![1 << 20, 63 << 20, 64 << 20, 1 << 30],
+            ..axes_of(&[SweepOperation::RandRead])
+        };
+        let matrix = Matrix::from_plan(&axes, &limits());
+        let names: Vec<&str> = matrix.cells.iter().map(|cell| cell.name.as_str()).collect();
+        assert_eq!(
+            names,
+            [
+                "randread-4M-d1",
+                "randread-4M-d1-span64M",
+                "randread-4M-d1-span1G"
+            ]
+        );
+        let [smaller_than_a_block, too_few_blocks] = matrix.skipped.as_slice() else {
+            panic!("{:?}", matrix.skipped);
+        };
+        assert_eq!(smaller_than_a_block.workload, "randread-4M-d1-span1M");
+        assert!(too_few_blocks.why.contains("63 MiB, fewer than 16 blocks"));
     }
 
     #[test]

@@ -55,7 +55,7 @@ impl Environment for Fake {
         }
     }
 
-    fn is_own(&self, path: &Path) -> bool {
+    fn is_made_by_us(&self, path: &Path) -> bool {
         path == Path::new("/data/own") || self.own.iter().any(|own| path == Path::new(own))
     }
 

@@ -1,4 +1,4 @@
-//! Stacks of layers as `info` shows them.
+//! The layers below a target, and the error where only one can be read.
 
 use super::*;
 
@@ -62,11 +62,11 @@ fn stack_of_an_array_goes_on_with_its_first_disk() {
         device("sdb", LayerKind::Disk, &[]),
     ]);
     assert_eq!(names(&identity), ["file on xfs", "md0", "sda"]);
-    let alternatives: Vec<u32> = layer_stack(&identity)
+    let one_of: Vec<u32> = layer_stack(&identity)
         .iter()
         .map(|layer| layer.planned.one_of)
         .collect();
-    assert_eq!(alternatives, [1, 1, 2]);
+    assert_eq!(one_of, [1, 1, 2]);
 }
 
 #[test]
@@ -109,9 +109,12 @@ fn stack_of_a_loop_device_names_the_file_behind_it() {
 
 #[test]
 fn target_without_a_second_layer_is_refused_with_the_reason() {
-    let OpenedLayers { layers, identities } =
-        open_layers(&directory(vec![device("sdq", LayerKind::Disk, &[])]));
+    let OpenedLayers { layers, identities } = open_layers(&directory(vec![device(
+        "no-such-disk",
+        LayerKind::Disk,
+        &[],
+    )]));
     assert_eq!(identities.len(), 1);
-    let text = too_few(&layers, &identities[0]).to_string();
-    assert!(text.contains("sdq: /dev/sdq"), "{text}");
+    let text = too_few_layers_error(&layers, &identities[0]).to_string();
+    assert!(text.contains("no-such-disk: /dev/no-such-disk"), "{text}");
 }

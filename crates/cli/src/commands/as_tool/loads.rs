@@ -1,0 +1,211 @@
+//! The loads of another tool's command line: each is planned for the target that was found,
+//! measured and printed, one after another.
+
+use super::measuring::measure_as_tool;
+use super::output::{open_output_files, print_error, print_notes, print_tool_text};
+use crate::failure::{Exit, Failure};
+use crate::flags::MeasuringFlags;
+use crate::input_files::{InputRole, register};
+use crate::plan_file::KeptFile;
+use crate::provenance::{command_line, random_seed};
+use crate::session::{MeasuringJob, Shown, admit_all};
+use crate::stdio::{Verbosity, print_text};
+use crate::targets::{identify, refuse_duplicates, refuse_foreign_link};
+use crate::tool_lines::{SharedPrinter, ToolEnd};
+use anyhow::Result;
+use diskproof_compat::{DropIn, DropInError, DropInLoad, LoadTarget, NextPrinter, PlanContext};
+use diskproof_device::OpenTarget;
+use diskproof_model::plan::Plan;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+
+/// The announced time has this much for the first write of a scratch file, which is completed even
+/// if it takes longer.
+const FILLING_NS: u64 = 10_000_000_000;
+
+/// The target of a load, as it was found on this machine.
+struct FoundTarget {
+    /// The target, or the directory of a file that is to be created.
+    identity: TargetIdentity,
+    /// The name of a file that is to be created in the target, a directory.
+    new_name: Option<String>,
+}
+
+fn find_target(target: &LoadTarget, verbosity: Verbosity) -> Result<FoundTarget, Failure> {
+    let path = target.path();
+    let new_name = match target {
+        LoadTarget::Output(_) if is_free(path) => path.file_name().and_then(OsStr::to_str),
+        _ => None,
+    };
+    let existing = match new_name {
+        Some(_) => crate::output_sink::directory_of(path),
+        None => path,
+    };
+    Ok(FoundTarget {
+        identity: identify(existing, verbosity).map_err(Failure::Probe)?,
+        new_name: new_name.map(str::to_owned),
+    })
+}
+
+/// True if nothing has the name yet, not even a broken link.
+fn is_free(path: &Path) -> bool {
+    match std::fs::symlink_metadata(path) {
+        Ok(_) => false,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// Runs a load and those that follow it, until one of them fails.
+pub(super) fn run(
+    tool: &'static DropIn,
+    words: &[String],
+    mut load: Box<dyn DropInLoad>,
+    flags: &MeasuringFlags,
+) -> Result<Exit> {
+    if load.next().is_some() && (flags.prints_record() || !flags.files().is_empty()) {
+        let text = format!(
+            "{}: this command line makes several records, but --json and -o accept only one. \
+             Measure each part with a separate command",
+            tool.name
+        );
+        return Err(Failure::Usage(text).into());
+    }
+    let mut kept_printer = None;
+    loop {
+        let is_shared = kept_printer.is_some();
+        let ended = run_load(tool, words, load.as_ref(), flags, &mut kept_printer);
+        if !matches!(ended, Ok(Exit::Done)) {
+            if is_shared && let Some(printer) = kept_printer {
+                // It still holds the figures of the previous load, and prints them as the tool does
+                // when it is interrupted.
+                print_end(printer.end_early())?;
+            }
+            return ended;
+        }
+        let Some(next) = load.next() else {
+            return ended;
+        };
+        if next.printer == NextPrinter::OwnPrinter {
+            kept_printer = None;
+        }
+        load = next.load;
+    }
+}
+
+/// Runs a load. Prints it with the kept printer, or else with the load's own, and keeps that.
+fn run_load(
+    tool: &'static DropIn,
+    words: &[String],
+    load: &dyn DropInLoad,
+    flags: &MeasuringFlags,
+    kept_printer: &mut Option<SharedPrinter>,
+) -> Result<Exit> {
+    let head = load.head();
+    let found = target_of_load(load, flags)?;
+    let context = PlanContext {
+        target: &found.identity,
+        seed: flags.seed.unwrap_or_else(random_seed),
+        argv: &command_line(),
+    };
+    let mut plan = match load.plan(&context) {
+        Ok(plan) => plan,
+        Err(error) => return print_error(tool, &error),
+    };
+    if plan.workloads().is_empty() && plan.files().is_none() && plan.survey().is_none() {
+        return finish_without_data(load, &plan, found, flags);
+    }
+    let others = flags.probe_all(&head.further_targets)?;
+    for other in &others {
+        plan.targets.push(other.path.clone());
+    }
+    let mut identities = vec![found.identity];
+    identities.extend(others);
+    // Before any output file is created.
+    refuse_duplicates(&identities)?;
+    print_notes(tool, flags, &head.notes);
+    let mut printer = match kept_printer {
+        Some(printer) => printer.clone(),
+        None => SharedPrinter::new(tool.name, load.printer(&plan, &identities[0])),
+    };
+    printer.output = None;
+    if found.new_name.is_some() {
+        let path = head.target.path();
+        printer.output = Some(path.clone());
+        // Before the output files are opened: none of them may be the target.
+        register(path, InputRole::Target);
+    }
+    if let Err(text) = open_output_files(&mut printer, flags) {
+        return print_error(tool, &DropInError::Usage(text));
+    }
+    *kept_printer = Some(printer.clone());
+    if head.fills_scratch_file
+        && let Some(scratch) = plan.scratch.take()
+    {
+        let size_bytes = scratch.size_bytes;
+        plan.scratch = Some(scratch.filled_within(size_bytes, FILLING_NS));
+    }
+    printer.kept_files = vec![found.new_name.map(KeptFile::named)];
+    let mut job = MeasuringJob::new(plan, identities, flags);
+    job.shown = Shown::Tool(printer.clone());
+    let ended = measure_as_tool(tool, words, job, head.writes);
+    if ended.is_err() && !printer.has_begun() {
+        print_text(load.text_before_opening())?;
+    }
+    ended
+}
+
+/// Finds the target of a load. Fails for a directory where the tool writes a file.
+fn target_of_load(load: &dyn DropInLoad, flags: &MeasuringFlags) -> Result<FoundTarget> {
+    let head = load.head();
+    let path = head.target.path();
+    if head.writes {
+        refuse_foreign_link(path)?;
+    }
+    let found = match find_target(&head.target, flags.verbosity()) {
+        Ok(found) => found,
+        Err(error) => {
+            print_text(load.text_before_opening())?;
+            return Err(error.into());
+        }
+    };
+    if matches!(head.target, LoadTarget::Output(_))
+        && found.identity.kind == TargetKind::Directory
+        && found.new_name.is_none()
+    {
+        let text = format!("{} is a directory; name a file", path.display());
+        return Err(Failure::Usage(text).into());
+    }
+    Ok(found)
+}
+
+/// Ends a command line that moves no data, such as that of `dd count=0`, whose file is made.
+fn finish_without_data(
+    load: &dyn DropInLoad,
+    plan: &Plan,
+    found: FoundTarget,
+    flags: &MeasuringFlags,
+) -> Result<Exit> {
+    let printer = load.printer(plan, &found.identity);
+    if let Some(name) = found.new_name
+        && !flags.dry_run
+    {
+        let identities = [found.identity];
+        let consent = flags.destructive.consent(&identities)?;
+        for admission in admit_all(plan, &identities, &consent)? {
+            let file = OpenTarget::create_named(admission, &name)?;
+            file.set_length(load.empty_file_bytes())?;
+            file.mark_own();
+        }
+    }
+    let shared_printer = SharedPrinter::new("", printer);
+    print_end(shared_printer.end_without_data())?;
+    Ok(Exit::Done)
+}
+
+fn print_end(end: ToolEnd) -> Result<()> {
+    print_tool_text(&end.text)?;
+    end.saved?;
+    Ok(())
+}

@@ -1,0 +1,378 @@
+//! The parts of a target that the copies of jobs use.
+//!
+//! Each copy has a part of its file: where it starts, and how long it is. Then the files lie one
+//! behind another in the target. These sizes decide:
+//!
+//! | name | bytes of |
+//! |---|---|
+//! | `whole` | the target, where it is one file that all jobs use and its size is known |
+//! | `file_bytes` | a file, as it exists or as an earlier job makes it |
+//! | `percent_of` | the file of which fio takes percentages |
+//! | `FilePart::length` | the span in which a copy works |
+//! | `FilePart::job_bytes` | the part as the job sets it, which may be more than the span |
+//! | `FilePart::file_bytes` | the file that a copy leaves, where it stays |
+
+use super::roots::{JobFiles, PAGE_BYTES, TargetRoot};
+use crate::job_file::jobs::FioJob;
+use crate::job_file::translation::{JobFileError, Translated};
+use diskproof_compat::fio_values::Amount;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// Parts of different jobs begin at multiples of this, which is a multiple of every sector, page
+/// and flash block.
+const PART_BYTES: u64 = 1 << 20;
+
+/// A part of a target that a copy of a job uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FilePart {
+    /// The first byte of the part in its target.
+    pub start: u64,
+    /// The bytes of the part. Where each copy has its own file, they are whole blocks.
+    pub length: u64,
+    /// The bytes of the part as the job sets them. They may be more than the file has: then the job
+    /// starts again.
+    pub job_bytes: u64,
+    /// The bytes of a file that stays.
+    pub file_bytes: u64,
+    /// True if the part begins where its file begins.
+    pub begins_file: bool,
+    /// True if the part is the whole file, but for less than a block.
+    pub is_whole_file: bool,
+}
+
+impl FilePart {
+    pub(super) fn end(self) -> u64 {
+        self.start.saturating_add(self.length)
+    }
+
+    /// True if it begins where another part of the same length ends.
+    pub(crate) fn follows(self, before: Self) -> bool {
+        let end = before.start.checked_add(before.length);
+        self.length == before.length && end == Some(self.start)
+    }
+}
+
+/// A target that is divided among jobs.
+pub(super) struct Allocation {
+    /// The parts by job, then by copy.
+    pub(super) parts: Vec<Vec<FilePart>>,
+    /// The end of the last file in the target.
+    pub(super) bytes: u64,
+}
+
+/// Divides a target among the jobs that use it. A single file begins at 0 and may be as large as
+/// its target.
+pub(super) fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translated<Allocation> {
+    let first_path = &members[0].paths[0];
+    let is_single = members
+        .iter()
+        .all(|files| files.paths.iter().all(|path| path == first_path));
+    let whole = if is_single { root.bytes() } else { None };
+    let mut parts: Vec<Vec<FilePart>> = Vec::new();
+    for files in members {
+        parts.push(parts_in_files(files, members, &parts, whole, root)?);
+    }
+    // Jobs with the same files that stay keep all of them, and have the same part of each
+    // (`mark_kept_files`): all parts begin at 0.
+    if let Some(bytes) = members[0].job.kept_bytes() {
+        return Ok(Allocation { parts, bytes });
+    }
+    let extents = file_extents(members, &parts, root);
+    let layout = FileLayout::new(members, &extents, root);
+    for (index, files) in members.iter().enumerate() {
+        let block = files.job.smallest_block();
+        for (copy, part) in parts[index].iter_mut().enumerate() {
+            let path = files.paths[copy].as_path();
+            let file_bytes = whole.unwrap_or(extents[path]);
+            let has_all_blocks = part.length / block == file_bytes / block;
+            part.is_whole_file = part.begins_file && has_all_blocks;
+            part.start = part.start.saturating_add(layout.starts[path]);
+        }
+    }
+    // A file that stays is as long as in fio, but for less than a page.
+    let unit = if root.kept_names().is_empty() {
+        PART_BYTES
+    } else {
+        PAGE_BYTES
+    };
+    Ok(Allocation {
+        parts,
+        bytes: rounded_up(layout.end, unit),
+    })
+}
+
+/// The parts of a job's copies in their files. `earlier` has those of the jobs before it; `whole`
+/// is the size of the target, if that is a single file.
+fn parts_in_files(
+    files: &JobFiles<'_>,
+    members: &[&JobFiles<'_>],
+    earlier: &[Vec<FilePart>],
+    whole: Option<u64>,
+    root: &TargetRoot,
+) -> Translated<Vec<FilePart>> {
+    let job = files.job;
+    if let Some(bytes) = job.kept_bytes() {
+        let part = FilePart {
+            start: 0,
+            length: bytes,
+            job_bytes: job.asked_bytes().unwrap_or(bytes),
+            file_bytes: bytes,
+            begins_file: true,
+            is_whole_file: true,
+        };
+        return Ok(vec![part; job.numjobs as usize]);
+    }
+    let users = members
+        .iter()
+        .filter(|other| other.paths.contains(&files.paths[0]))
+        .count();
+    let is_shared = users > 1;
+    // A job without a size takes that of the file which an earlier one makes.
+    let file_bytes = match whole {
+        None if job.extent.size.is_none() => file_extents(members, earlier, root)
+            .get(files.paths[0].as_path())
+            .copied(),
+        whole => whole,
+    };
+    // As in fio, all copies take a percentage of the file as it was found, or as the first one
+    // makes it.
+    let percent_of = root
+        .found_bytes()
+        .or(file_bytes)
+        .or(job.extent.new_file_bytes());
+    let has_own_file = files.has_file_per_copy || job.numjobs == 1;
+    let is_new_file = file_bytes.is_none() && !is_shared && has_own_file;
+    let mut parts = Vec::new();
+    for copy in job.first_in_section..job.first_in_section + job.numjobs {
+        let mut part = copy_part(job, copy, file_bytes, percent_of, root)?;
+        if is_new_file {
+            fit_new_file(job, copy, &mut part);
+        }
+        if files.has_file_per_copy {
+            let block = job.smallest_block();
+            // The job visits neither the bytes behind the last whole block of its own file nor
+            // those before its offset; unless another job visits the latter, the file need not
+            // hold them.
+            part.length = part.length / block * block;
+            if whole.is_none() && !is_shared && root.kept_names().is_empty() {
+                part.start = 0;
+            }
+        }
+        parts.push(part);
+    }
+    Ok(parts)
+}
+
+/// Where the files begin in their target.
+struct FileLayout<'a> {
+    starts: BTreeMap<&'a Path, u64>,
+    /// The end of the last file.
+    end: u64,
+}
+
+impl<'a> FileLayout<'a> {
+    /// Puts the files of the jobs behind one another. The copies of a job are adjacent, so that
+    /// they can be one workload.
+    fn new(
+        members: &[&JobFiles<'a>],
+        extents: &BTreeMap<&'a Path, u64>,
+        root: &TargetRoot,
+    ) -> Self {
+        let mut layout = Self {
+            starts: BTreeMap::new(),
+            end: 0,
+        };
+        for files in members {
+            if root.kept_names().is_empty() {
+                layout.end = rounded_up(layout.end, PART_BYTES);
+            }
+            for path in files.paths {
+                if !layout.starts.contains_key(path.as_path()) {
+                    layout.starts.insert(path, layout.end);
+                    layout.end = layout.end.saturating_add(extents[path.as_path()]);
+                }
+            }
+        }
+        layout
+    }
+}
+
+fn rounded_up(bytes: u64, unit: u64) -> u64 {
+    bytes.checked_next_multiple_of(unit).unwrap_or(u64::MAX)
+}
+
+/// The bytes of each file that jobs use. `parts` are those of the first jobs; the others are not
+/// known yet.
+fn file_extents<'a>(
+    members: &[&JobFiles<'a>],
+    parts: &[Vec<FilePart>],
+    root: &TargetRoot,
+) -> BTreeMap<&'a Path, u64> {
+    let mut extents: BTreeMap<&Path, u64> = BTreeMap::new();
+    for (index, parts) in parts.iter().enumerate() {
+        let files = members[index];
+        for (copy, part) in parts.iter().enumerate() {
+            // A file that stays has also what is behind its last whole block.
+            let file_bytes = if root.kept_names().is_empty() {
+                files.job.extent.file_bytes.unwrap_or(0)
+            } else {
+                part.file_bytes
+            };
+            let extent = extents.entry(&files.paths[copy]).or_default();
+            *extent = (*extent).max(part.end()).max(file_bytes);
+        }
+    }
+    extents
+}
+
+/// Gives the new file of a copy the size that fio gives it. There is no file yet of which fio could
+/// take a percentage, so an offset in percent is 0 in the first lap and does not make the file
+/// longer. The copy moves as much, and starts again from its offset where that is less.
+fn fit_new_file(job: &FioJob, copy: u64, part: &mut FilePart) {
+    let extent = &job.extent;
+    let block = job.smallest_block();
+    let increment = bytes_or_zero(extent.increment).saturating_mul(copy);
+    let offset = bytes_or_zero(extent.offset).saturating_add(increment);
+    let file_bytes = match (extent.file_bytes, extent.size) {
+        (Some(bytes), Some(size @ Amount::Percent(_))) => {
+            let share = size.bytes(bytes).min(bytes.saturating_sub(offset));
+            offset.saturating_add(share / block * block)
+        }
+        (Some(bytes), _) => bytes,
+        (None, Some(Amount::Bytes(size))) => offset.saturating_add(size),
+        (None, _) => return,
+    };
+    if file_bytes.saturating_sub(part.start) < block {
+        // No later lap has a block.
+        part.start = offset;
+        part.begins_file = offset == 0;
+    }
+    let left = file_bytes.saturating_sub(part.start);
+    let behind = file_bytes.saturating_sub(offset);
+    part.job_bytes = match extent.size {
+        Some(Amount::Bytes(size)) => size.min(behind),
+        _ => behind,
+    };
+    part.length = if job.is_random() || job.laps_have_whole_file() {
+        left
+    } else {
+        job.whole_blocks(part.job_bytes).min(left)
+    };
+    part.file_bytes = file_bytes;
+}
+
+/// The bytes of an amount; 0 of a percentage.
+fn bytes_or_zero(amount: Amount) -> u64 {
+    match amount {
+        Amount::Bytes(bytes) => bytes,
+        Amount::Percent(_) => 0,
+    }
+}
+
+/// The part of its file that a copy of a job uses. `whole` is the size of the file, if it exists;
+/// places in percent are those of `percent_of`.
+fn copy_part(
+    job: &FioJob,
+    copy: u64,
+    whole: Option<u64>,
+    percent_of: Option<u64>,
+    root: &TargetRoot,
+) -> Translated<FilePart> {
+    let extent = &job.extent;
+    let base = whole.or(extent.new_file_bytes());
+    let Some(start) = job.start_of_copy(copy, percent_of) else {
+        return Err(percent_of_nothing(job));
+    };
+    let rest = whole.map(|whole| whole.saturating_sub(start));
+    let length = match (extent.size, rest) {
+        (Some(size @ Amount::Percent(_)), Some(rest)) => known_bytes(job, size, base)?.min(rest),
+        // As in fio, a job ends with the device.
+        (Some(size), Some(rest)) if root.is_device() => known_bytes(job, size, base)?.min(rest),
+        (Some(size), _) => known_bytes(job, size, base)?,
+        (None, Some(rest)) => rest,
+        (None, None) => return Err(missing_size(job)),
+    };
+    // As in fio, a copy that begins inside the file ends at its end.
+    let in_file = extent.file_bytes.map(|bytes| bytes.saturating_sub(start));
+    let job_bytes = length.min(in_file.unwrap_or(u64::MAX));
+    if job_bytes < job.smallest_block() {
+        return Err(job.error_without_options(
+            "the job's part of the file is smaller than a block, or starts after the end of the \
+             file; use a larger size, or a smaller bs or offset",
+        ));
+    }
+    let end = start.saturating_add(job_bytes);
+    Ok(FilePart {
+        start,
+        // Zones go on to the end of the file.
+        length: match rest {
+            Some(rest) if has_zones(job) => rest,
+            _ => span_bytes(job, job_bytes, in_file, rest),
+        },
+        job_bytes,
+        file_bytes: match (extent.file_bytes, extent.size) {
+            (Some(bytes), Some(Amount::Bytes(_)) | None) => bytes.max(end),
+            _ => end,
+        },
+        begins_file: start == 0,
+        // Decided once the sizes of all files are known.
+        is_whole_file: false,
+    })
+}
+
+/// An amount in bytes, if it is no percentage of a file whose size is unknown.
+fn known_bytes(job: &FioJob, amount: Amount, whole: Option<u64>) -> Translated<u64> {
+    match (amount, whole) {
+        (Amount::Bytes(bytes), _) => Ok(bytes),
+        (percent, Some(whole)) => Ok(percent.bytes(whole)),
+        (Amount::Percent(_), None) => Err(percent_of_nothing(job)),
+    }
+}
+
+fn percent_of_nothing(job: &FioJob) -> JobFileError {
+    job.error_without_options(
+        "a value in percent needs an existing file or device, or a size in bytes",
+    )
+}
+
+/// The error of a job on a new file whose size nothing tells.
+fn missing_size(job: &FioJob) -> JobFileError {
+    if job.extent.fills {
+        return job.error_without_options(
+            "fill_device on a new file would leave no free space in the filesystem; set size, or \
+             name an existing file or device",
+        );
+    }
+    job.error_without_options(
+        "the job has no size; add one such as size=1g, or set that of the scratch file with --size",
+    )
+}
+
+/// True if a job has zones that are not the gaps of its requests.
+fn has_zones(job: &FioJob) -> bool {
+    job.flags.shape.order.zone_stride.is_some() && job.gap_step_bytes.is_none()
+}
+
+/// The bytes in which a copy works that moves `job_bytes`. `in_file` are those behind its start in
+/// a file whose size the job sets, and `rest` those in a file that exists. As in fio, random
+/// requests go anywhere in the file, and each of several files ends with its last whole block.
+fn span_bytes(job: &FioJob, job_bytes: u64, in_file: Option<u64>, rest: Option<u64>) -> u64 {
+    let block = job.smallest_block();
+    let length = match in_file {
+        Some(in_file) => {
+            let room = in_file.min(rest.unwrap_or(u64::MAX));
+            if job.is_random() || job.laps_have_whole_file() {
+                room
+            } else {
+                job.whole_blocks(job_bytes).min(room)
+            }
+        }
+        None => job_bytes,
+    };
+    if job.files > 1 {
+        length / job.files / block * block * job.files
+    } else {
+        length
+    }
+}
