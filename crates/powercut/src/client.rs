@@ -2,9 +2,10 @@
 //! asks.
 
 use crate::log_store::{LISTED_MAX, LOG_BYTES_MAX, follows, reports_within};
-use crate::protocol::{Token, WireError, WireMessage};
+use crate::protocol::{WireError, WireMessage};
 use crate::run::{RunDescription, RunLog, RunProgress, parse_run};
 use crate::server::DeadlineStream;
+use crate::token::Token;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
@@ -193,8 +194,8 @@ fn with_port(server: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::PROOF_BYTES;
     use crate::run::{LogEnd, example};
+    use crate::token::PROOF_BYTES;
     use std::net::TcpListener;
 
     /// A server that lets everybody in and answers the request for a log with `reports` reports, or

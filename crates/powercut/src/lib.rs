@@ -1,4 +1,4 @@
-//! Whether a disk keeps, across a power cut, what it acknowledged as durable. A writer fills the
+//! Tests if a disk keeps, across a power cut, what it acknowledged as durable. A writer fills the
 //! target and reports to a log on a second machine; after the cut the target is compared with the
 //! log. Protocol, log and judgement are pure; only `diskproof-device` opens targets.
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ mod rehearsal;
 mod run;
 mod server;
 mod text;
+mod token;
 mod volatile_disk;
 mod writer;
 
@@ -24,7 +25,6 @@ pub use judge::{
 };
 pub use log_store::LogStore;
 pub use page::{PAGE_BYTES, SlotState};
-pub use protocol::Token;
 pub use reader::{boot_id, directory_change_time, read_content, region_fingerprint};
 pub use rehearsal::{RehearsedCut, rehearse};
 pub use run::{
@@ -33,5 +33,6 @@ pub use run::{
 };
 pub use server::{ListenError, LogServer};
 pub use text::{write_rehearsal, write_report};
+pub use token::Token;
 pub use volatile_disk::DiskBehaviour;
 pub use writer::{NextStep, PAGES_FILE, WriteRun, Written, holds_only_files_of_run};

@@ -2,7 +2,7 @@
 //! frames as they came, each synced before it is confirmed. No log is ever opened again for
 //! writing, so a torn end stays what it is: reports that were never confirmed.
 
-use crate::protocol::WireMessage;
+use crate::protocol::{WireMessage, progress_frame_bytes};
 use crate::run::{RunDescription, RunProgress, parse_run};
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
@@ -182,7 +182,7 @@ fn has_room(free_bytes: u64, size_bytes: u64, divisor: u64) -> bool {
 impl OpenLog {
     /// Appends a frame and makes it durable.
     pub(crate) fn append(&mut self, message: &WireMessage) -> io::Result<()> {
-        let frame = message.encode();
+        let frame = message.encode()?;
         if self.bytes + frame.len() as u64 > LOG_BYTES_MAX {
             let text = format!("the log of this run is full ({LOG_BYTES_MAX} bytes)");
             return Err(io::Error::other(text));
@@ -219,11 +219,7 @@ fn cut_to(file: &mut File, bytes: u64) -> io::Result<()> {
 
 /// The most reports of so many streams that a log of these bytes holds.
 pub(crate) fn reports_within(bytes: u64, streams: usize) -> u64 {
-    let report = WireMessage::Progress(RunProgress {
-        elapsed_ns: 0,
-        counts: vec![0; streams],
-    });
-    bytes / report.encode().len() as u64
+    bytes / progress_frame_bytes(streams) as u64
 }
 
 /// True if a report may follow the one before. One that goes back, or that counts other streams,

@@ -5,8 +5,9 @@
 //! readers get a part.
 
 use crate::log_store::{LogStore, OpenLog, follows};
-use crate::protocol::{PROOF_BYTES, Token, WireError, WireMessage, refusal};
+use crate::protocol::{WireError, WireMessage, refusal};
 use crate::run::{LogEnd, RunProgress, short};
+use crate::token::{PROOF_BYTES, Token};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
