@@ -4,14 +4,19 @@
 #![forbid(unsafe_code)]
 
 mod client;
+mod commit_schedule;
+mod deadline_stream;
 mod error;
 mod judge;
 mod log_store;
 mod page;
+mod places;
 mod protocol;
+mod random;
 mod reader;
 mod rehearsal;
 mod run;
+mod run_files;
 mod server;
 mod text;
 mod token;
@@ -31,8 +36,9 @@ pub use run::{
     CutMethod, CutTarget, LogEnd, RunDescription, RunLog, RunProgress, StreamKind, WORKERS_MAX,
     WriteStream, short,
 };
+pub use run_files::{PAGES_FILE, holds_only_files_of_run};
 pub use server::{ListenError, LogServer};
 pub use text::{write_rehearsal, write_report};
 pub use token::Token;
 pub use volatile_disk::DiskBehaviour;
-pub use writer::{NextStep, PAGES_FILE, WriteRun, Written, holds_only_files_of_run};
+pub use writer::{NextStep, WriteRun, Written};
