@@ -9,7 +9,7 @@ mod tests;
 use crate::command::{GivenArguments, GivenOption};
 use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
-use crate::plan::{OPEN_DSYNC, OPEN_SYNC, blocking, part, until_bytes};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, blocking_workload, span_of, until_bytes};
 use crate::printer::{DropInError, ToolPrinter};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::stream::Streams;
@@ -326,11 +326,11 @@ impl CopyLoad {
     fn workload(&self, name: &str, start: u64, bytes: u64, block_bytes: u64) -> Workload {
         Workload {
             streams: Streams::with_reads(if self.head.writes { 0 } else { 1000 }),
-            span: part(start, bytes),
+            span: span_of(start, bytes),
             stop: until_bytes(bytes),
             sync: self.sync(),
             cache: self.cache(),
-            ..blocking(name, Access::Sequential, block_bytes as u32)
+            ..blocking_workload(name, Access::Sequential, block_bytes as u32)
         }
     }
 }

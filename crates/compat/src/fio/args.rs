@@ -202,7 +202,7 @@ impl FioArguments {
             },
             is_read_only: general.has("readonly"),
             saved_to: saved_to.clone(),
-            is_for_programs: !output.normal,
+            is_for_programs: !output.has_normal,
             notes: general.notes,
             printer: Box::new(move |described| {
                 Box::new(FioPrinter {
@@ -211,7 +211,7 @@ impl FioArguments {
                     saved_to: saved_to.clone(),
                     status_interval_ns: interval_ns,
                     finished: Vec::new(),
-                    status: String::new(),
+                    kept: String::new(),
                 })
             }),
             command_line,
