@@ -1,4 +1,4 @@
-//! What the plans of all drop-ins have in common.
+//! The parts that the plans of all drop-ins have in common.
 
 use crate::drop_in::DropIn;
 use crate::load::PlanContext;

@@ -1,6 +1,5 @@
-//! bonnie++ 2.00: its tests of one large file and of many small ones.
-//!
-//! Arguments of bonnie++ to a plan.
+//! bonnie++ 2.00, which tests one large file and many small ones: its arguments, and the plan that
+//! they stand for.
 
 mod print;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a run of jobs prints: the forms of output, in fio's order.
+//! The output of a run of jobs: its forms, in fio's order.
 
 use super::frame::{EMULATES, RunFrame, disk_lines};
 use super::json::{JsonForm, document};
@@ -324,7 +324,7 @@ fn shown_sizes(sizes: SizeRange, base: Base) -> String {
     format!("{least}-{most}")
 }
 
-/// As ctime(3) writes it.
+/// A time as ctime(3) writes it.
 fn local_time(unix_ns: u64) -> String {
     let time = Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or(Timestamp::UNIX_EPOCH);
     let zoned = time.to_zoned(TimeZone::system());

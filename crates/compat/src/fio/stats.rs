@@ -78,7 +78,7 @@ pub(super) struct JobEntry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct JobError {
     pub number: i32,
-    /// Its name, such as `EIO`.
+    /// The name, such as `EIO`.
     pub name: String,
 }
 
@@ -251,7 +251,7 @@ fn percentile_list(described: &DescribedJobs, job: &DescribedJob) -> Vec<f64> {
     percentiles
 }
 
-/// When the rate is steady, and the rates at the end.
+/// The condition under which a rate is steady, and the rates at the end.
 #[derive(Debug, Clone)]
 pub(super) struct SteadyEntry {
     pub end: SteadyEnd,

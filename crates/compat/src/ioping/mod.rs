@@ -5,7 +5,7 @@ mod suffix;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{CommandLine, GivenArguments};
+use crate::command::{CommandLine, GivenArguments, LongDashes};
 use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, RANDOM, SECOND, span_of, sync_every};
@@ -70,7 +70,7 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
         return Err(DropInError::Printed(ToolText::out(help)));
     }
     let command = CommandLine {
-        has_one_dash: true,
+        long_dashes: LongDashes::OneOrTwo,
         after_option_error: &format!("\n{help}"),
         ..CommandLine::new(&help)
     };

@@ -15,7 +15,7 @@ const HEADING: &str = concat!(
     "read    rewrite       read    fwrite  frewrite     fread   freread\n",
 );
 
-/// Above this size of a file, -a omits records of less than [`LARGE_RECORD_KIB`].
+/// The size above which a file is large: -a then omits records of less than [`LARGE_RECORD_KIB`].
 const LARGE_FILE_KIB: u64 = 16_384;
 /// The smallest record on a large file.
 const LARGE_RECORD_KIB: u64 = 64;

@@ -4,7 +4,7 @@ mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{GivenArguments, parse};
+use crate::command::{GivenArguments, LongDashes, parse};
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started};
 use crate::figures::OpsSoFar;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext, PrimeRequest};
@@ -53,7 +53,7 @@ struct FileioLoad {
 
 /// Turns the arguments into a load, or into the text or error that sysbench prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    let given = parse(DROP_IN.options, arguments, false).map_err(fatal)?;
+    let given = parse(DROP_IN.options, arguments, LongDashes::Two).map_err(fatal)?;
     if given.has("version") {
         return Ok(Started::version(DROP_IN.emulates));
     }
@@ -311,7 +311,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
 struct IoMode {
     engine: EngineKind,
     depth: u64,
-    /// As the report names it.
+    /// The name in the report.
     text: &'static str,
 }
 
@@ -417,7 +417,7 @@ struct ExtraFlags {
     cache: CachePolicy,
     /// The sync of writes by these flags, where one of them syncs.
     sync: Option<SyncPolicy>,
-    /// As the report shows them.
+    /// The flags in the report.
     text: String,
 }
 
@@ -449,7 +449,7 @@ fn read_extra_flags(given: &GivenArguments) -> Result<ExtraFlags, String> {
 /// The syncs of a test, for its workload and for its report.
 struct FileSyncs {
     policy: SyncPolicy,
-    /// As the report shows it.
+    /// The lines of the report.
     text: String,
 }
 

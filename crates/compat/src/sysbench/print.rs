@@ -16,7 +16,7 @@ const MIB: f64 = 1_048_576.0;
 pub(super) struct TestMode {
     /// The word of --file-test-mode.
     pub(super) name: &'static str,
-    /// As the report names it.
+    /// The name in the report.
     pub(super) text: &'static str,
     pub(super) order: RequestOrder,
     pub(super) kind: ModeKind,
@@ -83,9 +83,9 @@ pub(super) struct ShownSettings {
     pub(super) flags: String,
     pub(super) files: u64,
     pub(super) file_bytes: u64,
-    /// As the command line has it.
+    /// The block size of the command line.
     pub(super) block_bytes: u64,
-    /// As requests have it: a block is not larger than its file.
+    /// The block size of requests, which is not larger than a file.
     pub(super) request_bytes: u64,
     pub(super) ratio: f64,
     pub(super) syncs: String,

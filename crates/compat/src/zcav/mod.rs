@@ -261,7 +261,7 @@ struct BlocksPrinter {
     loops: u32,
     /// A line for each pass.
     totals: String,
-    /// By the number of the block.
+    /// The blocks by their numbers.
     blocks: BTreeMap<u64, MeasuredBlock>,
     /// The content of the log file, once it is complete.
     logged: Option<String>,
