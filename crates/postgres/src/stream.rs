@@ -22,8 +22,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The pause before another try to connect to a server whose queue of connections is full.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
-/// The shortest time for a TCP connection, even where the deadline has passed: connect(2) takes no
-/// time of zero.
+/// The shortest time for a TCP connection, even where the deadline has passed: the
+/// standard library refuses a timeout of zero.
 const CONNECT_TIME_MIN: Duration = Duration::from_millis(1);
 /// The longest that the socket waits before the session looks for Ctrl-C and its deadline.
 const LOOK_EVERY: Duration = Duration::from_millis(100);

@@ -4,7 +4,7 @@
 use crate::random::Splitmix;
 use std::collections::{BTreeMap, VecDeque};
 
-/// The most writes in the cache of a disk that ignores syncs. It is well below the writes of a
+/// The most writes in the cache of a disk that ignores syncs. It is below the writes of a
 /// rehearsal, so that old writes reach the medium and only the last ones are lost in the cut.
 const LYING_CACHE_WRITES: usize = 400;
 /// The most writes in the cache of a disk whose syncs skip some pages.

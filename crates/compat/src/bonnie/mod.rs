@@ -35,7 +35,7 @@ const SIZE_MIB_DEFAULT: u64 = 1024;
 const SEEKS_DEFAULT: u64 = 8192;
 /// bonnie++'s number of processes that seek.
 const SEEKERS_DEFAULT: u64 = 5;
-/// The most copies that run at the same time here. Each is a thread; more would measure the processor.
+/// The most copies that run at the same time here. Each is a thread.
 const CONCURRENCY_MAX: u64 = 200;
 /// The smallest size that bonnie++ takes for a file without -s, in MiB.
 const SIZE_MIB_MIN: u64 = 300;
