@@ -40,7 +40,8 @@ const RANKS: [RankVariables; 5] = [
 /// The variables of a launcher for a job.
 struct JobVariables {
     job: &'static str,
-    /// The variable with the step of a job that starts several programs; `None` where there is none.
+    /// The variable with the step of a job that starts several programs; `None` where there is
+    /// none.
     step: Option<&'static str>,
 }
 

@@ -35,8 +35,8 @@ pub trait FenceClock {
     fn is_over(&self) -> bool;
 }
 
-/// Enters all fences, and finalizes the connection in any case: a launcher takes a process that ends
-/// without that for a dead one, and kills all others with it.
+/// Enters all fences, and finalizes the connection in any case: a launcher takes a process that
+/// ends without that for a dead one, and kills all others with it.
 pub fn take_part(
     mut socket: UnixStream,
     answer_within: Duration,

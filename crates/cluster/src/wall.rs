@@ -67,8 +67,8 @@ pub fn wall_bound(
     }
 }
 
-/// Returns the bound that chrony gives for the wall clock; `None` where it does not run, or follows no
-/// other clock.
+/// Returns the bound that chrony gives for the wall clock; `None` where it does not run, or follows
+/// no other clock.
 pub fn chrony_bound_ns() -> Option<u64> {
     let mut chronyc = Command::new("chronyc")
         .args(["-c", "tracking"])

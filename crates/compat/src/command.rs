@@ -121,7 +121,8 @@ impl DropIn {
 /// Units of numbers: a suffix, in either case, and its factor.
 pub(crate) type Units = [(&'static str, u64)];
 
-/// Reads a number, perhaps with a unit; `None` for any other text, and for a number that is too large.
+/// Reads a number, perhaps with a unit; `None` for any other text, and for a number that is too
+/// large.
 pub(crate) fn scaled(text: &str, units: &Units) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let suffix = &text[digits.len()..];
@@ -221,8 +222,8 @@ impl GivenArguments {
         self.scaled(name, &[("", 1)], range)
     }
 
-    /// The number of an option, perhaps with a unit, which must be in this range; `None` where it was
-    /// not given.
+    /// The number of an option, perhaps with a unit, which must be in this range; `None` where it
+    /// was not given.
     pub(crate) fn scaled(
         &self,
         name: &str,

@@ -227,8 +227,8 @@ fn exit_code(exits: &str, name: &str) -> Option<u8> {
     None
 }
 
-/// Reads the options of all lines. A line that is only a form has the rest of the next line that has
-/// one.
+/// Reads the options of all lines. A line that is only a form has the rest of the next line that
+/// has one.
 fn read_options(lines: &'static str) -> Result<Vec<DropInOption>, String> {
     let mut options = Vec::new();
     let mut forms = Vec::new();

@@ -108,9 +108,9 @@ pub struct DescribedJob {
 }
 
 impl DescribedJob {
-    /// The number of copies that each of its workloads stands for. Workloads of different names are a
-    /// copy each. Workloads of one name share the copies, unless they only stand for the files that
-    /// each copy visits.
+    /// The number of copies that each of its workloads stands for. Workloads of different names are
+    /// a copy each. Workloads of one name share the copies, unless they only stand for the files
+    /// that each copy visits.
     pub(crate) fn copies_of_workload(&self) -> u64 {
         let Some(first) = self.workloads.first() else {
             return self.copies;

@@ -120,9 +120,10 @@ struct SideFile {
 }
 
 impl SideFile {
-    /// True if the file begins like one that SQLite wrote (<https://www.sqlite.org/fileformat.html>, "the rollback
-    /// journal", "the WAL format"; <https://www.sqlite.org/walformat.html>, "the WAL-index
-    /// header"). The header is zero until the first sync, and may be zero after a power cut.
+    /// True if the file begins like one that SQLite wrote
+    /// (<https://www.sqlite.org/fileformat.html>, "the rollback journal", "the WAL format";
+    /// <https://www.sqlite.org/walformat.html>, "the WAL-index header"). The header is zero until
+    /// the first sync, and may be zero after a power cut.
     fn is_of_sqlite(&self) -> bool {
         let (magics, header_bytes): (&[&[u8]], usize) = match self.suffix {
             "-wal" => (&[&[0x37, 0x7f, 6, 0x82], &[0x37, 0x7f, 6, 0x83]], 32),

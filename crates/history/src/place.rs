@@ -94,7 +94,8 @@ pub(crate) fn exists(path: &Path) -> Result<bool, HistoryError> {
     }
 }
 
-/// Refuses a dangling symlink: following it would make a file at a place that the user did not name.
+/// Refuses a dangling symlink: following it would make a file at a place that the user did not
+/// name.
 fn refuse_dangling_link(path: &Path) -> Result<(), HistoryError> {
     match std::fs::read_link(path) {
         Ok(target) if !path.exists() => Err(HistoryError::DanglingLink {

@@ -119,8 +119,8 @@ impl History {
         Ok(ids.into_iter().next())
     }
 
-    /// Returns the runs that may be deleted: without a label, started before `before` (seconds since
-    /// 1970), and not among the newest `keep` runs without a label.
+    /// Returns the runs that may be deleted: without a label, started before `before` (seconds
+    /// since 1970), and not among the newest `keep` runs without a label.
     pub fn prunable(
         &self,
         before: Option<i64>,
@@ -233,8 +233,8 @@ impl Filter {
     }
 }
 
-/// Reads a row of a list. The label comes from its own column: it may have changed since the run was
-/// saved.
+/// Reads a row of a list. The label comes from its own column: it may have changed since the run
+/// was saved.
 fn listed_run(row: &Row<'_>) -> rusqlite::Result<ListedRun> {
     let run_id = column_text(row, 0)?;
     let summary = column_text(row, 2)?;
@@ -275,7 +275,8 @@ fn inflate(bytes: &[u8]) -> io::Result<String> {
     Ok(text)
 }
 
-/// Returns the text of a column. Overwritten text may be invalid UTF-8, which must not hide the other rows.
+/// Returns the text of a column. Overwritten text may be invalid UTF-8, which must not hide the
+/// other rows.
 fn column_text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     match row.get_ref(column)?.as_bytes() {
         Ok(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),

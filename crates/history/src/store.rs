@@ -21,9 +21,9 @@ const WRITABLE: OpenFlags =
 /// runs, and has to fit on a full disk.
 const DELETED_AT_ONCE: usize = 16;
 
-/// The `f_type` of statfs(2) of the filesystems where shared memory and locks are those of one machine; values from
-/// linux/magic.h, ZFS from OpenZFS, bcachefs and exFAT from their sources. Everything else (NFS,
-/// SMB, 9p, FUSE, Ceph, future ones) counts as shared between machines.
+/// The `f_type` of statfs(2) of the filesystems where shared memory and locks are those of one
+/// machine; values from linux/magic.h, ZFS from OpenZFS, bcachefs and exFAT from their sources.
+/// Everything else (NFS, SMB, 9p, FUSE, Ceph, future ones) counts as shared between machines.
 const LOCAL: [u64; 14] = [
     0xef53,      // ext2, ext3, ext4
     0x5846_5342, // XFS

@@ -8,11 +8,11 @@ use crate::target::{TargetIdentity, TargetKind};
 use crate::task::{ByteLimit, Decide, Sides, Task};
 use crate::workload::{Layout, Workload};
 
-/// The rate by which the time to fill a scratch file is limited: slow memory cards are made for it. A
-/// slower disk needs a smaller scratch file.
+/// The rate by which the time to fill a scratch file is limited: slow memory cards are made for it.
+/// A slower disk needs a smaller scratch file.
 const FILL_BYTES_PER_S: f64 = 10e6;
-/// The time that is added to that of any fill, so that one slow second does not end the fill of a small
-/// file.
+/// The time that is added to that of any fill, so that one slow second does not end the fill of a
+/// small file.
 const FILL_START_NS: u64 = 10_000_000_000;
 
 /// The most that a plan may do on given targets. The user is asked with it before a run.
@@ -178,10 +178,10 @@ impl Plan {
         Some(self.write_limit())
     }
 
-    /// The most that the plan writes to a scratch file. That is what its workloads may write, and what
-    /// fills the file: the part that no workload fills is filled before the first read, again after
-    /// a workload has trimmed it, and once more for a workload that is to find its blocks in the
-    /// page cache.
+    /// The most that the plan writes to a scratch file. That is what its workloads may write, and
+    /// what fills the file: the part that no workload fills is filled before the first read, again
+    /// after a workload has trimmed it, and once more for a workload that is to find its blocks in
+    /// the page cache.
     fn written_to_scratch(&self) -> ByteLimit {
         let ByteLimit::AtMost(own) = self.write_limit() else {
             return ByteLimit::Unlimited;
@@ -257,8 +257,8 @@ impl Plan {
         beyond
     }
 
-    /// The largest single request. That of other tools may end where their file does, so it needs no
-    /// room.
+    /// The largest single request. That of other tools may end where their file does, so it needs
+    /// no room.
     fn request_bytes(&self) -> u64 {
         if self.is_of_other_tool() {
             return 1;

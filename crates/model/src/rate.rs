@@ -1,5 +1,5 @@
-//! The search for the highest rate that keeps a promise about latency: the promise, the trial of each
-//! offered rate, and the answer that follows from all of them.
+//! The search for the highest rate that keeps a promise about latency: the promise, the trial of
+//! each offered rate, and the answer that follows from all of them.
 
 use crate::latency_search::timed_requests;
 use crate::measurement::{Measurement, StopReason};
@@ -181,8 +181,8 @@ impl RateTrial {
     }
 }
 
-/// Returns the requests of each batch: consecutive windows that together are as long as the window of
-/// the target.
+/// Returns the requests of each batch: consecutive windows that together are as long as the window
+/// of the target.
 fn batches(measurement: &Measurement, target: &LatencyTarget) -> Vec<LateRequests> {
     let is_transaction = measurement.workload.transaction.is_some();
     let mut batches = Vec::new();

@@ -362,8 +362,9 @@ pub struct SpanRate {
     pub gain: Option<f64>,
 }
 
-/// The least ratio of the latencies on both sides of a step between two spans. Rates vary by several
-/// percent, and a span on a rotating disk takes some percent longer than the next shorter one.
+/// The least ratio of the latencies on both sides of a step between two spans. Rates vary by
+/// several percent, and a span on a rotating disk takes some percent longer than the next shorter
+/// one.
 const SPAN_STEP_MIN: f64 = 2.0;
 
 /// A step of the latency between two spans.

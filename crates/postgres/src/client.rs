@@ -42,14 +42,14 @@ pub struct PostgresClient {
 struct Wait {
     turn: Arc<Turn>,
     stop: StopCheck,
-    /// A wait ends with an error at this time, after which the session is of no use; `None`: it never
-    /// does.
+    /// A wait ends with an error at this time, after which the session is of no use; `None`: it
+    /// never does.
     deadline: Option<Instant>,
 }
 
 impl Wait {
-    /// Polls until there is a result. Each round polls twice: the first poll sends what is to be sent,
-    /// and only the second one may wait for what is received.
+    /// Polls until there is a result. Each round polls twice: the first poll sends what is to be
+    /// sent, and only the second one may wait for what is received.
     fn until_ready<T>(
         &self,
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,

@@ -1,5 +1,5 @@
-//! A temporary cluster as diskproof sees it: made in an admitted directory, connected to, ended. The
-//! guard does the rest and outlives diskproof, so that the cluster is removed in every case.
+//! A temporary cluster as diskproof sees it: made in an admitted directory, connected to, ended.
+//! The guard does the rest and outlives diskproof, so that the cluster is removed in every case.
 
 use crate::client::PostgresClient;
 use crate::cluster_files::{self, CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
@@ -17,11 +17,11 @@ use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// The longest that a start may take, with initdb. That writes 40 MB, for which a slow disk may take a
-/// minute.
+/// The longest that a start may take, with initdb. That writes 40 MB, for which a slow disk may
+/// take a minute.
 const START_WITHIN: Duration = Duration::from_secs(120);
-/// The longest wait for the end of a cluster. A server whose disk answers has ended by then; the guard
-/// goes on for as long as it takes.
+/// The longest wait for the end of a cluster. A server whose disk answers has ended by then; the
+/// guard goes on for as long as it takes.
 const END_WITHIN: Duration = Duration::from_secs(75);
 /// The longest wait for the guard of a run that was killed, which still holds its cluster.
 const IN_USE_FOR: Duration = Duration::from_secs(10);

@@ -1,6 +1,7 @@
-//! Removes a cluster, and nothing that another program put into its directory: the names that initdb
-//! and a server of PostgreSQL 13 to 18 use there (its documentation, "Database File Layout"). Also
-//! the names in a cluster that its guard, its sessions and the next run must agree on.
+//! Removes a cluster, and nothing that another program put into its directory: the names that
+//! initdb and a server of PostgreSQL 13 to 18 use there (its documentation, "Database File
+//! Layout"). Also the names in a cluster that its guard, its sessions and the next run must agree
+//! on.
 
 use diskproof_device::{ClaimedDirectory, Entry, OpenError};
 use rustix::fs::{FileType, fstat};

@@ -49,8 +49,8 @@ fn parse_keywords(text: &str) -> Result<Settings, String> {
     Ok(settings)
 }
 
-/// Splits off the value at the start; the second part is what follows it. `None` where its quote does
-/// not end.
+/// Splits off the value at the start; the second part is what follows it. `None` where its quote
+/// does not end.
 fn leading_value(text: &str) -> Option<(String, &str)> {
     let quoted = text.strip_prefix('\'');
     let body = quoted.unwrap_or(text);
@@ -174,8 +174,8 @@ fn hex(byte: Option<u8>) -> Option<u8> {
     u8::try_from(char::from(byte?).to_digit(16)?).ok()
 }
 
-/// The directories with a file of services: of Debian's packages, of those of postgresql.org for Red
-/// Hat, and of PostgreSQL's own default.
+/// The directories with a file of services: of Debian's packages, of those of postgresql.org for
+/// Red Hat, and of PostgreSQL's own default.
 const SYSTEM_DIRECTORIES: [&str; 3] = [
     "/etc/postgresql-common",
     "/etc/sysconfig/pgsql",

@@ -21,8 +21,8 @@ const VERSION_WAL: u32 = 140_000;
 const VERSION_IO: u32 = 160_000;
 /// The first version with bytes and the write-ahead log in pg_stat_io: 18.
 const VERSION_IO_BYTES: u32 = 180_000;
-/// The longest that a server may take for the views. It takes milliseconds unless it is overloaded or
-/// stopped.
+/// The longest that a server may take for the views. It takes milliseconds unless it is overloaded
+/// or stopped.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// The version as a number and as a text.
@@ -108,8 +108,8 @@ impl StatSession {
         Err(last)
     }
 
-    /// Connects to a host, by each way of TLS in turn that the settings allow. Only an error that may
-    /// depend on TLS leads to the next way; the first error is then the one that is returned.
+    /// Connects to a host, by each way of TLS in turn that the settings allow. Only an error that
+    /// may depend on TLS leads to the next way; the first error is then the one that is returned.
     fn connect_to(
         info: &ConnectInfo,
         host: &ServerHost,
@@ -239,7 +239,8 @@ impl StatSession {
         Ok(rows)
     }
 
-    /// The same counters before pg_stat_io: they tell which kind of process wrote, but not which read.
+    /// The same counters before pg_stat_io: they tell which kind of process wrote, but not which
+    /// read.
     fn read_io_before_16(&mut self, timing: ServerTiming) -> Result<Vec<ServerIo>, PostgresError> {
         let [read, hits, read_ms] = first_row(self.client.query(DATABASES)?);
         let [checkpointer, cleaner, backends, fsyncs] = first_numbers(self.client.query(WRITERS)?);
@@ -270,7 +271,8 @@ impl StatSession {
         }
     }
 
-    /// The counters of the write-ahead log. From version 18 on they are those of pg_stat_io, in `io`.
+    /// The counters of the write-ahead log. From version 18 on they are those of pg_stat_io, in
+    /// `io`.
     fn read_wal(
         &mut self,
         io: &[ServerIo],

@@ -159,8 +159,8 @@ impl PostgresError {
         }
     }
 
-    /// True if the server may accept the same session with TLS instead of without it, or the other way
-    /// round. A wrong password stays wrong.
+    /// True if the server may accept the same session with TLS instead of without it, or the other
+    /// way round. A wrong password stays wrong.
     pub(crate) fn may_depend_on_tls(&self) -> bool {
         match self {
             Self::Statement { code, .. } => code != INVALID_PASSWORD,

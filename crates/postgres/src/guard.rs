@@ -6,7 +6,7 @@
 
 use crate::cluster_files::{self, CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
 use crate::program_log::ProgramLog;
-use crate::server_processes::{Parent, end_processes};
+use crate::server_processes::{POLL, Parent, QUIT_WITHIN, end_processes};
 use crate::user::{GuardUser, ServerUser};
 use diskproof_device::{ClaimedDirectory, OpenError, ending_signals, report_line};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
@@ -30,17 +30,12 @@ pub(crate) const ERROR: &str = "error: ";
 /// Begins the guard's last line where the directory holds what is not of the cluster.
 pub(crate) const STAYS: &str = "stays: ";
 
-/// The time for a server to end after SIGQUIT. An immediate shutdown takes milliseconds unless the
-/// disk hangs, and the server itself kills its sessions after 5 s.
-pub(crate) const QUIT_WITHIN: Duration = Duration::from_secs(7);
 /// The time for a server to end in order. It writes to the disk what it has changed.
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(40);
-/// The pause before the guard looks again for ended processes and for orders. A longer one would delay
-/// every start of a server, a shorter one would use the processor beside the measurement.
-pub(crate) const POLL: Duration = Duration::from_millis(10);
 
-/// The settings of the server. They keep it to itself: no network, nothing outside its directory, no
-/// work that the measurement did not ask for. WAL segments are kept and recycled, as on a busy server.
+/// The settings of the server. They keep it to itself: no network, nothing outside its directory,
+/// no work that the measurement did not ask for. WAL segments are kept and recycled, as on a busy
+/// server.
 #[rustfmt::skip]
 const SETTINGS: [&str; 17] = [
     "listen_addresses=", "unix_socket_directories=.", "unix_socket_permissions=0700", "port=5432",
@@ -124,9 +119,9 @@ impl GuardArguments {
         })
     }
 
-    /// Serves until the end, then removes everything. The order matters: the guard listens before the
-    /// directory exists, so that it cannot miss its end; the directory is claimed before the server
-    /// starts; and every process has ended before anything is removed.
+    /// Serves until the end, then removes everything. The order matters: the guard listens before
+    /// the directory exists, so that it cannot miss its end; the directory is claimed before the
+    /// server starts; and every process has ended before anything is removed.
     fn run_guard(&self) -> Result<ServerEnd, NotRemoved> {
         let orders = GuardOrders::listen().map_err(|error| error.to_string())?;
         // Sessions of a server that dies become children of this process.

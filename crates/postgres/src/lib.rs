@@ -1,12 +1,13 @@
 //! The only crate that speaks to PostgreSQL. It has two parts. One makes a temporary cluster in the
-//! directory under test: it finds the programs, starts a server on a Unix socket only, loads it with
-//! INSERTs, stops and removes it. The other reads the counters of a server that the user runs, and
-//! changes nothing there.
+//! directory under test: it finds the programs, starts a server on a Unix socket only, loads it
+//! with INSERTs, stops and removes it. The other reads the counters of a server that the user runs,
+//! and changes nothing there.
 #![forbid(unsafe_code)]
 
 mod client;
 mod cluster;
 mod cluster_files;
+mod commit_load;
 mod conninfo;
 mod conninfo_text;
 mod counters;
@@ -26,11 +27,12 @@ mod user;
 
 pub use client::PostgresClient;
 pub use cluster::{Cluster, remove_leftover};
+pub use commit_load::CommitLoad;
 pub use conninfo::ConnectInfo;
 pub use counters::{StatSession, WatchedServer};
 pub use error::PostgresError;
 pub use guard::{GUARD_VERB, guard};
-pub use load::{CommitLoad, LoadResult};
+pub use load::LoadResult;
 pub use programs::{Programs, find_programs};
 pub use scan::{PAGE_BYTES, TableScans, TrialTable};
 pub use settings::{ServerSetting, SettingScope};

@@ -2,6 +2,7 @@
 
 use crate::client::PostgresClient;
 use crate::cluster::Cluster;
+use crate::commit_load::{CommitLoad, INSERT};
 use crate::error::PostgresError;
 use crate::pgbench::run_pgbench;
 use crate::prepared::PreparedRun;
@@ -103,8 +104,8 @@ impl Cluster {
         Ok(result)
     }
 
-    /// Opens the sessions of a load. Each has inserted once, so that the first insert that is measured
-    /// is like the others.
+    /// Opens the sessions of a load. Each has inserted once, so that the first insert that is
+    /// measured is like the others.
     fn open_sessions(
         &self,
         load: &CommitLoad,
@@ -182,8 +183,8 @@ fn wait_for_end_of_sessions(session: &mut PostgresClient) -> Result<(), Postgres
     Ok(())
 }
 
-/// Runs all sessions at the same time, each in its thread, and returns their sum. Either all of them
-/// start or none inserts.
+/// Runs all sessions at the same time, each in its thread, and returns their sum. Either all of
+/// them start or none inserts.
 fn run_sessions(
     sessions: Vec<LoadSession>,
     time: Duration,
@@ -271,22 +272,4 @@ fn insert_repeatedly(
 fn thread_cpu_ns() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     (time.tv_sec as u64) * 1_000_000_000 + time.tv_nsec as u64
-}
-
-/// Inserts one row, as a separate transaction. pgbench runs the same.
-pub(crate) const INSERT: &str = "INSERT INTO commits VALUES (1, now(), 'diskproof')";
-
-/// A load of INSERTs.
-#[derive(Debug, Clone)]
-pub struct CommitLoad {
-    /// Sessions at the same time.
-    pub clients: u32,
-    /// True if a commit waits until its WAL is durable.
-    pub synchronous: bool,
-    /// The server's wal_sync_method while it runs.
-    pub method: String,
-    /// True if pgbench makes the load.
-    pub by_pgbench: bool,
-    /// The delay of a commit that waits for others (commit_delay), in microseconds.
-    pub commit_delay_us: Option<u32>,
 }

@@ -2,9 +2,9 @@
 
 use crate::cluster::Cluster;
 use crate::cluster_files::SUPER_USER;
+use crate::commit_load::{CommitLoad, INSERT};
 use crate::error::PostgresError;
 use crate::guard::{inherited, path_of};
-use crate::load::{CommitLoad, INSERT};
 use crate::program_log::ProgramLog;
 use crate::stream::StopCheck;
 use diskproof_device::ProgramGroup;
@@ -28,7 +28,8 @@ pub(crate) struct PgbenchResult {
 }
 
 /// Runs pgbench for whole seconds, at least one. pgbench ends with this process, and where the user
-/// stops it. `progress` gets milliseconds instead of commits, because pgbench prints none on the way.
+/// stops it. `progress` gets milliseconds instead of commits, because pgbench prints none on the
+/// way.
 pub(crate) fn run_pgbench(
     cluster: &Cluster,
     load: &CommitLoad,
@@ -85,8 +86,8 @@ pub(crate) fn run_pgbench(
     })
 }
 
-/// Reads the figures; `None` of any other text. Before version 14 pgbench prints the rate twice, and
-/// the one without the time of connecting counts.
+/// Reads the figures; `None` of any other text. Before version 14 pgbench prints the rate twice,
+/// and the one without the time of connecting counts.
 fn read_pgbench(text: &str) -> Option<PgbenchResult> {
     let rate_line = text.lines().find(|line| {
         line.starts_with("tps =") && (line.contains("without") || line.contains("excluding"))

@@ -90,8 +90,8 @@ impl PreparedRun {
         }
     }
 
-    /// Checks the messages in the first `length` bytes of the answer. Fails where one of them refuses
-    /// the statement, or is none that a server may send.
+    /// Checks the messages in the first `length` bytes of the answer. Fails where one of them
+    /// refuses the statement, or is none that a server may send.
     fn answer_progress(&self, length: usize) -> Result<AnswerProgress, PostgresError> {
         let mut rest = &self.answer[..length];
         while let Some(header) = Header::parse(rest).map_err(|e| unexpected(e.to_string()))? {
@@ -128,8 +128,8 @@ impl PreparedRun {
     }
 }
 
-/// The messages that run the statement once: bind the unnamed portal to it, execute that to its end,
-/// sync.
+/// The messages that run the statement once: bind the unnamed portal to it, execute that to its
+/// end, sync.
 fn request() -> io::Result<BytesMut> {
     let mut request = BytesMut::new();
     frontend::bind(

@@ -141,8 +141,8 @@ fn absolute(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
-/// The programs of the newest server below these directories, where each version has its own with the
-/// given beginning of its name. Versions that are no whole number are skipped.
+/// The programs of the newest server below these directories, where each version has its own with
+/// the given beginning of its name. Versions that are no whole number are skipped.
 fn newest_server(folders: &[(&Path, &str)]) -> Option<PathBuf> {
     let mut found: Vec<(u32, PathBuf)> = Vec::new();
     for (folder, prefix) in folders {

@@ -28,9 +28,10 @@ const STATISTICS_TARGET: u64 = 5;
 /// index too expensive with the default random_page_cost, and not with 1.1.
 const JOIN_DIVISOR: u64 = 2;
 
-/// Makes the table, before its rows. One row fills a page, so that a range of keys is as many pages, in random order. The filler is
-/// cut from a text of digits at random places, so that no layer below compresses it to nothing.
-/// Tables without WAL are written once; the restart at the end writes their pages to the disk.
+/// Makes the table, before its rows. One row fills a page, so that a range of keys is as many
+/// pages, in random order. The filler is cut from a text of digits at random places, so that no
+/// layer below compresses it to nothing. Tables without WAL are written once; the restart at the
+/// end writes their pages to the disk.
 const CREATE: [&str; 7] = [
     "CREATE UNLOGGED TABLE tried (k int, filler bytea)",
     "ALTER TABLE tried ALTER filler SET STORAGE PLAIN",
@@ -207,8 +208,9 @@ impl Cluster {
         Ok(count.parse().ok())
     }
 
-    /// Returns the statement of the next scan, and moves the table's next key behind its rows. Where
-    /// the scan reads pages that an earlier one has read, they are dropped from the page cache first.
+    /// Returns the statement of the next scan, and moves the table's next key behind its rows.
+    /// Where the scan reads pages that an earlier one has read, they are dropped from the page
+    /// cache first.
     fn prepare_scan(
         &self,
         load: TrialLoad,
@@ -246,8 +248,8 @@ impl Cluster {
     }
 }
 
-/// Returns the pages read by a plan: those of the first node, `Buffers: shared hit=7 read=256`, which
-/// counts those below it. `None` where the plan has no such line.
+/// Returns the pages read by a plan: those of the first node, `Buffers: shared hit=7 read=256`,
+/// which counts those below it. `None` where the plan has no such line.
 fn pages_read(lines: &[String]) -> Option<u64> {
     let buffers = lines.iter().find(|line| line.contains("Buffers: "))?;
     for word in buffers.split_whitespace() {
@@ -258,7 +260,7 @@ fn pages_read(lines: &[String]) -> Option<u64> {
     Some(0)
 }
 
-/// Returns the node that joins and the one that reads the table, as in `Nested Loop with Index Scan`;
+/// Returns the node that joins and the one that reads the table: `Nested Loop with Index Scan`.
 /// `None` of a plan without a join.
 fn way_of_join(lines: &[String]) -> Option<String> {
     let mut join = None;

@@ -1,6 +1,5 @@
 //! Finds the processes of a server by the directory that they work in, and ends them.
 
-use crate::guard::{POLL, QUIT_WITHIN};
 use rustix::fs::Stat;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
@@ -8,6 +7,12 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, Instant};
 
+/// The time for a server to end after SIGQUIT. An immediate shutdown takes milliseconds unless the
+/// disk hangs, and the server itself kills its sessions after 5 s.
+pub(crate) const QUIT_WITHIN: Duration = Duration::from_secs(7);
+/// The pause before the guard looks again for ended processes and for orders. A longer one would
+/// delay every start of a server, a shorter one would use the processor beside the measurement.
+pub(crate) const POLL: Duration = Duration::from_millis(10);
 /// The names of the processes that belong to a server. A shell that entered its data directory has
 /// another name.
 const NAMES: [&str; 2] = ["postgres", "postmaster"];
@@ -22,17 +27,17 @@ const PATIENT_POLL: Duration = Duration::from_secs(1);
 /// The parent of the processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Parent {
-    /// This process, which has no other children: all of them must end, also one that has not entered
-    /// the data directory yet.
+    /// This process, which has no other children: all of them must end, also one that has not
+    /// entered the data directory yet.
     Guard,
     /// Another process.
     Other,
 }
 
-/// Ends every process of the server whose data directory this is: all of them work in it. First they
-/// get time to end by themselves, then they get SIGQUIT, then SIGKILL. The guard waits without end,
-/// since it has nothing else to do and no other process would come after it; any other caller gets an
-/// error after a minute.
+/// Ends every process of the server whose data directory this is: all of them work in it. First
+/// they get time to end by themselves, then they get SIGQUIT, then SIGKILL. The guard waits without
+/// end, since it has nothing else to do and no other process would come after it; any other caller
+/// gets an error after a minute.
 pub(crate) fn end_processes(data: BorrowedFd<'_>, parent: Parent) -> Result<(), String> {
     let place = rustix::fs::fstat(data).map_err(|errno| errno.to_string())?;
     let begun = Instant::now();

@@ -6,7 +6,8 @@ use crate::error::PostgresError;
 use crate::stream::StopCheck;
 use std::time::{Duration, Instant};
 
-/// The longest that a server may take to use a changed setting. It reads its settings within moments.
+/// The longest that a server may take to use a changed setting. It reads its settings within
+/// moments.
 const READ_WITHIN: Duration = Duration::from_secs(10);
 /// The pause before the server is asked again for the value that it uses.
 const READ_POLL: Duration = Duration::from_millis(5);
@@ -61,8 +62,8 @@ impl Cluster {
         }))
     }
 
-    /// Changes a setting of the whole server, and returns when the server uses it. Does nothing for a
-    /// setting of a session: [`ServerSetting::set`] changes that.
+    /// Changes a setting of the whole server, and returns when the server uses it. Does nothing for
+    /// a setting of a session: [`ServerSetting::set`] changes that.
     pub fn change(
         &self,
         setting: &ServerSetting,

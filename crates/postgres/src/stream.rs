@@ -30,8 +30,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The most that a server may send for one request: the widest view has 80 rows of 300 bytes. The
 /// client keeps an answer whole, and small rows take 20 times their size.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// The most bytes of one read: more than most answers have. The buffer is cleared before each read, so
-/// a larger one would cost time.
+/// The most bytes of one read: more than most answers have. The buffer is cleared before each read,
+/// so a larger one would cost time.
 const READ_BYTES_MAX: usize = 4 << 10;
 
 /// True once waits for the server should end: the user has pressed Ctrl-C, say.

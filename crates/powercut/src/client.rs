@@ -102,8 +102,8 @@ impl LogClient {
         }
     }
 
-    /// Returns the log of a run, by the 32 digits of its name. Each of its frames has its own deadline, and
-    /// all of them together are no more than a log can hold.
+    /// Returns the log of a run, by the 32 digits of its name. Each of its frames has its own
+    /// deadline, and all of them together are no more than a log can hold.
     pub fn fetch(self, run: &str) -> Result<RunLog, LogError> {
         self.fetch_within(LOG_BYTES_MAX, run)
     }

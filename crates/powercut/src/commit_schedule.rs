@@ -1,6 +1,6 @@
-//! The times of a run's commits. A sync empties the whole cache of a disk, so control pages can only
-//! vanish in a cut while no sync follows them: short bursts of commits alternate with pauses in
-//! which only control pages are written.
+//! The times of a run's commits. A sync empties the whole cache of a disk, so control pages can
+//! only vanish in a cut while no sync follows them: short bursts of commits alternate with pauses
+//! in which only control pages are written.
 
 use crate::random::Splitmix;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use std::time::Duration;
 /// The length of a burst. It holds several commits on any disk with a cache, and at least one on
 /// other disks.
 const BURST: Duration = Duration::from_millis(20);
-/// The shortest pause. A pause lasts this long to twice as long, so that no period of a disk can keep
-/// step with it. The log hears of a control page within some milliseconds, so nine of ten cuts fall
-/// where control pages are at risk.
+/// The shortest pause. A pause lasts this long to twice as long, so that no period of a disk can
+/// keep step with it. The log hears of a control page within some milliseconds, so nine of ten cuts
+/// fall where control pages are at risk.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The time between two control pages. With a longer one, a rotating disk could write all of them to
-/// its platter within the pause, and none would be at risk. A much shorter one would make the next
-/// sync slow.
+/// The time between two control pages. With a longer one, a rotating disk could write all of them
+/// to its platter within the pause, and none would be at risk. A much shorter one would make the
+/// next sync slow.
 pub(crate) const CONTROL_EVERY: Duration = Duration::from_millis(5);
 
 /// Bursts and pauses, the same for all streams of a run.

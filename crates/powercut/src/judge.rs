@@ -286,8 +286,8 @@ fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOu
     outcome
 }
 
-/// Judges the first `count` writes of a stream by the names that exist. Write `n` makes name `n` and
-/// removes name `n - slots`.
+/// Judges the first `count` writes of a stream by the names that exist. Write `n` makes name `n`
+/// and removes name `n - slots`.
 fn judge_names(stream: WriteStream, count: u64, names: &BTreeSet<u64>) -> StreamOutcome {
     let slots = u64::from(stream.slots);
     // Writes in flight may have removed the names before this one.

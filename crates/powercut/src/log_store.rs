@@ -18,8 +18,8 @@ pub(crate) const LOG_BYTES_MAX: u64 = 1 << 30;
 const RUNS_MAX: usize = 10_000;
 /// The most runs that a list names, the newest ones.
 pub(crate) const LISTED_MAX: usize = 1_000;
-/// The reserve: space that stays free for the rest of the machine. A smaller filesystem has a smaller
-/// one ([`RESERVE_DIVISOR`]).
+/// The reserve: space that stays free for the rest of the machine. A smaller filesystem has a
+/// smaller one ([`RESERVE_DIVISOR`]).
 const RESERVE_BYTES: u64 = 1 << 30;
 /// The reserve of a small filesystem is its size divided by this.
 const RESERVE_DIVISOR: u64 = 10;
@@ -136,8 +136,8 @@ impl LogStore {
         }
     }
 
-    /// Returns the numbers of the newest runs, newest first. A log whose first frame is damaged is not
-    /// listed. Descriptions are long, so that only one of them is in memory at a time.
+    /// Returns the numbers of the newest runs, newest first. A log whose first frame is damaged is
+    /// not listed. Descriptions are long, so that only one of them is in memory at a time.
     pub(crate) fn newest_runs(&self) -> io::Result<Vec<u128>> {
         let mut started = Vec::new();
         for run in self.run_numbers()? {
@@ -150,8 +150,8 @@ impl LogStore {
         Ok(started.into_iter().map(|(_, run)| run).collect())
     }
 
-    /// Returns the description that the writer of a run sent; `None` where the run has no log, or its
-    /// first frame is damaged.
+    /// Returns the description that the writer of a run sent; `None` where the run has no log, or
+    /// its first frame is damaged.
     pub(crate) fn description(&self, run: u128) -> Option<RunDescription> {
         match WireMessage::receive(&mut self.open_frames(run).ok()?) {
             Ok(WireMessage::Run(description)) => Some(*description),

@@ -21,8 +21,8 @@ const RESERVED: u8 = 0;
 const BODY_BYTES_MAX: usize = 32 << 10;
 /// Bytes of each number in a report of progress.
 const WORD_BYTES: usize = size_of::<u64>();
-/// Bytes of the longest refusal that is sent or accepted. A longer one is cut off when sent: it is a
-/// line for the user's terminal.
+/// Bytes of the longest refusal that is sent or accepted. A longer one is cut off when sent: it is
+/// a line for the user's terminal.
 const REFUSAL_BYTES_MAX: usize = 512;
 /// The body of [`WireMessage::LogEnd`] where the writer fell silent.
 const END_SILENCE: u8 = 0;
@@ -279,7 +279,8 @@ fn decode_progress(body: &[u8]) -> Result<WireMessage, &'static str> {
     Ok(WireMessage::Progress(RunProgress { elapsed_ns, counts }))
 }
 
-/// Returns the refusal with this text, on one line and cut off at the longest that a frame may hold.
+/// Returns the refusal with this text, on one line and cut off at the longest that a frame may
+/// hold.
 pub(crate) fn refusal(text: &str) -> WireMessage {
     let mut text = text.replace(char::is_control, " ");
     while text.len() > REFUSAL_BYTES_MAX {

@@ -1,5 +1,5 @@
-//! The random numbers of a run: the content of pages, the pauses of the schedule, and the choices of
-//! the rehearsal. They depend on their seed alone, so that a run can be repeated.
+//! The random numbers of a run: the content of pages, the pauses of the schedule, and the choices
+//! of the rehearsal. They depend on their seed alone, so that a run can be repeated.
 
 /// 2^64 divided by the golden ratio: SplitMix64 adds it at each step. Multiplying by it spreads
 /// numbers that follow each other over all bits.

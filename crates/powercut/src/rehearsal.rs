@@ -296,8 +296,8 @@ impl Rehearsal {
         stored.number < number
     }
 
-    /// True of an acknowledged write of an entry that the disk lost: its name is missing, or the name
-    /// that it removed is back.
+    /// True of an acknowledged write of an entry that the disk lost: its name is missing, or the
+    /// name that it removed is back.
     fn is_entry_damaged(&self, index: usize, number: u64, count: u64) -> bool {
         let slots = u64::from(self.run.streams[index].slots);
         if number > slots && self.disk.content((index, number - slots)).is_some() {

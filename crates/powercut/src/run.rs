@@ -26,8 +26,8 @@ const FILE_SLOTS: u32 = 64;
 /// Places of entries in the directory of a run.
 const ENTRY_SLOTS: u32 = 64;
 /// A stream may be ahead of the log by the number of its slots divided by this. A smaller divisor
-/// lets a stream write on while the log is slow. But a slot that a write in flight may have replaced
-/// is judged less strictly, and there are more of those.
+/// lets a stream write on while the log is slow. But a slot that a write in flight may have
+/// replaced is judged less strictly, and there are more of those.
 const WINDOW_DIVISOR: u32 = 4;
 /// The most workers of a run.
 pub const WORKERS_MAX: u16 = 16;
@@ -230,9 +230,9 @@ fn non_blank(text: Option<&str>) -> Option<String> {
 }
 
 /// The remedy where another filesystem is found than that of the run.
-const MOUNT_REMEDY: &str = "Mount it as before, then verify. If it cannot be mounted even after its \
-                     journal was replayed, the disk lost writes that the filesystem had synced, as \
-                     a lying disk does; a run on the device itself (--destroy) counts them";
+const MOUNT_REMEDY: &str = "Mount it as before, then verify. If it cannot be mounted even after its journal was replayed, \
+     the disk lost writes that the filesystem had synced, as a lying disk does; a run on the device \
+     itself (--destroy) counts them";
 
 /// Begins the fingerprint of a region where all bytes are the same. The byte follows it.
 pub(crate) const BLANK: &str = "blank";
@@ -265,8 +265,8 @@ pub struct RunDescription {
 
 impl RunDescription {
     /// True if `found` is certainly the target of the run, and lost all writes of the run: its
-    /// fingerprint is `now` the same as before. A blank region proves that only on a device with the
-    /// serial number of the run, since another blank device would look the same.
+    /// fingerprint is `now` the same as before. A blank region proves that only on a device with
+    /// the serial number of the run, since another blank device would look the same.
     pub fn is_undone(&self, found: &CutTarget, now: Option<&str>) -> bool {
         let Some(fingerprint) = now else {
             return false;
@@ -283,8 +283,8 @@ impl RunDescription {
             && self.target.difference(found).is_none()
     }
 
-    /// Returns the streams of a run: one of pages for each worker, then the control pages, then in a
-    /// directory its files and its entries.
+    /// Returns the streams of a run: one of pages for each worker, then the control pages, then in
+    /// a directory its files and its entries.
     pub fn streams(workers: u16, is_directory: bool) -> Vec<WriteStream> {
         let mut streams = Vec::new();
         for _ in 0..workers.min(WORKERS_MAX) {

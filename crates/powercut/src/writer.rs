@@ -27,8 +27,8 @@ const REPORT_EVERY: Duration = Duration::from_millis(2);
 const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(1);
 /// The longest that threads may take to end: a disk without power may never answer.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
-/// The pause of a wait before it looks again: for threads that end, and for a stream that is ahead of
-/// the log. It is well below a commit on most disks, so that a wait costs no commits.
+/// The pause of a wait before it looks again: for threads that end, and for a stream that is ahead
+/// of the log. It is well below a commit on most disks, so that a wait costs no commits.
 const POLL: Duration = Duration::from_millis(1);
 
 /// A run that is ready to start.

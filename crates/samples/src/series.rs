@@ -261,8 +261,8 @@ pub fn cells_of_packed(text: &str) -> u64 {
     }
 }
 
-/// The most cells of a series that is read back. A packed text of some bytes could claim any number,
-/// and memory is taken for all of them.
+/// The most cells of a series that is read back. A packed text of some bytes could claim any
+/// number, and memory is taken for all of them.
 const CELLS_MAX: u64 = 8192;
 
 impl Packed for TimeSeries {

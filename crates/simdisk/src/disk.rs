@@ -18,8 +18,8 @@ use std::thread::JoinHandle;
 
 /// The number of threads that read requests. They only copy, so that more would not be faster.
 const READERS: usize = 3;
-/// The most buffers that are kept for the next reads. With fewer, a deep queue of reads would make new
-/// ones; more would only take memory.
+/// The most buffers that are kept for the next reads. With fewer, a deep queue of reads would make
+/// new ones; more would only take memory.
 const SPARE_BUFFERS: usize = 64;
 
 /// Counts since the start. The kernel splits larger transfers into requests of at most 1 MiB.

@@ -227,8 +227,8 @@ fn attach_free_device(
     })
 }
 
-/// Asks the driver for a free device and attaches the file to it. The device is in use as soon as it
-/// is configured; if a later step fails, it is detached when `device` is closed.
+/// Asks the driver for a free device and attaches the file to it. The device is in use as soon as
+/// it is configured; if a later step fails, it is detached when `device` is closed.
 fn try_free_device(
     file: &File,
     direct: Direct,

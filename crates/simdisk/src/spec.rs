@@ -117,7 +117,8 @@ fn gallery_names() -> String {
     gallery::GALLERY.map(|named| named.name).join(", ")
 }
 
-/// Sets what a key describes. The functions below return `None` for a value that the key cannot have.
+/// Sets what a key describes. The functions below return `None` for a value that the key cannot
+/// have.
 fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
     let outcome = match key {
         "iops" | "channels" | "latency" | "read-latency" | "write-latency" | "flush"

@@ -1,6 +1,6 @@
 //! Loop devices, mounts, zram and small filesystems for tests: made by the system's own tools, and
-//! taken down when dropped, after a failure too. A failed step fails the test that took it: this file
-//! panics where others return errors, and names the path and the error.
+//! taken down when dropped, after a failure too. A failed step fails the test that took it: this
+//! file panics where others return errors, and names the path and the error.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -169,8 +169,8 @@ const RELEASE_TRIES: u32 = 100;
 /// The pause after a try that failed.
 const RELEASE_PAUSE: Duration = Duration::from_millis(50);
 
-/// Tries for some seconds to release something, and returns true once an attempt succeeds. The kernel
-/// ends a process's io_uring some time after the process, and holds its files until then
+/// Tries for some seconds to release something, and returns true once an attempt succeeds. The
+/// kernel ends a process's io_uring some time after the process, and holds its files until then
 /// (io_ring_exit_work).
 fn is_released(mut attempt: impl FnMut() -> bool) -> bool {
     for _ in 0..RELEASE_TRIES {

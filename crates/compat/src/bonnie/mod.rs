@@ -28,8 +28,8 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("bonnie.txt"), start));
 
 const MIB: u64 = 1 << 20;
-/// The size of the file without -s and -r. bonnie++ takes twice the memory, because it does not empty
-/// the page cache.
+/// The size of the file without -s and -r. bonnie++ takes twice the memory, because it does not
+/// empty the page cache.
 const SIZE_MIB_DEFAULT: u64 = 1024;
 /// bonnie++'s number of seeks.
 const SEEKS_DEFAULT: u64 = 8192;
@@ -159,8 +159,9 @@ struct LargeFile {
     seekers: u32,
 }
 
-/// Reads the value of -s, such as `1800:64k:8192:5`: the size in MiB, the size of a chunk, the number
-/// of seeks and that of the processes that seek. Each has a default, which for the size is that of -r.
+/// Reads the value of -s, such as `1800:64k:8192:5`: the size in MiB, the size of a chunk, the
+/// number of seeks and that of the processes that seek. Each has a default, which for the size is
+/// that of -r.
 fn large_file(given: &GivenArguments, concurrency: u64) -> Result<LargeFile, String> {
     let memory_mib = in_range("r", given.value("r"), "", 0..=SIZE_MIB_MAX)?;
     let mut parts = ValueParts::new("s", given.value("s").unwrap_or_default());
@@ -314,7 +315,8 @@ fn read_files(text: &str, sync: FileSync) -> Result<FilesPlan, String> {
 }
 
 impl BonnieLoad {
-    /// The workload of a test of the large file in one of several runs. The caller adds when it ends.
+    /// The workload of a test of the large file in one of several runs. The caller adds when it
+    /// ends.
     fn test(&self, name: &str, read_permille: u16, run: u32) -> Workload {
         let size = self.labels.size_mib * MIB;
         // Writes gather in the page cache until the fsync at the end, which is timed; what is only

@@ -1,5 +1,5 @@
-//! The table and the CSV line of bonnie++ 2.00. Programs read the CSV fields by their position, so a
-//! test that did not run has empty fields.
+//! The table and the CSV line of bonnie++ 2.00. Programs read the CSV fields by their position, so
+//! a test that did not run has empty fields.
 
 use crate::figures::{as_seconds, bytes, count};
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
@@ -120,9 +120,9 @@ struct TestFigures {
     latency: String,
 }
 
-/// The figures of a table's six tests. Of the large file: writes by character, writes, rewrites, reads
-/// by character, reads, seeks. Of many files: create, read or stat, and delete, in order and at
-/// random.
+/// The figures of a table's six tests. Of the large file: writes by character, writes, rewrites,
+/// reads by character, reads, seeks. Of many files: create, read or stat, and delete, in order and
+/// at random.
 type TableFigures = [TestFigures; 6];
 
 /// Prints at the end of the last run.
@@ -372,7 +372,8 @@ fn short_kib_rate(kib: f64) -> String {
     }
 }
 
-/// A number in the largest of these units that shows it exactly. Each unit is 1024 of the one before.
+/// A number in the largest of these units that shows it exactly. Each unit is 1024 of the one
+/// before.
 fn size_text(mut number: u64, units: &[&str]) -> String {
     let mut unit = 0;
     while number > 0 && number.is_multiple_of(1024) && unit + 1 < units.len() {
@@ -390,8 +391,8 @@ fn chunk_text(bytes: u32) -> String {
     }
 }
 
-/// A latency in the smallest of these units in which it has at most five digits: `99999us`, `99999ms`,
-/// else seconds.
+/// A latency in the smallest of these units in which it has at most five digits: `99999us`,
+/// `99999ms`, else seconds.
 fn latency_text(ns: u64) -> String {
     /// The largest number of five digits.
     const NUMBER_MAX: u64 = 99_999;

@@ -1,5 +1,5 @@
-//! dd of the GNU coreutils, in the forms that are used to test disks: its operands, and the plan that
-//! they stand for.
+//! dd of the GNU coreutils, in the forms that are used to test disks: its operands, and the plan
+//! that they stand for.
 
 mod print;
 #[cfg(test)]

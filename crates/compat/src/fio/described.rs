@@ -4,8 +4,8 @@ use super::job_options::fio_option;
 use crate::jobs::{DescribedJob, DescribedJobs};
 
 impl DescribedJobs {
-    /// fio's error where a job with `group_reporting` shows other latencies than one before it in its
-    /// group; `None` where no job does.
+    /// fio's error where a job with `group_reporting` shows other latencies than one before it in
+    /// its group; `None` where no job does.
     pub fn group_error(&self) -> Option<String> {
         for (index, job) in self.jobs.iter().enumerate() {
             if !self.is_switched_on(job, "group_reporting") {
@@ -29,8 +29,8 @@ impl DescribedJobs {
         self.is_switched_on(job, "lat_percentiles") && !self.is_switched_on(job, "disable_lat")
     }
 
-    /// The value of an option of a job under any of its names: the last one of the job, else the last
-    /// one of all jobs. Empty for an option without a value; `None` where neither has it.
+    /// The value of an option of a job under any of its names: the last one of the job, else the
+    /// last one of all jobs. Empty for an option without a value; `None` where neither has it.
     pub(super) fn value(&self, job: &DescribedJob, key: &str) -> Option<String> {
         for option in job.options.iter().rev().chain(self.global.iter().rev()) {
             if let Some(known) = fio_option(&option.key)

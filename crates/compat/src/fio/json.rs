@@ -317,7 +317,8 @@ fn whole(value: f64) -> Json {
     (value as u64).to_string()
 }
 
-/// The object of latencies in nanoseconds. Those of `list` are its percentiles; `None`: it has none.
+/// The object of latencies in nanoseconds. Those of `list` are its percentiles; `None`: it has
+/// none.
 fn latency(histogram: &LatencyHistogram, list: Option<&Vec<f64>>, form: JsonForm) -> Json {
     let own = figures(histogram);
     let mut pairs = vec![

@@ -141,8 +141,8 @@ fn add_or_append(files: &mut Vec<ToolFile>, path: String, text: String) {
     }
 }
 
-/// The interval of a line where the job sets none, in milliseconds. fio then logs each request, which
-/// is not kept here.
+/// The interval of a line where the job sets none, in milliseconds. fio then logs each request,
+/// which is not kept here.
 const INTERVAL_MS_DEFAULT: u64 = 100;
 
 /// The largest `log_hist_coarseness` of fio: it merges all bins of a power of two.

@@ -78,7 +78,8 @@ pub(super) struct FioPrinter {
 }
 
 impl FioPrinter {
-    /// Returns a text for stdout; with a file for the output, keeps it for the end and returns nothing.
+    /// Returns a text for stdout; with a file for the output, keeps it for the end and returns
+    /// nothing.
     fn print_or_keep(&mut self, text: String) -> String {
         if self.saved_to.is_none() {
             return text;

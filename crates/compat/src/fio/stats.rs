@@ -385,8 +385,8 @@ impl DirectionStats {
         self.rates = Some(RateSpan::at(self.rate()));
     }
 
-    /// Takes the rates over time of all members together, at fio's interval. As in fio, each copy of
-    /// a job counts the samples again.
+    /// Takes the rates over time of all members together, at fio's interval. As in fio, each copy
+    /// of a job counts the samples again.
     fn sample(&mut self, members: &[&Measurement], kinds: &[OpKind], copies: u64) {
         let mut sums: BTreeMap<u64, Cell> = BTreeMap::new();
         for measurement in members {
@@ -541,9 +541,9 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
     entries
 }
 
-/// Adds the measurements of a job to the entries. Each of its workloads has an entry of its own, with
-/// two exceptions: the same part of the job on another of its files, and a job that is reported with
-/// its group.
+/// Adds the measurements of a job to the entries. Each of its workloads has an entry of its own,
+/// with two exceptions: the same part of the job on another of its files, and a job that is
+/// reported with its group.
 fn add_job<'a>(
     open: &mut Vec<OpenEntry<'a>>,
     described: &DescribedJobs,

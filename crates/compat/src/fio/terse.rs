@@ -1,6 +1,6 @@
 //! fio's terse output: one line per entry, fields separated by semicolons, in the order of fio's
-//! show_thread_status_terse_all. Programs read the fields by their position, so none may be missing.
-//! Times are in microseconds.
+//! show_thread_status_terse_all. Programs read the fields by their position, so none may be
+//! missing. Times are in microseconds.
 
 use super::frame::{DiskFigures, EMULATES, GroupDirection, RunFrame};
 use super::stats::{JobEntry, figures, percentiles};
@@ -51,10 +51,11 @@ impl TerseVersion {
     }
 }
 
-/// The percentiles of a direction: fio has fields for as many, whatever the length of the job's list.
+/// The percentiles of a direction: fio has fields for as many, whatever the length of the job's
+/// list.
 const PERCENTILE_FIELDS: usize = 20;
-/// The fields of the time to submission: minimum, maximum, mean and deviation. They are 0, since it is
-/// not measured.
+/// The fields of the time to submission: minimum, maximum, mean and deviation. They are 0, since it
+/// is not measured.
 const SUBMISSION_FIELDS: &str = "0;0;0.000000;0.000000";
 /// The context switches and the major and minor page faults, which are not counted.
 const UNCOUNTED_FIELDS: &str = "0;0;0";
@@ -144,9 +145,10 @@ fn add_disk(fields: &mut Vec<String>, name: &str, figures: &DiskFigures) {
     fields.push(format!("{:3.2}%", figures.busy_percent));
 }
 
-/// The fields of a direction, in fio's order: KiB, KiB per second, operations per second, run time in
-/// milliseconds; the times to submission and to completion; the percentiles; the whole latencies;
-/// the rates in KiB per second; in version 5 those in operations, and the numbers of samples.
+/// The fields of a direction, in fio's order: KiB, KiB per second, operations per second, run time
+/// in milliseconds; the times to submission and to completion; the percentiles; the whole
+/// latencies; the rates in KiB per second; in version 5 those in operations, and the numbers of
+/// samples.
 fn add_direction(
     fields: &mut Vec<String>,
     entry: &JobEntry,

@@ -225,7 +225,8 @@ struct Parser<'a> {
     factor: UnitFactor,
     /// The nesting of [`Parser::value`], which calls itself.
     nesting: usize,
-    /// True once a unit was read. The factor of a value without any applies to the whole expression.
+    /// True once a unit was read. The factor of a value without any applies to the whole
+    /// expression.
     has_unit: bool,
 }
 
@@ -321,8 +322,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Applies an operator; `None` for one that is not defined for these values, and for a result that is
-/// not finite.
+/// Applies an operator; `None` for one that is not defined for these values, and for a result that
+/// is not finite.
 fn combine(sign: char, left: ExpressionValue, right: ExpressionValue) -> Option<ExpressionValue> {
     let is_whole = left.is_whole && right.is_whole;
     let (a, b) = (left.number, right.number);

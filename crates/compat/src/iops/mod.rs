@@ -107,7 +107,8 @@ impl SizesLoad {
         }
     }
 
-    /// The block sizes to measure: that of -b, or those from a sector on, each twice the one before.
+    /// The block sizes to measure: that of -b, or those from a sector on, each twice the one
+    /// before.
     fn block_sizes(&self, target: &TargetIdentity) -> Vec<u32> {
         if let Some(bytes) = self.block_bytes {
             return vec![bytes];

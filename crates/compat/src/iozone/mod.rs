@@ -1,5 +1,5 @@
-//! iozone 3, which measures rates by size of the file and of the record: its arguments, and the plan
-//! that they stand for.
+//! iozone 3, which measures rates by size of the file and of the record: its arguments, and the
+//! plan that they stand for.
 
 mod print;
 #[cfg(test)]

@@ -43,12 +43,12 @@ pub(super) enum DataDirection {
 
 /// IOzone's numbers of its tests.
 pub(super) mod test {
-    pub(in super::super) const WRITE: u32 = 0;
-    pub(in super::super) const READ: u32 = 1;
-    pub(in super::super) const RANDOM: u32 = 2;
-    pub(in super::super) const BACKWARD: u32 = 3;
-    pub(in super::super) const RECORD_REWRITE: u32 = 4;
-    pub(in super::super) const STRIDE: u32 = 5;
+    pub(crate) const WRITE: u32 = 0;
+    pub(crate) const READ: u32 = 1;
+    pub(crate) const RANDOM: u32 = 2;
+    pub(crate) const BACKWARD: u32 = 3;
+    pub(crate) const RECORD_REWRITE: u32 = 4;
+    pub(crate) const STRIDE: u32 = 5;
 }
 
 /// A column; IOzone's fields are wider from the test of record rewrites on.

@@ -237,8 +237,8 @@ fn fairness(events: &ThreadSpread, seconds: &ThreadSpread) -> String {
     )
 }
 
-/// The latency histogram, where it was asked for, in the buckets of sysbench, each of which is larger
-/// than the one before by the same factor.
+/// The latency histogram, where it was asked for, in the buckets of sysbench, each of which is
+/// larger than the one before by the same factor.
 fn distribution(settings: &RunSettings, latency: &LatencyHistogram) -> String {
     const BUCKETS: usize = 1024;
     /// Milliseconds of the first bucket.

@@ -1,5 +1,5 @@
-//! The places of bytes on a rotating disk: zones of tracks from the outer edge inwards, and the time
-//! that the head takes between them.
+//! The places of bytes on a rotating disk: zones of tracks from the outer edge inwards, and the
+//! time that the head takes between them.
 //!
 //! The model: tracks are equally wide, the speed is constant, so a zone's rate is proportional to
 //! its track's length; zones are bands of equally many tracks, so an outer zone holds more bytes.

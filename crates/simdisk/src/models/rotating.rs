@@ -33,8 +33,8 @@ struct Stream {
 /// wait for ever.
 const OVERDUE_NS: u64 = 1_000_000_000;
 
-/// The most by which the rounding of the angle makes following a stream later than a seek to the same
-/// place.
+/// The most by which the rounding of the angle makes following a stream later than a seek to the
+/// same place.
 const ROUNDING_NS: u64 = 1_000;
 
 /// A rotating disk at work.

@@ -30,7 +30,8 @@ impl Sleeper {
         }
     }
 
-    /// Returns the time that a request which arrives now waits for the disk to wake up, and wakes it.
+    /// Returns the time that a request which arrives now waits for the disk to wake up, and wakes
+    /// it.
     pub fn extra_ns(&mut self, now_ns: u64) -> u64 {
         if now_ns.saturating_sub(self.active_ns.max(self.awake_ns)) >= self.sleep.after_ns {
             self.awake_ns = now_ns + self.sleep.wake_ns;
