@@ -230,9 +230,10 @@ fn non_blank(text: Option<&str>) -> Option<String> {
 }
 
 /// The remedy where another filesystem is found than that of the run.
-const MOUNT_REMEDY: &str = "Mount it as before, then verify. If it cannot be mounted even after its journal was replayed, \
-     the disk lost writes that the filesystem had synced, as a lying disk does; a run on the device \
-     itself (--destroy) counts them";
+const MOUNT_REMEDY: &str = "Mount it as before, then verify. If it cannot be mounted even after \
+                            its journal was replayed, the disk lost writes that the filesystem \
+                            had synced, as a lying disk does; a run on the device itself \
+                            (--destroy) counts them";
 
 /// Begins the fingerprint of a region where all bytes are the same. The byte follows it.
 pub(crate) const BLANK: &str = "blank";
