@@ -1,22 +1,59 @@
-//! What launchers tell a process by variables: its rank, the job that it belongs to, and the socket
-//! on which their fences are asked for.
+//! The variables by which a launcher tells a process its rank, the job that it belongs to, and the
+//! socket on which its fences are requested.
 
 use diskproof_model::target::Rank;
 
-/// Variables of the rank and of the number of ranks. Those of Open MPI and of the process manager
-/// interface come before Slurm's, which also stand in the environment of an mpirun within a job.
-const RANKS: [(&str, &str); 5] = [
-    ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-    ("PMI_RANK", "PMI_SIZE"),
-    ("SLURM_PROCID", "SLURM_NTASKS"),
-    // An indexed Job of Kubernetes; it does not tell how many there are.
-    ("JOB_COMPLETION_INDEX", ""),
-    ("PMIX_RANK", ""),
+/// The variables of a launcher for the rank of a process.
+struct RankVariables {
+    rank: &'static str,
+    /// The variable with the number of ranks; `None` where the launcher does not tell it.
+    size: Option<&'static str>,
+}
+
+/// The variables of each launcher, in the order in which they are looked for. Those of Open MPI and
+/// of the process manager interface come before Slurm's, which also stand in the environment of an
+/// mpirun within a job.
+const RANKS: [RankVariables; 5] = [
+    RankVariables {
+        rank: "OMPI_COMM_WORLD_RANK",
+        size: Some("OMPI_COMM_WORLD_SIZE"),
+    },
+    RankVariables {
+        rank: "PMI_RANK",
+        size: Some("PMI_SIZE"),
+    },
+    RankVariables {
+        rank: "SLURM_PROCID",
+        size: Some("SLURM_NTASKS"),
+    },
+    // An indexed Job of Kubernetes.
+    RankVariables {
+        rank: "JOB_COMPLETION_INDEX",
+        size: None,
+    },
+    RankVariables {
+        rank: "PMIX_RANK",
+        size: None,
+    },
 ];
-/// Variables that name a job and, where it starts several programs, the step.
-const JOBS: [(&str, &str); 2] = [
-    ("SLURM_JOB_ID", "SLURM_STEP_ID"),
-    ("OMPI_MCA_ess_base_jobid", ""),
+
+/// The variables of a launcher for a job.
+struct JobVariables {
+    job: &'static str,
+    /// The variable with the step of a job that starts several programs; `None` where there is
+    /// none.
+    step: Option<&'static str>,
+}
+
+const JOBS: [JobVariables; 2] = [
+    JobVariables {
+        job: "SLURM_JOB_ID",
+        step: Some("SLURM_STEP_ID"),
+    },
+    JobVariables {
+        job: "OMPI_MCA_ess_base_jobid",
+        step: None,
+    },
 ];
 /// The number of the socket on which the process manager interface is spoken.
 const PMI_SOCKET: &str = "PMI_FD";
@@ -24,24 +61,27 @@ const PMI_SOCKET: &str = "PMI_FD";
 /// The rank of a process whose environment has these variables; `None` where no launcher gave it
 /// one.
 pub fn rank(variable: impl Fn(&str) -> Option<String>) -> Option<Rank> {
-    for (rank, size) in RANKS {
-        if let Some(text) = variable(rank)
+    for variables in RANKS {
+        if let Some(text) = variable(variables.rank)
             && let Ok(rank) = text.parse()
         {
+            let size_text = variables.size.and_then(&variable);
             return Some(Rank {
                 rank,
-                size: variable(size).and_then(|text| text.parse().ok()),
+                size: size_text.and_then(|text| text.parse().ok()),
             });
         }
     }
     None
 }
 
-/// The name of the job, which all its ranks share; `None` where the launcher gives none.
+/// The name of the job as JOB.STEP, which all its ranks share. The step is empty where the launcher
+/// gives none; `None` where the launcher gives none.
 pub fn job(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
-    for (job, step) in JOBS {
-        if let Some(job) = variable(job) {
-            return Some(format!("{job}.{}", variable(step).unwrap_or_default()));
+    for variables in JOBS {
+        if let Some(job) = variable(variables.job) {
+            let step = variables.step.and_then(&variable).unwrap_or_default();
+            return Some(format!("{job}.{step}"));
         }
     }
     None

@@ -1,5 +1,5 @@
-//! What a run knows of the others that a launcher started with it: its place among them, the fences
-//! that the launcher offers, and how well the wall clock is known. It opens no connection.
+//! The processes that a launcher started together: the place of this one among them, the fences
+//! that the launcher offers, and the error of the wall clock. This crate opens no connection.
 #![forbid(unsafe_code)]
 
 pub mod launcher;

@@ -7,14 +7,15 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// Fences that a run asks for: the quickest of them tells the clocks apart best.
+/// The number of fences that a run asks for. The quickest of them shows best how far the clocks are
+/// apart; more fences make a quick one likelier and take longer.
 pub const FENCES: usize = 10;
 /// The longest wait for an answer: for the last rank to come to a fence.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// A wait looks this often whether it should go on.
+/// The longest that a wait goes on before it looks for Ctrl-C.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// No answer is longer.
+/// The most bytes of an answer. A longer one comes from no launcher.
 const LINE_BYTES_MAX: usize = 4096;
 
 /// The fences that a run took part in.
@@ -34,8 +35,8 @@ pub trait FenceClock {
     fn is_over(&self) -> bool;
 }
 
-/// Takes part in fences, and takes leave in any case: a launcher takes a process that is silent for
-/// a dead one, and kills all others with it.
+/// Enters all fences, and finalizes the connection in any case: a launcher takes a process that
+/// ends without that for a dead one, and kills all others with it.
 pub fn take_part(
     mut socket: UnixStream,
     answer_within: Duration,
@@ -58,6 +59,7 @@ pub fn take_part(
     taken
 }
 
+/// A connection to the launcher.
 struct Connection<'a> {
     socket: &'a mut UnixStream,
     answer_within: Duration,
@@ -67,6 +69,8 @@ struct Connection<'a> {
 }
 
 impl Connection<'_> {
+    /// Begins the conversation and enters one fence after the other. Those that were left are added
+    /// to `fences`, also when a later one fails.
     fn enter_all(&mut self, fences: &mut Vec<Fence>) -> Result<(), FenceFailure> {
         self.socket
             .set_read_timeout(Some(LOOK_EVERY))
@@ -90,7 +94,7 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Sends a line, and returns the answer.
+    /// Sends a line, and returns the line of the answer.
     fn request(&mut self, line: &str) -> Result<String, FenceFailure> {
         let sent = self.socket.write_all(format!("{line}\n").as_bytes());
         sent.map_err(|_| FenceFailure::Closed)?;

@@ -1,4 +1,5 @@
-//! By how much a wall clock may be wrong, and who says so. The clock is never set.
+//! The most by which a wall clock may be wrong, and the source of that bound. The clock is never
+//! set.
 
 use diskproof_model::together::{KernelClock, WallSource};
 use std::process::{Command, Stdio};
@@ -6,9 +7,11 @@ use std::time::{Duration, Instant};
 
 /// The reference of a chrony that follows no source but its own clock (127.127.1.1).
 const OWN_REFERENCE: &str = "7F7F0101";
-/// chronyc answers in milliseconds where its service runs.
+/// The reference of a chrony that is not synchronised yet.
+const NO_REFERENCE: &str = "00000000";
+/// The longest that chronyc may take. It answers in milliseconds where its service runs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// The answer is waited for in steps of this length.
+/// The pause before the answer is looked for again.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A bound of the error of the wall clock.
@@ -18,14 +21,25 @@ pub struct WallBound {
     pub bound_ns: Option<u64>,
     /// The source of the bound.
     pub source: WallSource,
-    /// Nanoseconds between the time that this process sees and that of the kernel; a part of the
-    /// bound.
+    /// The difference between the time that this process sees and that of the kernel, in
+    /// nanoseconds; a part of the bound.
     pub apart_ns: u64,
 }
 
-/// By how much the wall clock may be wrong: as the user says, else the kernel where a time service
-/// keeps it synchronised, else chrony. What this process sees apart from the kernel counts in any
-/// case.
+impl WallBound {
+    /// The bound of a clock whose error a source knows.
+    fn new(error_ns: u64, source: WallSource, apart_ns: u64) -> Self {
+        Self {
+            bound_ns: Some(error_ns.saturating_add(apart_ns)),
+            source,
+            apart_ns,
+        }
+    }
+}
+
+/// Returns the most by which the wall clock may be wrong: the bound of the user, else that of the
+/// kernel where a time service keeps it synchronised, else that of chrony. The difference between
+/// the clock of this process and that of the kernel is added in any case.
 pub fn wall_bound(
     given_ns: Option<u64>,
     kernel: Option<KernelClock>,
@@ -35,25 +49,26 @@ pub fn wall_bound(
         Some(kernel) => kernel.apart_ns,
         None => 0,
     };
-    let (bound_ns, source) = match (given_ns, kernel) {
-        (Some(bound_ns), _) => (Some(bound_ns), WallSource::Given),
-        (None, Some(kernel)) if kernel.is_synchronised => {
-            (Some(kernel.error_max_ns), WallSource::Adjtimex)
-        }
-        (None, _) => match chrony_ns() {
-            Some(bound_ns) => (Some(bound_ns), WallSource::Chronyc),
-            None => (None, WallSource::Nobody),
+    if let Some(given_ns) = given_ns {
+        return WallBound::new(given_ns, WallSource::Given, apart_ns);
+    }
+    if let Some(kernel) = kernel
+        && kernel.is_synchronised
+    {
+        return WallBound::new(kernel.error_max_ns, WallSource::Adjtimex, apart_ns);
+    }
+    match chrony_ns() {
+        Some(chrony_ns) => WallBound::new(chrony_ns, WallSource::Chronyc, apart_ns),
+        None => WallBound {
+            bound_ns: None,
+            source: WallSource::Nobody,
+            apart_ns,
         },
-    };
-    WallBound {
-        bound_ns: bound_ns.map(|bound_ns| bound_ns.saturating_add(apart_ns)),
-        source,
-        apart_ns,
     }
 }
 
-/// The bound that chrony gives for the wall clock; `None` where it does not run, or follows no
-/// other clock.
+/// Returns the bound that chrony gives for the wall clock; `None` where it does not run, or follows
+/// no other clock.
 pub fn chrony_bound_ns() -> Option<u64> {
     let mut chronyc = Command::new("chronyc")
         .args(["-c", "tracking"])
@@ -77,8 +92,9 @@ pub fn chrony_bound_ns() -> Option<u64> {
     tracking_bound_ns(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// The bound of a line of `chronyc -c tracking`: its distance from the reference, the root
-/// dispersion, and half of the root delay (chronyc(1)).
+/// Returns the bound of a line of `chronyc -c tracking`: the distance from the reference, the root
+/// dispersion, and half of the root delay (chronyc(1), whose fields have an order and no names).
+/// `None` for any other line, and where chrony follows no other clock.
 fn tracking_bound_ns(line: &str) -> Option<u64> {
     let fields: Vec<&str> = line.trim().split(',').collect();
     let [
@@ -99,7 +115,7 @@ fn tracking_bound_ns(line: &str) -> Option<u64> {
     else {
         return None;
     };
-    if *reference == OWN_REFERENCE || *reference == "00000000" {
+    if *reference == OWN_REFERENCE || *reference == NO_REFERENCE {
         return None;
     }
     let distance: f64 = distance.parse().ok()?;

@@ -1,4 +1,4 @@
-//! How a tool reads its command line. Options are those of getopt(3), getopt_long(3) and
+//! Reads the command line of a tool. Options are those of getopt(3), getopt_long(3) and
 //! getopt_long_only(3) of glibc, with the same errors; they may stand behind operands.
 
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started, Treatment};
@@ -11,27 +11,36 @@ use std::ops::RangeInclusive;
 /// Differences between tools in what their command lines print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CommandLine<'a> {
-    /// True if a long option may also have one dash, as in `-count 5`.
-    pub has_one_dash: bool,
+    pub long_dashes: LongDashes,
+    /// The text of the option that asks for help.
     pub help: &'a str,
-    /// Printed after an error in the options.
+    /// The text after an error in the options.
     pub after_option_error: &'a str,
-    /// Printed after an error in their values.
+    /// The text after an error in their values.
     pub after_value_error: &'a str,
 }
 
+/// The dashes before a long option.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LongDashes {
+    /// Two, as getopt_long(3) has them.
+    Two,
+    /// Two or one, as getopt_long_only(3) has them: `-count 5`.
+    OneOrTwo,
+}
+
 impl<'a> CommandLine<'a> {
-    /// The help follows no error.
+    /// A command line whose errors stand alone.
     pub(crate) fn new(help: &'a str) -> Self {
         Self {
-            has_one_dash: false,
+            long_dashes: LongDashes::Two,
             help,
             after_option_error: "",
             after_value_error: "",
         }
     }
 
-    /// The help follows every error.
+    /// A command line whose errors are followed by the help.
     pub(crate) fn with_help_after_errors(help: &'a str) -> Self {
         Self {
             after_option_error: help,
@@ -54,7 +63,7 @@ impl DropIn {
         {
             return Ok(Started::version(self.emulates));
         }
-        let given = parse(self.options, arguments, command.has_one_dash)
+        let given = parse(self.options, arguments, command.long_dashes)
             .map_err(|why| self.usage_error(&why, command.after_option_error))?;
         match given.prints {
             Some(PrintedText::Help) => Ok(Started::help(command.help)),
@@ -66,7 +75,7 @@ impl DropIn {
         }
     }
 
-    /// An error in the command line, and what follows it.
+    /// An error in the command line, with the text that follows it.
     pub(crate) fn usage_error(&self, text: &str, end: &str) -> DropInError {
         DropInError::Usage(format!("{}: {text}\n{end}", self.name))
     }
@@ -112,7 +121,8 @@ impl DropIn {
 /// Units of numbers: a suffix, in either case, and its factor.
 pub(crate) type Units = [(&'static str, u64)];
 
-/// A number, perhaps with a unit.
+/// Reads a number, perhaps with a unit; `None` for any other text, and for a number that is too
+/// large.
 pub(crate) fn scaled(text: &str, units: &Units) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let suffix = &text[digits.len()..];
@@ -125,7 +135,7 @@ pub(crate) fn scaled(text: &str, units: &Units) -> Option<u64> {
     None
 }
 
-/// A number that an option has, if it is in this range.
+/// Returns the number of an option if it is one and in this range, else the error for the user.
 pub(crate) fn in_range(
     name: &str,
     text: &str,
@@ -184,7 +194,7 @@ impl GivenArguments {
             .map(|given| given.value.as_deref().unwrap_or_default())
     }
 
-    /// Times that an option was given.
+    /// The number of times that an option was given.
     pub(crate) fn count(&self, name: &str) -> usize {
         self.values(name).count()
     }
@@ -194,7 +204,7 @@ impl GivenArguments {
         self.count(name) > 0
     }
 
-    /// The value that `read` makes of the text of an option.
+    /// The value that `read` makes of the text of an option; `None` where it was not given.
     pub(crate) fn read<T, E>(
         &self,
         name: &str,
@@ -203,7 +213,7 @@ impl GivenArguments {
         self.value(name).map(read).transpose()
     }
 
-    /// A number in this range.
+    /// The number of an option, which must be in this range; `None` where it was not given.
     pub(crate) fn number(
         &self,
         name: &str,
@@ -212,7 +222,8 @@ impl GivenArguments {
         self.scaled(name, &[("", 1)], range)
     }
 
-    /// A number in this range, perhaps with a unit.
+    /// The number of an option, perhaps with a unit, which must be in this range; `None` where it
+    /// was not given.
     pub(crate) fn scaled(
         &self,
         name: &str,
@@ -244,27 +255,27 @@ type OptionError = String;
 pub(crate) fn parse(
     options: &'static [DropInOption],
     arguments: &[String],
-    has_one_dash: bool,
+    long_dashes: LongDashes,
 ) -> Result<GivenArguments, OptionError> {
     let mut reader = OptionReader {
         options,
-        has_one_dash,
+        long_dashes,
         rest: arguments.iter(),
         given: GivenArguments::default(),
     };
     while let Some(argument) = reader.rest.next() {
         if argument == "--" {
             for operand in std::mem::take(&mut reader.rest) {
-                reader.operand(operand);
+                reader.add_operand(operand);
             }
-        } else if let Some(option) = reader.plus(argument) {
+        } else if let Some(option) = reader.plus_option(argument) {
             reader.add(option, None)?;
         } else if let Some(long) = argument.strip_prefix("--") {
-            reader.long("--", long)?;
+            reader.read_long_option("--", long)?;
         } else if argument.len() > 1 && argument.starts_with('-') {
-            reader.dash(&argument[1..])?;
+            reader.read_one_dash(&argument[1..])?;
         } else {
-            reader.operand(argument);
+            reader.add_operand(argument);
         }
     }
     Ok(reader.given)
@@ -272,14 +283,14 @@ pub(crate) fn parse(
 
 struct OptionReader<'a> {
     options: &'static [DropInOption],
-    has_one_dash: bool,
+    long_dashes: LongDashes,
     /// Arguments that were not read yet.
     rest: std::slice::Iter<'a, String>,
     given: GivenArguments,
 }
 
 impl OptionReader<'_> {
-    fn operand(&mut self, text: &str) {
+    fn add_operand(&mut self, text: &str) {
         self.given.operands.push(text.to_owned());
         self.given.options.push(GivenOption {
             name: "",
@@ -287,25 +298,25 @@ impl OptionReader<'_> {
         });
     }
 
-    /// An argument with one dash.
-    fn dash(&mut self, text: &str) -> Result<(), OptionError> {
+    /// Reads an argument with one dash, which comes without it.
+    fn read_one_dash(&mut self, text: &str) -> Result<(), OptionError> {
         let first = text.chars().next().unwrap_or('-');
-        let is_short = self.short(first).is_some();
+        let is_short = self.short_named(first).is_some();
         let name = text.split('=').next().unwrap_or(text);
         // As _getopt_internal_r of glibc decides: one letter that is an option is that option.
         let is_long = !is_short || text.chars().count() > 1 && self.long_named(name).is_some();
-        if is_long && self.has_one_dash {
-            self.long("-", text)
+        if is_long && self.long_dashes == LongDashes::OneOrTwo {
+            self.read_long_option("-", text)
         } else {
-            self.cluster(text)
+            self.read_short_options(text)
         }
     }
 
-    /// Short options in one argument.
-    fn cluster(&mut self, text: &str) -> Result<(), OptionError> {
+    /// Reads the short options in one argument. The first one that takes a value ends it.
+    fn read_short_options(&mut self, text: &str) -> Result<(), OptionError> {
         let mut letters = text.chars();
         while let Some(letter) = letters.next() {
-            let Some(option) = self.short(letter) else {
+            let Some(option) = self.short_named(letter) else {
                 return Err(format!("invalid option -- '{letter}'"));
             };
             if option.value.is_empty() {
@@ -313,7 +324,7 @@ impl OptionReader<'_> {
                 continue;
             }
             return match letters.as_str() {
-                "" if is_optional(option) => self.add(option, None),
+                "" if is_value_optional(option) => self.add(option, None),
                 "" => match self.rest.next() {
                     Some(next) => self.add(option, Some(next.clone())),
                     None => Err(format!("option requires an argument -- '{letter}'")),
@@ -324,8 +335,8 @@ impl OptionReader<'_> {
         Ok(())
     }
 
-    /// A long option, perhaps abbreviated.
-    fn long(&mut self, dashes: &str, text: &str) -> Result<(), OptionError> {
+    /// Reads a long option, perhaps abbreviated. `dashes` are those before it, for errors.
+    fn read_long_option(&mut self, dashes: &str, text: &str) -> Result<(), OptionError> {
         let (name, value) = match text.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (text, None),
@@ -338,7 +349,7 @@ impl OptionReader<'_> {
         if !takes_value && value.is_some() {
             return Err(format!("option '{dashes}{long}' doesn't allow an argument"));
         }
-        if takes_value && value.is_none() && !is_optional(option) {
+        if takes_value && value.is_none() && !is_value_optional(option) {
             return match self.rest.next() {
                 Some(next) => self.add(option, Some(next.clone())),
                 None => Err(format!("option '{dashes}{long}' requires an argument")),
@@ -347,15 +358,16 @@ impl OptionReader<'_> {
         self.add(option, value)
     }
 
-    /// An option such as `-+n` of iozone, which takes no value.
-    fn plus(&self, argument: &str) -> Option<&'static DropInOption> {
+    /// The option of an argument such as `-+n` of iozone, which takes no value.
+    fn plus_option(&self, argument: &str) -> Option<&'static DropInOption> {
         if !argument.starts_with("-+") {
             return None;
         }
         self.options.iter().find(|option| option.short == argument)
     }
 
-    fn short(&self, letter: char) -> Option<&'static DropInOption> {
+    /// The option of this letter.
+    fn short_named(&self, letter: char) -> Option<&'static DropInOption> {
         let short = format!("-{letter}");
         self.options.iter().find(|option| option.short == short)
     }
@@ -379,6 +391,7 @@ impl OptionReader<'_> {
         }
     }
 
+    /// Adds an option, unless it is refused.
     fn add(
         &mut self,
         option: &'static DropInOption,
@@ -392,6 +405,7 @@ impl OptionReader<'_> {
     }
 }
 
-fn is_optional(option: &DropInOption) -> bool {
+/// True if the value of an option may be omitted.
+fn is_value_optional(option: &DropInOption) -> bool {
     option.value.starts_with('[')
 }

@@ -1,5 +1,5 @@
-//! What a drop-in is: names, options with their treatment, differences, exit codes, usage, all read
-//! from the text file of the tool; and how it starts.
+//! A drop-in: its names, options with their treatment, differences, exit codes and usage, all read
+//! from the text file of the tool, and the function that reads its command line.
 
 use crate::jobs::JobRequest;
 use crate::load::{DropInLoad, PrimeRequest};
@@ -36,7 +36,7 @@ pub(crate) type Start = fn(&[String]) -> Result<Started, DropInError>;
 /// An option of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DropInOption {
-    /// As it is written, such as `-c`; empty where there is only the long form.
+    /// The short form as it is written, such as `-c`; empty where there is only the long form.
     pub short: &'static str,
     /// The long form without dashes; empty where there is none.
     pub long: &'static str,
@@ -52,7 +52,7 @@ pub struct DropInOption {
 }
 
 impl DropInOption {
-    /// As a user writes it.
+    /// The option as a user writes it: the short form where there is one.
     pub(crate) fn written(&self) -> String {
         match self.short {
             "" => format!("--{}", self.long),
@@ -60,7 +60,7 @@ impl DropInOption {
         }
     }
 
-    /// Refuses it, or adds a note where it has no effect.
+    /// Fails if the option is refused, and adds a note if it has no effect.
     pub(crate) fn admit(&self, notes: &mut Vec<String>) -> Result<(), String> {
         let name = self.written();
         match self.treatment {
@@ -94,7 +94,7 @@ pub enum PrintedText {
     Version,
 }
 
-/// The wish of a command line.
+/// The request that a command line makes.
 pub enum Started {
     /// Text only: help or version.
     Text(ToolText),
@@ -129,7 +129,7 @@ pub(crate) fn emulation() -> String {
     format!("\nEmulated by diskproof {version}; see 'diskproof as --help'\n")
 }
 
-/// The exit codes of a tool.
+/// The exit codes of a tool, by what went wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ExitCodes {
     /// The command line makes no sense.
@@ -163,7 +163,7 @@ fn parse(text: &'static str, start: Start) -> Result<DropIn, String> {
         options: read_options(options)?.leak(),
         differences: read_differences(differences).leak(),
         usage,
-        exits: exits(field(head, "exits")?)?,
+        exits: read_exits(field(head, "exits")?)?,
         start,
     })
 }
@@ -199,17 +199,17 @@ fn read_differences(list: &str) -> Vec<&'static str> {
     sentences
 }
 
-/// `usage 1, target 2, run 3, signal 0`; without a signal, as a shell reports it.
-fn exits(text: &str) -> Result<ExitCodes, String> {
+/// Reads a list such as `usage 1, target 2, run 3, signal 0`, of which the signal may be missing.
+fn read_exits(text: &str) -> Result<ExitCodes, String> {
     Ok(ExitCodes {
-        usage: needed_exit_code(text, "usage")?,
-        target: needed_exit_code(text, "target")?,
-        run: needed_exit_code(text, "run")?,
+        usage: required_exit_code(text, "usage")?,
+        target: required_exit_code(text, "target")?,
+        run: required_exit_code(text, "run")?,
         signal: exit_code(text, "signal"),
     })
 }
 
-fn needed_exit_code(exits: &str, name: &str) -> Result<u8, String> {
+fn required_exit_code(exits: &str, name: &str) -> Result<u8, String> {
     match exit_code(exits, name) {
         Some(code) => Ok(code),
         None => Err(format!("exits: {name} is missing")),
@@ -227,7 +227,8 @@ fn exit_code(exits: &str, name: &str) -> Option<u8> {
     None
 }
 
-/// The options of all lines. A line with a form only takes the rest from the next one that has it.
+/// Reads the options of all lines. A line that is only a form has the rest of the next line that
+/// has one.
 fn read_options(lines: &'static str) -> Result<Vec<DropInOption>, String> {
     let mut options = Vec::new();
     let mut forms = Vec::new();
@@ -253,8 +254,9 @@ fn read_options(lines: &'static str) -> Result<Vec<DropInOption>, String> {
     }
 }
 
-/// `-c, --count N | carried | help`, `-k | ignored | why` or `-b | refused | instead`, the latter
-/// two perhaps with `| help`. An option that prints is `help` or `version` instead of `carried`.
+/// Reads a line of an option: `-c, --count N | carried | help`, `-k | ignored | why` or
+/// `-b | refused | instead`, of which the last two may go on with `| help`. An option that prints a
+/// text has the word `help` or `version` in place of `carried`.
 fn read_option(form: &'static str, rest: &'static str) -> Result<DropInOption, String> {
     let cells: Vec<&str> = rest.split(" | ").collect();
     let (word, text, text_of_help) = match cells.as_slice() {

@@ -3,7 +3,7 @@
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{Measurement, OpKind};
 
-/// Operations of a kind.
+/// The number of operations of a kind; 0 where the workload has none.
 pub(crate) fn count(measurement: &Measurement, kind: OpKind) -> u64 {
     match measurement.ops.get(&kind) {
         Some(op) => op.count,
@@ -11,7 +11,7 @@ pub(crate) fn count(measurement: &Measurement, kind: OpKind) -> u64 {
     }
 }
 
-/// Bytes that operations of a kind moved.
+/// The bytes that operations of a kind moved; 0 where the workload has none.
 pub(crate) fn bytes(measurement: &Measurement, kind: OpKind) -> u64 {
     match measurement.ops.get(&kind) {
         Some(op) => op.bytes,
@@ -22,6 +22,7 @@ pub(crate) fn bytes(measurement: &Measurement, kind: OpKind) -> u64 {
 /// Operations since the start, of which the lines of an interval are the difference.
 #[derive(Debug, Default)]
 pub(crate) struct OpsSoFar {
+    /// The time of the sums, in nanoseconds of measured time.
     pub at_ns: u64,
     pub reads: u64,
     pub writes: u64,
@@ -66,7 +67,7 @@ pub(crate) fn per_second(amount: f64, ns: u64) -> f64 {
     }
 }
 
-/// `%g`: six significant digits, without trailing zeros.
+/// A number as C prints it with `%g`: six significant digits, without trailing zeros.
 pub(crate) fn general(value: f64) -> String {
     const DIGITS: i32 = 6;
     if value == 0.0 || !value.is_finite() {

@@ -1,5 +1,5 @@
-//! What a command line of jobs asks for. The jobs themselves are read by the caller, who knows
-//! their options and the files.
+//! A command line of jobs: where they come from and how they are printed. The caller reads the jobs
+//! themselves, since it knows their options and the files.
 
 use crate::fio_values::Base;
 use crate::printer::ToolPrinter;
@@ -20,32 +20,32 @@ pub struct JobOption {
 pub struct OptionsJob {
     /// The name of the section.
     pub name: String,
-    /// In the order of the section.
+    /// The options in the order of the section.
     pub options: Vec<JobOption>,
 }
 
 /// The place that jobs come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JobSource {
-    /// From options on the command line.
+    /// Options on the command line.
     Options {
         /// Options of every job, also of those in job files that follow.
         global: Vec<JobOption>,
-        /// In the order of the command line.
+        /// The jobs in the order of the command line.
         jobs: Vec<OptionsJob>,
     },
-    /// From a job file; `-` is standard input.
+    /// A job file; `-` is standard input.
     File(PathBuf),
 }
 
-/// The purpose of reading the jobs.
+/// The action for which jobs are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobAction {
     /// The jobs are measured.
     Run,
     /// The jobs are only checked.
     Check,
-    /// They are shown as a command line.
+    /// The jobs are shown as a command line.
     ShowCommand,
 }
 
@@ -108,16 +108,24 @@ pub struct DescribedJob {
 }
 
 impl DescribedJob {
-    /// The number of copies that each of its workloads stands for.
+    /// The number of copies that each of its workloads stands for. Workloads of different names are
+    /// a copy each. Workloads of one name share the copies, unless they only stand for the files
+    /// that each copy visits.
     pub(crate) fn copies_of_workload(&self) -> u64 {
-        let first = self.workloads.first().map(|workload| &workload.name);
-        let mut workloads = self.workloads.iter();
-        let is_one = workloads.all(|workload| Some(&workload.name) == first);
-        let parts = match self.files {
-            0 | 1 => self.workloads.len().max(1) as u64,
-            _ => 1,
+        let Some(first) = self.workloads.first() else {
+            return self.copies;
         };
-        if is_one { self.copies / parts } else { 1 }
+        let have_one_name = self
+            .workloads
+            .iter()
+            .all(|workload| workload.name == first.name);
+        if !have_one_name {
+            1
+        } else if self.files > 1 {
+            self.copies
+        } else {
+            self.copies / self.workloads.len() as u64
+        }
     }
 }
 
@@ -126,7 +134,7 @@ impl DescribedJob {
 pub struct DescribedJobs {
     /// Options of every job.
     pub global: Vec<JobOption>,
-    /// In the order of the output.
+    /// The jobs in the order of the output.
     pub jobs: Vec<DescribedJob>,
 }
 
@@ -139,7 +147,7 @@ pub struct JobRequest {
     pub sources: Vec<JobSource>,
     /// The sections to run; all of them when empty.
     pub sections: Vec<String>,
-    /// The purpose of reading them.
+    /// The action for which they are read.
     pub action: JobAction,
     /// True if a job that writes is an error.
     pub is_read_only: bool,

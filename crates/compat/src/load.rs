@@ -45,7 +45,7 @@ pub struct PlanContext<'a> {
 }
 
 impl PlanContext<'_> {
-    /// With the seed of the command line, where it has one.
+    /// The same context with the seed of the command line, where it has one.
     pub(crate) fn seeded(self, seed: Option<u64>) -> Self {
         Self {
             seed: seed.unwrap_or(self.seed),
@@ -58,7 +58,7 @@ impl PlanContext<'_> {
 pub struct NextLoad {
     /// The load that is measured next.
     pub load: Box<dyn DropInLoad>,
-    /// The one who prints its output.
+    /// The printer of its output.
     pub printer: NextPrinter,
 }
 
@@ -69,7 +69,7 @@ impl NextLoad {
     }
 }
 
-/// Who prints a load that follows another one.
+/// The printer of a load that follows another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NextPrinter {
     /// The printer of that load itself.
@@ -112,8 +112,8 @@ impl LoadHead {
         self.target.path().display()
     }
 
-    /// The head of the same load of another target, which exists. It has been said where it
-    /// differs.
+    /// The head of the same load of another target, which exists. It has no notes, since they were
+    /// printed with the first target.
     pub(crate) fn again_on(&self, path: &str) -> Self {
         Self {
             target: LoadTarget::Existing(path.into()),

@@ -1,37 +1,54 @@
-//! What the plans of all drop-ins have in common.
+//! The parts that the plans of all drop-ins have in common.
 
 use crate::drop_in::DropIn;
 use crate::load::PlanContext;
 use diskproof_model::plan::{
-    Access, CachePolicy, Distribution, EngineChoice, EngineKind, Order, Plan, Scratch, Span, Stop,
-    SyncCall, SyncPolicy, Task, Workload, Workloads, WriteFlag,
+    Access, Distribution, EngineChoice, EngineKind, Order, Plan, Scratch, Span, Stop, SyncCall,
+    SyncPolicy, Task, Workload, Workloads, WriteFlag,
 };
 
 /// A second in nanoseconds.
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// Every block is as likely as another one.
+/// Random requests, for which every block is as likely as another one.
 pub(crate) const RANDOM: Access = Access::Random {
     distribution: Distribution::Uniform,
 };
 
-/// Every write by an O_SYNC descriptor.
+/// The order of a tool's requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestOrder {
+    Random,
+    Sequential,
+}
+
+impl RequestOrder {
+    /// The accesses of a workload in this order.
+    pub(crate) fn access(self) -> Access {
+        match self {
+            Self::Random => RANDOM,
+            Self::Sequential => Access::Sequential,
+        }
+    }
+}
+
+/// Each write is durable with its metadata when it returns: the descriptor has O_SYNC.
 pub(crate) const OPEN_SYNC: SyncPolicy = SyncPolicy::WithWrite {
     flag: WriteFlag::OpenSync,
 };
 
-/// Every write by an O_DSYNC descriptor.
+/// Each write is durable when it returns: the descriptor has O_DSYNC.
 pub(crate) const OPEN_DSYNC: SyncPolicy = SyncPolicy::WithWrite {
     flag: WriteFlag::OpenDsync,
 };
 
-/// A sync after so many writes.
-pub(crate) const fn every(writes: u32, call: SyncCall) -> SyncPolicy {
+/// A sync by this call after so many writes.
+pub(crate) const fn sync_every(writes: u32, call: SyncCall) -> SyncPolicy {
     SyncPolicy::Every { writes, call }
 }
 
-/// Requests by blocking calls, one at a time.
-pub(crate) fn blocking(name: &str, access: Access, block_bytes: u32) -> Workload {
+/// A workload of this name whose requests are blocking calls, one at a time.
+pub(crate) fn blocking_workload(name: &str, access: Access, block_bytes: u32) -> Workload {
     Workload {
         access,
         block_bytes,
@@ -40,15 +57,15 @@ pub(crate) fn blocking(name: &str, access: Access, block_bytes: u32) -> Workload
     }
 }
 
-/// A part of the target.
-pub(crate) fn part(start_bytes: u64, length_bytes: u64) -> Span {
+/// A span of so many bytes of the target.
+pub(crate) fn span_of(start_bytes: u64, length_bytes: u64) -> Span {
     Span {
         start_bytes,
         length_bytes: Some(length_bytes),
     }
 }
 
-/// Until so many bytes are moved.
+/// Ends a workload after so many bytes.
 pub(crate) fn until_bytes(bytes: u64) -> Stop {
     Stop {
         bytes: Some(bytes),
@@ -61,24 +78,6 @@ pub(crate) fn until_ns(time_ns: u64) -> Stop {
     Stop {
         time_ns: Some(time_ns),
         ..Stop::default()
-    }
-}
-
-/// Direct requests, or others.
-pub(crate) fn direct_or(is_direct: bool, otherwise: CachePolicy) -> CachePolicy {
-    if is_direct {
-        CachePolicy::Direct
-    } else {
-        otherwise
-    }
-}
-
-/// Random or sequential requests.
-pub(crate) fn random_or_sequential(is_random: bool) -> Access {
-    if is_random {
-        RANDOM
-    } else {
-        Access::Sequential
     }
 }
 

@@ -75,7 +75,7 @@ pub struct ToolFile {
 /// The results of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolResult<'a> {
-    /// In the order of the plan.
+    /// The measurements in the order of the plan.
     pub measurements: &'a [Measurement],
     /// The survey, where the plan has one.
     pub surface: Option<&'a SurfaceMeasurement>,
@@ -97,7 +97,7 @@ pub struct ResultsSoFar<'a> {
     /// Measurements of the workloads that run: counts up to now, latencies up to a quarter of a
     /// second older.
     pub measurements: &'a [Measurement],
-    /// For how long they have been measured, in nanoseconds.
+    /// The time for which they have been measured, in nanoseconds.
     pub elapsed_ns: u64,
     /// Wall-clock time in nanoseconds since 1970.
     pub unix_ns: u64,

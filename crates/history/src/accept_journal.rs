@@ -1,6 +1,6 @@
-//! What an acceptance test of a disk has done so far, in a file beside the history: a test of a day
-//! that was killed goes on. Its name follows from the disk. It is synced: after a power cut it must
-//! not be older than it says.
+//! The state of an acceptance test, in a file beside the history, so that a test of a day that was
+//! killed goes on. The name of the file follows from the disk. It is synced: after a power cut it
+//! must not be older than it says.
 
 use crate::error::{HistoryError, WithPath as _, folder_of};
 use crate::journal::{new_file, remove_if_there};

@@ -16,7 +16,7 @@ const FREE_BYTES_MIN: u64 = 256 << 10;
 /// The reason why a history could not be used, in words for the user.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
-    /// Its folder or the file cannot be made or reached.
+    /// The folder or the file of the history cannot be made or reached.
     #[error(
         "cannot open the history {path}: {source}. Name a writable file with --history FILE, or \
          use --no-history"
@@ -50,7 +50,7 @@ pub enum HistoryError {
          again"
     )]
     Busy(PathBuf),
-    /// Its filesystem does not answer.
+    /// The filesystem of the history does not answer.
     #[error(
         "the filesystem of the history {path} did not answer for {seconds} s. Check its server or \
          mount, or name another file with --history FILE"
@@ -96,7 +96,7 @@ pub enum HistoryError {
         /// SQLite's words.
         what: String,
     },
-    /// Its content makes no sense.
+    /// The content of the history makes no sense.
     #[error(
         "the history {path} is damaged ({what}). The next saved run renames it and starts a new \
          one; the sqlite3 program's .recover may still read old runs"

@@ -1,6 +1,6 @@
-//! Which files a history may use: the database and the files that SQLite and this crate put beside
-//! it (`X.lock`, `X-wal`, `X-shm`, `X-journal`). All of them must be files that diskproof made.
-//! SQLite itself replaces or deletes whatever has such a name.
+//! Refuses a history with a file that diskproof did not make: the database or one of the files that
+//! SQLite and this crate put beside it (`X.lock`, `X-wal`, `X-shm`, `X-journal`). SQLite itself
+//! replaces or deletes whatever has such a name.
 
 use crate::error::HistoryError;
 use crate::lock::read_mark;
@@ -16,7 +16,7 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// Bytes of the header that hold the application id, big-endian.
 const APPLICATION_ID_AT: std::ops::Range<usize> = 68..72;
 
-/// The histories that this process has open, and how often.
+/// The histories that this process has open, each with the number of its [`Checked`].
 static OPEN: Mutex<BTreeMap<PathBuf, usize>> = Mutex::new(BTreeMap::new());
 
 /// A history whose files were checked. Held while it is open: the check reads the files, and
@@ -120,9 +120,10 @@ struct SideFile {
 }
 
 impl SideFile {
-    /// True if SQLite wrote the file (<https://www.sqlite.org/fileformat.html>, "the rollback
-    /// journal", "the WAL format"; <https://www.sqlite.org/walformat.html>, "the WAL-index
-    /// header"). The header is zero until the first sync, and may be zero after a power cut.
+    /// True if the file begins like one that SQLite wrote
+    /// (<https://www.sqlite.org/fileformat.html>, "the rollback journal", "the WAL format";
+    /// <https://www.sqlite.org/walformat.html>, "the WAL-index header"). The header is zero until
+    /// the first sync, and may be zero after a power cut.
     fn is_of_sqlite(&self) -> bool {
         let (magics, header_bytes): (&[&[u8]], usize) = match self.suffix {
             "-wal" => (&[&[0x37, 0x7f, 6, 0x82], &[0x37, 0x7f, 6, 0x83]], 32),

@@ -1,4 +1,4 @@
-//! Where a history lies: its path with symlinks resolved, its files, and its folders, which are
+//! The place of a history: its path with symlinks resolved, its files, and its folders, which are
 //! readable by their owner only because records name machines and disks.
 
 use crate::error::{HistoryError, WithPath as _, folder_of};
@@ -10,17 +10,17 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// Bytes that are read of a file: the header of a SQLite database.
+/// The bytes that are read of a file to see who made it: the header of a SQLite database.
 const HEADER_BYTES: u64 = 100;
 /// The files that SQLite puts beside a database.
 pub(crate) const SQLITE_SUFFIXES: [&str; 3] = ["-journal", "-shm", "-wal"];
-/// As many symlinks as the kernel follows (path_resolution(7)).
+/// The most symlinks that are followed, as many as the kernel follows (path_resolution(7)).
 const SYMLINKS_MAX: usize = 40;
 
 /// The file of a history, and the treatment of its folders.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HistoryPlace {
-    /// Absolute or relative to the directory of the program.
+    /// The path as given, absolute or relative to the working directory.
     pub path: PathBuf,
     /// The treatment of missing folders.
     pub folders: Folders,
@@ -94,7 +94,8 @@ pub(crate) fn exists(path: &Path) -> Result<bool, HistoryError> {
     }
 }
 
-/// Following a dangling symlink would make a file at a place that the user did not name.
+/// Refuses a dangling symlink: following it would make a file at a place that the user did not
+/// name.
 fn refuse_dangling_link(path: &Path) -> Result<(), HistoryError> {
     match std::fs::read_link(path) {
         Ok(target) if !path.exists() => Err(HistoryError::DanglingLink {
@@ -105,8 +106,8 @@ fn refuse_dangling_link(path: &Path) -> Result<(), HistoryError> {
     }
 }
 
-/// A symlink of another user may lead anywhere, and the kernel follows it where that user makes it
-/// outside of directories like /tmp.
+/// Refuses a symlink of another user: it may lead anywhere, and the kernel follows it outside of
+/// directories like /tmp.
 fn refuse_foreign_link(path: &Path) -> Result<(), HistoryError> {
     let mut path = path.to_owned();
     for _ in 0..SYMLINKS_MAX {
@@ -161,6 +162,7 @@ pub(crate) fn open_own(
     }
 }
 
+/// The reason why a file cannot be one of the history, as a clause; `None` where it can.
 fn why_foreign(facts: &Metadata) -> Option<&'static str> {
     if !facts.is_file() {
         return Some("is not a regular file");

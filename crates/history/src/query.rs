@@ -11,7 +11,7 @@ use rusqlite::types::{Value, ValueRef};
 use rusqlite::{OptionalExtension as _, Row, params_from_iter};
 use std::io::{self, Read as _};
 
-/// Which runs to list; all given conditions must hold.
+/// The conditions of the runs to list; a run must meet all that are given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
     /// Path of a target; `*`, `?` and `[…]` as in a shell.
@@ -24,7 +24,7 @@ pub struct Filter {
     pub host: Option<String>,
     /// The user's name for the run.
     pub label: Option<String>,
-    /// Not started before this, in seconds since 1970.
+    /// Only runs that started at this time or later, in seconds since 1970.
     pub since: Option<i64>,
     /// At most so many, the newest.
     pub limit: Option<u64>,
@@ -55,13 +55,13 @@ impl StoredRun {
 /// The short forms of runs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Listing {
-    /// Newest first.
+    /// The runs, newest first.
     pub runs: Vec<SavedRun>,
     /// Ids of runs that cannot be read because their rows were overwritten.
     pub unreadable: Vec<String>,
 }
 
-/// Newest first; within one second, the later save first.
+/// The end of a query that lists the newest runs first; within one second, the later save first.
 const NEWEST_FIRST: &str = "ORDER BY started DESC, seq DESC";
 
 impl History {
@@ -87,10 +87,10 @@ impl History {
         }));
         let mut statement = self.connection.prepare(&query)?;
         let mut listing = Listing::default();
-        for row in statement.query_map(params_from_iter(values), short)? {
+        for row in statement.query_map(params_from_iter(values), listed_run)? {
             match row? {
-                Ok(run) => listing.runs.push(run),
-                Err(run_id) => listing.unreadable.push(run_id),
+                ListedRun::Readable(run) => listing.runs.push(*run),
+                ListedRun::Unreadable { run_id } => listing.unreadable.push(run_id),
             }
         }
         Ok(listing)
@@ -119,8 +119,8 @@ impl History {
         Ok(ids.into_iter().next())
     }
 
-    /// Runs that may be deleted: without a label, started before `before` (seconds since 1970), and
-    /// not among the newest `keep` without a label.
+    /// Returns the runs that may be deleted: without a label, started before `before` (seconds
+    /// since 1970), and not among the newest `keep` runs without a label.
     pub fn prunable(
         &self,
         before: Option<i64>,
@@ -188,7 +188,7 @@ impl History {
     ) -> rusqlite::Result<Vec<String>> {
         self.connection
             .prepare(query)?
-            .query_map(params_from_iter(values), |row| text(row, 0))?
+            .query_map(params_from_iter(values), |row| column_text(row, 0))?
             .collect()
     }
 }
@@ -233,18 +233,28 @@ impl Filter {
     }
 }
 
-/// A row of a list, or the id of a run that cannot be read. The label comes from its own column: it
-/// may have changed since the run was saved.
-fn short(row: &Row<'_>) -> rusqlite::Result<Result<SavedRun, String>> {
-    let (run_id, summary) = (text(row, 0)?, text(row, 2)?);
+/// Reads a row of a list. The label comes from its own column: it may have changed since the run
+/// was saved.
+fn listed_run(row: &Row<'_>) -> rusqlite::Result<ListedRun> {
+    let run_id = column_text(row, 0)?;
+    let summary = column_text(row, 2)?;
     let label = match row.get_ref(1)? {
         ValueRef::Null => None,
-        _ => Some(text(row, 1)?),
+        _ => Some(column_text(row, 1)?),
     };
-    match SavedRun::from_json(&summary) {
-        Ok(run) => Ok(Ok(SavedRun { label, ..run })),
-        Err(_) => Ok(Err(run_id)),
-    }
+    Ok(match SavedRun::from_json(&summary) {
+        Ok(run) => ListedRun::Readable(Box::new(SavedRun { label, ..run })),
+        Err(_) => ListedRun::Unreadable { run_id },
+    })
+}
+
+/// A row of a list.
+enum ListedRun {
+    Readable(Box<SavedRun>),
+    /// The short form was overwritten.
+    Unreadable {
+        run_id: String,
+    },
 }
 
 /// Unpacks a record; an error where any byte of it was overwritten.
@@ -252,7 +262,8 @@ fn unpack(record: &[u8]) -> io::Result<Record> {
     Record::from_json(&inflate(record)?).map_err(io::Error::other)
 }
 
-/// Some kB of zlib can become many GB.
+/// Returns the text that zlib packed; an error for one that is longer than a document may be, since
+/// some kB of zlib can become many GB.
 fn inflate(bytes: &[u8]) -> io::Result<String> {
     let mut text = String::new();
     ZlibDecoder::new(bytes)
@@ -264,14 +275,16 @@ fn inflate(bytes: &[u8]) -> io::Result<String> {
     Ok(text)
 }
 
-/// Text of a column. Overwritten text may be invalid UTF-8, which must not hide the other rows.
-fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+/// Returns the text of a column. Overwritten text may be invalid UTF-8, which must not hide the
+/// other rows.
+fn column_text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     match row.get_ref(column)?.as_bytes() {
         Ok(bytes) => Ok(String::from_utf8_lossy(bytes).into_owned()),
         Err(_) => Err(rusqlite::Error::InvalidQuery),
     }
 }
 
+/// The start of a run, in seconds since 1970; `None` where its text is no time.
 fn start_s(run: &SavedRun) -> Option<i64> {
     let started: jiff::Timestamp = run.started.parse().ok()?;
     Some(started.as_second())

@@ -12,16 +12,18 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The path has no symlink: what is one now has just replaced the file that was checked.
+/// The flags of a connection that may write. The path has no symlink: what is one now has just
+/// replaced the file that was checked.
 const WRITABLE: OpenFlags =
     OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NOFOLLOW);
 
-/// Runs deleted in one transaction.
+/// The most runs that one transaction deletes. The log of a transaction holds the pages of all its
+/// runs, and has to fit on a full disk.
 const DELETED_AT_ONCE: usize = 16;
 
-/// `f_type` of statfs(2) where shared memory and locks are those of one machine; values from
-/// linux/magic.h, ZFS from OpenZFS, bcachefs and exFAT from their sources. Everything else (NFS,
-/// SMB, 9p, FUSE, Ceph, future ones) counts as shared between machines.
+/// The `f_type` of statfs(2) of the filesystems where shared memory and locks are those of one
+/// machine; values from linux/magic.h, ZFS from OpenZFS, bcachefs and exFAT from their sources.
+/// Everything else (NFS, SMB, 9p, FUSE, Ceph, future ones) counts as shared between machines.
 const LOCAL: [u64; 14] = [
     0xef53,      // ext2, ext3, ext4
     0x5846_5342, // XFS
@@ -167,6 +169,7 @@ impl History {
         Ok(value)
     }
 
+    /// The error of this history for one of SQLite.
     pub(crate) fn failed(&self, error: &rusqlite::Error) -> HistoryError {
         HistoryError::sqlite(&self.path, error)
     }

@@ -114,7 +114,7 @@ pub struct Fact {
 pub struct Table {
     /// The caption, for pages that have captions.
     pub caption: String,
-    /// In the order of the cells of each row.
+    /// The columns, in the order of the cells of each row.
     pub columns: Vec<Column>,
     /// The rows; each has a cell a column.
     pub rows: Vec<TableRow>,
@@ -129,7 +129,7 @@ pub struct Table {
 pub struct Column {
     /// The heading.
     pub name: String,
-    /// How its cells align.
+    /// The alignment of its cells.
     pub align: Align,
     /// The pages that show it.
     pub place: Place,
@@ -141,11 +141,11 @@ pub enum Place {
     /// On every page of any width.
     #[default]
     Always,
-    /// Where there is room; the highest number gives way first.
+    /// Shown where there is room; the highest number gives way first.
     Roomy(u8),
     /// Shown on pages that scroll.
     Page,
-    /// Where the marks of its cells can be drawn.
+    /// Shown where the marks of its cells can be drawn.
     Drawn,
 }
 
@@ -180,7 +180,7 @@ pub struct Group {
 pub struct Cell {
     /// The words; empty where only the mark is shown.
     pub text: String,
-    /// Its role, if it differs from that of the row.
+    /// The role of the text, if it differs from that of the row.
     pub tone: Tone,
     /// The drawing beside the words.
     pub mark: Mark,
@@ -215,10 +215,10 @@ pub enum Mark {
 /// The place of the titles of groups on a narrow page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Titles {
-    /// Its title stands on a line above the rows.
+    /// The title stands on a line above the rows.
     #[default]
     Above,
-    /// In a column before the others, of this name.
+    /// The titles stand in a column before the others, of this name.
     Beside(String),
 }
 
@@ -239,9 +239,9 @@ pub enum Narrow {
 /// The alignment of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Align {
-    /// To the left, as words stand.
+    /// Aligned to the left, as words stand.
     Left,
-    /// To the right, as numbers stand.
+    /// Aligned to the right, as numbers stand.
     #[default]
     Right,
 }

@@ -8,9 +8,11 @@ use crate::target::{TargetIdentity, TargetKind};
 use crate::task::{ByteLimit, Decide, Sides, Task};
 use crate::workload::{Layout, Workload};
 
-/// Slow memory cards are made for this rate. A slower disk needs a smaller scratch file.
+/// The rate by which the time to fill a scratch file is limited: slow memory cards are made for it.
+/// A slower disk needs a smaller scratch file.
 const FILL_BYTES_PER_S: f64 = 10e6;
-/// Added to the time of any fill, so that a small file is not given up for one slow second.
+/// The time that is added to that of any fill, so that one slow second does not end the fill of a
+/// small file.
 const FILL_START_NS: u64 = 10_000_000_000;
 
 /// The most that a plan may do on given targets. The user is asked with it before a run.
@@ -24,13 +26,13 @@ pub struct Budget {
     pub drops: Vec<DroppedBlocks>,
     /// Changes besides the targets, which need the user's word.
     pub beyond: Vec<BeyondTargets>,
-    /// About how long the whole run takes, in nanoseconds: the time that is announced, shown and
+    /// The expected time of the whole run, in nanoseconds: the time that is announced, shown and
     /// kept. `None` when something has no time limit. The layout of a scratch file counts as far as
     /// the plan limits it.
     pub expected_ns: Option<u64>,
-    /// When the run ends at the latest, whatever the disk does, in nanoseconds; more than the
-    /// expected time of a survey that has only a usual speed to go by. `None` where it reads a
-    /// given amount.
+    /// The latest end of the run, whatever the disk does, in nanoseconds. It is later than the
+    /// expected time of a survey that has only a usual speed to go by. `None` where the survey
+    /// reads a given amount.
     pub deadline_ns: Option<u64>,
     /// The longest that filling the scratch file may take beyond the expected time, in nanoseconds;
     /// `None` where that is part of it, or nothing needs it. Other tools fill theirs however long
@@ -50,7 +52,7 @@ pub enum TargetUse {
         /// Room for it and for those of the targets before it on the same filesystem, where each
         /// has its own size.
         room_bytes: u64,
-        /// What is written to it, first writes among them.
+        /// The most that is written to it, first writes among them.
         written: ByteLimit,
     },
     /// Many files are made in it.
@@ -59,12 +61,12 @@ pub enum TargetUse {
         size_bytes: u64,
         /// The most files at a time.
         count: u64,
-        /// What is written to them, about, in bytes.
+        /// The bytes that are written to them, approximately.
         written_bytes: u64,
     },
     /// The content of the target is lost.
     Overwrite {
-        /// What is written to it; `None` where its blocks are only dropped.
+        /// The most that is written to it; `None` where its blocks are only dropped.
         written: Option<ByteLimit>,
     },
 }
@@ -174,9 +176,10 @@ impl Plan {
         Some(self.write_limit())
     }
 
-    /// What the plan writes to a scratch file: what its workloads may write, and the part of the
-    /// file that none of them fills, which is filled before the first read, again after a workload
-    /// has trimmed it, or once more for a workload that is to find its blocks in the page cache.
+    /// The most that the plan writes to a scratch file. That is what its workloads may write, and
+    /// what fills the file: the part that no workload fills is filled before the first read, again
+    /// after a workload has trimmed it, and once more for a workload that is to find its blocks in
+    /// the page cache.
     fn written_to_scratch(&self) -> ByteLimit {
         let ByteLimit::AtMost(own) = self.write_limit() else {
             return ByteLimit::Unlimited;
@@ -252,7 +255,8 @@ impl Plan {
         beyond
     }
 
-    /// Other tools' requests end where their file does.
+    /// The largest single request. That of other tools may end where their file does, so it needs
+    /// no room.
     fn request_bytes(&self) -> u64 {
         if self.is_of_other_tool() {
             return 1;

@@ -1,5 +1,5 @@
-//! What a record keeps of the campaign that it belongs to: a series of short measurements whose
-//! order follows from what the earlier ones gave.
+//! The part of a campaign that a record keeps. A campaign is a series of short measurements whose
+//! order follows from the results of the earlier ones.
 
 use crate::series::TimeSeries;
 use schemars::JsonSchema;
@@ -52,7 +52,7 @@ pub enum CampaignEnd {
 /// the warm-up before it. It used the same burst credit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MovedBeside {
-    /// In nanoseconds after the start of the run.
+    /// The start, in nanoseconds after the start of the run.
     pub start_ns: u64,
     /// Nanoseconds for which it did.
     pub wall_ns: u64,

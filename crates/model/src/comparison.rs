@@ -30,8 +30,8 @@ pub struct Comparison {
     /// Conditions that the user set, and how they came out; one entry for each condition and
     /// candidate.
     pub conditions: Vec<Condition>,
-    /// Which of five or more sides are not like the others, each side a row; absent where there are
-    /// fewer.
+    /// The sides that are not like the others, where there are five or more, each side a row;
+    /// absent where there are fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Box<FleetRecord>>,
 }
@@ -48,11 +48,11 @@ pub struct Side {
 /// A run, in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RunReference {
-    /// As the user named it: an id, a file, a label.
+    /// The name that the user gave it: an id, a file, a label.
     pub name: String,
     /// The id in its record.
     pub run_id: String,
-    /// Its start in UTC, RFC 3339.
+    /// The start in UTC, RFC 3339.
     pub started: String,
     /// The verb that made it.
     pub verb: String,
@@ -230,14 +230,16 @@ pub struct RunVariation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// From how the figure varied within one run a side: what changes from run to run is not in it.
+    /// The interval follows from how the figure varied within one run a side. Changes from run to
+    /// run are not in it.
     WithinRuns,
-    /// From how runs differ among themselves: those of a side, and earlier ones of the same target
-    /// and plan.
+    /// The interval follows from how runs differ among themselves: those of a side, and earlier
+    /// ones of the same target and plan.
     BetweenRuns,
-    /// From the differences between the curves, position by position.
+    /// The interval follows from the differences between the curves, position by position.
     Positions,
-    /// From the differences between slices of both sides that followed each other, block by block.
+    /// The interval follows from the differences between slices of both sides that followed each
+    /// other, block by block.
     Blocks,
 }
 

@@ -1,4 +1,4 @@
-//! What a run measured, before any judgement.
+//! The data that a run measured, before any judgement.
 
 use crate::accept::AcceptMeasurement;
 use crate::campaign::{DroppedSlice, MovedBeside};
@@ -20,37 +20,37 @@ pub struct RunData {
     /// Slices of a campaign that no row covers, because they were measured again: a burst credit
     /// ended after them.
     pub dropped: Vec<DroppedSlice>,
-    /// What other sides of a comparison moved on the disk of the only target.
+    /// The bytes that other sides of a comparison moved on the disk of the only target.
     pub beside: Vec<MovedBeside>,
     /// The survey.
     pub surface: Option<SurfaceMeasurement>,
     /// The rates that were offered.
     pub trials: Vec<RateTrial>,
-    /// What a temporary PostgreSQL server measured on the first target.
+    /// The figures of a temporary PostgreSQL server on the first target.
     pub postgres: Option<PostgresMeasurement>,
     /// An acceptance test.
     pub accept: Option<AcceptMeasurement>,
     /// Operations on many small files.
     pub files: Option<FilesMeasurement>,
-    /// Where each layer of the target is read.
+    /// The place at which each layer of the target is read.
     pub layer_places: Vec<LayerPlace>,
-    /// What the disks counted of their load, where that was asked for.
+    /// The counts that the disks have of their load, where that was asked for.
     pub counted: Vec<CountedDisk>,
-    /// What the run did together with others.
+    /// The part of the run that it shares with other hosts.
     pub together: Option<TogetherRecord>,
     /// The load of others, which was watched.
     pub observed: Option<ObservedRecord>,
 }
 
 impl RunData {
-    /// Of workloads alone.
+    /// The data of a run that only had workloads.
     pub fn of(measurements: Vec<Measurement>) -> Self {
         Self {
             measurements,
             ..Self::default()
         }
     }
-    /// Whether something else than workloads was measured, or watched.
+    /// True if anything else than workloads was measured or watched.
     pub fn has_more_than_workloads(&self) -> bool {
         // Every field is named, so that a new one cannot be forgotten.
         let Self {

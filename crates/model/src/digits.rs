@@ -1,19 +1,19 @@
-//! How many digits of a figure to print: those that its interval supports, and no more. Every
-//! printer and every sentence rounds here; JSON keeps full precision.
+//! The number of digits with which a figure is printed: those that its interval supports, and no
+//! more. Every printer and every sentence rounds here; JSON keeps full precision.
 
 use crate::estimate::{Estimate, positive_interval};
 use crate::units::format_percent;
 
-/// More digits than this say nothing about a disk: ten equal runs of 5 s differed by 5 to 15 %.
+/// The most digits of a figure. More say nothing about a disk: ten equal runs of 5 s differed by 5
+/// to 15 %.
 const DIGITS_MAX: i32 = 3;
-/// Digits of a figure without an interval, and with a wide one: one digit would be off by up to a
+/// The fewest digits of a figure, also without an interval. A single digit would be off by up to a
 /// third, and figures that belong together (IOPS and MB/s) would contradict each other.
 const DIGITS_MIN: i32 = 2;
 
-/// A value rounded to the digits that its half-width supports: the last digit printed is that of
-/// the half-width's first digit, and there are two or three. Without a half-width two digits
-/// remain.
-/// Zeros that are not known are kept as zeros: 13,688 ± 821 is `13,700`.
+/// Returns a value rounded to the digits that its half-width supports. The last digit printed is
+/// that of the half-width's first digit, and there are two or three. Without a half-width two
+/// digits remain. Digits that are not known become zeros: 13,688 ± 821 is `13,700`.
 pub fn rounded(value: f64, half_width: Option<f64>) -> String {
     if !value.is_finite() {
         return value.to_string();

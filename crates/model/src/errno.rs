@@ -1,8 +1,27 @@
-//! What the errors of I/O mean and what to do about them: one table for the engine, the program and
+//! The meaning of the errors of I/O and their remedies: one table for the engine, the program and
 //! the findings.
 
-/// The names of an error, what it means and what to do, both as clauses.
-type Entry = (&'static [&'static str], &'static str, &'static str);
+/// A row of the table: errors with one meaning.
+struct Entry {
+    /// The names of the errors.
+    names: &'static [&'static str],
+    /// The meaning, as a clause.
+    meaning: &'static str,
+    /// What to do, as a clause.
+    remedy: &'static str,
+}
+
+const fn entry(
+    names: &'static [&'static str],
+    meaning: &'static str,
+    remedy: &'static str,
+) -> Entry {
+    Entry {
+        names,
+        meaning,
+        remedy,
+    }
+}
 
 const DISK: &str = "the disk or the path to it is failing: save the data, see the kernel log \
                     (dmesg) and smartctl -a, and do not rely on the figures";
@@ -18,41 +37,42 @@ const THREADS: &str = "raise the limit on processes and threads (ulimit -u), or 
 const SHORT: &str = "make sure that nothing truncates the target during the measurement";
 const BLOCK: &str = "use a block size that is a multiple of the device's logical block";
 
+/// The errors that this program explains. Those with one remedy stand together.
 const TABLE: &[Entry] = &[
-    (&["EIO"], "the medium or the path to it failed", DISK),
-    (&["ENODATA"], "the medium failed at this place", DISK),
-    (&["ENOLINK"], "the path to the device failed", DISK),
-    (&["EREMOTEIO"], "the device refused the request", DISK),
-    (&["EILSEQ", "EBADMSG"], "a checksum did not match", DISK),
-    (
+    entry(&["EIO"], "the medium or the path to it failed", DISK),
+    entry(&["ENODATA"], "the medium failed at this place", DISK),
+    entry(&["ENOLINK"], "the path to the device failed", DISK),
+    entry(&["EREMOTEIO"], "the device refused the request", DISK),
+    entry(&["EILSEQ", "EBADMSG"], "a checksum did not match", DISK),
+    entry(
         &["ETIMEDOUT", "ETIME"],
         "the device did not answer in time",
         DISK,
     ),
-    (&["ENODEV", "ENXIO"], "the device went away", GONE),
-    (&["EBADE"], "another host has reserved the device", RESERVED),
-    (&["EROFS"], "the filesystem became read-only", READ_ONLY),
-    (&["ENOSPC"], "no space left", FULL),
-    (&["EDQUOT"], "the quota is used up", QUOTA),
-    (&["EFBIG"], "the file size limit is reached", LIMIT),
-    (
+    entry(&["ENODEV", "ENXIO"], "the device went away", GONE),
+    entry(&["EBADE"], "another host has reserved the device", RESERVED),
+    entry(&["EROFS"], "the filesystem became read-only", READ_ONLY),
+    entry(&["ENOSPC"], "no space left", FULL),
+    entry(&["EDQUOT"], "the quota is used up", QUOTA),
+    entry(&["EFBIG"], "the file size limit is reached", LIMIT),
+    entry(
         &["EAGAIN", "ECANCELED"],
         "the kernel had no thread or memory for the request",
         THREADS,
     ),
-    (
+    entry(
         &["EOF"],
         "the target is shorter than its reported size",
         SHORT,
     ),
-    (
+    entry(
         &["EINVAL"],
         "the kernel refused the size or the alignment",
         BLOCK,
     ),
 ];
 /// The entry of every other error: errno(3) explains them, and the kernel log has details.
-const OTHER: Entry = (&[], "see errno(3)", "see the kernel log (dmesg)");
+const OTHER: Entry = entry(&[], "see errno(3)", "see the kernel log (dmesg)");
 
 /// The names of error numbers, from 1 on: those of Linux on all machines but Alpha, MIPS, PA-RISC
 /// and SPARC. 41 and 58 are not used.
@@ -84,13 +104,16 @@ pub const END_OF_FILE: &str = "EOF";
 /// number of its own and counts as EIO, as in fio; `None` for an unknown name.
 pub fn number(errno: &str) -> Option<u32> {
     const EIO: u32 = 5;
-    let mut names = NAMES.iter().zip(1..).filter(|_| !errno.is_empty());
-    let known = names.find(|(name, _)| **name == errno);
-    match known {
-        Some((_, number)) => Some(number),
-        None if errno == END_OF_FILE => Some(EIO),
-        None => errno.strip_prefix("errno ")?.parse().ok(),
+    if errno == END_OF_FILE {
+        return Some(EIO);
     }
+    // The numbers that are not used have empty names.
+    if !errno.is_empty()
+        && let Some(index) = NAMES.iter().position(|name| *name == errno)
+    {
+        return Some(index as u32 + 1);
+    }
+    errno.strip_prefix("errno ")?.parse().ok()
 }
 
 /// `EINVAL` for 22, and so on; `errno 524` for a number that manual pages do not name.
@@ -117,10 +140,10 @@ pub fn text(errno: &str) -> String {
     full[..end].to_owned()
 }
 
-fn entry(errno: &str) -> &'static Entry {
+fn entry_of(errno: &str) -> &'static Entry {
     TABLE
         .iter()
-        .find(|(names, ..)| names.contains(&errno))
+        .find(|entry| entry.names.contains(&errno))
         .unwrap_or(&OTHER)
 }
 
@@ -128,12 +151,12 @@ fn entry(errno: &str) -> &'static Entry {
 /// translation of block statuses (`blk_errors` in block/blk-core.c). It says nothing about the way
 /// in which the request was sent.
 pub fn is_of_disk(errno: &str) -> bool {
-    [DISK, GONE, RESERVED].contains(&entry(errno).2)
+    [DISK, GONE, RESERVED].contains(&entry_of(errno).remedy)
 }
 
 /// The meaning of an error as a clause: `no space left`.
 pub fn meaning(errno: &str) -> &'static str {
-    entry(errno).1
+    entry_of(errno).meaning
 }
 
 /// Remedies for these errors, each once and in the order of the table, as clauses with semicolons
@@ -141,12 +164,12 @@ pub fn meaning(errno: &str) -> &'static str {
 pub fn remedy<'a>(errnos: impl IntoIterator<Item = &'a str>) -> String {
     let mut wanted = Vec::new();
     for errno in errnos {
-        wanted.push(entry(errno).2);
+        wanted.push(entry_of(errno).remedy);
     }
     let mut remedies: Vec<&str> = Vec::new();
-    for (.., remedy) in TABLE.iter().chain([&OTHER]) {
-        if wanted.contains(remedy) {
-            remedies.push(remedy);
+    for entry in TABLE.iter().chain([&OTHER]) {
+        if wanted.contains(&entry.remedy) {
+            remedies.push(entry.remedy);
         }
     }
     // Errors with one remedy are neighbours in the table.
@@ -190,7 +213,7 @@ mod tests {
         assert_eq!(names, wanted);
         assert_eq!(["EOF", "EVIL", ""].map(number), [Some(5), None, None]);
         assert_eq!(text("EDQUOT"), "Disk quota exceeded");
-        let mut names = TABLE.iter().flat_map(|entry| entry.0);
+        let mut names = TABLE.iter().flat_map(|entry| entry.names);
         assert!(names.all(|name| number(name).is_some()));
     }
 
@@ -203,7 +226,11 @@ mod tests {
 
     #[test]
     fn table_names_each_error_once() {
-        let names: Vec<&str> = TABLE.iter().flat_map(|entry| entry.0).copied().collect();
+        let names: Vec<&str> = TABLE
+            .iter()
+            .flat_map(|entry| entry.names)
+            .copied()
+            .collect();
         let distinct: BTreeSet<&str> = names.iter().copied().collect();
         assert_eq!(distinct.len(), names.len());
     }

@@ -67,7 +67,7 @@ impl Estimate {
     }
 }
 
-/// From this relative half-width on, the lower end of a symmetric interval is too low.
+/// The relative half-width from which on the lower end of a symmetric interval is too low.
 const WIDE: f64 = 0.5;
 
 /// The ends of the interval of a positive figure: the lower end of a wide one approaches zero and

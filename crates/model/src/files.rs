@@ -86,7 +86,7 @@ pub enum FileOperation {
 }
 
 impl FileOperation {
-    /// In the order in which they are measured.
+    /// Every operation, in the order in which they are measured.
     pub const ALL: [Self; 5] = [
         Self::Create,
         Self::Stat,
@@ -111,7 +111,7 @@ impl FileOperation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileOrder {
-    /// By name, in ascending order.
+    /// The files by name, in ascending order.
     Sequential,
     /// Random names, visited in another random order for each operation.
     Random,
@@ -229,7 +229,7 @@ pub struct CacheDrop {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
-    /// Not emptied: memory may have answered.
+    /// The caches were not emptied: memory may have answered.
     #[default]
     Kept,
     /// Emptied: the disk had to answer.
@@ -261,7 +261,7 @@ pub struct FileStepMeasurement {
     pub op: OpMeasurement,
     /// The part of the latencies that is fsync.
     pub sync: FileSyncTime,
-    /// In their order; each repeats the step on new files.
+    /// The rounds in their order; each repeats the step on new files.
     pub rounds: Vec<FileRound>,
     /// Bytes that the disks below moved meanwhile; `None` where they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,5 @@
-//! How fio sorts latencies and queue depths: bins, ranges, levels. Two printers show them.
+//! The bins, ranges and levels into which fio sorts latencies and queue depths. Two printers show
+//! them.
 
 use crate::histogram::LatencyHistogram;
 use std::collections::BTreeMap;

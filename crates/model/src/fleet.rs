@@ -109,7 +109,7 @@ pub enum FleetOutcome {
 /// The acceptance test of a disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TestedDisk {
-    /// What pages call it: the host and the path.
+    /// The name of the disk on pages: the host and the path.
     pub name: String,
     /// Name of the machine.
     pub host: String,
@@ -120,16 +120,16 @@ pub struct TestedDisk {
     pub target: String,
     /// Model of the disk; empty where it reports none.
     pub model: String,
-    /// Its serial number; several of an array.
+    /// The serial number; several of an array.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub serials: Vec<String>,
     /// Id of the run.
     pub run_id: String,
-    /// Its start in UTC, RFC 3339.
+    /// The start in UTC, RFC 3339.
     pub started: String,
     /// The size that the disk claims, in bytes.
     pub claimed_bytes: u64,
-    /// What the test says.
+    /// The answer of the test.
     pub verdict: AcceptVerdict,
     /// The same in a sentence.
     pub answer: String,
@@ -139,7 +139,7 @@ pub struct TestedDisk {
     /// Average rate of the writes, in bytes per second; absent of a probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_rate: Option<f64>,
-    /// That of the reads.
+    /// Average rate of the reads, in bytes per second; absent of a probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub read_rate: Option<f64>,
     /// The share of the usual rate of its model that it reaches, where that is clearly less.
@@ -327,7 +327,7 @@ pub struct FleetRow {
 pub struct FleetRun {
     /// The id in its record.
     pub run_id: String,
-    /// Its start in UTC, RFC 3339.
+    /// The start in UTC, RFC 3339.
     pub started: String,
     /// True if it ended before its plan did.
     #[serde(default, skip_serializing_if = "crate::is_default")]
@@ -375,7 +375,7 @@ pub struct FleetReason {
     /// Stable name: the code of a finding, a fact such as `link`, or a symptom such as
     /// `span-differs`.
     pub code: String,
-    /// In a clause, with the value of the others.
+    /// A clause with the value of this side and that of the others.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! What hosts that measured at the same instants gave together, as a part of a fleet.
+//! The sums over hosts that measured at the same instants, as a part of a fleet.
 
 use crate::estimate::Estimate;
 use crate::metric::{PercentilePoint, Reason};
@@ -55,7 +55,7 @@ pub struct SumMember {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockBasis {
-    /// Both are the same clock.
+    /// Both times come from the same clock.
     SameClock,
     /// Fences of a launcher: nobody leaves one before the last has entered it.
     Fences,

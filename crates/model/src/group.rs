@@ -92,9 +92,10 @@ impl<'a> Group<'a> {
             .unwrap_or(0)
     }
 
-    /// Whether this much known is enough to end all of them: each with a goal of precision has
-    /// reached it, at least one has, and none of the rest has its own limit that it still runs for.
-    /// One without any limit runs as long as the others.
+    /// True if all of them can end, by whether each has reached its precision (`known`, in the
+    /// order of the workloads). Each with a goal of precision has reached it, at least one has, and
+    /// none of the rest has its own limit that it still runs for. One without any limit runs as
+    /// long as the others.
     pub fn is_known(&self, known: &[bool]) -> bool {
         for (workload, is_known) in self.workloads.iter().zip(known) {
             let is_endless = !self.is_alone() && workload.stop == Stop::default();

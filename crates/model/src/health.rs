@@ -1,4 +1,5 @@
-//! What a disk reports about its own health, in the words of smartctl. The crate `device` fills it.
+//! The health of a disk as the disk itself reports it, in the words of smartctl. The crate `device`
+//! fills it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -13,8 +13,8 @@ pub struct LatencySearch {
     pub target: LatencyTarget,
     /// The greatest depth at which they did; `null` where they did at none.
     pub depth: Option<u32>,
-    /// Whether the next greater depth was measured, and they missed it there, or whether no greater
-    /// one was allowed. Otherwise the depth may be greater.
+    /// True if the depth is known to be the greatest: the next greater depth was measured and the
+    /// requests missed the latency there, or no greater depth was allowed.
     pub is_settled: bool,
     /// The greatest depth that was allowed.
     pub depth_max: u32,

@@ -95,7 +95,7 @@ pub struct LayersRecord {
     pub costs: Vec<LayerCost>,
 }
 
-/// What a layer costs in a workload: its own figures without those of the layer below.
+/// The cost of a layer in a workload: its own figures without those of the layer below.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerCost {
     /// Name of the workload.
@@ -141,7 +141,7 @@ impl LayerDifference {
 pub enum CostMeaning {
     /// The lowest layer: there is no difference.
     Lowest,
-    /// Both read the same blocks, and the 95 % interval excludes zero.
+    /// The cost is real: both layers read the same blocks, and the 95 % interval excludes zero.
     Real,
     /// The 95 % interval holds zero: no difference larger than it.
     Noise,

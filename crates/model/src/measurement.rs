@@ -1,5 +1,5 @@
-//! What the engine measured while it ran one workload on one target: counts, distributions and
-//! counters, without judgement.
+//! The measurement of one workload on one target by the engine: counts, distributions and counters,
+//! without judgement.
 
 use crate::histogram::LatencyHistogram;
 use crate::ping::SingleRequest;
@@ -110,8 +110,8 @@ pub struct Measurement {
     /// The parts, apart in time, in which it was measured; empty where it was measured in one go.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<TimeSlice>,
-    /// When its first worker began, warm-up included, in nanoseconds after the start of the run;
-    /// `None` before. In a record, `slices` have it.
+    /// The time at which its first worker began, warm-up included, in nanoseconds after the start
+    /// of the run; `None` before. In a record, `slices` have it.
     #[serde(skip)]
     pub began_ns: Option<u64>,
     /// The measured time that was planned, in nanoseconds, where the time limit of the run left
@@ -193,8 +193,8 @@ impl Measurement {
 /// Requests that were never answered: the target hung, or the run ended before that could be known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hang {
-    /// When the oldest of the requests without an answer was sent, in nanoseconds after the start
-    /// of the run; for threads that wait in a system call up to 10 ms before that.
+    /// The time at which the oldest of the requests without an answer was sent, in nanoseconds
+    /// after the start of the run; for threads that wait in a system call up to 10 ms before that.
     pub since_ns: u64,
     /// Nanoseconds from then until the wait ended.
     pub lasted_ns: u64,
@@ -246,15 +246,15 @@ pub struct OpMeasurement {
     /// Transfers that moved less than asked and were continued.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub short: u64,
-    /// From before the submission to the reaping. Requests in flight when the time is over are
-    /// waited for and counted here alone, so that a stall at the end is not lost.
+    /// Latencies from before the submission to the reaping. Requests in flight when the time is
+    /// over are waited for and counted here alone, so that a stall at the end is not lost.
     pub latency: LatencyHistogram,
-    /// From the intended start (open loop only). Operations that never started count with what
-    /// they had waited when the measured time ended.
+    /// Latencies from the intended start (open loop only). Operations that never started count with
+    /// what they had waited when the measured time ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_intended: Option<LatencyHistogram>,
-    /// Over time, finest cells kept. In a record the longest latency stands in the first cell of
-    /// each 100 ms.
+    /// Events over time, finest cells kept. In a record the longest latency stands in the first
+    /// cell of each 100 ms.
     #[serde(with = "diskproof_samples::packed")]
     #[schemars(with = "crate::series::PackedSeries")]
     pub series: TimeSeries,
@@ -272,7 +272,8 @@ impl OpMeasurement {
         let shown = self.shown_series();
         let cells_each = shown.interval_ns / self.series.interval_ns.max(1);
         for cell in &mut self.series.cells {
-            (cell.latency_max_ns, cell.latency_sum_ns) = (0, 0);
+            cell.latency_max_ns = 0;
+            cell.latency_sum_ns = 0;
         }
         let first_of_each = self
             .series
@@ -290,7 +291,7 @@ impl OpMeasurement {
     }
 }
 
-/// Shortest cell of a series that is shown: finer ones serve the estimates.
+/// The shortest cell of a series that is shown, in nanoseconds. Finer ones serve the estimates.
 const SHOWN_INTERVAL_NS_MIN: u64 = 100_000_000;
 
 impl Default for OpMeasurement {
@@ -307,9 +308,11 @@ impl Default for OpMeasurement {
     }
 }
 
-/// Finest cell of a series: 10 ms, so that even a two-second workload gives statistics 200 of them.
+/// The finest cell of a series, in nanoseconds. With 10 ms even a workload of two seconds gives the
+/// statistics 200 cells.
 pub const SERIES_INTERVAL_NS: u64 = 10_000_000;
-/// Cells that a series holds before neighbours are merged: 10 s at the finest. Records keep them.
+/// The most cells of a series, which cover 10 s at the finest. More time merges neighbours. Records
+/// keep all of them, so that a larger number makes records longer.
 pub const SERIES_CELLS_MAX: usize = 1024;
 
 /// Waits of threads that were ready to run for a processor.
@@ -483,7 +486,7 @@ impl DiskTimes {
         percent.min(100.0)
     }
 
-    /// Both, one after the other.
+    /// Returns the sum of these times and those of a later measurement.
     pub fn followed_by(self, later: Self) -> Self {
         Self {
             read_merges: self.read_merges.saturating_add(later.read_merges),
@@ -598,12 +601,13 @@ pub struct CheckedPlaces {
     pub displaced_by_bytes: u64,
 }
 
-/// Fewer damaged blocks than this are a defect, and do not show how much a device holds.
+/// The fewest damaged blocks that show how much a device holds. Fewer are a defect.
 const SIZE_BLOCKS_MIN: u64 = 8;
-/// Chips of flash are larger than this: blocks displaced by less are a defect.
+/// The least distance of displaced blocks that shows how much a device holds. Chips of flash are
+/// larger, so that blocks displaced by less are a defect.
 const SIZE_BYTES_MIN: u64 = 1 << 20;
 
-/// A check that leaves less than this part of a device at its end reaches the end.
+/// A check reaches the end of a device if it leaves less than this part of it, as a divisor.
 const END_PARTS: u64 = 100;
 
 /// The size of a device that holds less than it claims, as its damaged blocks show.
@@ -626,7 +630,9 @@ impl RealSize {
 
 fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
     while other > 0 {
-        (one, other) = (other, one % other);
+        let rest = one % other;
+        one = other;
+        other = rest;
     }
     one
 }

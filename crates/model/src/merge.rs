@@ -10,9 +10,9 @@ use crate::window::{LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Most other processes that a measurement names.
+/// The most other processes that a measurement names, those with the most bytes.
 const OTHERS_MAX: usize = 10;
-/// Most damaged blocks that a measurement names.
+/// The most damaged blocks that a measurement names, the first ones.
 const BAD_MAX: usize = 100;
 
 impl TimeSlice {
@@ -38,7 +38,7 @@ impl TimeSlice {
     }
 }
 
-/// How two measurements of one workload belong together.
+/// The relation of two measurements of one workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MergeKind {
     /// Two processes of one host at the same time, on one target: its counters count once.
@@ -49,7 +49,7 @@ pub enum MergeKind {
     Later,
 }
 
-/// What has no sum.
+/// The reason why two runs have no sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
     /// One of them surveyed, ran a server, or measured files or the load of others.
@@ -76,12 +76,12 @@ impl RunData {
         Ok(())
     }
 
-    /// Whether nothing but workloads was measured, and no rate was searched with them.
+    /// True if nothing but workloads was measured, and no rate was searched with them.
     fn can_be_added(&self) -> bool {
         !self.has_more_than_workloads() && self.trials.is_empty()
     }
 
-    /// Whether the workloads of both are the same, on the same targets and in the same order.
+    /// True if the workloads of both are the same, on the same targets and in the same order.
     fn has_same_workloads(&self, other: &Self) -> bool {
         if self.measurements.len() != other.measurements.len() {
             return false;
@@ -194,7 +194,9 @@ impl Measurement {
         self.device = match weights.kind {
             MergeKind::SameHost if weights.theirs_ns > weights.mine_ns => theirs,
             MergeKind::SameHost => std::mem::take(&mut self.device),
-            MergeKind::OtherHost | MergeKind::Later => devices(&self.device, &theirs, weights),
+            MergeKind::OtherHost | MergeKind::Later => {
+                sum_of_devices(&self.device, &theirs, weights)
+            }
         };
         if self.device.accounted.is_some() {
             self.device.accounted = self.device.share_of(self.asked);
@@ -215,7 +217,7 @@ impl Measurement {
         }));
     }
 
-    /// How the other one lay in time, and why it ended.
+    /// Takes over the time of the other measurement and the reason why it ended.
     fn merge_ends(
         &mut self,
         workers: u32,
@@ -241,13 +243,15 @@ impl Measurement {
     }
 }
 
-/// What cut one of two short says why both ended.
+/// True of a reason that cut nothing short. Of two measurements, the reason that cut one short says
+/// why both ended.
 fn ended_as_planned(stopped: StopReason) -> bool {
     use StopReason::{Bytes, Companion, Ops, Precision, Steady, Time};
     matches!(stopped, Bytes | Companion | Ops | Precision | Steady | Time)
 }
 
-fn done(measurement: &Measurement) -> f64 {
+/// The number of operations of all kinds.
+fn operations(measurement: &Measurement) -> f64 {
     measurement.ops.values().map(|op| op.count).sum::<u64>() as f64
 }
 
@@ -264,6 +268,15 @@ fn sum_of_known(mine: Option<u64>, theirs: Option<u64>) -> Option<u64> {
     }
 }
 
+/// The lower of two numbers, of which each may be unknown.
+fn lower_known(mine: Option<f64>, theirs: Option<f64>) -> Option<f64> {
+    match (mine, theirs) {
+        (Some(mine), Some(theirs)) => Some(mine.min(theirs)),
+        (only, None) | (None, only) => only,
+    }
+}
+
+/// Merges two parts, of which each may be missing.
 fn merge_some<T>(mine: &mut Option<T>, theirs: Option<T>, merge: fn(&mut T, T)) {
     match (mine.as_mut(), theirs) {
         (Some(mine), Some(theirs)) => merge(mine, theirs),
@@ -272,14 +285,15 @@ fn merge_some<T>(mine: &mut Option<T>, theirs: Option<T>, merge: fn(&mut T, T)) 
     }
 }
 
-/// How much two measurements count for averages.
+/// The weights of two measurements in averages.
 #[derive(Debug, Clone, Copy)]
 struct Weights {
     kind: MergeKind,
     mine_ns: u64,
     theirs_ns: u64,
-    /// Operations of both.
-    done: [f64; 2],
+    /// The operations of the first measurement, and of the second.
+    my_operations: f64,
+    their_operations: f64,
 }
 
 impl Weights {
@@ -288,11 +302,12 @@ impl Weights {
             kind,
             mine_ns: mine.wall_ns,
             theirs_ns: theirs.wall_ns,
-            done: [done(mine), done(theirs)],
+            my_operations: operations(mine),
+            their_operations: operations(theirs),
         }
     }
 
-    /// When the second begins, in nanoseconds of measured time.
+    /// The begin of the second measurement, in nanoseconds of measured time.
     fn begin_ns(self) -> u64 {
         match self.kind {
             MergeKind::Later => self.mine_ns,
@@ -304,11 +319,13 @@ impl Weights {
         (self.mine_ns as f64 + self.theirs_ns as f64).max(1.0)
     }
 
-    /// By measured time.
+    /// The average, weighted by measured time.
     fn average(self, a: f64, b: f64) -> f64 {
         (a * self.mine_ns as f64 + b * self.theirs_ns as f64) / self.whole_ns()
     }
 
+    /// The requests in flight: the average of two that followed each other, the sum of two that ran
+    /// at once.
     fn depth(self, a: f64, b: f64) -> f64 {
         let average = self.average(a, b);
         match self.kind {
@@ -317,22 +334,24 @@ impl Weights {
         }
     }
 
-    /// By operations; unknown of two at once.
+    /// The average, weighted by operations; unknown of two that ran at once.
     fn dead_time(self, a: Option<f64>, b: Option<f64>) -> Option<f64> {
-        let [before, after] = self.done;
-        match (a, b) {
-            _ if self.kind != MergeKind::Later => None,
-            (Some(a), Some(b)) => Some((a * before + b * after) / (before + after).max(1.0)),
-            (a, b) => a.or(b),
+        if self.kind != MergeKind::Later {
+            return None;
         }
+        let (Some(mine), Some(theirs)) = (a, b) else {
+            return a.or(b);
+        };
+        let sum = mine * self.my_operations + theirs * self.their_operations;
+        Some(sum / (self.my_operations + self.their_operations).max(1.0))
     }
 
-    /// The lower one; unknown of two at once.
+    /// The lower rate without a disk; unknown of two that ran at once.
     fn ceiling(self, a: Option<f64>, b: Option<f64>) -> Option<f64> {
         if self.kind != MergeKind::Later {
             return None;
         }
-        a.into_iter().chain(b).reduce(f64::min)
+        lower_known(a, b)
     }
 }
 
@@ -359,7 +378,7 @@ impl EngineUse {
         self.depth = self.depth.into_iter().chain(depth).min();
         self.done_before_wait = match (self.done_before_wait, done_before_wait) {
             (Some(a), Some(b)) if weights.kind == MergeKind::Later => Some(weights.average(a, b)),
-            (a, b) => a.into_iter().chain(b).reduce(f64::min),
+            (a, b) => lower_known(a, b),
         };
     }
 }
@@ -406,7 +425,7 @@ impl VerifyResult {
     }
 }
 
-/// Windows of the same times, added; none where the times differ.
+/// Returns the sum of windows of the same times; none where the times differ.
 fn add_windows(mut mine: Vec<Window>, theirs: &[Window], kind: MergeKind) -> Vec<Window> {
     if mine.len() != theirs.len() {
         return Vec::new();
@@ -472,8 +491,9 @@ fn starvation(a: Starvation, b: Starvation, weights: Weights) -> Starvation {
     }
 }
 
-/// The counters of both; `accounted` is that of the first.
-fn devices(a: &DeviceUse, b: &DeviceUse, weights: Weights) -> DeviceUse {
+/// Returns the sum of the counters of both. `accounted` is that of the first: the caller derives it
+/// anew.
+fn sum_of_devices(a: &DeviceUse, b: &DeviceUse, weights: Weights) -> DeviceUse {
     let queue_depth = match (a.queue_depth, b.queue_depth) {
         (Some(mine), Some(theirs)) => Some(weights.average(mine, theirs)),
         _ => None,
@@ -496,13 +516,13 @@ fn devices(a: &DeviceUse, b: &DeviceUse, weights: Weights) -> DeviceUse {
         unresolved: a.unresolved.clone().or_else(|| b.unresolved.clone()),
         elsewhere_bytes: sum_of_both(a.elsewhere_bytes, b.elsewhere_bytes),
         exits_reported: a.exits_reported && b.exits_reported,
-        others: other_processes(&a.others, &b.others),
+        others: merged_processes(&a.others, &b.others),
         others_hidden: a.others_hidden.max(b.others_hidden),
     }
 }
 
-/// The processes of both, each once.
-fn other_processes(mine: &[OtherProcess], theirs: &[OtherProcess]) -> Vec<OtherProcess> {
+/// Returns the processes of both, each once, sorted as a measurement has them.
+fn merged_processes(mine: &[OtherProcess], theirs: &[OtherProcess]) -> Vec<OtherProcess> {
     let mut by_pid: BTreeMap<u32, OtherProcess> = BTreeMap::new();
     for other in mine.iter().chain(theirs) {
         match by_pid.get_mut(&other.pid) {

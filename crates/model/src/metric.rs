@@ -88,7 +88,7 @@ pub enum Direction {
 pub struct Reason {
     /// Stable name, such as `span-differs`.
     pub code: String,
-    /// In a clause, with the facts of both sides.
+    /// A clause with the facts of both sides.
     pub why: String,
 }
 

@@ -13,8 +13,8 @@ pub const REQUESTS_MAX: usize = 10_000;
 /// plan's only workload; where that reads and writes, reads and writes alternate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PingPlan {
-    /// From the start of a request to the start of the next, in nanoseconds; longer where the
-    /// request itself takes longer. 0: the next starts when one ends.
+    /// The time from the start of a request to the start of the next, in nanoseconds; longer where
+    /// the request itself takes longer. 0: the next starts when one ends.
     pub interval_ns: u64,
     /// Requests at the start of each target that do not count.
     pub warmup_requests: u64,

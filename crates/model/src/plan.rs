@@ -1,4 +1,4 @@
-//! What one run does: its tasks in order, each complete enough to be repeated elsewhere.
+//! The plan of one run: its tasks in order, each complete enough to be repeated elsewhere.
 
 use crate::accept::AcceptPlan;
 use crate::files::FilesPlan;
@@ -87,7 +87,7 @@ pub struct Plan {
     /// Questions that the figures are to answer.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub questions: Questions,
-    /// Who made the plan.
+    /// The author of the plan.
     pub origin: Origin,
 }
 
@@ -148,7 +148,7 @@ impl Scratch {
         }
     }
 
-    /// As it is, but filled for this time, and at least so far.
+    /// The same scratch file, but filled for this time, and at least so far.
     pub fn filled_within(self, bytes_min: u64, time_ns: u64) -> Self {
         Self {
             fill: Fill::Within { bytes_min, time_ns },
@@ -405,7 +405,7 @@ pub struct Skipped {
     pub cause: SkipCause,
 }
 
-/// Who decides that a workload is skipped.
+/// The one that decides that a workload is skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkipCause {
@@ -435,7 +435,7 @@ impl Skipped {
     }
 }
 
-/// Who made the plan.
+/// The author of the plan.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Origin {
     /// The verb, such as `check`.

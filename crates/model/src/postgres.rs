@@ -105,7 +105,7 @@ pub struct PostgresSlice {
 pub struct LoadMeasurement {
     /// The load that they belong to.
     pub load: PostgresLoad,
-    /// In the order of time.
+    /// The slices in the order of time.
     pub slices: Vec<PostgresSlice>,
     /// The latency of all INSERTs; empty for pgbench.
     pub latency: LatencyHistogram,
@@ -116,13 +116,13 @@ pub struct LoadMeasurement {
 pub struct PostgresMeasurement {
     /// The server's version, such as `15.8`.
     pub version: String,
-    /// In the order of the plan.
+    /// The loads in the order of the plan.
     pub loads: Vec<LoadMeasurement>,
     /// Settings that it tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialMeasurement>,
-    /// When its last load ended, in nanoseconds after the start of the run; absent in records of
-    /// earlier versions.
+    /// The time at which its last load ended, in nanoseconds after the start of the run; absent in
+    /// records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_ns: Option<u64>,
 }
@@ -132,13 +132,13 @@ pub struct PostgresMeasurement {
 pub struct PostgresRecord {
     /// The server's version, such as `15.8`.
     pub version: String,
-    /// In the order of the plan.
+    /// The loads in the order of the plan.
     pub loads: Vec<LoadRow>,
     /// Settings that it tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trials: Vec<TrialRow>,
-    /// When its last load ended, in nanoseconds after the start of the run; absent in records of
-    /// earlier versions.
+    /// The time at which its last load ended, in nanoseconds after the start of the run; absent in
+    /// records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_ns: Option<u64>,
 }
@@ -292,7 +292,7 @@ pub struct TrialPair {
 pub struct TrialMeasurement {
     /// The setting, with the value that was tried.
     pub trial: PlannedTrial,
-    /// In the order of time.
+    /// The pairs in the order of time.
     pub pairs: Vec<TrialPair>,
     /// The reason why it was not tried; absent where it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]

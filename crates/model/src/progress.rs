@@ -1,4 +1,4 @@
-//! What the engine reports while it works, and how its caller answers.
+//! The reports of the engine while it works, and the answers of its caller.
 
 use crate::measurement::{Measurement, StopReason};
 use crate::ping::SingleRequest;

@@ -54,12 +54,13 @@ impl Record {
         None
     }
 
-    /// What forbids a decision on a figure, as far as it was measured.
+    /// The objection to a decision on a figure, as far as it was measured; `None` where it may
+    /// decide.
     pub fn objection_to(&self, figure: &Figure<'_>) -> Option<Objection<'_>> {
         self.objection(FigureSource::of_figure(figure)?)
     }
 
-    /// Whether a finding rests on the source of a figure, or on the target that was measured.
+    /// True if a finding concerns the source of a figure, or the target that was measured.
     fn is_about(&self, finding: &Finding, source: FigureSource) -> bool {
         match source {
             FigureSource::Measurement(index) => self.is_about_measurement(finding, index),

@@ -1,5 +1,5 @@
-//! The search for the highest rate that keeps a promise about latency: what is asked, what each
-//! offered rate gave, and what follows from all of them.
+//! The search for the highest rate that keeps a promise about latency: the promise, the trial of
+//! each offered rate, and the answer that follows from all of them.
 
 use crate::latency_search::timed_requests;
 use crate::measurement::{Measurement, StopReason};
@@ -67,7 +67,7 @@ pub enum RateCellKind {
     Repeated,
     /// Holds the lower end of the interval for long.
     Hold,
-    /// Above the interval, where the promise must break.
+    /// Offers a rate above the interval, where the promise must break.
     Control,
 }
 
@@ -181,7 +181,8 @@ impl RateTrial {
     }
 }
 
-/// The requests of consecutive windows that together are as long as those of the target.
+/// Returns the requests of each batch: consecutive windows that together are as long as the window
+/// of the target.
 fn batches(measurement: &Measurement, target: &LatencyTarget) -> Vec<LateRequests> {
     let is_transaction = measurement.workload.transaction.is_some();
     let mut batches = Vec::new();
@@ -203,6 +204,7 @@ fn batches(measurement: &Measurement, target: &LatencyTarget) -> Vec<LateRequest
     batches
 }
 
+/// The timed requests of a window; of a transaction, the transactions.
 fn late_requests(window: &Window, target: &LatencyTarget, is_transaction: bool) -> LateRequests {
     if is_transaction {
         return match window.ops.get(&OpKind::Transaction) {
@@ -249,7 +251,7 @@ pub struct LoadFigures {
     pub high: f64,
     /// Rate that the target served when more was offered, per second.
     pub saturated: f64,
-    /// By how many percent lateness grows when the rate grows by one percent.
+    /// The percentage by which lateness grows when the rate grows by one percent.
     pub slope: f64,
     /// Independent late episodes that were seen near the rate; fewer than six decide nothing.
     pub episodes: f64,
@@ -259,7 +261,7 @@ pub struct LoadFigures {
     /// The rate above it at which the promise had to break.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<LoadControl>,
-    /// By which share the rate changed while it was measured, where it did.
+    /// The share by which the rate changed while it was measured, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drift: Option<f64>,
     /// Times that the target became so much slower that the search began anew.
@@ -287,8 +289,8 @@ pub struct PromisedRate {
 }
 
 impl LoadFigures {
-    /// What the target served when more was offered, per second; `None` where the search ended
-    /// before it offered more.
+    /// The rate that the target served when more was offered, per second; `None` where the search
+    /// ended before it offered more.
     pub fn served_when_saturated(&self) -> Option<f64> {
         if self.saturated > 0.0 {
             Some(self.saturated)
@@ -371,7 +373,7 @@ impl LoadOutcome {
 /// The control of a search.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadControl {
-    /// Over the found rate.
+    /// The offered rate over the found rate.
     pub factor: f64,
     /// Rate offered, per second.
     pub rate: f64,

@@ -48,12 +48,12 @@ pub struct Record {
     /// clock. Every time in the record is an offset from it. Only series and windows of a sliced
     /// workload count measured time, which `slices` places.
     pub started: String,
-    /// Whether the run ended before its plan did.
+    /// True if the run ended before its plan did.
     pub partial: bool,
-    /// Why it ended early, in a sentence with what to do; `None` when it did not.
+    /// The reason why it ended early, in a sentence with what to do; `None` when it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<String>,
-    /// Where the targets stopped answering outside of the measured requests: while something was
+    /// The targets that stopped answering outside of the measured requests: while something was
     /// prepared, written back or cleaned up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalled: Option<Stalled>,
@@ -64,35 +64,35 @@ pub struct Record {
     pub host: HostFacts,
     /// The clock that timed it.
     pub clock: ClockFacts,
-    /// What was to be measured.
+    /// The plan of the run.
     pub plan: Plan,
     /// The targets, in the order of the plan.
     pub targets: Vec<TargetIdentity>,
-    /// What was measured, in the order of the plan.
+    /// The measurements, in the order of the plan.
     pub measurements: Vec<Row>,
-    /// What the run moved in all, warm-up and the first write of scratch files included, survey
-    /// excluded. A burst credit that is larger than this would not have shown.
+    /// The bytes that the run moved in all, warm-up and the first write of scratch files included,
+    /// survey excluded. A burst credit that is larger than this would not have shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub moved: Option<MovedTotal>,
-    /// What came of the tasks beyond the measurements, in their order; of a survey first.
+    /// The results of the tasks beyond the measurements, in their order; that of a survey first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub results: Vec<TaskResult>,
     /// Limiters with a burst credit that ended during the run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub burst_credits: Vec<BurstCredit>,
-    /// What the disks report about their own health.
+    /// The health that the disks report about themselves.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,
-    /// What the figures mean, in short; absent in records of earlier versions.
+    /// The meaning of the figures, in short; absent in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<RunVerdict>,
-    /// What was found, the most severe first.
+    /// The findings, the most severe first.
     pub findings: Vec<Finding>,
     /// Settings that follow from the figures.
     pub advice: Vec<Advice>,
     /// Thresholds that the user set, and how they came out.
     pub expectations: Vec<Expectation>,
-    /// Whether all of it can be derived again from what was measured.
+    /// The part of what was measured that the record keeps.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub kept: Kept,
     /// Slices of a campaign that no row covers, because they were measured again: a burst credit
@@ -101,18 +101,18 @@ pub struct Record {
     pub dropped: Vec<DroppedSlice>,
 }
 
-/// What a record keeps of what was measured.
+/// The part of what was measured that a record keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kept {
     /// All that its figures follow from: they are derived again wherever it is read.
     #[default]
     Whole,
-    /// What pages show. Its figures are believed as they stand.
+    /// Only what pages show. Its figures are believed as they stand.
     FiguresOnly,
 }
 
-/// What came of a task, beyond the measurements of its workloads.
+/// The result of a task, beyond the measurements of its workloads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum TaskResult {
@@ -128,7 +128,7 @@ pub enum TaskResult {
     Load(Box<LoadRecord>),
     /// The highest rates at several shares of reads, and their boundary.
     Rays(Box<RaysRecord>),
-    /// What each layer between a file and its disk costs.
+    /// The cost of each layer between a file and its disk.
     Layers(LayersRecord),
     /// The comparison that the record is one side of.
     Compared(CampaignPart),
@@ -136,9 +136,9 @@ pub enum TaskResult {
     Files(FilesRecord),
     /// INSERTs of a temporary PostgreSQL server, alongside this run's own commits.
     Inserts(PostgresRecord),
-    /// Whether the disk is what its label says. It stands first, at `/results/0`.
+    /// The acceptance test: if the disk is what its label says. It stands first, at `/results/0`.
     Accept(Box<AcceptRecord>),
-    /// What the run did together with those of other hosts.
+    /// The part of the run that it shares with those of other hosts.
     Together(TogetherRecord),
     /// The real load of the targets, which this program watched and did not make.
     Observed(Box<ObservedRecord>),
@@ -153,7 +153,7 @@ impl Record {
         })
     }
 
-    /// What a search for the greatest depth found; `None` of a run that was none.
+    /// The result of a search for the greatest depth; `None` of a run that was none.
     pub fn latency_search(&self) -> Option<&LatencySearch> {
         self.results.iter().find_map(|result| match result {
             TaskResult::Depth(found) => Some(found),
@@ -161,7 +161,7 @@ impl Record {
         })
     }
 
-    /// What a sustained load found; `None` of a run that sustained none.
+    /// The result of a sustained load; `None` of a run that sustained none.
     pub fn sustain(&self) -> Option<&SustainRecord> {
         self.results.iter().find_map(|result| match result {
             TaskResult::Sustain(found) => Some(&**found),
@@ -185,7 +185,7 @@ impl Record {
         })
     }
 
-    /// What each layer costs; `None` of a run without layers.
+    /// The cost of each layer; `None` of a run without layers.
     pub fn layers(&self) -> Option<&LayersRecord> {
         self.results.iter().find_map(|result| match result {
             TaskResult::Layers(found) => Some(found),
@@ -233,7 +233,7 @@ impl Record {
         })
     }
 
-    /// What the run did together with others; `None` of a run by itself.
+    /// The part of the run that it shares with others; `None` of a run by itself.
     pub fn together(&self) -> Option<&TogetherRecord> {
         self.results.iter().find_map(|result| match result {
             TaskResult::Together(together) => Some(together),
@@ -279,20 +279,20 @@ impl Record {
 pub struct Tool {
     /// `diskproof`.
     pub name: String,
-    /// Its version.
+    /// The version of the program.
     pub version: String,
 }
 
 /// The clock, measured before it was trusted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockFacts {
-    /// Where time came from: `CLOCK_MONOTONIC`, `TSC` …
+    /// The source of the time: `CLOCK_MONOTONIC`, `TSC` …
     pub source: String,
     /// Smallest step seen, in nanoseconds.
     pub resolution_ns: u64,
     /// Cost of one reading, in nanoseconds.
     pub cost_ns: f64,
-    /// How well the wall clock is known, of a run that measured together with others.
+    /// The error of the wall clock, of a run that measured together with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wall: Option<WallClock>,
 }
@@ -300,29 +300,30 @@ pub struct ClockFacts {
 /// Targets that stopped answering outside of the measured requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stalled {
-    /// What was under way.
+    /// The work that was under way.
     pub around: String,
-    /// How long they had not answered when the wait timed out, in nanoseconds.
+    /// The time for which they had not answered when the wait timed out, in nanoseconds.
     pub lasted_ns: u64,
 }
 
 /// A setting that follows from the figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Advice {
-    /// Its name in the server's configuration: postgresql.conf, or my.cnf for `innodb_…`.
+    /// The name in the server's configuration: postgresql.conf, or my.cnf for `innodb_…`.
     pub setting: String,
     /// The value to set; `null` where only a range is honest, or where it should be left alone.
     pub value: Option<String>,
     /// The range that the figures allow.
     pub range: Option<[f64; 2]>,
-    /// Why, with the figures.
+    /// The reason, with the figures.
     pub why: String,
     /// The workloads that it comes from.
     pub from: Vec<String>,
     /// The server's default; `null` where it depends on an unknown version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
-    /// When the value is the right one, as a clause; absent where it always is.
+    /// The condition under which the value is the right one, as a clause; absent where it always
+    /// is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<String>,
 }
@@ -346,7 +347,7 @@ impl Advice {
         }
     }
 
-    /// Whether the value differs from the server's default.
+    /// True if the value differs from the server's default.
     pub fn changes(&self) -> bool {
         self.value.is_some() && self.value != self.default
     }
@@ -355,31 +356,31 @@ impl Advice {
 /// A threshold that the user set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Expectation {
-    /// As given: `random-read-d32.iops>=5000`.
+    /// The expression as given: `random-read-d32.iops>=5000`.
     pub expression: String,
     /// The threshold in the unit of the figure, set where a record is judged.
     #[serde(skip)]
     pub threshold: Option<f64>,
-    /// What was measured; `null` when that figure was not measured.
+    /// The measured figure; `null` when it was not measured.
     pub observed: Option<f64>,
     /// The 95 % interval of what was measured, from its lower to its upper end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<[f64; 2]>,
-    /// Of a percentile with fewer than ten operations beyond it: the lower end of its 95 %
-    /// interval. The upper end is unknown, and `observed` is `null`.
+    /// The lower end of the 95 % interval of a percentile with fewer than ten operations beyond it.
+    /// The upper end is unknown, and `observed` is `null`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_at_least: Option<f64>,
-    /// Whether it was met. An undecided one was not.
+    /// True if it was met. An undecided one was not.
     pub met: bool,
-    /// Whether the interval leaves open if it was met.
+    /// True if the interval leaves open if it was met.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undecided: bool,
-    /// Where the interval leaves it open: the measured time of the workload, in nanoseconds, that
-    /// decides it in four of five cases. Absent where a day would not, or nothing tells.
+    /// The measured time of the workload that decides it in four of five cases, in nanoseconds,
+    /// where the interval leaves it open. Absent where a day would not, or nothing tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided_by_ns: Option<u64>,
-    /// Why the figure may not decide: it is not the disk's. `observed` is what was measured all the
-    /// same.
+    /// The reason why the figure may not decide: it is not the disk's. `observed` is what was
+    /// measured all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub objection: Option<String>,
     /// The figure of the data sheet that it judges (`--spec`); absent for a condition of the user.
@@ -390,9 +391,9 @@ pub struct Expectation {
 /// A figure of the data sheet, and what passes for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Promise {
-    /// Its name, such as `transfer rate`.
+    /// The name of the figure, such as `transfer rate`.
     pub name: String,
-    /// What the data sheet promises.
+    /// The value that the data sheet promises.
     pub promised: f64,
     /// The limit from which on, or up to which, a measured figure passes. Data sheets round, and
     /// omit the electronics.
@@ -402,7 +403,7 @@ pub struct Promise {
 }
 
 impl Expectation {
-    /// What the measurement says about it.
+    /// The outcome of the comparison with the measurement.
     pub fn outcome(&self) -> ExpectationOutcome {
         match (self.met, self.undecided) {
             (true, _) => ExpectationOutcome::Met,
@@ -423,7 +424,7 @@ impl ExpectationOutcome {
     }
 }
 
-/// What a measurement says about a threshold; a later one is worse.
+/// The outcome of a threshold; a later one is worse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ExpectationOutcome {
     /// The whole interval meets it.
@@ -439,7 +440,7 @@ pub enum ExpectationOutcome {
 pub struct FilesRecord {
     /// The steps that began, in order.
     pub steps: Vec<FileStepRow>,
-    /// What came of dropping caches.
+    /// The outcome of dropping caches.
     pub caches: CacheDrop,
     /// Files of an earlier run that was killed; they were removed before the first step. Absent
     /// where there was none.
@@ -450,15 +451,15 @@ pub struct FilesRecord {
 /// A step on many small files: what was measured, and its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FileStepRow {
-    /// What was measured.
+    /// The measurement of the step.
     pub data: FileStepMeasurement,
-    /// What follows from it: files per second as `iops`, and latencies of single files. The
-    /// interval of the rate covers how much the rounds differ.
+    /// The figures that follow from it: files per second as `iops`, and latencies of single files.
+    /// The interval of the rate covers how much the rounds differ.
     pub figures: OpFigures,
 }
 
 impl FileStepRow {
-    /// Its operation, with its figures.
+    /// The operation of the step, with its figures.
     pub fn op(&self) -> OpRow<'_> {
         OpRow {
             data: &self.data.op,

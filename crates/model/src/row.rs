@@ -110,9 +110,9 @@ impl<'a> OpRow<'a> {
 pub struct PhaseRecord {
     /// The kind of part of the time.
     pub name: PhaseKind,
-    /// Its start, in nanoseconds after the start of the run.
+    /// The start, in nanoseconds after the start of the run.
     pub start_ns: u64,
-    /// Its end, in nanoseconds after the start of the run.
+    /// The end, in nanoseconds after the start of the run.
     pub end_ns: u64,
     /// Per kind of operation; only kinds that occurred in it.
     pub ops: PerOp<PhaseOp>,

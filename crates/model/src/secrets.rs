@@ -1,5 +1,5 @@
-//! Passwords in command lines and messages: every saved command line and every printed error passes
-//! through here. Rather hides a word too many.
+//! Hides passwords in command lines and messages: every saved command line and every printed error
+//! passes through here. Where a word may be a secret, it is hidden.
 
 /// The words in place of a secret.
 const HIDDEN: &str = "(hidden)";
@@ -71,6 +71,7 @@ pub fn without_secret(text: &str) -> String {
     hide_logins(&hide_values(text))
 }
 
+/// True if a key names a secret, and not the file that holds one.
 fn is_secret_key(key: &str) -> bool {
     let key = key
         .trim_start_matches('-')
@@ -84,6 +85,7 @@ fn is_key_char(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-')
 }
 
+/// Hides the value of each `key=value` whose key names a secret.
 fn hide_values(text: &str) -> String {
     let mut hidden = String::with_capacity(text.len());
     let mut rest = text;
@@ -106,7 +108,7 @@ fn hide_values(text: &str) -> String {
     hidden
 }
 
-/// The place of a value, which says how it may be hidden.
+/// The place of a value, by which its end is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ValueKind {
     /// Among the parameters of a URI, which `&` separates.
@@ -206,6 +208,7 @@ fn leading_quotation(text: &str) -> Option<&str> {
     None
 }
 
+/// The text with the words of [`HIDDEN`] in place of a range.
 fn without_range(text: &str, range: std::ops::Range<usize>) -> String {
     format!("{}{HIDDEN}{}", &text[..range.start], &text[range.end..])
 }

@@ -37,7 +37,7 @@ pub struct LoadShape {
     /// The set-up of the threads that carry the operations out.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub threads: ThreadSetup,
-    /// Its depth is one of those at which a latency may be kept to.
+    /// The latency to keep to, where the workload has one of the depths of a search for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_target: Option<LatencyTarget>,
 }

@@ -1,8 +1,8 @@
 //! Words of commands that are shown to be pasted, for umount, fio and our own verbs alike, and the
 //! words of such a command again. Runs nothing.
 
-/// As a shell takes it for one word. What would act on a terminal is spelled out, as bash, ksh and
-/// zsh read it (`$'\x1b'`, POSIX.1-2024).
+/// Returns the word as a shell takes it for one word. What would act on a terminal is spelled out,
+/// as bash, ksh and zsh read it (`$'\x1b'`, POSIX.1-2024).
 pub fn quoted(word: &str) -> String {
     let plain = !word.is_empty()
         && word

@@ -26,12 +26,13 @@ impl LatencySummary {
     }
 }
 
-/// From this block size on a disk is limited by bytes, below by operations, and a reader thinks so.
+/// The block size from which on the rate of a workload is shown in bytes per second. Such a disk is
+/// limited by bytes; with smaller blocks operations limit it.
 const RATED_IN_BYTES_FROM: u32 = 64 << 10;
 
 impl Row {
-    /// When its last operation was measured, in nanoseconds after the start of the run. The slices
-    /// of a workload lie apart.
+    /// The time at which its last operation was measured, in nanoseconds after the start of the
+    /// run. The slices of a workload lie apart.
     pub fn end_ns(&self) -> u64 {
         let (start_ns, wall_ns) = match self.data.slices.last() {
             Some(last) => (last.start_ns, last.wall_ns),
@@ -66,7 +67,7 @@ impl Row {
         }
     }
 
-    /// Whether its rates are shown in bytes per second, and not in operations per second.
+    /// True if its rates are shown in bytes per second, and not in operations per second.
     pub fn is_rated_in_bytes(&self) -> bool {
         let is_large = self.data.workload.block_bytes >= RATED_IN_BYTES_FROM;
         is_large && !self.data.ops.contains_key(&OpKind::Commit)
@@ -113,12 +114,12 @@ impl Row {
             .collect()
     }
 
-    /// What happened in each cell that is shown of an operation, as [`Self::cells_of`] tells it.
+    /// The cells that are shown of an operation, as [`Self::cells_of`] returns them.
     pub fn cells_over_time(&self, op: OpRow<'_>) -> Vec<CellOverTime> {
         self.cells_of(&op.data.shown_series())
     }
 
-    /// What happened in each cell of a series of this measurement. The last cell ends with the
+    /// The cells of a series of this measurement, each with its time. The last cell ends with the
     /// measured time; it is skipped where less than half a cell remains, which would be mostly
     /// noise.
     pub fn cells_of(&self, series: &TimeSeries) -> Vec<CellOverTime> {
@@ -150,14 +151,14 @@ impl Row {
     }
 }
 
-/// What happened in a cell of a series, and when.
+/// A cell of a series with its time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CellOverTime {
     /// The middle of the cell, in seconds after the start of the measured time.
     pub middle_s: f64,
-    /// Its length in seconds.
+    /// The length in seconds.
     pub length_s: f64,
-    /// Its events.
+    /// The events in the cell.
     pub cell: Cell,
 }
 
@@ -173,11 +174,18 @@ impl Record {
             .surface()
             .into_iter()
             .map(|s| (s.data.target, &s.data.device));
-        let devices = measured.chain(surveyed).filter(|(of, _)| *of == target);
-        let shares = devices.filter_map(|(_, device)| device.accounted);
-        shares
-            .map(|share| (share, share))
-            .reduce(|(low, high), (share, _)| (low.min(share), high.max(share)))
+        let mut range: Option<(f64, f64)> = None;
+        for (device_target, device) in measured.chain(surveyed) {
+            if let Some(share) = device.accounted
+                && device_target == target
+            {
+                range = Some(match range {
+                    Some((low, high)) => (low.min(share), high.max(share)),
+                    None => (share, share),
+                });
+            }
+        }
+        range
     }
 }
 
@@ -203,10 +211,10 @@ impl FilesRecord {
     pub fn sync_share(&self, operation: FileOperation) -> Option<FileSyncShare> {
         let mut sync = None;
         let mut busy_ns = 0.0;
-        for of in &self.steps {
-            if of.data.step.operation == operation {
-                busy_ns += of.figures.latency.mean * of.data.op.count as f64;
-                if let Some(own) = of.sync() {
+        for step in &self.steps {
+            if step.data.step.operation == operation {
+                busy_ns += step.figures.latency.mean * step.data.op.count as f64;
+                if let Some(own) = step.sync() {
                     let mut sum = sync.unwrap_or_default();
                     sum += own;
                     sync = Some(sum);
@@ -226,8 +234,8 @@ impl FilesRecord {
 /// Parts of the time of an operation that are fsync; 1.0 is all of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FileSyncShare {
-    /// Of files.
+    /// The part of syncs of files.
     pub file: f64,
-    /// Of directories.
+    /// The part of syncs of directories.
     pub directory: f64,
 }

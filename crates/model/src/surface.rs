@@ -88,7 +88,7 @@ impl Survey {
         self.scan.is_none().then_some(all_ns)
     }
 
-    /// About how long it takes on a target of `target_bytes` that was not measured yet, in
+    /// Estimates the time that it takes on a target of `target_bytes` that was not measured yet, in
     /// nanoseconds. A disk of unknown kind counts as a rotating one.
     pub fn time_ns_guess(&self, target_bytes: u64, rotational: Option<bool>) -> u64 {
         let SpeedGuess {
@@ -199,7 +199,7 @@ pub struct ScanPlan {
 pub enum SeekPattern {
     /// Anywhere in the span.
     Random,
-    /// To a neighbouring track: the next access lies a little further on.
+    /// Accesses to a neighbouring track: the next one lies a little further on.
     TrackToTrack,
     /// A third of the span, which is the mean distance of random accesses.
     ThirdStroke,
@@ -404,7 +404,7 @@ pub struct SurfaceMeasurement {
     /// Repeated reads of the same bytes, which the disk's cache answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub burst: Option<Burst>,
-    /// In the order in which they were made.
+    /// The accesses in the order in which they were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<AccessPoint>,
     /// Accesses that failed, by errno name.
@@ -506,7 +506,7 @@ pub struct ShortStroke {
     pub measurement: usize,
     /// Random reads per second.
     pub iops: Estimate,
-    /// Its IOPS over those of the longest span.
+    /// The IOPS of the part over those of the longest span.
     pub gain: f64,
     /// Mean access time, in nanoseconds.
     pub latency_mean_ns: f64,

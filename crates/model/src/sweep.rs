@@ -1,5 +1,5 @@
-//! A sweep: block size × depth × operation. What was requested, the matrix that was measured, and
-//! what follows from it.
+//! A sweep: block size × depth × operation. Its plan, the matrix that was measured, and the figures
+//! that follow from it. A cell here is a square of the matrix: one block size at one depth.
 
 use crate::estimate::{Estimate, positive_interval};
 use crate::stream::Streams;
@@ -52,19 +52,23 @@ pub enum SweepOperation {
     Rewrite,
 }
 
-/// Name, words, and the share of reads in permille, in the order of the operations.
-const FACTS: [(&str, &str, u16); 10] = [
-    ("randread", "random read", 1000),
-    ("randwrite", "random write", 0),
-    ("randrw", "random read and write", 500),
-    ("read", "sequential read", 1000),
-    ("write", "sequential write", 0),
-    ("rw", "sequential read and write", 500),
-    ("backward", "backward read", 1000),
-    ("stride", "stride read", 1000),
-    ("reread", "repeated read", 1000),
-    ("rewrite", "repeated write", 0),
-];
+/// The facts about an operation of a sweep.
+struct OperationFacts {
+    /// The word of the command line.
+    name: &'static str,
+    /// The operation as words of a sentence.
+    words: &'static str,
+    /// The share of reads.
+    read_permille: u16,
+}
+
+const fn facts(name: &'static str, words: &'static str, read_permille: u16) -> OperationFacts {
+    OperationFacts {
+        name,
+        words,
+        read_permille,
+    }
+}
 
 impl SweepOperation {
     /// Every operation, in the order of tables.
@@ -81,19 +85,34 @@ impl SweepOperation {
         Self::Rewrite,
     ];
 
+    fn facts(self) -> OperationFacts {
+        match self {
+            Self::RandRead => facts("randread", "random read", 1000),
+            Self::RandWrite => facts("randwrite", "random write", 0),
+            Self::RandRw => facts("randrw", "random read and write", 500),
+            Self::Read => facts("read", "sequential read", 1000),
+            Self::Write => facts("write", "sequential write", 0),
+            Self::Rw => facts("rw", "sequential read and write", 500),
+            Self::Backward => facts("backward", "backward read", 1000),
+            Self::Stride => facts("stride", "stride read", 1000),
+            Self::Reread => facts("reread", "repeated read", 1000),
+            Self::Rewrite => facts("rewrite", "repeated write", 0),
+        }
+    }
+
     /// The word of the command line and of the names of workloads.
     pub fn as_str(self) -> &'static str {
-        FACTS[self as usize].0
+        self.facts().name
     }
 
     /// The operation as words of a sentence.
     pub fn words(self) -> &'static str {
-        FACTS[self as usize].1
+        self.facts().words
     }
 
     /// The streams of a workload with this operation.
     pub fn streams(self) -> Streams {
-        Streams::with_reads(FACTS[self as usize].2)
+        Streams::with_reads(self.facts().read_permille)
     }
 
     /// True if it writes.
@@ -183,13 +202,26 @@ impl SweepMatrix {
         self.best(|cell| cell.throughput.as_ref())
     }
 
+    /// The measured cell whose figure is certainly the greatest; of equal ones the last. Figures
+    /// that are zero or unknown do not count.
     fn best(&self, figure: fn(&SweepCell) -> Option<&Estimate>) -> Option<&SweepCell> {
-        let cells = self.cells.iter();
-        cells
-            .filter(|cell| cell.state == CellState::Measured)
-            .filter_map(|cell| Some((cell, figure(cell).filter(|figure| figure.value > 0.0)?)))
-            .max_by(|(_, a), (_, b)| a.cmp_certain(b))
-            .map(|(cell, _)| cell)
+        let mut best: Option<&SweepCell> = None;
+        for cell in &self.cells {
+            let Some(own) = figure(cell) else {
+                continue;
+            };
+            if cell.state != CellState::Measured || own.value <= 0.0 {
+                continue;
+            }
+            let is_better = match best.and_then(figure) {
+                Some(highest) => own.cmp_certain(highest).is_ge(),
+                None => true,
+            };
+            if is_better {
+                best = Some(cell);
+            }
+        }
+        best
     }
 
     /// The cell of this block size and depth.
@@ -330,8 +362,9 @@ pub struct SpanRate {
     pub gain: Option<f64>,
 }
 
-/// Least ratio of the latencies on both sides of a step between two spans. Rates vary by several
-/// percent, and a span on a rotating disk takes some percent longer than the next shorter one.
+/// The least ratio of the latencies on both sides of a step between two spans. Rates vary by
+/// several percent, and a span on a rotating disk takes some percent longer than the next shorter
+/// one.
 const SPAN_STEP_MIN: f64 = 2.0;
 
 /// A step of the latency between two spans.
@@ -354,9 +387,10 @@ impl SpanStep {
     }
 }
 
-/// The share of a target that a short stroke uses.
+/// The largest share of a target that a short stroke uses.
 const SHORT_STROKE_MAX: f64 = 0.1;
-/// Least ratio of the rates of a short stroke and of the whole target.
+/// The least ratio of the rates of a short stroke and of the whole target. A smaller gain is not
+/// reported.
 const SHORT_STROKE_GAIN_MIN: f64 = 1.25;
 
 /// The gain of reads on a part of a disk whose arm then moves less.
@@ -384,7 +418,7 @@ impl SweepRecord {
             .max_by_key(|span| span.span_bytes)?;
         let (high, low) = (part.iops.as_ref()?, whole.iops.as_ref()?);
         let gain = high.value / low.value;
-        if !is_certainly_above(high, low)? || gain < SHORT_STROKE_GAIN_MIN {
+        if !is_certainly_above(high, low) || gain < SHORT_STROKE_GAIN_MIN {
             return None;
         }
         Some(SpanGain {
@@ -402,30 +436,36 @@ impl SweepRecord {
             .iter()
             .filter(|span| span.iops.is_some() && span.latency_mean_ns.is_some())
             .collect();
-        let steps = spans.windows(2).filter_map(|pair| step(pair[0], pair[1]));
+        let steps = spans
+            .windows(2)
+            .filter_map(|pair| certain_step(pair[0], pair[1]));
         steps
             .filter(|step| step.times() >= SPAN_STEP_MIN)
             .max_by(|a, b| a.times().total_cmp(&b.times()))
     }
 }
 
-/// True if the intervals of two rates are apart; `None` where one is unknown.
-fn is_certainly_above(high: &Estimate, low: &Estimate) -> Option<bool> {
-    let [least, _] = positive_interval(high.value, high.half_width_95?);
-    Some(least > low.value + low.half_width_95?)
+/// True if the interval of a rate lies above that of another. False where one of them is unknown.
+fn is_certainly_above(high: &Estimate, low: &Estimate) -> bool {
+    let (Some(high_width), Some(low_width)) = (high.half_width_95, low.half_width_95) else {
+        return false;
+    };
+    let [least, _] = positive_interval(high.value, high_width);
+    least > low.value + low_width
 }
 
-/// Both spans, if the rate of the longer one is certainly lower.
-fn step(fast: &SpanRate, slow: &SpanRate) -> Option<SpanStep> {
-    let (high, low) = (fast.iops.as_ref()?, slow.iops.as_ref()?);
-    let are_apart = is_certainly_above(high, low)?;
+/// Returns the step between two spans, if the rate of the longer one is certainly lower.
+fn certain_step(fast: &SpanRate, slow: &SpanRate) -> Option<SpanStep> {
+    let fast_ns = fast.latency_mean_ns?;
+    if !is_certainly_above(fast.iops.as_ref()?, slow.iops.as_ref()?) || fast_ns <= 0.0 {
+        return None;
+    }
     Some(SpanStep {
         fast_bytes: fast.span_bytes,
         slow_bytes: slow.span_bytes,
-        fast_ns: fast.latency_mean_ns?,
+        fast_ns,
         slow_ns: slow.latency_mean_ns?,
     })
-    .filter(|step| are_apart && step.fast_ns > 0.0)
 }
 
 #[cfg(test)]

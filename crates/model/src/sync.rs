@@ -1,5 +1,5 @@
-//! What makes writes durable: which call, or which flag, and after how many of them. Public as part
-//! of `plan`.
+//! The call or the flag that makes writes durable, and the number of writes that each call covers.
+//! Public as part of `plan`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -17,7 +17,7 @@ pub enum TargetKind {
     BlockDevice,
 }
 
-/// Who the target is.
+/// The identity of a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TargetIdentity {
     /// Absolute path, symlinks resolved.
@@ -157,13 +157,13 @@ pub struct Layer {
     pub reported_write_cache: Option<WriteCache>,
     /// The bus and speed with which it is attached.
     pub link: Option<Link>,
-    /// For a loop device: the file behind it.
+    /// The file behind a loop device.
     pub backing_file: Option<String>,
-    /// For a loop device: the type of the filesystem that holds this file, such as `btrfs`; `None`
-    /// where it is not known, or behind the loop device is another device.
+    /// The type of the filesystem that holds the file behind a loop device, such as `btrfs`; `None`
+    /// where it is not known, or where another device is behind the loop device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backing_filesystem: Option<String>,
-    /// For a loop device: whether it passes the host's page cache by.
+    /// True if a loop device bypasses the host's page cache.
     pub backing_direct: Option<bool>,
     /// True if the kernel accepts discards for it.
     pub discard: Option<bool>,
@@ -292,7 +292,7 @@ pub struct HostFacts {
 /// The place of a process among those that a launcher started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Rank {
-    /// Its number, from 0.
+    /// The number of the host, from 0.
     pub rank: u32,
     /// The number of ranks, where the launcher tells.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -68,12 +68,12 @@ pub enum Order {
     AsGiven,
     /// One after the other, each in one go, as other tools measure.
     Whole,
-    /// In slices, those of all workloads in random order.
+    /// The workloads are measured in slices, those of all workloads in random order.
     InTurns {
         /// A workload that takes less time than this has one slice only, in nanoseconds.
         slices_from_ns: u64,
     },
-    /// In slots at the same instants on all hosts.
+    /// The workloads are measured in slots at the same instants on all hosts.
     InSlots(SlotPlan),
 }
 
@@ -164,7 +164,7 @@ pub struct Inserts {
 pub enum ByteLimit {
     /// At most so many bytes.
     AtMost(u64),
-    /// As many as fit into the time.
+    /// As many bytes as fit into the time.
     Unlimited,
 }
 
@@ -290,7 +290,7 @@ impl Task {
         }
     }
 
-    /// About how long a survey or an acceptance test takes on a target of this size, in
+    /// Estimates the time of a survey or an acceptance test on a target of this size, in
     /// nanoseconds; 0 of every other task.
     pub fn survey_ns_guess(
         &self,

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Slots of a plan whose workloads are measured at the same instants on all hosts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct SlotPlan {
-    /// From the last fence of the launcher to the first slot, in nanoseconds: the time to fill
-    /// scratch files. No part of a run whose first slot has a given time.
+    /// The time from the last fence of the launcher to the first slot, in nanoseconds: the time to
+    /// fill scratch files. No part of a run whose first slot has a given time.
     pub lead_ns: u64,
     /// Nanoseconds between the planned end of a slot and the next one: requests in flight end, and
     /// the next workload is prepared.

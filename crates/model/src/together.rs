@@ -14,8 +14,8 @@ pub struct TogetherRecord {
     pub first_slot_ns: i64,
     /// The source of that instant.
     pub origin: SlotOrigin,
-    /// When the scratch files had their content and the first slot could begin; absent where that
-    /// never was.
+    /// The time at which the scratch files had their content and the first slot could begin; absent
+    /// where that never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready_ns: Option<u64>,
     /// The fences of the launcher, in order.
@@ -78,7 +78,8 @@ pub struct SkippedSlot {
 pub struct SliceSlot {
     /// Number in the timetable, from 0.
     pub number: u32,
-    /// When the first worker began, warm-up included, in nanoseconds after the start of the run.
+    /// The time at which the first worker began, warm-up included, in nanoseconds after the start
+    /// of the run.
     pub began_ns: u64,
 }
 
@@ -93,11 +94,12 @@ pub struct WallClock {
     /// Start of the run on the wall clock and on the monotonic clock were read within so many
     /// nanoseconds.
     pub paired_within_ns: u64,
-    /// By how much the wall clock gained on the monotonic clock during the run, in nanoseconds.
+    /// The time by which the wall clock gained on the monotonic clock during the run, in
+    /// nanoseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gained_ns: Option<i64>,
-    /// By how much this program saw another time than the kernel, in nanoseconds: programs such as
-    /// faketime(1) cause that.
+    /// The time by which this program saw another time than the kernel, in nanoseconds: programs
+    /// such as faketime(1) cause that.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub apart_ns: u64,
     /// Identifies the clock: the boot id of the kernel. Runs with the same one read the same clock.
@@ -112,12 +114,12 @@ pub struct KernelClock {
     pub is_synchronised: bool,
     /// The most by which it may be wrong, in nanoseconds.
     pub error_max_ns: u64,
-    /// By how much this process sees another time than the kernel, in nanoseconds: programs such
-    /// as faketime(1) cause that.
+    /// The time by which this process sees another time than the kernel, in nanoseconds: programs
+    /// such as faketime(1) cause that.
     pub apart_ns: u64,
 }
 
-/// Who says how wrong a wall clock may be.
+/// The source of the bound of a wall clock's error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WallSource {

@@ -92,9 +92,9 @@ impl Grade {
 /// The figures at which the grade changes, in the unit of the figure; more is better.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GradeThresholds {
-    /// From this value on the grade is `limited`, below it `poor`.
+    /// The value from which on the grade is `limited`; below it the grade is `poor`.
     pub limited_from: f64,
-    /// From this value on the grade is `good`.
+    /// The value from which on the grade is `good`.
     pub good_from: f64,
     /// The source of the two values.
     pub source: String,

@@ -1,4 +1,4 @@
-//! What `watch` reads from the kernel, and what one of its steps shows.
+//! The counts that `watch` reads from the kernel, and the figures of one of its steps.
 
 use crate::postgres::ServerView;
 use schemars::JsonSchema;
@@ -144,7 +144,7 @@ pub struct SeekShare {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SeekMethod {
-    /// From the position of each request, which the kernel's tracing reports.
+    /// Counted from the position of each request, which the kernel's tracing reports.
     Traced,
     /// Estimated from the sizes of requests and from merges.
     Estimated,

@@ -14,7 +14,7 @@ use std::ops::AddAssign;
 /// Length of the windows of a short measurement: a tenth of the shortest measured time that is long
 /// enough to tell whether a rate settled is 50 ms.
 pub const WINDOW_NS: u64 = 100_000_000;
-/// When there are this many windows, neighbours are merged and the length doubles.
+/// The most windows. When there are this many, neighbours are merged and the length doubles.
 pub const WINDOWS_MAX: usize = 64;
 
 /// One part of the measured time.
@@ -205,9 +205,9 @@ pub fn joined(windows: &[Window]) -> Window {
 /// CPU time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct CpuTime {
-    /// In user mode, nanoseconds.
+    /// Time in user mode, in nanoseconds.
     pub user_ns: u64,
-    /// In the kernel, nanoseconds.
+    /// Time in the kernel, in nanoseconds.
     pub system_ns: u64,
 }
 

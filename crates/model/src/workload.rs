@@ -340,7 +340,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// From this byte on, so long.
+    /// The span that begins at this byte and has this length.
     pub const fn new(start_bytes: u64, length_bytes: Option<u64>) -> Self {
         Self {
             start_bytes,

@@ -2,8 +2,8 @@
 //! that every wait has its deadline and it needs no runtime.
 
 use crate::error::{CONNECT, PostgresError};
-use crate::prepared::{NAME, PreparedRun};
-use crate::stream::{ServerStream, StopCheck, Turn, TurnSocket};
+use crate::prepared::{PreparedRun, STATEMENT_NAME};
+use crate::stream::{ServerStream, StopCheck, Turn, TurnSocket, WaitOutcome};
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -42,12 +42,14 @@ pub struct PostgresClient {
 struct Wait {
     turn: Arc<Turn>,
     stop: StopCheck,
-    /// When a wait ends as an error. The session is of no use after that.
+    /// A wait ends with an error at this time, after which the session is of no use; `None`: it
+    /// never does.
     deadline: Option<Instant>,
 }
 
 impl Wait {
-    /// Polls until there is a result: once for what is to be sent, and once for what is received.
+    /// Polls until there is a result. Each round polls twice: the first poll sends what is to be
+    /// sent, and only the second one may wait for what is received.
     fn until_ready<T>(
         &self,
         mut poll: impl FnMut(&mut Context<'_>) -> Poll<T>,
@@ -61,17 +63,16 @@ impl Wait {
             }
             self.turn.allow_wait();
             let polled = poll(&mut context);
-            let has_waited = self.turn.end_wait();
+            let waited = self.turn.end_wait();
             if let Poll::Ready(result) = polled {
                 return Ok(result);
             }
-            if has_waited && (self.stop)() {
+            if waited == WaitOutcome::NothingCame && (self.stop)() {
                 return Err(PostgresError::Stopped);
             }
             // A server that sends a byte now and then is late, too.
-            if self
-                .deadline
-                .is_some_and(|deadline| Instant::now() >= deadline)
+            if let Some(deadline) = self.deadline
+                && Instant::now() >= deadline
             {
                 return Err(PostgresError::TimedOut);
             }
@@ -184,7 +185,7 @@ impl PostgresClient {
             return Err(PostgresError::Protocol(what));
         };
         let socket = own_socket.try_clone()?;
-        self.query(&format!("PREPARE {NAME} AS {statement}"))?;
+        self.query(&format!("PREPARE {STATEMENT_NAME} AS {statement}"))?;
         let stop = StopCheck::clone(&self.wait.stop);
         PreparedRun::new(socket, stop, statement)
     }
@@ -200,7 +201,8 @@ fn result_row(row: &SimpleQueryRow) -> ResultRow {
     values
 }
 
-/// The message that sends a password in clear text.
+/// The message that sends a password in clear text: its kind, its length without the kind, the
+/// password and a zero byte.
 fn password_message(password: &[u8]) -> Vec<u8> {
     let length = (password.len() as u32 + 5).to_be_bytes();
     [b"p", &length[..], password, b"\0"].concat()

@@ -1,12 +1,12 @@
-//! A temporary cluster as diskproof sees it: made in an admitted directory, connected to, given
-//! other settings in whichever way its server accepts them, ended. The guard does the rest and
-//! outlives diskproof, so that the cluster is removed in every case.
+//! A temporary cluster as diskproof sees it: made in an admitted directory, connected to, ended.
+//! The guard does the rest and outlives diskproof, so that the cluster is removed in every case.
 
 use crate::client::PostgresClient;
 use crate::cluster_files::{self, CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
 use crate::error::PostgresError;
-use crate::guard::{self, ERROR, Parent, REMOVED, STARTED, STAYS, end_processes};
+use crate::guard::{self, ERROR, REMOVED, STARTED, STAYS};
 use crate::programs::Programs;
+use crate::server_processes::{Parent, end_processes};
 use crate::stream::StopCheck;
 use crate::user::ServerUser;
 use diskproof_device::{Admission, ClaimedDirectory, KeptDirectory, OpenError, reported_lines};
@@ -17,13 +17,17 @@ use std::process::{Child, ChildStdin};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// initdb writes 40 MB; a slow disk may take a minute.
+/// The longest that a start may take, with initdb. That writes 40 MB, for which a slow disk may
+/// take a minute.
 const START_WITHIN: Duration = Duration::from_secs(120);
-/// A server whose disk answers has ended by then. The guard goes on for as long as it takes.
+/// The longest wait for the end of a cluster. A server whose disk answers has ended by then; the
+/// guard goes on for as long as it takes.
 const END_WITHIN: Duration = Duration::from_secs(75);
-/// The guard of a run that was killed needs a moment.
+/// The longest wait for the guard of a run that was killed, which still holds its cluster.
 const IN_USE_FOR: Duration = Duration::from_secs(10);
-/// Waits for the guard and for its end look after this time.
+/// The time for the guard to notice that its server has ended, and to say how.
+const EXPLAIN_WITHIN: Duration = Duration::from_secs(2);
+/// The pause before a wait for the guard or for its server looks again.
 const POLL: Duration = Duration::from_millis(20);
 
 /// A cluster that runs in a directory of the target, until it is ended or dropped.
@@ -32,8 +36,11 @@ pub struct Cluster {
     guard: Child,
     /// The guard ends when this closes.
     lifeline: Option<ChildStdin>,
+    /// The lines that the guard prints.
     lines: Receiver<String>,
+    /// The data directory.
     data: OwnedFd,
+    /// The path of the cluster's directory.
     path: PathBuf,
     programs: Programs,
     user: Option<ServerUser>,
@@ -73,24 +80,17 @@ impl Cluster {
     }
 
     fn start_server(&self, stop: &StopCheck) -> Result<(), PostgresError> {
-        self.order(MADE)?;
+        self.send_order(MADE)?;
         self.wait_until_ready(stop)
     }
 
+    /// Waits until the guard has started the server, then until the server accepts a session.
     fn wait_until_ready(&self, stop: &StopCheck) -> Result<(), PostgresError> {
-        let (begun, mut is_started) = (Instant::now(), false);
-        while begun.elapsed() < START_WITHIN {
+        let deadline = Instant::now() + START_WITHIN;
+        self.wait_for_process(stop, deadline)?;
+        while Instant::now() < deadline {
             if stop() {
                 return Err(PostgresError::Stopped);
-            }
-            if !is_started {
-                is_started = match self.lines.recv_timeout(POLL) {
-                    Ok(line) if line == STARTED => true,
-                    Ok(line) => return Err(server_error(&line)),
-                    Err(RecvTimeoutError::Timeout) => false,
-                    Err(RecvTimeoutError::Disconnected) => return Err(guard_ended()),
-                };
-                continue;
             }
             self.check()?;
             match self.connect(stop) {
@@ -101,20 +101,33 @@ impl Cluster {
             }
             std::thread::sleep(POLL);
         }
-        Err(PostgresError::Server(format!(
-            "it did not start within {} s",
-            START_WITHIN.as_secs()
-        )))
+        Err(not_started())
+    }
+
+    /// Waits for the guard's line that it has started the process of the server.
+    fn wait_for_process(&self, stop: &StopCheck, deadline: Instant) -> Result<(), PostgresError> {
+        while Instant::now() < deadline {
+            if stop() {
+                return Err(PostgresError::Stopped);
+            }
+            match self.lines.recv_timeout(POLL) {
+                Ok(line) if line == STARTED => return Ok(()),
+                Ok(line) => return Err(server_error(&line)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(guard_ended()),
+            }
+        }
+        Err(not_started())
     }
 
     /// Restarts the server with its changed settings. All sessions end.
     pub fn restart(&self, stop: &StopCheck) -> Result<(), PostgresError> {
-        self.order(RESTART)?;
+        self.send_order(RESTART)?;
         self.wait_until_ready(stop)
     }
 
-    /// A line to the guard.
-    fn order(&self, order: &str) -> Result<(), PostgresError> {
+    /// Sends an order to the guard, which is a line.
+    fn send_order(&self, order: &str) -> Result<(), PostgresError> {
         let Some(mut lifeline) = self.lifeline.as_ref() else {
             return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
         };
@@ -122,7 +135,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// An error that says how the server ended, if it does not run any more.
+    /// Fails if the server does not run any more; the error says how it ended.
     pub fn check(&self) -> Result<(), PostgresError> {
         match self.lines.try_recv() {
             Ok(line) => Err(server_error(&line)),
@@ -131,10 +144,9 @@ impl Cluster {
         }
     }
 
-    /// The reason of an error: if the server has ended, how.
+    /// Returns the cause of an error: the end of the server if it has ended, else the error itself.
     pub fn explain(&self, error: PostgresError) -> PostgresError {
-        // The guard notices the end of the server within moments.
-        match self.lines.recv_timeout(Duration::from_secs(2)) {
+        match self.lines.recv_timeout(EXPLAIN_WITHIN) {
             Ok(line) => server_error(&line),
             Err(_) => error,
         }
@@ -182,11 +194,11 @@ impl Cluster {
             Some(deadline) => deadline.min(longest),
             None => longest,
         };
-        let mut last = String::new();
+        let mut last_line = String::new();
         loop {
             let left = end.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
-                Ok(line) => last = line,
+                Ok(line) => last_line = line,
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(PostgresError::removed_later(target));
@@ -195,12 +207,12 @@ impl Cluster {
         }
         let _ = self.guard.wait();
         let path = self.path.display().to_string();
-        if last == REMOVED {
+        if last_line == REMOVED {
             Ok(())
-        } else if let Some(why) = last.strip_prefix(ERROR) {
+        } else if let Some(why) = last_line.strip_prefix(ERROR) {
             let why = why.to_owned();
             Err(PostgresError::NotRemoved { path, why })
-        } else if let Some(what) = last.strip_prefix(STAYS) {
+        } else if let Some(what) = last_line.strip_prefix(STAYS) {
             let what = what.to_owned();
             Err(OpenError::Stays { path, what }.into())
         } else {
@@ -233,8 +245,16 @@ fn make_data(directory: &KeptDirectory, user: Option<ServerUser>) -> Result<Owne
     directory.create_directory(DATA_NAME, user.map(|user| (user.uid, user.gid)))
 }
 
+/// The error that a line of the guard reports.
 fn server_error(line: &str) -> PostgresError {
     PostgresError::Server(line.strip_prefix(ERROR).unwrap_or(line).to_owned())
+}
+
+fn not_started() -> PostgresError {
+    PostgresError::Server(format!(
+        "it did not start within {} s",
+        START_WITHIN.as_secs()
+    ))
 }
 
 fn guard_ended() -> PostgresError {
@@ -264,116 +284,4 @@ pub fn remove_leftover(target: &Path) -> Result<Option<PathBuf>, PostgresError> 
     }
     cluster_files::remove(claimed, None)?;
     Ok(Some(path))
-}
-
-/// A changed file of settings is read within moments.
-const READ_WITHIN: Duration = Duration::from_secs(10);
-/// The server is asked again after this time whether it has read them.
-const READ_POLL: Duration = Duration::from_millis(5);
-
-/// The server accepts a new value at one of these moments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SettingScope {
-    /// A session sets it (`SET`).
-    Session,
-    /// The server takes it when it reads its settings again.
-    Reload,
-    /// The server takes it when it starts.
-    Restart,
-}
-
-/// A setting of a running server.
-#[derive(Debug, Clone)]
-pub struct ServerSetting {
-    /// The name of the setting.
-    pub name: String,
-    /// The server accepts a new value at this moment.
-    pub scope: SettingScope,
-    /// The setting accepts these words; `None` where it accepts numbers or any text.
-    pub words: Option<Vec<String>>,
-}
-
-impl Cluster {
-    /// A setting; `None` where this server has none of that name.
-    pub fn setting(
-        &self,
-        name: &str,
-        stop: &StopCheck,
-    ) -> Result<Option<ServerSetting>, PostgresError> {
-        let mut session = self.connect(stop)?;
-        let rows = session.query(&format!(
-            "SELECT context, array_to_string(enumvals, ' ') FROM pg_settings WHERE name = '{name}'"
-        ))?;
-        let Some([Some(context), words]) = rows.first().and_then(|row| row.first_chunk()) else {
-            return Ok(None);
-        };
-        let scope = match context.as_str() {
-            "user" | "superuser" => SettingScope::Session,
-            "sighup" => SettingScope::Reload,
-            _ => SettingScope::Restart,
-        };
-        Ok(Some(ServerSetting {
-            name: name.to_owned(),
-            scope,
-            words: words
-                .as_ref()
-                .map(|text| text.split(' ').map(str::to_owned).collect()),
-        }))
-    }
-
-    /// Changes a setting of the whole server; one of a session stays as it is.
-    pub fn change(
-        &self,
-        setting: &ServerSetting,
-        value: &str,
-        stop: &StopCheck,
-    ) -> Result<(), PostgresError> {
-        let name = &setting.name;
-        if setting.scope == SettingScope::Session {
-            return Ok(());
-        }
-        let mut session = self.connect(stop)?;
-        if session.value(&format!("SHOW {name}"))? == value {
-            return Ok(());
-        }
-        session.query(&format!("ALTER SYSTEM SET {name} = '{value}'"))?;
-        if setting.scope == SettingScope::Restart {
-            drop(session);
-            return self.restart(stop);
-        }
-        session.query("SELECT pg_reload_conf()")?;
-        drop(session);
-        let begun = Instant::now();
-        while !self.has_value(name, value, stop)? {
-            if begun.elapsed() > READ_WITHIN {
-                let what = format!("{name} did not become {value}");
-                return Err(PostgresError::Protocol(what));
-            }
-            std::thread::sleep(READ_POLL);
-        }
-        Ok(())
-    }
-
-    fn has_value(&self, name: &str, value: &str, stop: &StopCheck) -> Result<bool, PostgresError> {
-        let mut session = self.connect(stop)?;
-        let is_set = session.value(&format!("SHOW {name}"))? == value;
-        if !is_set || name != "io_workers" {
-            return Ok(is_set);
-        }
-        // The server starts and ends them one by one.
-        let running = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'io worker'";
-        Ok(session.value(running)? == value)
-    }
-}
-
-impl ServerSetting {
-    /// Changes it in a session; one of the whole server stays as it is.
-    pub fn set(&self, session: &mut PostgresClient, value: &str) -> Result<(), PostgresError> {
-        match self.scope {
-            SettingScope::Session => session
-                .query(&format!("SET {} = '{value}'", self.name))
-                .map(drop),
-            SettingScope::Reload | SettingScope::Restart => Ok(()),
-        }
-    }
 }

@@ -1,7 +1,7 @@
-//! The names in a cluster that its guard, its sessions and the next run must agree on. And what
-//! initdb and a server make in its directory, so that its removal leaves what another program puts
-//! there. Those names are those of PostgreSQL 13 to 18 (its documentation,
-//! "Database File Layout").
+//! Removes a cluster, and nothing that another program put into its directory: the names that
+//! initdb and a server of PostgreSQL 13 to 18 use there (its documentation, "Database File
+//! Layout"). Also the names in a cluster that its guard, its sessions and the next run must agree
+//! on.
 
 use diskproof_device::{ClaimedDirectory, Entry, OpenError};
 use rustix::fs::{FileType, fstat};
@@ -26,8 +26,8 @@ const BEFORE_NUMBER: [&str; 6] = [
     ".s.PGSQL.",
     "pg_internal.init.",
 ];
-/// Ends of names behind these beginnings and their number.
-const AFTER_THOSE: [&str; 4] = ["", ".stat", ".tmp", ".lock"];
+/// Ends of names that begin with one of [`BEFORE_NUMBER`], behind the number.
+const AFTER_PREFIXED_NUMBER: [&str; 4] = ["", ".stat", ".tmp", ".lock"];
 /// Ends of names behind a number: forks of a relation, states of a WAL segment, statistics.
 const AFTER_NUMBER: [&str; 9] = [
     "", "_fsm", "_vm", "_init", ".partial", ".history", ".backup", ".ready", ".done",
@@ -73,6 +73,7 @@ fn is_of_server(entry: &Entry<'_>, owner: Option<u32>) -> bool {
     is_kind && Some(entry.owner()) == owner && is_server_name(name)
 }
 
+/// True if a server gives this name to a file or a directory of its data.
 fn is_server_name(name: &str) -> bool {
     if NAMES.contains(&name) || is_numbered(name) || is_temporary(name) {
         return true;
@@ -89,7 +90,7 @@ fn is_server_name(name: &str) -> bool {
     }
     for prefix in BEFORE_NUMBER {
         if let Some(rest) = name.strip_prefix(prefix)
-            && ends_with_one_of(rest, &AFTER_THOSE, is_number)
+            && ends_with_one_of(rest, &AFTER_PREFIXED_NUMBER, is_number)
         {
             return true;
         }
@@ -139,7 +140,7 @@ fn is_numbered(name: &str) -> bool {
     ends_with_one_of(relation, &AFTER_NUMBER, is_hexadecimal)
 }
 
-/// True of small letters and underscores, at least one of them.
+/// True if a text consists of small letters and underscores, at least one.
 fn is_word(text: &str) -> bool {
     !text.is_empty()
         && text

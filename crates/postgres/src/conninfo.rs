@@ -1,5 +1,6 @@
-//! Which server, and who connects: a connection string in both spellings of libpq, completed by its
-//! environment variables and password file. No message repeats a value, as it may hold a password.
+//! The server of a session and the user who connects: from a connection string in both spellings of
+//! libpq, completed by its environment variables and password file. No message repeats a value, as
+//! it may hold a password.
 
 use crate::conninfo_text::{
     Password, find_password, parse_settings, read_passwords, service_files, service_settings,
@@ -16,7 +17,7 @@ use tokio_postgres::config::SslMode;
 const PORT_DEFAULT: u16 = 5432;
 /// The directory of sockets of Debian's packages, and that of PostgreSQL's own sources.
 const SOCKET_DIRECTORIES: [&str; 2] = ["/var/run/postgresql", "/tmp"];
-/// Used where nothing is said, and in place of libpq's waiting forever.
+/// The time for each host without connect_timeout, and with one by which libpq would wait forever.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 /// The smallest time that libpq takes for connect_timeout; a smaller one counts as this.
 const CONNECT_SECONDS_MIN: u64 = 2;
@@ -28,14 +29,30 @@ const APPLICATION: &str = "diskproof";
 const SESSION_OPTIONS: &str = "-c default_transaction_read_only=on -c statement_timeout=4000 \
                                -c lock_timeout=4000";
 
-/// The fields of keywords.txt: the name, the variable, the values and why it has only those.
-fn keywords() -> impl Iterator<Item = [&'static str; 4]> {
+/// A keyword of libpq: a line of keywords.txt.
+struct Keyword {
+    name: &'static str,
+    /// The environment variable with its value; empty where it has none.
+    variable: &'static str,
+    /// The values that can be used, with spaces between; where `why` is empty, all can.
+    values: &'static str,
+    /// A clause that says why the other values cannot be used.
+    why: &'static str,
+}
+
+fn keywords() -> impl Iterator<Item = Keyword> {
     include_str!("keywords.txt")
         .lines()
         .filter(|line| !line.starts_with('#'))
         .map(|line| {
             let mut fields = line.split(" | ");
-            std::array::from_fn(|_| fields.next().unwrap_or_default())
+            let mut next_field = || fields.next().unwrap_or_default();
+            Keyword {
+                name: next_field(),
+                variable: next_field(),
+                values: next_field(),
+                why: next_field(),
+            }
         })
 }
 
@@ -54,15 +71,17 @@ pub struct ConnectInfo {
     pub(crate) ignored_file: Option<String>,
 }
 
-/// One of the hosts.
+/// A host that is tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerHost {
     pub place: ServerPlace,
+    /// The TCP port, or the number in the name of the socket.
     pub port: u16,
+    /// `None` where none was given, and the password file has none.
     pub password: Option<Password>,
 }
 
-/// A server is reached in one of two ways.
+/// The way to reach a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ServerPlace {
     /// A Unix socket in this directory.
@@ -90,6 +109,7 @@ impl ServerPlace {
         }
     }
 
+    /// The host in a line of the password file: libpq calls a default directory `localhost`.
     pub(crate) fn name_in_password_file(&self) -> String {
         match self {
             Self::Socket {
@@ -101,8 +121,8 @@ impl ServerPlace {
 }
 
 impl ServerHost {
-    /// As a user reads it.
-    pub(crate) fn text(&self) -> String {
+    /// The address for the user: a path or HOST:PORT.
+    pub(crate) fn address_text(&self) -> String {
         match &self.place {
             ServerPlace::Socket { directory, .. } => {
                 format!("{}/.s.PGSQL.{}", directory.display(), self.port)
@@ -194,9 +214,9 @@ impl ConnectInfo {
         })
     }
 
-    /// Says where the session connects and as whom, without the password.
+    /// Describes the hosts, the database and the user, without the password.
     pub fn describe(&self) -> String {
-        let hosts: Vec<String> = self.hosts.iter().map(ServerHost::text).collect();
+        let hosts: Vec<String> = self.hosts.iter().map(ServerHost::address_text).collect();
         format!(
             "{}, database {}, user {}",
             hosts.join(" or "),
@@ -223,7 +243,7 @@ impl ConnectInfo {
         config
     }
 
-    /// An error of a login with what to do where no password was set.
+    /// Adds the remedy to the error of a login without a password. Any other error stays as it is.
     pub(crate) fn with_password_remedy(&self, error: PostgresError) -> PostgresError {
         if !matches!(error, PostgresError::NoPassword) {
             return error;
@@ -257,15 +277,21 @@ impl ConnectInfo {
 }
 
 fn is_keyword(name: &str) -> bool {
-    keywords().any(|[known, ..]| known == name)
+    keywords().any(|keyword| keyword.name == name)
 }
 
-/// Refuses what demands more than diskproof does.
+/// Refuses a value that demands something which diskproof does not do.
 fn refuse_unusable(
     given: &[(String, String)],
     setting: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(), String> {
-    for [name, variable, values, why] in keywords() {
+    for keyword in keywords() {
+        let Keyword {
+            name,
+            variable,
+            values,
+            why,
+        } = keyword;
         if !why.is_empty()
             && let Some(value) = setting(name)
             && values.split(' ').all(|usable| usable != value)
@@ -281,7 +307,8 @@ fn refuse_unusable(
     Ok(())
 }
 
-/// The value that was given last, or that of the environment. An empty value is none.
+/// The value of a keyword that was given last, or that of the environment. `None` where neither has
+/// one, or an empty one.
 fn setting(
     given: &[(String, String)],
     environment: &dyn Fn(&str) -> Option<String>,
@@ -290,16 +317,17 @@ fn setting(
     let value = match given.iter().rev().find(|(known, _)| known == name) {
         Some((_, value)) => value.clone(),
         None => {
-            let [_, variable, ..] = keywords().find(|[known, ..]| *known == name)?;
-            if variable.is_empty() {
+            let keyword = keywords().find(|keyword| keyword.name == name)?;
+            if keyword.variable.is_empty() {
                 return None;
             }
-            environment(variable)?
+            environment(keyword.variable)?
         }
     };
     if value.is_empty() { None } else { Some(value) }
 }
 
+/// The time for each host by the value of connect_timeout.
 fn connect_within(timeout: Option<String>) -> Result<Duration, String> {
     let Some(text) = timeout else {
         return Ok(CONNECT_WITHIN);
@@ -371,6 +399,8 @@ fn parse_port(text: &str) -> Result<u16, String> {
     }
 }
 
+/// The place of a host by its `host` and its `hostaddr`; the first directory of sockets with one of
+/// this port where it has neither.
 fn place(
     name: Option<&String>,
     address: Option<&String>,
@@ -420,7 +450,7 @@ mod tests {
     }
 
     fn texts(info: &ConnectInfo) -> Vec<String> {
-        info.hosts.iter().map(ServerHost::text).collect()
+        info.hosts.iter().map(ServerHost::address_text).collect()
     }
 
     #[test]

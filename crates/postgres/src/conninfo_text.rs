@@ -7,11 +7,14 @@ use diskproof_device::{SmallFile, read_small_file};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+/// The beginnings of a URI.
 const SCHEMES: [&str; 2] = ["postgresql://", "postgres://"];
 
+/// Keywords with their values, in the order in which they stand. Of a keyword that stands twice the
+/// last value wins.
 type Settings = Vec<(String, String)>;
 
-/// The settings in the order in which they stand.
+/// Reads a connection string in any spelling of libpq.
 pub(crate) fn parse_settings(text: &str) -> Result<Settings, String> {
     let uri = SCHEMES.iter().find_map(|scheme| text.strip_prefix(scheme));
     match uri {
@@ -24,7 +27,7 @@ pub(crate) fn parse_settings(text: &str) -> Result<Settings, String> {
     }
 }
 
-/// `name = value`, with quotes and backslashes.
+/// Reads `name = value …`, where values may have quotes and backslashes.
 fn parse_keywords(text: &str) -> Result<Settings, String> {
     let mut settings = Settings::new();
     let mut rest = text.trim_start();
@@ -37,7 +40,7 @@ fn parse_keywords(text: &str) -> Result<Settings, String> {
                 "keyword number {at} has no '='; put a value with spaces into quotes"
             ));
         };
-        let Some((value, after_value)) = value(after_sign.trim_start()) else {
+        let Some((value, after_value)) = leading_value(after_sign.trim_start()) else {
             return Err(format!("the quote of value number {at} is not closed"));
         };
         settings.push((name.to_owned(), value));
@@ -46,8 +49,9 @@ fn parse_keywords(text: &str) -> Result<Settings, String> {
     Ok(settings)
 }
 
-/// The value at the start, and what follows; `None` where its quote does not end.
-fn value(text: &str) -> Option<(String, &str)> {
+/// Splits off the value at the start; the second part is what follows it. `None` where its quote
+/// does not end.
+fn leading_value(text: &str) -> Option<(String, &str)> {
     let quoted = text.strip_prefix('\'');
     let body = quoted.unwrap_or(text);
     let mut value = String::new();
@@ -144,7 +148,7 @@ fn hosts_and_ports(text: &str) -> Result<HostLists, String> {
     })
 }
 
-/// With `%20` as the byte that it means.
+/// Decodes a part of a URI, in which `%20` stands for a byte.
 fn decoded(text: &str) -> Result<String, String> {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -170,13 +174,14 @@ fn hex(byte: Option<u8>) -> Option<u8> {
     u8::try_from(char::from(byte?).to_digit(16)?).ok()
 }
 
-/// Debian's packages, those of postgresql.org for Red Hat, and PostgreSQL's own default.
+/// The directories with a file of services: of Debian's packages, of those of postgresql.org for
+/// Red Hat, and of PostgreSQL's own default.
 const SYSTEM_DIRECTORIES: [&str; 3] = [
     "/etc/postgresql-common",
     "/etc/sysconfig/pgsql",
     "/usr/local/pgsql/etc",
 ];
-/// Far more than all services or passwords of an organisation have.
+/// The most bytes of a file of services or passwords: far more than those of an organisation have.
 const SETTINGS_BYTES_MAX: u64 = 4 << 20;
 /// The file of services in a system directory.
 const SYSTEM_FILE: &str = "pg_service.conf";

@@ -12,47 +12,58 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// The oldest version with the views that are read.
+/// The oldest version with the views that are read: 13. Versions are numbered as in
+/// server_version_num.
 const VERSION_MIN: u32 = 130_000;
-/// The first with pg_stat_wal.
+/// The first version with pg_stat_wal: 14.
 const VERSION_WAL: u32 = 140_000;
-/// The first with pg_stat_io.
+/// The first version with pg_stat_io: 16.
 const VERSION_IO: u32 = 160_000;
-/// The first with bytes and the write-ahead log in pg_stat_io.
+/// The first version with bytes and the write-ahead log in pg_stat_io: 18.
 const VERSION_IO_BYTES: u32 = 180_000;
-/// A view is read within milliseconds; a server that takes longer is overloaded or stopped.
+/// The longest that a server may take for the views. It takes milliseconds unless it is overloaded
+/// or stopped.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-// Facts about the server, asked once when a session begins.
+/// The version as a number and as a text.
 const VERSION: &str = "SELECT current_setting('server_version_num'), \
     split_part(current_setting('server_version'), ' ', 1)";
-/// No row where the role may not see it.
+/// The data directory. There is no row where the role may not see it.
 const DATA_DIRECTORY: &str = "SELECT setting FROM pg_settings WHERE name = 'data_directory'";
+/// The directories of the tablespaces outside of the data directory.
 const TABLESPACES: &str = "SELECT pg_tablespace_location(oid) FROM pg_tablespace \
     WHERE pg_tablespace_location(oid) <> ''";
+/// The settings by which the server measures times; the second is NULL before version 14.
 const TIMING: &str = "SELECT current_setting('track_io_timing'), \
     current_setting('track_wal_io_timing', true)";
+/// The bytes of a page of tables, and of a page of the write-ahead log.
 const PAGES: &str = "SELECT current_setting('block_size'), current_setting('wal_block_size')";
 
-// The counters. Words in capitals are replaced by what the server's version has.
+/// The rows of pg_stat_io. Words in capitals are replaced by columns that the server's version has.
 const IO: &str = "SELECT backend_type, object, context, reads, READ_BYTES, read_time, writes, \
     WRITE_BYTES, write_time, extends, EXTEND_BYTES, fsyncs, hits, evictions FROM pg_stat_io";
+/// The write-ahead log from version 18 on, whose writes and syncs are in pg_stat_io.
 const WAL_18: &str = "SELECT wal_bytes FROM pg_stat_wal";
+/// The write-ahead log from version 14 to 17.
 const WAL_14: &str = "SELECT wal_bytes, wal_write, wal_sync, wal_sync_time FROM pg_stat_wal";
+/// The position in the write-ahead log, which is what version 13 tells of it.
 const WAL_13: &str = "SELECT pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() \
     THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END, '0/0')";
+/// The bytes of temporary files.
 const TEMPORARY: &str = "SELECT sum(temp_bytes) FROM pg_stat_database";
+/// The pages read, those found in the cache and the time of the reads, before pg_stat_io.
 const DATABASES: &str = "SELECT sum(blks_read), sum(blks_hit), sum(blk_read_time) \
     FROM pg_stat_database";
+/// The pages that each kind of process wrote, and the syncs of the backends, before pg_stat_io.
 const WRITERS: &str = "SELECT buffers_checkpoint, buffers_clean, buffers_backend, \
     buffers_backend_fsync FROM pg_stat_bgwriter";
 
 /// The most that one answer may count: 64 PiB. More is no counter.
 const COUNTER_MAX: u64 = 1 << 56;
-/// pg_stat_io has about 80 rows.
+/// The most rows that are kept of pg_stat_io, which has about 80.
 const ROWS_MAX: usize = 1000;
 
-/// A server, as far as it stays the same.
+/// The facts about a server that stay the same during a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedServer {
     /// The session reached the server here.
@@ -74,6 +85,7 @@ pub struct WatchedServer {
 pub struct StatSession {
     client: PostgresClient,
     server: WatchedServer,
+    /// The version as in server_version_num: 180004 is 18.4.
     version: u32,
     page_bytes: u64,
     wal_page_bytes: u64,
@@ -96,6 +108,8 @@ impl StatSession {
         Err(last)
     }
 
+    /// Connects to a host, by each way of TLS in turn that the settings allow. Only an error that
+    /// may depend on TLS leads to the next way; the first error is then the one that is returned.
     fn connect_to(
         info: &ConnectInfo,
         host: &ServerHost,
@@ -106,15 +120,17 @@ impl StatSession {
             ServerPlace::Socket { .. } => &[SslMode::Disable],
             ServerPlace::Address { .. } => info.tls.attempts,
         };
-        let mut first = None;
+        let mut first_error = None;
         for mode in attempts {
             match Self::attempt(info, host, *mode, stop, deadline) {
                 Ok(session) => return Ok(session),
-                Err(error) if error.is_of_encryption() => first.get_or_insert(error),
-                Err(error) => return Err(first.unwrap_or(error)),
-            };
+                Err(error) if error.may_depend_on_tls() => {
+                    first_error.get_or_insert(error);
+                }
+                Err(error) => return Err(first_error.unwrap_or(error)),
+            }
         }
-        Err(first.unwrap_or(PostgresError::TimedOut))
+        Err(first_error.unwrap_or(PostgresError::TimedOut))
     }
 
     fn attempt(
@@ -134,9 +150,10 @@ impl StatSession {
         let mut client = PostgresClient::log_in(stream, stop, Some(deadline), &config, tls)
             .map_err(|error| info.with_password_remedy(error))?;
         client.set_deadline(Instant::now() + ANSWER_WITHIN);
-        Self::describe(client, host.text(), is_local)
+        Self::describe(client, host.address_text(), is_local)
     }
 
+    /// Asks a server for the facts that stay the same, once when a session begins.
     fn describe(
         mut client: PostgresClient,
         address: String,
@@ -154,7 +171,10 @@ impl StatSession {
             is_local,
             data_directory: paths(client.query(DATA_DIRECTORY)?).into_iter().next(),
             tablespaces: paths(client.query(TABLESPACES)?),
-            missing: missing(version, first_row(client.query(TIMING)?)),
+            missing: uncounted_clauses(
+                version,
+                ServerTiming::from_row(first_row(client.query(TIMING)?)),
+            ),
         };
         let [page_bytes, wal_page_bytes] = first_numbers(client.query(PAGES)?);
         Ok(Self {
@@ -174,14 +194,13 @@ impl StatSession {
     /// Reads all counters. After an error the session is of no use.
     pub fn read(&mut self) -> Result<ServerCounters, PostgresError> {
         self.client.set_deadline(Instant::now() + ANSWER_WITHIN);
-        let [io_timing, wal_timing] = first_row(self.client.query(TIMING)?);
-        let (is_io_timed, is_wal_timed) = (is_on(&io_timing), is_on(&wal_timing));
+        let timing = ServerTiming::from_row(first_row(self.client.query(TIMING)?));
         let io = if self.version >= VERSION_IO {
-            self.io(is_io_timed, is_wal_timed)?
+            self.read_io(timing)?
         } else {
-            self.io_before_16(is_io_timed)?
+            self.read_io_before_16(timing)?
         };
-        let wal = self.wal(&io, is_wal_timed)?;
+        let wal = self.read_wal(&io, timing)?;
         let [temp_bytes] = first_numbers(self.client.query(TEMPORARY)?);
         Ok(ServerCounters {
             io: io.into_iter().filter(|row| !row.is_idle()).collect(),
@@ -190,7 +209,8 @@ impl StatSession {
         })
     }
 
-    fn io(&mut self, is_timed: bool, is_wal_timed: bool) -> Result<Vec<ServerIo>, PostgresError> {
+    /// The rows of pg_stat_io. Times that the server does not measure are unknown instead of 0.
+    fn read_io(&mut self, timing: ServerTiming) -> Result<Vec<ServerIo>, PostgresError> {
         let [read_bytes, write_bytes, extend_bytes] = if self.version >= VERSION_IO_BYTES {
             ["read_bytes", "write_bytes", "extend_bytes"]
         } else {
@@ -209,8 +229,8 @@ impl StatSession {
             let Some(mut io) = io_of_row(row) else {
                 continue;
             };
-            let has_times = if io.is_wal() { is_wal_timed } else { is_timed };
-            if !has_times {
+            let timing_of_row = if io.is_wal() { timing.wal } else { timing.io };
+            if timing_of_row == Timing::Off {
                 io.read_ns = None;
                 io.write_ns = None;
             }
@@ -219,8 +239,9 @@ impl StatSession {
         Ok(rows)
     }
 
-    /// Processes without pg_stat_io: who wrote is known, who read is not.
-    fn io_before_16(&mut self, is_timed: bool) -> Result<Vec<ServerIo>, PostgresError> {
+    /// The same counters before pg_stat_io: they tell which kind of process wrote, but not which
+    /// read.
+    fn read_io_before_16(&mut self, timing: ServerTiming) -> Result<Vec<ServerIo>, PostgresError> {
         let [read, hits, read_ms] = first_row(self.client.query(DATABASES)?);
         let [checkpointer, cleaner, backends, fsyncs] = first_numbers(self.client.query(WRITERS)?);
         let reads = number_of(read.as_ref());
@@ -230,7 +251,7 @@ impl StatSession {
             ServerIo {
                 read_ops: reads,
                 read_bytes: bytes_of(reads, self.page_bytes),
-                read_ns: time_ns(read_ms.as_deref(), is_timed),
+                read_ns: timing.io.time_ns(read_ms.as_deref()),
                 fsyncs: Some(fsyncs),
                 hits: Some(number_of(hits.as_ref())),
                 ..self.written_pages("all backends", backends)
@@ -250,7 +271,13 @@ impl StatSession {
         }
     }
 
-    fn wal(&mut self, io: &[ServerIo], is_timed: bool) -> Result<ServerWal, PostgresError> {
+    /// The counters of the write-ahead log. From version 18 on they are those of pg_stat_io, in
+    /// `io`.
+    fn read_wal(
+        &mut self,
+        io: &[ServerIo],
+        timing: ServerTiming,
+    ) -> Result<ServerWal, PostgresError> {
         if self.version >= VERSION_IO_BYTES {
             let [generated_bytes] = first_numbers(self.client.query(WAL_18)?);
             return Ok(written_wal(generated_bytes, io));
@@ -264,7 +291,7 @@ impl StatSession {
                 write_bytes: bytes_of(writes, self.wal_page_bytes),
                 write_ops: Some(writes),
                 syncs: Some(number_of(syncs.as_ref())),
-                sync_ns: time_ns(sync_ms.as_deref(), is_timed),
+                sync_ns: timing.wal.time_ns(sync_ms.as_deref()),
             });
         }
         let [bytes] = first_numbers(self.client.query(WAL_13)?);
@@ -312,10 +339,12 @@ fn first_row<const N: usize>(rows: Vec<ResultRow>) -> [Option<String>; N] {
     std::array::from_fn(|_| values.next().flatten())
 }
 
+/// The first counters of the first row; 0 for those that are not there.
 fn first_numbers<const N: usize>(rows: Vec<ResultRow>) -> [u64; N] {
     first_row(rows).map(|value| number_of(value.as_ref()))
 }
 
+/// A counter; 0 of NULL and of what is no number.
 fn number_of(value: Option<&String>) -> u64 {
     match value {
         Some(text) => text.parse().unwrap_or(0).min(COUNTER_MAX),
@@ -327,16 +356,52 @@ fn bytes_of(pages: u64, page_bytes: u64) -> u64 {
     pages.saturating_mul(page_bytes).min(COUNTER_MAX)
 }
 
-fn is_on(value: &Option<String>) -> bool {
-    value.as_deref() == Some("on")
+/// The state of a setting by which the server measures times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Timing {
+    On,
+    /// The server's times stay 0, and mean nothing.
+    Off,
 }
 
-/// Milliseconds as nanoseconds; `None` where the server does not measure them.
-fn time_ns(ms: Option<&str>, is_timed: bool) -> Option<u64> {
-    if is_timed { ns_of(ms?) } else { None }
+impl Timing {
+    /// `None` for a setting that this version of the server does not have: it is off.
+    fn from_setting(value: Option<&str>) -> Self {
+        match value {
+            Some("on") => Self::On,
+            _ => Self::Off,
+        }
+    }
+
+    /// A time that the server gives in milliseconds, in nanoseconds; `None` where it is off.
+    fn time_ns(self, ms: Option<&str>) -> Option<u64> {
+        match self {
+            Self::On => ns_of(ms?),
+            Self::Off => None,
+        }
+    }
 }
 
-/// Reads milliseconds, and returns nanoseconds.
+/// The times that a server measures.
+#[derive(Debug, Clone, Copy)]
+struct ServerTiming {
+    /// track_io_timing: reads and writes of tables.
+    io: Timing,
+    /// track_wal_io_timing: writes and syncs of the write-ahead log.
+    wal: Timing,
+}
+
+impl ServerTiming {
+    /// From the row of [`TIMING`].
+    fn from_row([io, wal]: [Option<String>; 2]) -> Self {
+        Self {
+            io: Timing::from_setting(io.as_deref()),
+            wal: Timing::from_setting(wal.as_deref()),
+        }
+    }
+}
+
+/// Converts milliseconds to nanoseconds; `None` of a text that is no finite number.
 fn ns_of(text: &str) -> Option<u64> {
     let ms: f64 = text.parse().ok()?;
     if ms.is_finite() {
@@ -346,6 +411,7 @@ fn ns_of(text: &str) -> Option<u64> {
     }
 }
 
+/// A row of [`IO`]; `None` where one of its names is NULL.
 fn io_of_row(row: ResultRow) -> Option<ServerIo> {
     let mut values = row.into_iter();
     let names: [String; 3] = [values.next()??, values.next()??, values.next()??];
@@ -388,7 +454,7 @@ fn counted(value: Option<&String>) -> Option<u64> {
 }
 
 /// Clauses with what a server of this version and these settings does not count.
-fn missing(version: u32, [io_timing, wal_timing]: [Option<String>; 2]) -> Vec<String> {
+fn uncounted_clauses(version: u32, timing: ServerTiming) -> Vec<String> {
     let has_own_wal_timing = (VERSION_WAL..VERSION_IO_BYTES).contains(&version);
     let mut clauses = Vec::new();
     if version < VERSION_IO {
@@ -408,10 +474,10 @@ fn missing(version: u32, [io_timing, wal_timing]: [Option<String>; 2]) -> Vec<St
              figure is a lower bound",
         );
     }
-    if !is_on(&io_timing) {
+    if timing.io == Timing::Off {
         clauses.push("track_io_timing is off: the times of reads and writes are unknown");
     }
-    if has_own_wal_timing && !is_on(&wal_timing) {
+    if has_own_wal_timing && timing.wal == Timing::Off {
         clauses.push("track_wal_io_timing is off: the time of WAL syncs is unknown");
     }
     clauses.push(
@@ -445,9 +511,9 @@ mod tests {
 
     #[test]
     fn what_a_version_does_not_count_is_named() {
-        let off = || [Some("off".to_owned()), None];
-        let on = || [Some("on".to_owned()), Some("on".to_owned())];
-        let text = |version, timing| missing(version, timing).join("; ");
+        let off = || ServerTiming::from_row([Some("off".to_owned()), None]);
+        let on = || ServerTiming::from_row([Some("on".to_owned()), Some("on".to_owned())]);
+        let text = |version, timing| uncounted_clauses(version, timing).join("; ");
         assert!(text(130_000, off()).contains("pg_stat_wal"));
         assert!(text(150_004, on()).contains("pg_stat_io"));
         assert!(text(170_000, off()).contains("track_io_timing"));

@@ -8,6 +8,13 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
+/// The SQLSTATE of a wrong password.
+const INVALID_PASSWORD: &str = "28P01";
+/// The class of SQLSTATEs of a login that is not allowed.
+const INVALID_AUTHORIZATION: &str = "28";
+/// The class of SQLSTATEs of an unknown database.
+const INVALID_CATALOG: &str = "3D";
+
 /// Stands for a statement while the connection is being made.
 pub(crate) const CONNECT: &str = "connect";
 
@@ -137,11 +144,12 @@ impl PostgresError {
         Self::NotRemoved { path, why }
     }
 
-    /// True if a later attempt may succeed without a change by the user. SQLSTATE class 28 is an
-    /// invalid authorization, 3D an unknown database.
+    /// True if a later attempt may succeed without a change by the user.
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Statement { code, .. } => !code.starts_with("28") && !code.starts_with("3D"),
+            Self::Statement { code, .. } => {
+                !code.starts_with(INVALID_AUTHORIZATION) && !code.starts_with(INVALID_CATALOG)
+            }
             Self::Login(_)
             | Self::NoPassword
             | Self::Tls(_)
@@ -151,11 +159,11 @@ impl PostgresError {
         }
     }
 
-    /// True if the server may accept the same session with TLS, or without it. SQLSTATE 28P01 is a
-    /// wrong password.
-    pub(crate) fn is_of_encryption(&self) -> bool {
+    /// True if the server may accept the same session with TLS instead of without it, or the other
+    /// way round. A wrong password stays wrong.
+    pub(crate) fn may_depend_on_tls(&self) -> bool {
         match self {
-            Self::Statement { code, .. } => code != "28P01",
+            Self::Statement { code, .. } => code != INVALID_PASSWORD,
             Self::Tls(_) => true,
             _ => false,
         }
@@ -186,7 +194,7 @@ impl PostgresError {
         let cause = error.into_source();
         match cause.map(|cause| cause.downcast::<io::Error>()) {
             Some(Ok(error)) if kind == AUTHENTICATION => Self::Login(error.to_string()),
-            Some(Ok(error)) => Self::of_io(*error),
+            Some(Ok(error)) => Self::from_io(*error),
             _ if is_closed => io::Error::from(io::ErrorKind::UnexpectedEof).into(),
             _ => match kind.as_str() {
                 CONFIGURATION => Self::NoPassword,
@@ -201,8 +209,8 @@ impl PostgresError {
         }
     }
 
-    /// An error below the protocol: of our socket, of TLS, of the connection.
-    fn of_io(error: io::Error) -> Self {
+    /// An error below the protocol: of our socket, of TLS, or of the connection.
+    fn from_io(error: io::Error) -> Self {
         use io::ErrorKind::{InvalidData, InvalidInput};
         let not_own = match error.downcast::<Self>() {
             Ok(own) => return own,
@@ -218,10 +226,14 @@ impl PostgresError {
     }
 }
 
-/// The word of tokio-postgres for an error while it logs in; its kinds are private.
+// tokio-postgres keeps the kinds of its errors private, so they are told by these texts.
+/// The text of an error of the login.
 const AUTHENTICATION: &str = "authentication error";
+/// The text of an error where the server requests a password and none is set.
 const CONFIGURATION: &str = "invalid configuration";
+/// The text of an error of the TLS handshake.
 const HANDSHAKE: &str = "error performing TLS handshake";
+/// The reason where the server requests a method of login that tokio-postgres does not have.
 const UNSUPPORTED: &str = "the server requests a method that diskproof does not support (GSSAPI, \
     SSPI, OAuth); it supports trust, peer, password, md5, scram-sha-256 and cert (pg_hba.conf)";
 

@@ -5,15 +5,13 @@
 //! its start. It works in the directory under test, and is the program itself with a hidden verb.
 
 use crate::cluster_files::{self, CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
-use crate::programs::ProgramLog;
-use crate::user::ServerUser;
+use crate::program_log::ProgramLog;
+use crate::server_processes::{POLL, Parent, QUIT_WITHIN, end_processes};
+use crate::user::{GuardUser, ServerUser};
 use diskproof_device::{ClaimedDirectory, OpenError, ending_signals, report_line};
-use rustix::fs::Stat;
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use std::ffi::OsString;
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -32,16 +30,12 @@ pub(crate) const ERROR: &str = "error: ";
 /// Begins the guard's last line where the directory holds what is not of the cluster.
 pub(crate) const STAYS: &str = "stays: ";
 
-/// An immediate shutdown (SIGQUIT) takes milliseconds unless the disk hangs; the server itself
-/// kills its sessions after 5 s.
-const QUIT_WITHIN: Duration = Duration::from_secs(7);
-/// A shutdown in order writes what the server has changed.
+/// The time for a server to end in order. It writes to the disk what it has changed.
 const SHUT_DOWN_WITHIN: Duration = Duration::from_secs(40);
-/// The guard looks for ended processes and orders after this time, and is idle between.
-const POLL: Duration = Duration::from_millis(10);
 
-/// Only what keeps the server to itself: no network, nothing outside its directory, no work that
-/// the measurement did not ask for. WAL segments are kept and recycled, as on a busy server.
+/// The settings of the server. They keep it to itself: no network, nothing outside its directory,
+/// no work that the measurement did not ask for. WAL segments are kept and recycled, as on a busy
+/// server.
 #[rustfmt::skip]
 const SETTINGS: [&str; 17] = [
     "listen_addresses=", "unix_socket_directories=.", "unix_socket_permissions=0700", "port=5432",
@@ -53,79 +47,116 @@ const SETTINGS: [&str; 17] = [
 
 /// Runs the guard with the arguments behind its verb.
 pub fn guard(arguments: &[OsString]) -> ExitCode {
-    let Some(orders) = GuardOrders::parse(arguments) else {
-        return ExitCode::from(2);
+    let Some(arguments) = GuardArguments::parse(arguments) else {
+        return ExitCode::from(USAGE_CODE);
     };
-    let ended = orders.carry_out();
-    if let Ok(Err(why)) = &ended {
-        report_line(&format!("{ERROR}{why}"));
-    }
-    match ended {
-        Ok(_) => report_line(REMOVED),
-        Err(why) if why.starts_with(STAYS) => report_line(&why),
-        Err(why) => report_line(&format!("{ERROR}{why}")),
+    match arguments.run_guard() {
+        Ok(ServerEnd::Ordered) => report_line(REMOVED),
+        Ok(ServerEnd::Failed(why)) => {
+            report_line(&format!("{ERROR}{why}"));
+            report_line(REMOVED);
+        }
+        Err(NotRemoved::Foreign(what)) => report_line(&format!("{STAYS}{what}")),
+        Err(NotRemoved::Failed(why)) => report_line(&format!("{ERROR}{why}")),
     }
     ExitCode::SUCCESS
 }
 
-/// The guard starts these programs as this user.
-struct GuardOrders {
+/// The exit code for arguments that are not those of [`command`].
+const USAGE_CODE: u8 = 2;
+
+/// The end of the server of a cluster that is removed.
+enum ServerEnd {
+    /// The guard ended it, or it never started.
+    Ordered,
+    /// It failed; a clause with the reason.
+    Failed(String),
+}
+
+/// The reason why the cluster is not removed.
+enum NotRemoved {
+    /// Its directory holds these files of another program.
+    Foreign(String),
+    /// A clause with the error.
+    Failed(String),
+}
+
+impl From<String> for NotRemoved {
+    fn from(why: String) -> Self {
+        Self::Failed(why)
+    }
+}
+
+/// The guard starts these programs as this user; `None` for the user that runs the guard.
+struct GuardArguments {
     programs: PathBuf,
     user: Option<ServerUser>,
 }
 
 /// A program that has ended.
 struct EndedProgram {
-    /// `None` where the guard ended it.
-    status: Option<ExitStatus>,
+    end: ProgramEnd,
     log: ProgramLog,
 }
 
-impl GuardOrders {
+/// The cause of a program's end.
+enum ProgramEnd {
+    /// The program ended by itself.
+    Own(ExitStatus),
+    /// The guard ended it, as it was ordered to.
+    Ordered,
+}
+
+impl GuardArguments {
+    /// Reads the arguments that [`command`] gives to the guard.
     fn parse(arguments: &[OsString]) -> Option<Self> {
         let [programs, user] = arguments else {
             return None;
         };
         Some(Self {
             programs: PathBuf::from(programs),
-            user: ServerUser::of_argument(user.to_str()?)?,
+            user: GuardUser::parse(user.to_str()?)?.user,
         })
     }
 
-    /// Serves until the end, then removes everything. The outer error: the cluster is not removed.
-    /// The inner one: the server failed.
-    fn carry_out(&self) -> Result<Result<(), String>, String> {
-        let ending = Ending::listen().map_err(|error| error.to_string())?;
+    /// Serves until the end, then removes everything. The order matters: the guard listens before
+    /// the directory exists, so that it cannot miss its end; the directory is claimed before the
+    /// server starts; and every process has ended before anything is removed.
+    fn run_guard(&self) -> Result<ServerEnd, NotRemoved> {
+        let orders = GuardOrders::listen().map_err(|error| error.to_string())?;
         // Sessions of a server that dies become children of this process.
         let _ = set_child_subreaper(Some(getpid()));
-        let is_made = ending.wait_until_made();
+        let first = orders.wait_for_first();
         let directory = ClaimedDirectory::claim(Path::new("."), CLUSTER_NAME)
             .map_err(|error| error.to_string())?;
         let Some(claimed) = directory else {
-            return if is_made {
-                Err("its directory has vanished".to_owned())
-            } else {
-                Ok(Ok(()))
+            return match first {
+                FirstOrder::Made => Err("its directory has vanished".to_owned().into()),
+                FirstOrder::End => Ok(ServerEnd::Ordered),
             };
         };
-        if !is_made {
+        if first == FirstOrder::End {
             // No server has run in it.
-            return remove(claimed, None).map(Ok);
+            remove(claimed, None)?;
+            return Ok(ServerEnd::Ordered);
         }
         let data = claimed
             .open_directory(DATA_NAME)
             .map_err(|error| error.to_string())?;
         let served = match inherited(&data) {
-            Ok(inherited_data) => self.serve(&inherited_data, &ending),
+            Ok(inherited_data) => self.serve(&inherited_data, &orders),
             Err(errno) => Err(errno.to_string()),
         };
         end_processes(data.as_fd(), Parent::Guard)?;
         remove(claimed, Some(&data))?;
-        Ok(served)
+        Ok(match served {
+            Ok(()) => ServerEnd::Ordered,
+            Err(why) => ServerEnd::Failed(why),
+        })
     }
 
     /// Makes the cluster and runs its server until the end.
-    fn serve(&self, data: &OwnedFd, ending: &Ending) -> Result<(), String> {
+    fn serve(&self, data: &OwnedFd, orders: &GuardOrders) -> Result<(), String> {
         let path = path_of(data).display().to_string();
         let flags = ["--pgdata", &path, "--auth=trust", "--username", SUPER_USER];
         // After a failure initdb would empty the directory, whoever made what is in it.
@@ -134,27 +165,30 @@ impl GuardOrders {
         let initdb = self.run(
             "initdb",
             &[&flags[..], &more].concat(),
-            ending,
+            orders,
             Signal::KILL,
             || (),
         )?;
-        match initdb.status {
-            None => return Ok(()),
-            Some(status) if status.success() => {}
-            Some(status) => return Err(format!("initdb failed ({status}){}", initdb.log.quoted())),
+        match initdb.end {
+            ProgramEnd::Ordered => return Ok(()),
+            ProgramEnd::Own(status) if status.success() => {}
+            ProgramEnd::Own(status) => {
+                return Err(format!("initdb failed ({status}){}", initdb.log.quoted()));
+            }
         }
         let mut server_flags = vec!["-D", &path];
         for setting in SETTINGS {
             server_flags.extend(["-c", setting]);
         }
         loop {
-            let server = self.run("postgres", &server_flags, ending, Signal::QUIT, || {
+            let server = self.run("postgres", &server_flags, orders, Signal::QUIT, || {
                 report_line(STARTED)
             })?;
-            match server.status {
-                None if ending.is_due() => return Ok(()),
-                None => {}
-                Some(status) => {
+            match server.end {
+                ProgramEnd::Ordered if orders.is_end_due() => return Ok(()),
+                // A restart was ordered.
+                ProgramEnd::Ordered => {}
+                ProgramEnd::Own(status) => {
                     let said = server.log.quoted();
                     return Err(format!("it ended unexpectedly ({status}){said}"));
                 }
@@ -168,12 +202,12 @@ impl GuardOrders {
         &self,
         program: &str,
         flags: &[&str],
-        ending: &Ending,
+        orders: &GuardOrders,
         signal: Signal,
         started: impl FnOnce(),
     ) -> Result<EndedProgram, String> {
         let path = self.programs.join(program);
-        self.run_path(&path, flags, ending, signal, started)
+        self.run_path(&path, flags, orders, signal, started)
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
@@ -181,7 +215,7 @@ impl GuardOrders {
         &self,
         path: &Path,
         flags: &[&str],
-        ending: &Ending,
+        orders: &GuardOrders,
         signal: Signal,
         started: impl FnOnce(),
     ) -> std::io::Result<EndedProgram> {
@@ -203,38 +237,38 @@ impl GuardOrders {
         started();
         loop {
             if let Some(status) = child.try_wait()? {
-                return Ok(EndedProgram {
-                    status: Some(status),
-                    log,
-                });
+                let end = ProgramEnd::Own(status);
+                return Ok(EndedProgram { end, log });
             }
-            if ending.takes_restart() {
-                shut_down(&mut child, ending)?;
-                if !ending.is_due() {
-                    return Ok(EndedProgram { status: None, log });
+            if orders.takes_restart() {
+                shut_down(&mut child, orders)?;
+                if !orders.is_end_due() {
+                    let end = ProgramEnd::Ordered;
+                    return Ok(EndedProgram { end, log });
                 }
             }
-            if ending.is_due() {
+            if orders.is_end_due() {
                 end_child(&mut child, signal)?;
-                return Ok(EndedProgram { status: None, log });
+                let end = ProgramEnd::Ordered;
+                return Ok(EndedProgram { end, log });
             }
             std::thread::sleep(POLL);
         }
     }
 }
 
-fn remove(claimed: ClaimedDirectory, data: Option<&OwnedFd>) -> Result<(), String> {
+fn remove(claimed: ClaimedDirectory, data: Option<&OwnedFd>) -> Result<(), NotRemoved> {
     cluster_files::remove(claimed, data).map_err(|error| match error {
-        OpenError::Stays { what, .. } => format!("{STAYS}{what}"),
-        error => error.to_string(),
+        OpenError::Stays { what, .. } => NotRemoved::Foreign(what),
+        error => NotRemoved::Failed(error.to_string()),
     })
 }
 
 /// Lets a server end in order (SIGINT, a fast shutdown), unless the guard has to end meanwhile.
-fn shut_down(child: &mut Child, ending: &Ending) -> std::io::Result<()> {
+fn shut_down(child: &mut Child, orders: &GuardOrders) -> std::io::Result<()> {
     let begun = Instant::now();
     send(child, Signal::INT);
-    while child.try_wait()?.is_none() && !ending.is_due() {
+    while child.try_wait()?.is_none() && !orders.is_end_due() {
         if begun.elapsed() >= SHUT_DOWN_WITHIN {
             return Err(std::io::ErrorKind::TimedOut.into());
         }
@@ -243,7 +277,7 @@ fn shut_down(child: &mut Child, ending: &Ending) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Ends a program that the guard has started.
+/// Ends a program that the guard has started, by this signal, and by SIGKILL if it takes too long.
 fn end_child(child: &mut Child, signal: Signal) -> std::io::Result<()> {
     let begun = Instant::now();
     send(child, signal);
@@ -262,52 +296,69 @@ fn send(child: &Child, signal: Signal) {
     let _ = kill_process(Pid::from_child(child), signal);
 }
 
-/// The end of the guard: its standard input closes, or a signal comes. And the start of its server.
+/// The orders that the guard has got so far, by lines on its standard input, by its end, or by a
+/// signal.
 #[derive(Clone)]
-struct Ending {
-    due: Arc<AtomicBool>,
+struct GuardOrders {
+    /// The guard has to end: its standard input was closed, or a signal came.
+    end: Arc<AtomicBool>,
+    /// The directory of the cluster is made, so that the server may start in it.
     made: Arc<AtomicBool>,
+    /// The server has to restart. The guard takes this order back when it carries it out.
     restart: Arc<AtomicBool>,
 }
 
-impl Ending {
+/// The order that decides if a server starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FirstOrder {
+    /// The directory is made.
+    Made,
+    /// The guard has to end before it was.
+    End,
+}
+
+impl GuardOrders {
+    /// Takes orders from now on.
     fn listen() -> std::io::Result<Self> {
-        let ending = Self {
-            due: ending_signals()?,
+        let orders = Self {
+            end: ending_signals()?,
             made: Arc::default(),
             restart: Arc::default(),
         };
-        let theirs = ending.clone();
+        let orders_of_thread = orders.clone();
         std::thread::Builder::new().spawn(move || {
-            let orders = std::io::stdin().lines().map_while(Result::ok);
-            for order in orders {
-                let ordered = match order.as_str() {
-                    MADE => &theirs.made,
-                    RESTART => &theirs.restart,
+            for line in std::io::stdin().lines().map_while(Result::ok) {
+                let order = match line.as_str() {
+                    MADE => &orders_of_thread.made,
+                    RESTART => &orders_of_thread.restart,
                     _ => continue,
                 };
-                ordered.store(true, Ordering::SeqCst);
+                order.store(true, Ordering::SeqCst);
             }
-            theirs.due.store(true, Ordering::SeqCst);
+            orders_of_thread.end.store(true, Ordering::SeqCst);
         })?;
-        Ok(ending)
+        Ok(orders)
     }
 
-    /// Waits for the directory; false where there is an end instead.
-    fn wait_until_made(&self) -> bool {
-        while !self.is_due() && !self.made.load(Ordering::SeqCst) {
+    /// Waits until the directory is made or the guard has to end. The first counts if both came.
+    fn wait_for_first(&self) -> FirstOrder {
+        while !self.is_end_due() && !self.made.load(Ordering::SeqCst) {
             std::thread::sleep(POLL);
         }
-        self.made.load(Ordering::SeqCst)
+        if self.made.load(Ordering::SeqCst) {
+            FirstOrder::Made
+        } else {
+            FirstOrder::End
+        }
     }
 
-    /// True if a restart was ordered; once for each order.
+    /// True if a restart was ordered. Takes the order, so that it is carried out once.
     fn takes_restart(&self) -> bool {
         self.restart.swap(false, Ordering::SeqCst)
     }
 
-    fn is_due(&self) -> bool {
-        self.due.load(Ordering::SeqCst)
+    fn is_end_due(&self) -> bool {
+        self.end.load(Ordering::SeqCst)
     }
 }
 
@@ -317,7 +368,7 @@ pub(crate) fn command(programs: &Path, user: Option<ServerUser>, target: &Path) 
     command
         .arg(GUARD_VERB)
         .arg(programs)
-        .arg(ServerUser::to_argument(user))
+        .arg(GuardUser { user }.to_argument())
         .current_dir(target)
         .process_group(0)
         .stdin(Stdio::piped())
@@ -335,90 +386,4 @@ pub(crate) fn inherited(directory: &OwnedFd) -> rustix::io::Result<OwnedFd> {
 /// The path of an open directory, in this process and in those that inherit it.
 pub(crate) fn path_of(directory: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()))
-}
-
-/// Programs that work in a data directory. A shell that entered it is not one.
-const NAMES: [&str; 2] = ["postgres", "postmaster"];
-/// Sessions end by themselves when their server has ended, and remove their shared memory.
-const ALONE_WITHIN: Duration = Duration::from_millis(1500);
-/// Later than this a process waits for a disk that does not answer.
-const END_WITHIN: Duration = Duration::from_secs(60);
-/// Instead of `POLL` while a disk holds a process, perhaps for hours.
-const PATIENT_POLL: Duration = Duration::from_secs(1);
-
-/// Whose children the processes are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Parent {
-    /// This process's, which has no others: all of them must end, also one that has not entered
-    /// the data directory yet.
-    Guard,
-    /// Those of another process.
-    Other,
-}
-
-/// Ends every process of the server whose data directory this is: all of them work in it.
-pub(crate) fn end_processes(data: BorrowedFd<'_>, parent: Parent) -> Result<(), String> {
-    let place = rustix::fs::fstat(data).map_err(|errno| errno.to_string())?;
-    let (begun, mut quit_sent) = (Instant::now(), false);
-    loop {
-        let has_children = parent == Parent::Guard && has_children();
-        let processes = processes_in(&place);
-        if processes.is_empty() && !has_children {
-            return Ok(());
-        }
-        let age = begun.elapsed();
-        // The guard has nothing else to do, and nobody would come after it.
-        if age >= END_WITHIN && parent == Parent::Other {
-            let list: Vec<String> = processes.iter().map(|pid| pid.to_string()).collect();
-            return Err(format!("processes {} do not end", list.join(", ")));
-        }
-        if age >= QUIT_WITHIN {
-            send_to_all(&processes, Signal::KILL)?;
-        } else if age >= ALONE_WITHIN && !quit_sent {
-            quit_sent = true;
-            send_to_all(&processes, Signal::QUIT)?;
-        }
-        std::thread::sleep(if age < END_WITHIN { POLL } else { PATIENT_POLL });
-    }
-}
-
-fn send_to_all(processes: &[Pid], signal: Signal) -> Result<(), String> {
-    for pid in processes {
-        match kill_process(*pid, signal) {
-            // It has ended meanwhile.
-            Ok(()) | Err(Errno::SRCH) => {}
-            Err(errno) => return Err(format!("cannot end process {pid}: {errno}")),
-        }
-    }
-    Ok(())
-}
-
-/// Sessions whose server has died, and what initdb has started, become children of the guard.
-fn has_children() -> bool {
-    loop {
-        match wait(WaitOptions::NOHANG) {
-            Ok(Some(_)) | Err(Errno::INTR) => {}
-            Ok(None) => return true,
-            Err(_) => return false,
-        }
-    }
-}
-
-/// Processes of a server whose working directory is this one.
-fn processes_in(place: &Stat) -> Vec<Pid> {
-    let mut pids = Vec::new();
-    for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Ok(number) = entry.file_name().to_string_lossy().parse() else {
-            continue;
-        };
-        let Ok(cwd) = std::fs::metadata(entry.path().join("cwd")) else {
-            continue;
-        };
-        let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-        let is_here = (cwd.dev(), cwd.ino()) == (place.st_dev, place.st_ino);
-        if is_here && NAMES.contains(&name.trim_end()) {
-            pids.extend(Pid::from_raw(number));
-        }
-    }
-    pids
 }

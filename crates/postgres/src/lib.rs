@@ -1,32 +1,39 @@
-//! Sessions of PostgreSQL. A throw-away cluster in the directory under test: its programs are
-//! found, a server is started on a Unix socket only, loaded with INSERTs, stopped and removed. And
-//! a look at the counters of a server that the user runs, which changes nothing there. The only
-//! crate that speaks to PostgreSQL.
+//! The only crate that speaks to PostgreSQL. It has two parts. One makes a temporary cluster in the
+//! directory under test: it finds the programs, starts a server on a Unix socket only, loads it
+//! with INSERTs, stops and removes it. The other reads the counters of a server that the user runs,
+//! and changes nothing there.
 #![forbid(unsafe_code)]
 
 mod client;
 mod cluster;
 mod cluster_files;
+mod commit_load;
 mod conninfo;
 mod conninfo_text;
 mod counters;
 mod error;
 mod guard;
 mod load;
+mod pgbench;
 mod prepared;
+mod program_log;
 mod programs;
 mod scan;
+mod server_processes;
+mod settings;
 mod stream;
 mod tls;
 mod user;
 
 pub use client::PostgresClient;
-pub use cluster::{Cluster, ServerSetting, SettingScope, remove_leftover};
+pub use cluster::{Cluster, remove_leftover};
+pub use commit_load::CommitLoad;
 pub use conninfo::ConnectInfo;
 pub use counters::{StatSession, WatchedServer};
 pub use error::PostgresError;
 pub use guard::{GUARD_VERB, guard};
-pub use load::{CommitLoad, LoadResult};
+pub use load::LoadResult;
 pub use programs::{Programs, find_programs};
 pub use scan::{PAGE_BYTES, TableScans, TrialTable};
+pub use settings::{ServerSetting, SettingScope};
 pub use stream::StopCheck;

@@ -14,23 +14,32 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 
 /// The name of the prepared statement in its session.
-pub(crate) const NAME: &str = "run";
-/// An answer has about 40 bytes, and an error some hundred.
+pub(crate) const STATEMENT_NAME: &str = "run";
+/// The most bytes of an answer, which has about 40, or as an error some hundred.
 const ANSWER_BYTES_MAX: usize = 8 << 10;
+
+/// The part of an answer that has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AnswerProgress {
+    /// All of it: it ends with ReadyForQuery.
+    Complete,
+    /// More follows.
+    Partial,
+}
 
 /// A prepared statement without parameters and rows.
 pub(crate) struct PreparedRun {
     socket: UnixStream,
     stop: StopCheck,
     statement: String,
-    /// Bind the unnamed portal to it, without parameters; execute that to its end; sync.
+    /// The bytes of each request ([`request`]).
     request: BytesMut,
     answer: Box<[u8; ANSWER_BYTES_MAX]>,
 }
 
 impl PreparedRun {
-    /// The statement of a session that has prepared it; its socket returns from a wait now and
-    /// then.
+    /// The statement of a session that has prepared it. A read from its socket has a timeout, after
+    /// which `stop` is asked.
     pub(crate) fn new(
         socket: UnixStream,
         stop: StopCheck,
@@ -62,7 +71,7 @@ impl PreparedRun {
                 Ok(count) => length += count,
                 Err(error) => self.check_wait(error)?,
             }
-            if self.is_complete(length)? {
+            if self.answer_progress(length)? == AnswerProgress::Complete {
                 return Ok(());
             }
             if length == ANSWER_BYTES_MAX {
@@ -81,8 +90,9 @@ impl PreparedRun {
         }
     }
 
-    /// True if the first `length` bytes end with ReadyForQuery.
-    fn is_complete(&self, length: usize) -> Result<bool, PostgresError> {
+    /// Checks the messages in the first `length` bytes of the answer. Fails where one of them
+    /// refuses the statement, or is none that a server may send.
+    fn answer_progress(&self, length: usize) -> Result<AnswerProgress, PostgresError> {
         let mut rest = &self.answer[..length];
         while let Some(header) = Header::parse(rest).map_err(|e| unexpected(e.to_string()))? {
             let whole = usize::try_from(header.len()).map_or(usize::MAX, |length| length + 1);
@@ -90,7 +100,9 @@ impl PreparedRun {
                 break;
             };
             match header.tag() {
-                backend::READY_FOR_QUERY_TAG if after.is_empty() => return Ok(true),
+                backend::READY_FOR_QUERY_TAG if after.is_empty() => {
+                    return Ok(AnswerProgress::Complete);
+                }
                 backend::BIND_COMPLETE_TAG
                 | backend::COMMAND_COMPLETE_TAG
                 | backend::NOTICE_RESPONSE_TAG
@@ -100,7 +112,7 @@ impl PreparedRun {
             }
             rest = after;
         }
-        Ok(false)
+        Ok(AnswerProgress::Partial)
     }
 
     /// The error with the server's words.
@@ -116,10 +128,20 @@ impl PreparedRun {
     }
 }
 
+/// The messages that run the statement once: bind the unnamed portal to it, execute that to its
+/// end, sync.
 fn request() -> io::Result<BytesMut> {
     let mut request = BytesMut::new();
-    frontend::bind("", NAME, [], [], |(), _| Ok(IsNull::Yes), [], &mut request)
-        .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
+    frontend::bind(
+        "",
+        STATEMENT_NAME,
+        [],
+        [],
+        |(), _| Ok(IsNull::Yes),
+        [],
+        &mut request,
+    )
+    .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
     frontend::execute("", 0, &mut request)?;
     frontend::sync(&mut request);
     Ok(request)

@@ -1,17 +1,13 @@
 //! Finds the programs of a PostgreSQL server. Starts `postgres --version` only, as the user of the
-//! server: a directory of PATH may belong to anyone. What one of them prints is kept in memory: a
-//! log on the disk under test would load it.
+//! server: a directory of PATH may belong to anyone.
 
 use crate::error::PostgresError;
 use crate::user::ServerUser;
 use diskproof_device::{NoAnswer, output_of};
-use rustix::fs::MemfdFlags;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 /// Directories in which Debian and Red Hat install servers, each with the beginning of the names in
@@ -21,7 +17,7 @@ const INSTALLED: [(&str, &str); 2] = [("/usr/lib/postgresql", ""), ("/usr", "pgs
 /// The same places in words, for the error where none has a server.
 const SEARCHED: &str = "PATH, /usr/lib/postgresql/*/bin and /usr/pgsql-*/bin";
 
-/// A version is printed at once, also by a busy machine.
+/// The longest that a program may take to print its version. Also a busy machine prints it at once.
 const VERSION_WITHIN: Duration = Duration::from_secs(10);
 
 /// The programs of one server.
@@ -46,6 +42,7 @@ impl Programs {
         self.path("pgbench").exists()
     }
 
+    /// The programs in this directory, with the version that they print within `limit`.
     fn in_folder(folder: &Path, limit: Duration) -> Result<Self, PostgresError> {
         let program = folder.join("postgres");
         match printed_version(&program, limit) {
@@ -122,16 +119,18 @@ fn usual_folder(search_path: &OsStr) -> Option<PathBuf> {
             return Some(absolute(&folder));
         }
     }
-    newest(&INSTALLED.map(|(folder, prefix)| (Path::new(folder), prefix)))
+    newest_server(&INSTALLED.map(|(folder, prefix)| (Path::new(folder), prefix)))
 }
 
+/// True if a directory has the programs that every server has.
 fn has_server(folder: &Path) -> bool {
     ["postgres", "initdb"]
         .iter()
         .all(|program| folder.join(program).exists())
 }
 
-/// The server runs in another directory. Links to some of its programs lead to all of them.
+/// The absolute directory of all programs of a server, since the guard works in another directory.
+/// Where a directory has links to some of the programs, it is the one that the links lead to.
 fn absolute(folder: &Path) -> PathBuf {
     if let Ok(program) = folder.join("postgres").canonicalize()
         && let Some(own_folder) = program.parent()
@@ -142,7 +141,9 @@ fn absolute(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
-fn newest(folders: &[(&Path, &str)]) -> Option<PathBuf> {
+/// The programs of the newest server below these directories, where each version has its own with
+/// the given beginning of its name. Versions that are no whole number are skipped.
+fn newest_server(folders: &[(&Path, &str)]) -> Option<PathBuf> {
     let mut found: Vec<(u32, PathBuf)> = Vec::new();
     for (folder, prefix) in folders {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -156,73 +157,6 @@ fn newest(folders: &[(&Path, &str)]) -> Option<PathBuf> {
         }
     }
     found.into_iter().max().map(|(_, bin)| bin)
-}
-
-/// The end of a log is enough to explain an error.
-const BYTES_MAX: u64 = 64 << 10;
-/// Lines of a log that an error quotes.
-const LINES_MAX: usize = 4;
-/// Severities that end a server, as it words them in the locale C.
-const CAUSES: [&str; 2] = ["PANIC:", "FATAL:"];
-
-/// The answer of a server while it starts: it says nothing about its end.
-const STARTING: &str = "the database system is starting up";
-
-/// An output of a program.
-pub(crate) struct ProgramLog {
-    file: File,
-}
-
-impl ProgramLog {
-    /// Makes an empty log.
-    pub(crate) fn new() -> io::Result<Self> {
-        let file = File::from(rustix::fs::memfd_create("server-log", MemfdFlags::CLOEXEC)?);
-        Ok(Self { file })
-    }
-
-    /// Returns the output to which the program prints.
-    pub(crate) fn output(&self) -> io::Result<Stdio> {
-        Ok(self.file.try_clone()?.into())
-    }
-
-    /// Returns the end of the log.
-    pub(crate) fn text(mut self) -> String {
-        let mut text = Vec::new();
-        // The program wrote through the same position.
-        let length = self.file.stream_position().unwrap_or(0);
-        let start = io::SeekFrom::Start(length.saturating_sub(BYTES_MAX));
-        let read = self
-            .file
-            .seek(start)
-            .and_then(|_| self.file.take(BYTES_MAX).read_to_end(&mut text));
-        match read {
-            Ok(_) => String::from_utf8_lossy(&text).into_owned(),
-            Err(error) => error.to_string(),
-        }
-    }
-
-    /// The lines that tell why, else the last ones, as the end of a sentence: `: …`.
-    pub(crate) fn quoted(self) -> String {
-        telling_lines(&self.text())
-    }
-}
-
-fn telling_lines(text: &str) -> String {
-    let (mut lines, mut causes) = (Vec::new(), Vec::new());
-    for line in text.lines().map(str::trim) {
-        if line.is_empty() {
-            continue;
-        }
-        lines.push(line);
-        if CAUSES.iter().any(|word| line.contains(word)) && !line.contains(STARTING) {
-            causes.push(line);
-        }
-    }
-    let telling = if causes.is_empty() { lines } else { causes };
-    match &telling[telling.len().saturating_sub(LINES_MAX)..] {
-        [] => String::new(),
-        last => format!(": {}", last.join("; ")),
-    }
 }
 
 #[cfg(test)]
@@ -291,21 +225,10 @@ mod tests {
                 std::fs::write(bin.join(program), "").unwrap();
             }
         }
-        let found = newest(&[(place.path(), "")]).unwrap();
+        let found = newest_server(&[(place.path(), "")]).unwrap();
         assert_eq!(found, place.path().join("17/bin"));
         let empty = place.path().join("18/bin");
         let error = find_programs(Some(&empty), None).unwrap_err().to_string();
         assert!(error.contains("--pg-bin"), "{error}");
-    }
-
-    #[test]
-    fn the_cause_is_quoted_before_what_followed_from_it() {
-        let log = "FATAL:  the database system is starting up\nLOG: database system is ready\n\
-                   PANIC:  could not write to file \"pg_wal/x\": No space left on device\n\
-                   LOG: shutting down\nLOG: a\nLOG: b\nLOG: c\n";
-        let cause = ": PANIC:  could not write to file \"pg_wal/x\": No space left on device";
-        assert_eq!(telling_lines(log), cause);
-        assert_eq!(telling_lines("LOG: a\n\nLOG: b\n"), ": LOG: a; LOG: b");
-        assert_eq!(telling_lines(""), "");
     }
 }

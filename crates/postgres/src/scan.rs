@@ -13,23 +13,25 @@ use std::time::{Duration, Instant};
 
 /// A page of the server (BLCKSZ).
 pub const PAGE_BYTES: u64 = 8192;
-/// Rows that are made in one statement: 16 MiB of pages.
+/// The rows that are made in one statement: 16 MiB of pages. After each, the time is looked at.
 const CHUNK_ROWS: u64 = 2048;
-/// With less, much of the table would stay in the server's cache of 64 MB.
+/// The fewest rows of a table that is of use: 128 MiB. Of a smaller one, much would stay in the
+/// server's cache of 64 MB.
 const ROWS_MIN: u64 = 16_384;
-/// Rows of a bitmap heap scan: deep enough for any number of requests in flight.
+/// The rows of a bitmap heap scan: enough for any number of requests in flight.
 const BITMAP_ROWS: u64 = 256;
-/// From this version on a session can have its counters published (pg_stat_force_next_flush).
+/// The first version in which a session can have its counters published (pg_stat_force_next_flush).
 const COUNTS_AT_ONCE_FROM: u32 = 15;
-/// ANALYZE samples 300 pages for each step of this setting.
+/// The setting default_statistics_target. ANALYZE samples 300 pages for each step of it.
 const STATISTICS_TARGET: u64 = 5;
-/// With the default cost an index is too expensive for this share of the rows, and with 1.1 it is
-/// not.
-const JOIN_PART: u64 = 2;
+/// A join reads the number of keys divided by this. For that share of the rows the planner finds an
+/// index too expensive with the default random_page_cost, and not with 1.1.
+const JOIN_DIVISOR: u64 = 2;
 
-/// One row fills a page, so that a range of keys is as many pages, in random order. The filler is
-/// cut from a text of digits at random places, so that no layer below compresses it to nothing.
-/// Tables without WAL are written once; the restart at the end writes their pages to the disk.
+/// Makes the table, before its rows. One row fills a page, so that a range of keys is as many
+/// pages, in random order. The filler is cut from a text of digits at random places, so that no
+/// layer below compresses it to nothing. Tables without WAL are written once; the restart at the
+/// end writes their pages to the disk.
 const CREATE: [&str; 7] = [
     "CREATE UNLOGGED TABLE tried (k int, filler bytea)",
     "ALTER TABLE tried ALTER filler SET STORAGE PLAIN",
@@ -166,7 +168,7 @@ impl Cluster {
             _ => None,
         };
         while result.scans == 0 || result.elapsed < time {
-            let statement = self.statement(load, table, result.scans)?;
+            let statement = self.prepare_scan(load, table, result.scans)?;
             let begun = Instant::now();
             let rows = session.query(&statement)?;
             result.elapsed += begun.elapsed();
@@ -206,9 +208,10 @@ impl Cluster {
         Ok(count.parse().ok())
     }
 
-    /// The next scan. Where it reads pages that an earlier one has read, those leave the page
+    /// Returns the statement of the next scan, and moves the table's next key behind its rows.
+    /// Where the scan reads pages that an earlier one has read, they are dropped from the page
     /// cache first.
-    fn statement(
+    fn prepare_scan(
         &self,
         load: TrialLoad,
         table: &TrialTable,
@@ -217,13 +220,14 @@ impl Cluster {
         let explain = "EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) SELECT count(filler)";
         let count = match load {
             TrialLoad::BitmapScan => BITMAP_ROWS,
-            _ => table.keys / JOIN_PART,
+            _ => table.keys / JOIN_DIVISOR,
         };
-        let is_new = load == TrialLoad::BitmapScan && table.next.get() + count <= table.keys + 1;
-        if scans > 0 && !is_new {
+        let has_unread_keys = table.next.get() + count <= table.keys + 1;
+        // Only bitmap scans leave the pages of the keys that follow unread.
+        if scans > 0 && !(load == TrialLoad::BitmapScan && has_unread_keys) {
             self.evict(table)?;
         }
-        if table.next.get() + count > table.keys + 1 {
+        if !has_unread_keys {
             table.next.set(1);
         }
         let from = table.next.get();
@@ -244,7 +248,8 @@ impl Cluster {
     }
 }
 
-/// `Buffers: shared hit=7 read=256` of the first node, which counts those below it.
+/// Returns the pages read by a plan: those of the first node, `Buffers: shared hit=7 read=256`,
+/// which counts those below it. `None` where the plan has no such line.
 fn pages_read(lines: &[String]) -> Option<u64> {
     let buffers = lines.iter().find(|line| line.contains("Buffers: "))?;
     for word in buffers.split_whitespace() {
@@ -255,11 +260,13 @@ fn pages_read(lines: &[String]) -> Option<u64> {
     Some(0)
 }
 
-/// The node that joins, and the one that reads the table.
+/// Returns the node that joins and the one that reads the table: `Nested Loop with Index Scan`.
+/// `None` of a plan without a join.
 fn way_of_join(lines: &[String]) -> Option<String> {
-    let (mut join, mut scan) = (None, None);
+    let mut join = None;
+    let mut scan = None;
     for line in lines {
-        let node = node(line);
+        let node = node_name(line);
         if join.is_none() && ["Nested Loop", "Hash Join", "Merge Join"].contains(&node) {
             join = Some(node);
         }
@@ -277,8 +284,8 @@ fn way_of_join(lines: &[String]) -> Option<String> {
     }
 }
 
-/// The node of a line of a plan.
-fn node(line: &str) -> &str {
+/// Returns the text of the node in a line of a plan, without its figures.
+fn node_name(line: &str) -> &str {
     let text = line.trim().trim_start_matches("->").trim();
     text.split(" (").next().unwrap_or(text)
 }

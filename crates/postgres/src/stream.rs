@@ -1,5 +1,5 @@
-//! The socket of a session: Unix or TCP, with a deadline for connecting, and as what the client
-//! reads and writes through.
+//! The socket of a session, Unix or TCP: how it is connected before a deadline, and how the client
+//! reads and writes through it.
 
 use crate::conninfo::{ServerHost, ServerPlace};
 use crate::error::PostgresError;
@@ -9,7 +9,7 @@ use rustix::net::{
     AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, send, socket_with,
 };
 use std::io;
-use std::net::{TcpStream, ToSocketAddrs as _};
+use std::net::{IpAddr, TcpStream, ToSocketAddrs as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -20,16 +20,18 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A server whose queue of connections is full is asked again after this time.
+/// The pause before another try to connect to a server whose queue of connections is full.
 const RETRY_EVERY: Duration = Duration::from_millis(20);
-/// Longer ones would only delay the look at a deadline.
-const WAIT_MIN: Duration = Duration::from_millis(1);
-/// A wait for the server looks after this time whether it should end.
+/// The shortest time for a TCP connection, even where the deadline has passed: the
+/// standard library refuses a timeout of zero.
+const CONNECT_TIME_MIN: Duration = Duration::from_millis(1);
+/// The longest that the socket waits before the session looks for Ctrl-C and its deadline.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The most that a server may send for one request: the widest view has 80 rows of 300 bytes. The
 /// client keeps an answer whole, and small rows take 20 times their size.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// More than most answers. The buffer is cleared before each read.
+/// The most bytes of one read: more than most answers have. The buffer is cleared before each read,
+/// so a larger one would cost time.
 const READ_BYTES_MAX: usize = 4 << 10;
 
 /// True once waits for the server should end: the user has pressed Ctrl-C, say.
@@ -56,6 +58,7 @@ impl From<UnixStream> for ServerStream {
 }
 
 impl ServerStream {
+    /// Connects to a host before the deadline.
     pub(crate) fn open(host: &ServerHost, deadline: Instant) -> Result<Self, PostgresError> {
         match &host.place {
             ServerPlace::Socket { directory, .. } => {
@@ -67,27 +70,36 @@ impl ServerStream {
                 numeric,
             } => {
                 let name = numeric.as_ref().unwrap_or(name);
-                Ok(Self::of_tcp(connect_tcp(name, host.port, deadline)?)?)
+                Ok(Self::from_tcp(connect_tcp(name, host.port, deadline)?)?)
             }
         }
     }
 
-    fn of_tcp(stream: TcpStream) -> io::Result<Self> {
+    /// Without Nagle's algorithm: each request waits for its answer.
+    fn from_tcp(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        let (is_local, is_private) = match (stream.peer_addr(), stream.local_addr()) {
-            (Ok(peer), Ok(own)) => {
-                let is_loopback = peer.ip().is_loopback();
-                (is_loopback || peer.ip() == own.ip(), is_loopback)
-            }
-            (Ok(peer), Err(_)) => (false, peer.ip().is_loopback()),
-            (Err(_), _) => (false, false),
+        let peer = stream.peer_addr().map(|address| address.ip());
+        let own = stream.local_addr().map(|address| address.ip());
+        let is_loopback = peer.as_ref().is_ok_and(IpAddr::is_loopback);
+        let is_own_address = match (&peer, &own) {
+            (Ok(peer), Ok(own)) => peer == own,
+            _ => false,
         };
         Ok(Self {
-            is_local,
-            is_private,
+            is_local: own.is_ok() && (is_loopback || is_own_address),
+            is_private: is_loopback,
             socket: stream.into(),
         })
     }
+}
+
+/// The outcome of a wait of the socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WaitOutcome {
+    /// The socket waited for [`LOOK_EVERY`], or until a signal, and nothing came.
+    NothingCame,
+    /// Something came, or the client did not read.
+    NotNeeded,
 }
 
 /// The state of a request that the client and its socket share. One thread uses both.
@@ -112,10 +124,14 @@ impl Turn {
         self.may_wait.store(true, Relaxed);
     }
 
-    /// Ends that, and returns whether the socket has waited in vain.
-    pub(crate) fn end_wait(&self) -> bool {
+    /// Takes that back, and returns how the socket has used it.
+    pub(crate) fn end_wait(&self) -> WaitOutcome {
         self.may_wait.store(false, Relaxed);
-        self.has_waited.swap(false, Relaxed)
+        if self.has_waited.swap(false, Relaxed) {
+            WaitOutcome::NothingCame
+        } else {
+            WaitOutcome::NotNeeded
+        }
     }
 }
 
@@ -208,7 +224,8 @@ impl AsyncWrite for TurnSocket {
     }
 }
 
-/// A server that is stopped accepts no connection, and connect(2) would wait for it without end.
+/// Connects to a Unix socket without blocking: a server that is stopped accepts no connection, and
+/// connect(2) would wait for it without end.
 fn connect_unix(path: &Path, deadline: Instant) -> Result<UnixStream, PostgresError> {
     let address = SocketAddrUnix::new(path).map_err(io::Error::from)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -238,7 +255,7 @@ fn connect_tcp(name: &str, port: u16, deadline: Instant) -> Result<TcpStream, Po
     let mut last = unresolved(name, "it has no address");
     for address in addresses {
         let left = deadline.saturating_duration_since(Instant::now());
-        match TcpStream::connect_timeout(&address, left.max(WAIT_MIN)) {
+        match TcpStream::connect_timeout(&address, left.max(CONNECT_TIME_MIN)) {
             Ok(stream) => return Ok(stream),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
                 last = PostgresError::TimedOut;

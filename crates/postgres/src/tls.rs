@@ -1,5 +1,5 @@
-//! How a session uses TLS: whether it must, and which certificates it accepts, by the parameters of
-//! libpq (documentation of PostgreSQL, "SSL Support"). rustls does the rest.
+//! The rules for TLS of a session: if it is needed, and which certificates are accepted, by the
+//! parameters of libpq (documentation of PostgreSQL, "SSL Support"). rustls does the rest.
 
 use diskproof_device::{SmallFile, read_small_file};
 use rustls::client::WebPkiServerVerifier;
@@ -19,9 +19,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use tokio_postgres::config::{ChannelBinding, SslMode, SslNegotiation};
 use x509_cert::der::Decode as _;
 
-/// The most that a file of authorities holds: all of a system have some hundred kB.
+/// The most bytes that are read of a file of certificates. All authorities of a system have some
+/// hundred kB.
 const PEM_BYTES_MAX: u64 = 16 << 20;
-/// The authorities that the system trusts.
+/// The value of sslrootcert that stands for the authorities that the system trusts.
 const SYSTEM: &str = "system";
 
 /// The rules for TLS of a session.
@@ -34,38 +35,90 @@ pub(crate) struct TlsUse {
     pub config: ClientConfig,
 }
 
+/// The values of sslmode, in ascending order of what they demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TlsMode {
+    /// Never TLS.
+    Disable,
+    /// TLS where the server demands it.
+    Allow,
+    /// TLS where the server has it: libpq's default.
+    Prefer,
+    /// TLS, with any certificate.
+    Require,
+    /// TLS, with a certificate of a trusted authority.
+    VerifyCa,
+    /// As `VerifyCa`, and the certificate has the name of the host.
+    VerifyFull,
+}
+
+impl TlsMode {
+    const ALL: [Self; 6] = [
+        Self::Disable,
+        Self::Allow,
+        Self::Prefer,
+        Self::Require,
+        Self::VerifyCa,
+        Self::VerifyFull,
+    ];
+
+    /// libpq's name of the mode.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Allow => "allow",
+            Self::Prefer => "prefer",
+            Self::Require => "require",
+            Self::VerifyCa => "verify-ca",
+            Self::VerifyFull => "verify-full",
+        }
+    }
+
+    fn parse(name: &str) -> Result<Self, String> {
+        match Self::ALL.into_iter().find(|mode| mode.name() == name) {
+            Some(mode) => Ok(mode),
+            None => Err(
+                "sslmode is none of disable, allow, prefer, require, verify-ca, verify-full"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    /// The ways that a session tries one after the other.
+    fn attempts(self) -> &'static [SslMode] {
+        match self {
+            Self::Disable => &[SslMode::Disable],
+            Self::Allow => &[SslMode::Disable, SslMode::Require],
+            Self::Prefer => &[SslMode::Prefer, SslMode::Disable],
+            Self::Require | Self::VerifyCa | Self::VerifyFull => &[SslMode::Require],
+        }
+    }
+}
+
+/// The value of a parameter of libpq by its name; `None` where it is not set.
 type Setting<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl TlsUse {
     /// From the settings of the connection; `home` has the files that need no naming.
     pub(crate) fn from_settings(setting: Setting<'_>, home: Option<&Path>) -> Result<Self, String> {
-        use SslMode::{Disable, Prefer, Require};
         let root = setting("sslrootcert");
         let is_system = root.as_deref() == Some(SYSTEM);
-        let default = if is_system { "verify-full" } else { "prefer" };
-        let mode = setting("sslmode").unwrap_or_else(|| default.to_owned());
-        let attempts: &[SslMode] = match mode.as_str() {
-            "disable" => &[Disable],
-            "allow" => &[Disable, Require],
-            "prefer" => &[Prefer, Disable],
-            "require" | "verify-ca" | "verify-full" => &[Require],
-            _ => {
-                return Err(
-                    "sslmode is none of disable, allow, prefer, require, verify-ca, \
-                            verify-full"
-                        .to_owned(),
-                );
-            }
+        let mode = match setting("sslmode") {
+            Some(name) => TlsMode::parse(&name)?,
+            None if is_system => TlsMode::VerifyFull,
+            None => TlsMode::Prefer,
         };
-        if is_system && mode != "verify-full" {
+        if is_system && mode != TlsMode::VerifyFull {
             // Anybody can get a certificate of such an authority for a name of his own.
             return Err(format!(
-                "sslrootcert=system needs sslmode=verify-full, not {mode}"
+                "sslrootcert=system needs sslmode=verify-full, not {}",
+                mode.name()
             ));
         }
+        let attempts = mode.attempts();
         let negotiation = match setting("sslnegotiation").as_deref() {
             None | Some("postgres") => SslNegotiation::Postgres,
-            Some("direct") if attempts == [Require] => SslNegotiation::Direct,
+            Some("direct") if attempts == [SslMode::Require] => SslNegotiation::Direct,
             Some("direct") => return Err("sslnegotiation=direct needs sslmode=require".to_owned()),
             Some(_) => return Err("sslnegotiation is neither postgres nor direct".to_owned()),
         };
@@ -75,8 +128,8 @@ impl TlsUse {
             Some("require") => ChannelBinding::Require,
             Some(_) => return Err("channel_binding is none of disable, prefer, require".to_owned()),
         };
-        let check = CertificateCheck::new(root.map(PathBuf::from), &mode, home)?;
-        let mut config = with_own_certificate(check, setting, &mode, home)?;
+        let check = CertificateCheck::new(root.map(PathBuf::from), mode, home)?;
+        let mut config = with_own_certificate(check, setting, mode, home)?;
         config.enable_sni = setting("sslsni").as_deref() != Some("0");
         // A server of version 17 or later demands it of a direct handshake.
         config.alpn_protocols = vec![b"postgresql".to_vec()];
@@ -95,11 +148,11 @@ fn usual_file(home: Option<&Path>, name: &str) -> Option<PathBuf> {
     if path.exists() { Some(path) } else { None }
 }
 
-/// The certificate of the user, where there is one.
+/// Returns the configuration of the client, with the certificate of the user where there is one.
 fn with_own_certificate(
     check: CertificateCheck,
     setting: Setting<'_>,
-    mode: &str,
+    mode: TlsMode,
     home: Option<&Path>,
 ) -> Result<ClientConfig, String> {
     let provider = Arc::clone(&check.provider);
@@ -108,7 +161,7 @@ fn with_own_certificate(
         .map_err(|error| error.to_string())?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(check));
-    if mode == "disable" {
+    if mode == TlsMode::Disable {
         return Ok(builder.with_no_client_auth());
     }
     let Some(certificate) = named_or_usual(setting("sslcert"), home, "postgresql.crt") else {
@@ -134,6 +187,7 @@ fn with_own_certificate(
         .map_err(|error| format!("{}: {error}", certificate.display()))
 }
 
+/// The file that a parameter names, else the one of the usual name, if there is one.
 fn named_or_usual(named: Option<String>, home: Option<&Path>, name: &str) -> Option<PathBuf> {
     match named {
         Some(path) => Some(PathBuf::from(path)),
@@ -141,7 +195,7 @@ fn named_or_usual(named: Option<String>, home: Option<&Path>, name: &str) -> Opt
     }
 }
 
-/// As libpq does: only its owner may read a key; of root's, a group may, too.
+/// Refuses a key that others may read, as libpq does. The group may read a key of root.
 fn refuse_readable_key(path: &Path, metadata: &Metadata) -> Result<(), String> {
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     if metadata.mode() & forbidden != 0 {
@@ -176,7 +230,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
 #[derive(Debug)]
 struct CertificateCheck {
     provider: Arc<CryptoProvider>,
-    /// True if it must be of the name of the host.
+    /// True if the certificate must have the name of the host.
     checks_name: bool,
     /// The authorities that may have signed it; `None` accepts all.
     authorities: Option<Arc<WebPkiServerVerifier>>,
@@ -185,20 +239,19 @@ struct CertificateCheck {
 }
 
 impl CertificateCheck {
-    fn new(root: Option<PathBuf>, mode: &str, home: Option<&Path>) -> Result<Self, String> {
+    fn new(root: Option<PathBuf>, mode: TlsMode, home: Option<&Path>) -> Result<Self, String> {
         let provider = Arc::new(ring::default_provider());
         // As libpq does: a file of authorities is used where TLS is a must.
-        let file = match (root, mode) {
-            (Some(path), "require" | "verify-ca" | "verify-full") => Some(path),
-            (None, "require") => usual_file(home, "root.crt"),
-            (None, "verify-ca" | "verify-full") => {
-                let usual = usual_file(home, "root.crt").ok_or(
+        let file = match mode {
+            TlsMode::Disable | TlsMode::Allow | TlsMode::Prefer => None,
+            TlsMode::Require => root.or_else(|| usual_file(home, "root.crt")),
+            TlsMode::VerifyCa | TlsMode::VerifyFull => {
+                let found = root.or_else(|| usual_file(home, "root.crt")).ok_or(
                     "sslmode verifies the server's certificate, but there is no \
                      ~/.postgresql/root.crt; name the file of its authority: sslrootcert",
                 )?;
-                Some(usual)
+                Some(found)
             }
-            _ => None,
         };
         let Some(file) = file else {
             return Ok(Self {
@@ -220,7 +273,7 @@ impl CertificateCheck {
                 .map_err(|error| format!("{}: {error}", file.display()))?;
         Ok(Self {
             provider,
-            checks_name: mode == "verify-full",
+            checks_name: mode == TlsMode::VerifyFull,
             authorities: Some(authorities),
             trusted,
         })

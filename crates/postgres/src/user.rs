@@ -20,100 +20,132 @@ impl ServerUser {
     /// The user of a server that root starts; `None` for any other user, who starts it as himself.
     pub(crate) fn needed() -> Option<Self> {
         if rustix::process::geteuid().is_root() {
-            Some(of_passwd(&passwd()))
+            Some(server_user_in(&read_passwd()))
         } else {
             None
         }
     }
+}
 
-    /// As an argument of the guard.
-    pub(crate) fn to_argument(user: Option<Self>) -> String {
-        match user {
+/// The user as whom the guard starts programs, as an argument of the guard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct GuardUser {
+    /// `None` for the user that runs the guard itself.
+    pub user: Option<ServerUser>,
+}
+
+impl GuardUser {
+    /// `UID:GID`, or `-` for the user that runs the guard.
+    pub(crate) fn to_argument(self) -> String {
+        match self.user {
             Some(user) => format!("{}:{}", user.uid, user.gid),
             None => "-".to_owned(),
         }
     }
 
-    /// From an argument of the guard; the outer `None` is a mistake.
-    pub(crate) fn of_argument(text: &str) -> Option<Option<Self>> {
+    /// Reads such an argument; `None` of any other text.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         if text == "-" {
-            return Some(None);
+            return Some(Self { user: None });
         }
         let (uid, gid) = text.split_once(':')?;
-        Some(Some(Self {
+        let user = ServerUser {
             uid: uid.parse().ok()?,
             gid: gid.parse().ok()?,
-        }))
+        };
+        Some(Self { user: Some(user) })
     }
 }
 
-fn of_passwd(users: &str) -> ServerUser {
-    let user_fields = passwd_fields(users, &|fields| {
-        fields[0] == SERVER_USER && ids(fields).is_some_and(|user| user.uid != 0)
-    });
-    match user_fields {
-        Some(fields) => ids(&fields).unwrap_or(OVERFLOW_USER),
-        None => OVERFLOW_USER,
+/// The first user of this name that is not root, else the overflow user.
+fn server_user_in(passwd: &str) -> ServerUser {
+    for entry in passwd_entries(passwd) {
+        if entry.name == SERVER_USER
+            && let Some(user) = entry.user()
+            && user.uid != 0
+        {
+            return user;
+        }
     }
+    OVERFLOW_USER
 }
 
-fn passwd() -> String {
+/// The text of /etc/passwd; empty where it cannot be read.
+fn read_passwd() -> String {
     std::fs::read_to_string("/etc/passwd").unwrap_or_default()
 }
 
-/// The fields of the line of /etc/passwd that `is_wanted` chooses.
-fn passwd_fields<'a>(users: &'a str, is_wanted: &dyn Fn(&[&str]) -> bool) -> Option<Vec<&'a str>> {
-    for line in users.lines() {
-        let fields: Vec<&str> = line.split(':').collect();
-        if fields.len() >= 6 && is_wanted(&fields) {
-            return Some(fields);
-        }
-    }
-    None
+/// A line of /etc/passwd (passwd(5)), as far as it is used here.
+struct PasswdEntry<'a> {
+    name: &'a str,
+    uid: &'a str,
+    gid: &'a str,
+    home: &'a str,
 }
 
-fn ids(fields: &[&str]) -> Option<ServerUser> {
-    Some(ServerUser {
-        uid: fields[2].parse().ok()?,
-        gid: fields[3].parse().ok()?,
+impl PasswdEntry<'_> {
+    /// The numbers of the user; `None` where one is not a number.
+    fn user(&self) -> Option<ServerUser> {
+        Some(ServerUser {
+            uid: self.uid.parse().ok()?,
+            gid: self.gid.parse().ok()?,
+        })
+    }
+}
+
+/// The entries of all lines that have the fields of one.
+fn passwd_entries(passwd: &str) -> impl Iterator<Item = PasswdEntry<'_>> {
+    passwd.lines().filter_map(|line| {
+        let fields: Vec<&str> = line.split(':').collect();
+        match fields.as_slice() {
+            [name, _password, uid, gid, _comment, home, ..] => Some(PasswdEntry {
+                name,
+                uid,
+                gid,
+                home,
+            }),
+            _ => None,
+        }
     })
 }
 
-/// A field of the user who runs this program.
-fn own_field(index: usize) -> Option<String> {
+/// What `field` takes from the entry of the user who runs this program; `None` without an entry.
+fn own_entry(field: fn(&PasswdEntry<'_>) -> String) -> Option<String> {
     let uid = rustix::process::geteuid().as_raw().to_string();
-    let users = passwd();
-    let fields = passwd_fields(&users, &|fields| fields[2] == uid)?;
-    Some(fields[index].to_owned())
+    let passwd = read_passwd();
+    let own = passwd_entries(&passwd).find(|entry| entry.uid == uid)?;
+    Some(field(&own))
 }
 
-/// The name of the user who runs this program.
+/// The name of the user who runs this program; `None` where none is known.
 pub(crate) fn name_of_user() -> Option<String> {
-    own_field(0)
+    own_entry(|entry| entry.name.to_owned())
 }
 
 /// The directory in which that user keeps files; `None` where none is known.
 pub(crate) fn home_of_user() -> Option<String> {
-    own_field(5)
+    own_entry(|entry| entry.home.to_owned())
 }
 
 /// Makes this thread of root the user of this name, if there is one: over a Unix socket the server
 /// trusts the user whom the kernel names (`peer`). The other threads stay root.
+///
+/// The user is changed last, because only root may change the groups.
 pub(crate) fn become_user_of(role: &str) {
     use rustix::process::{Gid, Uid, geteuid};
     use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
-    let users = passwd();
-    let Some(fields) = passwd_fields(&users, &|fields| fields[0] == role) else {
+    let passwd = read_passwd();
+    let Some(entry) = passwd_entries(&passwd).find(|entry| entry.name == role) else {
         return;
     };
-    let Some(user) = ids(&fields) else {
+    let Some(user) = entry.user() else {
         return;
     };
     if user.uid == 0 || !geteuid().is_root() {
         return;
     }
     let (uid, gid) = (Uid::from_raw(user.uid), Gid::from_raw(user.gid));
-    // Where it fails, the thread connects as root, and the server answers whether it may.
+    // Where it fails, the thread connects as root, and the server decides if it may.
     let _ = set_thread_groups(&[gid]);
     let _ = set_thread_res_gid(gid, gid, gid);
     let _ = set_thread_res_uid(uid, uid, uid);
@@ -125,7 +157,7 @@ mod tests {
 
     #[test]
     fn server_runs_as_a_user_without_rights() {
-        let of = |text: &str| of_passwd(text).uid;
+        let of = |text: &str| server_user_in(text).uid;
         let users = "root:x:0:0::/:/bin/sh\npostgres:x:101:102::/:/bin/sh\n";
         assert_eq!(of(users), 101);
         let root_only = "root:x:0:0::/:/bin/sh\npostgres:x:0:0::/:/bin/sh\n";
@@ -134,9 +166,10 @@ mod tests {
         let twice = "postgres:x:0:0::/:/bin/sh\npostgres:x:101:102::/:/bin/sh\n";
         assert_eq!(of(twice), 101);
         let user = ServerUser { uid: 7, gid: 8 };
-        let back = |user| ServerUser::of_argument(&ServerUser::to_argument(user));
-        assert_eq!(back(Some(user)), Some(Some(user)));
-        assert_eq!(back(None), Some(None));
-        assert_eq!(ServerUser::of_argument("7"), None);
+        for user in [Some(user), None] {
+            let argument = GuardUser { user };
+            assert_eq!(GuardUser::parse(&argument.to_argument()), Some(argument));
+        }
+        assert_eq!(GuardUser::parse("7"), None);
     }
 }

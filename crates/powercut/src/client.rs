@@ -1,19 +1,21 @@
 //! The other end of the log's protocol: for the writer, which reports, and for the verifier, which
 //! asks.
 
-use crate::log_store::{LISTED_MAX, LOG_BYTES_MAX, follows, reports_within};
-use crate::protocol::{Token, WireError, WireMessage};
+use crate::deadline_stream::DeadlineStream;
+use crate::log_store::{LISTED_MAX, LOG_BYTES_MAX, check_follows, reports_within};
+use crate::protocol::{WireError, WireMessage};
 use crate::run::{RunDescription, RunLog, RunProgress, parse_run};
-use crate::server::DeadlineStream;
+use crate::token::Token;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
-/// The port of a log where the command line names none.
+/// The TCP port of a log where the command line names none.
 pub const PORT_DEFAULT: u16 = 5447;
-/// A log that does not accept within this time is taken for absent.
+/// The time for a log to accept the connection. A longer one lets a user wait at a wrong address; a
+/// shorter one gives up on a slow network.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// A log on a busy disk may need a while for its own sync.
+/// The time for each answer. A log on a busy disk may need seconds for its own sync.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A connection to a log.
@@ -82,12 +84,12 @@ impl LogClient {
         self.ask(&message, &WireMessage::Logged)
     }
 
-    /// Says that the run ends without a cut.
+    /// Tells the log that the run ends without a cut.
     pub fn stop(&mut self) -> Result<(), LogError> {
         self.ask(&WireMessage::Stop, &WireMessage::Logged)
     }
 
-    /// The newest runs, newest first.
+    /// Returns the newest runs, newest first, at most a thousand (`LISTED_MAX`).
     pub fn list(mut self) -> Result<Vec<RunDescription>, LogError> {
         self.send(&WireMessage::List)?;
         let mut runs = Vec::new();
@@ -100,8 +102,8 @@ impl LogClient {
         }
     }
 
-    /// The log of a run, by the 32 digits of its name. Each of its frames has its own deadline, and
-    /// all of them together are no more than a log can hold.
+    /// Returns the log of a run, by the 32 digits of its name. Each of its frames has its own
+    /// deadline, and all of them together are no more than a log can hold.
     pub fn fetch(self, run: &str) -> Result<RunLog, LogError> {
         self.fetch_within(LOG_BYTES_MAX, run)
     }
@@ -112,7 +114,8 @@ impl LogClient {
         let WireMessage::Run(description) = self.receive()? else {
             return Err(self.malformed("a log without the description of its run"));
         };
-        let (streams, mut progress) = (description.streams.len(), Vec::new());
+        let streams = description.streams.len();
+        let mut progress = Vec::new();
         let reports_max = reports_within(bytes_max, streams);
         loop {
             match self.receive()? {
@@ -120,7 +123,8 @@ impl LogClient {
                     return Err(LogError::Endless(self.server, reports_max));
                 }
                 WireMessage::Progress(next) => {
-                    follows(streams, progress.last(), &next).map_err(|why| self.malformed(why))?;
+                    check_follows(streams, progress.last(), &next)
+                        .map_err(|why| self.malformed(why))?;
                     progress.push(next);
                 }
                 WireMessage::LogEnd(end) => {
@@ -135,6 +139,7 @@ impl LogClient {
         }
     }
 
+    /// Sends a message, and fails unless the log answers it with `answer`.
     fn ask(&mut self, question: &WireMessage, answer: &WireMessage) -> Result<(), LogError> {
         self.send(question)?;
         match self.receive()? {
@@ -168,7 +173,8 @@ impl LogClient {
     }
 }
 
-/// Tries the addresses of a name one after the other; the error is that of the last one.
+/// Tries the addresses of a name one after the other. Returns the error of the last one if none
+/// accepts.
 fn connect(named: &str) -> io::Result<TcpStream> {
     let mut last = io::Error::other("the name has no address");
     for address in named.to_socket_addrs()? {
@@ -180,7 +186,8 @@ fn connect(named: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// The default port where none is named. An IPv6 address with a port stands in brackets.
+/// Returns the server as HOST:PORT, with the default port where none is named. An IPv6 address with
+/// a port stands in brackets.
 fn with_port(server: &str) -> String {
     let is_bare_v6 = server.parse::<std::net::Ipv6Addr>().is_ok();
     match server.rsplit_once(':') {
@@ -193,8 +200,8 @@ fn with_port(server: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::PROOF_BYTES;
     use crate::run::{LogEnd, example};
+    use crate::token::PROOF_BYTES;
     use std::net::TcpListener;
 
     /// A server that lets everybody in and answers the request for a log with `reports` reports, or

@@ -1,4 +1,4 @@
-//! The judgement: what the log says is durable against what the target holds. Pure.
+//! The judgement: compares what the log knows as durable with what the target holds. Pure.
 
 use crate::page::SlotState;
 use crate::run::{LogEnd, RunLog, StreamKind, WriteStream};
@@ -33,7 +33,7 @@ pub enum CutVerdict {
     Honest,
     /// The disk lost or damaged what it had acknowledged as durable.
     Lying,
-    /// Neither can be said.
+    /// The test shows neither.
     NotProven,
 }
 
@@ -114,7 +114,7 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
         verdict: CutVerdict::NotProven,
         reason: None,
         run: log.description.run.clone(),
-        reported_seconds: seconds(elapsed(log)),
+        reported_seconds: seconds(last_report_ns(log)),
         lost_seconds: 0.0,
         streams: Vec::new(),
         has_trace: false,
@@ -123,13 +123,13 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
         is_control_evidence: log.description.is_control_evidence,
         has_restarted: facts.has_restarted,
     };
-    let mut first_damage_ns = None;
+    let mut first_damage_ns: Option<u64> = None;
     let streams = log.description.streams.iter().zip(&counts).zip(content);
     for (index, ((stream, &count), content)) in streams.enumerate() {
         report.has_trace |= content.has_trace();
         if stream.kind == StreamKind::Control {
             report.control_accepted += count;
-            report.control_vanished += vanished(*stream, count, content);
+            report.control_vanished += count_vanished(*stream, count, content);
             continue;
         }
         let outcome = match content {
@@ -137,46 +137,62 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
             StreamContent::Names(names) => judge_names(*stream, count, names),
         };
         if let Some(number) = outcome.first_damaged {
-            let reported_ns = log.reported_at(index, number);
-            first_damage_ns = first_damage_ns.into_iter().chain(reported_ns).min();
+            first_damage_ns = earlier(first_damage_ns, log.reported_ns(index, number));
         }
         report.streams.push(outcome);
     }
     if let Some(damage_ns) = first_damage_ns {
-        report.lost_seconds = seconds(elapsed(log).saturating_sub(damage_ns));
+        report.lost_seconds = seconds(last_report_ns(log).saturating_sub(damage_ns));
     }
-    let is_known = report.has_trace || facts.is_same_target;
-    (report.verdict, report.reason) = conclude(&report, log.end, is_known);
+    (report.verdict, report.reason) = match conclude(&report, log.end, facts) {
+        Conclusion::Honest => (CutVerdict::Honest, None),
+        Conclusion::Lying => (CutVerdict::Lying, None),
+        Conclusion::NotProven(reason) => (CutVerdict::NotProven, Some(reason)),
+    };
     report
 }
 
-/// The answer, with the reason where nothing is proven.
-fn conclude(
-    report: &CutReport,
-    end: LogEnd,
-    is_known_target: bool,
-) -> (CutVerdict, Option<NotProvenReason>) {
+/// The verdict, and the reason where it is that nothing is proven.
+enum Conclusion {
+    Honest,
+    Lying,
+    NotProven(NotProvenReason),
+}
+
+/// Draws the conclusion from the counts of a report. The order matters: damage counts only on a
+/// target that is that of the run, and it proves a lie even where a loss of power cannot be seen.
+fn conclude(report: &CutReport, end: LogEnd, facts: VerifyFacts) -> Conclusion {
+    let is_target_of_run = report.has_trace || facts.is_same_target;
     let acknowledged: u64 = report.streams.iter().map(|s| s.acknowledged).sum();
     let damaged: u64 = report.streams.iter().map(StreamOutcome::damaged).sum();
-    let reason = if end == LogEnd::Stopped {
-        NotProvenReason::Stopped
-    } else if !is_known_target {
-        NotProvenReason::NoTrace
+    if end == LogEnd::Stopped {
+        Conclusion::NotProven(NotProvenReason::Stopped)
+    } else if !is_target_of_run {
+        Conclusion::NotProven(NotProvenReason::NoTrace)
     } else if acknowledged == 0 {
-        NotProvenReason::NothingAcknowledged
+        Conclusion::NotProven(NotProvenReason::NothingAcknowledged)
     } else if damaged > 0 {
-        return (CutVerdict::Lying, None);
+        Conclusion::Lying
     } else if !report.is_control_evidence {
-        NotProvenReason::NoEvidence
+        Conclusion::NotProven(NotProvenReason::NoEvidence)
     } else if report.control_vanished == 0 {
-        NotProvenReason::NothingVanished
+        Conclusion::NotProven(NotProvenReason::NothingVanished)
     } else {
-        return (CutVerdict::Honest, None);
-    };
-    (CutVerdict::NotProven, Some(reason))
+        Conclusion::Honest
+    }
+}
+
+/// Returns the smaller of two numbers, of which each may be missing.
+fn earlier(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (Some(known), None) | (None, Some(known)) => Some(known),
+        (None, None) => None,
+    }
 }
 
 impl StreamContent {
+    /// True if anything in it comes from the run.
     fn has_trace(&self) -> bool {
         match self {
             Self::Slots(slots) => slots
@@ -187,7 +203,8 @@ impl StreamContent {
     }
 }
 
-fn elapsed(log: &RunLog) -> u64 {
+/// Returns the time of the last report, in nanoseconds since the first write; 0 without a report.
+fn last_report_ns(log: &RunLog) -> u64 {
     match log.progress.last() {
         Some(last) => last.elapsed_ns,
         None => 0,
@@ -199,17 +216,22 @@ fn seconds(ns: u64) -> f64 {
     (ns / 1_000_000) as f64 / 1e3
 }
 
-/// The number of a stream's first `count` writes that went to the slot after its write `number`.
+/// Returns how many of a stream's first `count` writes went to the slot after its write `number`,
+/// which is 0 for the layout.
 fn later_writes(stream: WriteStream, slot: u32, number: u64, count: u64) -> u64 {
-    let last = stream.last_of(slot, count);
-    let first = number.max(u64::from(slot) + 1);
-    match (last, number) {
-        (0, _) => 0,
-        (last, 0) => (last - first) / u64::from(stream.slots) + 1,
-        (last, number) => last.saturating_sub(number) / u64::from(stream.slots),
+    let slots = u64::from(stream.slots);
+    let last = stream.last_write_to(slot, count);
+    if last == 0 {
+        return 0;
     }
+    if number == 0 {
+        let first = u64::from(slot) + 1;
+        return (last - first) / slots + 1;
+    }
+    last.saturating_sub(number) / slots
 }
 
+/// Judges the first `count` writes of a stream by the state of its slots.
 fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOutcome {
     let mut outcome = StreamOutcome {
         kind: stream.kind,
@@ -220,15 +242,19 @@ fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOu
         first_damaged: None,
     };
     for slot in 0..stream.slots {
-        let last = stream.last_of(slot, count);
+        let last = stream.last_write_to(slot, count);
         if last == 0 {
             continue;
         }
         // A write that was in flight may have left anything in its place; it cannot bring an older
         // one back.
-        let may_be_in_flight = last + u64::from(stream.slots) <= count + stream.window();
-        let state = slots.get(slot as usize).copied();
-        let damaged_from = match state.unwrap_or(SlotState::Foreign) {
+        let may_be_in_flight = last + u64::from(stream.slots) <= count + stream.ahead_max();
+        let state = match slots.get(slot as usize) {
+            Some(state) => *state,
+            None => SlotState::Foreign,
+        };
+        // The first write to this slot that is damaged.
+        let first_damaged = match state {
             SlotState::Whole(number) if number >= last => None,
             SlotState::Whole(0) | SlotState::Foreign => {
                 outcome.lost += later_writes(stream, slot, 0, count);
@@ -255,18 +281,19 @@ fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOu
                 Some(last)
             }
         };
-        outcome.first_damaged = outcome.first_damaged.into_iter().chain(damaged_from).min();
+        outcome.first_damaged = earlier(outcome.first_damaged, first_damaged);
     }
     outcome
 }
 
-/// Step `n` makes name `n` and removes name `n - slots`.
+/// Judges the first `count` writes of a stream by the names that exist. Write `n` makes name `n`
+/// and removes name `n - slots`.
 fn judge_names(stream: WriteStream, count: u64, names: &BTreeSet<u64>) -> StreamOutcome {
     let slots = u64::from(stream.slots);
-    // Steps in flight may have removed these.
-    let kept_from = (count + stream.window()).saturating_sub(slots) + 1;
+    // Writes in flight may have removed the names before this one.
+    let kept_from = (count + stream.ahead_max()).saturating_sub(slots) + 1;
     let missing: BTreeSet<u64> = (kept_from..=count).filter(|n| !names.contains(n)).collect();
-    // Name n is gone after step n + slots. A step whose name is missing, too, counts once.
+    // Name n is gone after write n + slots. A write whose own name is missing, too, counts once.
     let undone: BTreeSet<u64> = match count.checked_sub(slots) {
         Some(removed) => names.range(..=removed).map(|name| name + slots).collect(),
         None => BTreeSet::new(),
@@ -281,15 +308,15 @@ fn judge_names(stream: WriteStream, count: u64, names: &BTreeSet<u64>) -> Stream
     }
 }
 
-/// Control pages of which only an older write of the same place is left: whole, so that the loss of
-/// a write that was accepted is the only explanation.
-fn vanished(stream: WriteStream, count: u64, content: &StreamContent) -> u64 {
+/// Counts the slots of control pages that hold an older write than the last accepted one. The older
+/// write is whole, so that the loss of the accepted one is the only explanation.
+fn count_vanished(stream: WriteStream, count: u64, content: &StreamContent) -> u64 {
     let StreamContent::Slots(slots) = content else {
         return 0;
     };
     let mut older = 0;
     for (slot, state) in slots.iter().enumerate() {
-        let last = stream.last_of(slot as u32, count);
+        let last = stream.last_write_to(slot as u32, count);
         if last > 0 && matches!(state, SlotState::Whole(number) if *number < last) {
             older += 1;
         }

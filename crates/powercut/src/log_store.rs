@@ -1,8 +1,8 @@
-//! Where the logs of runs are kept: a file per run, or memory for a rehearsal. A log holds the
-//! frames as they came, each synced before it is confirmed. No log is ever opened again for
-//! writing, so a torn end stays what it is: reports that were never confirmed.
+//! The store of the logs of runs: a file per run, or memory for a rehearsal. A log holds the frames
+//! as they came, each synced before it is confirmed. No log is ever opened again for writing, so
+//! its last frame may stay torn: it is a report that was never confirmed.
 
-use crate::protocol::WireMessage;
+use crate::protocol::{WireMessage, progress_frame_bytes};
 use crate::run::{RunDescription, RunProgress, parse_run};
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
@@ -12,19 +12,17 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Bytes of one log: weeks of reports.
+/// The most bytes of one log: weeks of reports.
 pub(crate) const LOG_BYTES_MAX: u64 = 1 << 30;
-/// Runs in one folder.
+/// The most runs in one folder. A list reads the first frame of each.
 const RUNS_MAX: usize = 10_000;
-/// Newest runs that a list names.
+/// The most runs that a list names, the newest ones.
 pub(crate) const LISTED_MAX: usize = 1_000;
-/// Space that stays free for the rest of the machine, or a tenth of a smaller filesystem.
+/// The reserve: space that stays free for the rest of the machine. A smaller filesystem has a
+/// smaller one ([`RESERVE_DIVISOR`]).
 const RESERVE_BYTES: u64 = 1 << 30;
-/// The part of the reserve, as a divisor, that must be free before a new run starts.
-const NEW_RUN: u64 = 1;
-/// The part that must be free for a run that is being logged: it may use the other half of the
-/// reserve, so that a run which could start has room to go on.
-const KNOWN_RUN: u64 = 2;
+/// The reserve of a small filesystem is its size divided by this.
+const RESERVE_DIVISOR: u64 = 10;
 /// Ends the name of the file of a run.
 const EXTENSION: &str = "powercut";
 
@@ -34,7 +32,7 @@ fn lock(logs: &MemoryLogs) -> MutexGuard<'_, BTreeMap<u128, Vec<u8>>> {
     logs.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The logs are kept in one of two places.
+/// The place where logs are kept.
 #[derive(Debug, Clone)]
 pub enum LogStore {
     /// Files in a folder.
@@ -52,9 +50,27 @@ pub(crate) struct OpenLog {
 
 #[derive(Debug)]
 enum LogSink {
-    /// The file, and its folder.
-    File(File, PathBuf),
-    Memory(MemoryLogs, u128),
+    File { file: File, folder: PathBuf },
+    Memory { logs: MemoryLogs, run: u128 },
+}
+
+/// The purpose of a write to the store. A run that is being logged may use half of the reserve, so
+/// that a run which could start has room to go on.
+#[derive(Debug, Clone, Copy)]
+enum RoomFor {
+    NewRun,
+    StartedRun,
+}
+
+impl RoomFor {
+    /// Returns the free space that the purpose needs on a filesystem of this size.
+    fn needed_bytes(self, size_bytes: u64) -> u64 {
+        let reserve_bytes = RESERVE_BYTES.min(size_bytes / RESERVE_DIVISOR);
+        match self {
+            Self::NewRun => reserve_bytes,
+            Self::StartedRun => reserve_bytes / 2,
+        }
+    }
 }
 
 impl LogStore {
@@ -63,29 +79,36 @@ impl LogStore {
         Self::Memory(Arc::default())
     }
 
-    /// Starts the log of a run. A run that has one is refused.
+    /// Starts the log of a run with its description, and makes both its name and its first frame
+    /// durable. A run that has a log already is refused.
     pub(crate) fn create(&self, run: &RunDescription) -> io::Result<OpenLog> {
         let number = run
             .run_number()
             .ok_or(io::Error::from(io::ErrorKind::InvalidInput))?;
         let sink = match self {
             Self::Folder(folder) => {
-                if self.runs()?.len() >= RUNS_MAX {
+                if self.run_numbers()?.len() >= RUNS_MAX {
                     let text = format!("the folder has {RUNS_MAX} logs; remove old ones");
                     return Err(io::Error::other(text));
                 }
-                check_room(folder, NEW_RUN)?;
+                check_room(folder, RoomFor::NewRun)?;
                 let path = folder.join(format!("{number:032x}.{EXTENSION}"));
                 let file = File::create_new(path)?;
                 // The name has to survive, too.
                 File::open(folder)?.sync_all()?;
-                LogSink::File(file, folder.clone())
+                LogSink::File {
+                    file,
+                    folder: folder.clone(),
+                }
             }
             Self::Memory(logs) => {
                 if lock(logs).insert(number, Vec::new()).is_some() {
                     return Err(io::ErrorKind::AlreadyExists.into());
                 }
-                LogSink::Memory(Arc::clone(logs), number)
+                LogSink::Memory {
+                    logs: Arc::clone(logs),
+                    run: number,
+                }
             }
         };
         let mut log = OpenLog { sink, bytes: 0 };
@@ -93,8 +116,8 @@ impl LogStore {
         Ok(log)
     }
 
-    /// Numbers of the runs, in no order.
-    fn runs(&self) -> io::Result<Vec<u128>> {
+    /// Returns the numbers of the runs, in no order.
+    fn run_numbers(&self) -> io::Result<Vec<u128>> {
         match self {
             Self::Folder(folder) => {
                 let mut runs = Vec::new();
@@ -113,11 +136,11 @@ impl LogStore {
         }
     }
 
-    /// Numbers of the newest runs, newest first. A log whose first frame is damaged is not listed.
-    /// Descriptions are long, so that only one of them is in memory at a time.
-    pub(crate) fn newest(&self) -> io::Result<Vec<u128>> {
+    /// Returns the numbers of the newest runs, newest first. A log whose first frame is damaged is
+    /// not listed. Descriptions are long, so that only one of them is in memory at a time.
+    pub(crate) fn newest_runs(&self) -> io::Result<Vec<u128>> {
         let mut started = Vec::new();
-        for run in self.runs()? {
+        for run in self.run_numbers()? {
             if let Some(description) = self.description(run) {
                 started.push((description.started_ms, run));
             }
@@ -127,16 +150,17 @@ impl LogStore {
         Ok(started.into_iter().map(|(_, run)| run).collect())
     }
 
-    /// The description that the writer of a run sent: its target and its streams.
+    /// Returns the description that the writer of a run sent; `None` where the run has no log, or
+    /// its first frame is damaged.
     pub(crate) fn description(&self, run: u128) -> Option<RunDescription> {
-        match WireMessage::receive(&mut self.open(run).ok()?) {
+        match WireMessage::receive(&mut self.open_frames(run).ok()?) {
             Ok(WireMessage::Run(description)) => Some(*description),
             _ => None,
         }
     }
 
-    /// The frames of a run.
-    pub(crate) fn open(&self, run: u128) -> io::Result<Box<dyn Read>> {
+    /// Opens the log of a run to read its frames. The last one may be torn.
+    pub(crate) fn open_frames(&self, run: u128) -> io::Result<Box<dyn Read>> {
         match self {
             Self::Folder(folder) => {
                 let path = folder.join(format!("{run:032x}.{EXTENSION}"));
@@ -161,12 +185,12 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Refuses to write where less than this part of the reserve is free.
-fn check_room(folder: &Path, divisor: u64) -> io::Result<()> {
+/// Fails where less space is free than this purpose needs.
+fn check_room(folder: &Path, purpose: RoomFor) -> io::Result<()> {
     let filesystem = rustix::fs::statvfs(folder)?;
     let free_bytes = filesystem.f_bavail.saturating_mul(filesystem.f_frsize);
     let size_bytes = filesystem.f_blocks.saturating_mul(filesystem.f_frsize);
-    if has_room(free_bytes, size_bytes, divisor) {
+    if free_bytes >= purpose.needed_bytes(size_bytes) {
         Ok(())
     } else {
         Err(io::Error::other(
@@ -175,28 +199,24 @@ fn check_room(folder: &Path, divisor: u64) -> io::Result<()> {
     }
 }
 
-fn has_room(free_bytes: u64, size_bytes: u64, divisor: u64) -> bool {
-    free_bytes >= RESERVE_BYTES.min(size_bytes / 10) / divisor
-}
-
 impl OpenLog {
-    /// Appends a frame and makes it durable.
+    /// Appends a frame and makes it durable. A frame that cannot be written whole is removed again:
+    /// nothing behind half a frame could be read.
     pub(crate) fn append(&mut self, message: &WireMessage) -> io::Result<()> {
-        let frame = message.encode();
+        let frame = message.encode()?;
         if self.bytes + frame.len() as u64 > LOG_BYTES_MAX {
             let text = format!("the log of this run is full ({LOG_BYTES_MAX} bytes)");
             return Err(io::Error::other(text));
         }
         match &mut self.sink {
-            LogSink::File(file, folder) => {
-                check_room(folder, KNOWN_RUN)?;
+            LogSink::File { file, folder } => {
+                check_room(folder, RoomFor::StartedRun)?;
                 if let Err(error) = write_durably(file, &frame) {
-                    // A full disk leaves half a frame, after which nothing could be read.
                     let _ = cut_to(file, self.bytes);
                     return Err(error);
                 }
             }
-            LogSink::Memory(logs, run) => {
+            LogSink::Memory { logs, run } => {
                 lock(logs).entry(*run).or_default().extend(&frame);
             }
         }
@@ -210,25 +230,21 @@ fn write_durably(file: &mut File, frame: &[u8]) -> io::Result<()> {
     file.sync_data()
 }
 
-/// Shortens a file, and goes to its end.
+/// Shortens a file to this length, and continues at its new end.
 fn cut_to(file: &mut File, bytes: u64) -> io::Result<()> {
     file.set_len(bytes)?;
     file.seek(SeekFrom::End(0))?;
     Ok(())
 }
 
-/// The most reports of so many streams that a log of these bytes holds.
+/// Returns the most reports of a run with so many streams that a log of these bytes holds.
 pub(crate) fn reports_within(bytes: u64, streams: usize) -> u64 {
-    let report = WireMessage::Progress(RunProgress {
-        elapsed_ns: 0,
-        counts: vec![0; streams],
-    });
-    bytes / report.encode().len() as u64
+    bytes / progress_frame_bytes(streams) as u64
 }
 
-/// True if a report may follow the one before. One that goes back, or that counts other streams,
-/// comes from no writer.
-pub(crate) fn follows(
+/// Checks that a report may follow the `last` one. A report that goes back, or that counts other
+/// streams, comes from no writer; the error says so.
+pub(crate) fn check_follows(
     streams: usize,
     last: Option<&RunProgress>,
     next: &RunProgress,
@@ -271,14 +287,14 @@ mod tests {
         let error = store.create(&example()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         let number = example().run_number().unwrap();
-        assert_eq!(store.newest().unwrap(), [number]);
+        assert_eq!(store.newest_runs().unwrap(), [number]);
         assert_eq!(store.description(number), Some(example()));
         let path = std::fs::read_dir(place.path()).unwrap().next().unwrap();
         let path = path.unwrap().path();
         let whole = std::fs::read(&path).unwrap();
         for lost in 1..100 {
             std::fs::write(&path, &whole[..whole.len() - lost]).unwrap();
-            let mut frames = store.open(example().run_number().unwrap()).unwrap();
+            let mut frames = store.open_frames(example().run_number().unwrap()).unwrap();
             let mut read = 0;
             while WireMessage::receive(&mut frames).is_ok() {
                 read += 1;
@@ -297,20 +313,17 @@ mod tests {
         let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
         let number = example().run_number().unwrap();
-        assert_eq!(store.newest().unwrap(), [number]);
-        assert!(store.open(7).is_err());
+        assert_eq!(store.newest_runs().unwrap(), [number]);
+        assert!(store.open_frames(7).is_err());
     }
 
     #[test]
     fn reserve_is_a_tenth_of_a_small_filesystem() {
         let gib = 1 << 30;
-        assert!(has_room(gib, 100 * gib, NEW_RUN));
-        assert!(!has_room(gib - 1, 100 * gib, NEW_RUN));
-        assert!(has_room(gib / 2, 100 * gib, KNOWN_RUN));
-        assert!(has_room(gib / 10, gib, NEW_RUN));
-        assert!(!has_room(gib / 10 - 1, gib, NEW_RUN));
-        assert!(has_room(gib / 20, gib, KNOWN_RUN));
-        assert!(!has_room(gib / 20 - 1, gib, KNOWN_RUN));
+        assert_eq!(RoomFor::NewRun.needed_bytes(100 * gib), gib);
+        assert_eq!(RoomFor::StartedRun.needed_bytes(100 * gib), gib / 2);
+        assert_eq!(RoomFor::NewRun.needed_bytes(gib), gib / 10);
+        assert_eq!(RoomFor::StartedRun.needed_bytes(gib), gib / 20);
     }
 
     #[test]
@@ -325,7 +338,7 @@ mod tests {
             };
             store.create(&run).unwrap();
         }
-        let newest = store.newest().unwrap();
+        let newest = store.newest_runs().unwrap();
         assert_eq!(newest.len(), LISTED_MAX);
         assert_eq!(
             newest[..2],
@@ -338,9 +351,9 @@ mod tests {
         let streams = example().streams.len();
         let before = progress(5, 5);
         let last = Some(&before);
-        assert!(follows(streams, last, &progress(5, 5)).is_ok());
-        assert!(follows(streams, last, &progress(6, 4)).is_err());
-        assert!(follows(streams, last, &progress(4, 6)).is_err());
-        assert!(follows(streams + 1, last, &progress(6, 6)).is_err());
+        assert!(check_follows(streams, last, &progress(5, 5)).is_ok());
+        assert!(check_follows(streams, last, &progress(6, 4)).is_err());
+        assert!(check_follows(streams, last, &progress(4, 6)).is_err());
+        assert!(check_follows(streams + 1, last, &progress(6, 6)).is_err());
     }
 }

@@ -1,11 +1,12 @@
 //! A page that names itself: each sector carries the run, the place, the number of the write and a
 //! checksum, so that a page of two writes shows both. Pure.
 
+use crate::random::{GOLDEN_GAMMA, Splitmix};
 use diskproof_model::own_data::mark_sectors;
 
 /// Bytes of a page: PostgreSQL's block, the unit of its log and its tables.
 pub const PAGE_BYTES: usize = 8192;
-/// The least that a disk writes as a whole.
+/// The least that a disk writes as a whole, in bytes.
 const SECTOR_BYTES: usize = 512;
 /// Bytes of the content of a small file.
 pub(crate) const FILE_BYTES: usize = 4 * SECTOR_BYTES;
@@ -19,7 +20,8 @@ const SECTOR_AT: usize = 26;
 const SLOT_AT: usize = 28;
 const NUMBER_AT: usize = 32;
 const CHECKSUM_AT: usize = 40;
-/// The mark of own data follows the header (`own_data`).
+const CHECKSUM_END: usize = 44;
+/// Bytes of the header, filled up with zeros. The mark of own data follows it (`own_data`).
 const HEADER_BYTES: usize = 48;
 
 /// A page at an address that suits direct I/O.
@@ -27,7 +29,7 @@ const HEADER_BYTES: usize = 48;
 #[repr(align(4096))]
 pub(crate) struct AlignedPage(pub [u8; PAGE_BYTES]);
 
-/// A page or file comes from this write.
+/// The write that a page or file comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PageLabel {
     /// Id of the run.
@@ -40,7 +42,7 @@ pub(crate) struct PageLabel {
     pub number: u64,
 }
 
-/// A slot holds one of these.
+/// The content of a slot, as far as it comes from this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotState {
     /// Nothing of this run.
@@ -58,11 +60,13 @@ pub enum SlotState {
     Unreadable,
 }
 
-/// Fills a buffer of whole sectors.
+/// Fills a buffer of whole sectors with the content of a write: a header in each sector, and behind
+/// it bytes that no layer can compress. The same label gives the same bytes.
 pub(crate) fn fill(buffer: &mut [u8], label: PageLabel) {
+    // Each field moves other bits of the seed: slots are below 2^20, streams below 2^5.
     let seed = (label.run as u64)
         ^ (label.run >> 64) as u64
-        ^ label.number.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        ^ label.number.wrapping_mul(GOLDEN_GAMMA)
         ^ u64::from(label.slot) << 17
         ^ u64::from(label.stream) << 50;
     let mut random = Splitmix(seed);
@@ -79,17 +83,19 @@ pub(crate) fn fill(buffer: &mut [u8], label: PageLabel) {
         sector[SLOT_AT..NUMBER_AT].copy_from_slice(&label.slot.to_le_bytes());
         sector[NUMBER_AT..CHECKSUM_AT].copy_from_slice(&label.number.to_le_bytes());
         let sum = checksum(sector);
-        sector[CHECKSUM_AT..CHECKSUM_AT + 4].copy_from_slice(&sum.to_le_bytes());
+        sector[CHECKSUM_AT..CHECKSUM_END].copy_from_slice(&sum.to_le_bytes());
     }
 }
 
 /// Checksum of the sector without the checksum itself.
 fn checksum(sector: &[u8]) -> u32 {
-    crc32(&[&sector[..CHECKSUM_AT], &sector[CHECKSUM_AT + 4..]])
+    crc32(&[&sector[..CHECKSUM_AT], &sector[CHECKSUM_END..]])
 }
 
-/// Reads the content of a slot, at the place that the label names; its number is ignored.
+/// Returns which writes the content of a slot comes from. `place` names the slot; its `number` is
+/// ignored.
 pub(crate) fn inspect(content: &[u8], place: PageLabel) -> SlotState {
+    // The oldest and the newest write of the sectors so far.
     let mut numbers: Option<(u64, u64)> = None;
     let mut has_invalid = content.is_empty() || !content.len().is_multiple_of(SECTOR_BYTES);
     let mut has_trace = false;
@@ -117,12 +123,14 @@ pub(crate) fn inspect(content: &[u8], place: PageLabel) -> SlotState {
     }
 }
 
+/// True if a sector's header names the run, valid or not.
 fn names_run(sector: &[u8], run: u128) -> bool {
     sector.get(..RUN_AT) == Some(MAGIC)
         && sector.get(RUN_AT..STREAM_AT) == Some(&run.to_le_bytes()[..])
 }
 
-/// The number of the write that a sector belongs to, if it is a sector of this place.
+/// Returns the number of the write that a sector belongs to; `None` if the sector is damaged or is
+/// not the one of this index at this place.
 fn sector_number(sector: &[u8], index: usize, place: PageLabel) -> Option<u64> {
     if sector.len() != SECTOR_BYTES || !names_run(sector, place.run) {
         return None;
@@ -130,32 +138,12 @@ fn sector_number(sector: &[u8], index: usize, place: PageLabel) -> Option<u64> {
     let is_here = sector[STREAM_AT..SECTOR_AT] == place.stream.to_le_bytes()
         && sector[SECTOR_AT..SLOT_AT] == (index as u16).to_le_bytes()
         && sector[SLOT_AT..NUMBER_AT] == place.slot.to_le_bytes();
-    let sum = sector[CHECKSUM_AT..CHECKSUM_AT + 4] == checksum(sector).to_le_bytes();
+    let is_intact = sector[CHECKSUM_AT..CHECKSUM_END] == checksum(sector).to_le_bytes();
     let number = sector[NUMBER_AT..CHECKSUM_AT].try_into().ok()?;
-    if is_here && sum {
+    if is_here && is_intact {
         Some(u64::from_le_bytes(number))
     } else {
         None
-    }
-}
-
-/// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): content that no layer can compress, and the
-/// choices of the rehearsal.
-#[derive(Debug, Clone)]
-pub(crate) struct Splitmix(pub u64);
-
-impl Splitmix {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// A number below `limit`.
-    pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit.max(1)
     }
 }
 

@@ -1,12 +1,10 @@
-//! What writer, log and verifier say to each other: frames of a fixed head and a short body. A head
-//! states version, kind, length and checksum; whatever does not fit is an error before any memory
-//! is taken for it. The secret that writer and log share never crosses the network: the client
-//! proves that it knows it by an HMAC of the log's random number (RFC 2104). Pure: reads and writes
-//! any stream of bytes.
+//! The messages between writer, log and verifier, and their frames: a fixed head and a short body.
+//! A head states version, kind, length and checksum. A receiver refuses a frame that does not fit
+//! before it takes any memory for it. Pure: reads and writes any stream of bytes.
 
 use crate::page::crc32;
 use crate::run::{LogEnd, RunDescription, RunProgress, STREAMS_MAX, parse_run};
-use sha2::{Digest as _, Sha256};
+use crate::token::PROOF_BYTES;
 use std::io::{self, Read, Write};
 
 /// The version of the protocol and of the log.
@@ -17,12 +15,36 @@ const MAGIC: &[u8; 4] = b"DPPC";
 const HEAD_BYTES: usize = 16;
 /// Bytes of the head that the checksum covers.
 const HEAD_CHECKED: usize = 12;
+/// The byte of the head that follows the kind. It is always this; a receiver refuses another.
+const RESERVED: u8 = 0;
 /// Longest body: a description with three paths of PATH_MAX stays below.
 const BODY_BYTES_MAX: usize = 32 << 10;
-/// Bytes of a nonce and of the proof of a token.
-pub(crate) const PROOF_BYTES: usize = 32;
-/// Longest text of a refusal.
+/// Bytes of each number in a report of progress.
+const WORD_BYTES: usize = size_of::<u64>();
+/// Bytes of the longest refusal that is sent or accepted. A longer one is cut off when sent: it is
+/// a line for the user's terminal.
 const REFUSAL_BYTES_MAX: usize = 512;
+/// The body of [`WireMessage::LogEnd`] where the writer fell silent.
+const END_SILENCE: u8 = 0;
+/// The body of [`WireMessage::LogEnd`] where the writer stopped.
+const END_STOPPED: u8 = 1;
+
+/// The numbers of the kinds of messages. They are part of the protocol and of every log, so none
+/// changes while `VERSION` stays.
+mod kind {
+    pub(super) const CHALLENGE: u8 = 1;
+    pub(super) const HELLO: u8 = 2;
+    pub(super) const WELCOME: u8 = 3;
+    pub(super) const REFUSED: u8 = 4;
+    pub(super) const RUN: u8 = 5;
+    pub(super) const PROGRESS: u8 = 6;
+    pub(super) const STOP: u8 = 7;
+    pub(super) const LOGGED: u8 = 8;
+    pub(super) const LIST: u8 = 9;
+    pub(super) const LIST_END: u8 = 10;
+    pub(super) const FETCH: u8 = 11;
+    pub(super) const LOG_END: u8 = 12;
+}
 
 /// The content of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,44 +102,62 @@ pub(crate) enum WireError {
 }
 
 impl WireMessage {
-    /// The kind's number and the body.
-    fn parts(&self) -> (u8, Vec<u8>) {
+    /// The number of the message's kind in the head of its frame.
+    fn kind(&self) -> u8 {
         match self {
-            Self::Challenge(bytes) => (1, bytes.to_vec()),
-            Self::Hello(bytes) => (2, bytes.to_vec()),
-            Self::Welcome => (3, Vec::new()),
-            Self::Refused(text) => (4, text.as_bytes().to_vec()),
-            Self::Run(run) => (5, serde_json::to_vec(run).unwrap_or_default()),
-            Self::Progress(progress) => {
-                let words = std::iter::once(&progress.elapsed_ns).chain(&progress.counts);
-                (6, words.flat_map(|word| word.to_le_bytes()).collect())
-            }
-            Self::Stop => (7, Vec::new()),
-            Self::Logged => (8, Vec::new()),
-            Self::List => (9, Vec::new()),
-            Self::ListEnd => (10, Vec::new()),
-            Self::Fetch(run) => (11, format!("{run:032x}").into_bytes()),
-            Self::LogEnd(end) => (12, vec![u8::from(*end == LogEnd::Stopped)]),
+            Self::Challenge(_) => kind::CHALLENGE,
+            Self::Hello(_) => kind::HELLO,
+            Self::Welcome => kind::WELCOME,
+            Self::Refused(_) => kind::REFUSED,
+            Self::Run(_) => kind::RUN,
+            Self::Progress(_) => kind::PROGRESS,
+            Self::Stop => kind::STOP,
+            Self::Logged => kind::LOGGED,
+            Self::List => kind::LIST,
+            Self::ListEnd => kind::LIST_END,
+            Self::Fetch(_) => kind::FETCH,
+            Self::LogEnd(_) => kind::LOG_END,
         }
     }
 
-    /// The frame in bytes.
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let (kind, body) = self.parts();
+    fn encode_body(&self) -> io::Result<Vec<u8>> {
+        let body = match self {
+            Self::Challenge(bytes) | Self::Hello(bytes) => bytes.to_vec(),
+            Self::Refused(text) => text.as_bytes().to_vec(),
+            Self::Run(run) => serde_json::to_vec(run)?,
+            Self::Progress(progress) => encode_progress(progress),
+            Self::Fetch(run) => format!("{run:032x}").into_bytes(),
+            Self::LogEnd(LogEnd::Silence) => vec![END_SILENCE],
+            Self::LogEnd(LogEnd::Stopped) => vec![END_STOPPED],
+            Self::Welcome | Self::Stop | Self::Logged | Self::List | Self::ListEnd => Vec::new(),
+        };
+        Ok(body)
+    }
+
+    /// Returns the frame in bytes. Fails for a message whose body is longer than a receiver takes,
+    /// so that the sender learns it before anything is sent.
+    pub(crate) fn encode(&self) -> io::Result<Vec<u8>> {
+        let body = self.encode_body()?;
+        if body.len() > BODY_BYTES_MAX {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                WireError::Length(body.len() as u32),
+            ));
+        }
         let mut frame = Vec::with_capacity(HEAD_BYTES + body.len());
         frame.extend(MAGIC);
         frame.extend(VERSION.to_le_bytes());
-        frame.extend([kind, 0]);
+        frame.extend([self.kind(), RESERVED]);
         frame.extend((body.len() as u32).to_le_bytes());
         let sum = crc32(&[&frame, &body]);
         frame.extend(sum.to_le_bytes());
         frame.extend(body);
-        frame
+        Ok(frame)
     }
 
     /// Writes the frame to a connection.
     pub(crate) fn send(&self, to: &mut impl Write) -> io::Result<()> {
-        to.write_all(&self.encode())
+        to.write_all(&self.encode()?)
     }
 
     /// Reads one frame, and nothing behind it.
@@ -146,31 +186,45 @@ impl WireMessage {
         if crc32(&[checked, &body]).to_le_bytes() != sum {
             return Err(WireError::Checksum);
         }
-        if checked[7] != 0 {
+        if checked[7] != RESERVED {
             return Err(WireError::Body("a reserved byte is set"));
         }
         Self::decode(checked[6], &body).map_err(WireError::Body)
     }
 
     fn decode(kind: u8, body: &[u8]) -> Result<Self, &'static str> {
-        match (kind, body) {
-            (1, _) => Ok(Self::Challenge(decode_proof(body)?)),
-            (2, _) => Ok(Self::Hello(decode_proof(body)?)),
-            (3, []) => Ok(Self::Welcome),
-            (4, _) => decode_refusal(body),
-            (5, _) => decode_run(body),
-            (6, _) => decode_progress(body),
-            (7, []) => Ok(Self::Stop),
-            (8, []) => Ok(Self::Logged),
-            (9, []) => Ok(Self::List),
-            (10, []) => Ok(Self::ListEnd),
-            (11, _) => decode_fetch(body),
-            (12, [0]) => Ok(Self::LogEnd(LogEnd::Silence)),
-            (12, [1]) => Ok(Self::LogEnd(LogEnd::Stopped)),
-            (12, _) => Err("the end of a log is malformed"),
-            (3 | 7..=10, _) => Err("a message of this kind has no body"),
+        match kind {
+            kind::CHALLENGE => Ok(Self::Challenge(decode_proof(body)?)),
+            kind::HELLO => Ok(Self::Hello(decode_proof(body)?)),
+            kind::WELCOME => without_body(Self::Welcome, body),
+            kind::REFUSED => decode_refusal(body),
+            kind::RUN => decode_run(body),
+            kind::PROGRESS => decode_progress(body),
+            kind::STOP => without_body(Self::Stop, body),
+            kind::LOGGED => without_body(Self::Logged, body),
+            kind::LIST => without_body(Self::List, body),
+            kind::LIST_END => without_body(Self::ListEnd, body),
+            kind::FETCH => decode_fetch(body),
+            kind::LOG_END => decode_log_end(body),
             _ => Err("an unknown kind"),
         }
+    }
+}
+
+/// Returns the message if its body is empty, as it must be.
+fn without_body(message: WireMessage, body: &[u8]) -> Result<WireMessage, &'static str> {
+    if body.is_empty() {
+        Ok(message)
+    } else {
+        Err("a message of this kind has no body")
+    }
+}
+
+fn decode_log_end(body: &[u8]) -> Result<WireMessage, &'static str> {
+    match body {
+        [END_SILENCE] => Ok(WireMessage::LogEnd(LogEnd::Silence)),
+        [END_STOPPED] => Ok(WireMessage::LogEnd(LogEnd::Stopped)),
+        _ => Err("the end of a log is malformed"),
     }
 }
 
@@ -200,87 +254,39 @@ fn decode_run(body: &[u8]) -> Result<WireMessage, &'static str> {
     Ok(WireMessage::Run(Box::new(run)))
 }
 
+/// The time, then one count for each stream: words of eight bytes, the lowest byte first.
+fn encode_progress(progress: &RunProgress) -> Vec<u8> {
+    let mut body = progress.elapsed_ns.to_le_bytes().to_vec();
+    for count in &progress.counts {
+        body.extend(count.to_le_bytes());
+    }
+    body
+}
+
+/// Bytes of the frame in which a run of so many streams reports its progress.
+pub(crate) fn progress_frame_bytes(streams: usize) -> usize {
+    HEAD_BYTES + WORD_BYTES + streams * WORD_BYTES
+}
+
 fn decode_progress(body: &[u8]) -> Result<WireMessage, &'static str> {
-    let (words, rest) = body.as_chunks::<8>();
-    let mut words = words.iter().map(|word| u64::from_le_bytes(*word));
-    let elapsed_ns = words.next().ok_or("a report without a time")?;
-    let counts: Vec<u64> = words.collect();
+    let (words, rest) = body.as_chunks::<WORD_BYTES>();
+    let mut numbers = words.iter().map(|word| u64::from_le_bytes(*word));
+    let elapsed_ns = numbers.next().ok_or("a report without a time")?;
+    let counts: Vec<u64> = numbers.collect();
     if !rest.is_empty() || counts.is_empty() || counts.len() > STREAMS_MAX {
         return Err("a report of the wrong length");
     }
     Ok(WireMessage::Progress(RunProgress { elapsed_ns, counts }))
 }
 
-/// Shortens the text of a refusal to what a frame may hold.
+/// Returns the refusal with this text, on one line and cut off at the longest that a frame may
+/// hold.
 pub(crate) fn refusal(text: &str) -> WireMessage {
     let mut text = text.replace(char::is_control, " ");
     while text.len() > REFUSAL_BYTES_MAX {
         text.pop();
     }
     WireMessage::Refused(text)
-}
-
-/// Shorter ones can be guessed.
-const TOKEN_CHARS_MIN: usize = 16;
-/// Block of SHA-256 (FIPS 180-4).
-const BLOCK_BYTES: usize = 64;
-
-/// A secret of at least 16 characters, or none, which only loopback accepts.
-#[derive(Clone, Default)]
-pub struct Token(String);
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Token(…)")
-    }
-}
-
-impl Token {
-    /// Takes the text of a token file; spaces and line ends around it do not count.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let secret = text.trim();
-        if secret.len() < TOKEN_CHARS_MIN {
-            return Err(format!(
-                "a token needs {TOKEN_CHARS_MIN} characters; create one with: openssl rand -hex 16"
-            ));
-        }
-        Ok(Self(secret.to_owned()))
-    }
-
-    /// True if there is a secret.
-    pub fn is_set(&self) -> bool {
-        !self.0.is_empty()
-    }
-
-    /// The proof for this random number.
-    pub(crate) fn proof(&self, nonce: &[u8; PROOF_BYTES]) -> [u8; PROOF_BYTES] {
-        let key: Vec<u8> = if self.0.len() > BLOCK_BYTES {
-            Sha256::digest(self.0.as_bytes()).to_vec()
-        } else {
-            self.0.as_bytes().to_vec()
-        };
-        let mut block = [0; BLOCK_BYTES];
-        block[..key.len()].copy_from_slice(&key);
-        let inner = Sha256::new()
-            .chain_update(block.map(|byte| byte ^ 0x36))
-            .chain_update(nonce)
-            .finalize();
-        Sha256::new()
-            .chain_update(block.map(|byte| byte ^ 0x5c))
-            .chain_update(inner)
-            .finalize()
-            .into()
-    }
-
-    /// True of the right proof. Takes the same time for every wrong one.
-    pub(crate) fn accepts(&self, nonce: &[u8; PROOF_BYTES], proof: &[u8; PROOF_BYTES]) -> bool {
-        let right = self.proof(nonce);
-        let mut differing = 0;
-        for (wanted, given) in right.iter().zip(proof) {
-            differing |= wanted ^ given;
-        }
-        !self.is_set() || differing == 0
-    }
 }
 
 #[cfg(test)]
@@ -318,7 +324,7 @@ mod tests {
     #[test]
     fn message_survives_its_frame() {
         for message in all() {
-            let frame = message.encode();
+            let frame = message.encode().unwrap();
             assert_eq!(receive(&frame).ok(), Some(message));
         }
     }
@@ -326,7 +332,7 @@ mod tests {
     #[test]
     fn half_frame_is_an_error_at_every_length() {
         for message in all() {
-            let frame = message.encode();
+            let frame = message.encode().unwrap();
             for length in 0..frame.len() {
                 assert!(receive(&frame[..length]).is_err());
             }
@@ -335,12 +341,34 @@ mod tests {
 
     #[test]
     fn oversized_length_is_refused_before_its_body_is_read() {
-        let mut frame = WireMessage::Stop.encode();
+        let mut frame = WireMessage::Stop.encode().unwrap();
         frame[8..12].copy_from_slice(&u32::MAX.to_le_bytes());
         assert!(matches!(receive(&frame), Err(WireError::Length(u32::MAX))));
-        let mut other = WireMessage::Stop.encode();
+        let mut other = WireMessage::Stop.encode().unwrap();
         other[4] = 9;
         assert!(matches!(receive(&other), Err(WireError::Version(9))));
+    }
+
+    #[test]
+    fn description_too_long_for_a_receiver_is_not_sent() {
+        let mut run = example();
+        run.host = "x".repeat(BODY_BYTES_MAX);
+        let mut sent = Vec::new();
+        let error = WireMessage::Run(Box::new(run)).send(&mut sent).unwrap_err();
+        assert!(error.to_string().contains("too long"), "{error}");
+        assert!(sent.is_empty());
+    }
+
+    #[test]
+    fn report_takes_as_many_bytes_as_logs_reckon_with() {
+        for streams in [1, 5, STREAMS_MAX] {
+            let progress = RunProgress {
+                elapsed_ns: 7,
+                counts: vec![0; streams],
+            };
+            let frame = WireMessage::Progress(progress).encode().unwrap();
+            assert_eq!(frame.len(), progress_frame_bytes(streams));
+        }
     }
 
     proptest! {
@@ -359,32 +387,10 @@ mod tests {
 
         #[test]
         fn changed_frame_is_an_error(which in 0..13usize, at in any::<u16>(), bit in 0..8u8) {
-            let mut frame = all()[which].encode();
+            let mut frame = all()[which].encode().unwrap();
             let at = usize::from(at) % frame.len();
             frame[at] ^= 1 << bit;
             prop_assert!(receive(&frame).is_err());
         }
-    }
-
-    #[test]
-    fn proof_is_the_hmac_that_openssl_computes() {
-        // printf '%032d' 0 | openssl dgst -sha256 -hmac 0123456789abcdef
-        let token = Token::parse(" 0123456789abcdef\n").unwrap();
-        let proof = token.proof(&[b'0'; PROOF_BYTES]);
-        let hex: String = proof.iter().map(|byte| format!("{byte:02x}")).collect();
-        let expected = "03f3b7238df868ffd3344ff58be58369f50b95c37e127a10a828c15569a94e66";
-        assert_eq!(hex, expected);
-    }
-
-    #[test]
-    fn wrong_token_is_rejected_and_no_token_accepts_everything() {
-        let nonce = [7; PROOF_BYTES];
-        let [one, other] = [16, 80].map(|length| Token::parse(&"a".repeat(length)).unwrap());
-        assert!(one.accepts(&nonce, &one.proof(&nonce)));
-        assert!(!one.accepts(&nonce, &other.proof(&nonce)));
-        assert!(!one.accepts(&nonce, &Token::default().proof(&nonce)));
-        assert!(!one.accepts(&[8; PROOF_BYTES], &one.proof(&nonce)));
-        assert!(Token::default().accepts(&nonce, &[0; PROOF_BYTES]));
-        assert!(Token::parse("short").is_err());
     }
 }

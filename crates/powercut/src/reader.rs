@@ -4,7 +4,7 @@ use crate::error::CutError;
 use crate::judge::StreamContent;
 use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, PageLabel, SlotState, inspect};
 use crate::run::{BLANK, RunDescription, StreamKind};
-use crate::writer::{ENTRY_PREFIX, file_name};
+use crate::run_files::{ENTRY_PREFIX, file_name};
 use diskproof_device::{OpenTarget, open_regular_file};
 use diskproof_model::plan::CachePolicy;
 
@@ -15,13 +15,13 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-/// Reads every stream, and calls `read` after each page or file. `pages` is the target, or the file
-/// of the region in the run's directory, and `None` where that file is gone.
+/// Reads what every stream left, and calls `on_slot_read` after each page or file. `pages` is the
+/// target, or the file of the region in the run's directory, and `None` where that file is gone.
 pub fn read_content(
     run: &RunDescription,
     mut pages: Option<OpenTarget>,
     directory: Option<&Path>,
-    read: &dyn Fn(),
+    on_slot_read: &dyn Fn(),
 ) -> Result<Vec<StreamContent>, CutError> {
     if let Some(pages) = &mut pages {
         pages.drop_cache();
@@ -46,7 +46,7 @@ pub fn read_content(
                 }
                 _ => SlotState::Foreign,
             });
-            read();
+            on_slot_read();
         }
         content.push(StreamContent::Slots(states));
     }
@@ -63,17 +63,19 @@ pub fn region_fingerprint(
 ) -> Option<String> {
     pages.drop_cache();
     let mut page = Box::new(AlignedPage([0; PAGE_BYTES]));
-    let (mut hash, mut first, mut is_uniform) = (Sha256::new(), None, true);
+    let mut hash = Sha256::new();
+    let mut first_byte = None;
+    let mut is_uniform = true;
     for number in 0..run.region_bytes() / PAGE_BYTES as u64 {
         let length = read_page(pages, &mut page, number * PAGE_BYTES as u64).ok()?;
         on_page_read();
         let content = &page.0[..length];
-        let byte = *first.get_or_insert(*content.first()?);
+        let byte = *first_byte.get_or_insert(*content.first()?);
         is_uniform &= content.iter().all(|other| *other == byte);
         hash.update(content);
     }
     if is_uniform {
-        return first.map(|byte| format!("{BLANK} {byte:02x}"));
+        return first_byte.map(|byte| format!("{BLANK} {byte:02x}"));
     }
     let digest = hash.finalize();
     Some(digest.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -91,6 +93,7 @@ pub fn boot_id() -> Option<String> {
     Some(text.trim().to_owned())
 }
 
+/// Returns the state of a page. Only an error that says nothing about the sectors is an error here.
 fn page_state(
     target: &OpenTarget,
     page: &mut AlignedPage,
@@ -99,18 +102,19 @@ fn page_state(
 ) -> Result<SlotState, CutError> {
     match read_page(target, page, offset) {
         Ok(length) => Ok(inspect(&page.0[..length], place)),
-        // What a disk says of sectors that a cut damaged.
+        // A disk reports these for sectors that a cut damaged.
         Err(Errno::IO | Errno::ILSEQ | Errno::NODATA) => Ok(SlotState::Unreadable),
         Err(errno) => Err(CutError::Read(target.identity().path.clone(), errno.into())),
     }
 }
 
+/// Reads a page and returns its length: less than a page at the end of the target.
 fn read_page(target: &OpenTarget, page: &mut AlignedPage, offset: u64) -> Result<usize, Errno> {
     let mut length = 0;
     while length < PAGE_BYTES {
         match pread(target.fd(), &mut page.0[length..], offset + length as u64) {
             Ok(0) => break,
-            Ok(read) => length += read,
+            Ok(bytes) => length += bytes,
             Err(Errno::INTR) => {}
             Err(errno) => return Err(errno),
         }
@@ -130,7 +134,7 @@ fn file_state(path: &Path, place: PageLabel) -> Result<SlotState, CutError> {
         Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
             Ok(SlotState::Unreadable)
         }
-        Err(error) => Err(unreadable(path, error)),
+        Err(error) => Err(read_error(path, error)),
     }
 }
 
@@ -144,6 +148,7 @@ fn read_file(path: &Path) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(content))
 }
 
+/// Returns the numbers in the names of a directory's entries; none where the directory is gone.
 fn read_names(directory: Option<&Path>) -> Result<BTreeSet<u64>, CutError> {
     let mut names = BTreeSet::new();
     let Some(directory) = directory else {
@@ -152,12 +157,12 @@ fn read_names(directory: Option<&Path>) -> Result<BTreeSet<u64>, CutError> {
     let entries = match std::fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(names),
-        Err(error) => return Err(unreadable(directory, error)),
+        Err(error) => return Err(read_error(directory, error)),
     };
     for entry in entries {
         let name = match entry {
             Ok(entry) => entry.file_name(),
-            Err(error) => return Err(unreadable(directory, error)),
+            Err(error) => return Err(read_error(directory, error)),
         };
         if let Some(text) = name.to_string_lossy().strip_prefix(ENTRY_PREFIX)
             && let Ok(number) = text.parse()
@@ -168,6 +173,6 @@ fn read_names(directory: Option<&Path>) -> Result<BTreeSet<u64>, CutError> {
     Ok(names)
 }
 
-fn unreadable(path: &Path, error: io::Error) -> CutError {
+fn read_error(path: &Path, error: io::Error) -> CutError {
     CutError::Read(path.display().to_string(), error)
 }

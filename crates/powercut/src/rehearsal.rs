@@ -3,27 +3,31 @@
 //! is compared with the disk's own account, which is counted write by write.
 
 use crate::client::LogClient;
+use crate::commit_schedule::CommitSchedule;
 use crate::error::CutError;
 use crate::judge::{CutReport, CutVerdict, NotProvenReason, StreamContent, VerifyFacts, judge};
-use crate::page::{FILE_BYTES, PAGE_BYTES, SlotState, Splitmix, fill, inspect};
-use crate::protocol::Token;
+use crate::page::{FILE_BYTES, PAGE_BYTES, SlotState, fill, inspect};
+use crate::random::Splitmix;
 use crate::run::{CutMethod, CutTarget, RunDescription, RunProgress, StreamKind};
+use crate::token::Token;
 use crate::volatile_disk::{DiskBehaviour, VolatileDisk};
-use crate::writer::CommitSchedule;
 use diskproof_model::target::TargetKind;
 use serde::Serialize;
 use std::time::Duration;
 
-/// Time between two commits of a stream on the simulated disk.
+/// The time between two commits of a stream on the simulated disk.
 const STEP: Duration = Duration::from_millis(1);
-/// Steps between two control pages, as on a real disk.
+/// The steps between two control pages, as on a real disk (`CONTROL_EVERY`).
 const CONTROL_STEPS: u64 = 5;
-/// Steps between two reports.
+/// The steps between two reports: some writes are in flight at the cut, as on a real disk.
 const REPORT_STEPS: u64 = 8;
-/// The cut comes after this many steps at least, and at most twice as many.
+/// The cut comes after this many steps at least. Every slot has been written several times then.
 const STEPS_MIN: u64 = 800;
-/// And this long into a pause, so that the log has heard of a control page that no sync followed.
+/// The cut comes more than this many steps into a pause. The log has then heard of a control page
+/// that no sync followed.
 const PAUSE_STEPS: u64 = 20;
+/// The slots of each stream: few, so that every slot is written several times.
+const REHEARSED_SLOTS: u32 = 64;
 
 /// A cut of a simulated disk, and its judgement.
 #[derive(Debug, Clone, Serialize)]
@@ -61,11 +65,13 @@ pub fn rehearse(
     Ok(rehearsal.compare(behaviour, &reported, report))
 }
 
+/// A rehearsal: a run that writes to a simulated disk by a simulated clock.
 struct Rehearsal {
     run: RunDescription,
     disk: VolatileDisk,
     schedule: CommitSchedule,
     random: Splitmix,
+    /// The writes of each stream that are durable, or for control pages, accepted.
     counts: Vec<u64>,
 }
 
@@ -75,8 +81,9 @@ impl Rehearsal {
         let mut random = Splitmix(seed ^ (behaviour as u64) << 60);
         let run = format!("{:016x}{:016x}", random.next(), random.next());
         let mut streams = RunDescription::streams(2, true);
-        // Small, so that every place is written several times.
-        streams.iter_mut().for_each(|stream| stream.slots = 64);
+        for stream in &mut streams {
+            stream.slots = REHEARSED_SLOTS;
+        }
         let run = RunDescription {
             run,
             started_ms: 0,
@@ -107,7 +114,8 @@ impl Rehearsal {
         rehearsal
     }
 
-    /// The layout is old enough to be on the medium of every disk.
+    /// Puts the first content of every page on the medium. On a real disk it is old enough to be
+    /// there, whatever the disk does with syncs.
     fn lay_out(&mut self) {
         let mut layout = VolatileDisk::new(DiskBehaviour::WriteThrough, 0);
         for (index, stream) in self.run.streams.clone().into_iter().enumerate() {
@@ -134,12 +142,13 @@ impl Rehearsal {
 
     /// Writes, syncs and reports until the cut; returns all that was reported.
     fn write_until_cut(&mut self, client: &mut LogClient) -> Result<Vec<RunProgress>, CutError> {
-        let last = STEPS_MIN + self.random.below(STEPS_MIN);
-        let (mut reported, mut paused) = (Vec::new(), 0);
+        let cut_after = STEPS_MIN + self.random.below(STEPS_MIN);
+        let mut reported = Vec::new();
+        let mut paused_steps = 0;
         for step in 0.. {
             let now = STEP * step as u32;
-            let is_burst = self.schedule.wait(now).is_zero();
-            paused = if is_burst { 0 } else { paused + 1 };
+            let is_burst = self.schedule.time_until_commit(now).is_zero();
+            paused_steps = if is_burst { 0 } else { paused_steps + 1 };
             for index in 0..self.run.streams.len() {
                 let is_control = self.run.streams[index].kind == StreamKind::Control;
                 if is_control && step % CONTROL_STEPS == 0 {
@@ -159,7 +168,7 @@ impl Rehearsal {
                 client.report(&progress)?;
                 reported.push(progress);
             }
-            if step >= last && paused > PAUSE_STEPS {
+            if step >= cut_after && paused_steps > PAUSE_STEPS {
                 // One page is being written when the power goes.
                 self.write(0);
                 break;
@@ -171,13 +180,13 @@ impl Rehearsal {
     /// Gives the disk the next write of a stream.
     fn write(&mut self, index: usize) {
         let (stream, number) = (self.run.streams[index], self.counts[index] + 1);
-        let slot = stream.slot(number);
+        let slot = stream.slot_of(number);
         if stream.kind != StreamKind::Entries {
             let (place, page) = ((index, u64::from(slot)), self.page(index, slot, number));
             return self.disk.write(place, number, Some(page));
         }
         self.disk.write((index, number), number, Some(Vec::new()));
-        if let Some(old) = stream.replaced(number) {
+        if let Some(old) = stream.replaced_write(number) {
             self.disk.write((index, old), number, None);
         }
     }
@@ -217,30 +226,32 @@ impl Rehearsal {
             Some(last) => (&last.counts, last.elapsed_ns),
             None => (&self.counts, 0),
         };
-        let (mut damaged, mut first_ns, mut streams_agree) = (0, None, true);
+        let mut damaged = 0;
+        let mut first_damage_ns: Option<u64> = None;
+        let mut streams_agree = true;
         let mut outcomes = report.streams.iter();
         for (index, stream) in self.run.streams.iter().enumerate() {
             if stream.kind == StreamKind::Control {
                 continue;
             }
-            let lost: Vec<u64> = (1..=counts[index])
+            let damaged_writes: Vec<u64> = (1..=counts[index])
                 .filter(|n| self.is_damaged(index, *n, counts[index]))
                 .collect();
-            if let Some(number) = lost.first()
+            if let Some(number) = damaged_writes.first()
                 && let Some(heard) = reported
                     .iter()
                     .find(|progress| progress.counts[index] >= *number)
             {
-                first_ns = Some(match first_ns {
+                first_damage_ns = Some(match first_damage_ns {
                     Some(first_ns) => heard.elapsed_ns.min(first_ns),
                     None => heard.elapsed_ns,
                 });
             }
-            damaged += lost.len() as u64;
-            let counted = outcomes.next().map(|outcome| outcome.damaged());
-            streams_agree &= counted == Some(lost.len() as u64);
+            damaged += damaged_writes.len() as u64;
+            let judged = outcomes.next().map(|outcome| outcome.damaged());
+            streams_agree &= judged == Some(damaged_writes.len() as u64);
         }
-        let lost_seconds = match first_ns {
+        let lost_seconds = match first_damage_ns {
             Some(first_ns) => ((end_ns - first_ns) / 1_000_000) as f64 / 1e3,
             None => 0.0,
         };
@@ -267,14 +278,14 @@ impl Rehearsal {
         }
     }
 
-    /// True of an acknowledged write that is neither there nor replaced by a later one. A page of
-    /// two writes damages the last acknowledged one of its place.
+    /// True of an acknowledged write that is neither there nor replaced by a later one. A page with
+    /// sectors of two writes counts as damage of the last acknowledged write of its slot.
     fn is_damaged(&self, index: usize, number: u64, count: u64) -> bool {
         let stream = self.run.streams[index];
         if stream.kind == StreamKind::Entries {
-            return self.is_step_damaged(index, number, count);
+            return self.is_entry_damaged(index, number, count);
         }
-        let Some(stored) = self.disk.stored((index, u64::from(stream.slot(number)))) else {
+        let Some(stored) = self.disk.stored((index, u64::from(stream.slot_of(number)))) else {
             return true;
         };
         let is_last = number + u64::from(stream.slots) > count;
@@ -285,14 +296,15 @@ impl Rehearsal {
         stored.number < number
     }
 
-    /// A step made a name, and removed the one before it in its place.
-    fn is_step_damaged(&self, index: usize, number: u64, count: u64) -> bool {
+    /// True of an acknowledged write of an entry that the disk lost: its name is missing, or the
+    /// name that it removed is back.
+    fn is_entry_damaged(&self, index: usize, number: u64, count: u64) -> bool {
         let slots = u64::from(self.run.streams[index].slots);
         if number > slots && self.disk.content((index, number - slots)).is_some() {
             return true;
         }
-        // Steps in flight may have removed the oldest names.
-        let must_exist = number + slots > count + self.run.streams[index].window();
+        // Writes in flight may have removed the oldest names.
+        let must_exist = number + slots > count + self.run.streams[index].ahead_max();
         must_exist && self.disk.content((index, number)).is_none()
     }
 }

@@ -1,5 +1,5 @@
-//! What a run writes and where: its streams, their slots, and the target, as the writer announces
-//! them to the log. Pure. Everything here may come from the network, so all of it is checked.
+//! The description of a run, as the writer announces it to the log: its streams, their slots, and
+//! the target. Pure. Everything here may come from the network, so all of it is checked.
 
 use crate::page::{PAGE_BYTES, PageLabel};
 use diskproof_model::target::{LayerKind, TargetIdentity, TargetKind};
@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 /// Streams of a run at most: workers, control, files, entries.
 pub(crate) const STREAMS_MAX: usize = 32;
+/// Slots of a stream at least: with fewer, the window of one write would be more than the part that
+/// [`WINDOW_DIVISOR`] allows.
+const SLOTS_MIN: u32 = WINDOW_DIVISOR;
 /// Slots of a stream at most: 8 GiB of pages.
 const SLOTS_MAX: u32 = 1 << 20;
 /// Longest text of a description, in bytes: Linux's PATH_MAX.
@@ -22,13 +25,14 @@ pub(crate) const CONTROL_SLOTS: u32 = 512;
 const FILE_SLOTS: u32 = 64;
 /// Places of entries in the directory of a run.
 const ENTRY_SLOTS: u32 = 64;
-/// The part of its slots that a stream may write durably before the log has confirmed one, as a
-/// divisor. What a write in flight may have replaced is judged less strictly.
+/// A stream may be ahead of the log by the number of its slots divided by this. A smaller divisor
+/// lets a stream write on while the log is slow. But a slot that a write in flight may have
+/// replaced is judged less strictly, and there are more of those.
 const WINDOW_DIVISOR: u32 = 4;
 /// The most workers of a run.
 pub const WORKERS_MAX: u16 = 16;
 
-/// A stream writes one of these kinds of content.
+/// The kind of content that a stream writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StreamKind {
@@ -44,7 +48,7 @@ pub enum StreamKind {
 }
 
 impl StreamKind {
-    /// The words of a report.
+    /// Returns the kind's name in a report.
     pub fn title(self) -> &'static str {
         match self {
             Self::Pages => "8 kB pages",
@@ -69,13 +73,13 @@ impl WriteStream {
         Self { kind, slots }
     }
 
-    /// The slot of a write.
-    pub(crate) fn slot(self, number: u64) -> u32 {
+    /// Returns the slot that a write goes to. Writes count from 1.
+    pub(crate) fn slot_of(self, number: u64) -> u32 {
         (number.saturating_sub(1) % u64::from(self.slots)) as u32
     }
 
-    /// The last of the first `count` writes that went to this slot; 0 if none did.
-    pub(crate) fn last_of(self, slot: u32, count: u64) -> u64 {
+    /// Returns the last of the stream's first `count` writes that went to this slot; 0 if none did.
+    pub(crate) fn last_write_to(self, slot: u32, count: u64) -> u64 {
         let (slot, slots) = (u64::from(slot), u64::from(self.slots));
         if count <= slot {
             return 0;
@@ -83,21 +87,26 @@ impl WriteStream {
         (count - 1 - slot) / slots * slots + slot + 1
     }
 
-    /// The write that this one replaces in its slot.
-    pub(crate) fn replaced(self, number: u64) -> Option<u64> {
+    /// Returns the write that this one replaces in its slot; `None` for the first write there.
+    pub(crate) fn replaced_write(self, number: u64) -> Option<u64> {
         match number.checked_sub(u64::from(self.slots)) {
             Some(0) | None => None,
             replaced => replaced,
         }
     }
 
-    /// Returns how many writes may be ahead of the log.
-    pub(crate) fn window(self) -> u64 {
+    /// Returns the number of writes by which the stream may be ahead of the log.
+    pub(crate) fn ahead_max(self) -> u64 {
         u64::from((self.slots / WINDOW_DIVISOR).max(1))
+    }
+
+    /// True if its slots are pages of the region.
+    pub(crate) fn is_paged(self) -> bool {
+        matches!(self.kind, StreamKind::Pages | StreamKind::Control)
     }
 }
 
-/// A page is made durable in one of these ways.
+/// The way in which a run makes its pages durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CutMethod {
@@ -171,8 +180,8 @@ impl CutTarget {
         }
     }
 
-    /// The reason why this cannot be the target of the run, now that it is `found`; `None` where it
-    /// can.
+    /// Returns the reason, as a clause for the user, why `found` cannot be this target of the run;
+    /// `None` where it can be.
     pub fn difference(&self, found: &Self) -> Option<String> {
         if self.kind != found.kind {
             return Some("it is of another kind".to_owned());
@@ -194,13 +203,13 @@ impl CutTarget {
         {
             if before != now {
                 return Some(format!(
-                    "its filesystem was {before} and is now {now}. {MOUNT}"
+                    "its filesystem was {before} and is now {now}. {MOUNT_REMEDY}"
                 ));
             }
             if point != now_point {
                 return Some(format!(
                     "its filesystem was mounted at {point} and is now mounted at {now_point}. \
-                     {MOUNT}"
+                     {MOUNT_REMEDY}"
                 ));
             }
         }
@@ -220,12 +229,13 @@ fn non_blank(text: Option<&str>) -> Option<String> {
     Some(text.to_owned())
 }
 
-/// The remedy where another filesystem is found, and the meaning of its absence.
-const MOUNT: &str = "Mount it as before, then verify. If it cannot be mounted even after its \
-                     journal was replayed, the disk lost writes that the filesystem had synced, as \
-                     a lying disk does; a run on the device itself (--destroy) counts them";
+/// The remedy where another filesystem is found than that of the run.
+const MOUNT_REMEDY: &str = "Mount it as before, then verify. If it cannot be mounted even after \
+                            its journal was replayed, the disk lost writes that the filesystem \
+                            had synced, as a lying disk does; a run on the device itself \
+                            (--destroy) counts them";
 
-/// Begins what stands for the content of a region where all bytes are the same.
+/// Begins the fingerprint of a region where all bytes are the same. The byte follows it.
 pub(crate) const BLANK: &str = "blank";
 
 /// A run, as the writer announces it before its first write.
@@ -233,7 +243,7 @@ pub(crate) const BLANK: &str = "blank";
 pub struct RunDescription {
     /// The run, in 32 hexadecimal digits.
     pub run: String,
-    /// The time of the start, in milliseconds since 1970.
+    /// The time of the start by the writer's clock, in milliseconds since 1970.
     pub started_ms: u64,
     /// Name of the host that writes.
     pub host: String,
@@ -255,17 +265,17 @@ pub struct RunDescription {
 }
 
 impl RunDescription {
-    /// True if this target is certainly that of the run, and all writes of the run were undone: it
-    /// is `now` exactly as before. A blank region proves that only on a device with the serial
-    /// number of the run, since another blank device would look the same.
+    /// True if `found` is certainly the target of the run, and lost all writes of the run: its
+    /// fingerprint is `now` the same as before. A blank region proves that only on a device with
+    /// the serial number of the run, since another blank device would look the same.
     pub fn is_undone(&self, found: &CutTarget, now: Option<&str>) -> bool {
-        let Some(content) = now else {
+        let Some(fingerprint) = now else {
             return false;
         };
-        if self.before.as_deref() != Some(content) {
+        if self.before.as_deref() != Some(fingerprint) {
             return false;
         }
-        if !content.starts_with(BLANK) {
+        if !fingerprint.starts_with(BLANK) {
             return true;
         }
         found.kind == TargetKind::BlockDevice
@@ -274,7 +284,8 @@ impl RunDescription {
             && self.target.difference(found).is_none()
     }
 
-    /// The streams of a run.
+    /// Returns the streams of a run: one of pages for each worker, then the control pages, then in
+    /// a directory its files and its entries.
     pub fn streams(workers: u16, is_directory: bool) -> Vec<WriteStream> {
         let mut streams = Vec::new();
         for _ in 0..workers.min(WORKERS_MAX) {
@@ -293,11 +304,14 @@ impl RunDescription {
         parse_run(&self.run)
     }
 
-    /// Says what is wrong with a description that came from elsewhere.
+    /// Checks a description that came from elsewhere. The error says what is wrong with it.
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         let target = &self.target;
         let optional = [&target.serial, &target.model, &self.before];
-        let filesystem = target.filesystem.iter().flat_map(|(kind, at)| [kind, at]);
+        let filesystem = target
+            .filesystem
+            .iter()
+            .flat_map(|(kind, mount_point)| [kind, mount_point]);
         let mut texts = [&self.host, &self.boot_id, &target.path]
             .into_iter()
             .chain(optional.into_iter().flatten())
@@ -314,7 +328,7 @@ impl RunDescription {
         if self.streams.is_empty() || self.streams.len() > STREAMS_MAX {
             return Err("the number of streams is out of range");
         }
-        if (self.streams.iter()).any(|stream| !(4..=SLOTS_MAX).contains(&stream.slots)) {
+        if (self.streams.iter()).any(|stream| !(SLOTS_MIN..=SLOTS_MAX).contains(&stream.slots)) {
             return Err("a number of slots is out of range");
         }
         Ok(())
@@ -336,7 +350,7 @@ impl RunDescription {
         page * PAGE_BYTES as u64
     }
 
-    /// The label of a write of a stream.
+    /// Returns the label of write `number` of a stream in this slot.
     pub(crate) fn label(&self, stream: usize, slot: u32, number: u64) -> PageLabel {
         PageLabel {
             run: self.run_number().unwrap_or_default(),
@@ -352,19 +366,12 @@ impl RunDescription {
     }
 }
 
-impl WriteStream {
-    /// True if its slots are pages of the region.
-    pub(crate) fn is_paged(&self) -> bool {
-        matches!(self.kind, StreamKind::Pages | StreamKind::Control)
-    }
-}
-
-/// The name of a run as people type it.
+/// Returns the first eight digits of a run's name, by which people name it.
 pub fn short(run: &str) -> &str {
     run.get(..8).unwrap_or(run)
 }
 
-/// The number of a run's name.
+/// Returns the number that a run's name is; `None` unless it is 32 lower-case hexadecimal digits.
 pub(crate) fn parse_run(text: &str) -> Option<u128> {
     let is_name = text.len() == 32
         && text
@@ -380,7 +387,7 @@ pub(crate) fn parse_run(text: &str) -> Option<u128> {
 /// pages, accepted by the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunProgress {
-    /// Since the first write, in ns of the writer's clock.
+    /// The time since the first write, in nanoseconds of the writer's clock.
     pub elapsed_ns: u64,
     /// One number for each stream, in the order of the description.
     pub counts: Vec<u64>,
@@ -393,11 +400,11 @@ pub struct RunLog {
     pub description: RunDescription,
     /// The writer reported this progress, in order.
     pub progress: Vec<RunProgress>,
-    /// The run ended in this way, as far as the log knows.
+    /// The end of the run, as far as the log knows.
     pub end: LogEnd,
 }
 
-/// A log ends in one of two ways.
+/// The way in which a log ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LogEnd {
@@ -408,7 +415,7 @@ pub enum LogEnd {
 }
 
 impl RunLog {
-    /// Returns how many writes each stream has reported.
+    /// Returns the number of writes that each stream has reported, in the order of the description.
     pub fn counts(&self) -> Vec<u64> {
         match self.progress.last() {
             Some(last) => last.counts.clone(),
@@ -416,9 +423,9 @@ impl RunLog {
         }
     }
 
-    /// Nanoseconds from the first write until the log heard that this write is durable; `None`
-    /// where it never did.
-    pub(crate) fn reported_at(&self, stream: usize, number: u64) -> Option<u64> {
+    /// Returns the time from the first write until the log heard that this write is durable, in
+    /// nanoseconds; `None` where it never did.
+    pub(crate) fn reported_ns(&self, stream: usize, number: u64) -> Option<u64> {
         let report = self
             .progress
             .partition_point(|progress| progress.counts[stream] < number);
@@ -545,8 +552,8 @@ mod tests {
         fn last_write_of_a_slot_agrees_with_counting(slots in 4..40u32, count in 0..200u64) {
             let stream = WriteStream { kind: StreamKind::Pages, slots };
             for slot in 0..slots {
-                let counted = (1..=count).filter(|n| stream.slot(*n) == slot).max();
-                prop_assert_eq!(stream.last_of(slot, count), counted.unwrap_or(0));
+                let counted = (1..=count).filter(|n| stream.slot_of(*n) == slot).max();
+                prop_assert_eq!(stream.last_write_to(slot, count), counted.unwrap_or(0));
             }
         }
     }

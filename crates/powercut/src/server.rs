@@ -1,24 +1,24 @@
 //! `powercut serve`: keeps the logs of runs, for the machine that survives the cut. Every
 //! connection has a thread and deadlines; nothing that a client sends can make it take more memory
 //! than a frame, or write anywhere but to a new log. Connections that only hold a place, or only
-//! read, never keep a writer out: the oldest that has not asked for anything makes room, and
-//! readers get a part.
+//! read, never keep a writer out (`places`).
 
-use crate::log_store::{LogStore, OpenLog, follows};
-use crate::protocol::{PROOF_BYTES, Token, WireError, WireMessage, refusal};
+use crate::deadline_stream::{DeadlineStream, FRAME_TIMEOUT};
+use crate::log_store::{LogStore, OpenLog, check_follows};
+use crate::places::{ConnectionPlaces, Place, PlaceUse};
+use crate::protocol::{WireError, WireMessage, refusal};
 use crate::run::{LogEnd, RunProgress, short};
-use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use crate::token::{PROOF_BYTES, Token};
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::time::Duration;
 
-/// From the first byte of a frame to its last, and for the whole handshake.
-const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
-/// A writer reports at least every second; one that is silent for a minute was cut.
+/// A writer reports at least every second (`SIGN_OF_LIFE_EVERY`), so one that is silent for a
+/// minute was cut.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// The server's socket, and what it needs.
+/// The server of the log: its socket, and what each connection is served from.
 #[derive(Debug)]
 pub struct LogServer {
     listener: TcpListener,
@@ -40,6 +40,12 @@ pub enum ListenError {
     #[error("cannot listen on {0}: {1}")]
     Bind(SocketAddr, io::Error),
 }
+
+/// A client without a place gets this refusal.
+const TOO_MANY_CONNECTIONS: &str = "too many connections; try again later";
+/// The pause after a connection that could not be accepted. Without it, a server that is out of
+/// descriptors would fill its log and a processor until one is free.
+const ACCEPT_RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 impl LogServer {
     /// Listens. Addresses other than loopback need a token.
@@ -70,13 +76,13 @@ impl LogServer {
                 Err(error) => {
                     // Out of descriptors, or a connection that was gone before it was accepted.
                     note(&format!("cannot accept a connection: {error}"));
-                    std::thread::sleep(Duration::from_millis(100));
+                    std::thread::sleep(ACCEPT_RETRY_PAUSE);
                     continue;
                 }
             };
             let Some(place) = ConnectionPlaces::take(&self.places, &stream) else {
                 let mut stream = DeadlineStream::new(stream);
-                let _ = refusal("too many connections; try again later").send(&mut stream);
+                let _ = refusal(TOO_MANY_CONNECTIONS).send(&mut stream);
                 continue;
             };
             let (store, token) = (self.store.clone(), self.token.clone());
@@ -105,88 +111,6 @@ fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// A socket whose reads and writes end by a deadline, however slowly bytes drip in.
-#[derive(Debug)]
-pub(crate) struct DeadlineStream {
-    stream: TcpStream,
-    /// When the frame that is being read or written must be complete.
-    deadline: Option<Instant>,
-}
-
-impl DeadlineStream {
-    pub(crate) fn new(stream: TcpStream) -> Self {
-        // Reports are small, and each waits for its answer.
-        let _ = stream.set_nodelay(true);
-        Self {
-            stream,
-            deadline: None,
-        }
-    }
-
-    /// Sends a frame; the other side has to take it in time.
-    pub(crate) fn send(&mut self, message: &WireMessage) -> io::Result<()> {
-        self.deadline = Some(Instant::now() + FRAME_TIMEOUT);
-        message.send(self)
-    }
-
-    /// Receives a frame that begins within `patience`.
-    pub(crate) fn receive(&mut self, patience: Duration) -> Result<WireMessage, WireError> {
-        self.deadline = Some(Instant::now() + patience);
-        WireMessage::receive(self)
-    }
-
-    fn left(&self) -> io::Result<Duration> {
-        let left = match self.deadline {
-            Some(deadline) => deadline.saturating_duration_since(Instant::now()),
-            None => FRAME_TIMEOUT,
-        };
-        if left.is_zero() {
-            Err(io::ErrorKind::TimedOut.into())
-        } else {
-            Ok(left)
-        }
-    }
-}
-
-impl Read for DeadlineStream {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = loop {
-            self.stream.set_read_timeout(Some(self.left()?))?;
-            match self.stream.read(buffer) {
-                // A signal, even one that restarts other calls (signal(7)).
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => break read.map_err(as_timeout)?,
-            }
-        };
-        // The first bytes of a frame: the rest has to follow soon.
-        let soon = Instant::now() + FRAME_TIMEOUT;
-        self.deadline = Some(match self.deadline {
-            Some(deadline) => deadline.min(soon),
-            None => soon,
-        });
-        Ok(read)
-    }
-}
-
-impl Write for DeadlineStream {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(Some(self.left()?))?;
-        self.stream.write(bytes).map_err(as_timeout)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
-    }
-}
-
-/// A socket's timeout is EAGAIN, whose text would mislead.
-fn as_timeout(error: io::Error) -> io::Error {
-    match error.kind() {
-        io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
-        _ => error,
-    }
-}
-
 /// A connection, and what serves it.
 struct Served<'a> {
     store: &'a LogStore,
@@ -197,7 +121,8 @@ struct Served<'a> {
 }
 
 impl Served<'_> {
-    /// One connection from its first frame to its last.
+    /// Serves one connection from its first frame to its last: the handshake, one request, and its
+    /// answers. The place is kept for the request before anything is read or written for it.
     fn converse(self, stream: &mut DeadlineStream) -> Result<(), WireError> {
         let nonce = random_nonce();
         stream.send(&WireMessage::Challenge(nonce))?;
@@ -227,7 +152,7 @@ impl Served<'_> {
             }
             WireMessage::List => {
                 self.keep_place(PlaceUse::Reader)?;
-                for run in self.store.newest()? {
+                for run in self.store.newest_runs()? {
                     // One that was removed meanwhile is not listed.
                     if let Some(run) = self.store.description(run) {
                         stream.send(&WireMessage::Run(Box::new(run)))?;
@@ -243,16 +168,15 @@ impl Served<'_> {
         }
     }
 
-    fn keep_place(&self, used: PlaceUse) -> Result<(), WireError> {
-        if self.place.is_kept_for(used) {
-            Ok(())
-        } else {
-            Err(io::Error::other("too many connections; try again later").into())
-        }
+    fn keep_place(&self, place_use: PlaceUse) -> Result<(), WireError> {
+        self.place
+            .keep_for(place_use)
+            .map_err(|_| io::Error::other(TOO_MANY_CONNECTIONS).into())
     }
 }
 
-/// Appends what a writer reports, and confirms each report once it is durable here.
+/// Appends what a writer reports until it stops, and confirms each report once it is durable here.
+/// Any other end is an error: silence, a lost connection, or a report that cannot be appended.
 fn keep_log(
     stream: &mut DeadlineStream,
     log: &mut OpenLog,
@@ -263,7 +187,7 @@ fn keep_log(
         let message = stream.receive(SILENCE_MAX)?;
         match &message {
             WireMessage::Progress(next) => {
-                let appended = match follows(streams, last.as_ref(), next) {
+                let appended = match check_follows(streams, last.as_ref(), next) {
                     Ok(()) => log.append(&message),
                     Err(why) => Err(io::Error::other(why)),
                 };
@@ -286,7 +210,7 @@ fn keep_log(
 
 /// Sends a run's frames up to the first damaged one.
 fn send_log(stream: &mut DeadlineStream, store: &LogStore, run: u128) -> Result<(), WireError> {
-    let mut frames = match store.open(run) {
+    let mut frames = match store.open_frames(run) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Err(WireError::Body("there is no such run here"));
         }
@@ -303,8 +227,8 @@ fn send_log(stream: &mut DeadlineStream, store: &LogStore, run: u128) -> Result<
     Ok(stream.send(&WireMessage::LogEnd(end))?)
 }
 
-/// Numbers that are never repeated: the kernel's random source, or the standard
-/// library's seed from it.
+/// Returns bytes that no other connection gets, so that no proof is worth anything twice. They come
+/// from the kernel's random source, or from the standard library's seeds where that fails.
 fn random_nonce() -> [u8; PROOF_BYTES] {
     let mut nonce = [0; PROOF_BYTES];
     let flags = rustix::rand::GetRandomFlags::empty();
@@ -316,135 +240,4 @@ fn random_nonce() -> [u8; PROOF_BYTES] {
         }
     }
     nonce
-}
-
-/// Connections at the same time.
-pub(crate) const PLACES: usize = 64;
-/// The most connections that may list or fetch; the rest is for writers.
-pub(crate) const READERS_MAX: usize = 32;
-
-/// A connection has asked for one of these.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PlaceUse {
-    /// No request yet.
-    Nothing,
-    /// A list or a log.
-    Reader,
-    /// To log a run.
-    Writer,
-}
-
-#[derive(Debug)]
-struct HeldPlace {
-    number: u64,
-    used: PlaceUse,
-    /// To end it; `None` where the kernel had no descriptor left.
-    stream: Option<TcpStream>,
-}
-
-/// The places in use, the oldest first.
-#[derive(Debug, Default)]
-pub(crate) struct ConnectionPlaces {
-    held: Mutex<Vec<HeldPlace>>,
-    taken: AtomicU64,
-}
-
-impl ConnectionPlaces {
-    fn held(&self) -> MutexGuard<'_, Vec<HeldPlace>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A place for a new connection; `None` where all are in use.
-    pub(crate) fn take(all: &Arc<Self>, stream: &TcpStream) -> Option<Place> {
-        let mut held = all.held();
-        if held.len() >= PLACES {
-            let oldest = held
-                .iter()
-                .position(|place| place.used == PlaceUse::Nothing)?;
-            if let Some(stream) = held.remove(oldest).stream {
-                // Its thread ends with an error.
-                let _ = stream.shutdown(Shutdown::Both);
-            }
-        }
-        let number = all.taken.fetch_add(1, Ordering::Relaxed);
-        held.push(HeldPlace {
-            number,
-            used: PlaceUse::Nothing,
-            stream: stream.try_clone().ok(),
-        });
-        Some(Place {
-            all: Arc::clone(all),
-            number,
-        })
-    }
-}
-
-/// One of the places; given back when dropped.
-#[derive(Debug)]
-pub(crate) struct Place {
-    all: Arc<ConnectionPlaces>,
-    number: u64,
-}
-
-impl Place {
-    /// Keeps the place for this. False where too many connections read, or it was lost already.
-    pub(crate) fn is_kept_for(&self, used: PlaceUse) -> bool {
-        let mut held = self.all.held();
-        let readers = held
-            .iter()
-            .filter(|place| place.used == PlaceUse::Reader)
-            .count();
-        if used == PlaceUse::Reader && readers >= READERS_MAX {
-            return false;
-        }
-        match held.iter_mut().find(|place| place.number == self.number) {
-            Some(own) => {
-                own.used = used;
-                true
-            }
-            None => false,
-        }
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.all.held().retain(|place| place.number != self.number);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::net::TcpListener;
-
-    #[test]
-    fn idle_connections_and_readers_leave_places_for_writers() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let all = Arc::new(ConnectionPlaces::default());
-        let mut places: Vec<Place> = (0..PLACES)
-            .map(|_| ConnectionPlaces::take(&all, &stream).unwrap())
-            .collect();
-        let reads = |place: &Place| place.is_kept_for(PlaceUse::Reader);
-        assert_eq!(
-            places.iter().filter(|place| reads(place)).count(),
-            READERS_MAX
-        );
-        // The idle ones make room, the oldest first; the readers stay.
-        let idle = places.split_off(READERS_MAX);
-        let mut writers = Vec::new();
-        for _ in READERS_MAX..PLACES {
-            let writer = ConnectionPlaces::take(&all, &stream).unwrap();
-            assert!(writer.is_kept_for(PlaceUse::Writer));
-            writers.push(writer);
-        }
-        assert!(!idle.iter().any(|place| place.is_kept_for(PlaceUse::Writer)));
-        assert!(ConnectionPlaces::take(&all, &stream).is_none());
-        drop(idle);
-        assert!(ConnectionPlaces::take(&all, &stream).is_none());
-        drop(writers);
-        assert!(ConnectionPlaces::take(&all, &stream).is_some());
-        assert_eq!(all.held().len(), READERS_MAX);
-    }
 }

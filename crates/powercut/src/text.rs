@@ -6,8 +6,8 @@ use crate::run::{RunDescription, StreamKind, short};
 use diskproof_model::units::counted;
 use std::io::{self, Write};
 
-/// Writes the page. `command` decides what is not proven; it stands in a line of its own, however
-/// long it is.
+/// Writes the page. `command` is the command with which the user can decide what is not proven. It
+/// stands in a line of its own, however long it is.
 pub fn write_report(
     report: &CutReport,
     run: &RunDescription,
@@ -16,7 +16,7 @@ pub fn write_report(
 ) -> io::Result<()> {
     let verdict = verdict_text(report);
     writeln!(out, "{}", verdict.headline)?;
-    for line in wrap(verdict.meaning) {
+    for line in wrapped_lines(verdict.meaning) {
         writeln!(out, "  {line}")?;
     }
     if let Some(command) = command {
@@ -33,10 +33,19 @@ pub fn write_report(
         None => "unknown whether the machine restarted",
     };
     writeln!(out, "  restart  {restarted}\n")?;
-    let (acknowledged, lost, stale, torn) = ("acknowledged", "lost", "stale", "torn");
-    writeln!(out, "{acknowledged:>34}{lost:>11}{stale:>11}{torn:>11}")?;
-    for (title, [a, b, c, d]) in merged(report) {
-        writeln!(out, "  {title:<18}{a:>14}{b:>11}{c:>11}{d:>11}")?;
+    writeln!(
+        out,
+        "{:>34}{:>11}{:>11}{:>11}",
+        "acknowledged", "lost", "stale", "torn"
+    )?;
+    for row in rows_by_kind(report) {
+        let title = row.kind.title();
+        let (lost, stale, torn) = (row.lost, row.stale, row.torn);
+        writeln!(
+            out,
+            "  {title:<18}{:>14}{lost:>11}{stale:>11}{torn:>11}",
+            row.acknowledged
+        )?;
     }
     let is_lying = report.verdict == CutVerdict::Lying;
     if report.has_trace {
@@ -97,22 +106,40 @@ fn verdict_word(verdict: CutVerdict) -> &'static str {
     }
 }
 
-/// Workers write the same kind of stream: one row for all of them.
-fn merged(report: &CutReport) -> Vec<(&'static str, [u64; 4])> {
-    let mut rows: Vec<(StreamKind, [u64; 4])> = Vec::new();
-    for stream in &report.streams {
-        let figures = [stream.acknowledged, stream.lost, stream.stale, stream.torn];
-        match rows.iter_mut().find(|(kind, _)| *kind == stream.kind) {
-            Some((_, sum)) => sum.iter_mut().zip(figures).for_each(|(sum, n)| *sum += n),
-            None => rows.push((stream.kind, figures)),
-        }
-    }
-    rows.into_iter()
-        .map(|(kind, sum)| (kind.title(), sum))
-        .collect()
+/// A row of the table: the writes of all streams of one kind.
+struct KindRow {
+    kind: StreamKind,
+    acknowledged: u64,
+    lost: u64,
+    stale: u64,
+    torn: u64,
 }
 
-/// A verdict in words.
+/// Returns one row for each kind of stream, in the order of the report. Each worker has a stream of
+/// the same kind, so their counts are added.
+fn rows_by_kind(report: &CutReport) -> Vec<KindRow> {
+    let mut rows: Vec<KindRow> = Vec::new();
+    for stream in &report.streams {
+        match rows.iter_mut().find(|row| row.kind == stream.kind) {
+            Some(row) => {
+                row.acknowledged += stream.acknowledged;
+                row.lost += stream.lost;
+                row.stale += stream.stale;
+                row.torn += stream.torn;
+            }
+            None => rows.push(KindRow {
+                kind: stream.kind,
+                acknowledged: stream.acknowledged,
+                lost: stream.lost,
+                stale: stream.stale,
+                torn: stream.torn,
+            }),
+        }
+    }
+    rows
+}
+
+/// A verdict for the user.
 struct VerdictText {
     headline: String,
     /// The meaning, and what to do.
@@ -141,12 +168,12 @@ fn verdict_text(report: &CutReport) -> VerdictText {
         },
         CutVerdict::NotProven => VerdictText {
             headline: "NOT PROVEN: no conclusion is possible".to_owned(),
-            meaning: not_proven(report.reason),
+            meaning: not_proven_meaning(report.reason),
         },
     }
 }
 
-fn not_proven(reason: Option<NotProvenReason>) -> &'static str {
+fn not_proven_meaning(reason: Option<NotProvenReason>) -> &'static str {
     match reason {
         Some(NotProvenReason::Stopped) => {
             "The writer was stopped before the cut. Start it again, and cut the power while it \
@@ -173,8 +200,8 @@ fn not_proven(reason: Option<NotProvenReason>) -> &'static str {
     }
 }
 
-/// Lines that fit a page of 80 columns with an indent of two.
-fn wrap(text: &str) -> Vec<String> {
+/// Breaks a text into lines that fit a page of 80 columns with an indent of two.
+fn wrapped_lines(text: &str) -> Vec<String> {
     /// 80 without the indent on both sides.
     const COLUMNS: usize = 76;
     let mut lines = vec![String::new()];

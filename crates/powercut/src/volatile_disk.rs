@@ -1,14 +1,17 @@
-//! A disk with a volatile cache, in memory: the rehearsal's disks, honest and not. It keeps its own
-//! account of what survives, apart from the content, so that the judgement can be checked.
+//! A simulated disk with a volatile cache, honest or not, for the rehearsal. It records which write
+//! each place holds apart from the content, so that the judgement of the content can be checked.
 
-use crate::page::Splitmix;
+use crate::random::Splitmix;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Writes that a lying disk holds back before it destages the oldest.
-const HELD_BACK: usize = 400;
-/// Writes that a disk holds back whose syncs skip some pages.
-const SKIPPED_BACK: usize = 120;
-/// One of this many durable pages is torn on a disk that tears them.
+/// The most writes in the cache of a disk that ignores syncs. It is below the writes of a
+/// rehearsal, so that old writes reach the medium and only the last ones are lost in the cut.
+const LYING_CACHE_WRITES: usize = 400;
+/// The most writes in the cache of a disk whose syncs skip some pages.
+const PARTLY_DESTAGING_CACHE_WRITES: usize = 120;
+/// One of this many writes is skipped by every sync, on a disk that syncs a part.
+const SKIPS_ONE_IN: u64 = 4;
+/// One of this many durable pages is torn, on a disk that tears them.
 const TEARS_ONE_IN: u64 = 40;
 /// A torn page has whole sectors of either write.
 const SECTOR_BYTES: usize = 512;
@@ -38,7 +41,7 @@ impl DiskBehaviour {
         Self::TornPages,
     ];
 
-    /// The words for it in a report.
+    /// Returns its name in a report.
     pub fn title(self) -> &'static str {
         match self {
             Self::Honest => "honest, volatile cache",
@@ -58,7 +61,7 @@ pub(crate) type Place = (usize, u64);
 pub(crate) struct StoredWrite {
     /// `None` for a name that was removed.
     pub content: Option<Vec<u8>>,
-    /// The number of the write.
+    /// The number of the write within its stream.
     pub number: u64,
     /// True if only a part of it is there.
     pub is_torn: bool,
@@ -92,7 +95,7 @@ impl VolatileDisk {
         self.medium = other.medium;
     }
 
-    /// Accepts a write; its content is durable by the rules of the behaviour.
+    /// Accepts a write. `content` is `None` where it removes a name.
     pub(crate) fn write(&mut self, place: Place, number: u64, content: Option<Vec<u8>>) {
         let write = StoredWrite {
             content,
@@ -100,7 +103,7 @@ impl VolatileDisk {
             is_torn: false,
             oldest: number,
             is_skipped: self.behaviour == DiskBehaviour::PartlyDestaging
-                && self.random.below(4) == 0,
+                && self.random.below(SKIPS_ONE_IN) == 0,
         };
         match self.behaviour {
             DiskBehaviour::WriteThrough => {
@@ -108,18 +111,19 @@ impl VolatileDisk {
             }
             _ => self.cache.push_back((place, write)),
         }
-        let most = match self.behaviour {
-            DiskBehaviour::Lying => HELD_BACK,
-            DiskBehaviour::PartlyDestaging => SKIPPED_BACK,
+        let cache_writes_max = match self.behaviour {
+            DiskBehaviour::Lying => LYING_CACHE_WRITES,
+            DiskBehaviour::PartlyDestaging => PARTLY_DESTAGING_CACHE_WRITES,
             _ => usize::MAX,
         };
-        if self.cache.len() > most {
+        if self.cache.len() > cache_writes_max {
             let oldest = self.cache.pop_front();
             self.medium.extend(oldest);
         }
     }
 
-    /// Promises that everything accepted before is durable.
+    /// Promises that everything accepted before is durable, and keeps the promise as far as the
+    /// behaviour does.
     pub(crate) fn sync(&mut self) {
         if self.behaviour == DiskBehaviour::Lying {
             return;
@@ -152,7 +156,8 @@ impl VolatileDisk {
             let sectors = (new.len() / SECTOR_BYTES) as u64;
             let cut = (1 + self.random.below(sectors - 1)) as usize * SECTOR_BYTES;
             new[cut..].copy_from_slice(&old[cut..]);
-            (write.is_torn, write.oldest) = (true, under.oldest);
+            write.is_torn = true;
+            write.oldest = under.oldest;
         }
     }
 

@@ -1,11 +1,11 @@
-//! What happened when: cells of equal length, thinned by merging neighbours so that memory stays
+//! Events over time: cells of equal length, thinned by merging neighbours so that memory stays
 //! constant and no maximum is lost.
 
 use crate::packed::{NUMBER_MAX, Packed, Packer, Unpacker};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// One cell of a series.
+/// One cell of a series: a stretch of time with the sums over its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 pub struct Cell {
     /// Operations that completed in the cell.
@@ -46,7 +46,9 @@ impl Cell {
 
     fn sum<'a>(cells: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();
-        cells.into_iter().for_each(|cell| sum.merge(cell));
+        for cell in cells {
+            sum.merge(cell);
+        }
         sum
     }
 }
@@ -108,7 +110,7 @@ impl TimeSeries {
         }
     }
 
-    /// As it is, in cells `factor` times as long.
+    /// Returns the same series in cells `factor` times as long.
     pub fn coarser(&self, factor: usize) -> Self {
         let together = factor.max(1);
         Self {
@@ -118,7 +120,7 @@ impl TimeSeries {
         }
     }
 
-    /// As it is, in cells of at least `interval_ns` and at most `cells_max` cells.
+    /// Returns the same series in cells of at least `interval_ns` and at most `cells_max` cells.
     pub fn thinned(&self, interval_ns: u64, cells_max: usize) -> Self {
         let by_time = interval_ns.div_ceil(self.interval_ns.max(1)).max(1) as usize;
         let by_count = self.cells.len().div_ceil(cells_max.max(1)).max(1);
@@ -139,7 +141,7 @@ impl TimeSeries {
         total
     }
 
-    /// Bytes of an operation, on average.
+    /// Bytes of an operation on average, rounded down; 0 without operations.
     fn bytes_per_op(&self) -> u64 {
         let total = self.total();
         total.bytes / total.ops.max(1)
@@ -204,9 +206,11 @@ impl TryFrom<Columns> for TimeSeries {
 
     fn try_from(columns: Columns) -> Result<Self, Self::Error> {
         let count = columns.ops.len();
-        let lengths = [columns.bytes.len(), columns.latency_max_ns.len()];
-        let errors = [0, count].contains(&columns.errors.len());
-        if lengths != [count; 2] || !errors || (count > 0 && !columns.cells.is_empty()) {
+        let has_all_numbers = columns.bytes.len() == count && columns.latency_max_ns.len() == count;
+        let has_all_or_no_errors = columns.errors.is_empty() || columns.errors.len() == count;
+        // A series has columns or cells, never both.
+        let has_both_forms = count > 0 && !columns.cells.is_empty();
+        if !has_all_numbers || !has_all_or_no_errors || has_both_forms {
             return Err("the lists of a series differ in length");
         }
         let mut cells = columns.cells;
@@ -239,24 +243,26 @@ impl TryFrom<Columns> for TimeSeries {
 #[allow(dead_code, reason = "the schema describes it; nothing makes one")]
 pub struct PackedSeries(String);
 
-/// The number of cells that a packed series claims to have; 0 where it cannot be read.
+/// The number of cells that a packed series claims to have; 0 where it cannot be read, which is an
+/// error where the series is unpacked.
 pub fn cells_of_packed(text: &str) -> u64 {
     let Ok(mut numbers) = Unpacker::decode(text) else {
         return 0;
     };
-    // Start, length of a cell and bytes of an operation stand before it.
-    let mut head = [0; 4];
-    for number in &mut head {
-        match numbers.number() {
-            Ok(read) => *number = read,
-            // What cannot be read is refused where it is decoded.
-            Err(_) => return 0,
+    // The start, the length of a cell and the bytes of an operation stand before the count.
+    for _ in 0..3 {
+        if numbers.number().is_err() {
+            return 0;
         }
     }
-    head[3].min(CELLS_MAX)
+    match numbers.number() {
+        Ok(count) => count.min(CELLS_MAX),
+        Err(_) => 0,
+    }
 }
 
-/// Most cells of a series that is read back.
+/// The most cells of a series that is read back. A packed text of some bytes could claim any
+/// number, and memory is taken for all of them.
 const CELLS_MAX: u64 = 8192;
 
 impl Packed for TimeSeries {
@@ -268,19 +274,17 @@ impl Packed for TimeSeries {
             |cell| cell.latency_sum_ns.min(NUMBER_MAX as u64),
         ];
         let per_op = self.bytes_per_op();
-        [
-            self.start_ns,
-            self.interval_ns,
-            per_op,
-            self.cells.len() as u64,
-        ]
-        .into_iter()
-        .for_each(|number| packer.push(number));
+        packer.push(self.start_ns);
+        packer.push(self.interval_ns);
+        packer.push(per_op);
+        packer.push(self.cells.len() as u64);
         for column in columns {
-            self.cells.iter().for_each(|cell| packer.push(column(cell)));
+            for cell in &self.cells {
+                packer.push(column(cell));
+            }
         }
         for cell in &self.cells {
-            // Mostly zero: operations of one size.
+            // These differences are mostly zero, since most operations have one size.
             packer.push(cell.bytes.wrapping_sub(cell.ops.wrapping_mul(per_op)));
         }
     }

@@ -16,9 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 
-/// Threads that read requests. They only copy, so that more threads would not be faster.
+/// The number of threads that read requests. They only copy, so that more would not be faster.
 const READERS: usize = 3;
-/// Buffers kept for the next reads.
+/// The most buffers that are kept for the next reads. With fewer, a deep queue of reads would make
+/// new ones; more would only take memory.
 const SPARE_BUFFERS: usize = 64;
 
 /// Counts since the start. The kernel splits larger transfers into requests of at most 1 MiB.
@@ -55,6 +56,7 @@ pub struct SimDisk {
     threads: Vec<JoinHandle<()>>,
 }
 
+/// The state that the threads of a served disk share.
 struct Server {
     backing: Backing,
     direct: DirectAccess,
@@ -62,6 +64,7 @@ struct Server {
     faults: Mutex<Faults>,
     schedule: ReplySchedule<PendingReply>,
     counters: RequestCounts,
+    /// Buffers for the next reads.
     spare: Mutex<Vec<Vec<u8>>>,
     /// Replies held back while the disk hangs.
     kept: Mutex<Option<HeldReplies>>,
@@ -73,15 +76,16 @@ struct HeldReplies {
     answers: Vec<PendingReply>,
 }
 
-/// Which requests a hanging disk does not answer.
+/// The requests that a hanging disk does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hanging {
     /// Every request hangs.
     Everything,
-    /// Only flushes, like a disk that cannot empty its write cache.
+    /// Only flushes: the disk cannot empty its write cache.
     Flushes,
 }
 
+/// The counters behind [`Stats`].
 #[derive(Default)]
 struct RequestCounts {
     reads: AtomicU64,
@@ -95,17 +99,26 @@ struct RequestCounts {
     errors: AtomicU64,
 }
 
+/// A reply that waits for the time of its request.
 struct PendingReply {
     channel: Arc<Channel>,
+    /// The kernel's number of the request.
     unique: u64,
     answer: Reply,
 }
 
+/// The answer to a request.
 enum Reply {
-    Data { buffer: Vec<u8>, length: usize },
+    /// The first `length` bytes of a buffer.
+    Data {
+        buffer: Vec<u8>,
+        length: usize,
+    },
+    /// So many bytes were written.
     Written(u32),
     Trimmed,
     Flushed,
+    /// An errno.
     Error(i32),
 }
 
@@ -203,7 +216,7 @@ impl SimDisk {
         .which = which;
     }
 
-    /// Answers every request that it held back, and works on.
+    /// Answers every request that a hanging disk has held back, and the following ones in time.
     pub fn answer_again(&self) {
         let kept = self
             .server
@@ -219,12 +232,12 @@ impl SimDisk {
     /// Fails every request with EIO from now on, like a disk that was pulled out, until
     /// [`SimDisk::come_back`].
     pub fn vanish(&self) {
-        self.faults().set_gone(true);
+        self.faults().pull_out();
     }
 
-    /// Works again, with what it held.
+    /// Makes a disk that vanished work again, with its content.
     pub fn come_back(&self) {
-        self.faults().set_gone(false);
+        self.faults().put_back();
     }
 
     fn faults(&self) -> MutexGuard<'_, Faults> {
@@ -296,7 +309,7 @@ impl Server {
                     self.transfer(channel, &header, body, arrival_ns)
                 }
                 opcode::FORGET | opcode::BATCH_FORGET | opcode::INTERRUPT => {}
-                _ => match self.describe(&header, body) {
+                _ => match self.answer_without_data(&header, body) {
                     Ok(reply) => channel.reply(header.unique, Ok(&reply.0)),
                     Err(errno) => channel.reply(header.unique, Err(errno)),
                 },
@@ -305,7 +318,7 @@ impl Server {
     }
 
     /// Answers every request that moves no data.
-    fn describe(&self, header: &InHeader, body: &[u8]) -> Result<Body, i32> {
+    fn answer_without_data(&self, header: &InHeader, body: &[u8]) -> Result<Body, i32> {
         let attributes = Attributes {
             node: 1,
             size_bytes: self.backing.size_bytes(),

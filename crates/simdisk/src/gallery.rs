@@ -12,7 +12,7 @@ pub struct Named {
     pub size_bytes: u64,
     /// A sentence for people.
     pub about: &'static str,
-    /// Its figures, in the form that [`crate::spec`] reads.
+    /// The figures of the disk, in the form that [`crate::spec`] reads.
     pub spec: &'static str,
 }
 

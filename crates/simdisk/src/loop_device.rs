@@ -1,6 +1,7 @@
 //! `LoopDevice`: a block device over a file, through the loop driver's ioctls.
 #![allow(unsafe_code)]
 
+use diskproof_model::errno;
 use rustix::fd::{AsFd, AsRawFd};
 use std::fs::File;
 use std::io;
@@ -8,12 +9,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
-/// The way of the loop driver to the file below: around its page cache, or through it.
+/// The I/O of the loop driver to the file below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direct {
-    /// Around it: each request reaches the file's disk.
+    /// Direct I/O: each request reaches the file's disk.
     On,
-    /// The host's page cache answers, even to O_DIRECT on the loop device.
+    /// Buffered I/O: the host's page cache answers, even to O_DIRECT on the loop device.
     Off,
 }
 
@@ -22,35 +23,53 @@ pub enum Direct {
 pub enum LoopError {
     /// The file below cannot be opened.
     #[error(
-        "cannot open {path} for a loop device: {source}; it must exist and be writable (with \
-         O_DIRECT for direct I/O)"
+        "cannot open {path} for a loop device: {}. It must exist and be writable (with O_DIRECT \
+         for direct I/O)",
+        errno_text(.source)
     )]
     File {
         /// The file.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The loop driver is missing or forbidden.
-    #[error("cannot use {path}: {source}; load the module loop and run as root")]
+    #[error(
+        "cannot {action} {path}: {}. Load the module loop and run as root",
+        errno_text(.source)
+    )]
     Driver {
+        /// The step that failed, as a verb.
+        action: &'static str,
         /// The device node.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The driver refused the combination.
     #[error(
-        "cannot make {path} a loop device with sectors of {sector_bytes} bytes: {source}; use 512 \
-         or 4096"
+        "cannot make {path} the loop device {device} with sectors of {sector_bytes} bytes: {}. Use \
+         512 or 4096",
+        errno_text(.source)
     )]
     Configure {
         /// The file.
         path: PathBuf,
+        /// The device node.
+        device: PathBuf,
         /// The requested sector size.
         sector_bytes: u32,
-        /// What the kernel said.
+        /// The kernel's error.
         source: io::Error,
+    },
+    /// Other processes took every free device before this one could.
+    #[error(
+        "cannot attach {path}: other processes took {TRIES} free loop devices first (EBUSY). Try \
+         again"
+    )]
+    Busy {
+        /// The file.
+        path: PathBuf,
     },
     /// Direct I/O was requested, but the driver silently uses the page cache.
     #[error(
@@ -61,6 +80,17 @@ pub enum LoopError {
         /// The file.
         path: PathBuf,
     },
+}
+
+/// The kernel's text for an error, with the name of its errno: `Permission denied (EACCES)`.
+fn errno_text(error: &io::Error) -> String {
+    match error.raw_os_error() {
+        Some(number) => {
+            let name = errno::name(number);
+            format!("{} ({name})", errno::text(&name))
+        }
+        None => error.to_string(),
+    }
 }
 
 /// A loop device. It is detached when dropped, and by the kernel when this process dies.
@@ -86,12 +116,18 @@ unsafe impl Sync for Hold {}
 /// Bytes of the mapping: one page.
 const HOLD_BYTES: usize = 4096;
 // Numbers of linux/loop.h and linux/fs.h under the kernel's names.
+/// Attaches a file to a device, with all its settings at once (kernel 5.8).
 const LOOP_CONFIGURE: libc::c_ulong = 0x4C0A;
+/// Returns the number of a free device.
 const LOOP_CTL_GET_FREE: libc::c_ulong = 0x4C82;
+/// Sets if a block device refuses writes.
 const BLKROSET: libc::c_ulong = 0x125D;
+/// The device is detached once no process uses it.
 const LO_FLAGS_AUTOCLEAR: u32 = 4;
+/// The driver uses direct I/O.
 const LO_FLAGS_DIRECT_IO: u32 = 16;
-/// Tries to get a free device before others take it.
+/// The tries to attach a free device before another process takes it. Tests of several programs
+/// attach devices at the same time, but not so many at once.
 const TRIES: u32 = 64;
 
 /// `struct loop_info64` of linux/loop.h.
@@ -139,25 +175,7 @@ impl LoopDevice {
                 path: path.to_owned(),
                 source,
             })?;
-        let device = (0..TRIES)
-            .find_map(
-                |_| match try_free_device(&file, direct, sector_bytes, path) {
-                    // EBUSY: another process was faster; the next free one then.
-                    Err(LoopError::Configure { source, .. })
-                        if source.raw_os_error() == Some(libc::EBUSY) =>
-                    {
-                        None
-                    }
-                    other => Some(other),
-                },
-            )
-            .unwrap_or_else(|| {
-                Err(configure_error(
-                    path,
-                    sector_bytes,
-                    io::Error::from_raw_os_error(libc::EBUSY),
-                ))
-            })?;
+        let device = attach_free_device(&file, direct, sector_bytes, path)?;
         if direct == Direct::On && device.attribute("dio").as_deref() != Some("1") {
             return Err(LoopError::NotDirect {
                 path: path.to_owned(),
@@ -171,7 +189,7 @@ impl LoopDevice {
         &self.path
     }
 
-    /// A file of `/sys/block/loopN/loop`.
+    /// The content of a file of `/sys/block/loopN/loop`; `None` where it cannot be read.
     fn attribute(&self, name: &str) -> Option<String> {
         let node = self.path.file_name()?;
         let text =
@@ -181,13 +199,36 @@ impl LoopDevice {
     }
 }
 
-fn driver_error(path: &Path, source: io::Error) -> LoopError {
+fn driver_error(action: &'static str, path: &Path, source: io::Error) -> LoopError {
     LoopError::Driver {
+        action,
         path: path.to_owned(),
         source,
     }
 }
 
+/// Attaches the file to a free device. Another process may take the device first (EBUSY): then the
+/// next free one is tried.
+fn attach_free_device(
+    file: &File,
+    direct: Direct,
+    sector_bytes: u32,
+    path: &Path,
+) -> Result<LoopDevice, LoopError> {
+    for _ in 0..TRIES {
+        match try_free_device(file, direct, sector_bytes, path) {
+            Err(LoopError::Configure { source, .. })
+                if source.raw_os_error() == Some(libc::EBUSY) => {}
+            attached => return attached,
+        }
+    }
+    Err(LoopError::Busy {
+        path: path.to_owned(),
+    })
+}
+
+/// Asks the driver for a free device and attaches the file to it. The device is in use as soon as
+/// it is configured; if a later step fails, it is detached when `device` is closed.
 fn try_free_device(
     file: &File,
     direct: Direct,
@@ -199,48 +240,43 @@ fn try_free_device(
         .read(true)
         .write(true)
         .open(&control)
-        .map_err(|e| driver_error(&control, e))?;
+        .map_err(|error| driver_error("open", &control, error))?;
     // SAFETY: the ioctl takes no argument; the descriptor is open.
     let number = unsafe { libc::ioctl(control_file.as_raw_fd(), LOOP_CTL_GET_FREE as _) };
     if number < 0 {
-        return Err(driver_error(&control, io::Error::last_os_error()));
+        let error = io::Error::last_os_error();
+        return Err(driver_error("get a free device from", &control, error));
     }
     let device_path = PathBuf::from(format!("/dev/loop{number}"));
     let device = File::options()
         .read(true)
         .write(true)
         .open(&device_path)
-        .map_err(|e| driver_error(&device_path, e))?;
+        .map_err(|error| driver_error("open", &device_path, error))?;
     let config = LoopConfig::new(file, direct, sector_bytes);
     // SAFETY: the ioctl reads a `loop_config` from the pointer, which lives over the call; both
     // descriptors are open.
     if unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CONFIGURE as _, &raw const config) } < 0 {
-        return Err(configure_error(
-            path,
+        return Err(LoopError::Configure {
+            source: io::Error::last_os_error(),
+            path: path.to_owned(),
+            device: device_path,
             sector_bytes,
-            io::Error::last_os_error(),
-        ));
+        });
     }
     let writable: libc::c_int = 0;
     // The kernel keeps `blockdev --setro` for the next user of the device, even after a killed
     // test.
     // SAFETY: the ioctl reads an int from the pointer; the descriptor is open.
     if unsafe { libc::ioctl(device.as_raw_fd(), BLKROSET as _, &raw const writable) } < 0 {
-        return Err(driver_error(&device_path, io::Error::last_os_error()));
+        let error = io::Error::last_os_error();
+        return Err(driver_error("make writable", &device_path, error));
     }
-    let hold = Hold::map(&device).map_err(|e| driver_error(&device_path, e))?;
+    let hold = Hold::map(&device).map_err(|error| driver_error("map", &device_path, error))?;
     Ok(LoopDevice {
         path: device_path,
         _hold: hold,
     })
-}
-
-fn configure_error(path: &Path, sector_bytes: u32, source: io::Error) -> LoopError {
-    LoopError::Configure {
-        path: path.to_owned(),
-        sector_bytes,
-        source,
-    }
 }
 
 impl LoopConfig {

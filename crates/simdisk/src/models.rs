@@ -66,7 +66,7 @@ pub struct Model {
     pub ragged: Option<Ragged>,
     /// Times at which the disk stands still.
     pub stalls: Vec<Stall>,
-    /// When it falls asleep, and how long it takes to wake up.
+    /// The sleep of a disk without requests; `None` of one that never sleeps.
     pub sleep: Option<Sleep>,
     /// Places that take longer.
     pub slow: Vec<SlowRange>,
@@ -98,7 +98,7 @@ impl Default for Model {
     }
 }
 
-/// A running `Model` without its faults (see `faults::Faults`): the one that says when.
+/// A running `Model` without its faults (see `faults::Faults`): it decides when requests end.
 pub struct DiskMachine {
     timing: Box<dyn TimingModel>,
     sleeper: Option<Sleeper>,

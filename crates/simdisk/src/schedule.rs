@@ -24,7 +24,7 @@ struct ScheduleState<A> {
     timing: Box<dyn TimingModel>,
     waiting: HashMap<u64, A>,
     waiting_max: usize,
-    /// When the timer thread wakes up by itself.
+    /// The time at which the timer thread wakes up by itself.
     wakes_ns: u64,
     stopping: bool,
 }

@@ -1,4 +1,5 @@
-//! Reads a model from text: `NAME`, `key=value,…`, or both, as `momentus-7200.4,stall=5s+1500ms`.
+//! Reads a model from a text: `NAME`, `key=value,…`, or both, as in
+//! `momentus-7200.4,stall=5s+1500ms`.
 
 use crate::gallery;
 use crate::models::cliff::Cliff;
@@ -18,7 +19,7 @@ use crate::models::{Mechanism, Model};
 use diskproof_model::units::{parse_duration, parse_size};
 use std::ops::Range;
 
-/// Every key, for people.
+/// The help: every key with its values.
 pub const HELP: &str = "\
 Keys (SIZE as 4GiB or 100MB, bandwidths per second; TIME as 500us or 2s):
  without moving parts
@@ -50,7 +51,7 @@ Keys (SIZE as 4GiB or 100MB, bandwidths per second; TIME as 500us or 2s):
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
     /// Neither a named disk nor `key=value`.
-    #[error("there is no disk named '{name}'; the names are {}", names())]
+    #[error("there is no disk named '{name}'; the names are {}", gallery_names())]
     UnknownName {
         /// The name that was written.
         name: String,
@@ -111,10 +112,13 @@ pub fn parse(text: &str) -> Result<Model, SpecError> {
     Ok(model)
 }
 
-fn names() -> String {
+/// The names of the gallery, with commas between.
+fn gallery_names() -> String {
     gallery::GALLERY.map(|named| named.name).join(", ")
 }
 
+/// Sets what a key describes. The functions below return `None` for a value that the key cannot
+/// have.
 fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
     let outcome = match key {
         "iops" | "channels" | "latency" | "read-latency" | "write-latency" | "flush"
@@ -127,9 +131,8 @@ fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
                 });
             }
         },
-        "rpm" if model.mechanism == Mechanism::Flash(Flash::default()) => {
-            integer(value).map(|rpm| model.mechanism = Mechanism::Rotating(plain_rotating(rpm)))
-        }
+        "rpm" if model.mechanism == Mechanism::Flash(Flash::default()) => small_positive(value)
+            .map(|rpm| model.mechanism = Mechanism::Rotating(plain_rotating(rpm))),
         "rpm" | "seek" | "rate" | "zones" | "queue" | "buffer" | "overhead" => {
             match &mut model.mechanism {
                 Mechanism::Rotating(disk) => set_rotating(disk, key, value),
@@ -141,9 +144,11 @@ fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
             }
         }
         "eio" | "eio-read" | "eio-write" | "eio-after" | "enospc-after" | "short"
-        | "short-read" | "short-write" => fault(key, value).map(|fault| model.faults.push(fault)),
+        | "short-read" | "short-write" => {
+            read_fault(key, value).map(|fault| model.faults.push(fault))
+        }
         "wrap" | "drop" | "fail" | "flip" | "thin" | "cached" => {
-            counterfeit(key, value).map(|fake| model.counterfeit = Some(fake))
+            read_counterfeit(key, value).map(|fake| model.counterfeit = Some(fake))
         }
         "stripe" | "link" | "ragged" | "stall" | "sleep" | "slow" | "cache" | "direct" => {
             set_any(model, key, value)
@@ -172,16 +177,16 @@ fn set_flash(flash: &mut Flash, key: &str, value: &str) -> Option<()> {
         "write-latency" => flash.write_latency_ns = time(value)?,
         "flush" => flash.flush_latency_ns = time(value)?,
         "bandwidth" => {
-            flash.read_bytes_per_s = Some(rate(value)?);
+            flash.read_bytes_per_s = Some(positive_size(value)?);
             flash.write_bytes_per_s = flash.read_bytes_per_s;
         }
-        "read-bandwidth" => flash.read_bytes_per_s = Some(rate(value)?),
-        "write-bandwidth" => flash.write_bytes_per_s = Some(rate(value)?),
+        "read-bandwidth" => flash.read_bytes_per_s = Some(positive_size(value)?),
+        "write-bandwidth" => flash.write_bytes_per_s = Some(positive_size(value)?),
         "cliff" => {
             let (after, then) = value.split_once('@')?;
             flash.cliff = Some(Cliff {
                 after_bytes: size(after)?,
-                bytes_per_s: rate(then)?,
+                bytes_per_s: positive_size(then)?,
             });
         }
         "byte-credits" => {
@@ -189,8 +194,8 @@ fn set_flash(flash: &mut Flash, key: &str, value: &str) -> Option<()> {
             let (burst, baseline) = rates.split_once('/')?;
             flash.byte_credits = Some(Credits {
                 amount: size(saved)?,
-                burst_per_s: rate(burst)?,
-                baseline_per_s: rate(baseline)?,
+                burst_per_s: positive_size(burst)?,
+                baseline_per_s: positive_size(baseline)?,
             });
         }
         _ => {
@@ -228,7 +233,7 @@ fn plain_rotating(rpm: u32) -> Rotating {
 fn set_rotating(disk: &mut Rotating, key: &str, value: &str) -> Option<()> {
     let geometry = &mut disk.geometry;
     match key {
-        "rpm" => geometry.rpm = integer(value)?,
+        "rpm" => geometry.rpm = small_positive(value)?,
         "seek" => {
             let times: Vec<u64> = value.split('/').map(time).collect::<Option<_>>()?;
             let [track, average, full] = times[..] else {
@@ -237,18 +242,17 @@ fn set_rotating(disk: &mut Rotating, key: &str, value: &str) -> Option<()> {
             if !(track <= average && average <= full) {
                 return None;
             }
-            (
-                geometry.seek_track_ns,
-                geometry.seek_average_ns,
-                geometry.seek_full_ns,
-            ) = (track, average, full);
+            geometry.seek_track_ns = track;
+            geometry.seek_average_ns = average;
+            geometry.seek_full_ns = full;
         }
         "rate" => {
             let (outer, inner) = value.split_once('/')?;
-            (geometry.outer_bytes_per_s, geometry.inner_bytes_per_s) = (rate(outer)?, rate(inner)?);
+            geometry.outer_bytes_per_s = positive_size(outer)?;
+            geometry.inner_bytes_per_s = positive_size(inner)?;
         }
-        "zones" => geometry.zones = integer(value)?,
-        "queue" => disk.queue_depth = integer(value)?,
+        "zones" => geometry.zones = small_positive(value)?,
+        "queue" => disk.queue_depth = small_positive(value)?,
         "buffer" => disk.buffer_bytes = size(value)?,
         _ => disk.overhead_ns = time(value)?,
     }
@@ -259,14 +263,14 @@ fn set_any(model: &mut Model, key: &str, value: &str) -> Option<()> {
     match key {
         "stripe" => {
             let (count, chunk) = value.split_once('/')?;
-            let count: u32 = integer(count)?;
+            let count: u32 = small_positive(count)?;
             let members = vec![model.mechanism.clone(); count as usize];
             model.mechanism = Mechanism::Striped {
                 chunk_bytes: size(chunk).filter(|s| *s > 0)?,
                 members,
             };
         }
-        "link" => model.link_bytes_per_s = Some(rate(value)?),
+        "link" => model.link_bytes_per_s = Some(positive_size(value)?),
         "ragged" => {
             let (cell, per_mib) = value.split_once('+')?;
             let cell_bytes = size(cell).filter(|s| *s > 0)?;
@@ -296,7 +300,7 @@ fn set_any(model: &mut Model, key: &str, value: &str) -> Option<()> {
                 extra_ns: time(extra)?,
             });
         }
-        "cache" => model.write_cache = write_cache(value)?,
+        "cache" => model.write_cache = read_write_cache(value)?,
         _ => {
             model.direct = match value {
                 "accepted" => DirectAccess::Accepted,
@@ -309,7 +313,7 @@ fn set_any(model: &mut Model, key: &str, value: &str) -> Option<()> {
     Some(())
 }
 
-fn counterfeit(key: &str, value: &str) -> Option<Counterfeit> {
+fn read_counterfeit(key: &str, value: &str) -> Option<Counterfeit> {
     let (real, beyond) = match key {
         "wrap" => (value, Beyond::Wraps),
         "drop" => (value, Beyond::Drops),
@@ -318,17 +322,17 @@ fn counterfeit(key: &str, value: &str) -> Option<Counterfeit> {
         "thin" => (value, Beyond::Thin),
         _ => {
             let (real, cache) = value.split_once('/')?;
-            let bytes = rate(cache)?;
+            let bytes = positive_size(cache)?;
             (real, Beyond::Caches { bytes })
         }
     };
     Some(Counterfeit {
-        real_bytes: rate(real)?,
+        real_bytes: positive_size(real)?,
         beyond,
     })
 }
 
-fn fault(key: &str, value: &str) -> Option<MediaFault> {
+fn read_fault(key: &str, value: &str) -> Option<MediaFault> {
     let direction = match key {
         "eio-read" | "short-read" => FaultDirection::Read,
         "eio-write" | "short-write" => FaultDirection::Write,
@@ -356,7 +360,7 @@ fn fault(key: &str, value: &str) -> Option<MediaFault> {
     }
 }
 
-fn write_cache(value: &str) -> Option<CacheModel> {
+fn read_write_cache(value: &str) -> Option<CacheModel> {
     let (kind, share) = value.split_once('/').unwrap_or((value, "0%"));
     let percent: u32 = share
         .strip_suffix('%')?
@@ -376,26 +380,30 @@ fn size(text: &str) -> Option<u64> {
     parse_size(text).ok()
 }
 
-fn rate(text: &str) -> Option<u64> {
-    size(text).filter(|rate| *rate > 0)
+/// A size of at least one byte; of a rate, per second.
+fn positive_size(text: &str) -> Option<u64> {
+    size(text).filter(|bytes| *bytes > 0)
 }
 
 fn time(text: &str) -> Option<u64> {
     parse_duration(text).ok()
 }
 
+/// A number of at least 1.
 fn positive(text: &str) -> Option<u64> {
     text.parse().ok().filter(|n| *n > 0)
 }
 
-fn integer(text: &str) -> Option<u32> {
+/// A small number of at least 1.
+fn small_positive(text: &str) -> Option<u32> {
     text.parse().ok().filter(|n| *n > 0)
 }
 
+/// A range of bytes such as `4KiB-8KiB`, which must not be empty.
 fn span(text: &str) -> Option<Range<u64>> {
     let (from, to) = text.split_once('-')?;
     let span = size(from)?..size(to)?;
-    (!span.is_empty()).then_some(span)
+    if span.is_empty() { None } else { Some(span) }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Loop devices, mounts, zram and small filesystems for tests: made by the system's own tools,
-//! taken down when dropped, on failure too. Here a failed step fails the test that took it, so that
-//! this file panics where others return errors.
+//! Loop devices, mounts, zram and small filesystems for tests: made by the system's own tools, and
+//! taken down when dropped, after a failure too. A failed step fails the test that took it: this
+//! file panics where others return errors, and names the path and the error.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 pub use tempfile::TempDir;
 
-/// Runs a program; its output, or a panic with what it said.
+/// Runs a program and returns its output. Panics with the program's own message if it fails.
 pub fn run(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program)
         .args(arguments)
@@ -63,7 +63,7 @@ fn place_in(folder: &str) -> TempDir {
     let place = tempfile::Builder::new()
         .prefix("diskproof-test-")
         .tempdir_in(folder)
-        .unwrap();
+        .unwrap_or_else(|error| panic!("cannot make a directory in {folder}: {error}"));
     run("chmod", &["755", place.path().to_str().unwrap()]);
     place
 }
@@ -76,16 +76,15 @@ pub struct Loop {
 }
 
 impl Loop {
-    /// Over a new sparse file of this size.
+    /// Attaches a new sparse file of this size.
     pub fn sparse(file: &Path, size_bytes: u64, options: &[&str]) -> Self {
         std::fs::File::create(file)
-            .unwrap()
-            .set_len(size_bytes)
-            .unwrap();
+            .and_then(|file| file.set_len(size_bytes))
+            .unwrap_or_else(|error| panic!("cannot make {}: {error}", file.display()));
         Self::over(file, options)
     }
 
-    /// Over what exists; `options` are losetup's.
+    /// Attaches a file or a device that exists; `options` are losetup's.
     pub fn over(file: &Path, options: &[&str]) -> Self {
         let mut arguments = vec!["--find", "--show"];
         arguments.extend(options);
@@ -125,7 +124,8 @@ pub struct Mount {
 impl Mount {
     /// `mount -t kind -o options source point`; the directory is made when missing.
     pub fn new(kind: &str, source: &str, point: &Path, options: &str) -> Self {
-        std::fs::create_dir_all(point).unwrap();
+        std::fs::create_dir_all(point)
+            .unwrap_or_else(|error| panic!("cannot make {}: {error}", point.display()));
         run(
             "mount",
             &["-t", kind, "-o", options, source, point.to_str().unwrap()],
@@ -137,8 +137,7 @@ impl Mount {
 }
 
 impl Mount {
-    /// Unmounts with a single try: what the kernel said when it would not, such as `target is
-    /// busy`.
+    /// Unmounts with a single try. The error is the message of umount(8), such as `target is busy`.
     pub fn unmount_at_once(self) -> Result<(), String> {
         let output = Command::new("umount").arg(&self.point).output().unwrap();
         if !output.status.success() {
@@ -152,7 +151,7 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        let is_unmounted = released(|| {
+        let is_unmounted = is_released(|| {
             Command::new("umount")
                 .arg(&self.point)
                 .stderr(Stdio::null())
@@ -165,15 +164,22 @@ impl Drop for Mount {
     }
 }
 
-/// Tries for some seconds: the kernel ends a process's io_uring some time after the process, and
-/// holds its files until then (io_ring_exit_work).
-fn released(mut attempt: impl FnMut() -> bool) -> bool {
-    (0..100).any(|index| {
-        if index > 0 {
-            std::thread::sleep(Duration::from_millis(50));
+/// The tries of [`is_released`], with [`RELEASE_PAUSE`] after each: five seconds.
+const RELEASE_TRIES: u32 = 100;
+/// The pause after a try that failed.
+const RELEASE_PAUSE: Duration = Duration::from_millis(50);
+
+/// Tries for some seconds to release something, and returns true once an attempt succeeds. The
+/// kernel ends a process's io_uring some time after the process, and holds its files until then
+/// (io_ring_exit_work).
+fn is_released(mut attempt: impl FnMut() -> bool) -> bool {
+    for _ in 0..RELEASE_TRIES {
+        if attempt() {
+            return true;
         }
-        attempt()
-    })
+        std::thread::sleep(RELEASE_PAUSE);
+    }
+    false
 }
 
 /// A filesystem of the given kind on a loop device over a sparse file; fields are dropped in this
@@ -252,11 +258,9 @@ impl Zram {
             node: format!("/dev/zram{number}").into(),
             number,
         };
-        std::fs::write(
-            format!("/sys/block/zram{}/disksize", zram.number),
-            size_bytes.to_string(),
-        )
-        .unwrap();
+        let size_file = format!("/sys/block/zram{}/disksize", zram.number);
+        std::fs::write(&size_file, size_bytes.to_string())
+            .unwrap_or_else(|error| panic!("cannot write {size_bytes} to {size_file}: {error}"));
         Some(zram)
     }
 }
@@ -264,7 +268,7 @@ impl Zram {
 impl Drop for Zram {
     fn drop(&mut self) {
         let reset = format!("/sys/block/zram{}/reset", self.number);
-        let is_removed = released(|| {
+        let is_removed = is_released(|| {
             std::fs::write(&reset, "1").is_ok()
                 && std::fs::write("/sys/class/zram-control/hot_remove", &self.number).is_ok()
         });

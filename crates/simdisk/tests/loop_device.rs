@@ -141,17 +141,25 @@ fn dropped_disk_under_loop_device_does_not_hang() {
 }
 
 #[test]
-fn loop_device_error_names_missing_file() {
-    if root::missing("loop_device_error_names_missing_file") {
+fn loop_device_errors_name_file_device_and_errno() {
+    if root::missing("loop_device_errors_name_file_device_and_errno") {
         return;
     }
     let error = LoopDevice::attach(Path::new("/nonexistent/image"), Direct::On, 512).unwrap_err();
     assert!(matches!(error, LoopError::File { .. }), "{error}");
-    assert!(error.to_string().contains("/nonexistent/image"), "{error}");
+    for part in ["/nonexistent/image", "(ENOENT)"] {
+        assert!(error.to_string().contains(part), "{part}: {error}");
+    }
     let scratch = Scratch::new();
-    let error = LoopDevice::attach(&image(&scratch), Direct::Off, 777).unwrap_err();
+    let image = image(&scratch);
+    let error = LoopDevice::attach(&image, Direct::Off, 777).unwrap_err();
     let LoopError::Configure { sector_bytes, .. } = error else {
         panic!("{error}")
     };
     assert_eq!(sector_bytes, 777);
+    for part in [image.to_str().unwrap(), "/dev/loop", "(EINVAL)"] {
+        assert!(error.to_string().contains(part), "{part}: {error}");
+    }
+    let busy = LoopError::Busy { path: image };
+    assert!(busy.to_string().contains("(EBUSY)"), "{busy}");
 }

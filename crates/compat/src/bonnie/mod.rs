@@ -1,6 +1,5 @@
-//! bonnie++ 2.00: its tests of one large file and of many small ones.
-//!
-//! Arguments of bonnie++ to a plan.
+//! bonnie++ 2.00, which tests one large file and many small ones: its arguments, and the plan that
+//! they stand for.
 
 mod print;
 #[cfg(test)]
@@ -9,7 +8,7 @@ mod tests;
 use crate::command::{self, CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
-use crate::plan::{RANDOM, blocking, direct_or, every, part, until_bytes};
+use crate::plan::{RANDOM, blocking_workload, span_of, sync_every, until_bytes};
 use crate::printer::{DropInError, ToolPrinter};
 use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use diskproof_model::plan::{
@@ -29,34 +28,56 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("bonnie.txt"), start));
 
 const MIB: u64 = 1 << 20;
-/// bonnie++ needs twice the memory, because it does not empty the page cache.
-const SIZE_MIB: u64 = 1024;
-// Defaults of bonnie++, and the limit here.
+/// The size of the file without -s and -r. bonnie++ takes twice the memory, because it does not
+/// empty the page cache.
+const SIZE_MIB_DEFAULT: u64 = 1024;
+/// bonnie++'s number of seeks.
 const SEEKS_DEFAULT: u64 = 8192;
-const SEEKERS: u32 = 5;
+/// bonnie++'s number of processes that seek.
+const SEEKERS_DEFAULT: u64 = 5;
+/// The most copies that run at the same time here. Each is a thread.
 const CONCURRENCY_MAX: u64 = 200;
-/// The smallest size, in MiB.
-const SIZE_MIN_MIB: u64 = 300;
-/// Sizes are multiples of this, in MiB.
+/// The smallest size that bonnie++ takes for a file without -s, in MiB.
+const SIZE_MIB_MIN: u64 = 300;
+/// bonnie++ rounds the size for a memory to multiples of this, in MiB.
 const ROUNDED_TO_MIB: u64 = 1024;
+/// The largest size of -r and -s, in MiB: a PiB.
+const SIZE_MIB_MAX: u64 = 1 << 30;
+/// The smallest chunk of bonnie++.
 const CHUNK_BYTES_MIN: u64 = 256;
+/// The most seeks that -s may ask for.
+const SEEKS_MAX: u64 = 1 << 40;
+/// The most processes that seek.
+const SEEKERS_MAX: u64 = 1024;
+/// The most runs of -x. Each has its part of the file, and four workloads.
 const RUNS_MAX: u64 = 100;
-/// The most files, in units of 1024.
+/// bonnie++'s number of files, in units of 1024.
+const FILES_DEFAULT: u64 = 16;
+/// The most files, in units of 1024: the ten million that a plan may have.
 const FILES_MAX: u64 = 9765;
+/// The largest of many files.
 const FILE_BYTES_MAX: u64 = 64 << 20;
+/// The most directories of many files.
 const DIRECTORIES_MAX: u64 = 10_000;
 /// A day stands in for the limit of time that bonnie++ does not have.
 const FILES_NS: u64 = 86_400 * 1_000_000_000;
+/// Permille of reads in a rewrite, which reads each chunk and writes it back.
+const REWRITE_READ_PERMILLE: u16 = 500;
+/// Permille of reads in the seeks: bonnie++ writes back one block of ten.
+const SEEKS_READ_PERMILLE: u16 = 900;
 
 /// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BonnieLoad {
     head: LoadHead,
-    /// The tests of many files, in place of those of a large one.
+    /// True if this load is the tests of many files, and false if it is those of a large one.
     is_of_files: bool,
     labels: RunLabels,
+    /// True if the file is created with O_DIRECT (-D).
     is_direct: bool,
+    /// True if each write of a seek is synced (-b).
     syncs_each: bool,
+    /// The seed of -z.
     seed: Option<u64>,
 }
 
@@ -78,6 +99,7 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
         seeks,
         seekers,
     } = large_file(given, concurrency)?;
+    // Of several runs, bonnie++ has no tests of many files.
     let files = match (size_mib, given.value("n")) {
         (0, Some("0")) => return Err("-s 0 -n 0 leaves no test".to_owned()),
         (_, Some("0")) => None,
@@ -85,7 +107,7 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
             return Err("-x above 1 needs -s above 0; run it again".to_owned());
         }
         (_, _) if runs > 1 => None,
-        (_, text) => Some(read_files(text.unwrap_or("16"), given.has("b"))?),
+        (_, text) => Some(read_files(text.unwrap_or_default(), sync_of_files(given))?),
     };
     let formats = [
         ("1.98", CsvFormat::V198),
@@ -137,10 +159,13 @@ struct LargeFile {
     seekers: u32,
 }
 
+/// Reads the value of -s, such as `1800:64k:8192:5`: the size in MiB, the size of a chunk, the
+/// number of seeks and that of the processes that seek. Each has a default, which for the size is
+/// that of -r.
 fn large_file(given: &GivenArguments, concurrency: u64) -> Result<LargeFile, String> {
-    let memory_mib = in_range("r", given.value("r"), "", 0..=1 << 30)?;
+    let memory_mib = in_range("r", given.value("r"), "", 0..=SIZE_MIB_MAX)?;
     let mut parts = ValueParts::new("s", given.value("s").unwrap_or_default());
-    let size_mib = match parts.next_number("gt", 0..=1 << 30)? {
+    let size_mib = match parts.next_number("gt", 0..=SIZE_MIB_MAX)? {
         Some(mib) => mib,
         None => size_for_memory(memory_mib),
     };
@@ -153,11 +178,11 @@ fn large_file(given: &GivenArguments, concurrency: u64) -> Result<LargeFile, Str
         ));
     }
     let seeks = parts
-        .next_number("k", 1..=1 << 40)?
+        .next_number("k", 1..=SEEKS_MAX)?
         .unwrap_or(SEEKS_DEFAULT);
     let seekers = parts
-        .next_number("", 1..=1024)?
-        .unwrap_or(u64::from(SEEKERS));
+        .next_number("", 1..=SEEKERS_MAX)?
+        .unwrap_or(SEEKERS_DEFAULT);
     let used_mib = memory_mib.unwrap_or(0);
     if size_mib > 0 && size_mib.saturating_mul(concurrency) < 2 * used_mib {
         return Err(format!(
@@ -229,9 +254,9 @@ fn in_range(
 /// from half of one on, as bonnie++ does.
 fn size_for_memory(memory_mib: Option<u64>) -> u64 {
     let Some(memory_mib) = memory_mib else {
-        return SIZE_MIB;
+        return SIZE_MIB_DEFAULT;
     };
-    let size_mib = SIZE_MIN_MIB.max(2 * memory_mib);
+    let size_mib = SIZE_MIB_MIN.max(2 * memory_mib);
     if size_mib % ROUNDED_TO_MIB > ROUNDED_TO_MIB / 2 {
         size_mib.next_multiple_of(ROUNDED_TO_MIB)
     } else {
@@ -253,10 +278,22 @@ fn notes_of_large_file(given: &GivenArguments, runs: u64) -> Vec<String> {
     notes
 }
 
-/// `16`, `16:100k:10k:4`: 1024 files each, sizes, directories.
-fn read_files(text: &str, syncs_each: bool) -> Result<FilesPlan, String> {
+/// The syncs of new files and of their directories, which -b asks for.
+fn sync_of_files(given: &GivenArguments) -> FileSync {
+    if given.has("b") {
+        FileSync::Both
+    } else {
+        FileSync::None
+    }
+}
+
+/// Reads the value of -n, such as `16:100k:10k:4`: the number of files in units of 1024, their
+/// largest and smallest size, and the number of directories. Each has a default.
+fn read_files(text: &str, sync: FileSync) -> Result<FilesPlan, String> {
     let mut parts = ValueParts::new("n", text);
-    let count = parts.next_number("m", 1..=FILES_MAX)?.unwrap_or(16);
+    let count = parts
+        .next_number("m", 1..=FILES_MAX)?
+        .unwrap_or(FILES_DEFAULT);
     let bytes_max = parts.next_number("kmg", 0..=FILE_BYTES_MAX)?.unwrap_or(0);
     let bytes_min = parts.next_number("kmg", 0..=bytes_max)?.unwrap_or(0);
     let directories = parts.next_number("k", 1..=DIRECTORIES_MAX)?.unwrap_or(1);
@@ -269,11 +306,7 @@ fn read_files(text: &str, syncs_each: bool) -> Result<FilesPlan, String> {
         file_bytes_max: bytes_max,
         directories: directories as u32,
         threads: 1,
-        sync: if syncs_each {
-            FileSync::Both
-        } else {
-            FileSync::None
-        },
+        sync,
         caches: FileCaches::DropOwnPages,
         orders: vec![FileOrder::Sequential, FileOrder::Random],
         rounds: 1,
@@ -282,29 +315,32 @@ fn read_files(text: &str, syncs_each: bool) -> Result<FilesPlan, String> {
 }
 
 impl BonnieLoad {
+    /// The workload of a test of the large file in one of several runs. The caller adds when it
+    /// ends.
     fn test(&self, name: &str, read_permille: u16, run: u32) -> Workload {
         let size = self.labels.size_mib * MIB;
         // Writes gather in the page cache until the fsync at the end, which is timed; what is only
         // read comes from the disk.
-        let buffered = match name {
+        // bonnie++ opens the file with O_DIRECT only to create it.
+        let cache = match name {
+            WRITE if self.is_direct => CachePolicy::Direct,
             WRITE | REWRITE => CachePolicy::Cached,
             _ => CachePolicy::Buffered,
         };
         Workload {
             streams: Streams::with_reads(read_permille),
             workers: self.labels.concurrency,
-            span: part(u64::from(run) * size, size),
+            span: span_of(u64::from(run) * size, size),
             // bonnie++ syncs each file that it closes; -b adds one after each writing seek.
             sync: if read_permille == 1000 {
                 SyncPolicy::None
             } else if self.syncs_each && name == SEEKS {
-                every(1, SyncCall::Fsync)
+                sync_every(1, SyncCall::Fsync)
             } else {
                 SyncPolicy::AtEnd
             },
-            // bonnie++ opens the file with O_DIRECT only to create it.
-            cache: direct_or(self.is_direct && name == WRITE, buffered),
-            ..blocking(
+            cache,
+            ..blocking_workload(
                 &name_in_run(name, run),
                 Access::Sequential,
                 self.labels.chunk_bytes,
@@ -323,7 +359,7 @@ impl BonnieLoad {
             },
             Workload {
                 stop: until_bytes(2 * bytes),
-                ..self.test(REWRITE, 500, run)
+                ..self.test(REWRITE, REWRITE_READ_PERMILLE, run)
             },
             Workload {
                 stop: until_bytes(bytes),
@@ -333,7 +369,7 @@ impl BonnieLoad {
                 access: RANDOM,
                 workers: self.labels.seekers * self.labels.concurrency,
                 stop: until_bytes(self.labels.seeks * u64::from(self.labels.chunk_bytes)),
-                ..self.test(SEEKS, 900, run)
+                ..self.test(SEEKS, SEEKS_READ_PERMILLE, run)
             },
         ]
     }

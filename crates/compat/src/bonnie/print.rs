@@ -1,5 +1,5 @@
-//! The table and the CSV line of bonnie++ 2.00: the names of its tests, and what a report says of a
-//! run.
+//! The table and the CSV line of bonnie++ 2.00. Programs read the CSV fields by their position, so
+//! a test that did not run has empty fields.
 
 use crate::figures::{as_seconds, bytes, count};
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
@@ -9,11 +9,11 @@ use diskproof_model::files::{
 use diskproof_model::measurement::{CpuTime, Measurement, OpKind};
 
 const KIB: f64 = 1024.0;
-/// The tests of a run on the large file.
+/// The number of tests of the large file in a run: those by character do not run here.
 const LARGE_FILE_TESTS: usize = 4;
-/// Fields of format 1.98 behind the last seek: files, their sizes and their rates.
+/// The number of fields from `num_files` to `ran_del_cpu`, which are empty without many files.
 const FILE_FIELDS: usize = 17;
-/// The fields of format 1.98. The other formats lack some of them.
+/// The names of the fields of format 1.98, in their order. The other formats lack some of them.
 const FIELDS: &str = "\
 format_version,bonnie_version,name,concurrency,seed,file_size,io_chunk_size,seeks_count,seekers,\
 putc,putc_cpu,put_block,put_block_cpu,rewrite,rewrite_cpu,getc,getc_cpu,get_block,get_block_cpu,\
@@ -22,6 +22,25 @@ seq_stat,seq_stat_cpu,seq_del,seq_del_cpu,ran_create,ran_create_cpu,ran_stat,ran
 ran_del_cpu,putc_latency,put_block_latency,rewrite_latency,getc_latency,get_block_latency,\
 seeks_latency,seq_create_latency,seq_stat_latency,seq_del_latency,ran_create_latency,\
 ran_stat_latency,ran_del_latency";
+/// The fields that format 1.96 lacks.
+const NOT_IN_196: [&str; 2] = ["seeks_count", "seekers"];
+/// The fields that format 1.03 lacks, besides the latencies.
+const NOT_IN_103: [&str; 11] = [
+    "format_version",
+    "bonnie_version",
+    "concurrency",
+    "seed",
+    "io_chunk_size",
+    "seeks_count",
+    "seekers",
+    "max_size",
+    "min_size",
+    "num_dirs",
+    "file_chunk_size",
+];
+/// The end of the names of latencies.
+const LATENCY_END: &str = "_latency";
+/// The lines above the table of the large file.
 const HEAD: &str = "\
 Version 2.00a       ------Sequential Output------ --Sequential Input- --Random-
                     -Per Chr- --Block-- -Rewrite- -Per Chr- --Block-- --Seeks--
@@ -31,12 +50,16 @@ Name:Size etc        /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP
 /// Bytes of a chunk, unless the user sets another size.
 pub(super) const CHUNK_BYTES: u32 = 8192;
 
-/// bonnie++ counts small files in this unit.
+/// The unit in which bonnie++ counts small files.
 pub(super) const FILES_UNIT: u64 = 1024;
 
+/// The name of the test that writes the large file.
 pub(super) const WRITE: &str = "block-write";
+/// The name of the test that reads each chunk and writes it back.
 pub(super) const REWRITE: &str = "rewrite";
+/// The name of the test that reads the large file.
 pub(super) const READ: &str = "block-read";
+/// The name of the test of random blocks, which counts seeks instead of bytes.
 pub(super) const SEEKS: &str = "seeks";
 
 /// The settings as the report shows them.
@@ -44,15 +67,21 @@ pub(super) const SEEKS: &str = "seeks";
 pub(super) struct RunLabels {
     /// The name that the user gave the machine.
     pub(super) machine: Option<String>,
+    /// The number of copies that run at the same time (-c).
     pub(super) concurrency: u32,
-    /// 0: the tests of the large file do not run.
+    /// The size of the large file; 0 where its tests do not run, as with -s 0.
     pub(super) size_mib: u64,
+    /// Bytes of a request to the large file.
     pub(super) chunk_bytes: u32,
+    /// The number of seeks.
     pub(super) seeks: u64,
+    /// The number of processes that seek.
     pub(super) seekers: u32,
-    /// That of the plan.
+    /// The seed of the plan.
     pub(super) seed: u64,
+    /// True if only the CSV line goes to stdout, and the table to stderr (-q).
     pub(super) is_quiet: bool,
+    /// The number of runs (-x). Of several runs, only the CSV lines are printed.
     pub(super) runs: u32,
     pub(super) csv: CsvFormat,
     /// The tests of many files, where they run.
@@ -70,7 +99,7 @@ pub(super) enum CsvFormat {
     V198,
 }
 
-/// The workload of a test in one of several runs.
+/// The name of the workload of a test in one of several runs, which count from 0.
 pub(super) fn name_in_run(test: &str, run: u32) -> String {
     match run {
         0 => test.to_owned(),
@@ -78,25 +107,30 @@ pub(super) fn name_in_run(test: &str, run: u32) -> String {
     }
 }
 
-/// A test in the report.
+/// The figures of a test as texts; all empty where it did not run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct TestFigures {
-    /// As in the CSV line: KiB per second, or seeks per second.
+    /// The rate in the CSV line: KiB per second, or seeks or files per second.
     rate: String,
-    /// As in the table.
-    short: String,
+    /// The rate in the table, which has five columns for it.
+    short_rate: String,
+    /// The processor time in percent of the wall time.
     cpu: String,
+    /// The longest latency.
     latency: String,
 }
+
+/// The figures of a table's six tests. Of the large file: writes by character, writes, rewrites,
+/// reads by character, reads, seeks. Of many files: create, read or stat, and delete, in order and
+/// at random.
+type TableFigures = [TestFigures; 6];
 
 /// Prints at the end of the last run.
 #[derive(Debug)]
 pub(super) struct TablePrinter {
     labels: RunLabels,
-    /// Figures of the large file, in the order of the table.
-    tests: [TestFigures; 6],
-    /// Figures of many files, in the order of the table.
-    files: [TestFigures; 6],
+    large_file: TableFigures,
+    many_files: TableFigures,
     progress: TableProgress,
 }
 
@@ -113,44 +147,51 @@ impl TablePrinter {
     pub(super) fn new(labels: RunLabels) -> Self {
         Self {
             labels,
-            tests: Default::default(),
-            files: Default::default(),
+            large_file: Default::default(),
+            many_files: Default::default(),
             progress: TableProgress::Measuring,
         }
     }
 
     /// The table of the tests of many files.
-    fn files_table(&self, files: &FilesPlan, machine: &str) -> String {
+    fn many_files_table(&self, files: &FilesPlan, machine: &str) -> String {
         let count = files.count / FILES_UNIT;
         let (max, min) = (files.file_bytes_max, files.file_bytes_min);
-        let (label, number) = match (max, min, files.directories) {
-            (0, _, 1) => ("              files", count.to_string()),
-            (_, 0, 1) => ("files:max          ", format!("{count}:{max}:0")),
-            (_, _, dirs) => ("files:max:min      ", format!("{count}:{max}:{min}/{dirs}")),
+        let directories = files.directories;
+        let (label, number) = if max == 0 && directories == 1 {
+            ("              files", count.to_string())
+        } else if min == 0 && directories == 1 {
+            ("files:max          ", format!("{count}:{max}:0"))
+        } else {
+            (
+                "files:max:min      ",
+                format!("{count}:{max}:{min}/{directories}"),
+            )
         };
         format!(
             "Version 2.00a       ------Sequential Create------ --------Random Create--------\n\
              {machine:<19} -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--\n\
              {label}  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP\n{}",
-            rows(format!("{number:>19}"), &self.files)
+            rows(format!("{number:>19}"), &self.many_files)
         )
     }
 
-    /// The table of the tests of the large file.
-    fn table(&self, tests: &[TestFigures; 6], name: &str) -> String {
+    /// The table of the tests of the large file. The machine's name takes room from the size.
+    fn large_file_table(&self, tests: &TableFigures, name: &str) -> String {
         let mut size = size_text(self.labels.size_mib, &["M", "G"]);
         let chunk = chunk_text(self.labels.chunk_bytes);
-        match (self.labels.concurrency, chunk.as_str()) {
-            (1, "") => {}
-            (1, chunk) => size = format!("{size}:{chunk}"),
-            (copies, chunk) => size = format!("{size}:{chunk}:{copies}"),
+        let copies = self.labels.concurrency;
+        if copies > 1 {
+            size = format!("{size}:{chunk}:{copies}");
+        } else if !chunk.is_empty() {
+            size = format!("{size}:{chunk}");
         }
         let width = 19usize.saturating_sub(name.len());
         HEAD.to_owned() + &rows(format!("{name}{size:>width$}"), tests)
     }
 
     /// The CSV line with the figures of all tests.
-    fn csv(&self, tests: &[TestFigures; 6], machine: &str) -> String {
+    fn csv_line(&self, tests: &TableFigures, machine: &str) -> String {
         let labels = &self.labels;
         let mut fields = labels.csv.versions().to_vec();
         fields.push(machine.to_owned());
@@ -162,20 +203,20 @@ impl TablePrinter {
             None => fields.extend(vec![String::new(); FILE_FIELDS]),
             Some(files) => {
                 fields.extend(small_file_fields(files));
-                add_rates(&mut fields, &self.files);
+                add_rates(&mut fields, &self.many_files);
             }
         }
         add_latencies(&mut fields, tests);
-        add_latencies(&mut fields, &self.files);
-        labels.csv.line(&fields)
+        add_latencies(&mut fields, &self.many_files);
+        labels.csv.join(&fields)
     }
 
     /// The CSV lines of several runs, below the names of the fields.
     fn csv_of_runs(&self, measurements: &[Measurement], machine: &str) -> String {
         let names: Vec<String> = FIELDS.split(',').map(str::to_owned).collect();
-        let mut text = self.labels.csv.line(&names) + "\n";
+        let mut text = self.labels.csv.join(&names) + "\n";
         for run in 0..self.labels.runs {
-            text.push_str(&self.csv(&tests(measurements, run), machine));
+            text.push_str(&self.csv_line(&large_file_figures(measurements, run), machine));
             text.push('\n');
         }
         text
@@ -221,24 +262,24 @@ fn text_unless_zero(number: u64) -> String {
     }
 }
 
-fn add_rates(fields: &mut Vec<String>, tests: &[TestFigures; 6]) {
+fn add_rates(fields: &mut Vec<String>, tests: &TableFigures) {
     for test in tests {
         fields.push(test.rate.clone());
         fields.push(test.cpu.clone());
     }
 }
 
-fn add_latencies(fields: &mut Vec<String>, tests: &[TestFigures; 6]) {
+fn add_latencies(fields: &mut Vec<String>, tests: &TableFigures) {
     for test in tests {
         fields.push(test.latency.clone());
     }
 }
 
 /// The row of the rates, which begins with this label, and the row of the latencies.
-fn rows(label: String, tests: &[TestFigures; 6]) -> String {
+fn rows(label: String, tests: &TableFigures) -> String {
     let (mut rates, mut latencies) = (label, format!("{:<17}", "Latency"));
     for test in tests {
-        rates.push_str(&format!("{:>6}{:>4}", test.short, test.cpu));
+        rates.push_str(&format!("{:>6}{:>4}", test.short_rate, test.cpu));
         latencies.push_str(&format!("{:>10}", test.latency));
     }
     format!("{}\n{}\n", rates.trim_end(), latencies.trim_end())
@@ -255,30 +296,29 @@ impl CsvFormat {
         .map(str::to_owned)
     }
 
-    /// The line that has those of the 50 fields which the format knows.
-    fn line(self, fields: &[String]) -> String {
+    /// Joins those of the values of all 50 [`FIELDS`] whose fields the format has.
+    fn join(self, values: &[String]) -> String {
         let mut known = Vec::new();
-        for (index, field) in fields.iter().enumerate() {
-            if self.has_field(index) {
-                known.push(field.as_str());
+        for (name, value) in FIELDS.split(',').zip(values) {
+            if self.has_field(name) {
+                known.push(value.as_str());
             }
         }
         known.join(",")
     }
 
-    /// True if the format has the field of this index in format 1.98.
-    fn has_field(self, index: usize) -> bool {
+    /// True if the format has this one of the [`FIELDS`].
+    fn has_field(self, name: &str) -> bool {
         match self {
-            // Name, size, rates of the file; number of files, their rates.
-            Self::V103 => matches!(index, 2 | 5 | 9..=21 | 26..=37),
-            // Without the number of seeks and of seekers.
-            Self::V196 => !matches!(index, 7 | 8),
+            Self::V103 => !NOT_IN_103.contains(&name) && !name.ends_with(LATENCY_END),
+            Self::V196 => !NOT_IN_196.contains(&name),
             Self::V198 => true,
         }
     }
 }
 
-/// The figures of a test in one of several runs; empty where it was not measured.
+/// The figures of a test of the large file in one of several runs; empty where it was not measured.
+/// `counted` are the kinds of operations that its rate counts.
 fn figures(measurements: &[Measurement], test: &str, run: u32, counted: &[OpKind]) -> TestFigures {
     let name = name_in_run(test, run);
     let Some(measurement) = measurements
@@ -295,9 +335,9 @@ fn figures(measurements: &[Measurement], test: &str, run: u32, counted: &[OpKind
         };
     }
     let rate = moved / as_seconds(measurement.wall_ns);
-    let short = match test {
+    let short_rate = match test {
         SEEKS => format!("{rate:.0}"),
-        _ => short_rate(rate),
+        _ => short_kib_rate(rate),
     };
     let worst_ns = measurement
         .ops
@@ -307,7 +347,7 @@ fn figures(measurements: &[Measurement], test: &str, run: u32, counted: &[OpKind
         .unwrap_or(0);
     TestFigures {
         rate: format!("{rate:.0}"),
-        short,
+        short_rate,
         cpu: cpu_text(measurement.cpu, measurement.wall_ns),
         latency: latency_text(worst_ns),
     }
@@ -318,27 +358,32 @@ fn cpu_text(cpu: CpuTime, wall_ns: u64) -> String {
     format!("{:.0}", busy_ns as f64 / wall_ns as f64 * 100.0)
 }
 
-/// KiB per second as `9500k`, `24.6m`, `246m` or `1.2g`.
-fn short_rate(kib: f64) -> String {
-    match (kib, kib / KIB) {
-        (..10_000.0, _) => format!("{:.0}k", kib.floor()),
-        (_, mib @ ..100.0) => format!("{mib:.1}m"),
-        (_, mib @ ..1000.0) => format!("{mib:.0}m"),
-        (_, mib) => format!("{:.1}g", mib / KIB),
+/// KiB per second in five columns: `9500k`, `24.6m`, `246m` or `1.2g`.
+fn short_kib_rate(kib: f64) -> String {
+    let mib = kib / KIB;
+    if kib < 10_000.0 {
+        format!("{:.0}k", kib.floor())
+    } else if mib < 100.0 {
+        format!("{mib:.1}m")
+    } else if mib < 1000.0 {
+        format!("{mib:.0}m")
+    } else {
+        format!("{:.1}g", mib / KIB)
     }
 }
 
-/// A number in the largest of these units, each of which is 1024 of the one before, that shows it
-/// exactly.
+/// A number in the largest of these units that shows it exactly. Each unit is 1024 of the one
+/// before.
 fn size_text(mut number: u64, units: &[&str]) -> String {
     let mut unit = 0;
     while number > 0 && number.is_multiple_of(1024) && unit + 1 < units.len() {
-        (number, unit) = (number / 1024, unit + 1);
+        number /= 1024;
+        unit += 1;
     }
     format!("{number}{}", units[unit])
 }
 
-/// The size of a chunk; nothing where it is that of the tool.
+/// The size of a chunk as `64k`; empty for the tool's own size.
 fn chunk_text(bytes: u32) -> String {
     match bytes {
         CHUNK_BYTES => String::new(),
@@ -346,37 +391,47 @@ fn chunk_text(bytes: u32) -> String {
     }
 }
 
-/// Up to 99999us, then up to 99999ms, then seconds.
+/// A latency in the smallest of these units in which it has at most five digits: `99999us`,
+/// `99999ms`, else seconds.
 fn latency_text(ns: u64) -> String {
-    match (ns / 1000, ns / 1_000_000) {
-        (us @ 0..=99_999, _) => format!("{us}us"),
-        (_, ms @ 0..=99_999) => format!("{ms}ms"),
-        (_, ms) => format!("{}s", ms / 1000),
+    /// The largest number of five digits.
+    const NUMBER_MAX: u64 = 99_999;
+    let us = ns / 1000;
+    let ms = us / 1000;
+    if us <= NUMBER_MAX {
+        format!("{us}us")
+    } else if ms <= NUMBER_MAX {
+        format!("{ms}ms")
+    } else {
+        format!("{}s", ms / 1000)
     }
 }
 
 impl ToolPrinter for TablePrinter {
     fn files_measured(&mut self, files: &FilesMeasurement) {
         self.progress = TableProgress::FilesMeasured;
-        let looked_up = match &self.labels.files {
+        // bonnie++ reads files that have content, and only looks up empty ones.
+        let read_or_stat = match &self.labels.files {
             Some(plan) if plan.file_bytes_max > 0 => FileOperation::Read,
             _ => FileOperation::Stat,
         };
-        let operations = [FileOperation::Create, looked_up, FileOperation::Delete];
+        let operations = [FileOperation::Create, read_or_stat, FileOperation::Delete];
         let mut column = 0;
         for order in [FileOrder::Sequential, FileOrder::Random] {
             for operation in operations {
                 let step = FileStep { operation, order };
-                self.files[column] = match files.steps.iter().find(|measured| measured.step == step)
-                {
-                    Some(measured) => step_figures(measured),
-                    None => TestFigures::default(),
-                };
+                self.many_files[column] =
+                    match files.steps.iter().find(|measured| measured.step == step) {
+                        Some(measured) => step_figures(measured),
+                        None => TestFigures::default(),
+                    };
                 column += 1;
             }
         }
     }
 
+    /// The end of each of the two loads: of the large file, then of many files. The figures of the
+    /// first are kept until the second has ended, and printed once.
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
         let machine = match &self.labels.machine {
             Some(machine) => machine.clone(),
@@ -386,38 +441,49 @@ impl ToolPrinter for TablePrinter {
             return ToolText::out(self.csv_of_runs(result.measurements, &machine));
         }
         if !result.measurements.is_empty() {
-            self.tests = tests(result.measurements, 0);
+            self.large_file = large_file_figures(result.measurements, 0);
         }
-        let is_measured = result.measurements.len() == LARGE_FILE_TESTS;
-        let files_follow = self.labels.files.is_some()
-            && self.progress == TableProgress::Measuring
-            && is_measured
-            && !result.interrupted;
-        if files_follow || self.progress == TableProgress::Printed {
+        if self.progress == TableProgress::Printed || self.has_second_load(result) {
             return ToolText::default();
         }
         self.progress = TableProgress::Printed;
-        let mut table = match self.labels.size_mib {
+        self.report_text(&machine)
+    }
+}
+
+impl TablePrinter {
+    /// True if the load that has ended is the first one, and the one of many files follows. It does
+    /// not after a signal or a failed test.
+    fn has_second_load(&self, result: &ToolResult<'_>) -> bool {
+        self.labels.files.is_some()
+            && self.progress == TableProgress::Measuring
+            && result.measurements.len() == LARGE_FILE_TESTS
+            && !result.interrupted
+    }
+
+    /// The tables of both loads and the CSV line.
+    fn report_text(&self, machine: &str) -> ToolText {
+        let mut tables = match self.labels.size_mib {
             0 => String::new(),
-            _ => self.table(&self.tests, &machine),
+            _ => self.large_file_table(&self.large_file, machine),
         };
         match &self.labels.files {
-            Some(files) => table.push_str(&self.files_table(files, &machine)),
-            None => table.push('\n'),
+            Some(files) => tables.push_str(&self.many_files_table(files, machine)),
+            None => tables.push('\n'),
         }
-        let csv = self.csv(&self.tests, &machine);
+        let csv = self.csv_line(&self.large_file, machine);
         if self.labels.is_quiet {
             ToolText {
                 stdout: format!("{csv}\n"),
-                stderr: table,
+                stderr: tables,
             }
         } else {
-            ToolText::out(format!("{table}{csv}\n"))
+            ToolText::out(format!("{tables}{csv}\n"))
         }
     }
 }
 
-/// The figures of a test of many files; empty where it failed.
+/// The figures of a test of many files; empty where it failed or did nothing.
 fn step_figures(measured: &FileStepMeasurement) -> TestFigures {
     if measured.wall_ns == 0 || measured.op.count == 0 || !measured.op.errors.is_empty() {
         return TestFigures::default();
@@ -425,19 +491,25 @@ fn step_figures(measured: &FileStepMeasurement) -> TestFigures {
     let rate = measured.op.count as f64 / as_seconds(measured.wall_ns);
     TestFigures {
         rate: format!("{rate:.0}"),
-        // Five columns.
-        short: if rate < 99_999.5 {
-            format!("{rate:.0}")
-        } else {
-            format!("{:.0}k", rate / 1000.0)
-        },
+        short_rate: short_file_rate(rate),
         cpu: cpu_text(measured.cpu, measured.wall_ns),
         latency: latency_text(measured.op.latency.max_ns()),
     }
 }
 
-/// The tests of a run in the order of the report.
-fn tests(measurements: &[Measurement], run: u32) -> [TestFigures; 6] {
+/// Files per second in five columns.
+fn short_file_rate(rate: f64) -> String {
+    /// The least rate that would round to six digits.
+    const SIX_DIGITS_FROM: f64 = 99_999.5;
+    if rate < SIX_DIGITS_FROM {
+        format!("{rate:.0}")
+    } else {
+        format!("{:.0}k", rate / 1000.0)
+    }
+}
+
+/// The figures of the large file in one of several runs.
+fn large_file_figures(measurements: &[Measurement], run: u32) -> TableFigures {
     [
         TestFigures::default(),
         figures(measurements, WRITE, run, &[OpKind::Write]),
@@ -463,7 +535,7 @@ mod tests {
             (1_248_254.0, "1.2g"),
             (1_608_149.0, "1.5g"),
         ] {
-            assert_eq!(short_rate(kib), text, "{kib}");
+            assert_eq!(short_kib_rate(kib), text, "{kib}");
         }
         let size = |mib| size_text(mib, &["M", "G"]);
         assert_eq!([1024, 4018, 1 << 20].map(size), ["1G", "4018M", "1024G"]);

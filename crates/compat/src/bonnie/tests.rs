@@ -159,7 +159,7 @@ fn flags_apply_to_the_tests_of_the_tool() {
             .workloads()
             .to_vec()
     };
-    let each = every(1, SyncCall::Fsync);
+    let each = sync_every(1, SyncCall::Fsync);
     for (flags, seeks, direct) in [
         ("", SyncPolicy::AtEnd, false),
         ("-b", each, false),

@@ -1,6 +1,5 @@
-//! dd of the GNU coreutils, in the forms that are used to test disks.
-//!
-//! Operands of dd to a plan.
+//! dd of the GNU coreutils, in the forms that are used to test disks: its operands, and the plan
+//! that they stand for.
 
 mod print;
 #[cfg(test)]
@@ -9,7 +8,7 @@ mod tests;
 use crate::command::{GivenArguments, GivenOption};
 use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
-use crate::plan::{OPEN_DSYNC, OPEN_SYNC, blocking, part, until_bytes};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, blocking_workload, span_of, until_bytes};
 use crate::printer::{DropInError, ToolPrinter};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::stream::Streams;
@@ -22,7 +21,7 @@ use std::sync::LazyLock;
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("dd.txt"), start));
 
-/// dd's default of bs.
+/// The block of dd without bs=, ibs= and obs=, in bytes.
 const BLOCK_BYTES: u64 = 512;
 /// The largest block that is taken here; dd takes larger ones.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
@@ -38,7 +37,8 @@ struct CopyLoad {
     block_bytes: u64,
     /// Bytes to move; `None`: to the end.
     bytes: Option<u64>,
-    start: u64,
+    /// The first byte of the target that is read or written (skip= or seek=).
+    start_bytes: u64,
     /// The operands, and each symbol of a list such as `conv=fsync` by itself.
     given: GivenArguments,
     status: StatusLevel,
@@ -61,6 +61,7 @@ fn form(operand: &DropInOption) -> String {
     format!("  {}{}", operand.written(), operand.value)
 }
 
+/// Reads the operands, and each symbol of their lists.
 fn operands(arguments: &[String]) -> Result<GivenArguments, String> {
     let mut given = GivenArguments::default();
     for argument in arguments {
@@ -150,6 +151,7 @@ fn bytes_of_operand(
     }
 }
 
+/// The bytes of a request, from bs=, ibs= and obs=.
 fn block_bytes(given: &GivenArguments) -> Result<u64, String> {
     let bs = given.read("bs", read_number)?;
     let ibs = given.read("ibs", read_number)?;
@@ -198,7 +200,7 @@ fn read_copy(arguments: &[String]) -> Result<CopyLoad, String> {
         },
         block_bytes,
         bytes,
-        start: if writes { seek } else { skip }.unwrap_or(0),
+        start_bytes: if writes { seek } else { skip }.unwrap_or(0),
         status,
         given,
     };
@@ -206,10 +208,12 @@ fn read_copy(arguments: &[String]) -> Result<CopyLoad, String> {
     Ok(load)
 }
 
+/// True of an input that makes data, with which a copy tests the writes of its output.
 fn is_source(path: &str) -> bool {
     SOURCES.contains(&path)
 }
 
+/// The error for a copy that tests no disk.
 fn no_disk_test(input: Option<&str>, output: Option<&str>) -> String {
     format!(
         "copying {} to {} is not supported; use if=/dev/zero of=FILE to write or if=FILE \
@@ -224,6 +228,7 @@ impl CopyLoad {
         self.given.has(flag)
     }
 
+    /// Adds the differences of a copy that writes from that of dd.
     fn add_notes(&mut self) {
         if !self.head.writes {
             return;
@@ -285,7 +290,7 @@ impl CopyLoad {
             let text = " is not truncated: an existing target keeps its size; remove the file";
             return Err(self.target_error(text));
         }
-        let available = size_bytes.saturating_sub(self.start);
+        let available = size_bytes.saturating_sub(self.start_bytes);
         let bytes = match self.bytes {
             Some(bytes) if self.head.writes => bytes,
             Some(bytes) => bytes.min(available),
@@ -309,7 +314,7 @@ impl CopyLoad {
         self.head.writes
             && self.bytes == Some(0)
             && !self.has("conv=notrunc")
-            && size_bytes != self.start
+            && size_bytes != self.start_bytes
     }
 
     /// The bytes behind the last whole block that are moved. Direct I/O cannot reach the end of a
@@ -326,11 +331,11 @@ impl CopyLoad {
     fn workload(&self, name: &str, start: u64, bytes: u64, block_bytes: u64) -> Workload {
         Workload {
             streams: Streams::with_reads(if self.head.writes { 0 } else { 1000 }),
-            span: part(start, bytes),
+            span: span_of(start, bytes),
             stop: until_bytes(bytes),
             sync: self.sync(),
             cache: self.cache(),
-            ..blocking(name, Access::Sequential, block_bytes as u32)
+            ..blocking_workload(name, Access::Sequential, block_bytes as u32)
         }
     }
 }
@@ -355,7 +360,7 @@ impl DropInLoad for CopyLoad {
         let rest = self.rest_bytes(bytes);
         let mut workloads = Vec::new();
         if whole > 0 {
-            let mut copy = self.workload("copy", self.start, whole, self.block_bytes);
+            let mut copy = self.workload("copy", self.start_bytes, whole, self.block_bytes);
             // The sync at the end is that of the last block.
             if rest > 0 && copy.sync == SyncPolicy::AtEnd {
                 copy.sync = SyncPolicy::None;
@@ -363,7 +368,7 @@ impl DropInLoad for CopyLoad {
             workloads.push(copy);
         }
         if rest > 0 {
-            workloads.push(self.workload("last-block", self.start + whole, rest, rest));
+            workloads.push(self.workload("last-block", self.start_bytes + whole, rest, rest));
         }
         if !is_new {
             return Ok(DROP_IN.plan(context, None, workloads));
@@ -373,7 +378,7 @@ impl DropInLoad for CopyLoad {
         }
         // A file without content needs no space, but the gate asks for some.
         let scratch_bytes = if bytes > 0 {
-            self.start + whole + rest
+            self.start_bytes + whole + rest
         } else {
             BLOCK_BYTES
         };
@@ -381,7 +386,7 @@ impl DropInLoad for CopyLoad {
     }
 
     fn empty_file_bytes(&self) -> u64 {
-        self.start
+        self.start_bytes
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

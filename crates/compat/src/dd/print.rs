@@ -4,7 +4,7 @@ use crate::figures::{as_seconds, bytes, count, general};
 use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 
-/// Prefixes from 10³ or 2¹⁰ on.
+/// Prefixes of units, from 10³ or 2¹⁰ on.
 const PREFIXES: [char; 8] = ['k', 'M', 'G', 'T', 'P', 'E', 'Z', 'Y'];
 
 /// The part of the report that is printed.
@@ -25,9 +25,12 @@ pub(super) struct CopyPrinter {
 }
 
 impl CopyPrinter {
-    fn text(&self, measurements: &[Measurement]) -> ToolText {
-        let (mut blocks, mut parts) = (0, 0);
-        let (mut moved, mut wall_ns) = (0, 0);
+    /// The report: requests of whole blocks and of parts of one, then bytes, time and rate.
+    fn report_text(&self, measurements: &[Measurement]) -> ToolText {
+        let mut blocks = 0;
+        let mut parts = 0;
+        let mut moved = 0;
+        let mut wall_ns = 0;
         for measurement in measurements {
             let requests = count(measurement, OpKind::Read) + count(measurement, OpKind::Write);
             if u64::from(measurement.workload.block_bytes) < self.block_bytes {
@@ -43,7 +46,7 @@ impl CopyPrinter {
             stderr = format!("{blocks}+{parts} records in\n{blocks}+{parts} records out\n");
         }
         if self.status == StatusLevel::All {
-            stderr.push_str(&transfer(moved, as_seconds(wall_ns)));
+            stderr.push_str(&transfer_line(moved, as_seconds(wall_ns)));
         }
         ToolText::err(stderr)
     }
@@ -59,30 +62,30 @@ impl ToolPrinter for CopyPrinter {
     }
 
     fn status(&mut self, results: &ResultsSoFar<'_>) -> ToolText {
-        self.text(results.measurements)
+        self.report_text(results.measurements)
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        self.text(result.measurements)
+        self.report_text(result.measurements)
     }
 }
 
-/// `8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.00123 s, 6.8 GB/s`.
-pub(super) fn transfer(bytes: u64, seconds: f64) -> String {
-    let (si, iec) = (human(bytes as f64, 1000.0), human(bytes as f64, 1024.0));
-    let sizes = if lacks_prefix(&si) {
-        String::new()
-    } else if lacks_prefix(&iec) {
-        format!(" ({si})")
-    } else {
-        format!(" ({si}, {iec})")
+/// The line of a copy: `8388608 bytes (8.4 MB, 8.0 MiB) copied, 0.00123 s, 6.8 GB/s`.
+pub(super) fn transfer_line(bytes: u64, seconds: f64) -> String {
+    let decimal = shortened(bytes as f64, Steps::Decimal);
+    let binary = shortened(bytes as f64, Steps::Binary);
+    // A size without a prefix is the number of bytes itself.
+    let sizes = match (&decimal.prefix, &binary.prefix) {
+        (None, _) => String::new(),
+        (Some(_), None) => format!(" ({})", decimal.text),
+        (Some(_), Some(_)) => format!(" ({}, {})", decimal.text, binary.text),
     };
     let plural = if bytes == 1 { "" } else { "s" };
     let rate = if bytes == 0 {
         // As dd prints it.
         "0.0 kB".to_owned()
     } else if seconds > 0.0 {
-        human(bytes as f64 / seconds, 1000.0)
+        shortened(bytes as f64 / seconds, Steps::Decimal).text
     } else {
         "Infinity B".to_owned()
     };
@@ -90,22 +93,24 @@ pub(super) fn transfer(bytes: u64, seconds: f64) -> String {
     format!("{bytes} byte{plural}{sizes} copied, {time} s, {rate}/s\n")
 }
 
-/// `8k`, `1M`, `1MB`, `2x1024`, `512c`: bytes.
+/// Reads a number of bytes such as `8k`, `1M`, `1MB`, `2x1024` or `512c`.
 pub(super) fn parse_bytes(text: &str) -> Option<u64> {
     let mut product: u64 = 1;
     for part in text.split('x') {
-        product = product.checked_mul(factor(part)?)?;
+        product = product.checked_mul(factor_bytes(part)?)?;
     }
     Some(product)
 }
 
-fn factor(text: &str) -> Option<u64> {
+/// The number of bytes of a factor such as `512c`.
+fn factor_bytes(text: &str) -> Option<u64> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
     let number: u64 = text[..text.len() - unit.len()].parse().ok()?;
-    number.checked_mul(suffix(unit)?)
+    number.checked_mul(suffix_bytes(unit)?)
 }
 
-fn suffix(text: &str) -> Option<u64> {
+/// The bytes that a suffix stands for, as dd's manual lists them; `None` of an unknown one.
+fn suffix_bytes(text: &str) -> Option<u64> {
     match text {
         "" | "c" | "B" => return Some(1),
         "w" => return Some(2),
@@ -130,42 +135,70 @@ pub(super) fn counts_bytes(text: &str) -> bool {
     }
 }
 
-/// `8.4 MB` by steps of 1000, `8.0 MiB` by steps of 1024.
-fn human(bytes: f64, base: f64) -> String {
-    let mut value = bytes;
-    let mut prefix = None;
-    for letter in PREFIXES {
-        if rounded(value, prefix.is_some()) < base {
-            break;
+/// The steps between two prefixes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Steps {
+    /// 1000: `8.4 MB`.
+    Decimal,
+    /// 1024: `8.0 MiB`.
+    Binary,
+}
+
+impl Steps {
+    fn factor(self) -> f64 {
+        match self {
+            Self::Decimal => 1000.0,
+            Self::Binary => 1024.0,
         }
-        value /= base;
-        prefix = Some(letter);
     }
-    let Some(letter) = prefix else {
-        return format!("{:.0} B", value);
-    };
-    let unit = if base == 1024.0 {
-        format!("{}iB", letter.to_ascii_uppercase())
-    } else {
-        format!("{letter}B")
-    };
-    if rounded(value, true) < 10.0 {
-        format!("{value:.1} {unit}")
-    } else {
-        format!("{value:.0} {unit}")
+
+    fn unit(self, prefix: char) -> String {
+        match self {
+            Self::Decimal => format!("{prefix}B"),
+            Self::Binary => format!("{}iB", prefix.to_ascii_uppercase()),
+        }
     }
 }
 
-/// As it is printed: with one digit below 10, where there is a prefix.
-fn rounded(value: f64, has_prefix: bool) -> f64 {
-    if has_prefix && value < 9.95 {
+/// A number of bytes in few digits.
+struct ShortenedBytes {
+    text: String,
+    /// The prefix of the unit; `None` of plain bytes.
+    prefix: Option<char>,
+}
+
+/// Bytes with the prefix that leaves a number below a step: `8.4 MB`.
+fn shortened(bytes: f64, steps: Steps) -> ShortenedBytes {
+    let mut value = bytes;
+    let mut prefix = None;
+    for letter in PREFIXES {
+        let shown = match prefix {
+            None => value.round(),
+            Some(_) => rounded_as_printed(value),
+        };
+        if shown < steps.factor() {
+            break;
+        }
+        value /= steps.factor();
+        prefix = Some(letter);
+    }
+    let text = match prefix {
+        None => format!("{value:.0} B"),
+        Some(letter) if rounded_as_printed(value) < 10.0 => {
+            format!("{value:.1} {}", steps.unit(letter))
+        }
+        Some(letter) => format!("{value:.0} {}", steps.unit(letter)),
+    };
+    ShortenedBytes { text, prefix }
+}
+
+/// A value with a prefix as it is printed: with one decimal below 10, else without any.
+fn rounded_as_printed(value: f64) -> f64 {
+    /// The least value that rounds to 10 with one decimal.
+    const TEN_FROM: f64 = 9.95;
+    if value < TEN_FROM {
         (value * 10.0).round() / 10.0
     } else {
         value.round()
     }
-}
-
-/// True of a text of [`human`] without a prefix.
-fn lacks_prefix(text: &str) -> bool {
-    text.ends_with(" B")
 }

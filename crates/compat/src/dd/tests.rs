@@ -62,7 +62,7 @@ fn transfer_line_is_that_of_the_tool() {
         ),
     ];
     for (bytes, seconds, text) in cases {
-        assert_eq!(print::transfer(bytes, seconds), text);
+        assert_eq!(print::transfer_line(bytes, seconds), text);
     }
 }
 

@@ -17,7 +17,7 @@ use std::sync::LazyLock;
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("fio.txt"), start));
 
-/// Shorter intervals would disturb what is measured.
+/// The shortest interval of --status-interval. A shorter one would disturb the measurement.
 const STATUS_INTERVAL_MIN_NS: u64 = 100_000_000;
 
 /// Turns the arguments into jobs, or into the text or error that fio prints.
@@ -125,6 +125,7 @@ fn usage(text: &str) -> DropInError {
     DROP_IN.usage_error(text, "")
 }
 
+/// The command line as far as it was read.
 #[derive(Debug, Default)]
 struct FioArguments {
     /// Options that belong to no job, such as those of the output.
@@ -182,7 +183,7 @@ impl FioArguments {
                 ..help()
             }));
         }
-        let interval_ns = general.read("status-interval", interval_ns);
+        let interval_ns = general.read("status-interval", status_interval_ns);
         let interval_ns = interval_ns.map_err(|why| usage(&why))?;
         let saved_to = general.value("output").map(PathBuf::from);
         let options = JobSource::Options {
@@ -202,7 +203,7 @@ impl FioArguments {
             },
             is_read_only: general.has("readonly"),
             saved_to: saved_to.clone(),
-            is_for_programs: !output.normal,
+            is_for_programs: !output.has_normal,
             notes: general.notes,
             printer: Box::new(move |described| {
                 Box::new(FioPrinter {
@@ -211,7 +212,7 @@ impl FioArguments {
                     saved_to: saved_to.clone(),
                     status_interval_ns: interval_ns,
                     finished: Vec::new(),
-                    status: String::new(),
+                    kept: String::new(),
                 })
             }),
             command_line,
@@ -219,7 +220,8 @@ impl FioArguments {
     }
 }
 
-fn interval_ns(text: &str) -> Result<u64, String> {
+/// Reads the value of --status-interval.
+fn status_interval_ns(text: &str) -> Result<u64, String> {
     let ns = time_ns(text)
         .ok()
         .filter(|ns| *ns >= STATUS_INTERVAL_MIN_NS);

@@ -4,11 +4,11 @@ use super::job_options::fio_option;
 use crate::jobs::{DescribedJob, DescribedJobs};
 
 impl DescribedJobs {
-    /// The error of a job with `group_reporting` that shows other latencies than one before it in
-    /// its group.
+    /// fio's error where a job with `group_reporting` shows other latencies than one before it in
+    /// its group; `None` where no job does.
     pub fn group_error(&self) -> Option<String> {
         for (index, job) in self.jobs.iter().enumerate() {
-            if !self.is_on(job, "group_reporting", false) {
+            if !self.is_switched_on(job, "group_reporting") {
                 continue;
             }
             let own = self.shows_lat(job);
@@ -24,13 +24,13 @@ impl DescribedJobs {
         None
     }
 
-    /// Whether the percentiles of a job are those of whole latencies.
+    /// True if the percentiles of a job are those of whole latencies.
     fn shows_lat(&self, job: &DescribedJob) -> bool {
-        let is_hidden = self.is_on(job, "disable_lat", false);
-        self.is_on(job, "lat_percentiles", false) && !is_hidden
+        self.is_switched_on(job, "lat_percentiles") && !self.is_switched_on(job, "disable_lat")
     }
 
-    /// The value of an option of a job under any of its names; empty for an option without a value.
+    /// The value of an option of a job under any of its names: the last one of the job, else the
+    /// last one of all jobs. Empty for an option without a value; `None` where neither has it.
     pub(super) fn value(&self, job: &DescribedJob, key: &str) -> Option<String> {
         for option in job.options.iter().rev().chain(self.global.iter().rev()) {
             if let Some(known) = fio_option(&option.key)
@@ -42,11 +42,19 @@ impl DescribedJobs {
         None
     }
 
-    /// The value of a switch of a job; `default` where the job does not set it.
-    pub(super) fn is_on(&self, job: &DescribedJob, key: &str, default: bool) -> bool {
+    /// True if the job sets a switch to anything but 0.
+    pub(super) fn is_switched_on(&self, job: &DescribedJob, key: &str) -> bool {
         match self.value(job, key) {
             Some(value) => value != "0",
-            None => default,
+            None => false,
+        }
+    }
+
+    /// True unless the job sets a switch to 0: for the switches that fio has on by default.
+    pub(super) fn is_not_switched_off(&self, job: &DescribedJob, key: &str) -> bool {
+        match self.value(job, key) {
+            Some(value) => value != "0",
+            None => true,
         }
     }
 

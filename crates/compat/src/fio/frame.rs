@@ -1,5 +1,5 @@
-//! What all entries of a run share: when it was, the rates of its groups, and the block devices of
-//! its files as the kernel counts their requests.
+//! The facts that all entries of a run share: its time, the rates of its groups, and the counts
+//! that the kernel has of the block devices.
 
 use super::stats::{DirectionStats, JobEntry};
 use crate::jobs::JobOption;
@@ -10,16 +10,20 @@ pub(super) const EMULATES: &str = "fio-3.33";
 
 /// Facts that all entries of a run share.
 pub(super) struct RunFrame<'a> {
+    /// The time of the output, in nanoseconds since 1970.
     pub unix_ns: u64,
+    /// The same time as ctime(3) writes it.
     pub time: String,
+    /// The whole seconds of the run.
     pub elapsed_s: u64,
+    /// The options of every job.
     pub global: &'a [JobOption],
     pub disks: &'a [DiskTotals],
     pub entries: &'a [JobEntry],
 }
 
 impl RunFrame<'_> {
-    /// The directions of an entry.
+    /// The directions of an entry: reads, writes and trims, each with the rate of its group.
     pub(super) fn directions<'b>(
         &self,
         entry: &'b JobEntry,
@@ -45,12 +49,14 @@ pub(super) struct GroupDirection<'a> {
     pub group_rate: u64,
 }
 
-/// The sums of a group.
+/// The sums of one direction over a group.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GroupTotal {
     pub bytes: u64,
+    /// The run time of the shortest and of the longest job, in milliseconds.
     pub ms_min: u64,
     pub ms_max: u64,
+    /// Bytes per second of the slowest and of the fastest job.
     pub rate_min: u64,
     pub rate_max: u64,
 }
@@ -59,13 +65,13 @@ impl GroupTotal {
     /// The sums of one direction over all entries of a group; `None` without operations.
     pub(super) fn sum<'a>(all: impl Iterator<Item = &'a DirectionStats>) -> Option<Self> {
         let totals = all.filter(|stats| stats.count > 0).map(|stats| {
-            let (rate_min, rate_max) = stats.rates.unwrap_or_default();
+            let rates = stats.rates.unwrap_or_default();
             Self {
                 bytes: stats.bytes,
                 ms_min: stats.runtime_ms,
                 ms_max: stats.runtime_ms,
-                rate_min,
-                rate_max,
+                rate_min: rates.least,
+                rate_max: rates.most,
             }
         });
         totals.reduce(|sum, total| Self {
@@ -138,25 +144,25 @@ impl DiskFigures {
     }
 }
 
-/// The lines of the disks.
-pub(super) fn lines(disks: &[DiskTotals]) -> String {
+/// The lines of the disks in the normal output; none without disks.
+pub(super) fn disk_lines(disks: &[DiskTotals]) -> String {
     let mut text = String::new();
     if !disks.is_empty() {
         text.push_str("\nDisk stats (read/write):\n");
     }
     for disk in disks {
         let name = &disk.name;
-        let own = line(&DiskFigures::of_disk(disk), "");
+        let own = figures_text(&DiskFigures::of_disk(disk), "");
         text.push_str(&match DiskFigures::of_members(disk, disks) {
             None => format!("  {name}: {own}\n"),
-            Some(members) => format!("    {name}: {own}, {}\n", line(&members, "aggr")),
+            Some(members) => format!("    {name}: {own}, {}\n", figures_text(&members, "aggr")),
         });
     }
     text
 }
 
-/// The figures of a line, each with this before its name.
-fn line(figures: &DiskFigures, prefix: &str) -> String {
+/// The figures of a disk's line, each with this prefix before its name.
+fn figures_text(figures: &DiskFigures, prefix: &str) -> String {
     let [
         reads,
         writes,

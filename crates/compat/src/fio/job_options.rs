@@ -11,7 +11,7 @@ pub enum FioHandling {
     Translated,
     /// Accepted, because it does not change the load.
     Ignored,
-    /// Nor does this one, but `as fio` uses it for its output.
+    /// Accepted, because it does not change the load. `as fio` uses it for its output.
     Carried,
     /// Refused with the job, because it would change the load, except for these values, and where
     /// the option has no effect.
@@ -21,7 +21,7 @@ pub enum FioHandling {
         /// The condition under which it has an effect; `None`: it always has one.
         only: Option<FioCondition>,
     },
-    /// No option of jobs.
+    /// This is not an option of jobs. The table only has its hint.
     Hint,
 }
 
@@ -32,13 +32,13 @@ pub enum FioCondition {
     Random,
     /// The job writes.
     Writes,
-    /// Through the page cache.
+    /// The job uses the page cache.
     Buffered,
-    /// With several requests in flight.
+    /// The job has several requests in flight.
     Queue,
     /// The job makes several laps.
     Loops,
-    /// With this other option.
+    /// The job has this other option.
     Option(&'static str),
 }
 
@@ -104,7 +104,7 @@ pub static FIO_OPTIONS: LazyLock<Vec<FioOption>> = LazyLock::new(|| {
     lines.flat_map(options_of_line).collect()
 });
 
-/// A map, because a file may have a million settings.
+/// The options by each of their names. A map, because a file may have a million settings.
 static BY_NAME: LazyLock<HashMap<&'static str, &'static FioOption>> = LazyLock::new(|| {
     let mut by_name = HashMap::new();
     for option in FIO_OPTIONS.iter() {
@@ -173,7 +173,7 @@ pub(super) fn fio_options_beginning(start: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// The name that was meant by a misspelt one: one letter differs, or a dash stands for `_`.
+/// The known name that a misspelt one is most like: one letter differs, or a dash stands for `_`.
 pub fn fio_similar(name: &str) -> Option<&'static str> {
     let plain = name.replace('-', "_");
     BY_NAME
@@ -186,15 +186,25 @@ pub fn fio_similar(name: &str) -> Option<&'static str> {
 /// exchanged with the next one.
 fn differ_by_one(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
-    let is_short = one.len() <= other.len();
-    let (short, long) = if is_short { (one, other) } else { (other, one) };
+    let (short, long) = if one.len() <= other.len() {
+        (one, other)
+    } else {
+        (other, one)
+    };
     let same = short.iter().zip(long).take_while(|(a, b)| a == b).count();
-    let (short, long) = (&short[same..], &long[same..]);
-    match (short, long) {
+    // From the first letter that differs.
+    match (&short[same..], &long[same..]) {
         ([], []) => true,
-        ([a, b, short @ ..], [c, d, long @ ..]) if (a, b) == (d, c) && short == long => true,
-        (_, [_, long @ ..]) if short == long => true,
-        ([_, short @ ..], [_, long @ ..]) => short == long,
+        // Two letters are exchanged.
+        ([a, b, short_rest @ ..], [c, d, long_rest @ ..])
+            if (a, b) == (d, c) && short_rest == long_rest =>
+        {
+            true
+        }
+        // The long word has a letter more.
+        (short_rest, [_, long_rest @ ..]) if short_rest == long_rest => true,
+        // A letter is changed.
+        ([_, short_rest @ ..], [_, long_rest @ ..]) => short_rest == long_rest,
         _ => false,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::frame::{DiskFigures, EMULATES, RunFrame};
 use super::job_options::fio_option;
-use super::normal::names;
+use super::normal::direction_names;
 use super::stats::{DirectionStats, JobEntry, SteadyEntry, figures, percentiles};
 use crate::jobs::JobOption;
 use diskproof_model::fio_bins::{bins, depth_shares, range_shares};
@@ -57,8 +57,17 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// The whole document. `has_bins` for the form json+.
-pub(super) fn document(frame: &RunFrame<'_>, has_bins: bool) -> String {
+/// The form of the document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JsonForm {
+    /// The form `json`.
+    Plain,
+    /// The form `json+`: latencies have the counts of their bins.
+    WithBins,
+}
+
+/// The whole document.
+pub(super) fn document(frame: &RunFrame<'_>, form: JsonForm) -> String {
     let mut pairs = vec![
         ("fio version", quoted(EMULATES)),
         ("timestamp", (frame.unix_ns / 1_000_000_000).to_string()),
@@ -70,7 +79,7 @@ pub(super) fn document(frame: &RunFrame<'_>, has_bins: bool) -> String {
     }
     let mut jobs = Vec::new();
     for entry in frame.entries {
-        jobs.push(job(entry, frame, has_bins));
+        jobs.push(job(entry, frame, form));
     }
     pairs.push(("jobs", array(jobs)));
     if !frame.disks.is_empty() {
@@ -80,8 +89,7 @@ pub(super) fn document(frame: &RunFrame<'_>, has_bins: bool) -> String {
     object(pairs) + "\n"
 }
 
-/// The keys of a disk's figures, and those of the means over its members. `aggr_write_merge` is
-/// fio's spelling.
+/// Keys of a disk's figures: the counts in the order of [`DiskFigures`], then the utilisation.
 const DISK_KEYS: [&str; 8] = [
     "read_ios",
     "write_ios",
@@ -92,7 +100,7 @@ const DISK_KEYS: [&str; 8] = [
     "in_queue",
     "util",
 ];
-/// Keys of the means over the members of a volume, as fio spells them.
+/// Keys of the means over the members of a volume. `aggr_write_merge` is fio's spelling.
 const MEMBER_KEYS: [&str; 8] = [
     "aggr_read_ios",
     "aggr_write_ios",
@@ -149,38 +157,35 @@ const ONE_AT_ONCE: [(&str, f64); 7] = [
     (">=64", 0.0),
 ];
 
+/// Shares in percent, each under the label of its range.
 fn ranges(shares: &[(&str, f64)]) -> Json {
     object(shares.iter().map(|(label, share)| (label, float(*share))))
 }
 
-fn job(entry: &JobEntry, frame: &RunFrame<'_>, has_bins: bool) -> Json {
+fn job(entry: &JobEntry, frame: &RunFrame<'_>, form: JsonForm) -> Json {
     let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));
-    let error = match &entry.error {
-        Some((number, _)) => *number,
-        None => 0,
-    };
     let mut pairs = vec![
         ("jobname", quoted(&entry.name)),
         ("groupid", entry.group.to_string()),
-        ("error", error.to_string()),
+        ("error", entry.error_number().to_string()),
         ("eta", 0.to_string()),
         ("elapsed", frame.elapsed_s.to_string()),
     ];
     if !entry.options.is_empty() {
         pairs.push(("job options", options(&entry.options)));
     }
-    for (shown, name) in frame.directions(entry).zip(names(entry)) {
+    for (shown, name) in frame.directions(entry).zip(direction_names(entry)) {
         // Mixed reads have all others as well.
         if name == "mixed" || !entry.is_mixed {
-            let fields = direction(shown.stats, shown.group_rate, entry, has_bins);
+            let fields = direction(shown.stats, shown.group_rate, entry, form);
             pairs.push((name, fields));
         }
     }
     if !entry.is_mixed {
-        pairs.push(("sync", sync(&entry.sync, entry, has_bins)));
+        pairs.push(("sync", sync(&entry.sync, entry, form)));
     }
     if let Some(both) = &entry.both {
-        pairs.push(("mixed", direction(both, both.rate(), entry, has_bins)));
+        pairs.push(("mixed", direction(both, both.rate(), entry, form)));
     }
     pairs.extend([
         ("job_runtime", entry.runtime_ms.to_string()),
@@ -270,12 +275,13 @@ fn sample_list(found: &SteadyEntry, samples: &[u64]) -> Json {
     array(found.padded(samples).iter().map(u64::to_string))
 }
 
-fn sync(histogram: &LatencyHistogram, entry: &JobEntry, has_bins: bool) -> Json {
-    let latency = latency(histogram, Some(&entry.percentiles), has_bins);
+fn sync(histogram: &LatencyHistogram, entry: &JobEntry, form: JsonForm) -> Json {
+    let latency = latency(histogram, Some(&entry.percentiles), form);
     object([("total_ios", entry.syncs.to_string()), ("lat_ns", latency)])
 }
 
-fn direction(stats: &DirectionStats, all_bytes: u64, entry: &JobEntry, has_bins: bool) -> Json {
+/// The object of a direction. `group_rate` is that of the whole group, in bytes per second.
+fn direction(stats: &DirectionStats, group_rate: u64, entry: &JobEntry, form: JsonForm) -> Json {
     let clat = entry.shows_clat.then_some(&entry.percentiles);
     let lat = entry.shows_lat.then_some(&entry.percentiles);
     let kib = stats.kib_per_second;
@@ -290,12 +296,12 @@ fn direction(stats: &DirectionStats, all_bytes: u64, entry: &JobEntry, has_bins:
         ("total_ios", stats.count.to_string()),
         ("short_ios", stats.short.to_string()),
         ("drop_ios", 0.to_string()),
-        ("slat_ns", latency(&LatencyHistogram::new(), None, false)),
-        ("clat_ns", latency(&entry.clat(stats), clat, has_bins)),
-        ("lat_ns", latency(&entry.lat(stats), lat, has_bins)),
+        ("slat_ns", latency(&LatencyHistogram::new(), None, form)),
+        ("clat_ns", latency(&entry.clat(stats), clat, form)),
+        ("lat_ns", latency(&entry.lat(stats), lat, form)),
         ("bw_min", whole(kib.min)),
         ("bw_max", whole(kib.max)),
-        ("bw_agg", float(kib.share_of(all_bytes.max(1) as f64))),
+        ("bw_agg", float(kib.share_of(group_rate.max(1) as f64))),
         ("bw_mean", float(kib.mean)),
         ("bw_dev", float(kib.deviation)),
         ("bw_samples", kib.count.to_string()),
@@ -311,7 +317,9 @@ fn whole(value: f64) -> Json {
     (value as u64).to_string()
 }
 
-fn latency(histogram: &LatencyHistogram, list: Option<&Vec<f64>>, has_bins: bool) -> Json {
+/// The object of latencies in nanoseconds. Those of `list` are its percentiles; `None`: it has
+/// none.
+fn latency(histogram: &LatencyHistogram, list: Option<&Vec<f64>>, form: JsonForm) -> Json {
     let own = figures(histogram);
     let mut pairs = vec![
         ("min", own.min.to_string()),
@@ -328,7 +336,7 @@ fn latency(histogram: &LatencyHistogram, list: Option<&Vec<f64>>, has_bins: bool
             values.push((format!("{:.6}", value.percent), value.ns.to_string()));
         }
         pairs.push(("percentile", object(values)));
-        if has_bins {
+        if form == JsonForm::WithBins {
             let mut counts = Vec::new();
             for (ns, count) in bins(histogram) {
                 counts.push((ns.to_string(), count.to_string()));

@@ -1,7 +1,7 @@
 //! fio's logs: rates and latencies at intervals (`write_bw_log`, `write_iops_log`, `write_lat_log`
 //! with `log_avg_msec`), and distributions of latencies (`write_hist_log`).
 
-use super::stats::{hides, write_kind};
+use super::stats::{is_time_disabled, write_kind};
 use crate::jobs::{DescribedJob, DescribedJobs};
 use crate::printer::ToolFile;
 use diskproof_model::fio_bins::{BINS, bin_index};
@@ -24,21 +24,55 @@ enum LogKind {
     Submission,
 }
 
-/// fio's options, the names of their files and what these contain.
-const LOGS: [(&str, &str, LogKind); 6] = [
-    ("write_bw_log", "bw", LogKind::Kib),
-    ("write_iops_log", "iops", LogKind::Ops),
-    ("write_lat_log", "lat", LogKind::Latency),
-    ("write_lat_log", "clat", LogKind::Latency),
-    ("write_lat_log", "slat", LogKind::Submission),
-    ("write_hist_log", "clat_hist", LogKind::Bins),
-];
+/// A log of fio.
+#[derive(Debug, Clone, Copy)]
+struct Log {
+    /// The option that asks for it. Its value begins the name of the file.
+    option: &'static str,
+    /// The end of the file's name.
+    suffix: &'static str,
+    kind: LogKind,
+    /// The option that turns its times off, and the log with them.
+    disabled_by: Option<&'static str>,
+}
 
-/// Logs that a job does not have when it turns their times off.
-const LEFT_OUT: [(&str, &str); 3] = [
-    ("lat", "disable_lat"),
-    ("clat", "disable_clat"),
-    ("slat", "disable_slat"),
+const fn log(
+    option: &'static str,
+    suffix: &'static str,
+    kind: LogKind,
+    disabled_by: Option<&'static str>,
+) -> Log {
+    Log {
+        option,
+        suffix,
+        kind,
+        disabled_by,
+    }
+}
+
+/// All logs of fio that can be written here.
+const LOGS: [Log; 6] = [
+    log("write_bw_log", "bw", LogKind::Kib, None),
+    log("write_iops_log", "iops", LogKind::Ops, None),
+    log(
+        "write_lat_log",
+        "lat",
+        LogKind::Latency,
+        Some("disable_lat"),
+    ),
+    log(
+        "write_lat_log",
+        "clat",
+        LogKind::Latency,
+        Some("disable_clat"),
+    ),
+    log(
+        "write_lat_log",
+        "slat",
+        LogKind::Submission,
+        Some("disable_slat"),
+    ),
+    log("write_hist_log", "clat_hist", LogKind::Bins, None),
 ];
 
 /// The logs of all jobs. As in fio, each copy of a job has a number, and its own log; copies that
@@ -53,25 +87,23 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
                 .iter()
                 .filter(|measurement| workload.is_measured_by(measurement))
                 .collect();
-            for (option, suffix, kind) in LOGS {
-                if is_left_out(suffix, described, job) {
+            for log in LOGS {
+                if !is_possible(log, described, job) {
                     continue;
                 }
-                if matches!(kind, LogKind::Submission) && !blocks(described, job) {
-                    continue;
-                }
-                let prefix = match described.value(job, option) {
+                let suffix = log.suffix;
+                let prefix = match described.value(job, log.option) {
                     None => continue,
                     Some(prefix) if prefix.is_empty() => job.name.replace('/', "."),
                     Some(prefix) => prefix,
                 };
-                let path = if described.is_on(job, "per_job_logs", true) {
+                let path = if described.is_not_switched_off(job, "per_job_logs") {
                     format!("{prefix}_{suffix}.{number}.log")
                 } else {
                     format!("{prefix}_{suffix}.log")
                 };
-                let text = LogOptions::read(described, job).rows(&own, kind);
-                add(&mut files, path, text);
+                let text = LogOptions::read(described, job).rows(&own, log.kind);
+                add_or_append(&mut files, path, text);
             }
         }
         number += job.copies.saturating_sub(job.workloads.len() as u64);
@@ -79,21 +111,27 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
     files
 }
 
-/// True if a job turns the times of a log off.
-fn is_left_out(suffix: &str, described: &DescribedJobs, job: &DescribedJob) -> bool {
-    LEFT_OUT
-        .iter()
-        .any(|(log, option)| *log == suffix && hides(described, job, option))
+/// True unless the job turns the times of a log off, or the engine of the job has none of them.
+fn is_possible(log: Log, described: &DescribedJobs, job: &DescribedJob) -> bool {
+    if let Some(option) = log.disabled_by
+        && is_time_disabled(described, job, option)
+    {
+        return false;
+    }
+    match log.kind {
+        LogKind::Submission => has_blocking_engine(described, job),
+        LogKind::Kib | LogKind::Ops | LogKind::Latency | LogKind::Bins => true,
+    }
 }
 
 /// True if the requests of a job are blocking calls in fio.
-fn blocks(described: &DescribedJobs, job: &DescribedJob) -> bool {
+fn has_blocking_engine(described: &DescribedJobs, job: &DescribedJob) -> bool {
     let engine = described.value(job, "ioengine").unwrap_or_default();
     !matches!(engine.as_str(), "libaio" | "io_uring" | "posixaio")
 }
 
-/// Jobs with `per_job_logs=0` share a file.
-fn add(files: &mut Vec<ToolFile>, path: String, text: String) {
+/// Adds a file, or appends to the one of the same path: jobs with `per_job_logs=0` share a file.
+fn add_or_append(files: &mut Vec<ToolFile>, path: String, text: String) {
     match files.iter_mut().find(|file| *file.path == *path) {
         Some(file) => file.text.push_str(&text),
         None => files.push(ToolFile {
@@ -103,10 +141,14 @@ fn add(files: &mut Vec<ToolFile>, path: String, text: String) {
     }
 }
 
-/// Milliseconds of a line where the job sets none.
+/// The interval of a line where the job sets none, in milliseconds. fio then logs each request,
+/// which is not kept here.
 const INTERVAL_MS_DEFAULT: u64 = 100;
 
-/// The lines and columns of the logs of a job.
+/// The largest `log_hist_coarseness` of fio: it merges all bins of a power of two.
+const COARSENESS_MAX: u64 = 6;
+
+/// The options of a job that decide the lines and columns of its logs.
 #[derive(Debug, Clone, Copy)]
 struct LogOptions {
     /// Nanoseconds of a line.
@@ -131,10 +173,11 @@ impl LogOptions {
             interval_ns: nanoseconds(interval_ms),
             has_interval: given_ms > 0,
             bins_interval_ns: nanoseconds(number(described, job, "log_hist_msec")),
-            bins_merged: 1 << number(described, job, "log_hist_coarseness").min(6),
+            bins_merged: 1 << number(described, job, "log_hist_coarseness").min(COARSENESS_MAX),
         }
     }
 
+    /// The content of a log.
     fn rows(self, members: &[&Measurement], kind: LogKind) -> String {
         match kind {
             LogKind::Submission => String::new(),
@@ -149,7 +192,7 @@ impl LogOptions {
     fn rows_of_values(self, members: &[&Measurement], kind: LogKind) -> String {
         let mut text = String::new();
         let ops = members.iter().flat_map(|member| member.ops.values());
-        // Cells are not divided.
+        // A line covers whole cells of the series, which cannot be divided.
         let cell_ns = ops.map(|op| op.series.interval_ns).max().unwrap_or(1);
         let step_ns = self.interval_ns.div_ceil(cell_ns).saturating_mul(cell_ns);
         let walls_ns = members.iter().map(|member| member.wall_ns);
@@ -178,9 +221,9 @@ impl LogOptions {
         text
     }
 
-    /// True if what is behind the last whole interval of a job has a line. As in fio, rates at
+    /// True if the rest of a job after its last whole interval has a line. As in fio, rates at
     /// intervals end with the last whole one, and latencies do not. Without an interval fio logs
-    /// each request, so a short job has a line, too.
+    /// each request, so that a job shorter than ours has a line, too.
     fn logs_rest(self, kind: LogKind) -> bool {
         match kind {
             LogKind::Latency => true,
@@ -230,6 +273,7 @@ impl LogOptions {
         text
     }
 
+    /// The counts of latencies in fio's bins, with `bins_merged` of them as one.
     fn bins_of(self, latency: &LatencyHistogram) -> Vec<u64> {
         let mut bins = vec![0; BINS / self.bins_merged];
         for bucket in latency.buckets() {

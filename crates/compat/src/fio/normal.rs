@@ -2,7 +2,9 @@
 //! digits.
 
 use super::frame::{GroupDirection, GroupTotal, RunFrame};
-use super::stats::{DirectionStats, JobEntry, Percentile, SteadyEntry, figures, percentiles};
+use super::stats::{
+    DirectionStats, JobEntry, JobError, Percentile, SteadyEntry, figures, percentiles,
+};
 use super::values::Base;
 use diskproof_model::fio_bins::{RangeShares, RateSamples, depth_shares, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
@@ -12,14 +14,14 @@ use std::fmt::Write as _;
 /// Prefixes of units, each a step above the one before.
 const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
-/// A number with at most so many digits, its prefix and its unit.
+/// A number with at most so many digits, then its prefix and its unit: `95.5MiB`.
 pub(super) fn short(number: u64, digits: usize, base: Base, unit: &str) -> String {
     let (step, binary) = match base {
         Base::Decimal => (1000, ""),
         Base::Binary => (1024, "i"),
     };
     let (mut whole, mut rest, mut prefix) = (number, None, 0);
-    while length(whole) > digits && prefix + 1 < PREFIXES.len() {
+    while digits_of(whole) > digits && prefix + 1 < PREFIXES.len() {
         rest = Some(whole % step);
         whole /= step;
         prefix += 1;
@@ -32,7 +34,7 @@ pub(super) fn short(number: u64, digits: usize, base: Base, unit: &str) -> Strin
     let Some(rest) = rest else {
         return format!("{whole}{kind}{unit}");
     };
-    let decimals = digits.saturating_sub(length(whole) + 1);
+    let decimals = digits.saturating_sub(digits_of(whole) + 1);
     if decimals == 0 {
         return format!("{}{kind}{unit}", whole + u64::from(rest * 2 >= step));
     }
@@ -40,7 +42,8 @@ pub(super) fn short(number: u64, digits: usize, base: Base, unit: &str) -> Strin
     format!("{value:.decimals$}{kind}{unit}")
 }
 
-fn length(number: u64) -> usize {
+/// The number of decimal digits.
+fn digits_of(number: u64) -> usize {
     number.to_string().len()
 }
 
@@ -64,11 +67,11 @@ fn bytes_text(bytes: u64, base: Base, per: &str) -> BytesText {
     }
 }
 
-/// The entry of a job.
-pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String {
+/// The lines of an entry.
+pub(super) fn entry_text(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String {
     let error = match &entry.error {
         None => "err= 0".to_owned(),
-        Some((number, name)) => format!("err={number:2} ({name})"),
+        Some(JobError { number, name }) => format!("err={number:2} ({name})"),
     };
     let mut text = format!(
         "{}: (groupid={}, jobs={}): {error}: pid={pid}: {}\n",
@@ -77,7 +80,7 @@ pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String 
     if let Some(description) = &entry.description {
         let _ = writeln!(text, "  Description  : [{description}]");
     }
-    for (direction, name) in frame.directions(entry).zip(names(entry)) {
+    for (direction, name) in frame.directions(entry).zip(direction_names(entry)) {
         text.push_str(&direction_text(name, &direction, entry));
     }
     if let Some(both) = &entry.both {
@@ -91,10 +94,10 @@ pub(super) fn entry(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String 
     text.push_str(&latency_ranges(&range_shares(latencies)));
     if entry.sync.count() > 0 {
         text.push_str("  fsync/fdatasync/sync_file_range:\n");
-        text.push_str(&times("sync", &entry.sync));
+        text.push_str(&latency_line("sync", &entry.sync));
         text.push_str(&percentile_lines("sync", &entry.sync, &entry.percentiles));
     }
-    text.push_str(&footer(entry));
+    text.push_str(&footer_text(entry));
     if let Some(steady) = &entry.steady {
         text.push_str(&steady_text(steady, entry.base));
     }
@@ -127,8 +130,8 @@ fn steady_text(steady: &SteadyEntry, base: Base) -> String {
     )
 }
 
-/// The names of the directions.
-pub(super) fn names(entry: &JobEntry) -> [&'static str; 3] {
+/// The names of an entry's directions, in their order.
+pub(super) fn direction_names(entry: &JobEntry) -> [&'static str; 3] {
     let first = if entry.is_mixed { "mixed" } else { "read" };
     [first, "write", "trim"]
 }
@@ -154,7 +157,7 @@ fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) 
     let (clat, lat) = (entry.clat(stats), entry.lat(stats));
     for (name, latency) in [("clat", &clat), (" lat", &lat)] {
         if latency.count() > 0 {
-            text.push_str(&times(name, latency));
+            text.push_str(&latency_line(name, latency));
         }
     }
     if entry.shows_clat {
@@ -163,11 +166,11 @@ fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) 
     if entry.shows_lat {
         text.push_str(&percentile_lines("lat", &lat, &entry.percentiles));
     }
-    text.push_str(&samples(stats, direction.group_rate, entry.base));
+    text.push_str(&sampled_rates_text(stats, direction.group_rate, entry.base));
     text
 }
 
-fn times(name: &str, histogram: &LatencyHistogram) -> String {
+fn latency_line(name: &str, histogram: &LatencyHistogram) -> String {
     let scaled = figures(histogram).scaled();
     let figures = scaled.figures;
     format!(
@@ -181,8 +184,9 @@ fn times(name: &str, histogram: &LatencyHistogram) -> String {
 }
 
 fn percentile_lines(name: &str, histogram: &LatencyHistogram, list: &[f64]) -> String {
-    /// The columns of a line, and those of an entry besides the time.
+    /// The columns of a line that percentiles may take, as in fio.
     const LINE_COLUMNS: usize = 73;
+    /// The columns of a percentile besides its time: ` 99.00th=[],` and a space.
     const OTHER_COLUMNS: usize = 12;
     let values = percentiles(histogram, list);
     let (Some(least), Some(most)) = (values.first(), values.last()) else {
@@ -193,7 +197,7 @@ fn percentile_lines(name: &str, histogram: &LatencyHistogram, list: &[f64]) -> S
         (2_001.., 100_000..) => ("usec", 1_000),
         _ => ("nsec", 1),
     };
-    let width = length(most.ns / divisor).max(5);
+    let width = digits_of(most.ns / divisor).max(5);
     let mut lines = Vec::new();
     for values_of_line in values.chunks(LINE_COLUMNS / (OTHER_COLUMNS + width)) {
         let texts: Vec<String> = values_of_line
@@ -213,7 +217,7 @@ fn percentile_text(value: &Percentile, unit_ns: u64, width: usize) -> String {
 
 /// The rates of each half second. They are in KiB with either base, of which fio changes only the
 /// name of the smaller unit, and what makes the larger one.
-fn samples(stats: &DirectionStats, group_rate: u64, base: Base) -> String {
+fn sampled_rates_text(stats: &DirectionStats, group_rate: u64, base: Base) -> String {
     let kib = &stats.kib_per_second;
     if kib.count == 0 {
         return String::new();
@@ -266,23 +270,24 @@ fn latency_ranges(shares: &RangeShares) -> String {
     text
 }
 
-fn footer(entry: &JobEntry) -> String {
-    let depths = depth_shares(entry.in_flight);
-    let depths = depths
+fn footer_text(entry: &JobEntry) -> String {
+    let depths: Vec<String> = depth_shares(entry.in_flight)
         .iter()
-        .map(|(label, share)| format!("{label}={share:3.1}%"));
-    let depths = depths.collect::<Vec<_>>().join(", ");
+        .map(|(label, share)| format!("{label}={share:3.1}%"))
+        .collect();
+    let depths = depths.join(", ");
     let searched = entry.searched_latency();
     let [read, write, trim] = &entry.directions;
     let one_level = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
-    let errors = entry.continued.as_ref().map_or(String::new(), |continued| {
-        let (errors, number, name) = (
+    let errors = match &entry.continued {
+        None => String::new(),
+        Some(continued) => format!(
+            "     errors    : total={}, first_error={}/<{}>\n",
             continued.errors,
             continued.first_number(),
-            continued.first_name(),
-        );
-        format!("     errors    : total={errors}, first_error={number}/<{name}>\n")
-    });
+            continued.first_name()
+        ),
+    };
     format!(
         "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  \
          IO depths    : {depths}\n     submit    : {one_level}\n     complete  : {one_level}\n     \
@@ -303,14 +308,14 @@ fn footer(entry: &JobEntry) -> String {
     )
 }
 
-/// The lines of a group.
-pub(super) fn group(entries: &[JobEntry]) -> String {
+/// The lines of a group; `entries` are its members, at least one.
+pub(super) fn group_text(entries: &[JobEntry]) -> String {
     let number = entries[0].group;
     // As in fio, that of the last entry.
     let base = entries.last().map(|entry| entry.base).unwrap_or_default();
     let mut text = format!("\nRun status group {number} (all jobs):\n");
     let mut totals = Vec::new();
-    for (index, name) in names(&entries[0]).into_iter().enumerate() {
+    for (index, name) in direction_names(&entries[0]).into_iter().enumerate() {
         let members = entries.iter().map(|entry| &entry.directions[index]);
         totals.push((name, GroupTotal::sum(members)));
     }

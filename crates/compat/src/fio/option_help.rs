@@ -1,5 +1,5 @@
-//! What fio tells scripts that ask whether it has an option or an I/O engine: `--cmdhelp` and
-//! `--enghelp`, from the table `option_help.txt`.
+//! The help for options and I/O engines, `--cmdhelp` and `--enghelp`, from the table
+//! `option_help.txt`. Scripts read it to find out if fio has an option.
 
 use super::job_options::{FioHandling, fio_option};
 use crate::printer::{DropInError, ToolText};

@@ -1,11 +1,11 @@
-//! What a run of jobs prints: the forms of output, in fio's order.
+//! The output of a run of jobs: its forms, in fio's order.
 
-use super::frame::{EMULATES, RunFrame, lines};
-use super::json::document;
+use super::frame::{EMULATES, RunFrame, disk_lines};
+use super::json::{JsonForm, document};
 use super::logs::logs;
-use super::normal::{entry as entry_text, group as group_text, short};
-use super::stats::{entries, error_number};
-use super::terse::line;
+use super::normal::{entry_text, group_text, short};
+use super::stats::{JobError, entries};
+use super::terse::{TerseVersion, entry_line};
 use super::values::{Base, bytes};
 use crate::command::GivenArguments;
 use crate::jobs::{DescribedJob, DescribedJobs, SizeRange};
@@ -20,29 +20,28 @@ use std::path::{Path, PathBuf};
 /// The forms of output that were chosen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct FioOutput {
-    /// True of the output for people.
-    pub(super) normal: bool,
-    terse: Option<u32>,
-    json: bool,
-    json_plus: bool,
+    /// True if the output for people is one of them.
+    pub(super) has_normal: bool,
+    terse: Option<TerseVersion>,
+    json: Option<JsonForm>,
 }
 
 impl FioOutput {
     /// Reads `--output-format` and its relatives.
     pub(super) fn read(general: &GivenArguments) -> Result<Self, String> {
-        let version = general.value("terse-version").unwrap_or("3");
-        let version = match version.parse() {
-            Ok(version @ 2..=5) => version,
-            _ => return Err(format!("bad terse version format: {version}")),
+        let version_text = general.value("terse-version").unwrap_or("3");
+        let Some(version) = TerseVersion::from_number(version_text) else {
+            return Err(format!("bad terse version format: {version_text}"));
         };
         let mut chosen = Self::default();
         let formats = general.value("output-format");
         for format in formats.unwrap_or("normal").split(',').map(str::trim) {
             match format {
-                "normal" => chosen.normal = true,
+                "normal" => chosen.has_normal = true,
                 "terse" | "minimal" => chosen.terse = Some(version),
-                "json" => chosen.json = true,
-                "json+" => (chosen.json, chosen.json_plus) = (true, true),
+                // With both forms, fio prints json+.
+                "json" => chosen.json = chosen.json.or(Some(JsonForm::Plain)),
+                "json+" => chosen.json = Some(JsonForm::WithBins),
                 other => {
                     return Err(format!(
                         "failed parsing --output-format {other}; there are normal, json, json+ \
@@ -74,26 +73,29 @@ pub(super) struct FioPrinter {
     pub(super) status_interval_ns: Option<u64>,
     /// Measurements that ended before the current jobs.
     pub(super) finished: Vec<Measurement>,
-    /// The text printed so far, where it goes to a file.
-    pub(super) status: String,
+    /// The text so far that goes to the file; empty without one.
+    pub(super) kept: String,
 }
 
 impl FioPrinter {
-    /// Text for stdout now, or for the file at the end.
-    fn say(&mut self, text: String) -> String {
+    /// Returns a text for stdout; with a file for the output, keeps it for the end and returns
+    /// nothing.
+    fn print_or_keep(&mut self, text: String) -> String {
         if self.saved_to.is_none() {
             return text;
         }
-        self.status.push_str(&text);
+        self.kept.push_str(&text);
         String::new()
     }
 
-    fn head(&self) -> String {
-        if !self.output.normal {
+    /// The lines about the jobs, before the run.
+    fn jobs_text(&self) -> String {
+        if !self.output.has_normal {
             return String::new();
         }
         let mut text = String::new();
-        let (mut threads, mut processes) = (0, 0);
+        let mut threads = 0;
+        let mut processes = 0;
         for job in &self.described.jobs {
             let (name, group) = (&job.name, job.group);
             let rw = self.value_or(job, "rw", "read");
@@ -109,13 +111,17 @@ impl FioPrinter {
             if job.copies > 1 {
                 text.push_str("...\n");
             }
-            if self.described.is_on(job, "thread", false) {
+            if self.described.is_switched_on(job, "thread") {
                 threads += job.copies;
             } else {
                 processes += job.copies;
             }
         }
-        let _ = writeln!(text, "{EMULATES}\nStarting {}", counted(threads, processes));
+        let _ = writeln!(
+            text,
+            "{EMULATES}\nStarting {}",
+            threads_and_processes(threads, processes)
+        );
         text
     }
 
@@ -130,20 +136,23 @@ impl FioPrinter {
     /// The disks, unless every job turns their figures off.
     fn shown_disks<'a>(&self, disks: &'a [DiskTotals]) -> &'a [DiskTotals] {
         let mut jobs = self.described.jobs.iter();
-        if jobs.any(|job| self.described.is_on(job, "disk_util", true)) {
+        if jobs.any(|job| self.described.is_not_switched_off(job, "disk_util")) {
             disks
         } else {
             &[]
         }
     }
 
-    fn text(&self, measurements: &[Measurement], so_far: &RunState<'_>) -> String {
+    /// The results in every form that was chosen. A job that did not run has the error of the run.
+    fn results_text(&self, measurements: &[Measurement], so_far: &RunState<'_>) -> String {
         let mut entries = entries(&self.described, measurements);
-        for entry in entries.iter_mut().filter(|entry| entry.runtime_ms == 0) {
-            let failed = so_far
-                .error
-                .map(|name| (error_number(name), name.to_owned()));
-            entry.error = entry.error.take().or(failed);
+        for entry in &mut entries {
+            if let Some(name) = so_far.error
+                && entry.runtime_ms == 0
+                && entry.error.is_none()
+            {
+                entry.error = Some(JobError::named(name));
+            }
         }
         let frame = RunFrame {
             unix_ns: so_far.unix_ns,
@@ -155,12 +164,14 @@ impl FioPrinter {
         };
         let mut text = String::new();
         if let Some(version) = self.output.terse {
-            text.extend(entries.iter().map(|entry| line(entry, &frame, version)));
+            for entry in &entries {
+                text.push_str(&entry_line(entry, &frame, version));
+            }
         }
-        if self.output.json {
-            text.push_str(&document(&frame, self.output.json_plus));
+        if let Some(form) = self.output.json {
+            text.push_str(&document(&frame, form));
         }
-        if self.output.normal {
+        if self.output.has_normal {
             text.push('\n');
             let pid = std::process::id();
             for entry in &entries {
@@ -168,9 +179,10 @@ impl FioPrinter {
                     text.push_str(&entry_text(entry, &frame, pid));
                 }
             }
-            let groups = entries.chunk_by(|entry, next| entry.group == next.group);
-            text.extend(groups.map(group_text));
-            text.push_str(&lines(frame.disks));
+            for group in entries.chunk_by(|entry, next| entry.group == next.group) {
+                text.push_str(&group_text(group));
+            }
+            text.push_str(&disk_lines(frame.disks));
         }
         text
     }
@@ -178,11 +190,11 @@ impl FioPrinter {
 
 impl ToolPrinter for FioPrinter {
     fn begin(&mut self) -> String {
-        self.say(self.head())
+        self.print_or_keep(self.jobs_text())
     }
 
     fn laying_out(&mut self, workload: &str, bytes: u64) -> String {
-        if !self.output.normal {
+        if !self.output.has_normal {
             return String::new();
         }
         let mib = bytes >> 20;
@@ -192,7 +204,7 @@ impl ToolPrinter for FioPrinter {
             0 | 1 => format!("{name}: Laying out IO file (1 file / {mib}MiB)\n"),
             files => format!("{name}: Laying out IO files ({files} files / total {mib}MiB)\n"),
         };
-        self.say(line)
+        self.print_or_keep(line)
     }
 
     fn prints_failed(&self) -> bool {
@@ -210,8 +222,8 @@ impl ToolPrinter for FioPrinter {
             unix_ns: results.unix_ns,
             disks: results.disks,
         };
-        let text = self.text(&measurements, &state);
-        self.say(text)
+        let text = self.results_text(&measurements, &state);
+        self.print_or_keep(text)
     }
 
     fn survives_usr1(&self) -> bool {
@@ -250,10 +262,10 @@ impl ToolPrinter for FioPrinter {
             unix_ns: result.unix_ns,
             disks: result.disks,
         };
-        let text = self.text(result.measurements, &state);
+        let text = self.results_text(result.measurements, &state);
         ToolText {
-            stdout: self.status.clone() + &text,
-            stderr: notes(result.measurements),
+            stdout: self.kept.clone() + &text,
+            stderr: engine_notes(result.measurements),
         }
     }
 }
@@ -266,8 +278,8 @@ struct RunState<'a> {
     disks: &'a [DiskTotals],
 }
 
-/// Remarks on what the figures do not say.
-fn notes(measurements: &[Measurement]) -> String {
+/// A line for each job that ran with another engine than it asked for.
+fn engine_notes(measurements: &[Measurement]) -> String {
     let mut text = String::new();
     for measurement in measurements {
         let (asked, used) = (measurement.engine.asked, measurement.engine.used);
@@ -287,8 +299,8 @@ fn shown_rw(value: &str) -> &str {
     }
 }
 
-/// `2 threads and 1 process`.
-fn counted(threads: u64, processes: u64) -> String {
+/// The number of jobs: `2 threads and 1 process`.
+fn threads_and_processes(threads: u64, processes: u64) -> String {
     let threads = match threads {
         0 => String::new(),
         1 => "1 thread".to_owned(),
@@ -313,13 +325,14 @@ fn shown_sizes(sizes: SizeRange, base: Base) -> String {
     format!("{least}-{most}")
 }
 
-/// As ctime(3) writes it.
+/// A time as ctime(3) writes it.
 fn local_time(unix_ns: u64) -> String {
     let time = Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or(Timestamp::UNIX_EPOCH);
     let zoned = time.to_zoned(TimeZone::system());
     zoned.strftime("%a %b %e %H:%M:%S %Y").to_string()
 }
 
+/// The seconds until the last measurement ended, with the one that has begun.
 fn elapsed_s(measurements: &[Measurement]) -> u64 {
     let ends_ns = measurements
         .iter()

@@ -6,14 +6,16 @@ use diskproof_model::errno;
 use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::latency_search::LatencySearch;
-use diskproof_model::measurement::{Measurement, OpKind, OpMeasurement, SteadyOutcome, StopReason};
+use diskproof_model::measurement::{
+    CpuTime, Measurement, OpKind, OpMeasurement, SteadyOutcome, StopReason,
+};
 use diskproof_model::plan::{SyncCall, SyncPolicy};
 use diskproof_model::series::Cell;
 use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
 use std::collections::BTreeMap;
 
-/// Nanoseconds.
-const SECOND: f64 = 1e9;
+/// Nanoseconds of a second.
+const SECOND_NS: f64 = 1e9;
 /// fio samples rates at this interval (its option `bwavgtime`).
 const SAMPLE_NS: u64 = 500_000_000;
 const KIB: f64 = 1024.0;
@@ -32,27 +34,35 @@ pub(super) struct JobEntry {
     pub files: u64,
     /// Requests in flight, as the job asks for them; 0 where it did not run.
     pub depth: u32,
-    pub error: Option<(i32, String)>,
+    /// The error that ended a job of the entry, or that its requests had.
+    pub error: Option<JobError>,
     /// True if the reads have all others as well (`unified_rw_reporting=mixed`).
     pub is_mixed: bool,
     /// The sum of all directions, beside each (`unified_rw_reporting=both`).
     pub both: Option<DirectionStats>,
     /// Reads, writes and trims.
     pub directions: [DirectionStats; 3],
+    /// The latencies of syncs.
     pub sync: LatencyHistogram,
     /// The number of syncs that fio reports.
     pub syncs: u64,
+    /// The sum over all copies, of each the mean over its files.
     pub runtime_ms: u64,
+    /// The processor time of the program, in percent of the run time.
     pub user_percent: f64,
+    /// The processor time of the kernel, in percent of the run time.
     pub system_percent: f64,
-    /// Requests in flight on average.
+    /// Requests in flight on average, of each copy.
     pub in_flight: f64,
-    /// True if percentiles are shown as `clat`, and as `lat`.
+    /// True if the times to completion have percentiles (`clat_percentiles`).
     pub shows_clat: bool,
+    /// True if the whole latencies have percentiles (`lat_percentiles`).
     pub shows_lat: bool,
-    /// True if these times are left out (`disable_clat`, `disable_lat`, `gtod_reduce`).
+    /// True if the times to completion are left out (`disable_clat`, `gtod_reduce`).
     pub hides_clat: bool,
+    /// True if the whole latencies are left out (`disable_lat`, `gtod_reduce`).
     pub hides_lat: bool,
+    /// The percentiles to show, in ascending order.
     pub percentiles: Vec<f64>,
     /// The steadiness of the rate, where the job asks for it (`steadystate`).
     pub steady: Option<SteadyEntry>,
@@ -62,6 +72,23 @@ pub(super) struct JobEntry {
     pub continued: Option<ContinuedErrors>,
     /// The latency for which the depth was searched (`latency_target`).
     pub latency_target: Option<LatencyTarget>,
+}
+
+/// An error of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct JobError {
+    pub number: i32,
+    /// The name, such as `EIO`.
+    pub name: String,
+}
+
+impl JobError {
+    pub(super) fn named(name: &str) -> Self {
+        Self {
+            number: error_number(name),
+            name: name.to_owned(),
+        }
+    }
 }
 
 /// Errors of requests after which a job went on.
@@ -98,11 +125,11 @@ impl JobEntry {
     /// Takes what fio shows of the last job of an entry.
     fn take_options(&mut self, described: &DescribedJobs, job: &DescribedJob) {
         self.options.clone_from(&job.options);
-        self.shows_clat = described.is_on(job, "clat_percentiles", true);
-        self.shows_lat = described.is_on(job, "lat_percentiles", false);
+        self.shows_clat = described.is_not_switched_off(job, "clat_percentiles");
+        self.shows_lat = described.is_switched_on(job, "lat_percentiles");
         self.depth = depth(described, job);
-        self.hides_clat = hides(described, job, "disable_clat");
-        self.hides_lat = hides(described, job, "disable_lat");
+        self.hides_clat = is_time_disabled(described, job, "disable_clat");
+        self.hides_lat = is_time_disabled(described, job, "disable_lat");
         self.percentiles = percentile_list(described, job);
         let continues = described.value(job, "continue_on_error");
         self.continued = match continues.as_deref() {
@@ -148,22 +175,31 @@ impl JobEntry {
         }
     }
 
-    /// The error that ended a job, or that its requests had.
+    /// The number of the entry's error; 0 without one.
+    pub(super) fn error_number(&self) -> i32 {
+        match &self.error {
+            Some(error) => error.number,
+            None => 0,
+        }
+    }
+
+    /// Takes the error that ended a job, or that its requests had. The limits of a job and its
+    /// verification come last, since they say more than the error of a request.
     fn take_error(&mut self, measurement: &Measurement) {
         if self.error.is_none() {
-            let mut errors = measurement.ops.values().flat_map(|op| op.errors.keys());
-            self.error = errors.next().map(|name| (error_number(name), name.clone()));
+            let mut names = measurement.ops.values().flat_map(|op| op.errors.keys());
+            self.error = names.next().map(|name| JobError::named(name));
         }
         match measurement.stopped {
-            StopReason::TooSlow => self.error = Some((110, "ETIMEDOUT".to_owned())),
-            StopReason::BelowFloor => self.error = Some((5, "EIO".to_owned())),
+            StopReason::TooSlow => self.error = Some(JobError::named("ETIMEDOUT")),
+            StopReason::BelowFloor => self.error = Some(JobError::named("EIO")),
             _ => {}
         }
         // Also a block that has no checksum.
         if let Some(verify) = &measurement.verify
             && verify.bad_blocks > 0
         {
-            self.error = Some((84, "EILSEQ".to_owned()));
+            self.error = Some(JobError::named("EILSEQ"));
         }
     }
 
@@ -215,7 +251,7 @@ fn percentile_list(described: &DescribedJobs, job: &DescribedJob) -> Vec<f64> {
     percentiles
 }
 
-/// When the rate is steady, and the rates at the end.
+/// The condition under which a rate is steady, and the rates at the end.
 #[derive(Debug, Clone)]
 pub(super) struct SteadyEntry {
     pub end: SteadyEnd,
@@ -250,18 +286,44 @@ impl SteadyEntry {
     }
 }
 
-/// Reads, writes, or trims.
+/// The figures of reads, of writes, or of trims.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DirectionStats {
     pub count: u64,
     pub bytes: u64,
+    /// Operations that moved fewer bytes than requested.
     pub short: u64,
     pub runtime_ms: u64,
     pub latency: LatencyHistogram,
     pub kib_per_second: RateSamples,
     pub iops: RateSamples,
-    /// The least and the most bytes per second of a member.
-    pub rates: Option<(u64, u64)>,
+    /// The rates of the members; `None` without operations.
+    pub rates: Option<RateSpan>,
+}
+
+/// The bytes per second of the slowest and of the fastest member.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RateSpan {
+    pub least: u64,
+    pub most: u64,
+}
+
+impl RateSpan {
+    /// The span of a single rate.
+    fn at(rate: u64) -> Self {
+        Self {
+            least: rate,
+            most: rate,
+        }
+    }
+
+    /// The span with another rate in it.
+    fn with(self, rate: u64) -> Self {
+        Self {
+            least: self.least.min(rate),
+            most: self.most.max(rate),
+        }
+    }
 }
 
 impl DirectionStats {
@@ -281,6 +343,7 @@ impl DirectionStats {
         }
     }
 
+    /// Adds the operations of these kinds; their longest run time counts.
     fn add(&mut self, measurement: &Measurement, kinds: &[OpKind]) {
         let mut bytes = 0;
         let mut has_ops = false;
@@ -301,8 +364,10 @@ impl DirectionStats {
         let runtime_ms = milliseconds(measurement.wall_ns);
         self.runtime_ms = self.runtime_ms.max(runtime_ms);
         let rate = (u128::from(bytes) * 1000 / u128::from(runtime_ms)) as u64;
-        let (least, most) = self.rates.unwrap_or((rate, rate));
-        self.rates = Some((least.min(rate), most.max(rate)));
+        self.rates = Some(match self.rates {
+            Some(rates) => rates.with(rate),
+            None => RateSpan::at(rate),
+        });
     }
 
     /// Adds the reads that verified the writes. As in fio, they follow the reads of the job itself.
@@ -317,11 +382,11 @@ impl DirectionStats {
         self.bytes += read.bytes;
         self.latency.merge(&read.latency);
         self.runtime_ms += milliseconds(read.wall_ns);
-        let rate = self.rate();
-        self.rates = Some((rate, rate));
+        self.rates = Some(RateSpan::at(self.rate()));
     }
 
-    /// The rates over time of all members together.
+    /// Takes the rates over time of all members together, at fio's interval. As in fio, each copy
+    /// of a job counts the samples again.
     fn sample(&mut self, members: &[&Measurement], kinds: &[OpKind], copies: u64) {
         let mut sums: BTreeMap<u64, Cell> = BTreeMap::new();
         for measurement in members {
@@ -333,7 +398,7 @@ impl DirectionStats {
                 }
             }
         }
-        let per_second = SECOND / SAMPLE_NS as f64;
+        let per_second = SECOND_NS / SAMPLE_NS as f64;
         let kib = sums
             .values()
             .map(|cell| cell.bytes as f64 / KIB * per_second);
@@ -354,9 +419,13 @@ fn ops_of_kinds<'m>(measurement: &'m Measurement, kinds: &[OpKind]) -> Vec<&'m O
     ops
 }
 
-/// True if a job turns a time off by its own option, or by the one for all.
-pub(super) fn hides(described: &DescribedJobs, job: &DescribedJob, option: &str) -> bool {
-    described.is_on(job, option, false) || described.is_on(job, "gtod_reduce", false)
+/// True if a job turns a time off by this option of its own, or by the one for all times.
+pub(super) fn is_time_disabled(
+    described: &DescribedJobs,
+    job: &DescribedJob,
+    option: &str,
+) -> bool {
+    described.is_switched_on(job, option) || described.is_switched_on(job, "gtod_reduce")
 }
 
 /// Whole milliseconds, and at least one.
@@ -364,7 +433,7 @@ fn milliseconds(ns: u64) -> u64 {
     (ns / 1_000_000).max(1)
 }
 
-/// A time in nanoseconds, the way fio chooses the unit of a line.
+/// Figures of a distribution of latencies, in nanoseconds unless they are scaled.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TimeFigures {
     pub min: u64,
@@ -374,7 +443,7 @@ pub(super) struct TimeFigures {
 }
 
 impl TimeFigures {
-    /// The figures in the largest unit that keeps their digits.
+    /// The figures in the unit that fio chooses: the largest in which they keep enough digits.
     pub(super) fn scaled(mut self) -> ScaledFigures {
         let mut unit = "nsec";
         for larger in ["usec", "msec"] {
@@ -400,7 +469,7 @@ pub(super) struct ScaledFigures {
     pub unit: &'static str,
 }
 
-/// Figures of a distribution.
+/// The figures of a distribution, in nanoseconds.
 pub(super) fn figures(histogram: &LatencyHistogram) -> TimeFigures {
     let mean = histogram.mean_ns();
     let (min, deviation) = match histogram.count() {
@@ -453,43 +522,70 @@ fn percentile_ns(bins: &BTreeMap<u64, u64>, total: u64, percent: f64) -> u64 {
     last_ns
 }
 
+/// An entry whose measurements are still being collected.
+struct OpenEntry<'a> {
+    entry: JobEntry,
+    members: Vec<&'a Measurement>,
+}
+
 /// The entries, in the order of the jobs.
 pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -> Vec<JobEntry> {
-    let mut entries: Vec<(JobEntry, Vec<&Measurement>)> = Vec::new();
+    let mut open = Vec::new();
     for job in &described.jobs {
-        let merges = described.is_on(job, "group_reporting", false);
-        let mut seen: Vec<(&str, usize)> = Vec::new();
-        if job.workloads.is_empty() {
-            // It only made its files.
-            entries.push((entry_of(described, job, job.copies), Vec::new()));
-        }
-        for workload in &job.workloads {
-            let own = own_measurements(workload, measurements);
-            let mut known = seen.iter().filter(|_| job.files > 1);
-            let same = known.find(|(name, _)| *name == workload.name);
-            if let Some((_, index)) = same {
-                // The same part of the job on another of its files.
-                let (entry, members) = &mut entries[*index];
-                entry.files += 1;
-                members.extend(own);
-                continue;
-            }
-            let copies = job.copies_of_workload();
-            match entries.last_mut() {
-                Some((entry, members)) if merges && entry.group == job.group => {
-                    entry.take_options(described, job);
-                    entry.jobs += copies;
-                    members.extend(own);
-                }
-                _ => entries.push((entry_of(described, job, copies), own)),
-            }
-            seen.push((&workload.name, entries.len() - 1));
-        }
+        add_job(&mut open, described, job, measurements);
+    }
+    let mut entries = Vec::new();
+    for OpenEntry { entry, members } in open {
+        entries.push(with_figures(entry, &members));
     }
     entries
-        .into_iter()
-        .map(|(entry, members)| filled(entry, &members))
-        .collect()
+}
+
+/// Adds the measurements of a job to the entries. Each of its workloads has an entry of its own,
+/// with two exceptions: the same part of the job on another of its files, and a job that is
+/// reported with its group.
+fn add_job<'a>(
+    open: &mut Vec<OpenEntry<'a>>,
+    described: &DescribedJobs,
+    job: &DescribedJob,
+    measurements: &'a [Measurement],
+) {
+    if job.workloads.is_empty() {
+        // The job only made its files.
+        open.push(OpenEntry {
+            entry: entry_of(described, job, job.copies),
+            members: Vec::new(),
+        });
+    }
+    let is_grouped = described.is_switched_on(job, "group_reporting");
+    // The index of the entry of each part of the job, by the name of its workload.
+    let mut entry_of_part: BTreeMap<&str, usize> = BTreeMap::new();
+    for workload in &job.workloads {
+        let own = own_measurements(workload, measurements);
+        if job.files > 1
+            && let Some(index) = entry_of_part.get(workload.name.as_str())
+        {
+            open[*index].entry.files += 1;
+            open[*index].members.extend(own);
+            continue;
+        }
+        let copies = job.copies_of_workload();
+        match open.last_mut() {
+            Some(last) if is_grouped && last.entry.group == job.group => {
+                last.entry.take_options(described, job);
+                last.entry.jobs += copies;
+                last.members.extend(own);
+            }
+            _ => open.push(OpenEntry {
+                entry: entry_of(described, job, copies),
+                members: own,
+            }),
+        }
+        // The first entry of a part stays its entry.
+        entry_of_part
+            .entry(&workload.name)
+            .or_insert(open.len() - 1);
+    }
 }
 
 /// The measurements of a workload; of a search for a depth, those at the depth that it found, or at
@@ -514,6 +610,7 @@ fn own_measurements<'a>(
         .collect()
 }
 
+/// An entry without figures, for so many copies of a job.
 fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntry {
     let unified = described
         .value(job, "unified_rw_reporting")
@@ -542,61 +639,36 @@ pub(super) fn write_kind(measurement: &Measurement) -> OpKind {
     }
 }
 
-fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
-    let mut cpu = (0, 0);
+/// Returns the entry with the figures of its measurements: first their sums, then the means, which
+/// need the sums, and the rates over time.
+fn with_figures(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     if members.is_empty() {
         entry.depth = 0;
     }
+    let mut cpu = CpuTime::default();
     for measurement in members {
-        let write = write_kind(measurement);
-        let kinds = [OpKind::Read, write, OpKind::Trim];
-        let shared = shared(&kinds, entry.is_mixed);
-        for (stats, kinds) in entry.directions.iter_mut().zip(shared) {
-            stats.add(measurement, kinds);
-        }
-        if let Some(both) = &mut entry.both {
-            both.add(measurement, &kinds);
-            both.add_read_back(measurement);
-        }
-        entry.directions[0].add_read_back(measurement);
-        entry.add_syncs(measurement);
-        entry.latency_target = measurement.workload.shape.latency_target;
-        if entry.latency_target.is_some() {
-            entry.depth = measurement.workload.depth;
-        }
-        entry.runtime_ms +=
-            milliseconds(measurement.wall_ns) * u64::from(measurement.workload.workers);
-        entry.in_flight += measurement.achieved_depth;
-        cpu.0 += measurement.cpu.user_ns;
-        cpu.1 += measurement.cpu.system_ns;
-        if let (Some(end), Some(outcome)) =
-            (measurement.workload.shape.ends.steady, &measurement.steady)
-        {
-            let outcome = outcome.clone();
-            entry.steady.get_or_insert(SteadyEntry { end, outcome });
-        }
-        if let Some(continued) = &mut entry.continued {
-            continued.add(measurement);
-        }
-        entry.take_error(measurement);
+        entry.add_measurement(measurement);
+        cpu.user_ns += measurement.cpu.user_ns;
+        cpu.system_ns += measurement.cpu.system_ns;
     }
     entry.runtime_ms /= entry.files.max(1);
     for stats in &mut entry.directions {
         let rate = stats.rate();
         if entry.files > 1 {
+            // The rates of single files are not those of a member.
             stats.rates = None;
         }
         if stats.rates.is_none() && rate > 0 {
-            stats.rates = Some((rate, rate));
+            stats.rates = Some(RateSpan::at(rate));
         }
     }
     entry.in_flight /= entry.jobs.max(1) as f64;
     let all_ns = entry.runtime_ms.max(1) as f64 * 1e6;
-    entry.user_percent = cpu.0 as f64 * 100.0 / all_ns;
-    entry.system_percent = cpu.1 as f64 * 100.0 / all_ns;
+    entry.user_percent = cpu.user_ns as f64 * 100.0 / all_ns;
+    entry.system_percent = cpu.system_ns as f64 * 100.0 / all_ns;
     let kinds = [OpKind::Read, OpKind::Write, OpKind::Trim, OpKind::Commit];
-    let shared = shared(&kinds, entry.is_mixed);
-    for (stats, kinds) in entry.directions.iter_mut().zip(shared) {
+    let kinds_of_directions = entry.kinds_of_directions(&kinds);
+    for (stats, kinds) in entry.directions.iter_mut().zip(kinds_of_directions) {
         stats.sample(members, kinds, entry.jobs);
     }
     if let Some(both) = &mut entry.both {
@@ -605,19 +677,54 @@ fn filled(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     entry
 }
 
-/// The kinds of operations of each direction: one, or all in the first of them.
-fn shared(kinds: &[OpKind], is_mixed: bool) -> Vec<&[OpKind]> {
-    if is_mixed {
-        vec![kinds]
-    } else {
-        kinds.chunks(1).collect()
+impl JobEntry {
+    /// Adds a measurement to the sums.
+    fn add_measurement(&mut self, measurement: &Measurement) {
+        let kinds = [OpKind::Read, write_kind(measurement), OpKind::Trim];
+        let kinds_of_directions = self.kinds_of_directions(&kinds);
+        for (stats, kinds) in self.directions.iter_mut().zip(kinds_of_directions) {
+            stats.add(measurement, kinds);
+        }
+        if let Some(both) = &mut self.both {
+            both.add(measurement, &kinds);
+            both.add_read_back(measurement);
+        }
+        self.directions[0].add_read_back(measurement);
+        self.add_syncs(measurement);
+        self.latency_target = measurement.workload.shape.latency_target;
+        if self.latency_target.is_some() {
+            self.depth = measurement.workload.depth;
+        }
+        self.runtime_ms +=
+            milliseconds(measurement.wall_ns) * u64::from(measurement.workload.workers);
+        self.in_flight += measurement.achieved_depth;
+        let steady_end = measurement.workload.shape.ends.steady;
+        if let (Some(end), Some(outcome)) = (steady_end, &measurement.steady) {
+            let outcome = outcome.clone();
+            self.steady.get_or_insert(SteadyEntry { end, outcome });
+        }
+        if let Some(continued) = &mut self.continued {
+            continued.add(measurement);
+        }
+        self.take_error(measurement);
+    }
+
+    /// The kinds of operations of each direction: one, or all in the first direction of an entry
+    /// with mixed reads.
+    fn kinds_of_directions<'k>(&self, kinds: &'k [OpKind]) -> Vec<&'k [OpKind]> {
+        if self.is_mixed {
+            vec![kinds]
+        } else {
+            kinds.chunks(1).collect()
+        }
     }
 }
 
-/// The number of an error; EIO for an unknown name.
-pub(super) fn error_number(name: &str) -> i32 {
+/// The number of an error; that of EIO for an unknown name.
+fn error_number(name: &str) -> i32 {
+    const EIO: i32 = 5;
     match errno::number(name) {
         Some(number) => number as i32,
-        None => 5,
+        None => EIO,
     }
 }

@@ -2,11 +2,11 @@
 //! is 1000, times where a bare number is seconds, and expressions in parentheses. Refuses what fio
 //! reads only in part, such as `1.5g` (1 byte) or `30sec` (30 µs): no author means that. Pure.
 
-/// A larger number in a job file is a mistake, and would be inexact in the arithmetic.
+/// The largest number: a larger one in a job file is a mistake, and would not be exact in a f64.
 const NUMBER_MAX: f64 = 9e15;
-/// Depth of nested parentheses; the parser is recursive.
-const PARENTHESES_DEEP: usize = 32;
-/// In microseconds, in which fio counts times.
+/// The deepest nesting of parentheses. The parser is recursive, and its stack is limited.
+const NESTING_MAX: usize = 32;
+/// Microseconds of a second: fio counts times in them.
 const SECOND_US: f64 = 1e6;
 
 /// The meaning of units: fio's `kb_base`, and the powers that its output shows.
@@ -134,6 +134,7 @@ pub fn arithmetic(text: &str) -> Result<u64, String> {
     whole(expression(text, |_| None)?, text)
 }
 
+/// A value without its fraction, as fio reads it; an error if it is negative or too large.
 fn whole(value: f64, text: &str) -> Result<u64, String> {
     // fio drops the fraction.
     match value.trunc() {
@@ -178,11 +179,13 @@ fn time_unit_us(unit: &str) -> Option<f64> {
 /// The factor of a unit inside an expression; that of no unit is for a value without any.
 type UnitFactor = fn(&str) -> Option<f64>;
 
-/// A number, and whether it is whole: the quotient of two whole numbers loses its fraction.
+/// The value of an expression or of a part of it.
 #[derive(Debug, Clone, Copy)]
 struct ExpressionValue {
     number: f64,
-    whole: bool,
+    /// True if it was written without a point, or follows from such numbers: the quotient of two of
+    /// them loses its fraction.
+    is_whole: bool,
 }
 
 /// Evaluates an expression; times are in microseconds.
@@ -191,7 +194,7 @@ fn expression(text: &str, factor: UnitFactor) -> Result<f64, String> {
         text,
         rest: text,
         factor,
-        deep: 0,
+        nesting: 0,
         has_unit: false,
     };
     let value = parser.value(0)?;
@@ -213,11 +216,17 @@ const UNIT_BINDS: u8 = 2;
 /// A sign binds more tightly than everything else.
 const SIGN_BINDS: u8 = 6;
 
+/// A parser by precedence of operators ("precedence climbing").
 struct Parser<'a> {
+    /// The whole expression, for errors.
     text: &'a str,
+    /// The part that was not read yet.
     rest: &'a str,
     factor: UnitFactor,
-    deep: usize,
+    /// The nesting of [`Parser::value`], which calls itself.
+    nesting: usize,
+    /// True once a unit was read. The factor of a value without any applies to the whole
+    /// expression.
     has_unit: bool,
 }
 
@@ -230,6 +239,7 @@ impl<'a> Parser<'a> {
         taken
     }
 
+    /// The error of an expression that cannot be read.
     fn wrong(&self) -> String {
         format!(
             "'{}' is not an expression; write one such as (4 * 1024) or (2g / 3), with + - * / % \
@@ -238,14 +248,16 @@ impl<'a> Parser<'a> {
         )
     }
 
+    /// The next character that is no space; it stays unread.
     fn peek(&mut self) -> Option<char> {
         self.rest = self.rest.trim_start();
         self.rest.chars().next()
     }
 
+    /// Reads a value up to the first operator that binds less tightly than `least`.
     fn value(&mut self, least: u8) -> Result<ExpressionValue, String> {
-        self.deep += 1;
-        if self.deep > PARENTHESES_DEEP {
+        self.nesting += 1;
+        if self.nesting > NESTING_MAX {
             return Err(self.wrong());
         }
         let mut left = self.operand()?;
@@ -268,10 +280,11 @@ impl<'a> Parser<'a> {
             let right = self.value(binds_right)?;
             left = combine(next, left, right).ok_or_else(|| self.wrong())?;
         }
-        self.deep -= 1;
+        self.nesting -= 1;
         Ok(left)
     }
 
+    /// Reads a number, a value in parentheses, or either with a sign.
     fn operand(&mut self) -> Result<ExpressionValue, String> {
         match self.peek() {
             Some('(') => {
@@ -283,15 +296,17 @@ impl<'a> Parser<'a> {
             }
             Some('-') => {
                 self.rest = &self.rest[1..];
-                let ExpressionValue { number, whole } = self.value(SIGN_BINDS)?;
-                let number = -number;
-                Ok(ExpressionValue { number, whole })
+                let value = self.value(SIGN_BINDS)?;
+                Ok(ExpressionValue {
+                    number: -value.number,
+                    ..value
+                })
             }
             _ => {
                 let digits = self.take(|c| c.is_ascii_digit() || c == '.');
                 let number = digits.parse::<f64>().map_err(|_| self.wrong())?;
-                let whole = !digits.contains('.');
-                Ok(ExpressionValue { number, whole })
+                let is_whole = !digits.contains('.');
+                Ok(ExpressionValue { number, is_whole })
             }
         }
     }
@@ -307,23 +322,27 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// Applies an operator; `None` for one that is not defined for these values, and for a result that
+/// is not finite.
 fn combine(sign: char, left: ExpressionValue, right: ExpressionValue) -> Option<ExpressionValue> {
-    let whole = left.whole && right.whole;
+    let is_whole = left.is_whole && right.is_whole;
     let (a, b) = (left.number, right.number);
     let number = match sign {
         '+' => a + b,
         '-' => a - b,
         '*' => a * b,
-        '/' if whole => (a / b).trunc(),
+        '/' if is_whole => (a / b).trunc(),
         '/' => a / b,
-        '%' if whole => a % b,
+        '%' if is_whole => a % b,
         '^' => a.powf(b),
         _ => return None,
     };
     // A division by zero is not finite.
-    number
-        .is_finite()
-        .then_some(ExpressionValue { number, whole })
+    if number.is_finite() {
+        Some(ExpressionValue { number, is_whole })
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::figures::{as_seconds, bytes, per_second};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
-use crate::plan::{SECOND, blocking, direct_or, part, until_ns};
+use crate::plan::{SECOND, blocking_workload, span_of, until_ns};
 use crate::printer::{DropInError, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Access, CachePolicy, Plan, Stop, Workload};
@@ -26,11 +26,13 @@ const BLOCK_BYTES: u32 = 2 << 20;
 const CACHED_READS: &str = "cached-reads";
 /// Name of the workload of -t.
 const DEVICE_READS: &str = "device-reads";
-/// hdparm's time of -T.
+/// The time that hdparm measures with -T.
 const CACHE_NS: u64 = 2 * SECOND;
-/// hdparm's time of -t.
+/// The time that hdparm measures with -t.
 const DEVICE_NS: u64 = 3 * SECOND;
 const GIB: u64 = 1 << 30;
+/// The largest offset: 2^63 bytes, beyond which the kernel has none.
+const OFFSET_GIB_MAX: u64 = 1 << 33;
 const MIB: f64 = 1_048_576.0;
 
 /// The load that a command line asks for.
@@ -39,11 +41,32 @@ struct TimingLoad {
     head: LoadHead,
     /// The devices that follow.
     others: Vec<String>,
+    /// True if the name of the device is not printed (-q).
     is_quiet: bool,
+    /// True if reads from the page cache are timed (-T).
     times_cache: bool,
+    /// True if reads from the device are timed (-t).
     times_device: bool,
-    is_direct: bool,
+    direct: DirectReads,
+    /// The reads from the device begin here, in GiB (--offset).
     offset_gib: Option<u64>,
+}
+
+/// The way of the reads around the page cache (--direct).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DirectReads {
+    On,
+    Off,
+}
+
+impl DirectReads {
+    /// Direct I/O, or this policy where it is off.
+    fn cache_or(self, policy: CachePolicy) -> CachePolicy {
+        match self {
+            Self::On => CachePolicy::Direct,
+            Self::Off => policy,
+        }
+    }
 }
 
 /// Turns the arguments into a load, or into the text or error that hdparm prints.
@@ -73,8 +96,12 @@ fn read(given: &GivenArguments) -> Result<TimingLoad, String> {
         is_quiet: given.has("q"),
         times_cache,
         times_device,
-        is_direct: given.has("direct"),
-        offset_gib: given.number("offset", 0..=1 << 33)?,
+        direct: if given.has("direct") {
+            DirectReads::On
+        } else {
+            DirectReads::Off
+        },
+        offset_gib: given.number("offset", 0..=OFFSET_GIB_MAX)?,
     })
 }
 
@@ -97,21 +124,21 @@ impl DropInLoad for TimingLoad {
         let mut workloads = Vec::new();
         if self.times_cache {
             workloads.push(Workload {
-                cache: direct_or(self.is_direct, CachePolicy::Cached),
-                span: part(0, block),
+                cache: self.direct.cache_or(CachePolicy::Cached),
+                span: span_of(0, block),
                 stop: until_ns(CACHE_NS),
-                ..blocking(CACHED_READS, Access::Sequential, BLOCK_BYTES)
+                ..blocking_workload(CACHED_READS, Access::Sequential, BLOCK_BYTES)
             });
         }
         if self.times_device {
             workloads.push(Workload {
-                cache: direct_or(self.is_direct, CachePolicy::Buffered),
-                span: part(start_bytes, bytes),
+                cache: self.direct.cache_or(CachePolicy::Buffered),
+                span: span_of(start_bytes, bytes),
                 stop: Stop {
                     bytes: Some(bytes),
                     ..until_ns(DEVICE_NS)
                 },
-                ..blocking(DEVICE_READS, Access::Sequential, BLOCK_BYTES)
+                ..blocking_workload(DEVICE_READS, Access::Sequential, BLOCK_BYTES)
             });
         }
         Ok(DROP_IN.plan(context, None, workloads))
@@ -152,13 +179,15 @@ impl TimingLoad {
     /// The words before the figures of a workload of this name.
     fn label(&self, name: &str) -> String {
         if name == CACHED_READS {
-            let direct = if self.is_direct { "O_DIRECT " } else { "" };
+            let direct = match self.direct {
+                DirectReads::On => "O_DIRECT ",
+                DirectReads::Off => "",
+            };
             return format!(" Timing {direct}cached reads:   ");
         }
-        let how = if self.is_direct {
-            "O_DIRECT"
-        } else {
-            "buffered"
+        let how = match self.direct {
+            DirectReads::On => "O_DIRECT",
+            DirectReads::Off => "buffered",
         };
         match self.offset_gib {
             Some(gib) => format!(" Timing {how} disk reads (offset {gib} GB): "),
@@ -166,8 +195,8 @@ impl TimingLoad {
         }
     }
 
-    /// hdparm opens any file, and finds out in its timings that it cannot be read. Only that of the
-    /// device is an error.
+    /// The error of a target that cannot be read. hdparm opens any file, and its timings find out.
+    /// That of the device ends with an error code, that of the cache with success.
     fn unreadable(&self, why: &str) -> DropInError {
         let path = self.head.path();
         let (code, label) = if self.times_device {
@@ -185,26 +214,28 @@ impl TimingLoad {
     }
 }
 
-/// Prints line by line.
+/// Prints a label before each timing, and its figures after it.
 #[derive(Debug)]
 struct TimingPrinter {
     heading: String,
+    /// The labels that were not printed yet, in the order of the timings.
     labels: VecDeque<String>,
 }
 
 impl TimingPrinter {
-    fn label(&mut self) -> String {
+    /// Takes the label of the next timing; empty after the last.
+    fn next_label(&mut self) -> String {
         self.labels.pop_front().unwrap_or_default()
     }
 }
 
 impl ToolPrinter for TimingPrinter {
     fn begin(&mut self) -> String {
-        self.heading.clone() + &self.label()
+        self.heading.clone() + &self.next_label()
     }
 
     fn measured(&mut self, measurement: &Measurement) -> String {
-        format!("{}{}", figures(measurement), self.label())
+        format!("{}{}", timing_text(measurement), self.next_label())
     }
 
     fn end(&mut self, _result: &ToolResult<'_>) -> ToolText {
@@ -212,8 +243,8 @@ impl ToolPrinter for TimingPrinter {
     }
 }
 
-/// `420 MB in  3.01 seconds = 139.43 MB/sec`; a MB is 2²⁰ bytes.
-fn figures(measurement: &Measurement) -> String {
+/// The figures of a timing: `420 MB in  3.01 seconds = 139.43 MB/sec`, where a MB is 2²⁰ bytes.
+fn timing_text(measurement: &Measurement) -> String {
     let mib = bytes(measurement, OpKind::Read) as f64 / MIB;
     let time = as_seconds(measurement.wall_ns);
     if mib == 0.0 {

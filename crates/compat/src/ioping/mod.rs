@@ -1,22 +1,20 @@
-//! ioping 1.3.
-//!
-//! Arguments of ioping to a plan.
+//! ioping 1.3: its arguments, and the plan that they stand for.
 
 mod print;
 mod suffix;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{CommandLine, GivenArguments};
+use crate::command::{CommandLine, GivenArguments, LongDashes};
 use crate::drop_in::{DropIn, DropInOption, Started};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
-use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, every, part, random_or_sequential};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, RANDOM, SECOND, span_of, sync_every};
 use crate::printer::{DropInError, ToolPrinter, ToolText};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{
-    CachePolicy, EngineChoice, EngineKind, Ping, Plan, Span, Stop, SyncCall, SyncPolicy, Task,
-    Workload,
+    Access, CachePolicy, EngineChoice, EngineKind, Ping, Plan, Span, Stop, SyncCall, SyncPolicy,
+    Task, Workload,
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -28,14 +26,20 @@ use suffix::{count, rate, size, time};
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("ioping.txt"), start));
 
-// ioping's defaults of -s, of -s with -L, of -S, and of -S and -w with -R.
+/// ioping's default of -s.
 const BLOCK_BYTES: u64 = 4096;
+/// ioping's default of -s with -L.
 const LINEAR_BLOCK_BYTES: u64 = 256 << 10;
+/// ioping's default of -S.
 const WORK_BYTES: u64 = 1 << 20;
+/// ioping's default of -S with -R.
 const RAPID_WORK_BYTES: u64 = 64 << 20;
+/// ioping's default of -w with -R.
 const RAPID_NS: u64 = 3 * SECOND;
 /// The kernel splits larger requests (MAX_RW_COUNT).
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
+/// A file or a device is overwritten only if writing was asked for this often, as in ioping.
+const WRITE_FLAGS_NEEDED: usize = 3;
 /// Scratch files are made of pages.
 const PAGE_BYTES: u64 = 4096;
 
@@ -45,13 +49,17 @@ struct IopingLoad {
     head: LoadHead,
     /// The workload, without its span.
     workload: Workload,
-    offset: u64,
+    /// The span begins here, in bytes (-o).
+    offset_bytes: u64,
+    /// The length of the span (-S); `None` where the target decides.
     work_bytes: Option<u64>,
+    /// The length of the span in a directory without -S.
     default_work_bytes: u64,
-    warmup: u64,
+    /// The first requests, which are not counted (-a).
+    warmup_requests: u64,
     seed: Option<u64>,
-    /// Times that writing was asked for: a file or a device needs three.
-    writes: usize,
+    /// The number of times that writing was asked for: a file or a device needs three (-WWW).
+    write_flags: usize,
     form: OutputForm,
 }
 
@@ -62,7 +70,7 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
         return Err(DropInError::Printed(ToolText::out(help)));
     }
     let command = CommandLine {
-        has_one_dash: true,
+        long_dashes: LongDashes::OneOrTwo,
         after_option_error: &format!("\n{help}"),
         ..CommandLine::new(&help)
     };
@@ -86,17 +94,17 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
     };
     let is_linear = given.has("L");
     let is_rapid = given.has("R");
-    let default_bytes = if is_linear {
+    let default_block_bytes = if is_linear {
         LINEAR_BLOCK_BYTES
     } else {
         BLOCK_BYTES
     };
-    let block_bytes = above_zero(given, "s", size)?.unwrap_or(default_bytes);
+    let block_bytes = above_zero(given, "s", size)?.unwrap_or(default_block_bytes);
     if block_bytes > BLOCK_BYTES_MAX {
         let text = format!("this platform supports requests {BLOCK_BYTES_MAX} bytes at most");
         return Err(text);
     }
-    let work_bytes = if is_rapid {
+    let default_work_bytes = if is_rapid {
         RAPID_WORK_BYTES
     } else {
         WORK_BYTES
@@ -110,9 +118,9 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
         deadline_ns => deadline_ns,
     };
     let interval_ns = read_interval_ns(given, block_bytes, is_rapid)?;
-    let writes = given.count("W") + given.count("G");
-    let work_bytes_given = above_zero(given, "S", size)?;
-    let offset = given.read("o", size)?.unwrap_or(0);
+    let write_flags = given.count("W") + given.count("G");
+    let work_bytes = above_zero(given, "S", size)?;
+    let offset_bytes = given.read("o", size)?.unwrap_or(0);
     let stop = Stop {
         time_ns: deadline_ns,
         ops: above_zero(given, "c", count)?,
@@ -120,16 +128,16 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
     };
     Ok(IopingLoad {
         head: LoadHead {
-            writes: writes > 0,
+            writes: write_flags > 0,
             ..LoadHead::new(LoadTarget::Existing(path.into()), notes(given))
         },
         workload: workload(given, block_bytes as u32, interval_ns, stop),
-        offset,
-        work_bytes: work_bytes_given,
-        default_work_bytes: work_bytes.max(block_bytes),
-        warmup: given.read("a", count)?.unwrap_or(1),
-        seed: above_zero(given, "e", seed)?,
-        writes,
+        offset_bytes,
+        work_bytes,
+        default_work_bytes: default_work_bytes.max(block_bytes),
+        warmup_requests: given.read("a", count)?.unwrap_or(1),
+        seed: above_zero(given, "e", read_seed)?,
+        write_flags,
         form: OutputForm {
             is_quiet: is_rapid || given.has("q") || given.has("B"),
             is_batch: given.has("B"),
@@ -175,7 +183,11 @@ fn workload(
     let is_cached = given.has("C");
     Workload {
         streams: Streams::with_reads(read_permille),
-        access: random_or_sequential(!given.has("L")),
+        access: if given.has("L") {
+            Access::Sequential
+        } else {
+            RANDOM
+        },
         block_bytes,
         stop,
         rate,
@@ -188,7 +200,7 @@ fn workload(
         } else if is_cached {
             SyncPolicy::None
         } else {
-            every(1, SyncCall::Fdatasync)
+            sync_every(1, SyncCall::Fdatasync)
         },
         cache: if given.has("D") {
             CachePolicy::Direct
@@ -206,6 +218,7 @@ fn workload(
     }
 }
 
+/// The value that `read` makes of an option; `None` for 0, which means the same as no option.
 fn above_zero(
     given: &GivenArguments,
     name: &str,
@@ -217,8 +230,8 @@ fn above_zero(
     }
 }
 
-/// As strtoull(3) with base 0: what is no number is 0.
-fn seed(text: &str) -> Result<u64, String> {
+/// Reads a seed as strtoull(3) with base 0 does: a text that is no number is 0.
+fn read_seed(text: &str) -> Result<u64, String> {
     let number = match text.strip_prefix("0x") {
         Some(hex) => u64::from_str_radix(hex, 16),
         None => text.parse(),
@@ -281,9 +294,9 @@ impl IopingLoad {
         let work_bytes = match self.work_bytes {
             Some(bytes) => bytes,
             None if is_directory => self.default_work_bytes,
-            None => target.size_bytes.saturating_sub(self.offset),
+            None => target.size_bytes.saturating_sub(self.offset_bytes),
         };
-        let end = self.offset.saturating_add(work_bytes);
+        let end = self.offset_bytes.saturating_add(work_bytes);
         if !is_directory && end > target.size_bytes {
             return Err(DROP_IN.target_error("target is too small for this"));
         }
@@ -296,7 +309,7 @@ impl IopingLoad {
             scratch_bytes = Some(end.next_multiple_of(PAGE_BYTES));
         }
         Ok(RequestPlace {
-            span: part(self.offset, work_bytes),
+            span: span_of(self.offset_bytes, work_bytes),
             scratch_bytes,
         })
     }
@@ -316,7 +329,7 @@ impl DropInLoad for IopingLoad {
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         let is_directory = context.target.kind == TargetKind::Directory;
-        if !is_directory && (1..3).contains(&self.writes) {
+        if !is_directory && (1..WRITE_FLAGS_NEEDED).contains(&self.write_flags) {
             let text = "think twice, then use -WWW to shred this target";
             return Err(DROP_IN.target_error(text));
         }
@@ -329,7 +342,7 @@ impl DropInLoad for IopingLoad {
         workload.shape.threads.ordinary_pages = true;
         let requests = PingPlan {
             interval_ns: self.form.interval_ns,
-            warmup_requests: self.warmup,
+            warmup_requests: self.warmup_requests,
             abort_above_ns: None,
             idle_ns: Vec::new(),
         };

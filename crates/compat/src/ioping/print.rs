@@ -8,21 +8,26 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-/// Which text is printed.
+/// The form of the output, and the limits of requests that count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct OutputForm {
+    /// True if single requests have no lines (-q, -B, -R).
     pub(super) is_quiet: bool,
+    /// True if the statistics are a line of numbers (-B).
     pub(super) is_batch: bool,
+    /// True if everything is JSON (-J).
     pub(super) is_json: bool,
     /// strftime(3) format of the time of each request.
     pub(super) time_format: Option<String>,
+    /// Statistics are printed after so many requests (-p).
     pub(super) period_requests: Option<u64>,
+    /// Statistics are printed after this time (-P).
     pub(super) period_ns: Option<u64>,
-    /// From request to request.
+    /// The time from the start of a request to that of the next.
     pub(super) interval_ns: u64,
-    /// Faster requests do not count.
+    /// A faster request does not count (-t).
     pub(super) valid_min_ns: u64,
-    /// Nanoseconds above which a request is not valid.
+    /// A slower request does not count (-T).
     pub(super) valid_max_ns: u64,
 }
 
@@ -59,27 +64,35 @@ impl ShownTarget {
 pub(super) struct IopingPrinter {
     pub(super) form: OutputForm,
     pub(super) target: ShownTarget,
+    /// The word behind the bytes of the statistics: ` read`, ` written`, or empty where both occur.
     pub(super) direction: &'static str,
     pub(super) block_bytes: u64,
-    pub(super) part: RequestSum,
+    /// The requests of the current period.
+    pub(super) period: RequestSum,
+    /// The requests of the periods that have ended.
     pub(super) total: RequestSum,
-    /// When the last request ended.
+    /// The time at which the last request ended, in nanoseconds after the start of the run.
     pub(super) end_ns: u64,
-    /// When the next one is due.
+    /// The time at which the next request is due.
     pub(super) next_ns: u64,
+    /// The time at which the current period ends.
     pub(super) next_period_ns: u64,
+    /// True once a request has started.
     pub(super) has_begun: bool,
+    /// The number of JSON objects that were printed.
     pub(super) json_objects: u64,
+    /// The error of the first request that failed, by its name.
     pub(super) failed: Option<String>,
     /// Wall-clock time of the last request's end.
     pub(super) unix_ns: u64,
 }
 
 impl IopingPrinter {
+    /// Starts the sums and the first period with the first request.
     fn start_at(&mut self, at_ns: u64) {
         if !self.has_begun {
             self.has_begun = true;
-            self.part = RequestSum::from(at_ns);
+            self.period = RequestSum::from(at_ns);
             self.total = RequestSum::from(at_ns);
             self.end_ns = at_ns;
             self.start_period(at_ns);
@@ -93,7 +106,8 @@ impl IopingPrinter {
         };
     }
 
-    fn line(&self, request: &SingleRequest, remark: Option<&str>, unix_ns: u64) -> String {
+    /// The line of a request.
+    fn request_line(&self, request: &SingleRequest, remark: Option<&str>, unix_ns: u64) -> String {
         let mut line = String::new();
         if let Some(format) = &self.form.time_format {
             line += &time_as(format, unix_ns);
@@ -126,7 +140,13 @@ impl IopingPrinter {
         )
     }
 
-    fn json_request(&mut self, request: &SingleRequest, is_valid: bool, unix_ns: u64) -> String {
+    /// The JSON object of a request.
+    fn json_request(
+        &mut self,
+        request: &SingleRequest,
+        judgement: &Judgement,
+        unix_ns: u64,
+    ) -> String {
         let is_read = request.op == OpKind::Read;
         let operation = if is_read { "read" } else { "write" };
         format!(
@@ -136,7 +156,7 @@ impl IopingPrinter {
             request.number,
             self.block_bytes,
             request.latency_ns,
-            !is_valid
+            !judgement.is_valid
         )
     }
 
@@ -154,14 +174,14 @@ impl IopingPrinter {
         )
     }
 
-    /// The statistics of a period, where one is over.
-    fn period(&mut self, unix_ns: u64) -> String {
+    /// Ends the current period if it is over, and returns its statistics; empty if it is not.
+    fn end_period_if_over(&mut self, unix_ns: u64) -> String {
         if !self.is_period_over() {
             return String::new();
         }
-        let figures = self.part.figures(self.end_ns, self.block_bytes);
-        self.total.merge(&self.part);
-        self.part = RequestSum::from(self.end_ns);
+        let figures = self.period.figures(self.end_ns, self.block_bytes);
+        self.total.merge(&self.period);
+        self.period = RequestSum::from(self.end_ns);
         self.start_period(self.end_ns);
         if self.form.is_json {
             self.json_statistics(&figures, unix_ns)
@@ -172,7 +192,7 @@ impl IopingPrinter {
 
     fn is_period_over(&self) -> bool {
         if let Some(requests) = self.form.period_requests
-            && self.part.valid >= requests
+            && self.period.valid >= requests
         {
             return true;
         }
@@ -211,20 +231,20 @@ impl ToolPrinter for IopingPrinter {
             self.failed.get_or_insert_with(|| error.clone());
             return String::new();
         }
-        let judgement = self.part.add(request, &self.form);
+        let judgement = self.period.add(request, &self.form);
         let mut text = if self.form.is_quiet {
             String::new()
         } else if self.form.is_json {
-            self.json_request(request, judgement.is_valid, unix_ns)
+            self.json_request(request, &judgement, unix_ns)
         } else {
-            self.line(request, judgement.remark, unix_ns)
+            self.request_line(request, judgement.remark, unix_ns)
         };
-        text.push_str(&self.period(unix_ns));
+        text.push_str(&self.end_period_if_over(unix_ns));
         text
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        self.total.merge(&self.part);
+        self.total.merge(&self.period);
         if result.interrupted {
             // The wait in which the signal came counts, as in ioping.
             self.end_ns += result.unix_ns.saturating_sub(self.unix_ns);
@@ -295,13 +315,13 @@ fn escaped(text: &str) -> String {
     json
 }
 
-/// Requests before a single one is called fast or slow.
-const KNOWN_FROM: u64 = 5;
+/// ioping calls no request fast or slow before so many valid ones are known.
+const REMARKS_AFTER: u64 = 5;
 
 /// A sum over requests.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct RequestSum {
-    /// When it began, in nanoseconds after the start of the run.
+    /// The time at which it began, in nanoseconds after the start of the run.
     start_ns: u64,
     /// The number of all requests.
     count: u64,
@@ -311,7 +331,8 @@ pub(super) struct RequestSum {
     min_ns: u64,
     max_ns: u64,
     sum_ns: f64,
-    sum2: f64,
+    /// The sum of the squares of the latencies, for the deviation.
+    sum_squares: f64,
 }
 
 /// The figures of a sum when it ends.
@@ -373,8 +394,9 @@ impl RequestRate {
     }
 }
 
-/// The words printed of a request, and their reason.
+/// The judgement of a request by its latency.
 struct Judgement {
+    /// The word that is printed in parentheses.
     remark: Option<&'static str>,
     /// True if it counts in the figures.
     is_valid: bool,
@@ -398,7 +420,7 @@ impl RequestSum {
         }
     }
 
-    /// Counts a request, and says what ioping prints of it.
+    /// Counts a request, and returns its judgement.
     fn add(&mut self, request: &SingleRequest, form: &OutputForm) -> Judgement {
         self.count += 1;
         let ns = request.latency_ns;
@@ -423,11 +445,11 @@ impl RequestSum {
             min_ns: ns,
             max_ns: ns,
             sum_ns: ns as f64,
-            sum2: (ns as f64).powi(2),
+            sum_squares: (ns as f64).powi(2),
             ..Self::default()
         });
         let mean_ns = (self.sum_ns / self.valid as f64) as u64;
-        let remark = if self.valid <= KNOWN_FROM {
+        let remark = if self.valid <= REMARKS_AFTER {
             None
         } else if ns * 2 < mean_ns {
             Some("fast")
@@ -455,7 +477,7 @@ impl RequestSum {
             self.max_ns = self.max_ns.max(other.max_ns);
             self.valid += other.valid;
             self.sum_ns += other.sum_ns;
-            self.sum2 += other.sum2;
+            self.sum_squares += other.sum_squares;
         }
     }
 
@@ -469,7 +491,7 @@ impl RequestSum {
             avg_ns,
             max_ns: self.max_ns,
             // Rounding may make the difference negative.
-            mdev_ns: (self.sum2 / valid - avg_ns * avg_ns).max(0.0).sqrt(),
+            mdev_ns: (self.sum_squares / valid - avg_ns * avg_ns).max(0.0).sqrt(),
             valid: RequestRate::new(self.valid, self.sum_ns, block_bytes),
             load: RequestRate::new(self.count, load_ns as f64, block_bytes),
         }

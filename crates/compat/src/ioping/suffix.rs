@@ -53,7 +53,7 @@ const TIMES: &Suffixes = &[
     ("m", 60e9),
     ("h", 3600e9),
 ];
-/// Above this, a whole number in a f64 is not exact.
+/// The largest number that is read: 2^53, above which a whole number in a f64 is not exact.
 const MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A number of requests.

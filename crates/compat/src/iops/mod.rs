@@ -7,7 +7,7 @@ use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
 use crate::figures::{count, per_second};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
-use crate::plan::{SECOND, blocking, random_or_sequential, until_ns};
+use crate::plan::{RequestOrder, SECOND, blocking_workload, until_ns};
 use crate::printer::{DropInError, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{CachePolicy, Plan, Workload};
@@ -18,13 +18,23 @@ use std::sync::LazyLock;
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("iops.txt"), start));
 
-// The defaults of iops, and the most threads that are started here.
-const THREADS: u64 = 32;
+/// The number of threads of iops.
+const THREADS_DEFAULT: u64 = 32;
+/// The most threads that are started here.
 const THREADS_MAX: u64 = 1024;
-const SECONDS: u64 = 2;
+/// The seconds for which iops measures each size.
+const SECONDS_DEFAULT: u64 = 2;
+/// The most seconds for each size: a day.
+const SECONDS_MAX: u64 = 86_400;
+/// The sector of a disk that does not tell its own, in bytes.
 const SECTOR_BYTES: u32 = 512;
-/// The most that the buffers of all threads hold together; larger sizes are left out.
+/// The most that the buffers of all threads hold together, in bytes. Larger sizes are left out.
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
+/// The words of -p, and their meaning. The first is the default.
+const PATTERNS: [(&str, RequestOrder); 2] = [
+    ("random", RequestOrder::Random),
+    ("sequential", RequestOrder::Sequential),
+];
 
 /// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +44,8 @@ struct SizesLoad {
     seconds: u64,
     block_bytes: Option<u32>,
     sector_bytes: Option<u32>,
-    is_random: bool,
+    /// The order of -p.
+    order: RequestOrder,
     units: SpellingUnits,
 }
 
@@ -50,24 +61,26 @@ fn read(given: &GivenArguments) -> Result<SizesLoad, String> {
     let [path] = given.operands.as_slice() else {
         return Err("name one device".to_owned());
     };
-    let old = given.number("num_threads", 1..=THREADS_MAX)?;
+    let threads_by_old_name = given.number("num_threads", 1..=THREADS_MAX)?;
     let units = if given.has("m") {
         SpellingUnits::Plain
-    } else if old.is_some() {
+    } else if threads_by_old_name.is_some() {
         SpellingUnits::Binary
     } else {
         SpellingUnits::Decimal
     };
-    let threads = given.number("n", 1..=THREADS_MAX)?.or(old);
+    let threads = given.number("n", 1..=THREADS_MAX)?.or(threads_by_old_name);
     let note = "each block is dropped from the page cache before it is read";
     Ok(SizesLoad {
         head: LoadHead::new(LoadTarget::Existing(path.into()), vec![note.to_owned()]),
-        threads: threads.unwrap_or(THREADS) as u32,
-        seconds: given.number("t", 1..=86_400)?.unwrap_or(SECONDS),
+        threads: threads.unwrap_or(THREADS_DEFAULT) as u32,
+        seconds: given
+            .number("t", 1..=SECONDS_MAX)?
+            .unwrap_or(SECONDS_DEFAULT),
         block_bytes: read_size(given, "b")?,
         sector_bytes: read_size(given, "override-sector-size")?,
-        is_random: given
-            .choice("p", &[("random", true), ("sequential", false)])
+        order: given
+            .choice("p", &PATTERNS)
             .map_err(|other| format!("pattern {other}: use random or sequential"))?,
         units,
     })
@@ -79,6 +92,7 @@ fn read_size(given: &GivenArguments, name: &str) -> Result<Option<u32>, String> 
 }
 
 impl SizesLoad {
+    /// The sector that the output names and the sizes begin with, in bytes.
     fn sector_bytes(&self, target: &TargetIdentity) -> u32 {
         if let Some(bytes) = self.sector_bytes {
             return bytes;
@@ -93,7 +107,9 @@ impl SizesLoad {
         }
     }
 
-    fn sizes(&self, target: &TargetIdentity) -> Vec<u32> {
+    /// The block sizes to measure: that of -b, or those from a sector on, each twice the one
+    /// before.
+    fn block_sizes(&self, target: &TargetIdentity) -> Vec<u32> {
         if let Some(bytes) = self.block_bytes {
             return vec![bytes];
         }
@@ -113,7 +129,7 @@ impl SizesLoad {
             workers: self.threads,
             stop: until_ns(self.seconds * SECOND),
             cache: CachePolicy::Buffered,
-            ..blocking(&name, random_or_sequential(self.is_random), block_bytes)
+            ..blocking_workload(&name, self.order.access(), block_bytes)
         }
     }
 }
@@ -125,7 +141,7 @@ impl DropInLoad for SizesLoad {
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         DROP_IN.refuse_directory(&self.head, context)?;
-        let sizes = self.sizes(context.target);
+        let sizes = self.block_sizes(context.target);
         if sizes.is_empty() {
             let text = format!("{}: smaller than a block", self.head.path());
             return Err(DROP_IN.target_error(&text));
@@ -146,10 +162,9 @@ impl DropInLoad for SizesLoad {
                 "{path}, {}, sectorsize={}B, #threads={threads}, pattern={}:\n",
                 units.text(size, 2),
                 self.sector_bytes(target),
-                if self.is_random {
-                    "random"
-                } else {
-                    "sequential"
+                match self.order {
+                    RequestOrder::Random => "random",
+                    RequestOrder::Sequential => "sequential",
                 }
             ),
         };
@@ -202,6 +217,7 @@ struct SizesPrinter {
     head: String,
     units: SpellingUnits,
     threads: u32,
+    /// True once a size was so slow that iops measures no larger one.
     is_complete: bool,
 }
 
@@ -213,7 +229,8 @@ impl ToolPrinter for SizesPrinter {
     fn measured(&mut self, measurement: &Measurement) -> String {
         let reads = count(measurement, OpKind::Read);
         let iops = per_second(reads as f64, measurement.wall_ns);
-        // As iops of 2013 ends; later ones go on to a quarter of that.
+        // iops of 2013 ends below one operation per second and thread; later versions go on to a
+        // quarter of that.
         self.is_complete = iops <= f64::from(self.threads);
         if reads == 0 {
             return String::new();

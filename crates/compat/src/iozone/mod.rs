@@ -1,6 +1,5 @@
-//! iozone 3: rates by size of the file and of the record.
-//!
-//! Arguments of iozone to a plan.
+//! iozone 3, which measures rates by size of the file and of the record: its arguments, and the
+//! plan that they stand for.
 
 mod print;
 #[cfg(test)]
@@ -9,12 +8,14 @@ mod tests;
 use crate::command::{CommandLine, GivenArguments, scaled};
 use crate::drop_in::{DropIn, Started};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
-use crate::plan::{OPEN_DSYNC, OPEN_SYNC, RANDOM, blocking, direct_or, part, until_bytes};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, RANDOM, blocking_workload, span_of, until_bytes};
 use crate::printer::{DropInError, ToolPrinter};
 use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workload};
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use print::{COLUMNS, Column, FigureUnit, MatrixPrinter, SizePair, Sizes, doubling};
+use print::{
+    COLUMNS, Column, DataDirection, FigureUnit, MatrixPrinter, SizePair, Sizes, doubling, test,
+};
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -24,13 +25,26 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1 << 20;
-// IOzone's defaults of -s, -r and -j, the limits of -s and -r here, and the number of its tests.
-const FILE_KIB: u64 = 512;
-const RECORD_KIB: u64 = 4;
+/// IOzone's default of -s.
+const FILE_KIB_DEFAULT: u64 = 512;
+/// IOzone's default of -r, and of -y with -a.
+const RECORD_KIB_DEFAULT: u64 = 4;
+/// IOzone's default of -n: the smallest file of -a.
+const AUTO_FILE_KIB_MIN: u64 = 64;
+/// IOzone's default of -g: the largest file of -a.
+const AUTO_FILE_KIB_MAX: u64 = 512 * KIB;
+/// IOzone's default of -q: the largest record of -a.
+const AUTO_RECORD_KIB_MAX: u64 = 16 * KIB;
+/// The largest file that is taken here: a PiB.
 const FILE_KIB_MAX: u64 = 1 << 40;
+/// The largest record that is taken here: a GiB, which fits into a buffer.
 const RECORD_KIB_MAX: u64 = 1 << 20;
-const STRIDE: u64 = 17;
-const TESTS: u32 = 6;
+/// IOzone's default of -j, in records.
+const STRIDE_DEFAULT: u64 = 17;
+/// The largest stride that is taken here, in records.
+const STRIDE_MAX: u64 = 1 << 20;
+/// The number of the first test that does not run here. Tests count from 0.
+const FIRST_MISSING_TEST: u32 = 6;
 
 /// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,19 +96,19 @@ fn read_sizes(given: &GivenArguments) -> Result<Sizes, String> {
         }
     }
     let skips_small = is_auto && !given.has("z") && records.is_empty();
-    let file_min = last_size(given, "n", FILE_KIB_MAX, 64)?;
-    let file_max = last_size(given, "g", FILE_KIB_MAX, 512 * KIB)?;
-    let record_min = last_size(given, "y", RECORD_KIB_MAX, RECORD_KIB)?;
-    let record_max = last_size(given, "q", RECORD_KIB_MAX, 16 * KIB)?;
+    let file_min = last_size(given, "n", FILE_KIB_MAX, AUTO_FILE_KIB_MIN)?;
+    let file_max = last_size(given, "g", FILE_KIB_MAX, AUTO_FILE_KIB_MAX)?;
+    let record_min = last_size(given, "y", RECORD_KIB_MAX, RECORD_KIB_DEFAULT)?;
+    let record_max = last_size(given, "q", RECORD_KIB_MAX, AUTO_RECORD_KIB_MAX)?;
     if files.is_empty() && is_auto {
         files = doubling(file_min, file_max);
     } else if files.is_empty() {
-        files = vec![FILE_KIB];
+        files = vec![FILE_KIB_DEFAULT];
     }
     if records.is_empty() && is_auto {
         records = doubling(record_min, record_max);
     } else if records.is_empty() {
-        records = vec![RECORD_KIB];
+        records = vec![RECORD_KIB_DEFAULT];
     }
     let sizes = Sizes {
         files,
@@ -107,20 +121,23 @@ fn read_sizes(given: &GivenArguments) -> Result<Sizes, String> {
     Ok(sizes)
 }
 
-/// The columns of the tests that -i names, or of all.
-fn columns(given: &GivenArguments, repeats: bool) -> Result<Vec<&'static Column>, String> {
+/// The columns of the tests that -i names, or of all; with -+n without those that repeat a test.
+fn columns(given: &GivenArguments) -> Result<Vec<&'static Column>, String> {
     let mut tests = Vec::new();
     for text in given.values("i") {
         match text.parse() {
-            Ok(test) if test < TESTS => tests.push(test),
-            Ok(6..=12) => return Err(format!("-i {text} is not supported; use -i 0 to -i 5")),
+            Ok(test) if test < FIRST_MISSING_TEST => tests.push(test),
+            Ok(FIRST_MISSING_TEST..=12) => {
+                return Err(format!("-i {text} is not supported; use -i 0 to -i 5"));
+            }
             _ => return Err(format!("-i {text}: not a test")),
         }
     }
+    let skips_repeats = given.has("+n");
     let mut columns = Vec::new();
     for column in &COLUMNS {
         let is_chosen = tests.is_empty() || tests.contains(&column.test);
-        if is_chosen && (repeats || !column.is_repeat()) {
+        if is_chosen && !(skips_repeats && column.is_repeat()) {
             columns.push(column);
         }
     }
@@ -131,7 +148,7 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
     if let Some(operand) = given.operands.first() {
         return Err(format!("unexpected argument {operand}"));
     }
-    let stride = given.number("j", 1..=1 << 20)?;
+    let stride = given.number("j", 1..=STRIDE_MAX)?;
     let mut notes = Vec::new();
     if !given.has("I") {
         notes.push("the page cache answers; use -I to reach the disk".to_owned());
@@ -147,7 +164,7 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
         printer: MatrixPrinter {
             head: String::new(),
             sizes,
-            columns: columns(given, !given.has("+n"))?,
+            columns: columns(given)?,
             unit: if given.has("O") {
                 FigureUnit::Operations
             } else if given.has("N") {
@@ -167,8 +184,12 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
         } else {
             SyncPolicy::None
         },
-        cache: direct_or(given.has("I"), CachePolicy::Cached),
-        stride: stride.unwrap_or(STRIDE),
+        cache: if given.has("I") {
+            CachePolicy::Direct
+        } else {
+            CachePolicy::Cached
+        },
+        stride: stride.unwrap_or(STRIDE_DEFAULT),
     })
 }
 
@@ -231,33 +252,36 @@ impl PairsLoad {
     fn workload(&self, pair: SizePair, column: &Column, start_bytes: u64) -> Workload {
         let record_bytes = pair.record_kib * KIB;
         let bytes = pair.bytes();
-        // The record in the middle.
+        // The test of rewriting uses the record in the middle.
         let records = bytes / record_bytes;
         let (offset_bytes, length_bytes) = match column.test {
-            4 => (records / 2 * record_bytes, record_bytes),
+            test::RECORD_REWRITE => (records / 2 * record_bytes, record_bytes),
             _ => (0, bytes),
         };
         let access = match column.test {
-            2 => RANDOM,
-            3 => Access::Backward,
-            5 if self.stride < records => Access::Stride {
+            test::RANDOM => RANDOM,
+            test::BACKWARD => Access::Backward,
+            test::STRIDE if self.stride < records => Access::Stride {
                 stride_bytes: self.stride * record_bytes,
             },
             _ => Access::Sequential,
         };
         let name = format!("{}-{}k-{}k", column.name, pair.file_kib, pair.record_kib);
-        let writes = column.writes;
+        let (read_permille, sync) = match column.direction {
+            DataDirection::Read => (1000, SyncPolicy::None),
+            DataDirection::Write => (0, self.sync),
+        };
         Workload {
-            streams: Streams::with_reads(if writes { 0 } else { 1000 }),
-            span: part(start_bytes + offset_bytes, length_bytes),
+            streams: Streams::with_reads(read_permille),
+            span: span_of(start_bytes + offset_bytes, length_bytes),
             stop: until_bytes(bytes),
-            sync: if writes { self.sync } else { SyncPolicy::None },
+            sync,
             cache: self.cache,
             layout: match column.name {
                 "write" => Layout::Provides,
                 _ => Layout::Needed,
             },
-            ..blocking(&name, access, record_bytes as u32)
+            ..blocking_workload(&name, access, record_bytes as u32)
         }
     }
 

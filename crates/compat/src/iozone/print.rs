@@ -2,6 +2,7 @@
 //! of them, figures.
 
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
+use DataDirection::{Read, Write};
 use diskproof_model::measurement::{Measurement, OpKind};
 use std::fmt::Write as _;
 
@@ -14,7 +15,7 @@ const HEADING: &str = concat!(
     "read    rewrite       read    fwrite  frewrite     fread   freread\n",
 );
 
-/// Above this size of a file, -a omits records of less than [`LARGE_RECORD_KIB`].
+/// The size above which a file is large: -a then omits records of less than [`LARGE_RECORD_KIB`].
 const LARGE_FILE_KIB: u64 = 16_384;
 /// The smallest record on a large file.
 const LARGE_RECORD_KIB: u64 = 64;
@@ -22,11 +23,10 @@ const LARGE_RECORD_KIB: u64 = 64;
 /// A figure of a row.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Column {
-    /// The number of its test, as of -i.
+    /// The number of its test, as of -i ([`test`]).
     pub(super) test: u32,
-    /// True of a test that writes.
-    pub(super) writes: bool,
-    /// In the names of workloads.
+    pub(super) direction: DataDirection,
+    /// The test's name at the beginning of the names of its workloads.
     pub(super) name: &'static str,
     /// The title of its matrix for Excel.
     title: &'static str,
@@ -34,27 +34,55 @@ pub(super) struct Column {
     width: usize,
 }
 
-const fn column(test: u32, writes: bool, name: &'static str, title: &'static str) -> Column {
+/// The direction of a test's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DataDirection {
+    Read,
+    Write,
+}
+
+/// IOzone's numbers of its tests.
+pub(super) mod test {
+    pub(crate) const WRITE: u32 = 0;
+    pub(crate) const READ: u32 = 1;
+    pub(crate) const RANDOM: u32 = 2;
+    pub(crate) const BACKWARD: u32 = 3;
+    pub(crate) const RECORD_REWRITE: u32 = 4;
+    pub(crate) const STRIDE: u32 = 5;
+}
+
+/// A column; IOzone's fields are wider from the test of record rewrites on.
+const fn column(
+    test: u32,
+    direction: DataDirection,
+    name: &'static str,
+    title: &'static str,
+) -> Column {
     Column {
         test,
-        writes,
+        direction,
         name,
         title,
-        width: if test < 4 { 10 } else { 11 },
+        width: if test < test::RECORD_REWRITE { 10 } else { 11 },
     }
 }
 
-/// In the order of the table.
+/// All columns, in the order of the table.
 pub(super) static COLUMNS: [Column; 9] = [
-    column(0, true, "write", "Writer"),
-    column(0, true, "rewrite", "Re-writer"),
-    column(1, false, "read", "Reader"),
-    column(1, false, "reread", "Re-Reader"),
-    column(2, false, "random-read", "Random read"),
-    column(2, true, "random-write", "Random write"),
-    column(3, false, "backward-read", "Backward read"),
-    column(4, true, "record-rewrite", "Record rewrite"),
-    column(5, false, "stride-read", "Stride read"),
+    column(test::WRITE, Write, "write", "Writer"),
+    column(test::WRITE, Write, "rewrite", "Re-writer"),
+    column(test::READ, Read, "read", "Reader"),
+    column(test::READ, Read, "reread", "Re-Reader"),
+    column(test::RANDOM, Read, "random-read", "Random read"),
+    column(test::RANDOM, Write, "random-write", "Random write"),
+    column(test::BACKWARD, Read, "backward-read", "Backward read"),
+    column(
+        test::RECORD_REWRITE,
+        Write,
+        "record-rewrite",
+        "Record rewrite",
+    ),
+    column(test::STRIDE, Read, "stride-read", "Stride read"),
 ];
 
 impl Column {
@@ -158,17 +186,20 @@ impl FigureUnit {
 /// Prints a row when its last test is over, and the matrices at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MatrixPrinter {
+    /// The lines before the table.
     pub(super) head: String,
     pub(super) sizes: Sizes,
     pub(super) columns: Vec<&'static Column>,
     pub(super) unit: FigureUnit,
+    /// True if the matrices for Excel are printed (-R).
     pub(super) prints_excel: bool,
     /// Figures of each column for each pair, as far as they were measured.
     pub(super) figures: Vec<u64>,
 }
 
 impl MatrixPrinter {
-    fn value(&self, pair: SizePair, column: &Column) -> Option<u64> {
+    /// The figure of a pair in a column; `None` where it was not measured.
+    fn figure(&self, pair: SizePair, column: &Column) -> Option<u64> {
         let pairs = self.sizes.pairs();
         let row = pairs.iter().position(|measured| *measured == pair)?;
         let mut columns = self.columns.iter();
@@ -176,11 +207,12 @@ impl MatrixPrinter {
         self.figures.get(row * self.columns.len() + index).copied()
     }
 
+    /// The row of a pair in the table.
     fn row(&self, pair: SizePair) -> String {
         let mut row = format!("{:>16}{:>8}", pair.file_kib, pair.record_kib);
         for column in &COLUMNS {
             let width = column.width;
-            let _ = match self.value(pair, column) {
+            let _ = match self.figure(pair, column) {
                 Some(value) => write!(row, "{value:>width$}"),
                 None => write!(row, "{:>width$}", ""),
             };
@@ -188,6 +220,7 @@ impl MatrixPrinter {
         format!("{}\n", row.trim_end())
     }
 
+    /// The matrix of a column for Excel: a line for each file size, a field for each record size.
     fn matrix(&self, column: &Column) -> String {
         let mut text = format!("\n\"{} report\"\n      ", column.title);
         for kib in &self.sizes.records {
@@ -204,7 +237,7 @@ impl MatrixPrinter {
                     file_kib,
                     record_kib,
                 };
-                let _ = write!(text, " {} ", self.value(pair, column).unwrap_or(0));
+                let _ = write!(text, " {} ", self.figure(pair, column).unwrap_or(0));
             }
             text.push('\n');
         }

@@ -8,7 +8,9 @@ use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
 use crate::figures::{count, per_second};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
-use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, every, part, until_ns};
+use crate::plan::{
+    OPEN_DSYNC, OPEN_SYNC, SECOND, blocking_workload, span_of, sync_every, until_ns,
+};
 use crate::printer::{DropInError, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::CachePolicy::{self, Cached, Direct};
@@ -126,7 +128,7 @@ impl DropInLoad for FsyncLoad {
             rows: self.rows(target),
             opening: self.opening.clone(),
             current: 0,
-            has_gap: false,
+            lacks_direct: false,
         })
     }
 }
@@ -139,13 +141,14 @@ struct FsyncPrinter {
     opening: String,
     /// The row whose label was printed last.
     current: usize,
-    /// True if the current table has a row without direct I/O.
-    has_gap: bool,
+    /// True if a row of the current table has no figure because it lacks direct I/O. The table then
+    /// has a footnote.
+    lacks_direct: bool,
 }
 
 impl FsyncPrinter {
-    /// The label of the current row, and all rows that need no measurement.
-    fn advance(&mut self, text: &mut String) {
+    /// Prints the label of the current row, after all rows before it that need no measurement.
+    fn print_next_label(&mut self, text: &mut String) {
         while let Some(row) = self.rows.get(self.current) {
             let _ = write!(text, "{}        {:<30}", row.heading, row.label);
             let RowContent::Missing(why) = row.measured else {
@@ -166,10 +169,10 @@ impl FsyncPrinter {
             && rate == Err(NO_DIRECT)
             && !row.label.contains("kB")
         {
-            self.has_gap = true;
+            self.lacks_direct = true;
         }
         self.current += 1;
-        if self.is_between_tables() && std::mem::take(&mut self.has_gap) {
+        if self.is_between_tables() && std::mem::take(&mut self.lacks_direct) {
             text.push_str(NOT_DIRECT);
         }
     }
@@ -186,7 +189,7 @@ impl FsyncPrinter {
 impl ToolPrinter for FsyncPrinter {
     fn begin(&mut self) -> String {
         let mut text = self.opening.clone();
-        self.advance(&mut text);
+        self.print_next_label(&mut text);
         text
     }
 
@@ -195,7 +198,7 @@ impl ToolPrinter for FsyncPrinter {
         if let Some(row) = self.rows.get(self.current) {
             let rate = row.rate(measurement);
             self.finish_row(rate, &mut text);
-            self.advance(&mut text);
+            self.print_next_label(&mut text);
         }
         text
     }
@@ -313,8 +316,8 @@ fn add_table(rows: &mut Vec<TestRow>, heading: &'static str, mut table: Vec<Test
 /// The methods of wal_sync_method, with so many writes to an operation.
 fn sync_methods(writes: u32, name_end: &str) -> Vec<TestRow> {
     let open_datasync = RowContent::pages(writes, OPEN_DSYNC, Direct);
-    let fdatasync = RowContent::pages(writes, every(writes, SyncCall::Fdatasync), Cached);
-    let fsync = RowContent::pages(writes, every(writes, SyncCall::Fsync), Cached);
+    let fdatasync = RowContent::pages(writes, sync_every(writes, SyncCall::Fdatasync), Cached);
+    let fsync = RowContent::pages(writes, sync_every(writes, SyncCall::Fsync), Cached);
     let writethrough = RowContent::Missing(NOT_MEASURED);
     let open_sync = RowContent::pages(writes, OPEN_SYNC, Direct);
     let mut rows = vec![
@@ -349,7 +352,7 @@ fn write_sizes(sector_bytes: u32) -> Vec<TestRow> {
 
 fn descriptors() -> Vec<TestRow> {
     let call = SyncCall::Fsync;
-    let same = RowContent::pages(1, every(1, call), Cached);
+    let same = RowContent::pages(1, sync_every(1, call), Cached);
     let other = RowContent::pages(1, SyncPolicy::OtherDescriptor { call }, Cached);
     vec![
         TestRow::new("write, fsync, close", "write-fsync", same),
@@ -382,11 +385,11 @@ impl TestRow {
         Some(Workload {
             streams: Streams::with_reads(0),
             // The same blocks, repeatedly.
-            span: part(0, u64::from(block_bytes) * u64::from(writes)),
+            span: span_of(0, u64::from(block_bytes) * u64::from(writes)),
             stop: until_ns(u64::from(seconds) * SECOND),
             sync,
             cache,
-            ..blocking(&self.name, Access::Sequential, block_bytes)
+            ..blocking_workload(&self.name, Access::Sequential, block_bytes)
         })
     }
 

@@ -8,10 +8,12 @@ use crate::command::{CommandLine, GivenArguments, scaled};
 use crate::drop_in::{DropIn, Started};
 use crate::figures::{OpsSoFar, as_seconds, per_second};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
-use crate::plan::{blocking, every, random_or_sequential};
+use crate::plan::{RANDOM, blocking_workload, sync_every};
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
-use diskproof_model::plan::{CachePolicy, Plan, Span, Stop, SyncCall, SyncPolicy, Workload};
+use diskproof_model::plan::{
+    Access, CachePolicy, Plan, Span, Stop, SyncCall, SyncPolicy, Workload,
+};
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::fmt::Write as _;
@@ -26,7 +28,9 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
 const BLOCK_BYTES: u32 = 8192;
 /// Time between two lines of pgiosim.
 const INTERVAL_NS: u64 = 10_000_000_000;
+/// The most threads that are started here.
 const THREADS_MAX: u64 = 1024;
+/// The most files that are taken here.
 const FILES_MAX: usize = 64;
 /// The most blocks of a file: 8 EiB, beyond which an offset has no 63 bits.
 const BLOCKS_MAX: u64 = 1 << 50;
@@ -36,13 +40,21 @@ const BLOCKS_MAX: u64 = 1 << 50;
 struct ScanLoad {
     head: LoadHead,
     files: Vec<PathBuf>,
+    /// The blocks to read, of all files together (-b).
     blocks: u64,
+    /// True if blocks are read in order (-s).
     is_sequential: bool,
+    /// True if the files are dropped from the page cache first (-c).
     drops_cache: bool,
+    /// Writes, in percent of the reads (-w); `None` without writes.
     write_percent: Option<u64>,
-    syncs: bool,
+    /// True if each write is synced (-y).
+    syncs_writes: bool,
+    /// Writes that take longer are printed (-a).
     stall_seconds: Option<f64>,
+    /// The threads of all files together (-t).
     threads: u32,
+    /// The first block of each file that is read (-o).
     start_block: u64,
 }
 
@@ -80,7 +92,7 @@ fn read(given: &GivenArguments) -> Result<ScanLoad, String> {
         is_sequential: given.has("s"),
         drops_cache: given.has("c"),
         write_percent,
-        syncs: given.has("y"),
+        syncs_writes: given.has("y"),
         stall_seconds,
         threads: threads as u32,
         start_block: start_block.unwrap_or(0),
@@ -147,10 +159,16 @@ impl ScanLoad {
     /// The workload of each file.
     fn workload(&self) -> Workload {
         let percent = self.write_percent.unwrap_or(0);
+        // For 100 reads there are so many percent of writes.
+        let read_permille = (1000.0 * 100.0 / (100 + percent) as f64).round() as u16;
         let blocks = self.blocks.div_ceil(self.files.len() as u64);
-        let access = random_or_sequential(!self.is_sequential);
+        let access = if self.is_sequential {
+            Access::Sequential
+        } else {
+            RANDOM
+        };
         Workload {
-            streams: Streams::with_reads((100_000.0 / (100 + percent) as f64).round() as u16),
+            streams: Streams::with_reads(read_permille),
             workers: self.threads_of_a_file(),
             span: Span {
                 start_bytes: self.start_block * u64::from(BLOCK_BYTES),
@@ -160,23 +178,24 @@ impl ScanLoad {
                 ops: Some(blocks + blocks * percent / 100),
                 ..Stop::default()
             },
-            sync: if self.write_percent.is_some() && self.syncs {
-                every(1, SyncCall::Fsync)
+            sync: if self.write_percent.is_some() && self.syncs_writes {
+                sync_every(1, SyncCall::Fsync)
             } else {
                 SyncPolicy::None
             },
             cache: CachePolicy::Cached,
             drops_cache_first: self.drops_cache,
-            ..blocking("blocks", access, BLOCK_BYTES)
+            ..blocking_workload("blocks", access, BLOCK_BYTES)
         }
     }
 
-    fn text(&self) -> String {
+    /// The lines before the first interval: the settings, and the files.
+    fn settings_text(&self) -> String {
         let mut text = String::new();
         if self.is_sequential {
             text.push_str("Seq Scan\n");
         }
-        if self.syncs {
+        if self.syncs_writes {
             text.push_str("fsync after each write\n");
         }
         if let Some(percent) = self.write_percent {
@@ -253,8 +272,8 @@ impl IntervalPrinter {
         text
     }
 
-    /// A line, up to this time.
-    fn line(&mut self, measurements: &[Measurement], end_ns: u64) -> String {
+    /// The line of the interval from the last line to this time.
+    fn interval_line(&mut self, measurements: &[Measurement], end_ns: u64) -> String {
         let now = OpsSoFar::sum(measurements, end_ns);
         let before = &self.reported;
         let read = now.reads.saturating_sub(before.reads);
@@ -263,7 +282,7 @@ impl IntervalPrinter {
         let line = format!(
             "{:3.2}%, {read:6} read, {written:6} written, {:7.2}kB/sec {rate:7.2} iops\n",
             now.reads as f64 / self.load.blocks as f64 * 100.0,
-            rate * 8.0
+            rate * f64::from(BLOCK_BYTES) / 1024.0
         );
         self.reported = now;
         line
@@ -272,7 +291,7 @@ impl IntervalPrinter {
 
 impl ToolPrinter for IntervalPrinter {
     fn begin(&mut self) -> String {
-        self.load.text()
+        self.load.settings_text()
     }
 
     fn interval_ns(&self) -> Option<u64> {
@@ -280,7 +299,7 @@ impl ToolPrinter for IntervalPrinter {
     }
 
     fn so_far(&mut self, results: &ResultsSoFar<'_>) -> String {
-        self.line(results.measurements, results.elapsed_ns)
+        self.interval_line(results.measurements, results.elapsed_ns)
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
@@ -292,7 +311,7 @@ impl ToolPrinter for IntervalPrinter {
             .max()
             .unwrap_or(0);
         if wall_ns > self.reported.at_ns {
-            stdout.push_str(&self.line(result.measurements, wall_ns));
+            stdout.push_str(&self.interval_line(result.measurements, wall_ns));
         }
         if result.interrupted {
             stdout.push_str("CTRL-C Interrupt - stopping\n");

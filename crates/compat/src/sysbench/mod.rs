@@ -1,18 +1,14 @@
-//! The tests fileio and cpu of sysbench 1.0.
-//!
-//! Arguments of sysbench to a plan.
+//! The tests fileio and cpu of sysbench 1.0: their arguments, and the load that they stand for.
 
 mod print;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{GivenArguments, parse};
+use crate::command::{GivenArguments, LongDashes, parse};
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started};
 use crate::figures::OpsSoFar;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext, PrimeRequest};
-use crate::plan::{
-    OPEN_DSYNC, OPEN_SYNC, SECOND, blocking, direct_or, every, part, random_or_sequential,
-};
+use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, blocking_workload, span_of, sync_every};
 use crate::printer::{DropInError, ToolPrinter, ToolText};
 use diskproof_model::plan::{
     CachePolicy, EngineChoice, EngineKind, Layout, Plan, Stop, SyncCall, SyncPolicy, Workload,
@@ -29,10 +25,22 @@ use std::sync::LazyLock;
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("sysbench.txt"), start));
 
+/// The most threads that are started here.
 const THREADS_MAX: u64 = 1024;
+/// The largest block of --file-block-size: it has to fit into a buffer of each thread.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
+/// The longest time in seconds: 100 days.
 const TIME_MAX: u64 = 100 * 86_400;
+/// The largest number of --cpu-max-prime. A single event takes hours long before it.
 const PRIME_MAX: u64 = 1 << 40;
+/// The largest count and seed: a JSON number beyond it is not exact.
+const COUNT_MAX: u64 = 1 << 53;
+/// The most events per second of --rate.
+const RATE_MAX: u64 = 1 << 40;
+/// The largest sum of the files: a PiB.
+const TOTAL_BYTES_MAX: u64 = 1 << 50;
+/// The most files. One file of ours replaces them.
+const FILES_MAX: u64 = 1_000_000;
 
 /// The load that a command line asks for.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,7 +53,7 @@ struct FileioLoad {
 
 /// Turns the arguments into a load, or into the text or error that sysbench prints.
 fn start(arguments: &[String]) -> Result<Started, DropInError> {
-    let given = parse(DROP_IN.options, arguments, false).map_err(fatal)?;
+    let given = parse(DROP_IN.options, arguments, LongDashes::Two).map_err(fatal)?;
     if given.has("version") {
         return Ok(Started::version(DROP_IN.emulates));
     }
@@ -126,6 +134,9 @@ fn number(
 struct RenamedOption {
     old: &'static str,
     name: &'static str,
+    /// The value of the old name by default, and the least of both.
+    unset: u64,
+    /// The value of the new name by default.
     default: u64,
     most: u64,
 }
@@ -133,37 +144,40 @@ struct RenamedOption {
 const THREADS: RenamedOption = RenamedOption {
     old: "num-threads",
     name: "threads",
+    unset: 1,
     default: 1,
     most: THREADS_MAX,
 };
 const EVENTS: RenamedOption = RenamedOption {
     old: "max-requests",
     name: "events",
+    unset: 0,
     default: 0,
-    most: 1 << 53,
+    most: COUNT_MAX,
 };
 const TIME: RenamedOption = RenamedOption {
     old: "max-time",
     name: "time",
+    unset: 0,
     default: 10,
     most: TIME_MAX,
 };
 const RATE: RenamedOption = RenamedOption {
     old: "tx-rate",
     name: "rate",
+    unset: 0,
     default: 0,
-    most: 1 << 40,
+    most: RATE_MAX,
 };
 
 impl RenamedOption {
-    /// The value. As in sysbench, that of the old name comes first, unless it is what the old name
-    /// means by default; a warning says so.
+    /// The value. As in sysbench, the old name wins over the new one, unless its value is the one
+    /// that it has by default. A warning is added where the old name wins.
     fn read(&self, given: &GivenArguments, warnings: &mut String) -> Result<u64, String> {
         let (old, name) = (self.old, self.name);
-        let unset = u64::from(name == THREADS.name);
-        let number_of_old = number(given, old, unset..=self.most, unset)?;
-        if number_of_old == unset {
-            return number(given, name, unset..=self.most, self.default);
+        let number_of_old = number(given, old, self.unset..=self.most, self.unset)?;
+        if number_of_old == self.unset {
+            return number(given, name, self.unset..=self.most, self.default);
         }
         let _ = writeln!(
             warnings,
@@ -173,20 +187,27 @@ impl RenamedOption {
     }
 }
 
-/// A switch such as `--file-fsync-end=no`.
-fn switch(given: &GivenArguments, name: &str, default: bool) -> Result<bool, String> {
+/// The position of a switch such as `--file-fsync-end=no`; `None` where it was not given.
+fn switch(given: &GivenArguments, name: &str) -> Result<Option<SwitchPosition>, String> {
     if !given.has(name) {
-        return Ok(default);
+        return Ok(None);
     }
     match given.value(name) {
-        None | Some("on" | "yes" | "1") => Ok(true),
-        Some("off" | "no" | "0") => Ok(false),
+        None | Some("on" | "yes" | "1") => Ok(Some(SwitchPosition::On)),
+        Some("off" | "no" | "0") => Ok(Some(SwitchPosition::Off)),
         Some(other) => Err(format!("invalid option: --{name}={other}")),
     }
 }
 
+/// The position of a switch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SwitchPosition {
+    On,
+    Off,
+}
+
 fn run_settings(given: &GivenArguments) -> Result<RunSettings, String> {
-    // In this order sysbench warns.
+    // sysbench prints its warnings in this order.
     let mut warnings = String::new();
     let threads = THREADS.read(given, &mut warnings)?;
     let events = EVENTS.read(given, &mut warnings)?;
@@ -196,13 +217,13 @@ fn run_settings(given: &GivenArguments) -> Result<RunSettings, String> {
     let settings = RunSettings {
         warnings,
         threads,
-        seed: above_zero(number(given, "rand-seed", 0..=1 << 53, 0)?),
+        seed: above_zero(number(given, "rand-seed", 0..=COUNT_MAX, 0)?),
         time_ns: above_zero(seconds * SECOND),
         events: above_zero(events),
         rate: above_zero(rate),
         interval_ns: above_zero(interval_s * SECOND),
         percentile: number(given, "percentile", 0..=100, 95)?,
-        histogram: switch(given, "histogram", false)?,
+        prints_histogram: switch(given, "histogram")? == Some(SwitchPosition::On),
     };
     if settings.time_ns.is_none() && settings.events.is_none() {
         return Err("--time=0 without --events never ends; set one of them".to_owned());
@@ -210,7 +231,7 @@ fn run_settings(given: &GivenArguments) -> Result<RunSettings, String> {
     Ok(settings)
 }
 
-/// A number for which 0 means that there is none.
+/// The number; `None` for 0, with which sysbench means that there is no limit.
 fn above_zero(number: u64) -> Option<u64> {
     if number > 0 { Some(number) } else { None }
 }
@@ -222,8 +243,8 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     };
     let settings = run_settings(given)?;
     let block_bytes = number(given, "file-block-size", 1..=BLOCK_BYTES_MAX, 16_384)?;
-    let files = number(given, "file-num", 1..=1_000_000, 128)?;
-    let total_bytes = number(given, "file-total-size", 1..=1 << 50, 2 << 30)?;
+    let files = number(given, "file-num", 1..=FILES_MAX, 128)?;
+    let total_bytes = number(given, "file-total-size", 1..=TOTAL_BYTES_MAX, 2 << 30)?;
     let file_bytes = total_bytes / files;
     if file_bytes == 0 {
         let text = format!("--file-total-size={total_bytes}: {files} files have no bytes each");
@@ -241,8 +262,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     };
     let syncs = read_syncs(given, read_permille)?;
     let used_bytes = total_bytes / request_bytes * request_bytes;
-    let access = random_or_sequential(mode.is_random);
-    let notes = notes(given, flags.is_direct, read_permille, settings.threads);
+    let notes = notes(given, flags.cache, read_permille, settings.threads);
     Ok(FileioLoad {
         head: LoadHead::new(LoadTarget::Existing(".".into()), notes),
         total_bytes: used_bytes,
@@ -250,7 +270,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
             streams: Streams::with_reads(read_permille),
             depth: io_mode.depth as u32,
             workers: settings.threads as u32,
-            span: part(0, used_bytes),
+            span: span_of(0, used_bytes),
             stop: Stop {
                 time_ns: settings.time_ns,
                 bytes: settings
@@ -263,13 +283,13 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
                 1000 => SyncPolicy::None,
                 _ => flags.sync.unwrap_or(syncs.policy),
             },
-            cache: direct_or(flags.is_direct, CachePolicy::Cached),
+            cache: flags.cache,
             engine: EngineChoice::Fixed(io_mode.engine),
             layout: match mode.kind {
                 ModeKind::Create => Layout::Provides,
                 _ => Layout::Needed,
             },
-            ..blocking(mode.name, access, request_bytes as u32)
+            ..blocking_workload(mode.name, mode.order.access(), request_bytes as u32)
         },
         shown: ShownSettings {
             settings,
@@ -291,7 +311,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
 struct IoMode {
     engine: EngineKind,
     depth: u64,
-    /// As the report names it.
+    /// The name in the report.
     text: &'static str,
 }
 
@@ -370,11 +390,16 @@ fn warning_of_test(given: &GivenArguments) -> Option<String> {
     Some(text.to_owned())
 }
 
-fn notes(given: &GivenArguments, is_direct: bool, read_permille: u16, threads: u64) -> Vec<String> {
+fn notes(
+    given: &GivenArguments,
+    cache: CachePolicy,
+    read_permille: u16,
+    threads: u64,
+) -> Vec<String> {
     let mut notes = given.notes.clone();
     notes.extend(warning_of_test(given));
     notes.push("one unnamed file replaces the prepared ones".to_owned());
-    if !is_direct {
+    if cache != CachePolicy::Direct {
         let text = "the page cache may answer; add --file-extra-flags=direct to reach the disk";
         notes.push(text.to_owned());
     }
@@ -389,20 +414,22 @@ fn notes(given: &GivenArguments, is_direct: bool, read_permille: u16, threads: u
 
 /// The meaning of --file-extra-flags.
 struct ExtraFlags {
-    is_direct: bool,
+    cache: CachePolicy,
     /// The sync of writes by these flags, where one of them syncs.
     sync: Option<SyncPolicy>,
-    /// As the report shows them.
+    /// The flags in the report.
     text: String,
 }
 
 fn read_extra_flags(given: &GivenArguments) -> Result<ExtraFlags, String> {
-    let (mut is_direct, mut sync, mut shown) = (false, None, Vec::new());
+    let mut cache = CachePolicy::Cached;
+    let mut sync = None;
+    let mut shown = Vec::new();
     let list = given.value("file-extra-flags").unwrap_or_default();
     for flag in list.split(',') {
         match flag {
             "" => continue,
-            "direct" => is_direct = true,
+            "direct" => cache = CachePolicy::Direct,
             "sync" => sync = Some(OPEN_SYNC),
             "dsync" => sync = Some(OPEN_DSYNC),
             other => return Err(format!("Invalid value for file-extra-flags: '{other}'")),
@@ -413,7 +440,7 @@ fn read_extra_flags(given: &GivenArguments) -> Result<ExtraFlags, String> {
         shown.push("(none)");
     }
     Ok(ExtraFlags {
-        is_direct,
+        cache,
         sync,
         text: shown.join(" "),
     })
@@ -422,14 +449,14 @@ fn read_extra_flags(given: &GivenArguments) -> Result<ExtraFlags, String> {
 /// The syncs of a test, for its workload and for its report.
 struct FileSyncs {
     policy: SyncPolicy,
-    /// As the report shows it.
+    /// The lines of the report.
     text: String,
 }
 
 fn read_syncs(given: &GivenArguments, read_permille: u16) -> Result<FileSyncs, String> {
     let frequency = number(given, "file-fsync-freq", 0..=1_000_000_000, 100)?;
-    let syncs_all = switch(given, "file-fsync-all", false)?;
-    let at_end = switch(given, "file-fsync-end", true)?;
+    let syncs_all = switch(given, "file-fsync-all")? == Some(SwitchPosition::On);
+    let at_end = switch(given, "file-fsync-end")? != Some(SwitchPosition::Off);
     let calls = [
         ("fsync", SyncCall::Fsync),
         ("fdatasync", SyncCall::Fdatasync),
@@ -441,9 +468,9 @@ fn read_syncs(given: &GivenArguments, read_permille: u16) -> Result<FileSyncs, S
     let share = f64::from(1000 - read_permille) / 1000.0;
     let writes = (frequency as f64 * share).round().max(1.0) as u32;
     let policy = if syncs_all {
-        every(1, call)
+        sync_every(1, call)
     } else if frequency > 0 {
-        every(writes, call)
+        sync_every(writes, call)
     } else if at_end {
         SyncPolicy::AtEnd
     } else {

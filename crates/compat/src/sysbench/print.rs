@@ -1,8 +1,10 @@
 //! The reports of sysbench's tests: their settings and names, and their figures.
 
 use crate::figures::{OpsSoFar, as_seconds, bytes, general};
+use crate::plan::RequestOrder;
 use crate::printer::{PrimePrinter, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use ModeKind::{Create, Mix, Read, Write};
+use RequestOrder::{Random, Sequential};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::primes::{PrimeInterval, PrimeResult};
@@ -14,15 +16,13 @@ const MIB: f64 = 1_048_576.0;
 pub(super) struct TestMode {
     /// The word of --file-test-mode.
     pub(super) name: &'static str,
-    /// As the report names it.
+    /// The name in the report.
     pub(super) text: &'static str,
-    /// True of random offsets.
-    pub(super) is_random: bool,
-    /// Which way the data goes.
+    pub(super) order: RequestOrder,
     pub(super) kind: ModeKind,
 }
 
-/// Which way the data of a test goes.
+/// The direction of a test's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ModeKind {
     Create,
@@ -31,23 +31,28 @@ pub(super) enum ModeKind {
     Mix,
 }
 
-const fn mode(name: &'static str, text: &'static str, is_random: bool, kind: ModeKind) -> TestMode {
+const fn mode(
+    name: &'static str,
+    text: &'static str,
+    order: RequestOrder,
+    kind: ModeKind,
+) -> TestMode {
     TestMode {
         name,
         text,
-        is_random,
+        order,
         kind,
     }
 }
 
 /// The tests of --file-test-mode.
 pub(super) const MODES: [TestMode; 6] = [
-    mode("seqwr", "sequential write (creation)", false, Create),
-    mode("seqrewr", "sequential rewrite", false, Write),
-    mode("seqrd", "sequential read", false, Read),
-    mode("rndrd", "random read", true, Read),
-    mode("rndwr", "random write", true, Write),
-    mode("rndrw", "random r/w", true, Mix),
+    mode("seqwr", "sequential write (creation)", Sequential, Create),
+    mode("seqrewr", "sequential rewrite", Sequential, Write),
+    mode("seqrd", "sequential read", Sequential, Read),
+    mode("rndrd", "random read", Random, Read),
+    mode("rndwr", "random write", Random, Write),
+    mode("rndrw", "random r/w", Random, Mix),
 ];
 
 /// The settings of both tests.
@@ -65,8 +70,9 @@ pub(super) struct RunSettings {
     pub(super) rate: Option<u64>,
     /// Time between two intermediate figures.
     pub(super) interval_ns: Option<u64>,
+    /// The percentile of latencies that is printed; 0: none.
     pub(super) percentile: u64,
-    pub(super) histogram: bool,
+    pub(super) prints_histogram: bool,
 }
 
 /// The settings as the report shows them.
@@ -77,9 +83,9 @@ pub(super) struct ShownSettings {
     pub(super) flags: String,
     pub(super) files: u64,
     pub(super) file_bytes: u64,
-    /// As the command line has it.
+    /// The block size of the command line.
     pub(super) block_bytes: u64,
-    /// As requests have it: a block is not larger than its file.
+    /// The block size of requests, which is not larger than a file.
     pub(super) request_bytes: u64,
     pub(super) ratio: f64,
     pub(super) syncs: String,
@@ -231,16 +237,20 @@ fn fairness(events: &ThreadSpread, seconds: &ThreadSpread) -> String {
     )
 }
 
-/// The latency histogram, where it was asked for, in the buckets of sysbench: 1024 from 0.001 ms to
-/// 100 s, each larger than the one before by the same factor.
+/// The latency histogram, where it was asked for, in the buckets of sysbench, each of which is
+/// larger than the one before by the same factor.
 fn distribution(settings: &RunSettings, latency: &LatencyHistogram) -> String {
     const BUCKETS: usize = 1024;
+    /// Milliseconds of the first bucket.
+    const FIRST_MS: f64 = 1e-3;
+    /// Milliseconds of the last bucket.
+    const LAST_MS: f64 = 1e5;
     /// Characters of the longest bar.
     const BAR: f64 = 40.0;
-    if !settings.histogram {
+    if !settings.prints_histogram {
         return String::new();
     }
-    let (least, most) = (1e-3f64.ln(), 1e5f64.ln());
+    let (least, most) = (FIRST_MS.ln(), LAST_MS.ln());
     let step = (most - least) / (BUCKETS - 1) as f64;
     let mut counts = vec![0u64; BUCKETS];
     for bucket in latency.buckets() {
@@ -302,7 +312,7 @@ impl RunSettings {
 impl ToolPrinter for FileioPrinter {
     fn begin(&mut self) -> String {
         let shown = &self.shown;
-        let random = if shown.mode.is_random {
+        let random = if shown.mode.order == RequestOrder::Random {
             format!(
                 "Number of IO requests: {}\nRead/Write ratio for combined random IO test: {:.2}\n",
                 shown.settings.events.unwrap_or(0),

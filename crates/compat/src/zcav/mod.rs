@@ -6,7 +6,7 @@ mod tests;
 use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
-use crate::plan::part;
+use crate::plan::span_of;
 use crate::printer::{DropInError, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{EngineChoice, Plan, Task};
@@ -31,10 +31,12 @@ const BLOCK_MIB_MAX: u64 = 1 << 20;
 const LOOPS_MAX: u64 = 100;
 /// zcav's first line.
 const HEADING: &str = "#block offset (GiB), MiB/s, time\n";
-/// A survey keeps so many points.
+/// zcav's exit code where no block fits into a device.
+const TOO_SMALL_CODE: u8 = 2;
+/// The most points that a survey keeps.
 const POINTS_MAX: u64 = 100_000;
 
-/// A device, or a file.
+/// A device or a file that is measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Device {
     path: String,
@@ -55,6 +57,7 @@ struct BlocksLoad {
     loops_left: u32,
     start_bytes: u64,
     end_bytes: Option<u64>,
+    /// One of so many blocks is read (-s).
     skip: u64,
 }
 
@@ -170,7 +173,7 @@ impl BlocksLoad {
         let path = &self.devices[0].path;
         let stdout = if self.loops == 1 { HEADING } else { "" };
         DropInError::Code(
-            2,
+            TOO_SMALL_CODE,
             ToolText {
                 stdout: stdout.to_owned(),
                 stderr: format!("Data file/device \"{path}\" too small.\n"),
@@ -208,7 +211,7 @@ impl DropInLoad for BlocksLoad {
             } else {
                 OpKind::Read
             },
-            span: part(self.first_block() * block_bytes, span_bytes),
+            span: span_of(self.first_block() * block_bytes, span_bytes),
             engine: EngineChoice::Auto,
             curve: Some(CurvePlan {
                 points: points as u32,
@@ -258,10 +261,11 @@ struct BlocksPrinter {
     loops: u32,
     /// A line for each pass.
     totals: String,
-    /// By the number of the block.
+    /// The blocks by their numbers.
     blocks: BTreeMap<u64, MeasuredBlock>,
     /// The content of the log file, once it is complete.
     logged: Option<String>,
+    /// True once the lines were printed: the end of each pass asks for them.
     is_printed: bool,
 }
 
@@ -285,11 +289,13 @@ impl MeasuredBlock {
 }
 
 impl BlocksPrinter {
-    /// Takes the figures of a pass.
-    fn add(&mut self, surface: &SurfaceMeasurement, interrupted: bool) {
+    /// Takes the figures of a pass, which is the last one if a signal ended it.
+    fn add_pass(&mut self, surface: &SurfaceMeasurement, result: &ToolResult<'_>) {
         self.loops += 1;
         let block_bytes = self.load.block_bytes;
-        let (mut bytes, mut busy_ns) = (0.0, 0.0);
+        // Of all blocks of the pass.
+        let mut bytes = 0.0;
+        let mut busy_ns = 0.0;
         for point in &surface.curve {
             if point.bytes == 0 {
                 continue;
@@ -299,7 +305,7 @@ impl BlocksPrinter {
             let block = self.blocks.entry(number).or_default();
             // A survey does not time its first and last requests, but zcav counts all of them: they
             // pass as moved at the rate of the rest.
-            block.bytes = if interrupted || point.errors > 0 {
+            block.bytes = if result.interrupted || point.errors > 0 {
                 untimed + point.bytes
             } else {
                 block_bytes
@@ -345,7 +351,7 @@ impl ToolPrinter for BlocksPrinter {
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
         let mut text = ToolText::default();
         if let Some(surface) = result.surface {
-            self.add(surface, result.interrupted);
+            self.add_pass(surface, result);
             let seconds = result.unix_ns / 1_000_000_000;
             text.stderr = format!(
                 "# Finished loop {}, on device {} at {}:{:02}:{:02}\n",

@@ -107,7 +107,7 @@ fn skipped_blocks_are_those_of_the_tool() {
         let load = load(&DROP_IN, &format!("{line} /dev/sda"));
         let plan = plan(load.as_ref(), &device(128 << 20));
         let survey = plan.survey().unwrap();
-        let span = part(start << 20, length << 20);
+        let span = span_of(start << 20, length << 20);
         assert_eq!(
             (survey.span, survey.curve.unwrap().points),
             (span, points),

@@ -42,12 +42,12 @@ pub enum Procedure {
 const GUESS_ROTATING: u64 = 120_000_000;
 /// Bytes per second assumed of a disk without moving parts that was not measured yet.
 const GUESS_FLASH: u64 = 400_000_000;
-/// About how long a probe takes, in nanoseconds.
+/// The usual time of a probe, in nanoseconds.
 const PROBE_NS: u64 = 420_000_000_000;
 
 impl AcceptPlan {
-    /// About how long it takes on a device that was not measured yet, in nanoseconds. A disk of
-    /// unknown kind counts as a rotating one.
+    /// Estimates the time that it takes on a device that was not measured yet, in nanoseconds. A
+    /// disk of unknown kind counts as a rotating one.
     pub fn time_ns_guess(&self, rotational: Option<bool>) -> u64 {
         let rate = match rotational {
             Some(false) => GUESS_FLASH,
@@ -70,8 +70,8 @@ pub struct MovedPiece {
     pub ns: u64,
     /// Bytes that were wrong with it.
     pub bad_bytes: BadBytes,
-    /// Its bad ranges, by position; neighbouring sectors with one fault are one range, and a write
-    /// that failed is one, too. At most 500.
+    /// The bad ranges of the piece, by position. Neighbouring sectors with one fault are one range,
+    /// and a write that failed is one, too. At most 500.
     pub bad: Vec<BadRange>,
 }
 
@@ -94,7 +94,7 @@ pub struct BadRange {
     pub offset_bytes: u64,
     /// Length in bytes, a multiple of a sector.
     pub length_bytes: u64,
-    /// What these sectors hold, as far as it could be recognised.
+    /// The content of these sectors, as far as it could be recognised.
     pub content: BadContent,
 }
 
@@ -238,8 +238,8 @@ impl BadBytes {
     }
 }
 
-/// What an acceptance test has written and read so far, without judgement. A test that was stopped
-/// goes on from it.
+/// The measurement of an acceptance test so far, without judgement. A test that was stopped goes on
+/// from it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AcceptMeasurement {
     /// Index into the plan's targets.
@@ -277,9 +277,9 @@ pub struct AcceptMeasurement {
     pub writes: MovedBytes,
     /// Bytes that were read and checked.
     pub reads: MovedBytes,
-    /// What came back of each piece, in the order of the writes, as a run-length text of letters:
-    /// `R` right, `L` lost, `D` of another address, `E` error, in small letters where only a part
-    /// is, `f` wrong bits, `-` not read.
+    /// The state of each piece after its read, in the order of the writes, as a run-length text of
+    /// letters: `R` right, `L` lost, `D` of another address, `E` error, in small letters where only
+    /// a part is, `f` wrong bits, `-` not read.
     pub states: PieceStates,
     /// Bytes whose write failed.
     #[serde(default, skip_serializing_if = "crate::is_default")]
@@ -567,7 +567,7 @@ pub struct AcceptRecord {
     pub figures: AcceptFigures,
 }
 
-/// Bad ranges that a measurement keeps, and a moved piece.
+/// The most bad ranges that a measurement keeps, and that a moved piece has.
 pub const BAD_RANGES_MAX: usize = 500;
 
 impl AcceptMeasurement {
@@ -612,8 +612,8 @@ impl AcceptMeasurement {
         }
     }
 
-    /// About how long the rest of a whole pass takes at the rates so far, in nanoseconds; `None`
-    /// where nothing was written yet. Reads count like writes until some were measured.
+    /// Estimates the time that the rest of a whole pass takes at the rates so far, in nanoseconds;
+    /// `None` where nothing was written yet. Reads count like writes until some were measured.
     pub fn rest_ns(&self) -> Option<u64> {
         let write_ns = self.writes.ns_of(self.plan.size_bytes)?;
         let read_ns = self.reads.ns_of(self.plan.size_bytes).unwrap_or(write_ns);
@@ -672,10 +672,14 @@ impl AcceptMeasurement {
     }
 }
 
+/// The greatest common divisor.
 fn common_divisor(one: u64, other: u64) -> u64 {
-    let (mut greater, mut less) = (one.max(other), one.min(other));
+    let mut greater = one.max(other);
+    let mut less = one.min(other);
     while less > 0 {
-        (greater, less) = (less, greater % less);
+        let rest = greater % less;
+        greater = less;
+        less = rest;
     }
     greater
 }

@@ -1,5 +1,5 @@
-//! Where an acceptance test writes and reads, and in which order: all of it follows from the salt,
-//! so that a run that was killed goes on, and a record can be judged again. Pure.
+//! The places at which an acceptance test writes and reads, and their order: all of it follows from
+//! the salt, so that a run that was killed goes on, and a record can be judged again. Pure.
 
 use super::scatter::scattered;
 
@@ -9,7 +9,8 @@ const MIB: u64 = 1 << 20;
 const CHUNK_BYTES_MAX: u64 = 64 * MIB;
 /// Chunks of a device that is too small for [`CHUNKS_MIN`] of them.
 const CHUNK_BYTES_MIN: u64 = MIB;
-/// As many chunks at least, where they are large enough: a test of a small card has many, too.
+/// The fewest chunks of a device, where they are large enough: a test of a small card has many,
+/// too.
 const CHUNKS_MIN: u64 = 1024;
 
 /// Bytes of a block of the probe: what direct I/O takes on every disk.
@@ -37,16 +38,16 @@ pub struct Piece {
 pub struct Batch {
     /// All of them are written, or all of them read.
     pub pass: Pass,
-    /// In the order in which they are written or read.
+    /// The pieces in the order in which they are written or read.
     pub pieces: Vec<Piece>,
 }
 
 /// Two different orders of one set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// In which everything is written.
+    /// The order in which everything is written.
     Write,
-    /// In which everything is read.
+    /// The order in which everything is read.
     Read,
 }
 

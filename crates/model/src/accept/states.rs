@@ -1,5 +1,5 @@
-//! What came back of each piece of an acceptance test, in a short text: runs of letters with their
-//! lengths, such as `119209R` for a good disk.
+//! The state of each piece of an acceptance test after its read, in a short text: runs of letters
+//! with their lengths, such as `119209R` for a good disk.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 /// The state of a piece: the fault of most of its bad bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PieceState {
-    /// Not read yet.
+    /// The piece was not read yet.
     Pending,
     /// Every byte came back as it was written.
     Right,

@@ -1,4 +1,4 @@
-//! What a single number of the measured data cannot tell.
+//! Checks of the measured data that concern more than a single number.
 
 use super::error::{DocumentError, index_below};
 use super::measured::check_measurement;

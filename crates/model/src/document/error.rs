@@ -1,4 +1,4 @@
-//! Why a text is no usable record or comparison.
+//! The errors of texts that are no usable record or comparison.
 
 use crate::comparison::COMPARISON_SCHEMA;
 use crate::fleet::FLEET_SCHEMA;
@@ -7,7 +7,7 @@ use crate::record::RECORD_SCHEMA;
 /// Characters that an error quotes of a path or a schema's name.
 const QUOTED_CHARS_MAX: usize = 200;
 
-/// Why a text is no usable record or comparison.
+/// The reason why a text is no usable record or comparison.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum DocumentError {
     /// Longer than any record; nothing of it was parsed.
@@ -45,7 +45,7 @@ pub enum DocumentError {
     TooLong {
         /// JSON pointer of the list, object or string.
         path: String,
-        /// What was counted.
+        /// The things that were counted, as a plural.
         what: &'static str,
         /// The most that is allowed.
         most: usize,
@@ -57,9 +57,9 @@ pub enum DocumentError {
         path: String,
         /// The index, from 0.
         index: usize,
-        /// How many there are.
+        /// The number of things.
         count: usize,
-        /// Of what.
+        /// The things that were counted, as a plural.
         what: &'static str,
     },
     /// Measured data that no run can have.
@@ -67,7 +67,7 @@ pub enum DocumentError {
     Data {
         /// JSON pointer of the place.
         path: String,
-        /// What is wrong there.
+        /// A clause that says what is wrong there.
         why: &'static str,
     },
     /// A record or comparison of a version that this program does not know.
@@ -91,9 +91,9 @@ pub enum DocumentError {
     /// A record where a comparison is needed, or the other way round.
     #[error("this is a {found}, but a {needed} is needed")]
     OtherKind {
-        /// What the text holds.
+        /// The kind of document that the text holds.
         found: &'static str,
-        /// What the caller can use.
+        /// The kind of document that the caller can use.
         needed: &'static str,
     },
 }

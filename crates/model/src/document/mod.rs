@@ -27,7 +27,7 @@ const VERSIONED: [&str; 3] = [
     "diskproof.fleet/",
 ];
 
-/// What a file or a page holds.
+/// A document of any kind that a file or a page holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AnyDocument {
     /// A run.
@@ -118,7 +118,7 @@ fn parse<T: DeserializeOwned>(text: &str, kind: &'static str) -> Result<T, Docum
     })
 }
 
-/// What a single number of a fleet cannot tell: indices, lists of a fixed length.
+/// Checks of a fleet that concern more than a single number: indices, lists of a fixed length.
 fn check_fleet(fleet: &FleetRecord) -> Result<(), DocumentError> {
     for record in &fleet.examples {
         check_data(record)?;

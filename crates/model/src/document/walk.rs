@@ -47,7 +47,7 @@ struct Walk {
     packed_cells: u64,
     /// Pages of memory that the distributions seen so far take.
     histogram_pages: usize,
-    /// What ended the walk; serde's own errors are texts only.
+    /// The fault that ended the walk; serde's own errors are texts only.
     fault: Option<DocumentError>,
 }
 

@@ -1,4 +1,4 @@
-//! How a field of a record holds a figure.
+//! Reads a figure from each kind of field that a record has for one.
 
 use super::key::Metric;
 use crate::estimate::Estimate;
@@ -12,7 +12,7 @@ pub(crate) struct CatalogueRow<T> {
     pub(crate) value: fn(&T) -> Option<Known>,
 }
 
-/// What a record knows of a figure.
+/// The value of a figure as far as a record knows it.
 pub(crate) struct Known {
     pub(crate) value: f64,
     pub(crate) half_width_95: Option<f64>,

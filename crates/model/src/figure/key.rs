@@ -1,4 +1,4 @@
-//! What identifies a figure, and the names of what it measures.
+//! The key by which a figure is identified, and the names of what it measures.
 
 use crate::comparison::Direction;
 use crate::estimate::Estimate;
@@ -6,14 +6,14 @@ use crate::row::PhaseKind;
 use crate::surface::SeekPattern;
 use std::borrow::Cow;
 
-/// What is measured, with its name in each format. The names are contracts.
+/// A quantity that figures measure, with its name in each format. The names are contracts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// In tables such as CSV; empty where tables omit it.
+    /// The name in tables such as CSV; empty where tables omit it.
     pub name: &'static str,
     /// `1/s`, `B/s`, `ns`, `B`, `1`; empty where each figure has its own.
     pub unit: &'static str,
-    /// In thresholds such as `random-read-d1.p99<=5ms`; empty where it cannot have one.
+    /// The name in thresholds such as `random-read-d1.p99<=5ms`; empty where it cannot have one.
     pub threshold: &'static str,
     /// The family of metrics for Prometheus, without the prefix `diskproof_`; empty where it is
     /// not exported. A `*` stands for the unit of the figure.
@@ -21,7 +21,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// What the name says of the distribution: `min`, `p99`, `mean`, `max`.
+    /// The part of the name that names a point of the distribution: `min`, `p99`, `mean`, `max`.
     fn statistic(&self) -> &'static str {
         self.name.rsplit('_').next().unwrap_or_default()
     }
@@ -44,7 +44,7 @@ impl Metric {
 }
 
 impl Direction {
-    /// Which direction is better for figures of this unit.
+    /// The better direction for figures of this unit.
     pub fn of_unit(unit: &str) -> Self {
         if unit == "ns" {
             Self::Lower
@@ -79,7 +79,8 @@ pub enum Part {
 /// Names and values.
 pub(crate) type Labels = Vec<(&'static str, String)>;
 
-/// Which figure it is.
+/// The part of a record that a figure belongs to. Together with the metric it identifies the
+/// figure.
 #[derive(Debug, Clone, Default)]
 pub struct Key<'r> {
     /// The part of the record.
@@ -96,11 +97,11 @@ pub struct Key<'r> {
     pub op: &'static str,
     /// The phase; `None` for a figure of the steady time.
     pub phase: Option<PhaseKind>,
-    /// Its position on the target.
+    /// The position on the target.
     pub offset_bytes: Option<u64>,
     /// Distance from the previous access.
     pub distance_bytes: Option<u64>,
-    /// Its time, in seconds after the start of the measured time.
+    /// The time, in seconds after the start of the measured time.
     pub time_s: Option<f64>,
     /// The workloads that ran at the same time on the same target.
     pub together_with: &'r [String],
@@ -163,9 +164,9 @@ impl<'r> Key<'r> {
 /// A figure.
 #[derive(Debug, Clone)]
 pub struct Figure<'r> {
-    /// Which one.
+    /// The key that identifies the figure together with the metric.
     pub key: Key<'r>,
-    /// What is measured.
+    /// The quantity that is measured.
     pub metric: &'static Metric,
     /// The figure, in `unit`.
     pub value: f64,
@@ -173,14 +174,14 @@ pub struct Figure<'r> {
     pub half_width_95: Option<f64>,
     /// The number of independent batches or events that it rests on.
     pub n: Option<u64>,
-    /// Its unit.
+    /// The unit of the value.
     pub unit: &'r str,
     /// Figures of one distribution have the same number; it ascends.
     pub group: usize,
 }
 
 impl Figure<'_> {
-    /// Its name in tables: `latency_p99`, `phase_burst_iops`.
+    /// The name of the figure in tables: `latency_p99`, `phase_burst_iops`.
     pub fn name(&self) -> Cow<'static, str> {
         match self.key.phase {
             Some(phase) => {

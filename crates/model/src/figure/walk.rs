@@ -138,7 +138,7 @@ impl<'r> FigureList<'r> {
         }
     }
 
-    /// What was promised, and the result.
+    /// Adds the promised value of an expectation, and the result.
     fn expectation(&mut self, expectation: &'r Expectation) {
         let promised_unit = expectation
             .promise

@@ -17,13 +17,13 @@ use crate::document::DocumentError;
 use crate::figure::FigureList;
 use crate::record::{Kept, Record, TaskResult};
 
-/// What the program asks of every result.
+/// The interface of every result to the rest of the program.
 pub trait Outcome {
     /// The requests that were made for it and are none of a workload; `None` of a result that
     /// follows from the measurements.
     fn own_requests(&self) -> Option<OwnRequests<'_>>;
 
-    /// Whether it answers the question of its run.
+    /// The answer to the question of its run.
     fn answer(&self) -> ResultAnswer;
 
     /// Puts what it was derived from back into the data of a run, so that it can be derived again.
@@ -45,24 +45,25 @@ pub trait Outcome {
 pub struct OwnRequests<'a> {
     /// Index of their target.
     pub target: usize,
-    /// When the last of them ended, in nanoseconds after the start of the run.
+    /// The time at which the last of them ended, in nanoseconds after the start of the run.
     pub end_ns: u64,
-    /// Whether they gave a figure; an interrupted run may have none.
+    /// True if they gave a figure; an interrupted run may have none.
     pub has_figures: bool,
-    /// What failed; `None` where nothing did, or where failures are the answer itself.
+    /// The error of a request; `None` where nothing failed, or where failures are the answer
+    /// itself.
     pub error: Option<OwnError<'a>>,
 }
 
 /// A request of a result that the target answered with an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnError<'a> {
-    /// What was being done, as in "error reading '/dev/sdb'".
+    /// The step that failed, as in "error reading '/dev/sdb'".
     pub doing: &'static str,
     /// Name of the first error, such as `EIO`; `None` where only the failed bytes were counted.
     pub errno: Option<&'a str>,
 }
 
-/// Whether a result answers the question of its run. A run that asked for a yes, and got something
+/// The answer of a result to the question of its run. A run that asked for a yes, and got something
 /// else, exits with another code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultAnswer {
@@ -70,12 +71,12 @@ pub enum ResultAnswer {
     Given,
     /// The disk must not be used.
     Rejected,
-    /// What was measured decides nothing.
+    /// The measurement decides nothing.
     Undecided,
 }
 
 impl ResultAnswer {
-    /// That of a question which was decided or was not.
+    /// The answer to a question that was decided, or was not.
     fn decided(is_decided: bool) -> Self {
         if is_decided {
             Self::Given

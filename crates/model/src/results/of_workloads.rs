@@ -25,7 +25,7 @@ impl Outcome for SweepRecord {
 
     fn restore(&self, _: &mut RunData) {}
 
-    /// What follows from each matrix, and what its cost model predicts. The cells that were
+    /// Adds what follows from each matrix, and what its cost model predicts. The cells that were
     /// measured are workloads.
     fn add_figures<'r>(&'r self, _: &'r Record, list: &mut FigureList<'r>) {
         for matrix in &self.matrices {

@@ -1,4 +1,4 @@
-//! What is written, and what it is compared with when it is read back.
+//! The content that a workload writes, and with which it compares what it reads back.
 
 use schemars::JsonSchema;
 use serde::de::Error as _;

@@ -1,4 +1,4 @@
-//! What ends a workload before its time, bytes or operations do.
+//! The conditions that end a workload before its time, bytes or operations do.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -44,7 +44,7 @@ pub struct RateFloor {
     pub floor: f64,
     /// The unit of the rate.
     pub unit: FloorUnit,
-    /// Over how many nanoseconds it is taken.
+    /// The time over which it is taken, in nanoseconds.
     pub over_ns: u64,
 }
 

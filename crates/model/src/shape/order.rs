@@ -1,4 +1,4 @@
-//! Which operation comes next, and where it goes.
+//! The order of the operations and of their places.
 
 use crate::op::OpKind;
 use crate::units::format_bytes;

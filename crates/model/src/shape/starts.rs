@@ -1,4 +1,4 @@
-//! When operations start.
+//! The times at which operations start.
 
 use crate::units::format_duration;
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! How the threads of a workload carry its operations out.
+//! The threads that carry out the operations of a workload.
 
 use crate::sync::WriteFlag;
 use schemars::JsonSchema;
@@ -14,8 +14,8 @@ pub struct ThreadSetup {
     /// already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened_with: Option<WriteFlag>,
-    /// Its buffers lie in ordinary pages, as those of the tool that it stands for; otherwise in
-    /// huge pages where the kernel has them, which large requests gain by.
+    /// True if its buffers lie in ordinary pages, as those of the tool that it stands for.
+    /// Otherwise they lie in huge pages where the kernel has them, which speeds up large requests.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ordinary_pages: bool,
 }

@@ -34,7 +34,7 @@ fn log(count: u64) -> RunLog {
 /// What a disk holds that kept everything.
 fn kept(count: u64) -> Vec<SlotState> {
     (0..8)
-        .map(|slot| SlotState::Whole(SMALL.last_of(slot, count)))
+        .map(|slot| SlotState::Whole(SMALL.last_write_to(slot, count)))
         .collect()
 }
 
@@ -82,7 +82,7 @@ fn write_in_flight_may_be_torn_but_brings_nothing_older_back() {
     };
     // 20 is in slot 3; 21 and 22, in slots 4 and 5, may have been in flight.
     for slot in [4, 5] {
-        let last = SMALL.last_of(slot as u32, 20);
+        let last = SMALL.last_write_to(slot as u32, 20);
         for (oldest, has_invalid) in [(last, false), (last, true), (last + 8, true), (0, true)] {
             let mixed = SlotState::Mixed {
                 oldest,
@@ -162,11 +162,11 @@ fn later_writes_agree_with_counting() {
     for count in 0..40 {
         for slot in 0..8 {
             for number in 0..40u64 {
-                if number > 0 && SMALL.slot(number) != slot {
+                if number > 0 && SMALL.slot_of(number) != slot {
                     continue;
                 }
                 let counted = (1..=count)
-                    .filter(|n| SMALL.slot(*n) == slot && *n > number)
+                    .filter(|n| SMALL.slot_of(*n) == slot && *n > number)
                     .count() as u64;
                 assert_eq!(later_writes(SMALL, slot, number, count), counted);
             }

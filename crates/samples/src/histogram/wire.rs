@@ -92,7 +92,7 @@ fn signed(rest: &mut &[u8]) -> Result<i64, &'static str> {
     Ok((bits >> 1) as i64 ^ -((bits & 1) as i64))
 }
 
-/// Which values each bucket holds.
+/// The values that each bucket holds.
 struct BucketLayout {
     /// Bits of the number of sub-buckets: half of them in each octave but the first.
     sub_bucket_bits: u32,

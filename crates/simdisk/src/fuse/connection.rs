@@ -19,7 +19,7 @@ pub enum ServeError {
     /// The FUSE device cannot be opened.
     #[error("cannot open /dev/fuse: {source}; load the module fuse and run as root")]
     Device {
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// The mount point cannot be made or used.
@@ -30,7 +30,7 @@ pub enum ServeError {
     MountPoint {
         /// The mount point.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// mount(2) failed.
@@ -40,7 +40,7 @@ pub enum ServeError {
     Mount {
         /// The mount point.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// The store behind the disk cannot be made.
@@ -51,13 +51,13 @@ pub enum ServeError {
     Backing {
         /// The backing file, or `memory`.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// A server thread could not be started.
     #[error("cannot start a server: {source}; too many threads or open files")]
     Server {
-        /// What the kernel said.
+        /// The kernel's error.
         source: std::io::Error,
     },
 }

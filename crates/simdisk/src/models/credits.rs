@@ -16,8 +16,10 @@ pub struct Credits {
 #[derive(Debug, Clone)]
 pub struct CreditBucket {
     credits: Credits,
+    /// The credits in the bucket at `level_at_ns`.
     level: f64,
     level_at_ns: f64,
+    /// The time at which the last operation has passed.
     free_ns: f64,
 }
 
@@ -32,7 +34,8 @@ impl CreditBucket {
         }
     }
 
-    /// When so many operations or bytes that arrived at `arrival_ns` have passed.
+    /// Returns the time at which so many operations or bytes that arrived at `arrival_ns` have
+    /// passed.
     pub fn pass(&mut self, arrival_ns: u64, amount: u64) -> u64 {
         let amount = amount as f64;
         let per_ns = self.credits.baseline_per_s.max(1) as f64 / 1e9;
@@ -48,6 +51,7 @@ impl CreditBucket {
         self.free_ns.round() as u64
     }
 
+    /// Fills the bucket up to `free_ns` at the baseline rate.
     fn fill(&mut self, per_ns: f64) {
         self.level = (self.level + (self.free_ns - self.level_at_ns) * per_ns)
             .min(self.credits.amount.max(1) as f64);

@@ -1,9 +1,9 @@
-//! Whether O_DIRECT is possible, and where it is refused.
+//! The answer of a disk's filesystem to O_DIRECT.
 
 /// The treatment of O_DIRECT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum DirectAccess {
-    /// As on a disk.
+    /// The filesystem accepts it, as most do.
     #[default]
     Accepted,
     /// `open(2)` says EINVAL, and so does every transfer after F_SETFL. As on the other file

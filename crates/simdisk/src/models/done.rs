@@ -9,12 +9,12 @@ use std::collections::BinaryHeap;
 pub struct DoneQueue(BinaryHeap<Reverse<DiskCompletion>>);
 
 impl DoneQueue {
-    /// A request will end.
+    /// Adds a request that will end.
     pub fn push(&mut self, completion: DiskCompletion) {
         self.0.push(Reverse(completion));
     }
 
-    /// The next one that ended at or before `now_ns`.
+    /// Takes the next one that ended at or before `now_ns`; `None` when there is none.
     pub fn take(&mut self, now_ns: u64) -> Option<DiskCompletion> {
         if self.next_ns()? <= now_ns {
             self.0.pop().map(|c| c.0)
@@ -23,7 +23,7 @@ impl DoneQueue {
         }
     }
 
-    /// When the next one ends.
+    /// The time at which the next one ends; `None` when none is in flight.
     pub fn next_ns(&self) -> Option<u64> {
         self.0.peek().map(|c| c.0.at_ns)
     }

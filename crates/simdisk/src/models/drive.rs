@@ -110,13 +110,13 @@ pub(crate) fn closed_loop(
     times
 }
 
-/// When each one ended.
+/// Returns the time at which each of `loads` ended.
 pub(crate) fn ends(timing: &mut dyn TimingModel, depth: usize, loads: &[TestRequest]) -> Vec<u64> {
     let times = closed_loop(timing, depth, loads);
     times.iter().map(|(_, end_ns)| *end_ns).collect()
 }
 
-/// When the last of `loads` ended.
+/// Returns the time at which the last of `loads` ended.
 pub(crate) fn total_ns(timing: &mut dyn TimingModel, depth: usize, loads: &[TestRequest]) -> u64 {
     ends(timing, depth, loads).into_iter().max().unwrap_or(0)
 }

@@ -1,10 +1,10 @@
-//! What goes wrong: errors by place and by volume, and transfers that end early. A failed request
+//! Faults of a disk: errors by place and by volume, and transfers that end early. A failed request
 //! takes the time of a good one.
 
 use super::timing::{Operation, overlaps};
 use std::ops::Range;
 
-/// Which operations a fault hits.
+/// The operations that a fault hits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FaultDirection {
     /// Reads alone fail.
@@ -77,12 +77,17 @@ impl Faults {
         }
     }
 
-    /// Pulls the disk out, or puts it back.
-    pub fn set_gone(&mut self, is_gone: bool) {
-        self.is_gone = is_gone;
+    /// Pulls the disk out: every request fails until [`Self::put_back`].
+    pub fn pull_out(&mut self) {
+        self.is_gone = true;
     }
 
-    /// The bytes of a read or write that are transferred, or its errno. Counts them.
+    /// Puts the disk back, with the counts that it had.
+    pub fn put_back(&mut self) {
+        self.is_gone = false;
+    }
+
+    /// Returns the bytes of a request that are transferred, or its errno, and counts them.
     pub fn judge(&mut self, operation: Operation, span: &Range<u64>) -> Result<u64, i32> {
         if self.is_gone {
             return Err(libc::EIO);
@@ -90,7 +95,7 @@ impl Faults {
         let mut length_bytes = span.end - span.start;
         for fault in &self.faults {
             length_bytes =
-                self.allowed(fault, operation, &(span.start..span.start + length_bytes))?;
+                self.allowed_bytes(fault, operation, &(span.start..span.start + length_bytes))?;
         }
         match operation {
             Operation::Read => self.read_bytes += length_bytes,
@@ -100,7 +105,8 @@ impl Faults {
         Ok(length_bytes)
     }
 
-    fn allowed(
+    /// Returns the bytes of a request that this fault lets pass, or its errno.
+    fn allowed_bytes(
         &self,
         fault: &MediaFault,
         operation: Operation,

@@ -1,5 +1,5 @@
-//! Where bytes lie on a rotating disk: zones of tracks from the outer edge inwards, and the time
-//! the head takes between them.
+//! The places of bytes on a rotating disk: zones of tracks from the outer edge inwards, and the
+//! time that the head takes between them.
 //!
 //! The model: tracks are equally wide, the speed is constant, so a zone's rate is proportional to
 //! its track's length; zones are bands of equally many tracks, so an outer zone holds more bytes.
@@ -28,9 +28,12 @@ pub struct Geometry {
     pub seek_full_ns: u64,
 }
 
+/// A band of tracks with one rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct RecordingZone {
+    /// The offset of its first byte.
     start_bytes: f64,
+    /// Its length.
     bytes: f64,
     bytes_per_s: u64,
 }
@@ -44,12 +47,21 @@ pub struct HeadPosition {
     pub angle: f64,
 }
 
+/// The zone of a byte.
+struct ZoneAt {
+    /// The number of the zone, from 0 at the outer edge.
+    index: usize,
+    zone: RecordingZone,
+}
+
 /// A surface of a given size.
 #[derive(Debug, Clone)]
 pub struct Surface {
     geometry: Geometry,
     zones: Vec<RecordingZone>,
+    /// The width of a track, as a share of the way from the outer edge to the inner.
     track_radius: f64,
+    /// The power of the distance in the time of a seek ([`Surface::seek_ns`]).
     exponent: f64,
 }
 
@@ -100,7 +112,7 @@ impl Geometry {
 impl Surface {
     /// The place of the byte at `offset_bytes`.
     pub fn place(&self, offset_bytes: u64) -> HeadPosition {
-        let (index, zone) = self.zone(offset_bytes);
+        let ZoneAt { index, zone } = self.zone_at(offset_bytes);
         let within = offset_bytes as f64 - zone.start_bytes;
         let track_bytes = zone.bytes_per_s as f64 * self.geometry.revolution_ns() as f64 / 1e9;
         HeadPosition {
@@ -111,7 +123,7 @@ impl Surface {
 
     /// The sustained rate at `offset_bytes`, in bytes per second: the truth for a curve.
     pub fn rate_at(&self, offset_bytes: u64) -> u64 {
-        self.zone(offset_bytes).1.bytes_per_s
+        self.zone_at(offset_bytes).zone.bytes_per_s
     }
 
     /// The time in which `length_bytes` from `offset_bytes` on pass the head.
@@ -120,9 +132,9 @@ impl Surface {
         let end = offset_bytes + length_bytes;
         let mut total_ns = 0;
         while position < end {
-            let (index, zone) = self.zone(position);
-            let last = index + 1 == self.zones.len();
-            let zone_end = if last {
+            let ZoneAt { index, zone } = self.zone_at(position);
+            let is_last = index + 1 == self.zones.len();
+            let zone_end = if is_last {
                 end
             } else {
                 (zone.start_bytes + zone.bytes).ceil() as u64
@@ -134,9 +146,9 @@ impl Surface {
         total_ns
     }
 
-    /// The time of the arm over a distance of `radius` (0 to 1): none on the same track, then from
-    /// `seek_track_ns` to `seek_full_ns` along a power of the distance that makes the mean what
-    /// it should be.
+    /// The time of the arm over a distance of `radius` (0 to 1). It is 0 on the same track. Beyond
+    /// that it grows from `seek_track_ns` to `seek_full_ns` with a power of the distance, which is
+    /// chosen so that the mean is `seek_average_ns`.
     pub fn seek_ns(&self, radius: f64) -> u64 {
         if radius < self.track_radius {
             0
@@ -152,13 +164,16 @@ impl Surface {
         ((angle - now).rem_euclid(1.0) * revolution_ns as f64).round() as u64
     }
 
-    fn zone(&self, offset_bytes: u64) -> (usize, RecordingZone) {
+    fn zone_at(&self, offset_bytes: u64) -> ZoneAt {
         let index = self
             .zones
             .partition_point(|z| z.start_bytes <= offset_bytes as f64)
             .max(1)
             - 1;
-        (index, self.zones[index])
+        ZoneAt {
+            index,
+            zone: self.zones[index],
+        }
     }
 
     fn travel_ns(&self, radius: f64) -> f64 {
@@ -167,10 +182,14 @@ impl Surface {
         geometry.seek_track_ns as f64 + range * radius.powf(self.exponent)
     }
 
-    /// Finds the power by halving: the mean seek falls as it grows.
+    /// Finds the power by bisection: the mean seek falls as the power grows.
     fn fit_exponent(&mut self, size_bytes: u64) {
-        /// Points of the surface, evenly spaced, between which the mean seek is taken.
+        /// The number of evenly spaced points of the surface between which the mean seek is taken.
         const POINTS: u64 = 64;
+        /// The lowest and the highest power that is tried.
+        const EXPONENTS: (f64, f64) = (0.02, 8.0);
+        /// The number of bisections: each halves the error of the power.
+        const BISECTIONS: u32 = 40;
         let radii: Vec<f64> = (0..POINTS)
             .map(|k| {
                 self.place(size_bytes / POINTS * k + size_bytes / POINTS / 2)
@@ -180,8 +199,8 @@ impl Surface {
         // All pairs of different points: the diagonal stands for short seeks, whose mean distance
         // is a third of a step.
         let step = 1.0 / POINTS as f64 / 3.0;
-        let (mut low, mut high) = (0.02, 8.0);
-        for _ in 0..40 {
+        let (mut low, mut high) = EXPONENTS;
+        for _ in 0..BISECTIONS {
             self.exponent = (low + high) / 2.0;
             let sum: f64 = radii
                 .iter()

@@ -4,6 +4,7 @@
 #[derive(Debug, Clone)]
 pub struct Pacing {
     interval_ns: f64,
+    /// The time at which the last operation has passed.
     free_ns: f64,
 }
 
@@ -16,7 +17,7 @@ impl Pacing {
         }
     }
 
-    /// When an operation that arrived at `arrival_ns` has passed.
+    /// Returns the time at which an operation that arrived at `arrival_ns` has passed.
     pub fn pass(&mut self, arrival_ns: u64) -> u64 {
         self.free_ns = self.free_ns.max(arrival_ns as f64) + self.interval_ns;
         self.free_ns.round() as u64

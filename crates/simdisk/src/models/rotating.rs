@@ -25,15 +25,16 @@ struct Stream {
     operation: Operation,
     start_bytes: u64,
     next_bytes: u64,
-    /// When the head stood at `next_bytes`.
+    /// The time at which the head stood at `next_bytes`.
     head_ns: u64,
 }
 
-/// A request waiting longer than this goes first, however far away: nearest first alone would let
-/// it wait for ever.
+/// The wait after which a request goes first, however far away. With nearest first alone it might
+/// wait for ever.
 const OVERDUE_NS: u64 = 1_000_000_000;
 
-/// The two ways to the same place on the same track differ by the rounding of the angle.
+/// The most by which the rounding of the angle makes following a stream later than a seek to the
+/// same place.
 const ROUNDING_NS: u64 = 1_000;
 
 /// A rotating disk at work.
@@ -42,10 +43,21 @@ pub struct RotatingMachine {
     surface: Surface,
     waiting: Vec<DiskRequest>,
     in_service: Option<DiskCompletion>,
+    /// The time at which the head is free for the next request.
     free_ns: u64,
+    /// The track that the head stands at: 0 at the outer edge, 1 at the inner.
     head_radius: f64,
     stream: Option<Stream>,
-    unflushed: bool,
+    /// True if writes since the last flush are in the buffer.
+    has_unflushed_writes: bool,
+}
+
+/// The service of a request.
+struct Service {
+    /// The time at which the request ends.
+    end_ns: u64,
+    /// The bytes that the head would then follow on its own.
+    stream: Option<Stream>,
 }
 
 impl Rotating {
@@ -59,7 +71,7 @@ impl Rotating {
             free_ns: 0,
             head_radius: 0.0,
             stream: None,
-            unflushed: false,
+            has_unflushed_writes: false,
         }
     }
 
@@ -71,23 +83,22 @@ impl Rotating {
 }
 
 impl RotatingMachine {
-    /// When the request would end if begun at `start_ns`, and where the head would then follow a
-    /// stream.
-    fn end_ns(&self, request: &DiskRequest, start_ns: u64) -> (u64, Option<Stream>) {
+    /// Returns the service of a request that the disk begins at `start_ns`, and changes nothing.
+    fn service(&self, request: &DiskRequest, start_ns: u64) -> Service {
         let ready_ns = start_ns + self.disk.overhead_ns;
         if request.operation == Operation::Flush {
-            let turn_ns = if self.unflushed {
+            let turn_ns = if self.has_unflushed_writes {
                 self.disk.geometry.revolution_ns()
             } else {
                 0
             };
-            return (ready_ns + turn_ns, self.stream);
+            return self.service_without_head(ready_ns + turn_ns);
         }
         if request.operation == Operation::Trim {
-            return (ready_ns, self.stream);
+            return self.service_without_head(ready_ns);
         }
         if self.is_buffered(request) {
-            return (ready_ns + request.extra_ns, self.stream);
+            return self.service_without_head(ready_ns + request.extra_ns);
         }
         let next_bytes = request.offset_bytes + request.length_bytes;
         let reached = Stream {
@@ -104,10 +115,18 @@ impl RotatingMachine {
             .follow(request, start_ns)
             .filter(|stream| stream.head_ns <= reached.head_ns + ROUNDING_NS);
         let stream = followed.unwrap_or(reached);
-        (
-            stream.head_ns.max(ready_ns + request.extra_ns),
-            Some(stream),
-        )
+        Service {
+            end_ns: stream.head_ns.max(ready_ns + request.extra_ns),
+            stream: Some(stream),
+        }
+    }
+
+    /// The service of a request that leaves the head where it is.
+    fn service_without_head(&self, end_ns: u64) -> Service {
+        Service {
+            end_ns,
+            stream: self.stream,
+        }
     }
 
     /// True if a read finds all its bytes among those the stream has just read.
@@ -151,7 +170,8 @@ impl RotatingMachine {
         })
     }
 
-    /// When the head, let loose at `ready_ns`, first stands at the request's first byte.
+    /// Returns the time at which the head, released at `ready_ns`, first stands at the request's
+    /// first byte.
     fn reach_ns(&self, request: &DiskRequest, ready_ns: u64) -> u64 {
         let place = self.surface.place(request.offset_bytes);
         let there_ns = ready_ns
@@ -161,8 +181,8 @@ impl RotatingMachine {
         there_ns + self.surface.turn_ns(there_ns, place.angle)
     }
 
-    /// Which of the first `queue_depth` waiting requests is next at `start_ns`: the nearest, but
-    /// the first one of a sequential run.
+    /// Returns the index of the one of the first `queue_depth` waiting requests that is next at
+    /// `start_ns`: the nearest, but the first one of a sequential run.
     fn choose(&self, start_ns: u64) -> usize {
         let window = self
             .waiting
@@ -175,7 +195,7 @@ impl RotatingMachine {
             return overdue;
         }
         let mut chosen = arrived()
-            .min_by_key(|i| self.end_ns(&self.waiting[*i], start_ns).0)
+            .min_by_key(|i| self.service(&self.waiting[*i], start_ns).end_ns)
             .unwrap_or(0);
         // At most once per waiting request, because each step goes to a lower offset.
         while let Some(before) = arrived().find(|i| {
@@ -202,11 +222,11 @@ impl RotatingMachine {
         let start_ns = earliest_ns.max(self.free_ns);
         let nearest = self.choose(start_ns);
         let request = self.waiting.remove(nearest);
-        let (end_ns, stream) = self.end_ns(&request, start_ns);
+        let Service { end_ns, stream } = self.service(&request, start_ns);
         match request.operation {
             Operation::Read | Operation::Trim => {}
-            Operation::Write => self.unflushed = true,
-            Operation::Flush => self.unflushed = false,
+            Operation::Write => self.has_unflushed_writes = true,
+            Operation::Flush => self.has_unflushed_writes = false,
         }
         if let (Operation::Read | Operation::Write, Some(stream)) = (request.operation, stream) {
             self.head_radius = self

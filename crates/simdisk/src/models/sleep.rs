@@ -1,7 +1,7 @@
 //! A disk that falls asleep when nothing is requested for a while, and takes its time to wake up: a
 //! platter that stops, a power state that is slow to leave.
 
-/// When a disk sleeps.
+/// The sleep of a disk without requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sleep {
     /// Time without a request after which it is asleep.
@@ -14,9 +14,9 @@ pub struct Sleep {
 #[derive(Debug, Clone)]
 pub struct Sleeper {
     sleep: Sleep,
-    /// When the last request arrived or ended.
+    /// The time at which the last request arrived or ended.
     active_ns: u64,
-    /// From when on it is awake.
+    /// The time from which on it is awake.
     awake_ns: u64,
 }
 
@@ -30,7 +30,8 @@ impl Sleeper {
         }
     }
 
-    /// Nanoseconds that a request which arrives now loses.
+    /// Returns the time that a request which arrives now waits for the disk to wake up, and wakes
+    /// it.
     pub fn extra_ns(&mut self, now_ns: u64) -> u64 {
         if now_ns.saturating_sub(self.active_ns.max(self.awake_ns)) >= self.sleep.after_ns {
             self.awake_ns = now_ns + self.sleep.wake_ns;
@@ -39,7 +40,7 @@ impl Sleeper {
         self.awake_ns.saturating_sub(now_ns)
     }
 
-    /// A request has ended.
+    /// Notes that a request has ended, which keeps the disk awake.
     pub fn ended(&mut self, at_ns: u64) {
         self.active_ns = self.active_ns.max(at_ns);
     }

@@ -7,7 +7,7 @@ use super::timing::{DiskCompletion, DiskRequest, TimingModel};
 pub struct Stall {
     /// Time after the arrival of the first request.
     pub after_ns: u64,
-    /// Its length in nanoseconds.
+    /// The length of a stall, in nanoseconds.
     pub length_ns: u64,
 }
 

@@ -8,9 +8,18 @@ use std::collections::HashMap;
 pub struct Striped {
     chunk_bytes: u64,
     members: Vec<Box<dyn TimingModel>>,
-    /// Ticket → parts still under way, latest end so far.
-    under_way: HashMap<u64, (usize, u64)>,
+    /// The requests of which parts are under way, by ticket.
+    under_way: HashMap<u64, SplitRequest>,
     done: DoneQueue,
+}
+
+/// A request whose parts the members serve.
+#[derive(Debug, Clone, Copy)]
+struct SplitRequest {
+    /// The parts that have not ended.
+    parts_left: usize,
+    /// The latest end of a part so far.
+    end_ns: u64,
 }
 
 /// The part of a request that a member serves.
@@ -50,18 +59,19 @@ impl Striped {
         parts
     }
 
+    /// Takes the parts that have ended by now, and completes requests with their last part.
     fn collect(&mut self, now_ns: u64) {
         for member in &mut self.members {
             while let Some(part) = member.take_done(now_ns) {
-                let (left, end_ns) = self
+                let request = self
                     .under_way
                     .get_mut(&part.ticket)
                     .expect("a member ends only what was submitted");
-                *left -= 1;
-                *end_ns = part.at_ns.max(*end_ns);
-                if *left == 0 {
+                request.parts_left -= 1;
+                request.end_ns = part.at_ns.max(request.end_ns);
+                if request.parts_left == 0 {
                     self.done.push(DiskCompletion {
-                        at_ns: *end_ns,
+                        at_ns: request.end_ns,
                         ticket: part.ticket,
                     });
                     self.under_way.remove(&part.ticket);
@@ -75,7 +85,7 @@ impl TimingModel for Striped {
     fn submit(&mut self, request: DiskRequest) {
         let everywhere = request.operation == Operation::Flush || request.length_bytes == 0;
         let parts = self.parts(&request);
-        let mut submitted = 0;
+        let mut parts_left = 0;
         for (member, part) in self.members.iter_mut().zip(parts) {
             if everywhere || part.length_bytes > 0 {
                 member.submit(DiskRequest {
@@ -83,11 +93,16 @@ impl TimingModel for Striped {
                     length_bytes: part.length_bytes,
                     ..request
                 });
-                submitted += 1;
+                parts_left += 1;
             }
         }
-        self.under_way
-            .insert(request.ticket, (submitted, request.arrival_ns));
+        self.under_way.insert(
+            request.ticket,
+            SplitRequest {
+                parts_left,
+                end_ns: request.arrival_ns,
+            },
+        );
     }
 
     fn take_done(&mut self, now_ns: u64) -> Option<DiskCompletion> {

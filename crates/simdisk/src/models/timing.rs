@@ -20,7 +20,7 @@ pub enum Operation {
 pub struct DiskRequest {
     /// Names the request in its `DiskCompletion`.
     pub ticket: u64,
-    /// When the disk received it.
+    /// The time at which the disk received it.
     pub arrival_ns: u64,
     /// The kind of request.
     pub operation: Operation,
@@ -35,7 +35,7 @@ pub struct DiskRequest {
 /// The end of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DiskCompletion {
-    /// When the answer leaves the disk.
+    /// The time at which the answer leaves the disk.
     pub at_ns: u64,
     /// The number that the request was submitted with.
     pub ticket: u64,
@@ -48,7 +48,7 @@ pub trait TimingModel: Send {
     /// The next request that ends at or before `now_ns`, in order of ending; `None` when there is
     /// none (yet).
     fn take_done(&mut self, now_ns: u64) -> Option<DiskCompletion>;
-    /// When to call `take_done` next; `None` when nothing is in flight.
+    /// The time at which to call `take_done` next; `None` when nothing is in flight.
     fn next_ns(&self) -> Option<u64>;
 }
 

@@ -1,4 +1,4 @@
-//! What becomes of acknowledged writes when the power fails.
+//! The fate of acknowledged writes when the power fails.
 
 /// The honesty of the cache about durable data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

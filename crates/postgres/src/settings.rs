@@ -1,0 +1,123 @@
+//! Changes settings of the server of a temporary cluster, in whichever way the server accepts them.
+
+use crate::client::PostgresClient;
+use crate::cluster::Cluster;
+use crate::error::PostgresError;
+use crate::stream::StopCheck;
+use std::time::{Duration, Instant};
+
+/// The longest that a server may take to use a changed setting. It reads its settings within
+/// moments.
+const READ_WITHIN: Duration = Duration::from_secs(10);
+/// The pause before the server is asked again for the value that it uses.
+const READ_POLL: Duration = Duration::from_millis(5);
+
+/// The moment at which the server accepts a new value of a setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SettingScope {
+    /// A session sets it (`SET`).
+    Session,
+    /// The server takes it when it reads its settings again.
+    Reload,
+    /// The server takes it when it starts.
+    Restart,
+}
+
+/// A setting of a running server.
+#[derive(Debug, Clone)]
+pub struct ServerSetting {
+    /// The name of the setting.
+    pub name: String,
+    /// The server accepts a new value at this moment.
+    pub scope: SettingScope,
+    /// The setting accepts these words; `None` where it accepts numbers or any text.
+    pub words: Option<Vec<String>>,
+}
+
+impl Cluster {
+    /// Returns a setting; `None` where this server has none of that name.
+    pub fn setting(
+        &self,
+        name: &str,
+        stop: &StopCheck,
+    ) -> Result<Option<ServerSetting>, PostgresError> {
+        let mut session = self.connect(stop)?;
+        let rows = session.query(&format!(
+            "SELECT context, array_to_string(enumvals, ' ') FROM pg_settings WHERE name = '{name}'"
+        ))?;
+        let Some([Some(context), words]) = rows.first().and_then(|row| row.first_chunk()) else {
+            return Ok(None);
+        };
+        let scope = match context.as_str() {
+            "user" | "superuser" => SettingScope::Session,
+            "sighup" => SettingScope::Reload,
+            _ => SettingScope::Restart,
+        };
+        Ok(Some(ServerSetting {
+            name: name.to_owned(),
+            scope,
+            words: words
+                .as_ref()
+                .map(|text| text.split(' ').map(str::to_owned).collect()),
+        }))
+    }
+
+    /// Changes a setting of the whole server, and returns when the server uses it. Does nothing for
+    /// a setting of a session: [`ServerSetting::set`] changes that.
+    pub fn change(
+        &self,
+        setting: &ServerSetting,
+        value: &str,
+        stop: &StopCheck,
+    ) -> Result<(), PostgresError> {
+        let name = &setting.name;
+        if setting.scope == SettingScope::Session {
+            return Ok(());
+        }
+        let mut session = self.connect(stop)?;
+        if session.value(&format!("SHOW {name}"))? == value {
+            return Ok(());
+        }
+        session.query(&format!("ALTER SYSTEM SET {name} = '{value}'"))?;
+        if setting.scope == SettingScope::Restart {
+            drop(session);
+            return self.restart(stop);
+        }
+        session.query("SELECT pg_reload_conf()")?;
+        drop(session);
+        let begun = Instant::now();
+        while !self.has_value(name, value, stop)? {
+            if begun.elapsed() > READ_WITHIN {
+                let what = format!("{name} did not become {value}");
+                return Err(PostgresError::Protocol(what));
+            }
+            std::thread::sleep(READ_POLL);
+        }
+        Ok(())
+    }
+
+    /// True if new sessions use this value of a setting.
+    fn has_value(&self, name: &str, value: &str, stop: &StopCheck) -> Result<bool, PostgresError> {
+        let mut session = self.connect(stop)?;
+        let is_set = session.value(&format!("SHOW {name}"))? == value;
+        if !is_set || name != "io_workers" {
+            return Ok(is_set);
+        }
+        // The server starts and ends the processes one by one after the setting has changed.
+        let running = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'io worker'";
+        Ok(session.value(running)? == value)
+    }
+}
+
+impl ServerSetting {
+    /// Changes it in a session. Does nothing for a setting of the whole server: [`Cluster::change`]
+    /// changes that.
+    pub fn set(&self, session: &mut PostgresClient, value: &str) -> Result<(), PostgresError> {
+        match self.scope {
+            SettingScope::Session => session
+                .query(&format!("SET {} = '{value}'", self.name))
+                .map(drop),
+            SettingScope::Reload | SettingScope::Restart => Ok(()),
+        }
+    }
+}
