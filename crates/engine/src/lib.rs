@@ -29,7 +29,7 @@ pub use load::pattern;
 pub use measure::sampler::{Completion, FileSampler, SampleRequest, Sampler};
 pub use primes::measure_primes;
 pub use run::error::RunError;
-pub use run::layout::{LayoutOrder, LayoutWay};
+pub use run::layout::{LayoutEnd, LayoutGoal, LayoutWay};
 pub use run::session::Session;
 pub use run::supervise::STALL_NS;
 pub use run::watchdog;

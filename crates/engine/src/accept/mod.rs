@@ -10,7 +10,7 @@ use crate::io::any_backend::QueueConfig;
 use crate::io::buffers::Buffers;
 use crate::run::error::{RunError, worker_error};
 use crate::run::first_request::find_slow;
-use crate::run::hang::since;
+use crate::run::hang::relative_to_origin;
 use crate::run::limits::in_flight_max;
 use crate::run::prepare::{check_writable, set_cache};
 use crate::run::select::select;
@@ -194,7 +194,7 @@ impl Session {
                     return Ok(Followed {
                         control,
                         ended: None,
-                        hang: Some(since(hang, self.origin_ns)),
+                        hang: Some(relative_to_origin(hang, self.origin_ns)),
                     });
                 }
             }

@@ -7,7 +7,7 @@ use crate::io::errno_name;
 use crate::measure::result::EndReason;
 use crate::run::assemble::join_interruptions;
 use crate::run::error::{RunError, worker_error};
-use crate::run::hang::since;
+use crate::run::hang::relative_to_origin;
 use crate::run::supervise::{ChannelInbox, Event, Overdue, StallTimeout, Supervisor};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{
@@ -373,7 +373,7 @@ impl PingLog {
     /// Ends a pinger whose request was not answered within the time limit. A hang that may only be
     /// a slow request (`hang.late`) adds no error.
     pub(crate) fn time_out(&mut self, kind: OpKind, hang: Hang) {
-        self.measured.hang = Some(since(hang, self.origin_ns));
+        self.measured.hang = Some(relative_to_origin(hang, self.origin_ns));
         self.measure_ns.get_or_insert(hang.since_ns);
         self.end_ns = hang.since_ns.saturating_add(hang.lasted_ns);
         let op = self.measured.ops.entry(kind).or_default();

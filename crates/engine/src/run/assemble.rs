@@ -8,7 +8,7 @@ use crate::measure::read_check::ReadVerdict;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::windows::add_up;
 use crate::measure::worker::WorkerSchedule;
-use crate::run::hang::{join, since};
+use crate::run::hang::{merge_hangs, relative_to_origin};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     Hang, Interruption, Measurement, OpKind, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation,
@@ -36,9 +36,9 @@ pub(crate) struct RunContext {
     pub control: Control,
     /// Requests of the workers that never completed.
     pub hang: Option<Hang>,
-    /// The time, from the end of the warm-up on, in which all workloads that ran together with this
-    /// one measured; `None` where it ran alone.
-    pub all_until_ns: Option<u64>,
+    /// The first end of a workload on the same target, in nanoseconds after the warm-up of this
+    /// one. `None` where no other workload limits it.
+    pub companions_end_ns: Option<u64>,
 }
 
 impl RunContext {
@@ -58,7 +58,7 @@ impl RunContext {
             final_sync: None,
             control,
             hang: None,
-            all_until_ns: None,
+            companions_end_ns: None,
         }
     }
 }
@@ -168,7 +168,7 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
     if let Some(sync) = final_sync
         && let Some(sync_hang) = sync.hang
     {
-        hang = Some(join(hang, sync_hang));
+        hang = Some(merge_hangs(hang, sync_hang));
     }
     sum.start_ns = measure_ns - origin_ns;
     sum.stopped = match hang {
@@ -176,7 +176,7 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         _ => stop_reason(&sum.workload, context.control, &results),
     };
     let own_flow = flow(&results, measure_ns);
-    let common_flow = limit_flow(own_flow, context.all_until_ns, &results);
+    let common_flow = limit_flow(own_flow, context.companions_end_ns, &results);
     sum.starved = starvation(&results, measure_ns);
     let interrupted = results
         .iter()
@@ -209,7 +209,7 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         sum.span_bytes = sum.span_bytes.min(sum.asked.write_bytes);
     }
     sum.missed_starts = sum.workload.rate.map(|_| late);
-    sum.hang = hang.map(|hang| since(hang, origin_ns));
+    sum.hang = hang.map(|hang| relative_to_origin(hang, origin_ns));
     sum
 }
 
@@ -327,13 +327,13 @@ pub(crate) fn flow(results: &[WorkerResult], measure_ns: u64) -> Flow {
 
 /// Limits the time to the first end among workloads that run together. A budget in bytes or
 /// operations stays whole, overtime too, and less than a cell cannot be cut.
-fn limit_flow(flow: Flow, all_until_ns: Option<u64>, results: &[WorkerResult]) -> Flow {
+fn limit_flow(flow: Flow, companions_end_ns: Option<u64>, results: &[WorkerResult]) -> Flow {
     let stays_whole = results
         .iter()
         .any(|result| result.ending == EndReason::Budget || result.overtime);
-    match all_until_ns {
-        Some(until_ns) if !stays_whole && (SERIES_INTERVAL_NS..flow.ns).contains(&until_ns) => {
-            Flow::ragged(until_ns)
+    match companions_end_ns {
+        Some(end_ns) if !stays_whole && (SERIES_INTERVAL_NS..flow.ns).contains(&end_ns) => {
+            Flow::ragged(end_ns)
         }
         _ => flow,
     }

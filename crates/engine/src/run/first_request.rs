@@ -8,6 +8,7 @@ use crate::random::Random;
 use crate::run::error::RunError;
 use crate::run::limits::{extent_of, largest_block};
 use crate::run::supervise::StallTimeout;
+use crate::run::watchdog::CallEnd;
 use crate::run::watched_call::{CallProgress, SilentCall, WatchedCall};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::OpKind;
@@ -17,6 +18,7 @@ use rustix::io::{pread, pwrite};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The most that the first request moves.
 pub(crate) const FIRST_BYTES: u32 = 64 << 10;
@@ -74,22 +76,23 @@ pub(crate) fn find_slow(
     };
     let waited = call.run(
         watch,
-        |_, _, _| CallProgress {
+        |_, _| CallProgress {
             has_moved: answered.swap(false, Ordering::Relaxed),
             done: 0.0,
         },
         move |files| first.time(files.first()?, &answer),
     )?;
     match waited {
-        Ok(Some(timed)) if timed.limits(workload) => Ok(Some(timed)),
-        Ok(_) => Ok(None),
-        Err(SilentCall { lasted, .. }) => {
+        CallEnd::Returned(Some(timed)) if timed.limits(workload) => Ok(Some(timed)),
+        CallEnd::Returned(_) => Ok(None),
+        CallEnd::Silent(SilentCall { lasted_ns, .. }) => {
             target.leave_open();
             if stop.load(Ordering::Relaxed) {
                 return Err(RunError::interrupted(&workload.name));
             }
             let path = &target.identity().path;
-            Err(RunError::stalled(path, &workload.name, lasted))
+            let silence = Duration::from_nanos(lasted_ns);
+            Err(RunError::stalled(path, &workload.name, silence))
         }
     }
 }
