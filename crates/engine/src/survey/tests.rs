@@ -228,6 +228,14 @@ fn blocks_of_a_curve_lie_where_they_begin() {
 }
 
 #[test]
+fn blocks_without_room_for_a_lead_have_no_curve() {
+    let bench = Bench::new("ssd-sata", 1_000_000_000);
+    let block_bytes = 8192;
+    let curve = bench.curve(16, Coverage::Blocks { block_bytes });
+    assert_eq!(curve, []);
+}
+
+#[test]
 fn curve_meets_link_limit_and_fixed_rate() {
     for (text, rate) in [
         ("momentus-7200.4-capped", 78e6),
