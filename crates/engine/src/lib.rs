@@ -17,6 +17,8 @@ pub mod random;
 mod run;
 mod survey;
 #[cfg(any(test, feature = "simulate"))]
+mod testing;
+#[cfg(test)]
 mod tests;
 
 pub use accept::{AcceptDevice, LostDevice, MovedBatch};
@@ -35,6 +37,6 @@ pub use run::supervise::STALL_NS;
 pub use run::watchdog;
 pub use survey::ChoosePoints;
 #[cfg(any(test, feature = "simulate"))]
-pub use tests::simulate::{
+pub use testing::simulate::{
     FakeClock, FakeDisk, FakeSampler, simulate, simulate_on, simulate_sampler,
 };

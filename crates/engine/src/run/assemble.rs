@@ -512,7 +512,7 @@ mod tests {
     use super::*;
     use crate::io::Extent;
     use crate::io::clock::ProcessorWait;
-    use crate::tests::simulate::simulated;
+    use crate::testing::simulate::simulated;
     use diskproof_model::measurement::OpMeasurement;
     use diskproof_model::merge::MergeKind;
     use diskproof_model::window::Window;

@@ -247,7 +247,7 @@ fn time_call(bytes: u64, call: impl FnOnce() -> rustix::io::Result<usize>) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::loads::after_ns;
+    use crate::testing::loads::after_ns;
     use diskproof_device::{Intent, admit, probe};
     use diskproof_model::plan::Stop;
     use diskproof_model::stream::Streams;

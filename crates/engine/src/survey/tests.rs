@@ -7,9 +7,9 @@ use super::target::SurveyTarget;
 use crate::io::clock::Clock as _;
 use crate::measure::sampler::Sampler;
 use crate::random::Random;
-use crate::tests::loads::extent;
-use crate::tests::sim_backend::SimBackend;
-use crate::tests::simulate::FakeClock;
+use crate::testing::loads::extent;
+use crate::testing::sim_backend::SimBackend;
+use crate::testing::simulate::FakeClock;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::surface::{
