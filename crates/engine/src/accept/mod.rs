@@ -202,7 +202,7 @@ impl Session {
     }
 
     /// Counts the places that hold data of the test with the device's salt. A place that cannot be
-    /// read does not count; a device that does not answer in time is an error.
+    /// read does not count. A device that does not answer in time is left open, and an error.
     pub fn count_own_places(
         &self,
         places: &[Piece],
@@ -223,7 +223,12 @@ impl Session {
             Waited::Done(counted) => {
                 counted.map_err(|source| worker_error(&Workload::named(ACCEPT), target, source))
             }
-            _ => Err(RunError::stalled(&target.identity().path, ACCEPT, stall)),
+            Waited::TimedOut(_) => {
+                // Its thread is left behind, with the descriptor.
+                target.leave_open();
+                Err(RunError::stalled(&target.identity().path, ACCEPT, stall))
+            }
+            Waited::Lost => Err(RunError::lost(ACCEPT)),
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{in_flight_max, largest_block};
 use crate::run::select::refuse_mapping;
 use crate::run::session::Session;
-use crate::run::totals::{ProcessTotal, count_devices, share_out};
+use crate::run::totals::{ProcessTotal, count_devices, divide_cpu_time};
 use crate::run::watchdog::spawn;
 use crate::run::workers::durability_of;
 use diskproof_device::{OpenTarget, Snapshot, WriteDurability};
@@ -87,7 +87,7 @@ impl Session {
         let mut measurements = follower.follow(&reports, &clock, watch)?;
         let total = ProcessTotal::since(cpu_before, start_ns, clock.now());
         let own = vec![CpuTime::default(); measurements.len()];
-        share_out(&mut measurements, &own, total);
+        divide_cpu_time(&mut measurements, &own, total);
         let opens: Vec<&OpenTarget> = targets.iter().collect();
         count_devices(&mut measurements, &opens, snapshots);
         Ok(measurements)

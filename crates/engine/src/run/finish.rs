@@ -137,8 +137,12 @@ fn sync_files(files: Vec<OwnedFd>) -> FinalSync {
     let start_ns = clock.now();
     let mut result = 0;
     for file in &files {
-        // An error is a negative errno.
-        result = result.min(sync(file.as_raw_fd(), SyncCall::Fdatasync));
+        // An error is a negative errno. The first one counts; the other files are synced all the
+        // same.
+        let synced = sync(file.as_raw_fd(), SyncCall::Fdatasync);
+        if result == 0 {
+            result = synced;
+        }
     }
     let interruption = clock.interruptions(clock.now(), || start_ns).pop();
     FinalSync {

@@ -5,7 +5,7 @@
 use crate::io::clock::{ActiveClock, Clock, MonotonicClock, StartInstant};
 use crate::measure::usage;
 use crate::measure::worker::WorkerSchedule;
-use crate::run::assemble::{FinalSync, RunContext, assemble, flow, measured_schedule};
+use crate::run::assemble::{FinalSync, RunContext, assemble, common_time, measured_schedule};
 use crate::run::calibrate::max_iops;
 use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, find_slow};
@@ -17,7 +17,7 @@ use crate::run::prepare::{
     PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
 };
 use crate::run::supervise::{STALL_NS, StallTimeout};
-use crate::run::totals::{CounterLog, ProcessTotal, count_devices, share_out};
+use crate::run::totals::{CounterLog, ProcessTotal, count_devices, divide_cpu_time};
 use crate::run::workers::{Assignment, StartTime, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
@@ -443,7 +443,7 @@ impl Session {
         let syncs = self.sync_at_end(assignments, watch)?;
         let mut measurements = self.assemble_all(assignments, workers, schedule, control, &syncs);
         counter_log.read(clock.now());
-        share_out(&mut measurements, &thread_times, total);
+        divide_cpu_time(&mut measurements, &thread_times, total);
         counter_log.fill(&mut measurements, schedule.measure_ns);
         count_devices(&mut measurements, targets, snapshots);
         for (index, measurement) in measurements.iter_mut().enumerate() {
@@ -496,8 +496,8 @@ impl Session {
         for (state, assignment) in workers.states.iter_mut().zip(assignments) {
             let planned = schedule.delayed(assignment.workload);
             let measured = measured_schedule(planned, &mut state.results);
-            let flow = flow(&state.results, measured.measure_ns);
-            ends_ns.push(measured.measure_ns + flow.ns);
+            let common = common_time(&state.results, measured.measure_ns);
+            ends_ns.push(measured.measure_ns + common.ns);
             schedules.push(measured);
         }
         let mut measurements = Vec::new();

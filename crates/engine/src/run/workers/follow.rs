@@ -12,7 +12,7 @@ use crate::run::error::RunError;
 use crate::run::hang::{merge_hangs, silence_ns, time_out_worker};
 use crate::run::spawn::WorkerReport;
 use crate::run::supervise::{ChannelInbox, Event, Overdue, Supervisor, WaitLimits};
-use crate::run::totals::{CounterLog, share_out};
+use crate::run::totals::{CounterLog, divide_cpu_time};
 use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use std::sync::atomic::Ordering;
@@ -182,29 +182,7 @@ impl WorkerGroup<'_> {
     /// Ends the workers of a target that hangs, and takes their last snapshots as their results. No
     /// further request goes to it.
     fn end_stalled(&mut self, overdue: Overdue, schedule: WorkerSchedule, now: u64) {
-        let latest = self.latest(schedule);
-        let ending = if overdue.ending_since_ns >= latest.end_ns {
-            WorkerEnding {
-                reason: EndReason::Time,
-                at_ns: latest.end_ns,
-            }
-        } else {
-            WorkerEnding {
-                reason: EndReason::Stopped,
-                at_ns: overdue.ending_since_ns,
-            }
-        };
-        self.end_target(overdue.target, latest, now, ending);
-    }
-
-    /// Takes the snapshots of the workers that still run on this target as their results.
-    fn end_target(
-        &mut self,
-        target: usize,
-        schedule: WorkerSchedule,
-        now: u64,
-        ending: WorkerEnding,
-    ) {
+        let target = overdue.target;
         let mut stuck = Vec::new();
         for (thread, handle) in self.handles.iter().enumerate() {
             if handle.is_running && self.assignments[handle.assignment].target == target {
@@ -223,18 +201,35 @@ impl WorkerGroup<'_> {
             let Assignment {
                 workload, prepared, ..
             } = self.assignments[assignment];
+            let own_schedule = schedule.delayed(workload);
             let worker = StuckWorker {
                 workload,
                 engine: prepared.known.engine.used,
-                start_ns: schedule.delayed(workload).start_ns,
-                measure_ns: schedule.delayed(workload).measure_ns,
-                ending,
+                start_ns: own_schedule.start_ns,
+                measure_ns: own_schedule.measure_ns,
+                ending: ending_by(own_schedule, overdue.ending_since_ns),
                 late,
             };
             let timed_out = time_out_worker(&self.handles[thread].snapshot, worker, now);
             let state = &mut self.states[assignment];
             state.hang = Some(merge_hangs(state.hang, timed_out.hang));
             state.results.push(timed_out.result);
+        }
+    }
+}
+
+/// The end of a worker that does not answer, of a target that was told to end at `told_ns`: its own
+/// time, where that was over by then. The workload that ends last may end later.
+fn ending_by(schedule: WorkerSchedule, told_ns: u64) -> WorkerEnding {
+    if told_ns >= schedule.end_ns {
+        WorkerEnding {
+            reason: EndReason::Time,
+            at_ns: schedule.end_ns,
+        }
+    } else {
+        WorkerEnding {
+            reason: EndReason::Stopped,
+            at_ns: told_ns,
         }
     }
 }
@@ -372,7 +367,7 @@ impl WorkerGroup<'_> {
             if let Some(total) = counter_log.process_so_far(now) {
                 // The threads report their own times only at their end.
                 let thread_times = vec![CpuTime::default(); measurements.len()];
-                share_out(&mut measurements, &thread_times, total);
+                divide_cpu_time(&mut measurements, &thread_times, total);
             }
             watch.results_so_far(elapsed_ns, &measurements);
         }
@@ -400,4 +395,22 @@ impl WorkerGroup<'_> {
 fn share_done(done: u64, limit: Option<u64>, targets: u64) -> Option<f64> {
     let whole = limit?.saturating_mul(targets);
     Some(done as f64 / whole.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stuck_worker_ends_with_its_own_time_and_not_with_the_longest() {
+        let schedule = WorkerSchedule {
+            start_ns: 0,
+            measure_ns: 1,
+            end_ns: 10,
+        };
+        let by_time = ending_by(schedule, 70);
+        assert_eq!((by_time.reason, by_time.at_ns), (EndReason::Time, 10));
+        let by_order = ending_by(schedule, 8);
+        assert_eq!((by_order.reason, by_order.at_ns), (EndReason::Stopped, 8));
+    }
 }
