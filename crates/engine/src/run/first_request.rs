@@ -123,8 +123,9 @@ impl SlowTarget {
         self.bytes > u64::from(FIRST_BYTES)
     }
 
-    /// Requests that each worker of a workload keeps in flight; `None` where its depth is right. A
-    /// workload without a limit of time may take as long as its queue does, but for a layout.
+    /// The requests that each worker of a workload keeps in flight on this target; `None` where the
+    /// workload's own depth is right. A workload without a limit of time may take as long as its
+    /// queue does; a layout counts as one with the shortest limit.
     pub(crate) fn drained_depth(self, workload: &Workload) -> Option<u32> {
         let block_ns = self.transfer_ns(u64::from(largest_block(workload)));
         let round_ns = block_ns.saturating_mul(u64::from(workload.workers)).max(1);
@@ -133,9 +134,10 @@ impl SlowTarget {
         } else {
             (DRAIN_NS_MIN, DRAIN_NS_MAX)
         };
-        let time_ns = match workload.layout {
-            Layout::Provides => Some(workload.stop.time_ns.unwrap_or(0)),
-            _ => workload.stop.time_ns,
+        let time_ns = if workload.layout == Layout::Provides {
+            Some(workload.stop.time_ns.unwrap_or(0))
+        } else {
+            workload.stop.time_ns
         };
         let drain_ns = (time_ns? / DRAIN_SHARE).clamp(least_ns, most_ns);
         let depth = drain_ns / round_ns;

@@ -257,9 +257,10 @@ fn work(
             } else {
                 ProtFlags::READ
             };
-            let advice = match workload.access {
-                Access::Sequential => Advice::Sequential,
-                _ => Advice::Random,
+            let advice = if matches!(workload.access, Access::Sequential) {
+                Advice::Sequential
+            } else {
+                Advice::Random
             };
             // The whole span, also where this thread has a part of it.
             let length = config.prepared.extent.end();

@@ -193,8 +193,8 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         Ok(best)
     }
 
-    /// Transfers the whole span in one stream, and puts a point for each part into the log. The first
-    /// requests are the lead, the last ones the tail.
+    /// Transfers the whole span in one stream, and puts a point for each part into the log. The
+    /// first requests are the lead, the last ones the tail.
     fn measure_whole_span(&mut self, sizing: CurveSizing) -> io::Result<Vec<SamplePlace>> {
         let log = self.log;
         let span = self.target.extent;
@@ -354,8 +354,9 @@ fn asked_bytes(coverage: Coverage) -> Option<u64> {
     }
 }
 
-/// Chooses the sizes of the requests and samples of a curve on a target of about this rate, in bytes
-/// per second. `None` where there is no time for a curve, or its blocks have no room for a lead.
+/// Chooses the sizes of the requests and samples of a curve on a target of about this rate, in
+/// bytes per second. `None` where there is no time for a curve, or its blocks have no room for a
+/// lead.
 pub(crate) fn choose_sizing(
     plan: &CurvePlan,
     target: &SurveyTarget,
@@ -363,9 +364,11 @@ pub(crate) fn choose_sizing(
 ) -> Option<CurveSizing> {
     let points = u64::from(plan.points.max(1));
     let in_flight = in_flight_bytes(plan, target, rate);
-    let tail_bytes = match target.operation {
-        OpKind::Write => 0,
-        _ => in_flight,
+    // Writes end with a flush instead of a tail.
+    let tail_bytes = if target.operation == OpKind::Write {
+        0
+    } else {
+        in_flight
     };
     let whole = CurveSizing {
         request_bytes: (in_flight / u64::from(target.depth)) as u32,
@@ -455,9 +458,10 @@ fn choose_sample_sizing(
             (bytes / request_bytes).max(1) * request_bytes
         }
         None => {
-            let nominal_s = match target.operation {
-                OpKind::Write => WRITE_SAMPLE_S,
-                _ => SAMPLE_S,
+            let nominal_s = if target.operation == OpKind::Write {
+                WRITE_SAMPLE_S
+            } else {
+                SAMPLE_S
             };
             let nominal = rate * nominal_s;
             let in_time = (time_s / points as f64 - ACCESS_S) * rate / SLOWER_ELSEWHERE
@@ -485,8 +489,8 @@ fn choose_sample_sizing(
     })
 }
 
-/// The first byte of each sample: evenly spaced, the first right behind its lead at the start of the
-/// span, the last right before its tail at the end.
+/// The first byte of each sample: evenly spaced, the first right behind its lead at the start of
+/// the span, the last right before its tail at the end.
 fn sample_starts(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
     let points = sizing.points;
     let first = extent.start + sizing.lead_bytes;
