@@ -1,5 +1,6 @@
-//! Follows the threads that ping: passes each request on to the watcher and to the log of its target,
-//! and ends all threads when the user or the watcher wants it, or when a target does not answer.
+//! Follows the threads that ping: passes each request on to the watcher and to the log of its
+//! target, and ends all threads when the user or the watcher wants it, or when a target does not
+//! answer.
 
 use super::log::PingLog;
 use super::pinger::{PingAnswer, PingSignals};
@@ -181,8 +182,8 @@ impl Follower<'_> {
             .any(|target| target.signals.is_stopped())
     }
 
-    /// Tells the supervisor how long each target is silent: from the time on at which its request in
-    /// flight was noticed.
+    /// Tells the supervisor how long each target is silent: from the time on at which its request
+    /// in flight was noticed.
     fn note_silences(&mut self, now: u64, supervisor: &mut Supervisor) {
         for (number, target) in self.targets.iter_mut().enumerate() {
             let waited_ns = target.waited_ns(now);

@@ -373,8 +373,8 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         }
     }
 
-    /// Counts failures in a row. Returns the errno that ends the ping, because the target is gone or
-    /// has failed too often.
+    /// Counts failures in a row. Returns the errno that ends the ping, because the target is gone
+    /// or has failed too often.
     fn count_failure(&mut self, answer: &PingAnswer) -> Option<i32> {
         let Some(FailedCall { errno, .. }) = answer.failed else {
             self.failures_in_row = 0;

@@ -62,8 +62,8 @@ pub(crate) struct Assignment<'a> {
     pub prepared: &'a Arc<PreparedTarget>,
 }
 
-/// Gives up a target that hangs. None of its descriptors is ever closed, since that could block this
-/// thread, too. Later steps skip a target that [is left open](OpenTarget::is_left_open).
+/// Gives up a target that hangs. None of its descriptors is ever closed, since that could block
+/// this thread, too. Later steps skip a target that [is left open](OpenTarget::is_left_open).
 pub(crate) fn abandon_target(assignments: &[Assignment<'_>], target: usize) {
     for assignment in assignments {
         if assignment.target == target {
