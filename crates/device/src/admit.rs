@@ -54,6 +54,7 @@ pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, 
 }
 
 /// As [`admit`], where the largest request has `request_bytes`: a smaller file has no room for it.
+/// A file that is going to grow has 0, and may be empty.
 pub fn admit_requests(
     identity: TargetIdentity,
     intent: Intent<'_>,
@@ -188,8 +189,12 @@ fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &m
             );
         }
     }
-    let Ok(stat) = rustix::fs::fstat(directory) else {
-        return;
+    let stat = match rustix::fs::fstat(directory) {
+        Ok(stat) => stat,
+        Err(errno) => {
+            let errno = errno_name(errno);
+            return reasons.add_uninspected(format!("its metadata cannot be read ({errno})"));
+        }
     };
     let id = FileId::from(&stat);
     let (root, path) = (SysRoot::default(), Path::new(&identity.path));
@@ -217,15 +222,18 @@ pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
 
 /// Says why a file has no room for a request of this size; `None` where it has.
 fn no_room(file: &TargetIdentity, request_bytes: u64) -> Option<String> {
-    match file.size_bytes {
-        0 => Some("the file is empty".to_owned()),
-        size if size < request_bytes => Some(format!(
-            "the file is too small: {}, but at least {} are needed",
-            format_bytes(size),
-            format_bytes(request_bytes)
-        )),
-        _ => None,
+    let size_bytes = file.size_bytes;
+    if size_bytes >= request_bytes {
+        return None;
     }
+    if size_bytes == 0 {
+        return Some("the file is empty".to_owned());
+    }
+    Some(format!(
+        "the file is too small: {}, but at least {} are needed",
+        format_bytes(size_bytes),
+        format_bytes(request_bytes)
+    ))
 }
 
 fn judge_read(identity: &TargetIdentity, request_bytes: u64, reasons: &mut RefusalReasons) {

@@ -1,5 +1,5 @@
-//! The claim of a directory of ours, a file in it, and the removal of the directory: by the run that
-//! made it, or by a later one that finds what a crash or kill -9 left.
+//! The claim of a directory of ours, a file in it, and the removal of the directory: by the run
+//! that made it, or by a later one that finds what a crash or kill -9 left.
 
 use crate::failure::OpenError;
 use crate::own_files::{OwnFiles, open_own};
@@ -282,8 +282,8 @@ fn begins_claim(directory: BorrowedFd<'_>, name: &CString) -> bool {
 }
 
 /// Locks a new directory until its descriptor is closed, so that no other run takes it for one that
-/// a crash left before its claim was written. NFS locks no directories; there the claim follows some
-/// milliseconds later.
+/// a crash left before its claim was written. NFS locks no directories; there the claim follows
+/// some milliseconds later.
 pub(crate) fn lock_new(directory: BorrowedFd<'_>) {
     let _ = flock(directory, FlockOperation::NonBlockingLockExclusive);
 }

@@ -22,10 +22,10 @@ pub struct Snapshot {
     layers: Vec<String>,
     /// The target itself, where it is a block device. Discards are counted there: below a loop
     /// device they become holes in a file.
-    own: Option<CountedDisk>,
+    discarding: Option<CountedDisk>,
     processes: ProcessCounters,
     exits: Option<ExitListener>,
-    /// Bytes that the disks alongside those of the target had moved.
+    /// Bytes that all other disks had moved since boot.
     elsewhere_bytes: Option<u64>,
     taken: Instant,
 }
@@ -75,7 +75,7 @@ impl Snapshot {
     fn take_in(root: SysRoot, identity: &TargetIdentity) -> Self {
         let processes = ProcessCounters::read(&root);
         let disks = counted_disks(&root, identity);
-        let own = match identity.layers.first() {
+        let discarding = match identity.layers.first() {
             Some(layer) if identity.kind == TargetKind::BlockDevice => {
                 CountedDisk::read(&root, layer).ok()
             }
@@ -91,17 +91,18 @@ impl Snapshot {
             layers,
             root,
             disks,
-            own,
+            discarding,
             processes,
             exits: None,
             taken: Instant::now(),
         }
     }
 
-    /// The I/O since [`Self::take`], summed over the disks, beside the bytes that we requested from
-    /// the target in the same time (`asked`). Processes that started meanwhile count from zero;
-    /// those that ended meanwhile count for the process that waited for them, or are lost.
-    pub fn finish(self, asked: ByteCount) -> DeviceUse {
+    /// The I/O since [`Self::take`], summed over the disks, compared with the bytes that we
+    /// requested from the target in the same time (`asked`). Processes that started meanwhile count
+    /// from zero; those that ended meanwhile count for the process that waited for them, or are
+    /// lost.
+    pub fn finish(mut self, asked: ByteCount) -> DeviceUse {
         // The disks first: reading /proc takes milliseconds in which others go on.
         let (changes, elapsed) = (self.changes(), self.taken.elapsed());
         let (trim_bytes, is_timed) = (self.trim_bytes(), self.is_timed());
@@ -113,7 +114,10 @@ impl Snapshot {
             _ => None,
         };
         let processes = ProcessCounters::read(&self.root);
-        let ended = self.exits.as_ref().and_then(ExitListener::ended);
+        let ended = self
+            .exits
+            .as_mut()
+            .and_then(ExitListener::take_ended_threads);
         let others = processes.since(&self.processes, ended.as_deref().unwrap_or_default());
         let disks = self
             .disks
@@ -186,7 +190,7 @@ impl Snapshot {
 
     /// Returns the bytes that the target's own device discarded.
     fn trim_bytes(&self) -> Option<u64> {
-        let change = self.own.as_ref()?.change(&self.root).ok()?;
+        let change = self.discarding.as_ref()?.change(&self.root).ok()?;
         change.0.get(TRIM_SECTORS)?;
         Some(change.bytes(TRIM_SECTORS))
     }

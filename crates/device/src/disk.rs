@@ -89,6 +89,7 @@ pub(crate) fn size_bytes(sysfs: &Path) -> Option<u64> {
     read_number::<u64>(&sysfs.join("size"))?.checked_mul(SECTOR_BYTES)
 }
 
+/// The model of a disk; of device mapper and MD, what made the device.
 fn model(sysfs: &Path, kind: LayerKind) -> Option<String> {
     match kind {
         LayerKind::DeviceMapper => {
@@ -96,7 +97,12 @@ fn model(sysfs: &Path, kind: LayerKind) -> Option<String> {
             Some(mapper_model(&read_text(&sysfs.join("dm/name"))?, &uuid))
         }
         LayerKind::Md => read_text(&sysfs.join("md/level")).map(|level| format!("MD {level}")),
-        _ => read_text(&sysfs.join("device/model")),
+        LayerKind::Disk
+        | LayerKind::Partition
+        | LayerKind::Loop
+        | LayerKind::Zram
+        | LayerKind::RamDisk
+        | LayerKind::Network => read_text(&sysfs.join("device/model")),
     }
 }
 
@@ -147,6 +153,7 @@ fn active_scheduler(text: &str) -> Option<String> {
     Some(name.to_owned())
 }
 
+/// The state of the write cache, as queue/write_cache of sysfs names it.
 fn write_cache(text: &str) -> Option<WriteCache> {
     match text {
         "write back" => Some(WriteCache::WriteBack),

@@ -63,7 +63,7 @@ type Seen = HashSet<PathBuf>;
 /// A mount or a descriptor that keeps a namespace.
 struct Keeper {
     /// The text of the namespace's link in /proc.
-    name: PathBuf,
+    link: PathBuf,
     /// A path that leads there from here.
     path: PathBuf,
     /// The path that the user sees.
@@ -100,20 +100,28 @@ impl MountTables {
             directories.push(tasks.join(task));
         }
         for directory in directories {
-            let Ok(name) = std::fs::read_link(directory.join("ns/mnt")) else {
+            let path = directory.join("ns/mnt");
+            let Ok(link) = std::fs::read_link(&path) else {
                 continue;
             };
-            if !seen.insert(name) {
+            if seen.contains(&link) {
                 continue;
             }
-            let text = std::fs::read(directory.join("mountinfo")).unwrap_or_default();
-            self.tables.push(MountTable {
-                namespace: Namespace::Process {
-                    pid,
-                    name: read_text(&process.join("comm")).unwrap_or_default(),
-                },
-                mounts: mounts::parse(&String::from_utf8_lossy(&text)),
-            });
+            match read_mounts(&directory) {
+                Ok(Some(mounts)) => {
+                    seen.insert(link);
+                    self.tables.push(MountTable {
+                        namespace: Namespace::Process {
+                            pid,
+                            name: read_text(&process.join("comm")).unwrap_or_default(),
+                        },
+                        mounts,
+                    });
+                }
+                // Another process of the namespace may show its mounts.
+                Ok(None) => {}
+                Err(errno) => self.unreadable.push(UnreadableNamespace { path, errno }),
+            }
         }
     }
 
@@ -129,7 +137,7 @@ impl MountTables {
             keepers.extend(keepers_in_mounts(&table.mounts, &inside));
         }
         for keeper in keepers {
-            if !seen.insert(keeper.name) {
+            if !seen.insert(keeper.link) {
                 continue;
             }
             let opened = open_namespace(&keeper.path);
@@ -147,6 +155,20 @@ impl MountTables {
     }
 }
 
+/// The mounts that a process or thread sees; `None` where it has ended, or sees none.
+fn read_mounts(directory: &Path) -> Result<Option<Vec<MountEntry>>, Errno> {
+    match std::fs::read(directory.join("mountinfo")) {
+        Ok(text) if text.is_empty() => Ok(None),
+        Ok(text) => Ok(Some(mounts::parse(&String::from_utf8_lossy(&text)))),
+        Err(error) => match errno_of(&error) {
+            // The kernel answers EINVAL for a process that is just ending (mounts_open_common in
+            // Linux's fs/proc_namespace.c).
+            Errno::NOENT | Errno::SRCH | Errno::INVAL => Ok(None),
+            errno => Err(errno),
+        },
+    }
+}
+
 /// True for the link of a mount namespace, and not of one of another kind.
 fn is_mount_namespace(name: &str) -> bool {
     name.starts_with("mnt:[")
@@ -159,7 +181,7 @@ fn keepers_in_mounts(mounts: &[MountEntry], inside: &Path) -> Vec<Keeper> {
         if mount.kind == "nsfs" && is_mount_namespace(&mount.root) {
             let point = Path::new(&mount.point);
             keepers.push(Keeper {
-                name: PathBuf::from(&mount.root),
+                link: PathBuf::from(&mount.root),
                 path: inside.join(point.strip_prefix("/").unwrap_or(point)),
                 shown: point.to_owned(),
             });
@@ -175,12 +197,12 @@ fn keepers_in_descriptors(root: &SysRoot) -> Vec<Keeper> {
         let table = root.proc.join(pid.to_string()).join("fd");
         for descriptor in list(&table) {
             let path = table.join(descriptor);
-            let Ok(name) = std::fs::read_link(&path) else {
+            let Ok(link) = std::fs::read_link(&path) else {
                 continue;
             };
-            if name.to_str().is_some_and(is_mount_namespace) {
+            if link.to_str().is_some_and(is_mount_namespace) {
                 keepers.push(Keeper {
-                    name,
+                    link,
                     shown: path.clone(),
                     path,
                 });
@@ -225,6 +247,35 @@ fn read_inside(root: &SysRoot, namespace: OwnedFd) -> Result<Vec<MountEntry>, Er
 mod tests {
     use super::*;
     use rustix::fs::{CWD, FileType, mknodat};
+
+    /// A process that ends while it is looked at must not hide the mounts of its namespace.
+    #[test]
+    fn ended_process_leaves_its_namespace_to_the_next_one() {
+        let proc = tempfile::tempdir().unwrap();
+        let mounts = "21 1 8:1 / /srv rw - ext4 /dev/sda1 rw\n";
+        for (pid, mountinfo) in [("self", None), ("101", None), ("77", Some(mounts))] {
+            let directory = proc.path().join(pid);
+            std::fs::create_dir_all(directory.join("ns")).unwrap();
+            let link = if pid == "self" { "mnt:[1]" } else { "mnt:[2]" };
+            std::os::unix::fs::symlink(link, directory.join("ns/mnt")).unwrap();
+            if let Some(text) = mountinfo {
+                std::fs::write(directory.join("mountinfo"), text).unwrap();
+            }
+        }
+        let root = SysRoot {
+            proc: proc.path().to_owned(),
+            ..SysRoot::default()
+        };
+        let found = MountTables::read(&root);
+        let points: Vec<&str> = found
+            .tables
+            .iter()
+            .flat_map(|table| &table.mounts)
+            .map(|mount| mount.point.as_str())
+            .collect();
+        assert_eq!(points, ["/srv"]);
+        assert!(found.unreadable.is_empty());
+    }
 
     #[test]
     fn opening_of_a_namespace_never_waits_for_a_fifo_in_its_place() {

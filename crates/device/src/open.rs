@@ -50,15 +50,21 @@ pub enum WriteDurability {
 /// no writing. Every description of the same target shares it.
 #[derive(Debug, Clone)]
 enum TargetContent {
+    /// A file or device that is only read.
     Existing,
+    /// A file or device that the user has released for writing.
     Released {
         _permit: Arc<Permit>,
+        /// The lock against udev on the whole disk.
         _lock: Option<Arc<OwnedFd>>,
         unknown: UnknownContent,
     },
+    /// Our own file.
     Scratch {
         _permit: Arc<Permit>,
+        /// Everything below has content.
         written_bytes: u64,
+        /// The size that was admitted, or what was written in the time for that.
         capacity_bytes: u64,
     },
 }
@@ -83,10 +89,11 @@ struct DirectNeeds {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DirectSupport {
+    /// The alignment is stated; no request has been tried.
     Possible,
     /// Nothing states the alignment (FUSE, NFS): it is the largest usual sector.
     Assumed,
-    /// A request has worked.
+    /// A request was not refused: it worked, or the disk failed it.
     Proven,
     /// The kernel itself says that this file has no direct I/O, although it would take the flag
     /// (ext4 with data=journal, fsverity, …).
@@ -127,10 +134,11 @@ pub struct OpenTarget {
     direct: DirectNeeds,
     /// The advice that the kernel was given about the order of accesses.
     advice: Advice,
-    /// The description that came from the gate, where this is another one.
-    first: Option<Arc<OwnedFd>>,
+    /// The description that was opened first and has the claim on a device; `None` where that is
+    /// `fd`.
+    claiming: Option<Arc<OwnedFd>>,
     /// True once it was [left open](Self::leave_open).
-    left: AtomicBool,
+    is_left: AtomicBool,
     /// The bytes that the page cache was given, since it was last emptied. All descriptions of a
     /// target share its pages.
     in_memory: Arc<Mutex<Range<u64>>>,
@@ -141,6 +149,16 @@ struct FileShare<'a> {
     file: BorrowedFd<'a>,
     /// The offset in the file at which the share ends.
     end: u64,
+}
+
+/// The answer to a direct request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DirectProbe {
+    Works,
+    /// Direct I/O of this size is refused.
+    Refused(Errno),
+    /// The disk failed the request (EIO …), so nothing is known of direct I/O.
+    DiskError,
 }
 
 impl OpenTarget {
@@ -183,8 +201,8 @@ impl OpenTarget {
             content,
             direct,
             advice: Advice::Normal,
-            first: None,
-            left: AtomicBool::new(false),
+            claiming: None,
+            is_left: AtomicBool::new(false),
             in_memory: Arc::default(),
         }
     }
@@ -251,7 +269,7 @@ impl OpenTarget {
     pub fn mark_own(&self) {
         let mut size_max = match &self.content {
             TargetContent::Scratch { capacity_bytes, .. } => *capacity_bytes,
-            _ => self.identity.size_bytes,
+            TargetContent::Existing | TargetContent::Released { .. } => self.identity.size_bytes,
         };
         if self.part_of_file().is_some() {
             size_max = self.further.largest_bytes;
@@ -276,14 +294,17 @@ impl OpenTarget {
     /// --wipe-unknown. To be called once all targets of a run are open: until then a refusal of one
     /// leaves all as they are.
     pub fn wipe_unknown(&self) -> Result<(), OpenError> {
-        match self.content {
+        let is_allowed = matches!(
+            self.content,
             TargetContent::Released {
                 unknown: UnknownContent::Wipe,
                 ..
-            } if self.identity.kind == TargetKind::BlockDevice => {
-                wipe::wipe_unknown(self.fd(), &self.identity)
             }
-            _ => Ok(()),
+        );
+        if is_allowed && self.identity.kind == TargetKind::BlockDevice {
+            wipe::wipe_unknown(self.fd(), &self.identity)
+        } else {
+            Ok(())
         }
     }
 
@@ -300,10 +321,10 @@ impl OpenTarget {
         let (identity, content) = (self.identity.clone(), self.content.clone());
         // It holds the claim on a device (O_EXCL belongs to the description that opened with it)
         // and the lock: both last as long as any other description of ours.
-        let first = self.first.as_ref().unwrap_or(&self.fd);
+        let claiming = self.claiming.as_ref().unwrap_or(&self.fd);
         Ok(Self {
             further,
-            first: Some(Arc::clone(first)),
+            claiming: Some(Arc::clone(claiming)),
             in_memory: Arc::clone(&self.in_memory),
             ..Self::new(Arc::new(fd), identity, content, self.direct)
         })
@@ -346,22 +367,23 @@ impl OpenTarget {
         Ok(fd)
     }
 
-    /// Never closes it: a target that does not answer may block the thread that closes it, too, for
-    /// good (a network filesystem writes back on close, a block device at its last close;
-    /// filp_close() in Linux's fs/open.c). The end of the process closes it.
+    /// Keeps its descriptors open until the process ends: a target that does not answer may block
+    /// the thread that closes it, too, for good (a network filesystem writes back on close, a block
+    /// device at its last close; filp_close() in Linux's fs/open.c).
     pub fn leave_open(&self) {
         std::mem::forget((
             Arc::clone(&self.fd),
             self.further.clone(),
-            self.first.clone(),
+            self.claiming.clone(),
             self.content.clone(),
         ));
-        self.left.store(true, Ordering::Relaxed);
+        self.is_left.store(true, Ordering::Relaxed);
     }
 
-    /// True once it was left open because it does not answer: no request may go to it any more.
+    /// True once it was left open because it does not answer. The caller must send it no further
+    /// request.
     pub fn is_left_open(&self) -> bool {
-        self.left.load(Ordering::Relaxed)
+        self.is_left.load(Ordering::Relaxed)
     }
 
     /// The descriptor, for the engine's I/O.
@@ -371,8 +393,8 @@ impl OpenTarget {
 
     /// The description that came from the gate, which has the claim on a device.
     pub fn claim(&self) -> BorrowedFd<'_> {
-        match &self.first {
-            Some(first) => first.as_fd(),
+        match &self.claiming {
+            Some(claiming) => claiming.as_fd(),
             None => self.fd(),
         }
     }
@@ -455,11 +477,12 @@ impl OpenTarget {
 
     /// Gives a new scratch file this length, without content.
     pub fn set_length(&self, size_bytes: u64) -> Result<(), OpenError> {
-        let set = match self.content {
-            TargetContent::Scratch { .. } => self.cut(size_bytes),
-            _ => Err(Errno::INVAL),
+        let result = if self.is_scratch() {
+            self.set_file_lengths(size_bytes)
+        } else {
+            Err(Errno::INVAL)
         };
-        set.map_err(|errno| OpenError::from_errno(&self.identity.path, "set its length", errno))
+        result.map_err(self.failed("set its length"))
     }
 
     /// Cuts a scratch file to what was written and makes that its capacity: for when the time for
@@ -477,11 +500,12 @@ impl OpenTarget {
         };
         *capacity_bytes = *written_bytes;
         let bytes = *written_bytes;
-        self.cut(bytes).map_err(self.failed("cut the scratch file"))
+        self.set_file_lengths(bytes)
+            .map_err(self.failed("cut the scratch file"))
     }
 
-    /// Sets the length of the target, shorter or longer.
-    fn cut(&self, size_bytes: u64) -> Result<(), Errno> {
+    /// Makes the files as long as the first `size_bytes` of the target need, shorter or longer.
+    fn set_file_lengths(&self, size_bytes: u64) -> Result<(), Errno> {
         self.shares(size_bytes)
             .try_for_each(|share| ftruncate(share.file, share.end))
     }
@@ -607,7 +631,8 @@ impl OpenTarget {
         Ok(())
     }
 
-    /// `None` when direct I/O works, else why it does not; then O_DIRECT is off again.
+    /// Sets O_DIRECT and proves it. Returns why direct I/O does not work, where it does not;
+    /// O_DIRECT is off again then.
     fn try_direct(&mut self) -> Result<Option<String>, OpenError> {
         let refuser = match &self.identity.filesystem {
             Some(filesystem) => format!("the filesystem ({})", filesystem.kind),
@@ -636,8 +661,8 @@ impl OpenTarget {
         Ok(refused)
     }
 
-    /// Sets O_DIRECT or clears it, and O_NOATIME where allowed. `Some(errno name)` when O_DIRECT is
-    /// refused.
+    /// Sets O_DIRECT or clears it, and O_NOATIME where allowed. Returns the errno's name where
+    /// O_DIRECT is refused.
     fn set_direct(&self, wanted: OFlags) -> Result<Option<String>, OpenError> {
         for file in self.files() {
             let refused = self.set_direct_on(file, wanted)?;
@@ -648,6 +673,7 @@ impl OpenTarget {
         Ok(None)
     }
 
+    /// As [`Self::set_direct`], for one of the files.
     fn set_direct_on(
         &self,
         file: BorrowedFd<'_>,
@@ -671,16 +697,28 @@ impl OpenTarget {
         }
     }
 
-    /// Tries a request, once: a slow disk takes seconds for each. Where nothing states the
-    /// alignment, that of the smallest sector comes first.
+    /// Tries a request, once: a slow disk takes seconds for each. Returns the error where direct
+    /// I/O is refused. Where nothing states the alignment, that of the smallest sector is tried
+    /// first.
     fn prove_direct(&mut self) -> Result<Option<Errno>, OpenError> {
         let before = self.direct.support;
         if before == DirectSupport::Proven {
             return Ok(None);
         }
-        if before == DirectSupport::Assumed && self.probe_direct(ALIGNMENT_MIN)?.is_none() {
-            self.direct.alignment_bytes = ALIGNMENT_MIN;
-        } else if let Some(errno) = self.probe_direct(self.direct.alignment_bytes)? {
+        let mut probe = DirectProbe::DiskError;
+        if before == DirectSupport::Assumed {
+            probe = self.probe_direct(ALIGNMENT_MIN)?;
+            if probe == DirectProbe::Works {
+                self.direct.alignment_bytes = ALIGNMENT_MIN;
+            }
+        }
+        // An error of the disk says nothing about this size, and a second request would only fail
+        // once more.
+        let is_open = before != DirectSupport::Assumed || matches!(probe, DirectProbe::Refused(_));
+        if is_open {
+            probe = self.probe_direct(self.direct.alignment_bytes)?;
+        }
+        if let DirectProbe::Refused(errno) = probe {
             self.direct.support = DirectSupport::Possible;
             return Ok(Some(errno));
         }
@@ -688,9 +726,10 @@ impl OpenTarget {
         Ok(None)
     }
 
-    /// One direct request at offset 0; the error when it says that direct I/O as such is refused.
-    /// Errors that speak of the disk (EIO …) are left for the run to count.
-    fn probe_direct(&self, bytes: u32) -> Result<Option<Errno>, OpenError> {
+    /// Tries one direct request at offset 0: a read, or in an empty scratch file a write, after
+    /// which the file is empty again. Returns the error where direct I/O as such is refused. An
+    /// error of the disk (EIO …) is `None`: the run counts it.
+    fn probe_direct(&self, bytes: u32) -> Result<DirectProbe, OpenError> {
         let mut block = random_block(bytes as usize);
         let result = if self.usable_bytes() > 0 {
             pread(&self.fd, block.bytes(), 0)
@@ -702,12 +741,15 @@ impl OpenTarget {
             result
         };
         match result {
-            Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => Ok(Some(errno)),
+            Ok(_) => Ok(DirectProbe::Works),
+            Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => {
+                Ok(DirectProbe::Refused(errno))
+            }
             Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => {
                 let failed = self.failed("write the first block of the scratch file");
                 Err(failed(errno))
             }
-            _ => Ok(None),
+            Err(_) => Ok(DirectProbe::DiskError),
         }
     }
 
@@ -736,6 +778,7 @@ fn random_block(length: usize) -> AlignedBlock {
     block
 }
 
+/// Opens a file or device for reading, and checks that it is the one that was admitted.
 fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
     let held = Held::identified(identity)?;
     let fd = held
@@ -773,6 +816,7 @@ pub(crate) fn open_directory(
     Ok(held.into_fd())
 }
 
+/// Asks the kernel what direct I/O on an open file or device needs.
 fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
     let wanted = StatxFlags::from_bits_retain(STATX_DIOALIGN);
     let reported = match statx(fd, "", AtFlags::EMPTY_PATH, wanted) {
@@ -793,6 +837,3 @@ fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
         },
     }
 }
-
-#[cfg(test)]
-mod tests {}

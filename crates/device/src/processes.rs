@@ -103,33 +103,35 @@ impl ProcessCounters {
     pub(crate) fn since(self, before: &Self, ended: &[EndedThread]) -> OtherProcesses {
         let initialiser = before.initialiser.or(self.initialiser);
         let hidden = self.hidden;
-        let gone = self.gone(before, ended);
+        let ended_processes = self.ended_processes(before, ended);
         // What children that have ended since `before` had moved by then already. The kernel adds a
         // child's whole life to the parent that waits for it (wait_task_zombie in kernel/exit.c);
         // without this, a shell would seem to do in one instant what its child did all day.
-        let mut lost = Vec::new();
+        let mut moved_before = Vec::new();
         for (key, process) in &before.seen {
             if !self.seen.contains_key(key) {
                 let (pid, _) = *key;
-                lost.push((pid, process));
+                moved_before.push((pid, process));
             }
         }
-        let reported: Vec<(u32, &Process)> =
-            gone.iter().map(|(pid, process)| (*pid, process)).collect();
-        let mut inherited = HashMap::new();
-        leave_to_heirs(&lost, &mut inherited);
-        leave_to_heirs(&reported, &mut inherited);
+        let reported: Vec<(u32, &Process)> = ended_processes
+            .iter()
+            .map(|(pid, process)| (*pid, process))
+            .collect();
+        let mut passed_to_parents = HashMap::new();
+        pass_to_parents(&moved_before, &mut passed_to_parents);
+        pass_to_parents(&reported, &mut passed_to_parents);
         let mut others = Vec::new();
         for ((pid, start), now) in self.seen {
             let bytes_before = match before.seen.get(&(pid, start)) {
                 Some(process) => process.bytes,
                 None => ByteCount::default(),
             };
-            let children_bytes = inherited.get(&pid).copied().unwrap_or_default();
-            let moved = less(less(now.bytes, bytes_before), children_bytes);
+            let children_bytes = passed_to_parents.get(&pid).copied().unwrap_or_default();
+            let moved = bytes_since(bytes_since(now.bytes, bytes_before), children_bytes);
             others.push(other_process(pid, now.name, moved));
         }
-        for (pid, process) in gone {
+        for (pid, process) in ended_processes {
             others.push(OtherProcess {
                 ended: true,
                 ..other_process(pid, process.name, process.bytes)
@@ -149,8 +151,9 @@ impl ProcessCounters {
     }
 
     /// By pid: the processes that ended since `before`, by the reports on their threads, with what
-    /// they moved since.
-    fn gone(&self, before: &Self, ended: &[EndedThread]) -> BTreeMap<u32, Process> {
+    /// they moved since. A report has no start time, so a pid that was used twice in that time
+    /// counts as one process.
+    fn ended_processes(&self, before: &Self, ended: &[EndedThread]) -> BTreeMap<u32, Process> {
         let mut gone: BTreeMap<u32, Process> = BTreeMap::new();
         for thread in ended {
             let is_own = thread.pid == std::process::id();
@@ -170,36 +173,37 @@ impl ProcessCounters {
         }
         for ((pid, _), earlier) in &before.seen {
             if let Some(process) = gone.get_mut(pid) {
-                process.bytes = less(process.bytes, earlier.bytes);
+                process.bytes = bytes_since(process.bytes, earlier.bytes);
             }
         }
         gone
     }
 }
 
-/// Adds by pid what ended processes moved to the process that their whole family passes its counts
-/// to.
-fn leave_to_heirs(ended: &[(u32, &Process)], inherited: &mut HashMap<u32, ByteCount>) {
+/// Adds the bytes of ended processes to those that the kernel has passed to a living process, by
+/// the pid of that process: the first one above that has not ended too.
+fn pass_to_parents(ended: &[(u32, &Process)], passed_to_parents: &mut HashMap<u32, ByteCount>) {
     let mut parents = HashMap::new();
     for (pid, process) in ended {
         parents.insert(*pid, process.parent);
     }
     for (_, process) in ended {
-        let heir = last_heir(&parents, process.parent);
-        *inherited.entry(heir).or_default() += process.bytes;
+        let receiver = first_living_parent(&parents, process.parent);
+        *passed_to_parents.entry(receiver).or_default() += process.bytes;
     }
 }
 
-/// The first process above that is none of these. Bounded: /proc is not read at one instant, so
-/// pids used again could form a circle.
-fn last_heir(parents: &HashMap<u32, u32>, heir: u32) -> u32 {
-    std::iter::successors(Some(heir), |heir| parents.get(heir).copied())
+/// The first process from `parent` upwards that has not ended. Bounded: /proc is not read at one
+/// instant, so pids used again could form a circle. `parents` has the parent of each ended process.
+fn first_living_parent(parents: &HashMap<u32, u32>, parent: u32) -> u32 {
+    std::iter::successors(Some(parent), |pid| parents.get(pid).copied())
         .take(parents.len() + 1)
         .last()
-        .unwrap_or(heir)
+        .unwrap_or(parent)
 }
 
-fn less(now: ByteCount, earlier: ByteCount) -> ByteCount {
+/// The bytes of a counter that is `now` and was `earlier`.
+fn bytes_since(now: ByteCount, earlier: ByteCount) -> ByteCount {
     ByteCount {
         read_bytes: now.read_bytes.saturating_sub(earlier.read_bytes),
         write_bytes: now.write_bytes.saturating_sub(earlier.write_bytes),

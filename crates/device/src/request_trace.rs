@@ -3,6 +3,7 @@
 //! other users of tracing, and is removed at the end. If tracefs is not mounted, this process
 //! mounts one that no other process sees. Writes only to the control files of tracing.
 
+use crate::scratch::random_u64;
 use crate::sysroot::list;
 use diskproof_model::watch::{IssuedRequest, RequestDirection};
 use rustix::fd::OwnedFd;
@@ -16,13 +17,14 @@ use std::path::{Path, PathBuf};
 
 /// Directories in which distributions mount tracefs: since Linux 4.1, and before.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// The name of an instance: this, and the pid of its process.
+/// The name of an instance: this, and the pid of its process, which another one in another
+/// container may have, too.
 const PREFIX: &str = "diskproof-";
 /// Buffers of all CPUs together, in KiB: about 200,000 requests.
 const BUFFER_KIB: usize = 16 << 10;
 /// The least buffer of one CPU, in KiB, however many CPUs there are.
 const BUFFER_KIB_MIN: usize = 256;
-/// The most requests of one step; the rest counts as lost.
+/// The most requests of one [`RequestTrace::read`]; the rest counts as lost.
 const REQUESTS_MAX: usize = 200_000;
 /// The most text of one reading, because requests may arrive faster than they can be read.
 const READ_BYTES_MAX: usize = 32 << 20;
@@ -42,7 +44,7 @@ pub struct RequestTrace {
     /// `None` once it is closed: the instance cannot be removed before.
     pipe: Option<File>,
     instance: PathBuf,
-    /// Requests read since the last step.
+    /// Requests since the last [`Self::read`].
     batch: TraceBatch,
     /// The beginning of a line whose end was not there yet.
     unfinished: Vec<u8>,
@@ -57,11 +59,10 @@ impl RequestTrace {
         let (place, mount) = tracefs()?;
         let instances = place.join("instances");
         remove_leftovers(&instances);
-        let instance = instances.join(format!("{PREFIX}{}", std::process::id()));
-        std::fs::create_dir(&instance)
+        let CreatedInstance { instance, pipe } = create_instance(&instances)
             .map_err(|error| format!("a tracing instance cannot be created ({error})"))?;
         let mut trace = Self {
-            pipe: None,
+            pipe: Some(pipe),
             instance,
             batch: TraceBatch::default(),
             unfinished: Vec::new(),
@@ -91,9 +92,6 @@ impl RequestTrace {
             )?;
         }
         self.set("events/block/block_rq_issue/enable", "1")?;
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let pipe = open(self.instance.join("trace_pipe"), flags, Mode::empty())?;
-        self.pipe = Some(File::from(pipe));
         self.set("tracing_on", "1")
     }
 
@@ -105,7 +103,7 @@ impl RequestTrace {
             .write_all(value.as_bytes())
     }
 
-    /// The requests since the last call.
+    /// Takes the requests since the last call.
     pub fn read(&mut self) -> TraceBatch {
         self.collect();
         std::mem::take(&mut self.batch)
@@ -187,14 +185,43 @@ fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
     }
 }
 
-/// Removes the instances of processes that were killed.
+/// A new instance, with its open pipe.
+struct CreatedInstance {
+    instance: PathBuf,
+    pipe: File,
+}
+
+/// Makes an instance, and opens its pipe at once: until then another process may take it for a
+/// leftover and remove it.
+fn create_instance(instances: &Path) -> io::Result<CreatedInstance> {
+    let mut instance = instances.join(format!("{PREFIX}{}", std::process::id()));
+    if let Err(error) = std::fs::create_dir(&instance) {
+        if error.kind() != io::ErrorKind::AlreadyExists {
+            return Err(error);
+        }
+        // A process in another container has the same pid.
+        let name = format!("{PREFIX}{}-{:016x}", std::process::id(), random_u64());
+        instance = instances.join(name);
+        std::fs::create_dir(&instance)?;
+    }
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    match open(instance.join("trace_pipe"), flags, Mode::empty()) {
+        Ok(pipe) => Ok(CreatedInstance {
+            instance,
+            pipe: File::from(pipe),
+        }),
+        Err(errno) => {
+            let _ = std::fs::remove_dir(&instance);
+            Err(errno.into())
+        }
+    }
+}
+
+/// Removes the instances of processes that were killed. Those of living ones stay: the kernel
+/// removes no instance whose pipe is open (EBUSY).
 fn remove_leftovers(instances: &Path) {
     for name in list(instances) {
-        let pid = name
-            .strip_prefix(PREFIX)
-            .and_then(|pid| pid.parse::<u32>().ok());
-        let is_over = pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
-        if is_over {
+        if name.starts_with(PREFIX) {
             let _ = std::fs::remove_dir(instances.join(name));
         }
     }

@@ -187,7 +187,8 @@ impl TrustedDirectory {
     }
 }
 
-/// True if nobody but root and this user made the symlink, or may put another one in its place.
+/// True if neither every user nor another owner made the symlink, or may put another one in its
+/// place. A group that may write to the directory is trusted, as staff is in Debian's /usr/local.
 fn may_follow(link: &Stat, directory: &Stat) -> bool {
     let trusted = [0, geteuid().as_raw()];
     let mode = directory.st_mode;

@@ -137,6 +137,7 @@ pub fn reported_write_caches(
     caches
 }
 
+/// Finds the tool of a disk, and reads the state of its cache. Changes nothing.
 fn switched_disk(
     disk: &Layer,
     search_path: Option<&OsStr>,
@@ -221,7 +222,11 @@ pub(super) fn choose_tool(disk: &Layer) -> Result<CacheTool, &'static str> {
         LayerKind::Disk => Err("no tool is known for a disk of this kind"),
         LayerKind::Network => Err("the disk is on another machine; switch it there"),
         LayerKind::Loop => Err("a loop device has no write cache; switch that of the disk below"),
-        _ => Err("it is in memory, or is not a disk"),
+        LayerKind::Partition
+        | LayerKind::DeviceMapper
+        | LayerKind::Md
+        | LayerKind::Zram
+        | LayerKind::RamDisk => Err("it is in memory, or is not a disk"),
     }
 }
 

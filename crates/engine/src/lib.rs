@@ -17,6 +17,8 @@ pub mod random;
 mod run;
 mod survey;
 #[cfg(any(test, feature = "simulate"))]
+mod testing;
+#[cfg(test)]
 mod tests;
 
 pub use accept::{AcceptDevice, LostDevice, MovedBatch};
@@ -29,12 +31,12 @@ pub use load::pattern;
 pub use measure::sampler::{Completion, FileSampler, SampleRequest, Sampler};
 pub use primes::measure_primes;
 pub use run::error::RunError;
-pub use run::layout::{LayoutOrder, LayoutWay};
+pub use run::layout::{LayoutEnd, LayoutGoal, LayoutWay};
 pub use run::session::Session;
 pub use run::supervise::STALL_NS;
 pub use run::watchdog;
 pub use survey::ChoosePoints;
 #[cfg(any(test, feature = "simulate"))]
-pub use tests::simulate::{
+pub use testing::simulate::{
     FakeClock, FakeDisk, FakeSampler, simulate, simulate_on, simulate_sampler,
 };

@@ -9,6 +9,7 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::primes::{PrimeInterval, PrimeLoad, PrimeResult, PrimeThread};
 use std::hint::black_box;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -24,17 +25,23 @@ pub fn measure_primes(
         left: load.events.map(|events| SharedBudget::new(events, 1)),
         time: load.time_ns.map(Duration::from_nanos),
         start: Instant::now(),
+        is_over: AtomicBool::new(false),
     };
     let (ended, all_ended) = channel();
     let wall_ns = std::thread::scope(|scope| {
         for latency in &latencies {
-            let (budget, ended) = (&budget, ended.clone());
+            let (budget_of_thread, ended) = (&budget, ended.clone());
             let thread = std::thread::Builder::new().name("primes".to_owned());
-            thread.spawn_scoped(scope, move || {
-                count_events(load.max_prime, budget, latency);
+            let started = thread.spawn_scoped(scope, move || {
+                count_events(load.max_prime, budget_of_thread, latency);
                 // The receiver lives until all threads have ended.
                 let _ = ended.send(());
-            })?;
+            });
+            if let Err(error) = started {
+                // The scope waits for the threads that run.
+                budget.is_over.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
         }
         drop(ended);
         let threads = EndedThreads {
@@ -64,12 +71,15 @@ struct EventBudget {
     left: Option<Arc<SharedBudget>>,
     time: Option<Duration>,
     start: Instant,
+    /// Set where the threads must end before that.
+    is_over: AtomicBool,
 }
 
 impl EventBudget {
     /// Takes an event. Returns false where no further one may start.
     fn take(&self) -> bool {
-        if self.time.is_some_and(|time| self.start.elapsed() >= time) {
+        let is_late = self.time.is_some_and(|time| self.start.elapsed() >= time);
+        if is_late || self.is_over.load(Ordering::Relaxed) {
             return false;
         }
         self.left.as_ref().is_none_or(|left| left.try_take(1))

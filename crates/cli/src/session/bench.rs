@@ -5,11 +5,10 @@ use super::job::SettingCommands;
 use super::sink::{EarlyEnd, INTERRUPTED, LATE, Leftover, Sink};
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{Admission, Consent, GuardedWriteCache, OpenTarget};
-use diskproof_engine::{LayoutOrder, LayoutWay, Session};
+use diskproof_engine::{LayoutEnd, LayoutGoal, LayoutWay, Session};
 use diskproof_model::budget::Budget;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Fill, SyncPolicy, Workload};
-use diskproof_model::progress::Control;
 use diskproof_model::together::TogetherRecord;
 use diskproof_postgres::Programs;
 use std::sync::Arc;
@@ -70,20 +69,18 @@ impl Bench {
                 if goal.upto_bytes > written_bytes {
                     progress.laying_out(&workload.name, goal.upto_bytes - written_bytes);
                 }
-                let order = LayoutOrder {
+                let layout_goal = LayoutGoal {
                     upto_bytes: goal.upto_bytes,
                     way: LayoutWay::for_workload(workload, goal.upto_bytes),
                     time_ns: goal.time_ns,
                 };
-                let (control, first_write) = self.session.lay_out(target, order, progress)?;
-                if control == Control::Interrupt {
-                    return Err(EarlyEnd::interrupted());
-                }
-                if let Some(measurement) = first_write {
-                    self.first_writes.push(FirstWrite {
+                match self.session.lay_out(target, layout_goal, progress)? {
+                    LayoutEnd::NothingToWrite => {}
+                    LayoutEnd::Written(measurement) => self.first_writes.push(FirstWrite {
                         target: index,
-                        measurement,
-                    });
+                        measurement: *measurement,
+                    }),
+                    LayoutEnd::Interrupted(_) => return Err(EarlyEnd::interrupted()),
                 }
                 if matches!(fill, Fill::Within { .. }) {
                     target.trim_to_written()?;

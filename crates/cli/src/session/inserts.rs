@@ -301,7 +301,7 @@ fn too_slow(
     };
     let slow_ns = bench
         .session
-        .slow_write_ns(INITDB_BYTES, target, &mut sink.progress);
+        .estimate_slow_write_ns(INITDB_BYTES, target, &mut sink.progress);
     let time = match slow_ns {
         // The run itself reports these errors.
         Err(RunError::Stalled { .. } | RunError::Interrupted { .. }) => {

@@ -147,7 +147,7 @@ impl DeviceFamily {
                 Some(other) => {
                     other.start < own.start + own.length && own.start < other.start + other.length
                 }
-                // Nobody knows where it lies.
+                // sysfs does not show its place.
                 None => true,
             };
             if overlaps {
@@ -177,6 +177,8 @@ impl DeviceFamily {
         }
     }
 
+    /// Adds what lies behind a loop device: devices, as long as these are loop devices or parts of
+    /// such, and at the end a file.
     fn add_backing(&mut self, root: &SysRoot, whole: &Member) {
         let mut above = whole.clone();
         let mut start = self.target_start();
@@ -186,8 +188,8 @@ impl DeviceFamily {
             };
             start += read_number::<u64>(&above.sysfs.join("loop/offset")).unwrap_or(0);
             let behind = match stat(&path) {
-                Ok(stat) if is_behind(&above, &stat) => Some(stat),
-                _ => None,
+                Ok(stat) if may_be_behind(&above, &stat) => Some(stat),
+                Ok(_) | Err(_) => None,
             };
             match behind {
                 Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice => {
@@ -195,17 +197,21 @@ impl DeviceFamily {
                         return;
                     };
                     self.add_with_partitions(below.clone());
-                    if is_partition(&below)
-                        && let Some(disk) = below.sysfs.parent().and_then(member_at)
-                    {
-                        self.add(disk);
-                    }
                     self.backing_devices.push(BackingDevice {
                         size_bytes: size_bytes(&below.sysfs).unwrap_or(0),
                         member: below.clone(),
                         start,
                     });
-                    above = below;
+                    if is_partition(&below)
+                        && let Some(disk) = below.sysfs.parent().and_then(member_at)
+                    {
+                        // What lies behind a partition is known of its whole disk only.
+                        self.add(disk.clone());
+                        start += slice(&below).map_or(0, |slice| slice.start);
+                        above = disk;
+                    } else {
+                        above = below;
+                    }
                 }
                 _ => {
                     let id = behind.map(|stat| FileId::from(&stat));
@@ -223,7 +229,7 @@ impl DeviceFamily {
 
 /// True if the file that now has the path is the one that the loop device was set up with, or if
 /// its driver does not say.
-fn is_behind(above: &Member, stat: &Stat) -> bool {
+fn may_be_behind(above: &Member, stat: &Stat) -> bool {
     match file_behind_loop(&above.node(), &above.device) {
         Some(id) => id == FileId::from(stat),
         None => true,
@@ -323,8 +329,8 @@ impl Subject<'_> {
         }
     }
 
-    /// The name by which what was looked at belongs to the subject: the target itself, a partition,
-    /// the file behind a loop device.
+    /// The name by which a node belongs to the subject: the target itself, a partition, the file
+    /// behind a loop device. `None` where it does not belong.
     pub(super) fn owns(&self, node: &Node) -> Option<String> {
         if node.is_block {
             self.owns_device(&device_number(node.device))
@@ -448,6 +454,67 @@ mod tests {
             (vec!["sda2", "sda", "sda3"], "sda", &["sda3".to_owned()][..])
         );
         assert_eq!(DeviceFamily::read(&sysfs.root(), "8:99"), None);
+    }
+
+    /// A loop device over a partition of another one leads to the file behind the other.
+    #[test]
+    fn file_behind_partition_of_loop_device_is_found() {
+        let Some(node) = first_block_node() else {
+            eprintln!("SKIPPED: file_behind_partition_of_loop_device_is_found: a node in /dev");
+            return;
+        };
+        let path = node.path.to_str().unwrap();
+        let image = tempfile::NamedTempFile::new().unwrap();
+        let image_path = image.path().to_str().unwrap();
+        let sysfs = FakeSysfs::new();
+        sysfs.block(
+            "x/loop250",
+            "7:250",
+            &[("size", "4096"), ("loop/backing_file", image_path)],
+        );
+        let part = "x/loop250/loop250p1";
+        partition(&sysfs, part, &node.device, "1024", "2048");
+        sysfs.block(
+            "x/loop251",
+            "7:251",
+            &[("size", "2048"), ("loop/backing_file", path)],
+        );
+        let family = DeviceFamily::read(&sysfs.root(), "7:251").unwrap();
+        assert_eq!(names(&family), ["loop251", "loop250p1", "loop250"]);
+        let [behind] = &family.backing_devices[..] else {
+            panic!("{family:?}")
+        };
+        assert_eq!(
+            (behind.member.name.as_str(), behind.start),
+            ("loop250p1", 0)
+        );
+        let [file] = &family.backing_files[..] else {
+            panic!("{family:?}")
+        };
+        assert_eq!(
+            (file.path.as_path(), file.start),
+            (image.path(), 1024 * 512)
+        );
+    }
+
+    /// A node of a block device, and its number.
+    struct BlockNode {
+        path: PathBuf,
+        device: String,
+    }
+
+    fn first_block_node() -> Option<BlockNode> {
+        for entry in std::fs::read_dir("/dev").unwrap().flatten() {
+            if let Ok(stat) = stat(entry.path())
+                && FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
+            {
+                return Some(BlockNode {
+                    path: entry.path(),
+                    device: device_number(stat.st_rdev),
+                });
+            }
+        }
+        None
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::family::{Node, Subject};
 use super::refusal::RefusalReason;
 use crate::file_id::FileId;
 use crate::mounts::unescape;
+use crate::naming::errno_of;
 use crate::syscalls::have_one_file_table;
 use crate::sysroot::{SysRoot, list, read_text, value_of};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
@@ -30,8 +31,9 @@ pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> FoundOpeners {
     for pid in root.other_processes() {
         let directory = root.proc.join(pid.to_string());
         if let Err(error) = std::fs::read_dir(directory.join("fd")) {
-            // Any other error: it has just ended.
-            openers.hidden += u32::from(error.kind() == ErrorKind::PermissionDenied);
+            // Any other error, also one of ours (EMFILE), hides its files.
+            let has_ended = matches!(errno_of(&error), Errno::NOENT | Errno::SRCH);
+            openers.hidden += u32::from(!has_ended);
             continue;
         }
         let process = look_into(subject, &directory, pid);
@@ -91,9 +93,14 @@ fn look_into(subject: &Subject<'_>, directory: &Path, pid: u32) -> ProcessFiles 
             process.look_behind(subject, &stat, &descriptor.path(), &info);
         }
     }
-    for what in mapped(subject, directory) {
-        let how = "mapped into memory";
-        process.uses.push(Use { what, how });
+    match std::fs::read(directory.join("maps")) {
+        Ok(maps) => {
+            for what in mapped(subject, directory, &maps) {
+                let how = "mapped into memory";
+                process.uses.push(Use { what, how });
+            }
+        }
+        Err(error) => process.is_denied |= error.kind() == ErrorKind::PermissionDenied,
     }
     process
 }
@@ -215,9 +222,8 @@ fn node(stat: &Statx) -> Node {
 
 /// The parts of the subject that a process has mapped into its memory: a mapping outlives the
 /// descriptor that it was made of.
-fn mapped(subject: &Subject<'_>, process: &Path) -> Vec<String> {
-    let bytes = std::fs::read(process.join("maps")).unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
+fn mapped(subject: &Subject<'_>, process: &Path, maps: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(maps);
     let mut seen = HashSet::new();
     let mut parts = Vec::new();
     for line in text.lines() {
@@ -381,8 +387,7 @@ mod tests {
                 "7f00-7f10 rw-s 00000000 {:02x}:{:02x} {inode}    {path}\n",
                 device.0, device.1
             );
-            std::fs::write(process.join("maps"), line).unwrap();
-            mapped(&subject, &process) == [file.to_str().unwrap()]
+            mapped(&subject, &process, line.as_bytes()) == [file.to_str().unwrap()]
         };
         assert!(is_mapped(
             (stat.stx_dev_major, stat.stx_dev_minor),

@@ -137,7 +137,7 @@ pub(super) fn judge_access(
         TargetKind::BlockDevice => "Run as root or as a member of the device's group (often \
                                     `disk`), or name a directory on it."
             .to_owned(),
-        _ => {
+        TargetKind::File | TargetKind::Directory => {
             format!("Run as a user who may {doing} it, or name a writable directory.")
         }
     };

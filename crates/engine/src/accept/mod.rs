@@ -10,7 +10,7 @@ use crate::io::any_backend::QueueConfig;
 use crate::io::buffers::Buffers;
 use crate::run::error::{RunError, worker_error};
 use crate::run::first_request::find_slow;
-use crate::run::hang::since;
+use crate::run::hang::relative_to_origin;
 use crate::run::limits::in_flight_max;
 use crate::run::prepare::{check_writable, set_cache};
 use crate::run::select::select;
@@ -202,7 +202,7 @@ impl Session {
                     return Ok(Followed {
                         control,
                         ended: None,
-                        hang: Some(since(hang, self.origin_ns)),
+                        hang: Some(relative_to_origin(hang, self.origin_ns)),
                     });
                 }
             }
@@ -210,7 +210,7 @@ impl Session {
     }
 
     /// Counts the places that hold data of the test with the device's salt. A place that cannot be
-    /// read does not count; a device that does not answer in time is an error.
+    /// read does not count. A device that does not answer in time is left open, and an error.
     pub fn count_own_places(
         &self,
         places: &[Piece],
@@ -231,7 +231,12 @@ impl Session {
             Waited::Done(counted) => {
                 counted.map_err(|source| worker_error(&Workload::named(ACCEPT), target, source))
             }
-            _ => Err(RunError::stalled(&target.identity().path, ACCEPT, stall)),
+            Waited::TimedOut(_) => {
+                // Its thread is left behind, with the descriptor.
+                target.leave_open();
+                Err(RunError::stalled(&target.identity().path, ACCEPT, stall))
+            }
+            Waited::Lost => Err(RunError::lost(ACCEPT)),
         }
     }
 }

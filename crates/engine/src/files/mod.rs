@@ -67,7 +67,7 @@ impl Session {
             session: self,
             plan,
             tree,
-            content: content(self.seed),
+            content: random_content(self.seed),
             watch,
             keep,
             measured: FilesMeasurement::default(),
@@ -93,8 +93,9 @@ impl Session {
     }
 }
 
-/// Bytes that no filesystem can compress.
-fn content(seed: u64) -> Arc<Vec<u8>> {
+/// The content of all files: bytes that no filesystem can compress. Each file begins elsewhere in
+/// it.
+fn random_content(seed: u64) -> Arc<Vec<u8>> {
     let mut random = Random::new(seed, 1);
     let mut bytes = Vec::with_capacity(2 * TRANSFER_BYTES);
     while bytes.len() < 2 * TRANSFER_BYTES {
@@ -117,6 +118,23 @@ fn cache_state(drops: &CacheDrops) -> CacheState {
 fn note_attempt(drops: &mut CacheDrops, attempt: Result<(), String>) {
     if !matches!(drops, Some(Err(_))) {
         *drops = Some(attempt);
+    }
+}
+
+/// The end of an attempt to drop the caches of the machine.
+enum MachineDrop {
+    /// The attempt has ended, with the reason where it failed.
+    Attempted(Result<(), String>),
+    /// The user ended the run meanwhile. The kernel finishes alone.
+    Interrupted,
+}
+
+/// The wish of the user during a pass that ended for this reason.
+fn control_of(stopped: StopReason) -> Control {
+    if stopped == StopReason::Interrupted {
+        Control::Interrupt
+    } else {
+        Control::Continue
     }
 }
 
@@ -151,14 +169,20 @@ impl FilesRun<'_> {
         let set = Arc::new(FileSet::new(self.plan, order, seed));
         self.tree.expect_files(true);
         let ending = self.measure_steps(&set, order, seed);
-        // After a hang every further call would hang, too.
-        if !matches!(ending, Err(RunError::Stalled { .. })) {
+        // On a disk that does not answer, every further call would hang, too. Interrupted is a pass
+        // whose disk was still silent some seconds after the user ended it.
+        let is_silent = matches!(
+            ending,
+            Err(RunError::Stalled { .. } | RunError::Interrupted { .. })
+        );
+        if !is_silent {
             let removed = self.run_pass(&set, "removal of files", Task::Remove, None)?;
             self.tree.expect_files(!removed.op.errors.is_empty());
         }
         ending
     }
 
+    /// Measures each operation on the set, with the caches in the state that the plan wants.
     fn measure_steps(
         &mut self,
         set: &Arc<FileSet>,
@@ -166,31 +190,37 @@ impl FilesRun<'_> {
         seed: u64,
     ) -> Result<FilesEnding, RunError> {
         for (operation, weight) in WEIGHTS {
-            if self.recheck(set, operation)? || self.drop_caches(set, operation)? {
+            if self.recheck(set, operation)? == Control::Interrupt
+                || self.drop_caches(set, operation)? == Control::Interrupt
+            {
                 return Ok(FilesEnding::Interrupted);
             }
             let step = FileStep { operation, order };
-            let limit_ns = self.share_ns(weight);
-            let shuffled_by = match (order, operation) {
-                // Its names are random already.
-                (FileOrder::Random, FileOperation::Create) | (FileOrder::Sequential, _) => None,
-                (FileOrder::Random, _) => Some(seed ^ operation as u64),
+            let limit_ns = self.take_share_ns(weight);
+            // New files of a random set have random names, in any order.
+            let is_shuffled = order == FileOrder::Random && operation != FileOperation::Create;
+            let shuffled_by = if is_shuffled {
+                Some(seed ^ operation as u64)
+            } else {
+                None
             };
             let measured = MeasuredPass {
                 limit_ns,
                 shuffled_by,
             };
-            match self.measure_step(set, step, measured)? {
-                StopReason::Interrupted => return Ok(FilesEnding::Interrupted),
-                StopReason::Errors => return Ok(FilesEnding::Errors),
-                _ => {}
+            let stopped = self.measure_step(set, step, measured)?;
+            if stopped == StopReason::Interrupted {
+                return Ok(FilesEnding::Interrupted);
+            }
+            if stopped == StopReason::Errors {
+                return Ok(FilesEnding::Errors);
             }
         }
         Ok(FilesEnding::Complete)
     }
 
-    /// The time of the next step: its share of what is left.
-    fn share_ns(&mut self, weight: u64) -> u64 {
+    /// Takes the time of the next step, in nanoseconds, from what is left: its share by weight.
+    fn take_share_ns(&mut self, weight: u64) -> u64 {
         let spent_ns: u64 = self.measured.steps.iter().map(|step| step.wall_ns).sum();
         let left_ns = self.plan.time_ns.saturating_sub(spent_ns);
         let share_ns =
@@ -200,23 +230,26 @@ impl FilesRun<'_> {
     }
 
     /// Looks for files that another program has replaced, before they are renamed or deleted. A
-    /// look at each within these steps would change their rates. Returns true if the user ended the
-    /// run meanwhile.
-    fn recheck(&mut self, set: &Arc<FileSet>, operation: FileOperation) -> Result<bool, RunError> {
+    /// look at each within these steps would change their rates.
+    fn recheck(
+        &mut self,
+        set: &Arc<FileSet>,
+        operation: FileOperation,
+    ) -> Result<Control, RunError> {
         if !matches!(operation, FileOperation::Rename | FileOperation::Delete) {
-            return Ok(false);
+            return Ok(Control::Continue);
         }
         let checked = self.run_pass(set, "check of files", Task::Recheck, None)?;
-        Ok(checked.stopped == StopReason::Interrupted)
+        Ok(control_of(checked.stopped))
     }
 
-    /// Empties the caches that would answer an operation, as the plan says. Returns true if the
-    /// user ended the run meanwhile.
+    /// Empties the caches that would answer an operation, as the plan says. Dirty pages
+    /// cannot be dropped, so the content is written back first.
     fn drop_caches(
         &mut self,
         set: &Arc<FileSet>,
         operation: FileOperation,
-    ) -> Result<bool, RunError> {
+    ) -> Result<Control, RunError> {
         let drops_all = self.plan.caches == FileCaches::DropAll;
         let is_looked_up = match operation {
             FileOperation::Read => true,
@@ -224,12 +257,12 @@ impl FilesRun<'_> {
             FileOperation::Create | FileOperation::Rename | FileOperation::Delete => false,
         };
         if !is_looked_up || self.tree.is_in_memory() {
-            return Ok(false);
+            return Ok(Control::Continue);
         }
         for task in [Task::WriteBack, Task::DropPages] {
             let dropped = self.run_pass(set, "write-back", task, None)?;
-            if dropped.stopped == StopReason::Interrupted {
-                return Ok(true);
+            if control_of(dropped.stopped) == Control::Interrupt {
+                return Ok(Control::Interrupt);
             }
             let outcome = match dropped.op.errors.keys().next() {
                 Some(errno) => Err(format!("{errno} while the content was dropped")),
@@ -238,20 +271,20 @@ impl FilesRun<'_> {
             note_attempt(&mut self.page_drops, outcome);
         }
         if drops_all {
-            let Some(dropped) = self.drop_machine_caches()? else {
-                return Ok(true);
-            };
-            note_attempt(&mut self.name_drops, dropped);
+            match self.drop_machine_caches()? {
+                MachineDrop::Attempted(dropped) => note_attempt(&mut self.name_drops, dropped),
+                MachineDrop::Interrupted => return Ok(Control::Interrupt),
+            }
         }
-        Ok(false)
+        Ok(Control::Continue)
     }
 
     /// Drops the caches of the machine in a thread of its own, because no signal ends the system
-    /// calls. `None` if the user ended the run meanwhile: the kernel then finishes alone.
-    fn drop_machine_caches(&mut self) -> Result<Option<Result<(), String>>, RunError> {
+    /// calls.
+    fn drop_machine_caches(&mut self) -> Result<MachineDrop, RunError> {
         let caches = match self.tree.machine_caches() {
             Ok(caches) => caches,
-            Err(error) => return Ok(Some(Err(error.to_string()))),
+            Err(error) => return Ok(MachineDrop::Attempted(Err(error.to_string()))),
         };
         let dropping = Deferred::start("diskproof-caches", move || caches.drop_all())
             .map_err(RunError::Thread)?;
@@ -263,14 +296,15 @@ impl FilesRun<'_> {
         loop {
             match supervisor.next(&dropping) {
                 Event::Report(dropped) => {
-                    return Ok(Some(dropped.map_err(|error| error.to_string())));
+                    let outcome = dropped.map_err(|error| error.to_string());
+                    return Ok(MachineDrop::Attempted(outcome));
                 }
                 Event::Lost => return Err(RunError::lost("cache drop")),
                 Event::Check(now) => {
                     let elapsed_ns = now.saturating_sub(start_ns);
                     let progress = Progress::new("cache drop", Phase::Layout, elapsed_ns, &series);
                     if self.watch.tick(&progress) == Control::Interrupt {
-                        return Ok(None);
+                        return Ok(MachineDrop::Interrupted);
                     }
                 }
                 // No target is waited for.
@@ -313,7 +347,7 @@ impl FilesRun<'_> {
         Ok(stopped)
     }
 
-    /// Adds a round to its step. The series goes on where the round before ended.
+    /// Adds a round to its step. Its series continues where that of the round before ended.
     fn add_round(&mut self, step: FileStep, result: PassResult, disk: Option<ByteCount>) {
         let round = FileRound {
             start_ns: result.begin_ns.saturating_sub(self.session.origin_ns),
@@ -339,14 +373,16 @@ impl FilesRun<'_> {
         known.sync += result.sync;
         known.cpu += result.cpu;
         known.rounds.push(round);
+        // Without the counters of one round, the sum is unknown.
         match (&mut known.disk, disk) {
             (Some(sum), Some(more)) => *sum += more,
-            _ => known.disk = None,
+            (Some(_) | None, None) | (None, Some(_)) => known.disk = None,
         }
         known.stopped = result.stopped;
     }
 
-    /// One pass over the files of a set.
+    /// Makes one pass over the files of a set. `measured` limits its time; any other pass runs to
+    /// its end with at least [`HELPERS_MIN`] threads.
     fn run_pass(
         &mut self,
         set: &Arc<FileSet>,

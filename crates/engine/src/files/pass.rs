@@ -42,7 +42,8 @@ pub(crate) enum Task {
     WriteBack,
     /// Drops its content from the page cache.
     DropPages,
-    /// A file that another program has replaced leaves the set: it is not renamed or deleted.
+    /// A file that another program has replaced or removed leaves the set: it is not renamed or
+    /// deleted.
     Recheck,
     /// Removes what is left of the set.
     Remove,
@@ -164,14 +165,22 @@ impl Pass {
             }),
             Task::WriteBack => tree.write_back(name),
             Task::DropPages => tree.drop_pages(name),
-            Task::Recheck => tree.is_untouched(name).map(|is_untouched| {
-                if !is_untouched {
-                    self.set.mark_absent(index);
-                }
-            }),
+            Task::Recheck => self.recheck(index, name),
             Task::Remove => tree.delete_own(name),
         };
         done.map(|()| 0).map_err(Errno::raw_os_error)
+    }
+
+    /// Takes a file out of the set that another program has replaced or removed.
+    fn recheck(&self, index: usize, name: FileName) -> Result<(), Errno> {
+        match self.tree.is_untouched(name) {
+            Ok(true) => Ok(()),
+            Ok(false) | Err(Errno::NOENT) => {
+                self.set.mark_absent(index);
+                Ok(())
+            }
+            Err(errno) => Err(errno),
+        }
     }
 
     fn create(&self, index: usize, name: FileName, worker: &mut WorkerTools) -> Result<u64, i32> {

@@ -76,7 +76,7 @@ impl BatchSize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::loads::UNIFORM;
+    use crate::testing::loads::UNIFORM;
 
     #[test]
     fn batch_is_a_quarter_of_the_queue_within_limits() {

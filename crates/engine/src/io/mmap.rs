@@ -9,6 +9,7 @@ use super::buffers::{ALIGNMENT_BYTES, Buffers};
 use super::files::{FilePlace, TargetFiles};
 use super::sync::sync;
 use super::{Backend, Extent, Op, Request, RequestSource, advise_dontneed};
+use crate::lock::lock;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, msync, munmap};
 use std::ffi::{c_int, c_void};
@@ -16,8 +17,8 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, compiler_fence};
+use std::sync::{Mutex, OnceLock};
 
 /// Mappings of the files of a target.
 #[derive(Debug)]
@@ -262,6 +263,9 @@ static EARLIER_ACTION: OnceLock<libc::sigaction> = OnceLock::new();
 /// Installs a handler for SIGBUS, once for the process. Faults outside of [`copy`] go to the
 /// earlier action.
 fn catch_faults() -> io::Result<()> {
+    /// Other threads wait until the handler is installed, before they copy.
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _installing = lock(&INSTALLING);
     if EARLIER_ACTION.get().is_some() {
         return Ok(());
     }

@@ -27,9 +27,11 @@ impl GroupSync {
     /// The group of a worker's slots; `None` where they do not share their syncs. Threads with one
     /// slot each share them through [`crate::io::sync::SharedSync`].
     pub(crate) fn for_worker(workload: &Workload, slots: u32) -> Option<Self> {
-        match workload.sync {
-            SyncPolicy::Shared { .. } if slots > 1 => Some(Self::default()),
-            _ => None,
+        let is_shared = matches!(workload.sync, SyncPolicy::Shared { .. });
+        if is_shared && slots > 1 {
+            Some(Self::default())
+        } else {
+            None
         }
     }
 

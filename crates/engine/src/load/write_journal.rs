@@ -130,8 +130,11 @@ fn checksum(bytes: &[u8]) -> u64 {
 
 /// A block that is being written.
 const BUSY: u32 = 1 << 31;
-/// A block whose last write failed: anything may be there.
-const UNKNOWN: u32 = BUSY - 1;
+/// A block whose last write failed: anything may be there. The bits below hold the generation of
+/// that write, which no later one repeats: it may still be on the disk.
+const UNKNOWN: u32 = 1 << 30;
+/// The last generation. After it comes 1, since 0 is a block that was never written.
+const GENERATION_MAX: u32 = UNKNOWN - 1;
 /// More blocks than this need more than a GiB of memory for the journal.
 pub(crate) const BLOCKS_MAX: u64 = 1 << 28;
 
@@ -141,6 +144,7 @@ pub(crate) struct WriteJournal {
     seed: u64,
     start: u64,
     block_bytes: u64,
+    /// For each block, the generation that was claimed last, with [`BUSY`] or [`UNKNOWN`].
     generations: Vec<AtomicU32>,
     /// The content of the blocks, where they hold a pattern in place of signatures.
     pattern: Option<BlockPattern>,
@@ -178,20 +182,23 @@ impl WriteJournal {
         if before & BUSY != 0 {
             return None;
         }
-        // After the last generation comes 1; 0 is a block that was never written.
-        Some(if before >= UNKNOWN - 1 { 1 } else { before + 1 })
+        let last_generation = before & GENERATION_MAX;
+        if last_generation == GENERATION_MAX {
+            return Some(1);
+        }
+        Some(last_generation + 1)
     }
 
-    /// The write completed.
+    /// The write of a claimed generation completed.
     pub(crate) fn confirm(&self, offset: u64, generation: u32) {
         if let Some(entry) = self.entry(offset) {
             entry.store(generation, Ordering::Relaxed);
         }
     }
 
-    /// The write failed: the content is unknown.
-    pub(crate) fn mark_unknown(&self, offset: u64) {
-        self.confirm(offset, UNKNOWN);
+    /// The write of a claimed generation failed: the content is unknown.
+    pub(crate) fn mark_unknown(&self, offset: u64, generation: u32) {
+        self.confirm(offset, generation | UNKNOWN);
     }
 
     /// Offsets of all blocks that were written and whose content is known, with their generation;
@@ -199,12 +206,13 @@ impl WriteJournal {
     pub(crate) fn written(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let mut offset = self.start;
         self.generations.iter().filter_map(move |entry| {
-            let own_offset = offset;
+            let block_offset = offset;
             offset += self.block_bytes;
-            match entry.load(Ordering::Relaxed) & !BUSY {
-                0 | UNKNOWN => None,
-                generation => Some((own_offset, generation)),
+            let generation = entry.load(Ordering::Relaxed) & !BUSY;
+            if generation == 0 || generation & UNKNOWN != 0 {
+                return None;
             }
+            Some((block_offset, generation))
         })
     }
 
@@ -333,13 +341,16 @@ mod tests {
         assert_eq!(journal.claim(8192), None);
         journal.confirm(8192, 1);
         assert_eq!(journal.claim(8192), Some(2));
-        journal.mark_unknown(8192);
+        journal.mark_unknown(8192, 2);
         // A failed write may leave any content.
         assert_eq!(journal.written().count(), 0);
-        assert_eq!(journal.claim(8192), Some(1));
-        journal.confirm(8192, 1);
-        assert_eq!(journal.written().collect::<Vec<_>>(), [(8192, 1)]);
-        journal.confirm(8192, UNKNOWN - 1);
+        // Generations 1 and 2 may be on the disk. If the next one were 1 and got lost, the block of
+        // the first write would pass for it.
+        assert_eq!(journal.claim(8192), Some(3));
+        assert_eq!(journal.written().count(), 0);
+        journal.confirm(8192, 3);
+        assert_eq!(journal.written().collect::<Vec<_>>(), [(8192, 3)]);
+        journal.confirm(8192, GENERATION_MAX);
         // After the last generation comes the first, not none.
         assert_eq!(journal.claim(8192), Some(1));
     }

@@ -93,6 +93,7 @@ pub(crate) struct Counters {
     pub last_ns: u64,
     /// Bytes moved up to the last cell, warm-up included.
     pub asked: ByteCount,
+    /// Failures so far, warm-up included.
     errnos: BTreeMap<(OpKind, i32), u64>,
     /// The cells of the warm-up, from its start on, until that is over.
     warmup: Option<Box<WarmupCells>>,
@@ -271,8 +272,8 @@ impl Counters {
         }
     }
 
-    /// Sum of the latencies of all operations up to the last cell, failed ones included. What
-    /// consists of others counts with them.
+    /// Sum of the latencies of all operations up to the last cell, failed ones included. A commit
+    /// or transaction adds nothing: its requests count.
     pub(crate) fn busy_ns(&self) -> u128 {
         let mut busy_ns = self.uncounted_ns;
         for kind in OpKind::ALL {
@@ -304,7 +305,7 @@ impl Counters {
     }
 
     /// Ends the current cell, which goes to `snapshot`; `now` begins the next. The first cell after
-    /// the warm-up discards the warm-up.
+    /// the warm-up discards the warm-up, but for its errors.
     pub(crate) fn end_cell(
         &mut self,
         now: u64,
@@ -350,7 +351,7 @@ impl Counters {
         }
         if !self.measuring && now >= self.measure_ns {
             self.measuring = true;
-            self.forget_latencies();
+            self.forget_warmup();
         }
         self.cell_start_ns = now;
     }
@@ -366,9 +367,10 @@ impl Counters {
         }
     }
 
-    fn forget_latencies(&mut self) {
+    /// Drops what the warm-up counted, but for its errors: a request that failed is no rate that
+    /// has to settle, and the run must show it.
+    fn forget_warmup(&mut self) {
         self.warmup = None;
-        self.errnos.clear();
         self.uncounted_ns = 0;
         for counters in &mut self.by_kind {
             if counters.op.latency.count() > 0 {
@@ -540,6 +542,20 @@ mod tests {
         assert_eq!(read.latency.count(), 1);
         assert_eq!(read.latency_intended.as_ref().unwrap().count(), 1);
         assert_eq!((read.errors.len(), asked.read_bytes), (1, 512));
+    }
+
+    #[test]
+    fn errors_of_the_warm_up_are_kept_and_its_operations_are_not() {
+        let (published, mut snapshot) = sinks();
+        let mut counters = Counters::new(0, 1_000_000, None);
+        counters.record(OpKind::Read, 512, 300, 1000);
+        counters.fail(OpKind::Read, libc::EIO, 700, 1000);
+        counters.end_cell(1_000_000, &published, &mut snapshot);
+        assert!(counters.measuring);
+        let (ops, _) = counters.finish(&mut snapshot);
+        let read = &ops[&OpKind::Read];
+        assert_eq!((read.count, read.latency.count()), (0, 0));
+        assert_eq!(read.errors["EIO"], 1);
     }
 
     #[test]

@@ -16,7 +16,7 @@ const EXTENSION_NS_MAX: u64 = 20_000_000_000;
 
 /// Decides once for all workers when the measured time starts.
 #[derive(Debug)]
-pub(crate) struct MeasureGate {
+pub(crate) struct MeasureStart {
     planned_ns: u64,
     /// The latest start.
     pub latest_ns: u64,
@@ -26,7 +26,7 @@ pub(crate) struct MeasureGate {
     decided_ns: AtomicU64,
 }
 
-impl MeasureGate {
+impl MeasureStart {
     /// For this many workers, a warm-up that ends at `planned_ns`, and a measured time of
     /// `time_ns`.
     pub(crate) fn new(workers: usize, planned_ns: u64, time_ns: Option<u64>) -> Self {
@@ -63,6 +63,7 @@ impl MeasureGate {
         }
     }
 
+    /// Sets the start, unless it is set.
     fn decide(&self, wanted_ns: u64) {
         // Another worker may have been faster; its decision holds.
         let _ = self.decided_ns.compare_exchange(
@@ -83,31 +84,31 @@ mod tests {
 
     #[test]
     fn measured_time_starts_as_planned_where_queues_turn_over_in_the_warm_up() {
-        let gate = MeasureGate::new(2, SECOND, Some(8 * SECOND));
-        gate.first_fill_completed(CELL);
-        assert_eq!(gate.start_ns(CELL), None);
-        gate.first_fill_completed(2 * CELL);
-        assert_eq!(gate.start_ns(2 * CELL), Some(SECOND));
+        let measure_start = MeasureStart::new(2, SECOND, Some(8 * SECOND));
+        measure_start.first_fill_completed(CELL);
+        assert_eq!(measure_start.start_ns(CELL), None);
+        measure_start.first_fill_completed(2 * CELL);
+        assert_eq!(measure_start.start_ns(2 * CELL), Some(SECOND));
     }
 
     #[test]
     fn measured_time_waits_for_the_slowest_queue() {
-        let gate = MeasureGate::new(2, SECOND, Some(8 * SECOND));
-        gate.first_fill_completed(CELL);
-        assert_eq!(gate.start_ns(2 * SECOND), None);
-        gate.first_fill_completed(2 * SECOND);
-        assert_eq!(gate.start_ns(2 * SECOND), Some(2 * SECOND + CELL));
-        assert_eq!(gate.start_ns(9 * SECOND), Some(2 * SECOND + CELL));
+        let measure_start = MeasureStart::new(2, SECOND, Some(8 * SECOND));
+        measure_start.first_fill_completed(CELL);
+        assert_eq!(measure_start.start_ns(2 * SECOND), None);
+        measure_start.first_fill_completed(2 * SECOND);
+        assert_eq!(measure_start.start_ns(2 * SECOND), Some(2 * SECOND + CELL));
+        assert_eq!(measure_start.start_ns(9 * SECOND), Some(2 * SECOND + CELL));
     }
 
     #[test]
     fn measured_time_does_not_wait_for_ever() {
-        let gate = MeasureGate::new(2, SECOND, Some(8 * SECOND));
-        assert_eq!(gate.start_ns(3 * SECOND - CELL - 1), None);
-        assert_eq!(gate.start_ns(3 * SECOND - CELL), Some(3 * SECOND));
-        assert_eq!(MeasureGate::new(1, SECOND, None).latest_ns, 21 * SECOND);
+        let measure_start = MeasureStart::new(2, SECOND, Some(8 * SECOND));
+        assert_eq!(measure_start.start_ns(3 * SECOND - CELL - 1), None);
+        assert_eq!(measure_start.start_ns(3 * SECOND - CELL), Some(3 * SECOND));
+        assert_eq!(MeasureStart::new(1, SECOND, None).latest_ns, 21 * SECOND);
         // A slice of 160 ms on a disk that turns its queue over in 460 ms.
-        let short = MeasureGate::new(1, 20 * CELL, Some(16 * CELL));
+        let short = MeasureStart::new(1, 20 * CELL, Some(16 * CELL));
         assert_eq!(short.latest_ns, 20 * CELL + SECOND / 2);
     }
 }

@@ -12,7 +12,7 @@ use crate::measure::load_limits::LoadLimits;
 use crate::measure::read_check::ReadCheck;
 use crate::measure::result::{EndReason, EndedTime, WorkerEnding, WorkerResult};
 use crate::measure::result::{PUBLISH_NS, SharedSnapshot};
-use crate::measure::turnover::MeasureGate;
+use crate::measure::turnover::MeasureStart;
 use crate::measure::windows::{WindowLog, WindowTotals};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS, ZeroSample};
@@ -120,7 +120,7 @@ pub(crate) struct Worker<B, C> {
     wait_while_measuring: ProcessorWait,
     windows: WindowLog,
     /// Set while the start of the measured time is not decided.
-    gate: Option<Arc<MeasureGate>>,
+    measure_start: Option<Arc<MeasureStart>>,
     first_fill: FirstFill,
     /// Limits that end the worker early.
     pub limits: Option<Box<LoadLimits>>,
@@ -185,7 +185,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             wait_before_measuring: ProcessorWait::default(),
             wait_while_measuring: ProcessorWait::default(),
             windows: WindowLog::new(),
-            gate: None,
+            measure_start: None,
             first_fill: FirstFill::Pending,
             limits: None,
             read_check: None,
@@ -215,12 +215,12 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self
     }
 
-    /// Leaves the start of the measured time to a gate, which may extend the warm-up.
-    pub(crate) fn gated(mut self, gate: Option<Arc<MeasureGate>>) -> Self {
-        if let Some(gate) = &gate {
-            self.measure_from(gate.latest_ns);
+    /// Starts the measured time when all workers together decide it, which may extend the warm-up.
+    pub(crate) fn with_measure_start(mut self, measure_start: Option<Arc<MeasureStart>>) -> Self {
+        if let Some(measure_start) = &measure_start {
+            self.measure_from(measure_start.latest_ns);
         }
-        self.gate = gate;
+        self.measure_start = measure_start;
         self
     }
 
@@ -232,8 +232,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
 
     /// Learns, or helps to decide, when the measured time starts.
     #[cold]
-    fn pass_gate(&mut self, now: u64) {
-        let Some(gate) = self.gate.clone() else {
+    fn settle_measure_start(&mut self, now: u64) {
+        let Some(measure_start) = self.measure_start.clone() else {
             return;
         };
         let slots = &self.generator.slots;
@@ -246,11 +246,11 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 .is_none_or(|oldest_ns| oldest_ns > fill_ns)
         {
             self.first_fill = FirstFill::Completed;
-            gate.first_fill_completed(now);
+            measure_start.first_fill_completed(now);
         }
-        if let Some(measure_ns) = gate.start_ns(now) {
+        if let Some(measure_ns) = measure_start.start_ns(now) {
             self.measure_from(measure_ns);
-            self.gate = None;
+            self.measure_start = None;
         }
     }
 
@@ -432,7 +432,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// When a worker with nothing in flight looks up at the latest. A cell in which nothing happens
     /// may end late, but not the warm-up, the run, or a cell that decides when they end.
     fn look_up_ns(&self, now: u64) -> u64 {
-        if self.gate.is_some() || self.limits.is_some() {
+        if self.measure_start.is_some() || self.limits.is_some() {
             return self.cell_end_ns.max(now);
         }
         let phase_end_ns = if now < self.schedule.measure_ns {
@@ -485,7 +485,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Ends a cell at `now`.
     #[cold]
     fn end_cell(&mut self, now: u64) {
-        self.pass_gate(now);
+        self.settle_measure_start(now);
         if let Some(limits) = &mut self.limits
             && self.ending.is_none()
             && let Some(ending) = limits.check(self.counters.cell(), now)

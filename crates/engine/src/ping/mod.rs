@@ -3,6 +3,7 @@
 //! on the sampler.
 
 mod follow;
+mod log;
 mod pinger;
 
 use crate::io::Extent;
@@ -14,7 +15,7 @@ use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{in_flight_max, largest_block};
 use crate::run::select::refuse_mapping;
 use crate::run::session::Session;
-use crate::run::totals::{ProcessTotal, count_devices, share_out};
+use crate::run::totals::{ProcessTotal, count_devices, divide_cpu_time};
 use crate::run::watchdog::spawn;
 use crate::run::workers::durability_of;
 use diskproof_device::{OpenTarget, Snapshot, WriteDurability};
@@ -23,7 +24,8 @@ use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{CachePolicy, Workload};
 use diskproof_model::progress::PingWatch;
-use follow::{FollowedTarget, Follower, PingEvent, PingLog};
+use follow::{FollowedTarget, Follower, PingEvent, PingReport};
+use log::PingLog;
 use pinger::{PingOrders, PingSignals, Pinger};
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -63,7 +65,7 @@ impl Session {
         let cpu_before = usage::process();
         let clock = ActiveClock::new();
         let start_ns = clock.now();
-        let (sender, events) = sync_channel(ANSWERS_MAX);
+        let (sender, reports) = sync_channel(ANSWERS_MAX);
         let mut followed = Vec::new();
         for (target, prepared) in targets.iter().zip(prepared) {
             let orders = PingOrders {
@@ -82,10 +84,10 @@ impl Session {
             targets: followed,
             stall_timeout: self.stall_timeout,
         };
-        let mut measurements = follower.follow(&events, &clock, watch)?;
+        let mut measurements = follower.follow(&reports, &clock, watch)?;
         let total = ProcessTotal::since(cpu_before, start_ns, clock.now());
         let own = vec![CpuTime::default(); measurements.len()];
-        share_out(&mut measurements, &own, total);
+        divide_cpu_time(&mut measurements, &own, total);
         let opens: Vec<&OpenTarget> = targets.iter().collect();
         count_devices(&mut measurements, &opens, snapshots);
         Ok(measurements)
@@ -96,7 +98,7 @@ impl Session {
 fn start_pinger(
     orders: PingOrders,
     target: &OpenTarget,
-    sender: SyncSender<PingEvent>,
+    sender: SyncSender<PingReport>,
 ) -> Result<Arc<PingSignals>, RunError> {
     let (workload, index) = (&orders.known.workload, orders.known.target);
     let durability = durability_of(workload);
@@ -118,10 +120,13 @@ fn start_pinger(
         }
         let event = match ping_file(orders, fd, &own_signals, &sender) {
             Ok(event) => event,
-            Err(source) => PingEvent::Failed(index, source),
+            Err(source) => PingEvent::Failed(source),
         };
         // The receiver is gone when the target has timed out.
-        let _ = sender.send(event);
+        let _ = sender.send(PingReport {
+            target: index,
+            event,
+        });
     };
     spawn(&format!("diskproof-ping-{index}"), work).map_err(RunError::Thread)?;
     Ok(signals)
@@ -144,12 +149,13 @@ fn fill_cache(fd: BorrowedFd<'_>, extent: Extent, signals: &PingSignals) {
     }
 }
 
-/// Sends all requests to a target. Returns the last event, which the caller sends.
+/// Sends all requests to a target, and a report of each. Returns the last event, which the caller
+/// reports.
 fn ping_file(
     orders: PingOrders,
     fd: OwnedFd,
     signals: &PingSignals,
-    sender: &SyncSender<PingEvent>,
+    sender: &SyncSender<PingReport>,
 ) -> io::Result<PingEvent> {
     let (index, workload) = (orders.known.target, &orders.known.workload);
     let config = QueueConfig {
@@ -163,10 +169,16 @@ fn ping_file(
     let mut pinger = Pinger::new(sampler, orders);
     let ending = pinger.run(signals, |answer| {
         sender
-            .send(PingEvent::Answer(index, answer))
+            .send(PingReport {
+                target: index,
+                event: PingEvent::Answer(answer),
+            })
             .map_err(|_| io::Error::other("the run ended before its requests"))
     })?;
-    Ok(PingEvent::Done(index, ending, pinger.take_interruptions()))
+    Ok(PingEvent::Done {
+        ending,
+        interruptions: pinger.take_interruptions(),
+    })
 }
 
 #[cfg(test)]

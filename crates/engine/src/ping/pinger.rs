@@ -89,8 +89,16 @@ pub(crate) struct PingAnswer {
     pub bytes: u32,
     /// Set for a write with a sync behind it.
     pub parts: Option<CommitParts>,
-    /// The call that failed, where one did, and its errno.
-    pub failed: Option<(OpKind, i32)>,
+    /// The call that failed, where one did.
+    pub failed: Option<FailedCall>,
+}
+
+/// A call that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FailedCall {
+    /// The kind of operation under which it counts.
+    pub kind: OpKind,
+    pub errno: i32,
 }
 
 /// The times of a write and of the sync behind it.
@@ -102,7 +110,7 @@ pub(crate) struct CommitParts {
     pub sync_ns: u64,
 }
 
-/// The times of the request before.
+/// The times of the request before the next one, on the clock.
 #[derive(Debug, Clone, Copy)]
 struct PreviousRequest {
     started_ns: u64,
@@ -171,7 +179,8 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         } = self.orders.known.workload;
         let begin_ns = self.sampler.resync_clock();
         let end_ns = begin_ns.saturating_add(stop.time_ns.unwrap_or(u64::MAX / 2));
-        let (mut before, mut number) = (None, 1u64);
+        let mut previous = None;
+        let mut number = 1u64;
         loop {
             let bytes = number.saturating_mul(u64::from(block_bytes));
             if stop.ops.is_some_and(|ops| number > ops)
@@ -179,15 +188,15 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             {
                 return Ok(EndReason::Budget);
             }
-            let Some(next) = self.next(number, begin_ns, before) else {
+            let Some(next) = self.plan_request(number, begin_ns, previous) else {
                 return Ok(EndReason::Budget);
             };
-            if let Some(ending) = self.sleep(next.due_ns, end_ns, signals) {
+            if let Some(ending) = self.wait_until_due(next.due_ns, end_ns, signals) {
                 return Ok(ending);
             }
             let answer = self.send(next, signals)?;
-            let fatal = self.fatal_errno(&answer);
-            before = Some(PreviousRequest {
+            let fatal = self.count_failure(&answer);
+            previous = Some(PreviousRequest {
                 started_ns: answer.request.at_ns,
                 ended_ns: answer.completed_ns,
             });
@@ -204,25 +213,25 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         self.sampler.take_interruptions()
     }
 
-    /// The request with this number; `None` after the last one.
-    fn next(
+    /// The request with this number, from 1; `None` after the last planned one.
+    fn plan_request(
         &self,
         number: u64,
         begin_ns: u64,
-        before: Option<PreviousRequest>,
+        previous: Option<PreviousRequest>,
     ) -> Option<NextRequest> {
         let plan = &self.orders.plan;
         let idle_ns = match plan.idle_ns.as_slice() {
             [] => None,
             idle_ns => Some(*idle_ns.get(number as usize - 1)?),
         };
-        let due_ns = match (before, idle_ns) {
+        let due_ns = match (previous, idle_ns) {
             (None, _) => begin_ns,
-            (Some(before), Some(idle_ns)) => before.ended_ns + idle_ns,
-            (Some(before), None) => before
+            (Some(previous), Some(idle_ns)) => previous.ended_ns + idle_ns,
+            (Some(previous), None) => previous
                 .started_ns
                 .saturating_add(plan.interval_ns)
-                .max(before.ended_ns),
+                .max(previous.ended_ns),
         };
         Some(NextRequest {
             number,
@@ -231,8 +240,8 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         })
     }
 
-    /// Sleeps until the next request may start; the end of the ping where that comes first.
-    fn sleep(&self, due_ns: u64, end_ns: u64, signals: &PingSignals) -> Option<EndReason> {
+    /// Sleeps until the next request may start. Returns the end of the ping where that comes first.
+    fn wait_until_due(&self, due_ns: u64, end_ns: u64, signals: &PingSignals) -> Option<EndReason> {
         let clock = self.sampler.clock();
         loop {
             let now = clock.now();
@@ -268,6 +277,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         }
     }
 
+    /// Sends a request, and after a write what makes it durable. Waits for both.
     fn send(&mut self, next: NextRequest, signals: &PingSignals) -> io::Result<PingAnswer> {
         let step = self.next_step(next.number);
         let cache = self.orders.known.cache.used;
@@ -277,25 +287,27 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         }
         let now = self.sampler.resync_clock();
         signals.begin(now);
-        let op = match step.kind {
-            OpKind::Read => Op::Read,
-            _ => Op::Write,
+        // The steps of a ping are reads and writes only.
+        let op = if step.kind == OpKind::Read {
+            Op::Read
+        } else {
+            Op::Write
         };
         let first = self.complete(op, &step)?;
         let after_write = after_write_of(&self.orders.known.workload, cache);
-        let follow = match (step.kind, after_write) {
-            (OpKind::Write, AfterWrite::Sync(call)) => Some(Op::Sync(call)),
-            (OpKind::Write, AfterWrite::WriteBack) => Some(Op::WriteBack),
-            _ => None,
-        };
-        let second = match follow {
-            Some(op) if first.result.is_ok() => Some(self.complete(op, &step)?),
-            _ => None,
-        };
+        let mut second = None;
+        if step.kind == OpKind::Write && first.result.is_ok() {
+            second = match after_write {
+                AfterWrite::Sync(call) => Some(self.complete(Op::Sync(call), &step)?),
+                AfterWrite::WriteBack => Some(self.complete(Op::WriteBack, &step)?),
+                AfterWrite::Nothing | AfterWrite::Durable | AfterWrite::SyncEvery(..) => None,
+            };
+        }
         signals.end();
         Ok(self.answer(&step, next, first, second))
     }
 
+    /// Submits an operation of a step, and waits for it.
     fn complete(&mut self, op: Op, step: &Step) -> io::Result<Completion> {
         let (offset, len) = match op {
             Op::Sync(_) => (0, 0),
@@ -306,6 +318,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         completion.ok_or_else(|| io::Error::other(NO_ANSWER))
     }
 
+    /// What the completions of a step's operations mean together.
     fn answer(
         &self,
         step: &Step,
@@ -316,10 +329,15 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         let kind = step.kind;
         let commits = kind == OpKind::Write && self.orders.known.workload.commits();
         let last = second.unwrap_or(first);
-        let failed = match (first.result, second.map(|second| second.result)) {
-            (Err(errno), _) => Some((kind, errno)),
-            (_, Some(Err(errno))) => Some((if commits { OpKind::Sync } else { kind }, errno)),
-            _ => None,
+        let failed = if let Err(errno) = first.result {
+            Some(FailedCall { kind, errno })
+        } else if let Some(second) = second
+            && let Err(errno) = second.result
+        {
+            let kind = if commits { OpKind::Sync } else { kind };
+            Some(FailedCall { kind, errno })
+        } else {
+            None
         };
         let ignored = if first.interrupted || last.interrupted {
             Some(IgnoredBecause::Interrupted)
@@ -345,7 +363,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
                 offset_bytes: step.offset,
                 latency_ns: last.completed_ns.saturating_sub(first.submitted_ns),
                 idle_ns: next.idle_ns,
-                error: failed.map(|(_, errno)| errno_name(errno)),
+                error: failed.map(|failed| errno_name(failed.errno)),
                 ignored,
             },
             completed_ns: last.completed_ns,
@@ -355,9 +373,10 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         }
     }
 
-    /// The errno after which no request makes sense.
-    fn fatal_errno(&mut self, answer: &PingAnswer) -> Option<i32> {
-        let Some((_, errno)) = answer.failed else {
+    /// Counts failures in a row. Returns the errno that ends the ping, because the target is gone
+    /// or has failed too often.
+    fn count_failure(&mut self, answer: &PingAnswer) -> Option<i32> {
+        let Some(FailedCall { errno, .. }) = answer.failed else {
             self.failures_in_row = 0;
             return None;
         };

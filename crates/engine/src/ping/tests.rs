@@ -1,15 +1,16 @@
 //! Pings in virtual time, on simulated disks with known properties.
 
-use super::follow::{FollowedTarget, Follower, PingEvent, PingLog};
+use super::follow::{FollowedTarget, Follower, PingEvent, PingReport};
+use super::log::PingLog;
 use super::pinger::{CommitParts, PingAnswer, PingOrders, PingSignals, Pinger};
 use crate::io::Extent;
 use crate::io::clock::{ActiveClock, Clock as _, MonotonicClock};
 use crate::measure::result::EndReason;
 use crate::measure::sampler::Sampler;
 use crate::run::supervise::StallTimeout;
-use crate::tests::loads::{after_ns, after_ops, extent};
-use crate::tests::sim_backend::{HOST_NS, SimBackend};
-use crate::tests::simulate::simulated;
+use crate::testing::loads::{after_ns, after_ops, extent};
+use crate::testing::sim_backend::{HOST_NS, SimBackend};
+use crate::testing::simulate::simulated;
 use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
@@ -235,9 +236,19 @@ fn hung_target_ends_the_other_and_its_late_report_is_ignored() {
             std::thread::sleep(std::time::Duration::from_millis(1));
         }
         let error = std::io::Error::from_raw_os_error(libc::EIO);
-        sender.send(PingEvent::Failed(0, error)).unwrap();
-        let ending = PingEvent::Done(1, EndReason::Stopped, Vec::new());
-        sender.send(ending).unwrap();
+        let late = PingReport {
+            target: 0,
+            event: PingEvent::Failed(error),
+        };
+        sender.send(late).unwrap();
+        let done = PingReport {
+            target: 1,
+            event: PingEvent::Done {
+                ending: EndReason::Stopped,
+                interruptions: Vec::new(),
+            },
+        };
+        sender.send(done).unwrap();
     });
     let measured = follower.follow(&events, &ActiveClock::new(), &mut Patient);
     let stopped: Vec<StopReason> = measured.unwrap().iter().map(|one| one.stopped).collect();

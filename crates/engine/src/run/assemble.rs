@@ -8,7 +8,7 @@ use crate::measure::read_check::ReadVerdict;
 use crate::measure::result::{EndReason, WorkerResult};
 use crate::measure::windows::add_up;
 use crate::measure::worker::WorkerSchedule;
-use crate::run::hang::{join, since};
+use crate::run::hang::{merge_hangs, relative_to_origin};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
     Hang, Interruption, Measurement, OpKind, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation,
@@ -36,9 +36,9 @@ pub(crate) struct RunContext {
     pub control: Control,
     /// Requests of the workers that never completed.
     pub hang: Option<Hang>,
-    /// The time, from the end of the warm-up on, in which all workloads that ran together with this
-    /// one measured; `None` where it ran alone.
-    pub all_until_ns: Option<u64>,
+    /// The first end of a workload on the same target, in nanoseconds after the warm-up of this
+    /// one. `None` where no other workload limits it.
+    pub companions_end_ns: Option<u64>,
 }
 
 impl RunContext {
@@ -58,7 +58,7 @@ impl RunContext {
             final_sync: None,
             control,
             hang: None,
-            all_until_ns: None,
+            companions_end_ns: None,
         }
     }
 }
@@ -90,13 +90,13 @@ impl FinalSync {
 /// The percentile of this program's own delays that a measurement keeps.
 const DISPATCH_PERCENTILE: f64 = 0.99;
 
-/// Adds `results`, which measured together for `flow_ns` from `measure_ns` on. Returns the number
+/// Adds `results`, which measured together for `common_ns` from `measure_ns` on. Returns the number
 /// of starts that were made late.
 fn add_results(
     sum: &mut Measurement,
     results: Vec<WorkerResult>,
     measure_ns: u64,
-    flow_ns: u64,
+    common_ns: u64,
 ) -> u64 {
     let mut verdict: Option<ReadVerdict> = None;
     let mut late = 0;
@@ -111,7 +111,7 @@ fn add_results(
     for part in results {
         dispatch.merge(&part.dispatch);
         // A worker that ended earlier had nothing in flight for the rest of the time.
-        let window_ns = (part.stop_ns - measure_ns).max(flow_ns).max(1) as f64;
+        let window_ns = (part.stop_ns - measure_ns).max(common_ns).max(1) as f64;
         sum.achieved_depth += part.busy_ns as f64 / window_ns;
         dead_ns = (window_ns - part.busy_ns as f64).max(0.0);
         for (kind, op) in part.ops {
@@ -128,7 +128,7 @@ fn add_results(
         // Of the last worker: used only where it is the only one.
         sum.steady = part.steady;
     }
-    sum.windows = add_up(windows, flow_ns);
+    sum.windows = add_up(windows, common_ns);
     sum.dispatch_p99_ns = dispatch.delays.percentile(DISPATCH_PERCENTILE);
     sum.dispatch_late = dispatch.late;
     sum.verify = verdict.map(ReadVerdict::result);
@@ -168,40 +168,40 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
     if let Some(sync) = final_sync
         && let Some(sync_hang) = sync.hang
     {
-        hang = Some(join(hang, sync_hang));
+        hang = Some(merge_hangs(hang, sync_hang));
     }
     sum.start_ns = measure_ns - origin_ns;
     sum.stopped = match hang {
         Some(hang) if context.control != Control::Interrupt && !hang.late => StopReason::Hung,
         _ => stop_reason(&sum.workload, context.control, &results),
     };
-    let own_flow = flow(&results, measure_ns);
-    let common_flow = limit_flow(own_flow, context.all_until_ns, &results);
+    let own_time = common_time(&results, measure_ns);
+    let common = limit_common_time(own_time, context.companions_end_ns, &results);
     sum.starved = starvation(&results, measure_ns);
     let interrupted = results
         .iter()
         .flat_map(|part| &part.interruptions)
         .chain(final_sync.iter().flat_map(|sync| &sync.interruption));
     sum.interruptions = join_interruptions(interrupted.copied(), origin_ns);
-    let mut late = add_results(&mut sum, results, measure_ns, common_flow.ns);
-    let flow_ns = match common_flow.end {
-        FlowEnd::Ragged => cut_at_cell(&mut sum, common_flow.ns),
-        FlowEnd::Aligned => common_flow.ns,
+    let mut late = add_results(&mut sum, results, measure_ns, common.ns);
+    let common_ns = match common.end {
+        CommonEnd::Ragged => cut_at_cell(&mut sum, common.ns),
+        CommonEnd::Aligned => common.ns,
     };
     if let Some(pacer) = &context.pacer
         && !matches!(sum.stopped, StopReason::Ops | StopReason::Bytes)
     {
         let missed = pacer
-            .missed_starts(measure_ns, measure_ns + flow_ns)
+            .missed_starts(measure_ns, measure_ns + common_ns)
             .into_iter()
             .filter(|starts| starts.waited_ns > LATE_NS);
         late += add_missed_starts(&mut sum, missed);
     }
-    sum.wall_ns = flow_ns;
+    sum.wall_ns = common_ns;
     if let Some(sync) = final_sync
         && !sync.is_late()
     {
-        add_final_sync(&mut sum, flow_ns, sync.ns, sync.errno);
+        add_final_sync(&mut sum, common_ns, sync.ns, sync.errno);
         sum.wall_ns += sync.ns;
     }
     // A layout that ran out of time covers only what it wrote.
@@ -209,7 +209,7 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         sum.span_bytes = sum.span_bytes.min(sum.asked.write_bytes);
     }
     sum.missed_starts = sum.workload.rate.map(|_| late);
-    sum.hang = hang.map(|hang| since(hang, origin_ns));
+    sum.hang = hang.map(|hang| relative_to_origin(hang, origin_ns));
     sum
 }
 
@@ -234,7 +234,7 @@ pub(crate) fn join_interruptions(
 
 /// The end of the time in which all workers measured together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FlowEnd {
+pub(crate) enum CommonEnd {
     /// Every worker counted up to it and no further.
     Aligned,
     /// Some workers counted beyond it.
@@ -243,24 +243,24 @@ pub(crate) enum FlowEnd {
 
 /// The time in which all workers measured together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Flow {
+pub(crate) struct CommonTime {
     /// Nanoseconds from the start of the measured time to its end.
     pub ns: u64,
-    pub end: FlowEnd,
+    pub end: CommonEnd,
 }
 
-impl Flow {
+impl CommonTime {
     fn aligned(ns: u64) -> Self {
         Self {
             ns,
-            end: FlowEnd::Aligned,
+            end: CommonEnd::Aligned,
         }
     }
 
     fn ragged(ns: u64) -> Self {
         Self {
             ns,
-            end: FlowEnd::Ragged,
+            end: CommonEnd::Ragged,
         }
     }
 }
@@ -294,7 +294,7 @@ pub(crate) fn measured_schedule(
 /// requests in flight is excluded, unless the workload ends by bytes or operations. A stopped
 /// worker notices with its next completion, on a slow disk later than the others; the common time
 /// ends with the first.
-pub(crate) fn flow(results: &[WorkerResult], measure_ns: u64) -> Flow {
+pub(crate) fn common_time(results: &[WorkerResult], measure_ns: u64) -> CommonTime {
     let mut last_answer_ns = 0;
     let mut last_end_ns = 0;
     let mut last_in_time_ns = None;
@@ -312,30 +312,38 @@ pub(crate) fn flow(results: &[WorkerResult], measure_ns: u64) -> Flow {
             EndReason::Time => {
                 last_in_time_ns = Some(end_ns.max(last_in_time_ns.unwrap_or(end_ns)));
             }
-            _ => {}
+            EndReason::Errors(_)
+            | EndReason::TooSlow
+            | EndReason::BelowFloor
+            | EndReason::Overloaded
+            | EndReason::Steady => {}
         }
     }
     if has_budget {
-        Flow::aligned(last_answer_ns)
+        CommonTime::aligned(last_answer_ns)
     } else if let Some(first_ns) = first_stopped_ns {
-        Flow::ragged(first_ns)
+        CommonTime::ragged(first_ns)
     } else {
         // A worker that ended with errors does not limit the time of the others.
-        Flow::aligned(last_in_time_ns.unwrap_or(last_end_ns))
+        CommonTime::aligned(last_in_time_ns.unwrap_or(last_end_ns))
     }
 }
 
 /// Limits the time to the first end among workloads that run together. A budget in bytes or
 /// operations stays whole, overtime too, and less than a cell cannot be cut.
-fn limit_flow(flow: Flow, all_until_ns: Option<u64>, results: &[WorkerResult]) -> Flow {
+fn limit_common_time(
+    common: CommonTime,
+    companions_end_ns: Option<u64>,
+    results: &[WorkerResult],
+) -> CommonTime {
     let stays_whole = results
         .iter()
         .any(|result| result.ending == EndReason::Budget || result.overtime);
-    match all_until_ns {
-        Some(until_ns) if !stays_whole && (SERIES_INTERVAL_NS..flow.ns).contains(&until_ns) => {
-            Flow::ragged(until_ns)
+    match companions_end_ns {
+        Some(end_ns) if !stays_whole && (SERIES_INTERVAL_NS..common.ns).contains(&end_ns) => {
+            CommonTime::ragged(end_ns)
         }
-        _ => flow,
+        Some(_) | None => common,
     }
 }
 
@@ -354,16 +362,16 @@ fn starvation(results: &[WorkerResult], measure_ns: u64) -> Starvation {
 }
 
 /// Cuts the counts at the last full cell within the common time, and returns its end.
-fn cut_at_cell(sum: &mut Measurement, flow_ns: u64) -> u64 {
+fn cut_at_cell(sum: &mut Measurement, common_ns: u64) -> u64 {
     let interval_ns = sum
         .ops
         .values()
         .map(|op| op.series.interval_ns)
         .max()
         .unwrap_or(SERIES_INTERVAL_NS);
-    let whole_ns = flow_ns / interval_ns * interval_ns;
+    let whole_ns = common_ns / interval_ns * interval_ns;
     if whole_ns == 0 {
-        return flow_ns;
+        return common_ns;
     }
     if let Some(last) = sum.windows.last_mut() {
         last.end_at(whole_ns);
@@ -449,12 +457,12 @@ fn add_intended(sum: &mut Measurement, kind: OpKind, waited_ns: u64, count: u64)
 }
 
 /// The final sync belongs to the time of the writes: their series is padded to its end.
-fn add_final_sync(sum: &mut Measurement, flow_ns: u64, sync_ns: u64, errno: i32) {
+fn add_final_sync(sum: &mut Measurement, common_ns: u64, sync_ns: u64, errno: i32) {
     let ops = &mut sum.ops;
     if let Some(writes) = ops.get_mut(&OpKind::Write) {
         writes
             .series
-            .add(flow_ns + sync_ns, &Cell::default(), SERIES_CELLS_MAX);
+            .add(common_ns + sync_ns, &Cell::default(), SERIES_CELLS_MAX);
     }
     let sync = ops.entry(OpKind::Sync).or_default();
     if let Some(last) = sum.windows.last_mut() {
@@ -468,12 +476,15 @@ fn add_final_sync(sum: &mut Measurement, flow_ns: u64, sync_ns: u64, errno: i32)
         sync.count += 1;
         sync.latency.record(sync_ns);
         let cell = Cell::single(0, sync_ns);
-        sync.series.add(flow_ns + sync_ns, &cell, SERIES_CELLS_MAX);
+        sync.series
+            .add(common_ns + sync_ns, &cell, SERIES_CELLS_MAX);
     } else {
         *sync.errors.entry(errno_name(errno)).or_default() += 1;
     }
 }
 
+/// The reason why the workers of a target ended. Where they had several, an error counts more than
+/// a limit, and a limit more than the order to stop.
 fn stop_reason(workload: &Workload, control: Control, results: &[WorkerResult]) -> StopReason {
     if control == Control::Interrupt {
         return StopReason::Interrupted;
@@ -498,7 +509,7 @@ fn stop_reason(workload: &Workload, control: Control, results: &[WorkerResult]) 
         match control {
             Control::Enough => StopReason::Precision,
             // Only the end of another workload stopped it.
-            _ => StopReason::Companion,
+            Control::Continue | Control::Interrupt => StopReason::Companion,
         }
     } else if workload.stop.ops.is_some() && workload.stop.bytes.is_none() {
         StopReason::Ops
@@ -512,7 +523,7 @@ mod tests {
     use super::*;
     use crate::io::Extent;
     use crate::io::clock::ProcessorWait;
-    use crate::tests::simulate::simulated;
+    use crate::testing::simulate::simulated;
     use diskproof_model::measurement::OpMeasurement;
     use diskproof_model::merge::MergeKind;
     use diskproof_model::window::Window;
@@ -557,20 +568,20 @@ mod tests {
         // The ends of workers, in cells, and the common one. A worker with a slow request notices
         // the stop late, maybe after its time; a budget is done with its last request.
         for (ends, cells, end) in [
-            (vec![(Time, 90), (Time, 90)], 90, FlowEnd::Aligned),
+            (vec![(Time, 90), (Time, 90)], 90, CommonEnd::Aligned),
             (
                 vec![(Stopped, 50), (Stopped, 66), (Time, 90)],
                 50,
-                FlowEnd::Ragged,
+                CommonEnd::Ragged,
             ),
-            (vec![(Errors(5), 3), (Time, 90)], 90, FlowEnd::Aligned),
-            (vec![(Errors(5), 3), (Errors(5), 4)], 4, FlowEnd::Aligned),
-            (vec![(Budget, 50), (Budget, 66)], 67, FlowEnd::Aligned),
+            (vec![(Errors(5), 3), (Time, 90)], 90, CommonEnd::Aligned),
+            (vec![(Errors(5), 3), (Errors(5), 4)], 4, CommonEnd::Aligned),
+            (vec![(Budget, 50), (Budget, 66)], 67, CommonEnd::Aligned),
         ] {
             let worker = |(ending, cells): &(EndReason, u64)| done(*ending, cells * CELL);
             let workers: Vec<_> = ends.iter().map(worker).collect();
             let ns = cells * CELL;
-            assert_eq!(flow(&workers, 0), Flow { ns, end }, "{ends:?}");
+            assert_eq!(common_time(&workers, 0), CommonTime { ns, end }, "{ends:?}");
         }
     }
 
@@ -578,15 +589,15 @@ mod tests {
     fn common_time_ends_with_the_first_workload() {
         use EndReason::{Budget, Stopped};
         let control = [done(Stopped, 50 * CELL)];
-        let own = flow(&control, 0);
-        let limited = |until_ns| limit_flow(own, until_ns, &control);
-        assert_eq!(limited(None), Flow::ragged(50 * CELL));
-        assert_eq!(limited(Some(40 * CELL)), Flow::ragged(40 * CELL));
+        let own = common_time(&control, 0);
+        let limited = |until_ns| limit_common_time(own, until_ns, &control);
+        assert_eq!(limited(None), CommonTime::ragged(50 * CELL));
+        assert_eq!(limited(Some(40 * CELL)), CommonTime::ragged(40 * CELL));
         // It was over first; nothing would be left; what was asked for was done.
         assert_eq!(limited(Some(60 * CELL)).ns, 50 * CELL);
         assert_eq!(limited(Some(CELL / 2)).ns, 50 * CELL);
         let counted = [done(Budget, 50 * CELL)];
-        let whole = limit_flow(flow(&counted, 0), Some(40 * CELL), &counted);
+        let whole = limit_common_time(common_time(&counted, 0), Some(40 * CELL), &counted);
         assert_eq!(whole.ns, 51 * CELL);
         let workload = Workload::named("w");
         let reason = |said| stop_reason(&workload, said, &control);

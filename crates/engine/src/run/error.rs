@@ -144,7 +144,8 @@ impl RunError {
         }
     }
 
-    /// The name of the error that the system returned, such as `EDQUOT`, where it returned one.
+    /// The name of the error that the system returned, such as `EDQUOT`, where it returned one; the
+    /// first of several.
     pub fn errno(&self) -> Option<String> {
         match self {
             Self::Layout { errno, .. } => errno.split(',').next().map(str::to_owned),
@@ -152,7 +153,14 @@ impl RunError {
                 source.raw_os_error().map(diskproof_model::errno::name)
             }
             Self::Stalled { .. } => Some("ETIMEDOUT".to_owned()),
-            _ => None,
+            Self::Open(_)
+            | Self::Together(_)
+            | Self::Engine { .. }
+            | Self::Unsuitable { .. }
+            | Self::Alignment { .. }
+            | Self::Interrupted { .. }
+            | Self::NotReady { .. }
+            | Self::Lost { .. } => None,
         }
     }
 }

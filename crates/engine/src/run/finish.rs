@@ -10,10 +10,11 @@ use crate::load::write_journal::WriteJournal;
 use crate::lock::lock;
 use crate::run::assemble::FinalSync;
 use crate::run::error::{RunError, worker_error};
-use crate::run::hang::join;
+use crate::run::hang::merge_hangs;
 use crate::run::session::Session;
+use crate::run::watchdog::CallEnd;
 use crate::run::watched_call::{CallProgress, SilentCall, WatchedCall};
-use crate::run::workers::{Assignment, leave_open};
+use crate::run::workers::{Assignment, abandon_target};
 use diskproof_device::Pulse;
 use diskproof_model::measurement::{
     BadBlock, Interruption, Measurement, ReadBack, StopReason, VerifyResult,
@@ -28,7 +29,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 impl Session {
-    /// Makes durable what was written by the assignment at `index`.
+    /// Makes durable what was written to the target of the assignment at `index`. A target that
+    /// does not answer is abandoned, and its sync counts as one that timed out.
     pub(super) fn final_sync(
         &self,
         assignments: &[Assignment<'_>],
@@ -39,28 +41,30 @@ impl Session {
         let mut pulse = Pulse::start(assignment.open.identity());
         let limit_ns = self.stall_timeout.with_active_disk_ns();
         // The next workload obeys what the watcher answers here: a sync ends by itself.
-        let look = |_: &mut TimeSeries, waited_ns, _| CallProgress {
+        let look = |_: &mut TimeSeries, waited_ns| CallProgress {
             has_moved: pulse.beats() && waited_ns < limit_ns,
             done: 1.0,
         };
         let stop = AtomicBool::new(false);
         let call = self.call_on(assignment, Phase::Measure, &stop);
         Ok(match call.run(watch, look, sync_files)? {
-            Ok(synced) => synced,
-            Err(SilentCall { lasted, .. }) => {
-                leave_open(assignments, assignment.target);
-                let (ns, now) = (lasted.as_nanos() as u64, MonotonicClock.now());
+            CallEnd::Returned(synced) => synced,
+            CallEnd::Silent(SilentCall { lasted_ns, .. }) => {
+                abandon_target(assignments, assignment.target);
+                let since_ns = MonotonicClock.now().saturating_sub(lasted_ns);
                 FinalSync {
-                    ns,
+                    ns: lasted_ns,
                     errno: libc::ETIMEDOUT,
-                    hang: Some(self.stall_timeout.hang(now.saturating_sub(ns), ns)),
+                    hang: Some(self.stall_timeout.hang(since_ns, lasted_ns)),
                     interruption: None,
                 }
             }
         })
     }
 
-    /// Reads back the blocks that the verified workload of the assignment at `index` wrote.
+    /// Reads back the blocks that the verified workload of the assignment at `index` wrote, and
+    /// adds the verdict to its measurement. Does nothing for other workloads. An abandoned target
+    /// is not read; one that hangs now is abandoned.
     pub(super) fn verify_written(
         &self,
         measurement: &mut Measurement,
@@ -94,11 +98,11 @@ impl Session {
         let result = lock(&checked.result).clone();
         measurement.verify = Some(result);
         if let Some(silent_ns) = silent_ns {
-            leave_open(assignments, assignment.target);
+            abandon_target(assignments, assignment.target);
             let now = MonotonicClock.now() - self.origin_ns;
             let since_ns = now.saturating_sub(silent_ns);
             let hang = self.stall_timeout.hang(since_ns, silent_ns);
-            measurement.hang = Some(join(measurement.hang, hang));
+            measurement.hang = Some(merge_hangs(measurement.hang, hang));
             if !hang.late {
                 measurement.stopped = StopReason::Hung;
             }
@@ -109,7 +113,7 @@ impl Session {
         Ok(())
     }
 
-    /// A call on the target of an assignment, once its workers have ended.
+    /// Prepares a call on the target of an assignment, whose workers have ended.
     fn call_on<'a>(
         &self,
         assignment: &Assignment<'a>,
@@ -133,8 +137,12 @@ fn sync_files(files: Vec<OwnedFd>) -> FinalSync {
     let start_ns = clock.now();
     let mut result = 0;
     for file in &files {
-        // An error is a negative errno.
-        result = result.min(sync(file.as_raw_fd(), SyncCall::Fdatasync));
+        // An error is a negative errno. The first one counts; the other files are synced all the
+        // same.
+        let synced = sync(file.as_raw_fd(), SyncCall::Fdatasync);
+        if result == 0 {
+            result = synced;
+        }
     }
     let interruption = clock.interruptions(clock.now(), || start_ns).pop();
     FinalSync {
@@ -211,24 +219,26 @@ fn verify(
         };
         check.check_repeatedly(read_bytes, times)
     };
-    let mut before = 0;
-    let look = |series: &mut TimeSeries, elapsed_ns, _| {
+    let mut blocks_before = 0;
+    let look = |series: &mut TimeSeries, elapsed_ns| {
         let blocks = lock(&checked.result).blocks;
         let cell = Cell {
-            ops: blocks - before,
-            bytes: (blocks - before) * block_bytes as u64,
+            ops: blocks - blocks_before,
+            bytes: (blocks - blocks_before) * block_bytes as u64,
             ..Cell::default()
         };
         series.add(elapsed_ns, &cell, CELLS_MAX);
+        let has_moved = blocks > blocks_before;
+        blocks_before = blocks;
         CallProgress {
-            has_moved: blocks > std::mem::replace(&mut before, blocks),
+            has_moved,
             done: blocks as f64 / written.max(1) as f64,
         }
     };
     match call.run(watch, look, work)? {
-        Ok(Ok(())) => Ok(None),
-        Ok(Err(source)) => Err(worker_error(call.workload, call.open, source)),
-        Err(call) => Ok(Some(call.silent_ns)),
+        CallEnd::Returned(Ok(())) => Ok(None),
+        CallEnd::Returned(Err(source)) => Err(worker_error(call.workload, call.open, source)),
+        CallEnd::Silent(SilentCall { silent_ns, .. }) => Ok(Some(silent_ns)),
     }
 }
 

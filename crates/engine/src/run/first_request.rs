@@ -8,6 +8,7 @@ use crate::random::Random;
 use crate::run::error::RunError;
 use crate::run::limits::{extent_of, largest_block};
 use crate::run::supervise::StallTimeout;
+use crate::run::watchdog::CallEnd;
 use crate::run::watched_call::{CallProgress, SilentCall, WatchedCall};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::OpKind;
@@ -17,6 +18,7 @@ use rustix::io::{pread, pwrite};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The most that the first request moves.
 pub(crate) const FIRST_BYTES: u32 = 64 << 10;
@@ -74,22 +76,23 @@ pub(crate) fn find_slow(
     };
     let waited = call.run(
         watch,
-        |_, _, _| CallProgress {
+        |_, _| CallProgress {
             has_moved: answered.swap(false, Ordering::Relaxed),
             done: 0.0,
         },
         move |files| first.time(files.first()?, &answer),
     )?;
     match waited {
-        Ok(Some(timed)) if timed.limits(workload) => Ok(Some(timed)),
-        Ok(_) => Ok(None),
-        Err(SilentCall { lasted, .. }) => {
+        CallEnd::Returned(Some(timed)) if timed.limits(workload) => Ok(Some(timed)),
+        CallEnd::Returned(_) => Ok(None),
+        CallEnd::Silent(SilentCall { lasted_ns, .. }) => {
             target.leave_open();
             if stop.load(Ordering::Relaxed) {
                 return Err(RunError::interrupted(&workload.name));
             }
             let path = &target.identity().path;
-            Err(RunError::stalled(path, &workload.name, lasted))
+            let silence = Duration::from_nanos(lasted_ns);
+            Err(RunError::stalled(path, &workload.name, silence))
         }
     }
 }
@@ -120,8 +123,9 @@ impl SlowTarget {
         self.bytes > u64::from(FIRST_BYTES)
     }
 
-    /// Requests that each worker of a workload keeps in flight; `None` where its depth is right. A
-    /// workload without a limit of time may take as long as its queue does, but for a layout.
+    /// The requests that each worker of a workload keeps in flight on this target; `None` where the
+    /// workload's own depth is right. A workload without a limit of time may take as long as its
+    /// queue does; a layout counts as one with the shortest limit.
     pub(crate) fn drained_depth(self, workload: &Workload) -> Option<u32> {
         let block_ns = self.transfer_ns(u64::from(largest_block(workload)));
         let round_ns = block_ns.saturating_mul(u64::from(workload.workers)).max(1);
@@ -130,9 +134,10 @@ impl SlowTarget {
         } else {
             (DRAIN_NS_MIN, DRAIN_NS_MAX)
         };
-        let time_ns = match workload.layout {
-            Layout::Provides => Some(workload.stop.time_ns.unwrap_or(0)),
-            _ => workload.stop.time_ns,
+        let time_ns = if workload.layout == Layout::Provides {
+            Some(workload.stop.time_ns.unwrap_or(0))
+        } else {
+            workload.stop.time_ns
         };
         let drain_ns = (time_ns? / DRAIN_SHARE).clamp(least_ns, most_ns);
         let depth = drain_ns / round_ns;
@@ -244,7 +249,7 @@ fn time_call(bytes: u64, call: impl FnOnce() -> rustix::io::Result<usize>) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::loads::after_ns;
+    use crate::testing::loads::after_ns;
     use diskproof_device::{Intent, admit, probe};
     use diskproof_model::plan::Stop;
     use diskproof_model::stream::Streams;

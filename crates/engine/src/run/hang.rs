@@ -9,26 +9,37 @@ use diskproof_model::stream::Streams;
 use std::ops::Deref;
 use std::sync::Mutex;
 
-/// The result of a worker whose target hangs, and the hang as it is at `now`.
-pub(crate) fn time_out(
+/// A worker that is no longer waited for.
+pub(crate) struct TimedOutWorker {
+    /// The result up to its last snapshot.
+    pub result: WorkerResult,
+    /// The hang as it was when the wait ended, on the clock.
+    pub hang: Hang,
+}
+
+/// Takes the last snapshot of a worker whose target hangs at `now` as its result.
+pub(crate) fn time_out_worker(
     snapshot: &Mutex<WorkerSnapshot>,
-    asked: StuckWorker<'_>,
+    stuck: StuckWorker<'_>,
     now: u64,
-) -> (WorkerResult, Hang) {
+) -> TimedOutWorker {
     let mut snapshot = lock(snapshot);
-    let unanswered = unanswered_requests(&snapshot, asked);
+    let unanswered = unanswered_requests(&snapshot, stuck);
     let since_ns = unanswered
         .iter()
         .map(|request| request.since_ns)
         .min()
-        .unwrap_or(asked.start_ns);
+        .unwrap_or(stuck.start_ns);
     let hang = Hang {
         since_ns,
         lasted_ns: now.saturating_sub(since_ns),
         requests: unanswered.len() as u64,
-        late: asked.late,
+        late: stuck.late,
     };
-    (snapshot.take_unanswered(&unanswered, asked), hang)
+    TimedOutWorker {
+        result: snapshot.take_unanswered(&unanswered, stuck),
+        hang,
+    }
 }
 
 /// A worker that has ended no cell for this long waits in a system call: cells last 10 ms, and a
@@ -44,35 +55,37 @@ pub(crate) fn silence_ns(
     now: u64,
 ) -> Option<u64> {
     let mut is_waiting = false;
-    let mut asked_ns = u64::MAX;
+    let mut oldest_ns = u64::MAX;
     let mut answered_ns = start_ns;
     for snapshot in workers {
         for request in &snapshot.in_flight {
             is_waiting = true;
-            asked_ns = asked_ns.min(request.since_ns);
+            oldest_ns = oldest_ns.min(request.since_ns);
         }
         if now.saturating_sub(snapshot.rolled_ns.max(start_ns)) > WITHIN_CALL_NS {
             is_waiting = true;
-            asked_ns = asked_ns.min(snapshot.rolled_ns);
+            oldest_ns = oldest_ns.min(snapshot.rolled_ns);
         }
         answered_ns = answered_ns.max(snapshot.so_far.last_ns);
     }
     if !is_waiting {
         return None;
     }
-    Some(now.saturating_sub(asked_ns.max(answered_ns)))
+    Some(now.saturating_sub(oldest_ns.max(answered_ns)))
 }
 
-/// A hang on the clock as one after the start of the run.
-pub(crate) fn since(hang: Hang, origin_ns: u64) -> Hang {
+/// Makes the start of a hang on the clock one in nanoseconds after the start of the run, as the
+/// record has it.
+pub(crate) fn relative_to_origin(hang: Hang, origin_ns: u64) -> Hang {
     Hang {
         since_ns: hang.since_ns.saturating_sub(origin_ns),
         ..hang
     }
 }
 
-/// Combines two hangs of one target.
-pub(crate) fn join(one: Option<Hang>, other: Hang) -> Hang {
+/// Combines two hangs of one target: from the earlier start to the later end, with the requests of
+/// both.
+pub(crate) fn merge_hangs(one: Option<Hang>, other: Hang) -> Hang {
     let Some(one) = one else { return other };
     let since_ns = one.since_ns.min(other.since_ns);
     let end_ns = (one.since_ns + one.lasted_ns).max(other.since_ns + other.lasted_ns);
@@ -84,16 +97,17 @@ pub(crate) fn join(one: Option<Hang>, other: Hang) -> Hang {
     }
 }
 
-/// Queue-based workers publish their requests in flight periodically. A worker blocked in a system
-/// call entered it after its last cell, so the pending operation is inferred.
-fn unanswered_requests(snapshot: &WorkerSnapshot, asked: StuckWorker<'_>) -> Vec<PendingRequest> {
-    let streams = &asked.workload.streams;
+/// The requests of a worker that have no answer; at least one. Queue-based workers publish their
+/// requests in flight periodically. A worker blocked in a system call entered it after its last
+/// cell, so the pending operation is inferred.
+fn unanswered_requests(snapshot: &WorkerSnapshot, stuck: StuckWorker<'_>) -> Vec<PendingRequest> {
+    let streams = &stuck.workload.streams;
     let called = match snapshot.thread {
-        Some(thread) => system_call(thread, streams),
+        Some(thread) => operation_in_system_call(thread, streams),
         None => None,
     };
-    let waits_within_call = matches!(asked.engine, EngineKind::Sync | EngineKind::Mmap);
-    let since_ns = snapshot.rolled_ns.max(asked.start_ns);
+    let waits_within_call = matches!(stuck.engine, EngineKind::Sync | EngineKind::Mmap);
+    let since_ns = snapshot.rolled_ns.max(stuck.start_ns);
     if !waits_within_call && !snapshot.in_flight.is_empty() {
         let mut in_flight = snapshot.in_flight.clone();
         // Linux AIO does not queue some syncs: such a sync came after the last published request.
@@ -117,8 +131,9 @@ fn unanswered_requests(snapshot: &WorkerSnapshot, asked: StuckWorker<'_>) -> Vec
 }
 
 /// The operation of these streams whose system call a thread is in (/proc/PID/task/TID/syscall in
-/// proc(5), Linux 2.6.27).
-fn system_call(thread: i32, streams: &Streams) -> Option<OpKind> {
+/// proc(5), Linux 2.6.27). `None` where the kernel hides the call or the call is another one, such
+/// as the wait for a queue.
+fn operation_in_system_call(thread: i32, streams: &Streams) -> Option<OpKind> {
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
     match text.split_whitespace().next()?.parse().ok()? {
         libc::SYS_pread64 => Some(OpKind::Read),
@@ -158,7 +173,7 @@ mod tests {
             ..WorkerSnapshot::default()
         };
         snapshot.so_far.ops.entry(OpKind::Read).or_default().count = 1;
-        let asked = StuckWorker {
+        let late = StuckWorker {
             workload: &Workload::named("reads"),
             engine: EngineKind::Uring,
             start_ns: 0,
@@ -169,41 +184,44 @@ mod tests {
             },
             late: true,
         };
-        let (done, hang) = time_out(&Mutex::new(snapshot), asked, 12 * SECOND);
-        assert_eq!((done.stop_ns, done.busy_ns), (9 * SECOND, 3));
-        let read = &done.ops[&OpKind::Read];
+        let timed_out = time_out_worker(&Mutex::new(snapshot), late, 12 * SECOND);
+        let TimedOutWorker { result, hang } = timed_out;
+        assert_eq!((result.stop_ns, result.busy_ns), (9 * SECOND, 3));
+        let read = &result.ops[&OpKind::Read];
         assert!(read.count == 1 && read.errors.is_empty(), "{read:?}");
         assert_eq!((hang.lasted_ns, hang.late), (8 * SECOND, true));
         let hung = StuckWorker {
             late: false,
-            ..asked
+            ..late
         };
-        let (done, _) = time_out(&Mutex::default(), hung, 12 * SECOND);
-        assert_eq!(done.stop_ns, 5 * SECOND);
-        assert_eq!(done.ops[&OpKind::Read].errors["ETIMEDOUT"], 1);
+        let result = time_out_worker(&Mutex::default(), hung, 12 * SECOND).result;
+        assert_eq!(result.stop_ns, 5 * SECOND);
+        assert_eq!(result.ops[&OpKind::Read].errors["ETIMEDOUT"], 1);
+    }
+
+    /// A worker whose last cell and last completion were at these seconds, with reads in flight
+    /// since these nanoseconds.
+    fn worker(last_cell_s: u64, last_s: u64, since: &[u64]) -> WorkerSnapshot {
+        let mut in_flight = Vec::new();
+        for since_ns in since {
+            in_flight.push(PendingRequest {
+                kind: OpKind::Read,
+                since_ns: *since_ns,
+            });
+        }
+        WorkerSnapshot {
+            rolled_ns: last_cell_s * SECOND,
+            so_far: WorkerResult {
+                last_ns: last_s * SECOND,
+                ..WorkerResult::default()
+            },
+            in_flight,
+            ..WorkerSnapshot::default()
+        }
     }
 
     #[test]
     fn silence_needs_a_request_in_flight() {
-        let worker = |rolled_ns, last_ns, since: &[u64]| {
-            let kind = OpKind::Read;
-            let pending = |since_ns: &u64| PendingRequest {
-                kind,
-                since_ns: *since_ns,
-            };
-            let in_flight = since.iter().map(pending).collect();
-            WorkerSnapshot {
-                rolled_ns,
-                so_far: WorkerResult {
-                    last_ns,
-                    ..WorkerResult::default()
-                },
-                in_flight,
-                ..WorkerSnapshot::default()
-            }
-        };
-        let worker =
-            |rolled_s, last_s, since: &[u64]| worker(rolled_s * SECOND, last_s * SECOND, since);
         let silence = |workers: &[WorkerSnapshot]| silence_ns(workers.iter(), SECOND, 10 * SECOND);
         // An open loop between two starts.
         assert_eq!(silence(&[worker(10, 4, &[])]), None);

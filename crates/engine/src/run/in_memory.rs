@@ -3,7 +3,7 @@
 //! that has just written its files find theirs in the cache, so a workload that only writes does.
 
 use crate::run::error::RunError;
-use crate::run::layout::{LayoutWay, layout_workload, through_cache};
+use crate::run::layout::{LayoutWay, layout_workload, with_page_cache};
 use crate::run::prepare::PreparedTarget;
 use crate::run::session::{Session, refuse_errors};
 use diskproof_device::OpenTarget;
@@ -70,7 +70,7 @@ impl Session {
             skip_bytes: 0,
             ..*self
         };
-        let measured = session.move_content(&loading, target, watch)?;
+        let measured = session.run_preparation(&loading, target, watch)?;
         if measured.stopped == StopReason::Interrupted {
             return Err(RunError::interrupted(&workload.name));
         }
@@ -97,9 +97,9 @@ fn loading_workload(bytes: &Range<u64>, is_read: bool) -> Workload {
         Workload {
             streams: Streams::with_reads(1000),
             sync: SyncPolicy::None,
-            ..through_cache(layout)
+            ..with_page_cache(layout)
         }
     } else {
-        LayoutWay::Kept.adapt(layout)
+        LayoutWay::Cached.adapt(layout)
     }
 }

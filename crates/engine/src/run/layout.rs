@@ -1,6 +1,7 @@
-//! How scratch files get their content.
+//! The workloads that write the content of scratch files: blocks, order, and the way to the disk.
 
 use diskproof_device::{OpenTarget, memory_free_bytes};
+use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, HELD_BYTES_MAX, Layout, Span, Stop, SyncCall,
     SyncPolicy, Workload,
@@ -9,20 +10,39 @@ use diskproof_model::stream::Streams;
 
 /// Block size with which a scratch file gets its content.
 pub(crate) const LAYOUT_BLOCK_BYTES: u32 = 1 << 20;
-/// Requests in flight meanwhile.
+/// Requests in flight while it does. More would make an interruption wait longer for a slow disk;
+/// fewer would leave a fast one idle between two blocks.
 const LAYOUT_DEPTH: u32 = 8;
 /// Blocks between two syncs, so few that a slow disk never has much to write at once.
 const WRITES_PER_SYNC: u32 = 8;
 
-/// The content that a scratch file is to get.
+/// How much content a scratch file gets, which way, and within which time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LayoutOrder {
+pub struct LayoutGoal {
     /// The file has content from its start up to here afterwards.
     pub upto_bytes: u64,
-    /// The way through or past the page cache.
+    /// Through or past the page cache.
     pub way: LayoutWay,
     /// The longest that this may take, in nanoseconds.
     pub time_ns: Option<u64>,
+}
+
+/// The end of a layout.
+#[derive(Debug)]
+pub enum LayoutEnd {
+    /// The file had all of the content before.
+    NothingToWrite,
+    /// Wrote the content, or as much of it as the time allowed.
+    Written(Box<Measurement>),
+    /// The watcher interrupted the writing.
+    Interrupted(Box<Measurement>),
+}
+
+impl LayoutEnd {
+    /// True if the watcher interrupted it.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Interrupted(_))
+    }
 }
 
 /// The way of a scratch file's content to the disk.
@@ -30,35 +50,35 @@ pub struct LayoutOrder {
 pub enum LayoutWay {
     /// Past the page cache.
     Direct,
-    /// Through the page cache, which keeps it for a workload that writes blocks in part.
-    Kept,
+    /// Through the page cache, which keeps the content for a workload that writes parts of blocks.
+    Cached,
 }
 
 impl LayoutWay {
-    /// For the workload that needs the content, of so many bytes. What would take more than half of
-    /// the free memory is not kept.
+    /// For the workload that needs the content, of so many bytes. The page cache gets up to
+    /// [`HELD_BYTES_MAX`] always, and more only where it takes at most half of the free memory.
     pub fn for_workload(workload: &Workload, bytes: u64) -> Self {
         if !workload.writes_partial_blocks(workload.cache) {
             return Self::Direct;
         }
         let free_bytes = memory_free_bytes().unwrap_or(0);
         if bytes <= HELD_BYTES_MAX.max(free_bytes / 2) {
-            Self::Kept
+            Self::Cached
         } else {
             Self::Direct
         }
     }
 
-    /// The layout done this way.
+    /// Makes a layout take this way.
     pub(crate) fn adapt(self, layout: Workload) -> Workload {
         match self {
             Self::Direct => layout,
-            Self::Kept => Workload {
+            Self::Cached => Workload {
                 sync: SyncPolicy::Every {
                     writes: WRITES_PER_SYNC,
                     call: SyncCall::Fdatasync,
                 },
-                ..through_cache(layout)
+                ..with_page_cache(layout)
             },
         }
     }
@@ -73,7 +93,7 @@ pub(crate) fn layout_workload(
     Workload {
         streams: Streams::with_reads(0),
         access: Access::Sequential,
-        // The largest that leaves no rest.
+        // The largest block that divides the length.
         block_bytes: LAYOUT_BLOCK_BYTES.min(1 << length_bytes.trailing_zeros().min(31)),
         depth: LAYOUT_DEPTH,
         span: Span {
@@ -91,8 +111,8 @@ pub(crate) fn layout_workload(
     }
 }
 
-/// The layout through the page cache.
-pub(crate) fn through_cache(layout: Workload) -> Workload {
+/// Makes a layout go through the page cache.
+pub(crate) fn with_page_cache(layout: Workload) -> Workload {
     Workload {
         depth: 1,
         cache: CachePolicy::Cached,
@@ -101,15 +121,18 @@ pub(crate) fn through_cache(layout: Workload) -> Workload {
     }
 }
 
-/// The layout of a target of several files: no block crosses the end of one, and blocking calls
-/// write them.
-pub(crate) fn within_files(layout: Workload, target: &OpenTarget) -> Workload {
+/// Fits a layout to a target of several files: no block crosses the end of a file, and blocking
+/// calls write them.
+pub(crate) fn split_at_file_ends(layout: Workload, target: &OpenTarget) -> Workload {
     let Some(part) = target.part_of_file() else {
         return layout;
     };
-    let places = part.start | part.bytes | layout.span.start_bytes;
+    // The largest power of two that divides the part's start, its length and the offset.
+    let borders = part.start | part.bytes | layout.span.start_bytes;
     Workload {
-        block_bytes: layout.block_bytes.min(1 << places.trailing_zeros().min(31)),
+        block_bytes: layout
+            .block_bytes
+            .min(1 << borders.trailing_zeros().min(31)),
         engine: EngineChoice::Fixed(EngineKind::Sync),
         ..layout
     }
@@ -136,7 +159,7 @@ mod tests {
             ..part.clone()
         };
         for (workload, bytes, way) in [
-            (&part, HELD_BYTES_MAX, LayoutWay::Kept),
+            (&part, HELD_BYTES_MAX, LayoutWay::Cached),
             (&part, 1 << 50, LayoutWay::Direct),
             (&whole, HELD_BYTES_MAX, LayoutWay::Direct),
             (&direct, HELD_BYTES_MAX, LayoutWay::Direct),

@@ -5,7 +5,7 @@ use crate::io::Extent;
 use crate::load::budget::{Budget, ByteBudget, SharedBudget};
 use crate::load::generator::AfterWrite;
 use crate::load::pattern::block_range;
-use crate::measure::turnover::MeasureGate;
+use crate::measure::turnover::MeasureStart;
 use crate::measure::worker::WorkerSchedule;
 use diskproof_model::group::Group;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, Span, Stop, SyncPolicy, Workload};
@@ -77,18 +77,18 @@ pub(crate) fn schedule_of(group: Group<'_>, start_ns: u64) -> WorkerSchedule {
     }
 }
 
-/// The gate by which the workers decide the start of the measured time themselves, after a warm-up
-/// in which closed loops fill their queues; `None` where the schedule decides it.
-pub(crate) fn gate_of(
+/// Lets the workers decide together when the measured time starts, after a warm-up in which closed
+/// loops fill their queues; `None` where the schedule decides it.
+pub(crate) fn shared_measure_start(
     group: Group<'_>,
     schedule: WorkerSchedule,
     workers: usize,
-) -> Option<Arc<MeasureGate>> {
+) -> Option<Arc<MeasureStart>> {
     if group.warmup_ns() == 0 || !group.workloads.iter().all(fills_queues) {
         return None;
     }
-    let gate = MeasureGate::new(workers, schedule.measure_ns, group.time_ns());
-    Some(Arc::new(gate))
+    let measure_start = MeasureStart::new(workers, schedule.measure_ns, group.time_ns());
+    Some(Arc::new(measure_start))
 }
 
 /// True if a workload fills its queues in its warm-up, and has enough left to do afterwards.

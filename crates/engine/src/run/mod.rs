@@ -1,5 +1,17 @@
-//! One workload or several together, from open targets to measurements: prepare, start the workers,
-//! watch them, finish, assemble.
+//! One workload or several together, from open targets to measurements.
+//!
+//! [`session`] has the order of the steps:
+//! * before the workers: [`prepare`] makes a target ready, by [`layout`] (content), [`in_memory`]
+//!   (page cache), [`first_request`] (is the target slow?), [`block_calls`] (trims) and [`select`]
+//!   (the I/O engine, with [`calibrate`]);
+//! * the workers: [`workers`] divides the work among threads, with [`limits`] for each; [`spawn`]
+//!   is one thread, and `thread` what it has of its own;
+//! * after the workers: [`finish`] syncs and verifies, [`assemble`] combines the results,
+//!   [`totals`] adds CPU time and the counters of devices.
+//!
+//! Every wait for a target that may hang is in [`supervise`]. [`watchdog`] puts a single call into
+//! a thread of its own, and [`watched_call`] makes it on a target, with its progress shown.
+//! [`hang`] is what the workers of a hung target leave.
 
 pub(crate) mod assemble;
 pub(crate) mod block_calls;

@@ -56,11 +56,12 @@ pub(crate) fn prepare_target(
     slow: Option<SlowTarget>,
     seed: u64,
 ) -> Result<PreparedTarget, RunError> {
-    let limit = match workload.layout {
-        Layout::Provides => target.capacity_bytes(),
-        _ => target.usable_bytes(),
+    let size_bytes = if workload.layout == Layout::Provides {
+        target.capacity_bytes()
+    } else {
+        target.usable_bytes()
     };
-    let extent = extent_of(workload.span, limit);
+    let extent = extent_of(workload.span, size_bytes);
     check_span(
         workload,
         target,
@@ -232,7 +233,8 @@ fn why_unverifiable(workload: &Workload) -> Option<&'static str> {
     }
     let has_other_sizes =
         !workload.block_mix.is_empty() || !workload.streams.other_sizes().is_empty();
-    // The header of a signed block has 5 words of 8 bytes, and there must be something that it signs.
+    // The header of a signed block has 5 words of 8 bytes, and there must be something that it
+    // signs.
     let has_no_room = !block.is_multiple_of(8) || block < 64;
     if has_other_sizes || (!content_is_known && has_no_room) {
         return Some("blocks must have one size, at least 64 bytes and a multiple of 8");

@@ -1,24 +1,27 @@
 //! Selects the I/O engine of a workload: the requested one, or the best that works here, tried with
-//! a real request.
+//! a real request. Where io_uring is slow by its nature, module `rates` compares it with Linux AIO.
 #![allow(unsafe_code)]
+
+mod rates;
 
 use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
 use crate::io::uring::UringBackend;
-use crate::io::{Backend, BlockCall, Extent, Op, Request, SubmitPolicy, WaitMode, errno_name};
+use crate::io::{Backend, BlockCall, Op, Request, SubmitPolicy, WaitMode, errno_name};
 use crate::run::block_calls::{calls_of, device_call};
-use crate::run::calibrate::{measure_rate, random_reads};
 use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, SlowTarget};
 use diskproof_device::OpenTarget;
 use diskproof_model::errno;
 use diskproof_model::measurement::{EngineUse, Fallback, FallbackCause};
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
+use rates::reason_for_aio;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-/// The I/O engines for a workload, in the order of their preference.
+/// The I/O engines for a workload, in the order of their preference; at least one. Fails where the
+/// requested engine cannot carry out the workload.
 fn candidates(
     workload: &Workload,
     cache: CachePolicy,
@@ -26,13 +29,15 @@ fn candidates(
 ) -> Result<Vec<EngineKind>, RunError> {
     let makes_calls = calls_of(workload, target).is_some();
     let engines: &[EngineKind] = match workload.engine {
-        EngineChoice::Fixed(kind @ (EngineKind::Aio | EngineKind::Mmap)) if makes_calls => {
-            // Neither can send a trim: it would be a call of its own, and the next one would wait.
-            let name = match kind {
-                EngineKind::Aio => "Linux AIO",
-                _ => "a memory mapping",
-            };
-            return Err(unusable(kind, target, format!("{name} cannot trim")));
+        // Neither Linux AIO nor a mapping has trims. A system call for each would block the thread,
+        // and nothing would keep the depth.
+        EngineChoice::Fixed(EngineKind::Aio) if makes_calls => {
+            let why = "Linux AIO cannot trim".to_owned();
+            return Err(unusable(EngineKind::Aio, target, why));
+        }
+        EngineChoice::Fixed(EngineKind::Mmap) if makes_calls => {
+            let why = "a memory mapping cannot trim".to_owned();
+            return Err(unusable(EngineKind::Mmap, target, why));
         }
         EngineChoice::Fixed(kind) => &[kind],
         EngineChoice::Auto if workload.needs_threads() => &[EngineKind::Sync],
@@ -56,8 +61,10 @@ pub(crate) struct SelectedEngine {
     pub is_punted: Option<bool>,
 }
 
-/// Selects the I/O engine for one workload on one target. All workloads of the run together keep up
-/// to `in_flight_max` requests in flight. A slow target gets no further request.
+/// Selects the I/O engine for one workload on one target: the first candidate that works here. All
+/// workloads of the run together keep up to `in_flight_max` requests in flight. A slow target gets
+/// no further request. On other targets this sends a few reads or discards of nothing, without a
+/// deadline: the target has just answered a request in time ([`crate::run::first_request`]).
 pub(crate) fn select(
     workload: &Workload,
     cache: CachePolicy,
@@ -74,46 +81,64 @@ pub(crate) fn select(
         Some(_) => TrialRead::Omitted,
     };
     for kind in engines.iter().copied() {
-        let tried = match kind {
-            EngineKind::Aio if !aio_fits => Err(TrialError::setup_errno(libc::EAGAIN)),
-            _ => try_out(kind, workload, cache, target, trial_read),
+        let tried = if kind == EngineKind::Aio && !aio_fits {
+            Err(TrialError::setup_errno(libc::EAGAIN))
+        } else {
+            try_out(kind, workload, cache, target, trial_read)
         };
-        match tried {
-            Ok(()) => {
-                // On a slow target, the I/O engine makes no difference.
-                let is_punted = if kind == EngineKind::Uring && slow.is_none() {
-                    test_punting(workload, target)
-                } else {
-                    None
-                };
-                let mut engine = EngineUse {
+        let Err(error) = tried else {
+            let may_use_aio = aio_fits && engines.contains(&EngineKind::Aio);
+            let mut selected = SelectedEngine {
+                engine: EngineUse {
                     asked: workload.engine,
                     used: kind,
                     fallbacks,
                     features: Vec::new(),
                     depth,
                     done_before_wait: None,
-                };
-                if is_punted == Some(true)
-                    && engines.contains(&EngineKind::Aio)
-                    && aio_fits
-                    && let Some(why) = reason_for_aio(workload, cache, target)
-                {
-                    engine.used = EngineKind::Aio;
-                    engine.fallbacks.push(Fallback {
-                        from: EngineKind::Uring,
-                        cause: FallbackCause::Slower,
-                        why,
-                    });
-                }
-                return Ok(SelectedEngine { engine, is_punted });
+                },
+                is_punted: None,
+            };
+            // On a slow target, the I/O engine makes no difference.
+            if kind == EngineKind::Uring && slow.is_none() {
+                selected.test_punting(workload, cache, target, may_use_aio);
             }
-            Err(error) if engines.len() > 1 => fallbacks.push(fallback_after(kind, &error)),
-            Err(error) => return Err(unusable(kind, target, fallback_after(kind, &error).why)),
+            return Ok(selected);
+        };
+        let fallback = fallback_after(kind, &error);
+        if engines.len() == 1 {
+            return Err(unusable(kind, target, fallback.why));
         }
+        fallbacks.push(fallback);
     }
+    // Not reached: every choice of several engines ends with blocking calls, which need no trial.
     let tried: Vec<String> = fallbacks.into_iter().map(|tried| tried.why).collect();
     Err(unusable(EngineKind::Sync, target, tried.join("; ")))
+}
+
+impl SelectedEngine {
+    /// Tests whether io_uring, the selected engine, hands requests to worker threads here. If so,
+    /// selects Linux AIO instead, where that may be used and is faster.
+    fn test_punting(
+        &mut self,
+        workload: &Workload,
+        cache: CachePolicy,
+        target: &OpenTarget,
+        may_use_aio: bool,
+    ) {
+        self.is_punted = is_punted(workload, target);
+        if self.is_punted == Some(true)
+            && may_use_aio
+            && let Some(why) = reason_for_aio(workload, cache, target)
+        {
+            self.engine.used = EngineKind::Aio;
+            self.engine.fallbacks.push(Fallback {
+                from: EngineKind::Uring,
+                cause: FallbackCause::Slower,
+                why,
+            });
+        }
+    }
 }
 
 /// The depth on a slow target, where the workload has a larger one.
@@ -158,7 +183,8 @@ impl TrialError {
     }
 }
 
-/// Says why an I/O engine cannot be used.
+/// Explains why an I/O engine cannot be used. A first request fails for reasons of the target, so
+/// those of the machine belong to a failed setup only.
 fn fallback_after(from: EngineKind, failed: &TrialError) -> Fallback {
     let name = match from {
         EngineKind::Uring => "io_uring",
@@ -174,8 +200,9 @@ fn fallback_after(from: EngineKind, failed: &TrialError) -> Fallback {
         Some(errno) => errno_name(errno),
         None => error.to_string(),
     };
+    let is_setup = matches!(failed, TrialError::Setup(_));
     let (cause, why) = match error.raw_os_error() {
-        Some(libc::EPERM | libc::EACCES) => (
+        Some(libc::EPERM | libc::EACCES) if is_setup => (
             FallbackCause::Refused,
             format!(
                 "{name} is blocked here ({errno}): a container's seccomp profile or \
@@ -183,22 +210,22 @@ fn fallback_after(from: EngineKind, failed: &TrialError) -> Fallback {
             ),
         ),
         // Before Linux 5.11 io_uring lacks what this program needs (crate::io::ring).
-        Some(libc::ENOSYS) if from == EngineKind::Uring => (
+        Some(libc::ENOSYS) if is_setup && from == EngineKind::Uring => (
             FallbackCause::Missing,
             format!("this kernel has no {name}, or a version from before Linux 5.11 ({errno})"),
         ),
-        Some(libc::ENOSYS) => (
+        Some(libc::ENOSYS) if is_setup => (
             FallbackCause::Missing,
             format!("this kernel has no {name} ({errno})"),
         ),
-        Some(libc::EAGAIN) if from == EngineKind::Aio => (
+        Some(libc::EAGAIN) if is_setup && from == EngineKind::Aio => (
             FallbackCause::Exhausted,
             format!(
                 "this machine has too few AIO requests left ({errno}): see fs.aio-max-nr and \
                  fs.aio-nr"
             ),
         ),
-        Some(libc::EOPNOTSUPP) if from == EngineKind::Uring => (
+        Some(libc::EOPNOTSUPP) if !is_setup && from == EngineKind::Uring => (
             FallbackCause::Unusable,
             format!(
                 "{name} cannot discard here ({errno}): it needs Linux 6.12, and a device that \
@@ -269,7 +296,7 @@ fn try_out(
             let mut backend =
                 UringBackend::new(fd, buffers, 1, cache, batched).map_err(TrialError::Setup)?;
             if let Some(call) = device_call(workload, target) {
-                try_call(&mut backend, call, test_punting(workload, target))
+                try_call(&mut backend, call, is_punted(workload, target))
                     .map_err(TrialError::Request)?;
             }
             if reads {
@@ -300,9 +327,11 @@ fn tried_bytes(workload: &Workload, target: &OpenTarget) -> u32 {
         .min(FIRST_BYTES.max(target.alignment_bytes()))
 }
 
+/// Reads a block at the start of the target. Fails where the engine does not work; an error of the
+/// disk is no failure.
 fn read_one(mut backend: impl Backend, len: u32) -> io::Result<()> {
     let result = send_one(&mut backend, Op::Read, len)?;
-    // An error of the disk is none of the I/O engine: the run will count it.
+    // A disk error says nothing about the I/O engine; the run counts it.
     if result < 0 && !errno::is_of_disk(&errno_name(-result)) {
         return Err(io::Error::from_raw_os_error(-result));
     }
@@ -346,7 +375,7 @@ fn send_one(backend: &mut impl Backend, op: Op, len: u32) -> io::Result<i32> {
 
 /// True where io_uring hands every request to a worker thread: it first tries each without
 /// blocking, and this file does not take RWF_NOWAIT. `None` where that is unknown.
-fn test_punting(workload: &Workload, target: &OpenTarget) -> Option<bool> {
+fn is_punted(workload: &Workload, target: &OpenTarget) -> Option<bool> {
     let block = tried_bytes(workload, target);
     if target.usable_bytes() < u64::from(block) {
         return None;
@@ -376,101 +405,6 @@ fn test_punting(workload: &Workload, target: &OpenTarget) -> Option<bool> {
     }
 }
 
-/// Linux AIO must be this much faster to replace io_uring.
-const TRIAL_GAIN: f64 = 1.1;
-/// Number of tries of each, in turn; the best counts. Other load on the machine only slows a try
-/// down.
-const TRIAL_ROUNDS: u32 = 3;
-
-/// Handing a request to a worker thread takes a few microseconds. On a disk with a lower rate than
-/// this, saving them gains nothing, and each trial waits for a whole queue of slow requests.
-const TRIAL_RATE_MIN: f64 = 20_000.0;
-
-/// Rates of two I/O engines, in requests per second.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct TrialRates {
-    first: f64,
-    second: f64,
-}
-
-/// The best rates of two I/O engines tried in turn; `None` where one fails, or where the disk is
-/// too slow to tell them apart.
-fn best_of_each(
-    mut first: impl FnMut() -> Option<f64>,
-    mut second: impl FnMut() -> Option<f64>,
-) -> Option<TrialRates> {
-    let mut best = TrialRates {
-        first: 0.0,
-        second: 0.0,
-    };
-    for _ in 0..TRIAL_ROUNDS {
-        best.first = best.first.max(first()?);
-        if best.first < TRIAL_RATE_MIN {
-            return None;
-        }
-        best.second = best.second.max(second()?);
-    }
-    Some(best)
-}
-
-/// Compares both interfaces where io_uring hands every request to a worker thread: Linux AIO may be
-/// faster (a device that completes in the submission) or far slower (a filesystem that blocks in
-/// it). Both run a few milliseconds of random reads. Returns the reason where AIO wins.
-fn reason_for_aio(workload: &Workload, cache: CachePolicy, target: &OpenTarget) -> Option<String> {
-    let trial = EngineTrial {
-        reads: random_reads(workload),
-        depth: workload.depth,
-        block_bytes: workload.block_bytes,
-        cache,
-        target,
-    };
-    let TrialRates {
-        first: uring,
-        second: aio,
-    } = best_of_each(|| trial.uring_rate(), || trial.aio_rate())?;
-    if aio <= uring * TRIAL_GAIN {
-        return None;
-    }
-    Some(format!(
-        "io_uring passes every request to a worker thread here (no RWF_NOWAIT): {uring:.0} \
-         reads/s in a trial, {aio:.0} with Linux AIO"
-    ))
-}
-
-/// Random reads for a few milliseconds by one I/O engine or the other.
-struct EngineTrial<'a> {
-    reads: Workload,
-    depth: u32,
-    block_bytes: u32,
-    cache: CachePolicy,
-    target: &'a OpenTarget,
-}
-
-impl EngineTrial<'_> {
-    fn uring_rate(&self) -> Option<f64> {
-        let batched = SubmitPolicy::Batched;
-        let fd = self.target.fd().try_clone_to_owned().ok()?;
-        let buffers = self.buffers()?;
-        let backend = UringBackend::new(fd, buffers, self.depth, self.cache, batched).ok()?;
-        measure_rate(backend, &self.reads, self.extent())
-    }
-
-    fn aio_rate(&self) -> Option<f64> {
-        let fd = self.target.fd().try_clone_to_owned().ok()?;
-        let buffers = self.buffers()?;
-        let backend = AioBackend::new(fd, buffers, self.depth, SubmitPolicy::Batched).ok()?;
-        measure_rate(backend, &self.reads, self.extent())
-    }
-
-    fn buffers(&self) -> Option<Buffers> {
-        Buffers::new(self.depth as usize, self.block_bytes as usize).ok()
-    }
-
-    fn extent(&self) -> Extent {
-        Extent::new(0, self.target.usable_bytes())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -496,6 +430,14 @@ mod tests {
     }
 
     #[test]
+    fn select_blames_no_seccomp_profile_for_refused_request() {
+        let refused = TrialError::Request(io::Error::from_raw_os_error(libc::EACCES));
+        let fallback = fallback_after(EngineKind::Uring, &refused);
+        assert_eq!(fallback.cause, FallbackCause::Unusable);
+        assert!(fallback.why.contains("the first request: EACCES"));
+    }
+
+    #[test]
     fn aio_requests_left_exclude_other_contexts() {
         let limits = tempfile::tempdir().unwrap();
         assert_eq!(aio_left(limits.path()), u64::MAX);
@@ -503,24 +445,5 @@ mod tests {
         std::fs::write(limits.path().join("aio-nr"), "10000\n").unwrap();
         assert_eq!(aio_left(limits.path()), 55_536);
         assert!(aio_left(Path::new(AIO_LIMITS)) < u64::MAX, "Linux tells");
-    }
-
-    #[test]
-    fn select_tries_slow_disk_once_and_fast_disk_in_turn() {
-        let mut tried = Vec::new();
-        let mut uring = || {
-            tried.push('u');
-            Some(150.0)
-        };
-        let slow = best_of_each(&mut uring, || unreachable!("the disk is slow"));
-        assert_eq!((slow, tried.len()), (None, 1));
-        let (mut uring, mut aio) = ([5e5, 7e5, 6e5].into_iter(), [9e5, 1e5, 8e5].into_iter());
-        let best = best_of_each(|| uring.next(), || aio.next());
-        let rates = TrialRates {
-            first: 7e5,
-            second: 9e5,
-        };
-        assert_eq!(best, Some(rates));
-        assert_eq!(best_of_each(|| Some(1e6), || None), None);
     }
 }

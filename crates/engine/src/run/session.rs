@@ -5,19 +5,19 @@
 use crate::io::clock::{ActiveClock, Clock, MonotonicClock, StartInstant};
 use crate::measure::usage;
 use crate::measure::worker::WorkerSchedule;
-use crate::run::assemble::{FinalSync, RunContext, assemble, flow, measured_schedule};
+use crate::run::assemble::{FinalSync, RunContext, assemble, common_time, measured_schedule};
 use crate::run::calibrate::max_iops;
 use crate::run::error::RunError;
 use crate::run::first_request::{FIRST_BYTES, find_slow};
 use crate::run::layout::{
-    LAYOUT_BLOCK_BYTES, LayoutOrder, LayoutWay, layout_workload, within_files,
+    LAYOUT_BLOCK_BYTES, LayoutEnd, LayoutGoal, LayoutWay, layout_workload, split_at_file_ends,
 };
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
     PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
 };
 use crate::run::supervise::{STALL_NS, StallTimeout};
-use crate::run::totals::{CounterLog, ProcessTotal, count_devices, share_out};
+use crate::run::totals::{CounterLog, ProcessTotal, count_devices, divide_cpu_time};
 use crate::run::workers::{Assignment, StartTime, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
@@ -36,17 +36,20 @@ const LAYOUT_UNIT_BYTES: u64 = 4096;
 /// This one is 2⁶⁴ divided by the golden ratio, the step of splitmix64.
 const SLICE_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// A run: its time zero and its seed.
+/// One run of the engine: its time zero, and how its next workloads start. Each slice of a run has
+/// its own copy, with its own seed and `skip_bytes`.
 #[derive(Debug, Clone, Copy)]
 pub struct Session {
     pub(crate) origin_ns: u64,
     /// The origin on the wall clock.
     pub(crate) started: SystemTime,
-    /// Both were read within so many nanoseconds.
+    /// `origin_ns` and `started` were read within this many nanoseconds of each other.
     pub(crate) paired_within_ns: u64,
     /// When the next workloads start; what prepares a target for them never waits.
     pub(crate) start: StartTime,
+    /// The seed of all random choices of the next workloads.
     pub(crate) seed: u64,
+    /// How long a target may be silent before it counts as hung.
     pub(crate) stall_timeout: StallTimeout,
     /// Bytes of a span that sequential workloads pass over before they begin.
     pub(crate) skip_bytes: u64,
@@ -112,8 +115,9 @@ impl Session {
     }
 
     /// The run for the slice with this number, from 0, of a workload that has moved this many bytes
-    /// on each target: a sequential workload goes on where it was, a random one goes elsewhere, and
-    /// no data is written twice.
+    /// on each target. A sequential workload continues where it was, and a random one gets other
+    /// random numbers. Of several sequential workers, each passes over an equal share of the bytes:
+    /// one that was faster than the others repeats some blocks.
     pub fn for_slice(self, number: u64, moved_bytes: u64) -> Self {
         Self {
             seed: self.seed.wrapping_add(number.wrapping_mul(SLICE_SEED_STEP)),
@@ -142,8 +146,12 @@ impl Session {
     }
 
     /// Runs the workloads of a group on all targets at the same time. They start together and warm
-    /// up equally long. On each target they end together, as soon as the first of them is done that
-    /// does not end alone.
+    /// up equally long. On each target, the first workload to finish ends the others, unless its
+    /// plan lets it end alone.
+    ///
+    /// All scratch files get their content first, then every target is prepared, then pages are
+    /// loaded into memory: a preparation may empty the page cache.
+    ///
     /// Returns measurements workload by workload, in the order of the targets.
     pub fn run_together(
         &self,
@@ -154,7 +162,8 @@ impl Session {
         if let Some(clash) = group.clash() {
             return Err(RunError::from(clash));
         }
-        // Preparing a workload lays out no more than that one needs.
+        // A preparation writes only what its own workload needs, and a later one on the same target
+        // may need more.
         if !group.is_alone() {
             for workload in group.workloads {
                 for (index, target) in targets.iter_mut().enumerate() {
@@ -164,21 +173,21 @@ impl Session {
                 }
             }
         }
-        let mut seats = take_seats(group, targets)?;
+        let mut descriptors = open_descriptors(group, targets)?;
         let requests_max = in_flight_max(group, targets.len());
         let mut ready = Vec::new();
-        for seat in &mut seats {
-            let workload = &group.workloads[seat.member];
-            let target_index = seat.target;
-            let target = seat.open_target(targets);
+        for descriptor in &mut descriptors {
+            let workload = &group.workloads[descriptor.member];
+            let target_index = descriptor.target;
+            let target = descriptor.open_target(targets);
             let mut prepared = self.prepare(workload, target, requests_max, watch)?;
             prepared.known.target = target_index;
             ready.push(prepared);
         }
-        // After all of them: some empty the page cache.
+        // After all preparations: some of them empty the page cache.
         let mut prepared = Vec::new();
-        for (mut prepared_target, seat) in ready.into_iter().zip(&mut seats) {
-            let target = seat.open_target(targets);
+        for (mut prepared_target, descriptor) in ready.into_iter().zip(&mut descriptors) {
+            let target = descriptor.open_target(targets);
             self.hold_in_memory(&mut prepared_target, target, watch)?;
             prepared.push(Arc::new(prepared_target));
         }
@@ -193,12 +202,15 @@ impl Session {
             }
         }
         let mut assignments = Vec::new();
-        for (seat, prepared) in seats.iter().zip(&prepared) {
+        for (descriptor, prepared) in descriptors.iter().zip(&prepared) {
             assignments.push(Assignment {
-                workload: &group.workloads[seat.member],
-                member: seat.member,
-                target: seat.target,
-                open: seat.own.as_ref().unwrap_or(&targets[seat.target]),
+                workload: &group.workloads[descriptor.member],
+                member: descriptor.member,
+                target: descriptor.target,
+                open: descriptor
+                    .own
+                    .as_ref()
+                    .unwrap_or(&targets[descriptor.target]),
                 prepared,
             });
         }
@@ -208,8 +220,9 @@ impl Session {
         Ok(measurements)
     }
 
-    /// Runs a slice of each workload of a group together; `slices` has one for each. The
-    /// measurements are those of the workloads: only this function knows how a slice of one runs.
+    /// Runs a slice of each workload of a group together; `slices` has one for each workload, in
+    /// order. The measurements name the whole workloads, not the shorter ones that ran for the
+    /// slices.
     pub fn run_slices(
         &self,
         group: Group<'_>,
@@ -217,40 +230,40 @@ impl Session {
         targets: &mut [OpenTarget],
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
-        let mut parts: Vec<Workload> = Vec::new();
+        debug_assert_eq!(slices.len(), group.workloads.len());
+        let mut sliced: Vec<Workload> = Vec::new();
         for (workload, slice) in group.workloads.iter().zip(slices) {
-            parts.push(slice.apply_to(workload));
+            sliced.push(slice.apply_to(workload));
         }
-        let running = Group::new(group.first, &parts);
+        let running = Group::new(group.first, &sliced);
         let mut measurements = self.run_together(running, targets, watch)?;
         for measurement in &mut measurements {
-            if let Some(asked) = group
+            if let Some(whole) = group
                 .workloads
                 .iter()
                 .find(|workload| workload.name == measurement.workload.name)
             {
-                measurement.workload.clone_from(asked);
-                measurement.engine.asked = asked.engine;
+                measurement.workload.clone_from(whole);
+                measurement.engine.asked = whole.engine;
             }
         }
         Ok(measurements)
     }
 
-    /// Writes the scratch file where it is not written yet. Returns the watcher's order, and the
-    /// measurement of the writing, if anything was written.
+    /// Writes the scratch file where it is not written yet.
     pub fn lay_out(
         &self,
         target: &mut OpenTarget,
-        order: LayoutOrder,
+        goal: LayoutGoal,
         watch: &mut dyn Watch,
-    ) -> Result<(Control, Option<Measurement>), RunError> {
-        let LayoutOrder {
+    ) -> Result<LayoutEnd, RunError> {
+        let LayoutGoal {
             upto_bytes,
             way,
             time_ns,
-        } = order;
+        } = goal;
         if upto_bytes <= target.usable_bytes() {
-            return Ok((Control::Continue, None));
+            return Ok(LayoutEnd::NothingToWrite);
         }
         // A span or an earlier buffered workload may have ended at an offset that direct I/O does
         // not take; the file itself has whole MiB.
@@ -261,24 +274,27 @@ impl Session {
         let length = wanted
             .next_multiple_of(u64::from(LAYOUT_BLOCK_BYTES))
             .min(room);
-        let workload = within_files(way.adapt(layout_workload(from, length, time_ns)), target);
-        let measured = self.move_content(&workload, target, watch)?;
+        let workload =
+            split_at_file_ends(way.adapt(layout_workload(from, length, time_ns)), target);
+        let measured = self.run_preparation(&workload, target, watch)?;
+        // With errors, this marks nothing as written.
         mark_laid_out(target, &measured);
         refuse_errors(&measured, target)?;
-        if way == LayoutWay::Kept {
-            let before = target.is_in_memory(&(0..from));
-            let start = if before { 0 } else { from };
+        // What is in memory ends where the content ends, which was marked just now.
+        if way == LayoutWay::Cached {
+            let was_in_memory = target.is_in_memory(&(0..from));
+            let start = if was_in_memory { 0 } else { from };
             target.mark_in_memory(start..target.usable_bytes());
         }
-        let control = match measured.stopped {
-            StopReason::Interrupted => Control::Interrupt,
-            _ => Control::Continue,
-        };
-        Ok((control, Some(measured)))
+        if measured.stopped == StopReason::Interrupted {
+            return Ok(LayoutEnd::Interrupted(Box::new(measured)));
+        }
+        Ok(LayoutEnd::Written(Box::new(measured)))
     }
 
-    /// Carries out a workload that prepares a target for others, and does not count itself.
-    pub(crate) fn move_content(
+    /// Runs a workload that prepares a target for others: its figures are no result of the run. A
+    /// hang ends the run with [`RunError::Stalled`].
+    pub(crate) fn run_preparation(
         &self,
         workload: &Workload,
         target: &mut OpenTarget,
@@ -306,9 +322,10 @@ impl Session {
         Ok(measured)
     }
 
-    /// The time that a slow target needs to write so many bytes, in nanoseconds, estimated from one
-    /// or two small requests; `None` where it is not slow.
-    pub fn slow_write_ns(
+    /// Estimates the time that a slow target needs to write so many bytes, in nanoseconds; `None`
+    /// where it is not slow. Changes the page cache policy of the target and writes one or two
+    /// small blocks.
+    pub fn estimate_slow_write_ns(
         &self,
         bytes: u64,
         target: &mut OpenTarget,
@@ -335,16 +352,16 @@ impl Session {
     ) -> Result<PreparedTarget, RunError> {
         check_writable(workload, target)?;
         let cache = set_cache(workload, target)?;
-        let limit = target.capacity_bytes().max(target.usable_bytes());
+        let size_bytes = target.capacity_bytes().max(target.usable_bytes());
         check_alignment(
             workload,
             cache.used,
-            extent_of(workload.span, limit),
+            extent_of(workload.span, size_bytes),
             target,
         )?;
-        let before = target.usable_bytes();
+        let bytes_before = target.usable_bytes();
         self.give_content(workload, target, watch)?;
-        if target.usable_bytes() != before {
+        if target.usable_bytes() != bytes_before {
             // The layout has set the page cache in its own way.
             set_cache(workload, target)?;
         }
@@ -369,20 +386,26 @@ impl Session {
         {
             return Ok(());
         }
-        let order = LayoutOrder {
+        let goal = LayoutGoal {
             upto_bytes: end,
             way: LayoutWay::for_workload(workload, end),
             time_ns: None,
         };
-        let (control, _) = self.lay_out(target, order, watch)?;
-        if control == Control::Interrupt || target.usable_bytes() < end {
+        let layout_end = self.lay_out(target, goal, watch)?;
+        if layout_end.is_interrupted() || target.usable_bytes() < end {
             return Err(RunError::interrupted(&workload.name));
         }
         Ok(())
     }
 
     /// Measures the assignments, which are in the order of the workloads and, for each of them, of
-    /// the targets.
+    /// the targets. The order of the steps counts:
+    ///
+    /// 1. Counters are read before any thread starts, and again when the last worker has ended: the
+    ///    last window of the workers ends there.
+    /// 2. The CPU time of the process is taken next, so that it excludes syncs and read-backs.
+    /// 3. The final syncs follow, and one more reading of the counters, since a sync writes.
+    /// 4. The read-back of verified blocks comes last: no figure contains its reads.
     fn measure(
         &self,
         group: Group<'_>,
@@ -404,21 +427,23 @@ impl Session {
         )?;
         let cpu_before = usage::process();
         let clock = ActiveClock::new();
-        let start = match phase {
-            Phase::Measure => self.start,
-            _ => StartTime::Soon,
+        let start = if phase == Phase::Measure {
+            self.start
+        } else {
+            StartTime::Soon
         };
         let planned = workers.release(start)?;
         let mut counter_log = CounterLog::new(&snapshots);
         let control = workers.follow(phase, planned, &clock, &mut counter_log, watch)?;
         counter_log.read(clock.now());
-        let schedule = workers.decided(planned, clock.now());
+        let schedule = workers.schedule_decided_by(planned, clock.now());
         let total = ProcessTotal::since(cpu_before, schedule.start_ns, clock.now());
         let thread_times: Vec<CpuTime> = workers.states.iter().map(|state| state.cpu).collect();
         let began_ns = workers.began_ns();
-        let mut measurements = self.assemble_all(assignments, workers, schedule, control, watch)?;
+        let syncs = self.sync_at_end(assignments, watch)?;
+        let mut measurements = self.assemble_all(assignments, workers, schedule, control, &syncs);
         counter_log.read(clock.now());
-        share_out(&mut measurements, &thread_times, total);
+        divide_cpu_time(&mut measurements, &thread_times, total);
         counter_log.fill(&mut measurements, schedule.measure_ns);
         count_devices(&mut measurements, targets, snapshots);
         for (index, measurement) in measurements.iter_mut().enumerate() {
@@ -429,46 +454,59 @@ impl Session {
         Ok(measurements)
     }
 
-    /// The results of the workers, as a measurement for each assignment.
+    /// Makes durable what the workloads wrote, where they ask for it, with one sync for each
+    /// target. A target that hangs is not synced. Returns an entry for each assignment.
+    fn sync_at_end(
+        &self,
+        assignments: &[Assignment<'_>],
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<Option<FinalSync>>, RunError> {
+        let mut syncs: Vec<Option<FinalSync>> = vec![None; assignments.len()];
+        for (index, assignment) in assignments.iter().enumerate() {
+            if !wants_final_sync(assignment.workload, assignment.prepared.known.cache.used) {
+                continue;
+            }
+            // One call makes the writes of all workloads durable, and none is durable before it. So
+            // its time counts in full for each of them, and their rates add up to what the disk
+            // wrote.
+            let shared = others_on_target(assignments, index)
+                .into_iter()
+                .find_map(|other| syncs[other]);
+            if shared.is_some() {
+                syncs[index] = shared;
+            } else if !assignment.open.is_left_open() {
+                syncs[index] = Some(self.final_sync(assignments, index, watch)?);
+            }
+        }
+        Ok(syncs)
+    }
+
+    /// Turns the results of the workers into a measurement for each assignment. `syncs` has the
+    /// final sync of each.
     fn assemble_all(
         &self,
         assignments: &[Assignment<'_>],
         mut workers: WorkerGroup<'_>,
         schedule: WorkerSchedule,
         control: Control,
-        watch: &mut dyn Watch,
-    ) -> Result<Vec<Measurement>, RunError> {
+        syncs: &[Option<FinalSync>],
+    ) -> Vec<Measurement> {
         let mut schedules: Vec<WorkerSchedule> = Vec::new();
         let mut ends_ns: Vec<u64> = Vec::new();
         for (state, assignment) in workers.states.iter_mut().zip(assignments) {
             let planned = schedule.delayed(assignment.workload);
             let measured = measured_schedule(planned, &mut state.results);
-            let flow = flow(&state.results, measured.measure_ns);
-            ends_ns.push(measured.measure_ns + flow.ns);
+            let common = common_time(&state.results, measured.measure_ns);
+            ends_ns.push(measured.measure_ns + common.ns);
             schedules.push(measured);
         }
-        let mut syncs: Vec<Option<FinalSync>> = vec![None; assignments.len()];
         let mut measurements = Vec::new();
         for (index, assignment) in assignments.iter().enumerate() {
-            let others = others_on_target(assignments, index);
-            if wants_final_sync(assignment.workload, assignment.prepared.known.cache.used) {
-                // One call makes the writes of all workloads durable, and none is durable before
-                // it. So its time counts in full for each of them, and their rates add up to what
-                // the disk wrote.
-                let shared = others.iter().find_map(|other| syncs[*other]);
-                if shared.is_some() {
-                    syncs[index] = shared;
-                } else if !assignment.open.is_left_open() {
-                    syncs[index] = Some(self.final_sync(assignments, index, watch)?);
-                }
-            }
-            let mut all_until_ns = None;
-            for other in others {
-                if !assignments[other].workload.ends_alone {
-                    let until_ns = ends_ns[other].saturating_sub(schedules[index].measure_ns);
-                    all_until_ns = Some(until_ns.min(all_until_ns.unwrap_or(u64::MAX)));
-                }
-            }
+            let companions_end_ns = others_on_target(assignments, index)
+                .into_iter()
+                .filter(|other| !assignments[*other].workload.ends_alone)
+                .map(|other| ends_ns[other].saturating_sub(schedules[index].measure_ns))
+                .min();
             let state = std::mem::take(&mut workers.states[index]);
             let WorkerSchedule {
                 start_ns,
@@ -479,18 +517,18 @@ impl Session {
                 pacer: state.pacer.map(|pacer| pacer.starting_at(start_ns)),
                 final_sync: syncs[index],
                 hang: state.hang,
-                all_until_ns,
+                companions_end_ns,
                 measure_ns,
                 ..assignment.context(schedule, self.origin_ns, control)
             };
             context.known.engine.features = state.features;
             measurements.push(assemble(context, state.results));
         }
-        Ok(measurements)
+        measurements
     }
 }
 
-/// The other assignments on the target of this one.
+/// The indices of the other assignments on the target of this one.
 fn others_on_target(assignments: &[Assignment<'_>], index: usize) -> Vec<usize> {
     let target = assignments[index].target;
     (0..assignments.len())
@@ -498,7 +536,7 @@ fn others_on_target(assignments: &[Assignment<'_>], index: usize) -> Vec<usize> 
         .collect()
 }
 
-/// Ends the run where a part of the content could not be written.
+/// Fails with [`RunError::Layout`] where a part of the content could not be written.
 pub(crate) fn refuse_errors(measured: &Measurement, target: &OpenTarget) -> Result<(), RunError> {
     let errors: Vec<&str> = measured
         .ops
@@ -516,8 +554,8 @@ pub(crate) fn refuse_errors(measured: &Measurement, target: &OpenTarget) -> Resu
     })
 }
 
-/// A workload on a target.
-struct Seat {
+/// The open file description that a workload uses on a target.
+struct WorkloadDescriptor {
     /// Index of the workload in its group.
     member: usize,
     /// Index of the target.
@@ -526,7 +564,7 @@ struct Seat {
     own: Option<OpenTarget>,
 }
 
-impl Seat {
+impl WorkloadDescriptor {
     fn open_target<'a>(&'a mut self, targets: &'a mut [OpenTarget]) -> &'a mut OpenTarget {
         match &mut self.own {
             Some(own) => own,
@@ -535,30 +573,33 @@ impl Seat {
     }
 }
 
-/// The workloads of a group on their targets. Page cache mode and read-ahead belong to an open file
-/// description, so each has its own.
-fn take_seats(group: Group<'_>, targets: &[OpenTarget]) -> Result<Vec<Seat>, RunError> {
-    let mut seats: Vec<Seat> = Vec::new();
+/// Opens what the workloads of a group need, workload by workload, in the order of the targets.
+/// Page cache mode and read-ahead belong to an open file description, so each workload has its own.
+fn open_descriptors(
+    group: Group<'_>,
+    targets: &[OpenTarget],
+) -> Result<Vec<WorkloadDescriptor>, RunError> {
+    let mut descriptors: Vec<WorkloadDescriptor> = Vec::new();
     for (member, workload) in group.workloads.iter().enumerate() {
         for (target, open) in targets.iter().enumerate() {
             if !workload.runs_on(target) {
                 continue;
             }
-            let is_used = seats.iter().any(|seat| seat.target == target);
+            let is_used = descriptors.iter().any(|other| other.target == target);
             let own = if is_used { Some(open.reopen()?) } else { None };
-            seats.push(Seat {
+            descriptors.push(WorkloadDescriptor {
                 member,
                 target,
                 own,
             });
         }
     }
-    Ok(seats)
+    Ok(descriptors)
 }
 
-/// Notes which parts of scratch files have content now. There is none from the start of a span on
-/// in which a workload trimmed: what needs content writes it again. `measurements` and `prepared`
-/// hold, workload by workload, one per target.
+/// Notes which parts of scratch files have content now. A trim leaves no content from the start of
+/// its span on: a workload that needs content there writes it again. `measurements` and `prepared`
+/// hold one entry for each assignment.
 fn note_content(
     measurements: &[Measurement],
     prepared: &[Arc<PreparedTarget>],
@@ -575,7 +616,8 @@ fn note_content(
     }
 }
 
-/// One ordered pass without an error has written everything from the start of its span on.
+/// Marks what a measurement wrote as content, where that is certain: one ordered pass without an
+/// error has written everything from the start of its span on.
 fn mark_laid_out(target: &mut OpenTarget, measurement: &Measurement) {
     let failed = measurement.ops.values().any(|op| !op.errors.is_empty());
     let one_pass = matches!(measurement.workload.access, Access::Sequential)
@@ -586,6 +628,8 @@ fn mark_laid_out(target: &mut OpenTarget, measurement: &Measurement) {
     }
 }
 
+/// True if a sync after the last write belongs to the workload: it asks for one, or its buffered
+/// writes would otherwise end in memory.
 fn wants_final_sync(workload: &Workload, cache: CachePolicy) -> bool {
     workload.sync == SyncPolicy::AtEnd
         || (cache == CachePolicy::Buffered && workload.makes(OpKind::Write))

@@ -25,7 +25,7 @@ use crate::lock::lock;
 use crate::measure::load_limits::LoadLimits;
 use crate::measure::read_check::ReadCheck;
 use crate::measure::result::{SharedSnapshot, WorkerResult};
-use crate::measure::turnover::MeasureGate;
+use crate::measure::turnover::MeasureStart;
 use crate::measure::usage;
 use crate::measure::worker::{AdvanceOutcome, CacheHandling, Worker, WorkerSchedule};
 use crate::random::Random;
@@ -57,10 +57,8 @@ const START_CHECK_NS: u64 = 50_000_000;
 const STACK_BYTES: usize = 256 << 10;
 
 /// The configuration of one thread.
-pub(crate) struct WorkerConfig {
-    /// Index of the assignment.
-    pub assignment: usize,
-    /// Number of the thread among all; returned with the results.
+pub(crate) struct ThreadConfig {
+    /// Number of the thread among all of the run; its reports carry it.
     pub number: usize,
     /// The workload on its target, shared by all.
     pub prepared: Arc<PreparedTarget>,
@@ -78,8 +76,8 @@ pub(crate) struct WorkerConfig {
     pub shared_sync: Option<Arc<SharedSync>>,
     /// Seed of its data.
     pub seed: u64,
-    /// Number of the thread among all.
-    pub stream: u64,
+    /// Number of its random numbers, which no other thread of the run has.
+    pub random_stream: u64,
     /// Set when the thread must end.
     pub stop: Arc<AtomicBool>,
     /// The series to which the thread adds its counts, for the progress display.
@@ -92,20 +90,33 @@ pub(crate) struct WorkerConfig {
 pub(crate) struct WorkerStart {
     /// The times of all threads that start together.
     pub schedule: WorkerSchedule,
-    /// The gate that decides when the measured time starts, where the schedule does not.
-    pub gate: Option<Arc<MeasureGate>>,
+    /// Decides when the measured time starts, where the schedule does not.
+    pub measure_start: Option<Arc<MeasureStart>>,
     /// When the first thread began, on CLOCK_MONOTONIC; [`u64::MAX`] before.
     pub began_ns: Arc<AtomicU64>,
 }
 
 /// A message of a worker thread.
 pub(crate) enum WorkerReport {
-    /// It has its backend and waits for the start; its assignment, and the active features.
-    Ready(usize, Vec<String>),
-    /// It is done: its number, its result, and its CPU time since the start.
-    Done(usize, Box<WorkerResult>, CpuTime),
-    /// It stopped with an error: its number, and why.
-    Failed(usize, io::Error),
+    /// It has its backend and waits for the start.
+    Ready {
+        /// The active features of its backend, for the record.
+        features: Vec<String>,
+    },
+    /// It is done.
+    Done {
+        /// [`ThreadConfig::number`].
+        thread: usize,
+        result: Box<WorkerResult>,
+        /// Its CPU time since the start.
+        cpu: CpuTime,
+    },
+    /// It stopped with an error.
+    Failed {
+        /// [`ThreadConfig::number`].
+        thread: usize,
+        error: io::Error,
+    },
 }
 
 /// The open files of a thread, which must stay open until it has reported ready.
@@ -137,7 +148,7 @@ impl WorkerFiles<'_> {
 /// Starts one thread. A thread that panics has failed: otherwise the supervisor would wait for
 /// ever, or take the results of the others for all of them.
 pub(crate) fn spawn(
-    config: WorkerConfig,
+    config: ThreadConfig,
     files: &WorkerFiles<'_>,
     start: Receiver<WorkerStart>,
     reports: Sender<WorkerReport>,
@@ -153,10 +164,10 @@ pub(crate) fn spawn(
         .map(|file| file.as_raw_fd())
         .collect();
     std::thread::Builder::new()
-        .name(format!("diskproof-{}", config.stream))
+        .name(format!("diskproof-{}", config.random_stream))
         .stack_size(STACK_BYTES)
         .spawn(move || {
-            let number = config.number;
+            let thread = config.number;
             // Shared data is a number, or behind a lock that recovers from a panic (crate::lock).
             let worked = catch_unwind(AssertUnwindSafe(|| {
                 let mut own = own_descriptors(&numbers)?;
@@ -169,8 +180,12 @@ pub(crate) fn spawn(
                 work(config, files, others, &start, &reports)
             }));
             let report = match worked.unwrap_or_else(|panic| Err(panic_error(&*panic))) {
-                Ok((done, cpu)) => WorkerReport::Done(number, Box::new(done), cpu),
-                Err(error) => WorkerReport::Failed(number, error),
+                Ok((result, cpu)) => WorkerReport::Done {
+                    thread,
+                    result: Box::new(result),
+                    cpu,
+                },
+                Err(error) => WorkerReport::Failed { thread, error },
             };
             // The receiver is gone when the run has timed out.
             let _ = reports.send(report);
@@ -194,7 +209,7 @@ struct OtherDescriptions {
 }
 
 fn work(
-    config: WorkerConfig,
+    config: ThreadConfig,
     files: TargetFiles,
     others: OtherDescriptions,
     start: &Receiver<WorkerStart>,
@@ -242,9 +257,10 @@ fn work(
             } else {
                 ProtFlags::READ
             };
-            let advice = match workload.access {
-                Access::Sequential => Advice::Sequential,
-                _ => Advice::Random,
+            let advice = if matches!(workload.access, Access::Sequential) {
+                Advice::Sequential
+            } else {
+                Advice::Random
             };
             // The whole span, also where this thread has a part of it.
             let length = config.prepared.extent.end();
@@ -259,7 +275,7 @@ fn work(
 }
 
 /// Buffers with the data of the first writes.
-fn filled_buffers(config: &WorkerConfig, slots: u32) -> io::Result<Buffers> {
+fn filled_buffers(config: &ThreadConfig, slots: u32) -> io::Result<Buffers> {
     let workload = &config.prepared.known.workload;
     // Nothing is read into those of trims.
     let largest = if workload.leaves_no_content() {
@@ -272,7 +288,7 @@ fn filled_buffers(config: &WorkerConfig, slots: u32) -> io::Result<Buffers> {
     } else {
         Buffers::new(slots as usize, largest as usize)?
     };
-    buffers.fill_random(&mut Random::new(config.seed, !config.stream));
+    buffers.fill_random(&mut Random::new(config.seed, !config.random_stream));
     if let Some(mut content) = content_of(config) {
         content.fill_all(&mut buffers, slots as usize);
     }
@@ -280,7 +296,7 @@ fn filled_buffers(config: &WorkerConfig, slots: u32) -> io::Result<Buffers> {
 }
 
 /// Makes the data of writes, where it is not new random data.
-fn content_of(config: &WorkerConfig) -> Option<ContentWriter> {
+fn content_of(config: &ThreadConfig) -> Option<ContentWriter> {
     let content = config
         .prepared
         .known
@@ -289,11 +305,15 @@ fn content_of(config: &WorkerConfig) -> Option<ContentWriter> {
         .content
         .written
         .clone()?;
-    Some(ContentWriter::new(content, config.seed, config.stream))
+    Some(ContentWriter::new(
+        content,
+        config.seed,
+        config.random_stream,
+    ))
 }
 
 /// The transactions of a worker, where its steps are such.
-fn transactions_of(config: &WorkerConfig) -> Option<Transactions> {
+fn transactions_of(config: &ThreadConfig) -> Option<Transactions> {
     let workload = &config.prepared.known.workload;
     let log = config.prepared.transaction_span.clone()?.log;
     let shape = workload.transaction?;
@@ -306,7 +326,7 @@ fn transactions_of(config: &WorkerConfig) -> Option<Transactions> {
 }
 
 /// The options of a worker's generator.
-fn options_of(config: &WorkerConfig, schedule: WorkerSchedule) -> GeneratorOptions {
+fn options_of(config: &ThreadConfig, schedule: WorkerSchedule) -> GeneratorOptions {
     let workload = &config.prepared.known.workload;
     GeneratorOptions {
         pacer: config
@@ -336,7 +356,7 @@ fn options_of(config: &WorkerConfig, schedule: WorkerSchedule) -> GeneratorOptio
 }
 
 /// The time between a worker's waking up and a start.
-fn lead_of(config: &WorkerConfig) -> Lead {
+fn lead_of(config: &ThreadConfig) -> Lead {
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
     Lead::for_worker(config.depth, processors)
 }
@@ -392,13 +412,15 @@ fn wake_up_exactly() {
 const ENDED_EARLY: &str = "the run ended before it started";
 
 fn run_worker<B: Backend>(
-    config: WorkerConfig,
+    config: ThreadConfig,
     backend: B,
     start: &Receiver<WorkerStart>,
     reports: &Sender<WorkerReport>,
 ) -> io::Result<(WorkerResult, CpuTime)> {
     reports
-        .send(WorkerReport::Ready(config.assignment, backend.features()))
+        .send(WorkerReport::Ready {
+            features: backend.features(),
+        })
         .map_err(|_| io::Error::other(ENDED_EARLY))?;
     // Made before the start is known, so that the clock notices every interruption from then on.
     let mut clock = WorkerClock::new();
@@ -421,7 +443,7 @@ fn run_worker<B: Backend>(
     .with_options(options)
     .with_buffers(
         write_shift(workload, config.depth),
-        config.seed ^ (config.stream << 48),
+        config.seed ^ (config.random_stream << 48),
     );
     let read_check = read_check_of(&config.prepared);
     wait_for_start(
@@ -443,7 +465,7 @@ fn run_worker<B: Backend>(
     .cache_handling(cache_handling(workload, cache, *extent))
     .checking_reads(read_check)
     .counting_as(&workload.shape.ends)
-    .gated(common.gate);
+    .with_measure_start(common.measure_start);
     worker.limits = LoadLimits::from_ends(&workload.shape.ends, schedule.start_ns);
     worker.snapshot = config.snapshot;
     while worker.advance()? == AdvanceOutcome::Running {}

@@ -23,8 +23,8 @@ pub enum Sign {
     Progress,
     /// No progress is visible since the last check.
     Silence,
-    /// The run was ended, so that the wait for the call becomes short.
-    Unwanted,
+    /// The run ends and needs no result of the call: the wait for it becomes short.
+    EndRequested,
 }
 
 /// The end of waiting for a call.
@@ -124,7 +124,7 @@ impl<T: Send + 'static> Deferred<T> {
                 Event::Check(now) => match look(Duration::from_nanos(supervisor.silence_ns(0))) {
                     Sign::Progress => supervisor.heard(0, now),
                     Sign::Silence => {}
-                    Sign::Unwanted => supervisor.end(0, now),
+                    Sign::EndRequested => supervisor.end(0, now),
                 },
             }
         }
@@ -141,8 +141,8 @@ impl<T> Inbox<T> for Deferred<T> {
     }
 }
 
-/// The limits of a call that may be silent for `stall`. One that is unwanted is waited for a short
-/// time only.
+/// The limits of a call that may be silent for `stall`. After [`Sign::EndRequested`] the wait is
+/// short.
 fn limits_of_call(stall: Duration) -> WaitLimits {
     let stall_ns = u64::try_from(stall.as_nanos()).unwrap_or(u64::MAX);
     WaitLimits {
@@ -158,16 +158,25 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Res
     thread.spawn(work).map(drop)
 }
 
+/// A call that the caller waited for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CallEnd<T, S> {
+    /// The call returned.
+    Returned(T),
+    /// The caller stopped waiting, since the call showed no progress.
+    Silent(S),
+}
+
 /// Calls `work` in a separate thread, with its own descriptors for these files, which stay open as
 /// long as the thread. Calls `look` every 50 ms with the length of the present silence, in
-/// nanoseconds; stops waiting after `stall_ns` without progress. The error of the inner result is
-/// the time since the start of such a call.
+/// nanoseconds; stops waiting after `stall_ns` without progress. Of a silent call this returns the
+/// time since its start.
 pub(crate) fn call_with_timeout<'a, T: Send + 'static>(
     files: impl Iterator<Item = BorrowedFd<'a>>,
     stall_ns: u64,
     mut look: impl FnMut(u64) -> Sign,
     work: impl FnOnce(Vec<OwnedFd>) -> T + Send + 'static,
-) -> io::Result<Result<T, Duration>> {
+) -> io::Result<CallEnd<T, Duration>> {
     let numbers: Vec<RawFd> = files.map(|file| file.as_raw_fd()).collect();
     let (owned, is_owned) = channel();
     let deferred = Deferred::start("diskproof-call", move || {
@@ -176,7 +185,7 @@ pub(crate) fn call_with_timeout<'a, T: Send + 'static>(
         let _ = owned.send(());
         own.map(work)
     })?;
-    // Until then the thread needs the caller's descriptor.
+    // Until then the thread needs the caller's descriptors.
     is_owned.recv().map_err(|_| lost_thread())?;
     let stall = Duration::from_nanos(stall_ns);
     match deferred.supervise(
@@ -184,8 +193,8 @@ pub(crate) fn call_with_timeout<'a, T: Send + 'static>(
         stall,
         |silence| look(silence.as_nanos() as u64),
     ) {
-        Waited::Done(done) => done.map(Ok),
-        Waited::TimedOut(lasted) => Ok(Err(lasted)),
+        Waited::Done(done) => done.map(CallEnd::Returned),
+        Waited::TimedOut(lasted) => Ok(CallEnd::Silent(lasted)),
         Waited::Lost => Err(lost_thread()),
     }
 }
@@ -327,7 +336,7 @@ mod tests {
         };
         let waited =
             call_with_timeout(iter::once(null().as_fd()), 1, |_| Sign::Progress, slow).unwrap();
-        assert_eq!(waited, Ok(7));
+        assert_eq!(waited, CallEnd::Returned(7));
     }
 
     #[test]
@@ -342,22 +351,22 @@ mod tests {
         let work = move |_: Vec<OwnedFd>| held.recv().is_err();
         let waited = call_with_timeout(iter::once(null().as_fd()), TIMEOUT_NS, look, work).unwrap();
         let timeout = Duration::from_nanos(TIMEOUT_NS);
-        assert!(waited.is_err_and(|lasted| lasted >= timeout));
+        assert!(matches!(waited, CallEnd::Silent(lasted) if lasted >= timeout));
         assert!(!silences.is_empty() && silences.is_sorted(), "{silences:?}");
         drop(release);
     }
 
     #[test]
-    fn unwanted_call_times_out_in_spite_of_a_long_timeout() {
+    fn call_after_end_request_times_out_in_spite_of_a_long_timeout() {
         let (release, held) = channel::<()>();
         let work = move |_: Vec<OwnedFd>| held.recv().is_err();
         let waited = call_with_timeout(
             iter::once(null().as_fd()),
             300_000_000,
-            |_| Sign::Unwanted,
+            |_| Sign::EndRequested,
             work,
         );
-        assert!(matches!(waited, Ok(Err(_))));
+        assert!(matches!(waited, Ok(CallEnd::Silent(_))));
         drop(release);
     }
 

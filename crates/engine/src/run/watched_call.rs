@@ -1,16 +1,15 @@
-//! A call on one target outside of its workers, such as a sync or a read-back: what the watcher
-//! sees meanwhile, and how its answer ends the wait.
+//! A call on one target outside of its workers, such as a sync or a read-back. The watcher sees its
+//! progress, and can end the wait for it.
 
 use crate::run::error::{RunError, worker_error};
 use crate::run::supervise::CHECK_EVERY;
-use crate::run::watchdog::{Sign, call_with_timeout};
+use crate::run::watchdog::{CallEnd, Sign, call_with_timeout};
 use diskproof_device::OpenTarget;
 use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::TimeSeries;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// The progress of a call since the last look.
 pub(crate) struct CallProgress {
@@ -22,8 +21,8 @@ pub(crate) struct CallProgress {
 
 /// A call that was abandoned because its target did not answer.
 pub(crate) struct SilentCall {
-    /// The time since the start of the call.
-    pub lasted: Duration,
+    /// The time since the start of the call, in nanoseconds.
+    pub lasted_ns: u64,
     /// The time since its last progress, in nanoseconds.
     pub silent_ns: u64,
 }
@@ -45,19 +44,22 @@ pub(crate) struct WatchedCall<'a> {
 }
 
 impl WatchedCall<'_> {
-    /// As [`call_with_timeout`]. `look` gets the time so far and the silence, in nanoseconds, and
+    /// Makes the call as [`call_with_timeout`]. `look` gets the time so far, in nanoseconds, and
     /// may add to the series that the watcher sees. `work` gets all files of the target.
     pub(crate) fn run<T: Send + 'static>(
         &self,
         watch: &mut dyn Watch,
-        mut look: impl FnMut(&mut TimeSeries, u64, u64) -> CallProgress,
+        mut look: impl FnMut(&mut TimeSeries, u64) -> CallProgress,
         work: impl FnOnce(Vec<OwnedFd>) -> T + Send + 'static,
-    ) -> Result<Result<T, SilentCall>, RunError> {
+    ) -> Result<CallEnd<T, SilentCall>, RunError> {
         let mut series = TimeSeries::new(CHECK_EVERY.as_nanos() as u64);
-        let (mut elapsed_ns, mut before_ns) = (0, 0);
+        // The silence begins again after each progress: the time since the start is the sum of its
+        // growth from look to look.
+        let mut elapsed_ns = 0;
+        let mut last_silent_ns = 0;
         let tick = |silent_ns: u64| {
-            elapsed_ns += silent_ns.saturating_sub(before_ns);
-            let CallProgress { has_moved, done } = look(&mut series, elapsed_ns, silent_ns);
+            elapsed_ns += silent_ns.saturating_sub(last_silent_ns);
+            let CallProgress { has_moved, done } = look(&mut series, elapsed_ns);
             let control = watch.tick(&Progress {
                 done: Some(done),
                 silence: self.target.map(|target| Silence {
@@ -70,20 +72,26 @@ impl WatchedCall<'_> {
                 self.stop.store(true, Ordering::Relaxed);
             }
             let sign = if self.stop.load(Ordering::Relaxed) {
-                Sign::Unwanted
+                Sign::EndRequested
             } else if has_moved {
                 Sign::Progress
             } else {
                 Sign::Silence
             };
-            before_ns = if sign == Sign::Progress { 0 } else { silent_ns };
+            last_silent_ns = match sign {
+                Sign::Progress => 0,
+                Sign::Silence | Sign::EndRequested => silent_ns,
+            };
             sign
         };
-        let waited = call_with_timeout(self.open.files(), self.stall_ns, tick, work)
+        let end = call_with_timeout(self.open.files(), self.stall_ns, tick, work)
             .map_err(|source| worker_error(self.workload, self.open, source))?;
-        Ok(waited.map_err(|lasted| SilentCall {
-            lasted,
-            silent_ns: before_ns,
-        }))
+        Ok(match end {
+            CallEnd::Returned(value) => CallEnd::Returned(value),
+            CallEnd::Silent(lasted) => CallEnd::Silent(SilentCall {
+                lasted_ns: lasted.as_nanos() as u64,
+                silent_ns: last_silent_ns,
+            }),
+        })
     }
 }

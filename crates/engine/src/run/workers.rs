@@ -1,22 +1,24 @@
-//! The threads of one workload, or of several that run together, and their common start. The child
-//! follows them until the last has ended.
+//! The threads of one workload, or of several that run together: how they divide the work, and
+//! their common start. Module `follow` then waits until the last thread has ended.
 
 mod follow;
 
+use crate::io::Extent;
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::sync::SharedSync;
+use crate::load::budget::Budget;
 use crate::load::holds::{Flow, FlowPart};
 use crate::load::pacer::Pacer;
 use crate::load::pattern::{Pattern, SharedCursors, order_key};
 use crate::measure::result::{SharedSnapshot, WorkerResult};
-use crate::measure::turnover::MeasureGate;
+use crate::measure::turnover::MeasureStart;
 use crate::measure::worker::WorkerSchedule;
 use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{
-    budget_of, gate_of, largest_block, schedule_of, threads_per_worker, within_part,
+    budget_of, largest_block, schedule_of, shared_measure_start, threads_per_worker, within_part,
 };
 use crate::run::prepare::PreparedTarget;
-use crate::run::spawn::{WorkerConfig, WorkerFiles, WorkerReport, WorkerStart, spawn};
+use crate::run::spawn::{ThreadConfig, WorkerFiles, WorkerReport, WorkerStart, spawn};
 use crate::run::supervise::StallTimeout;
 use diskproof_device::{OpenTarget, WriteDurability};
 use diskproof_model::group::Group;
@@ -27,6 +29,7 @@ use diskproof_model::series::TimeSeries;
 use diskproof_model::target::TargetKind;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -45,7 +48,7 @@ pub(crate) enum StartTime {
     At(u64),
 }
 
-/// A workload on a target.
+/// A workload on a target: what the workers of one measurement carry out.
 #[derive(Clone, Copy)]
 pub(crate) struct Assignment<'a> {
     pub workload: &'a Workload,
@@ -59,8 +62,9 @@ pub(crate) struct Assignment<'a> {
     pub prepared: &'a Arc<PreparedTarget>,
 }
 
-/// No further request goes to this target, through any of its descriptors.
-pub(crate) fn leave_open(assignments: &[Assignment<'_>], target: usize) {
+/// Gives up a target that hangs. None of its descriptors is ever closed, since that could block
+/// this thread, too. Later steps skip a target that [is left open](OpenTarget::is_left_open).
+pub(crate) fn abandon_target(assignments: &[Assignment<'_>], target: usize) {
     for assignment in assignments {
         if assignment.target == target {
             assignment.open.leave_open();
@@ -77,7 +81,8 @@ pub(crate) struct WorkerGroup<'a> {
     assignments: &'a [Assignment<'a>],
     reports: Receiver<WorkerReport>,
     starts: Vec<Sender<WorkerStart>>,
-    gate: Option<Arc<MeasureGate>>,
+    /// Decides when the measured time starts, where the schedule does not.
+    measure_start: Option<Arc<MeasureStart>>,
     /// When the first thread began, on CLOCK_MONOTONIC; [`u64::MAX`] before.
     began_ns: Arc<AtomicU64>,
     /// For each target, set when its threads must end.
@@ -104,16 +109,6 @@ pub(crate) struct AssignmentState {
     pub hang: Option<Hang>,
     /// The number of running threads.
     working: usize,
-}
-
-/// The claim on a device that a workload trims.
-fn claim_for_trims<'a>(open: &'a OpenTarget, workload: &Workload) -> Option<BorrowedFd<'a>> {
-    let is_device = open.identity().kind == TargetKind::BlockDevice;
-    if is_device && workload.makes(OpKind::Trim) {
-        Some(open.claim())
-    } else {
-        None
-    }
 }
 
 /// A worker thread, as the supervisor sees it.
@@ -165,7 +160,7 @@ impl<'a> WorkerGroup<'a> {
             assignments,
             reports,
             starts: Vec::new(),
-            gate: None,
+            measure_start: None,
             began_ns: Arc::new(AtomicU64::new(u64::MAX)),
             stops: (0..targets).map(|_| Arc::default()).collect(),
             published,
@@ -173,18 +168,18 @@ impl<'a> WorkerGroup<'a> {
             handles: Vec::new(),
         };
         for (index, flow) in flow_parts(assignments).into_iter().enumerate() {
-            let config = workers.configs_for(seed, index, flow);
-            workers.spawn_workers(index, config, &sender)?;
+            let configs = workers.thread_configs(seed, index, flow);
+            workers.spawn_workers(index, configs, &sender)?;
         }
         Ok(workers)
     }
 
     /// Starts the threads of an assignment, and waits until each has its backend. Each worker has
-    /// its own open file description, which its threads share.
+    /// its own open file description, which its threads share. `configs` has the threads by worker.
     fn spawn_workers(
         &mut self,
         index: usize,
-        config: Vec<Vec<WorkerConfig>>,
+        configs: Vec<Vec<ThreadConfig>>,
         sender: &Sender<WorkerReport>,
     ) -> Result<(), RunError> {
         let Assignment { open, workload, .. } = self.assignments[index];
@@ -192,23 +187,26 @@ impl<'a> WorkerGroup<'a> {
         if matches!(workload.sync, SyncPolicy::OtherDescriptor { .. }) {
             descriptions.synced = open.files_for_worker(WriteDurability::BySync)?;
         }
-        let spawned = self.spawn_each(index, config, &mut descriptions, sender);
-        // Until then the threads use the descriptions.
+        let spawned = self.spawn_each(index, configs, &mut descriptions, sender);
+        // Also where one could not be spawned: the other threads use the descriptions until they
+        // are ready.
         let ready = self.await_ready(index);
         spawned.and(ready)
     }
 
+    /// Starts the threads of an assignment, and opens the descriptions that they need. The caller
+    /// keeps `descriptions` until the threads are ready.
     fn spawn_each(
         &mut self,
         index: usize,
-        config: Vec<Vec<WorkerConfig>>,
+        configs: Vec<Vec<ThreadConfig>>,
         descriptions: &mut WorkerDescriptions,
         sender: &Sender<WorkerReport>,
     ) -> Result<(), RunError> {
         let Assignment { open, workload, .. } = self.assignments[index];
         let durability = durability_of(workload);
-        let is_shared = config.len() == 1 && durability == WriteDurability::BySync;
-        for worker in config {
+        let is_shared = configs.len() == 1 && durability == WriteDurability::BySync;
+        for threads in configs {
             if !is_shared {
                 let own = open.files_for_worker(durability)?;
                 descriptions.own_files.push(own);
@@ -223,8 +221,8 @@ impl<'a> WorkerGroup<'a> {
                 claim: claim_for_trims(open, workload),
             };
             files.drop_own_claim();
-            for mut config in worker {
-                config.number = self.handles.len();
+            for config in threads {
+                debug_assert_eq!(config.number, self.handles.len());
                 let snapshot = Arc::clone(&config.snapshot);
                 let (start, started) = channel();
                 spawn(config, &files, started, sender.clone()).map_err(RunError::Thread)?;
@@ -240,79 +238,50 @@ impl<'a> WorkerGroup<'a> {
         Ok(())
     }
 
-    /// The configuration of each thread, by worker.
-    fn configs_for(
+    /// The configuration of each thread of an assignment, by worker.
+    fn thread_configs(
         &self,
         seed: u64,
         assignment: usize,
         flow: Option<Arc<FlowPart>>,
-    ) -> Vec<Vec<WorkerConfig>> {
-        let own = self.assignments[assignment];
-        let (workload, prepared) = (own.workload, own.prepared);
-        let engine = &prepared.known.engine;
-        let in_flight = engine.depth.unwrap_or(workload.depth);
-        let per_worker = threads_per_worker(in_flight, engine.used);
-        let depth = in_flight / per_worker;
-        let workers = u64::from(workload.workers);
-        let threads = workers * u64::from(per_worker);
-        let block = u64::from(largest_block(workload));
-        let budget = budget_of(workload, threads);
-        let mut configs = Vec::new();
+    ) -> Vec<Vec<ThreadConfig>> {
+        let Assignment {
+            workload,
+            prepared,
+            member,
+            target,
+            ..
+        } = self.assignments[assignment];
+        let division = WorkDivision::new(workload, prepared, seed, assignment);
+        let first_number = self.handles.len();
         let mut shared_sync = None;
         if matches!(workload.sync, SyncPolicy::Shared { .. }) {
             shared_sync = Some(Arc::<SharedSync>::default());
         }
-        let order = SharedCursors::default();
-        let first_stream = (assignment as u64) << 32;
-        let whole = prepared.extent;
-        let is_ordered = matches!(workload.access, Access::Sequential);
-        for worker in 0..workers {
-            let cursors = SharedCursors::default();
-            let part_of_worker = whole.share(&workload.access, worker, workers, block);
-            let budget_of_worker = within_part(&budget, workload, part_of_worker, whole);
-            let mut threads_of_worker = Vec::new();
-            for slot in 0..u64::from(per_worker) {
-                let index = worker * u64::from(per_worker) + slot;
-                // The threads of a worker share its part of an ordered pattern.
-                let (extent, own_budget) = if is_ordered {
-                    (part_of_worker, budget_of_worker.clone())
-                } else {
-                    let extent = whole.share(&workload.access, index, threads, block);
-                    (extent, within_part(&budget, workload, extent, whole))
-                };
-                let data = match &prepared.transaction_span {
-                    Some(split) => split.data,
-                    None => extent,
-                };
-                let mut pattern = Pattern::new(workload, data, seed, first_stream | index);
-                pattern.skip(prepared.skip_bytes / workers);
-                if per_worker > 1 {
-                    let key = order_key(seed, first_stream | worker);
-                    pattern = pattern.with_cursors(&cursors, extent, key);
-                }
-                if prepared.journal.is_some() {
-                    pattern = pattern.with_each_write_once(&order, seed);
-                } else if workload.checks_reads() {
-                    pattern = pattern.with_each_block_once(&order, seed);
-                }
-                threads_of_worker.push(WorkerConfig {
-                    assignment,
-                    number: 0,
+        let mut configs = Vec::new();
+        for worker in 0..division.workers {
+            let worker_cursors = SharedCursors::default();
+            let worker_part = division.part_of_worker(worker);
+            let mut threads = Vec::new();
+            for index in division.threads_of(worker) {
+                let part = division.part_of_thread(&worker_part, index);
+                threads.push(ThreadConfig {
+                    number: first_number + index as usize,
                     prepared: Arc::clone(prepared),
-                    pattern,
+                    pattern: division.pattern(worker, index, part.extent, &worker_cursors),
                     shared_sync: shared_sync.clone(),
-                    depth,
-                    budget: own_budget,
+                    depth: division.depth,
+                    budget: part.budget,
                     pacer: self.states[assignment].pacer.clone(),
                     flow: flow.clone(),
                     seed,
-                    stream: first_stream | index,
-                    stop: Arc::clone(&self.stops[own.target]),
-                    published: Arc::clone(&self.published[own.member]),
+                    random_stream: division.random_stream_base | index,
+                    stop: Arc::clone(&self.stops[target]),
+                    published: Arc::clone(&self.published[member]),
                     snapshot: SharedSnapshot::default(),
                 });
             }
-            configs.push(threads_of_worker);
+            configs.push(threads);
         }
         configs
     }
@@ -323,12 +292,14 @@ impl<'a> WorkerGroup<'a> {
         let mut outcome = Ok(());
         for _ in 0..self.states[assignment].working {
             let failure = match self.reports.recv() {
-                Ok(WorkerReport::Ready(assignment, features)) => {
+                Ok(WorkerReport::Ready { features }) => {
                     self.states[assignment].features = features;
                     continue;
                 }
-                Ok(WorkerReport::Failed(number, source)) => self.error(number, source),
-                Ok(WorkerReport::Done(..)) | Err(_) => self.lost_worker(),
+                Ok(WorkerReport::Failed { thread, error }) => self.thread_error(thread, error),
+                // Neither happens: a thread is done only after its start, and `start` holds a
+                // sender meanwhile.
+                Ok(WorkerReport::Done { .. }) | Err(_) => self.lost_worker(),
             };
             outcome = outcome.and(Err(failure));
         }
@@ -345,8 +316,9 @@ impl<'a> WorkerGroup<'a> {
         RunError::lost(&self.assignments[assignment].workload.name)
     }
 
-    fn error(&self, number: usize, source: io::Error) -> RunError {
-        let assignment = self.handles[number].assignment;
+    /// The error of the run where this thread failed.
+    fn thread_error(&self, thread: usize, source: io::Error) -> RunError {
+        let assignment = self.handles[thread].assignment;
         worker_error(
             self.assignments[assignment].workload,
             self.assignments[assignment].open,
@@ -355,8 +327,9 @@ impl<'a> WorkerGroup<'a> {
     }
 
     /// Starts all threads at one time: as soon as they can wake up, or at an instant of
-    /// CLOCK_MONOTONIC. Fails where that is over, or too near. What begins at an instant also
-    /// measures from an instant on: the schedule is that of other hosts, too.
+    /// CLOCK_MONOTONIC. Fails with [`RunError::NotReady`] where that instant is past or too near.
+    /// Workers that begin at an instant also measure from an instant on, since other hosts have the
+    /// same schedule.
     pub(crate) fn release(&mut self, start: StartTime) -> Result<WorkerSchedule, RunError> {
         let soonest_ns = MonotonicClock.now() + LEAD_NS;
         let schedule = match start {
@@ -368,8 +341,8 @@ impl<'a> WorkerGroup<'a> {
             }
             StartTime::At(start_ns) => schedule_of(self.group, start_ns),
         };
-        self.gate = match start {
-            StartTime::Soon => gate_of(self.group, schedule, self.handles.len()),
+        self.measure_start = match start {
+            StartTime::Soon => shared_measure_start(self.group, schedule, self.handles.len()),
             StartTime::At(_) => None,
         };
         for (sender, handle) in self.starts.drain(..).zip(&self.handles) {
@@ -377,7 +350,7 @@ impl<'a> WorkerGroup<'a> {
             // A worker that has ended has reported why.
             let _ = sender.send(WorkerStart {
                 schedule: schedule.delayed(workload),
-                gate: self.gate.clone(),
+                measure_start: self.measure_start.clone(),
                 began_ns: Arc::clone(&self.began_ns),
             });
         }
@@ -393,13 +366,139 @@ impl<'a> WorkerGroup<'a> {
         }
     }
 
-    /// The schedule as far as it is decided at `now`; before that, the measured time is taken to
-    /// start as late as it may.
-    pub(crate) fn decided(&self, schedule: WorkerSchedule, now: u64) -> WorkerSchedule {
-        match &self.gate {
-            Some(gate) => schedule.measuring_from(gate.start_ns(now).unwrap_or(gate.latest_ns)),
+    /// The schedule as far as it is decided at `now`. Until the workers have decided the start of
+    /// the measured time, its latest start counts.
+    pub(crate) fn schedule_decided_by(&self, schedule: WorkerSchedule, now: u64) -> WorkerSchedule {
+        match &self.measure_start {
+            Some(measure_start) => schedule.measuring_from(
+                measure_start
+                    .start_ns(now)
+                    .unwrap_or(measure_start.latest_ns),
+            ),
             None => schedule,
         }
+    }
+}
+
+/// The division of an assignment's work among its threads. Each worker keeps a part of the depth in
+/// flight: by one thread with a queue, or by several threads with one request each.
+struct WorkDivision<'a> {
+    workload: &'a Workload,
+    prepared: &'a PreparedTarget,
+    seed: u64,
+    workers: u64,
+    threads_per_worker: u64,
+    /// Requests in flight of each thread.
+    depth: u32,
+    /// The budget of all threads together.
+    budget: Budget,
+    /// The number of a thread's random numbers is this plus its index in the assignment. The upper
+    /// half is the assignment, so that no two threads of a run share random numbers.
+    random_stream_base: u64,
+    /// The blocks that all threads together visit once.
+    visit_cursors: SharedCursors,
+}
+
+/// A part of the span, and the budget within it. Clones share the budget.
+#[derive(Clone)]
+struct WorkPart {
+    extent: Extent,
+    budget: Budget,
+}
+
+impl<'a> WorkDivision<'a> {
+    fn new(
+        workload: &'a Workload,
+        prepared: &'a PreparedTarget,
+        seed: u64,
+        assignment: usize,
+    ) -> Self {
+        let engine = &prepared.known.engine;
+        let in_flight = engine.depth.unwrap_or(workload.depth);
+        let per_worker = threads_per_worker(in_flight, engine.used);
+        let threads = u64::from(workload.workers) * u64::from(per_worker);
+        Self {
+            workload,
+            prepared,
+            seed,
+            workers: u64::from(workload.workers),
+            threads_per_worker: u64::from(per_worker),
+            depth: in_flight / per_worker,
+            budget: budget_of(workload, threads),
+            random_stream_base: (assignment as u64) << 32,
+            visit_cursors: SharedCursors::default(),
+        }
+    }
+
+    /// The indices of a worker's threads among those of the assignment.
+    fn threads_of(&self, worker: u64) -> Range<u64> {
+        let first = worker * self.threads_per_worker;
+        first..first + self.threads_per_worker
+    }
+
+    /// The part of a worker.
+    fn part_of_worker(&self, worker: u64) -> WorkPart {
+        self.part_of(worker, self.workers)
+    }
+
+    /// The part of the thread with this index, whose worker has `worker_part`. The threads of a
+    /// worker go through its part of a sequential pattern together, with one budget.
+    fn part_of_thread(&self, worker_part: &WorkPart, index: u64) -> WorkPart {
+        if matches!(self.workload.access, Access::Sequential) {
+            worker_part.clone()
+        } else {
+            self.part_of(index, self.workers * self.threads_per_worker)
+        }
+    }
+
+    /// One of so many equal parts.
+    fn part_of(&self, index: u64, parts: u64) -> WorkPart {
+        let whole = self.prepared.extent;
+        let block_bytes = u64::from(largest_block(self.workload));
+        let extent = whole.share(&self.workload.access, index, parts, block_bytes);
+        WorkPart {
+            extent,
+            budget: within_part(&self.budget, self.workload, extent, whole),
+        }
+    }
+
+    /// The steps of the thread with this index in its part of the span. The threads of a worker
+    /// share `worker_cursors`.
+    fn pattern(
+        &self,
+        worker: u64,
+        index: u64,
+        extent: Extent,
+        worker_cursors: &SharedCursors,
+    ) -> Pattern {
+        let data = match &self.prepared.transaction_span {
+            Some(split) => split.data,
+            None => extent,
+        };
+        let random_stream = self.random_stream_base | index;
+        let mut pattern = Pattern::new(self.workload, data, self.seed, random_stream);
+        pattern.skip(self.prepared.skip_bytes / self.workers);
+        if self.threads_per_worker > 1 {
+            let key = order_key(self.seed, self.random_stream_base | worker);
+            pattern = pattern.with_cursors(worker_cursors, extent, key);
+        }
+        if self.prepared.journal.is_some() {
+            pattern.with_each_write_once(&self.visit_cursors, self.seed)
+        } else if self.workload.checks_reads() {
+            pattern.with_each_block_once(&self.visit_cursors, self.seed)
+        } else {
+            pattern
+        }
+    }
+}
+
+/// The claim on a device that a workload trims.
+fn claim_for_trims<'a>(open: &'a OpenTarget, workload: &Workload) -> Option<BorrowedFd<'a>> {
+    let is_device = open.identity().kind == TargetKind::BlockDevice;
+    if is_device && workload.makes(OpKind::Trim) {
+        Some(open.claim())
+    } else {
+        None
     }
 }
 

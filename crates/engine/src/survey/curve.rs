@@ -44,9 +44,10 @@ const ACCESS_S: f64 = 0.02;
 const SLOWER_ELSEWHERE: f64 = 1.4;
 /// A curve has at least so many points, whatever the time allows.
 const POINTS_MIN: u64 = 8;
-/// The trial ends at each of its two places after this long,
+/// The trial ends at each of its two places after this long. A longer trial takes time from the
+/// curve; in a shorter one, a rotation or a late wake-up weighs more.
 const TRIAL_NS: u64 = 50_000_000;
-/// or after so many bytes.
+/// The trial also ends at a place after so many bytes, which a fast disk reaches before the time.
 const TRIAL_BYTES_MAX: u64 = 64 << 20;
 /// The first request: small, and alone.
 const FIRST_BYTES: u64 = 64 << 10;
@@ -61,18 +62,17 @@ const SLOW_RATE: f64 = 8e6;
 const SLOW_POINTS_MIN: f64 = 3.0;
 
 impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
-    /// Measures the curve and puts it into the log.
+    /// Measures the curve and puts it into the log. Returns `None` where there is no time for one.
     pub(crate) fn measure_curve(&mut self, plan: &CurvePlan) -> io::Result<Option<MeasuredCurve>> {
-        let (target, log) = (self.target, self.log);
-        log.begin_step("curve");
-        let rate = self.first_rate()?;
-        let Some(sizing) = size(plan, &target, rate) else {
+        self.log.begin_step("curve");
+        let rate = self.estimate_rate()?;
+        let Some(sizing) = choose_sizing(plan, &self.target, rate) else {
             return Ok(None);
         };
-        log.begin_curve(self.sampler.now());
+        self.log.begin_curve(self.sampler.now());
         let places = match sizing.sample_bytes {
-            None => self.whole(sizing)?,
-            Some(sample_bytes) => self.sampled(sizing, sample_bytes)?,
+            None => self.measure_whole_span(sizing)?,
+            Some(sample_bytes) => self.measure_samples(sizing, sample_bytes)?,
         };
         let mut measured = MeasuredCurve {
             sizing,
@@ -84,34 +84,34 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         Ok(Some(measured))
     }
 
-    /// About the rate of a target of unknown speed, in bytes per second. Begins with one small
+    /// Estimates the rate of a target of unknown speed, in bytes per second. Begins with one small
     /// request at a time: eight large ones would keep a slow disk busy for minutes.
-    fn first_rate(&mut self) -> io::Result<f64> {
-        let (target, log) = (self.target, self.log);
-        let middle = target.aligned(target.extent.start + target.extent.length / 2);
-        let first = self.read_alone(middle, FIRST_BYTES)?;
+    fn estimate_rate(&mut self) -> io::Result<f64> {
+        let extent = self.target.extent;
+        let middle = self.target.aligned(extent.start + extent.length / 2);
+        let first = self.request_alone(middle, FIRST_BYTES)?;
         let mut end = middle + first.bytes;
         let mut latency_ns = first.latency_ns;
-        if latency_ns > SLOW_NS && !log.is_stopped() {
+        if latency_ns > SLOW_NS && !self.log.is_stopped() {
             // The disk may have slept.
-            let second = self.read_alone(end, FIRST_BYTES)?;
+            let second = self.request_alone(end, FIRST_BYTES)?;
             end += second.bytes;
             latency_ns = latency_ns.min(second.latency_ns);
         }
         let rate = first.bytes as f64 * 1e9 / latency_ns as f64;
         if latency_ns <= SLOW_NS {
-            return Ok(self.trial(rate)?.unwrap_or(RATE_UNKNOWN));
+            return Ok(self.measure_trial_rate(rate)?.unwrap_or(RATE_UNKNOWN));
         }
-        if log.is_stopped() {
+        if self.log.is_stopped() {
             return Ok(rate);
         }
         // A limiter lets the smallest request pass at once.
-        let smallest = self.read_alone(end, UNIT_BYTES)?;
+        let smallest = self.request_alone(end, UNIT_BYTES)?;
         Ok(rate.min(smallest.bytes as f64 * 1e9 / smallest.latency_ns as f64))
     }
 
-    /// Moves about `wanted` bytes while nothing else is in flight.
-    fn read_alone(&mut self, offset: u64, wanted: u64) -> io::Result<AloneRequest> {
+    /// Reads or writes about `wanted` bytes while nothing else is in flight.
+    fn request_alone(&mut self, offset: u64, wanted: u64) -> io::Result<AloneRequest> {
         let bytes = self
             .target
             .rounded_request_bytes(wanted)
@@ -123,10 +123,14 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         })
     }
 
-    /// A sample at each point.
-    fn sampled(&mut self, sizing: CurveSizing, sample_bytes: u64) -> io::Result<Vec<SamplePlace>> {
-        let starts = places(self.target.extent, sizing, sample_bytes);
-        let mut read = Vec::with_capacity(starts.len());
+    /// Measures a sample at each point, and puts it into the log.
+    fn measure_samples(
+        &mut self,
+        sizing: CurveSizing,
+        sample_bytes: u64,
+    ) -> io::Result<Vec<SamplePlace>> {
+        let starts = sample_starts(self.target.extent, sizing, sample_bytes);
+        let mut measured = Vec::with_capacity(starts.len());
         for start in &starts {
             let extent = Extent::new(*start, sample_bytes);
             let point = match self.sample(sizing, extent)? {
@@ -135,27 +139,28 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                 Sample::Interrupted => continue,
                 Sample::Stopped => break,
             };
-            read.push(SamplePlace {
+            measured.push(SamplePlace {
                 extent,
                 moved_bytes: self.log.bytes(),
             });
             self.log.add_curve_point(
                 self.sampler.now(),
                 point,
-                read.len() as f64 / starts.len() as f64,
+                measured.len() as f64 / starts.len() as f64,
             );
         }
-        Ok(read)
+        Ok(measured)
     }
 
-    /// Bytes per second at two offsets inside the span, the higher of both; `None` where nothing
-    /// could be read. `rate` is a guess.
-    fn trial(&mut self, rate: f64) -> io::Result<Option<f64>> {
-        let (target, log) = (self.target, self.log);
-        let Extent { start, length } = target.extent;
-        let request_max = u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / target.depth);
+    /// Measures the rate at two offsets inside the span, and returns the higher one in bytes per
+    /// second; `None` where no request could be timed. `rate` is a guess.
+    fn measure_trial_rate(&mut self, rate: f64) -> io::Result<Option<f64>> {
+        let log = self.log;
+        let depth = self.target.depth;
+        let Extent { start, length } = self.target.extent;
+        let request_max = u64::from(STREAM_REQUEST_MAX) * u64::from(STREAM_DEPTH / depth);
         // Two places, and at each three times as much as is in flight at once.
-        let in_time = (rate * TRIAL_S_MAX / f64::from(6 * target.depth)) as u64;
+        let in_time = (rate * TRIAL_S_MAX / f64::from(6 * depth)) as u64;
         let request_bytes = align(
             request_max
                 .min(length / 64)
@@ -170,12 +175,12 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             let from = start + distance;
             let place = TrialPlace {
                 request_bytes,
-                depth: target.depth,
+                depth,
                 end: (from + TRIAL_BYTES_MAX).min(from + length / 4),
                 next: Cell::new(align(from)),
                 busy_ns: Cell::new(0),
                 bytes: Cell::new(0),
-                landed: Cell::new(0),
+                completed: Cell::new(0),
             };
             self.run(
                 || place.next_request(log),
@@ -188,15 +193,17 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         Ok(best)
     }
 
-    /// The whole span in one stream; its first requests are the lead, its last ones the tail.
-    fn whole(&mut self, sizing: CurveSizing) -> io::Result<Vec<SamplePlace>> {
-        let (target, log) = (self.target, self.log);
-        let Extent { start, length } = target.extent;
+    /// Transfers the whole span in one stream, and puts a point for each part into the log. The
+    /// first requests are the lead, the last ones the tail.
+    fn measure_whole_span(&mut self, sizing: CurveSizing) -> io::Result<Vec<SamplePlace>> {
+        let log = self.log;
+        let span = self.target.extent;
+        let Extent { start, length } = span;
         let lead_end = align(start + sizing.lead_bytes.min(length / 2));
         let end = align(start + length);
         let tail_start = align(end - sizing.tail_bytes.min(length / 4));
         let timed = Extent::new(lead_end, tail_start - lead_end);
-        let cells = timed_cells(target.extent, sizing.points, timed);
+        let cells = timed_cells(span, sizing.points, timed);
         let mut requests = WholeRequests {
             cells: &cells,
             request_bytes: u64::from(sizing.request_bytes),
@@ -220,6 +227,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             |completion| pass.add(completion, &clock),
         )?;
         let places = pass.places;
+        // The flush ends the stream, so its time belongs to the last point.
         if let Some(flushed) = self.flush()?
             && let Some(last) = log.results().curve.last_mut()
         {
@@ -239,20 +247,22 @@ struct AloneRequest {
 /// requests and what counts them.
 struct TrialPlace {
     request_bytes: u64,
-    /// Requests in flight; as many are not timed.
+    /// Requests in flight; the first ones, as many, are not timed.
     depth: u32,
+    /// No request ends behind this byte.
     end: u64,
     /// First byte of the next request.
     next: Cell<u64>,
+    /// The time of the timed requests, and their bytes.
     busy_ns: Cell<u64>,
     bytes: Cell<u64>,
-    /// Completed requests.
-    landed: Cell<u32>,
+    /// The number of completed requests.
+    completed: Cell<u32>,
 }
 
 impl TrialPlace {
     fn next_request(&self, log: &SurveyLog) -> Option<SampleRequest> {
-        let is_enough = self.busy_ns.get() >= TRIAL_NS && self.landed.get() >= 2 * self.depth;
+        let is_enough = self.busy_ns.get() >= TRIAL_NS && self.completed.get() >= 2 * self.depth;
         let offset = self.next.get();
         let request_end = offset + self.request_bytes;
         if is_enough || log.is_stopped() || request_end > self.end {
@@ -263,8 +273,8 @@ impl TrialPlace {
     }
 
     fn add(&self, completion: &BlockCompletion) {
-        self.landed.set(self.landed.get() + 1);
-        let is_timed = self.landed.get() > self.depth;
+        self.completed.set(self.completed.get() + 1);
+        let is_timed = self.completed.get() > self.depth;
         if is_timed && completion.errno == 0 && !completion.interrupted {
             let bytes = u64::from(completion.request.len);
             self.busy_ns.set(self.busy_ns.get() + completion.share_ns);
@@ -344,14 +354,21 @@ fn asked_bytes(coverage: Coverage) -> Option<u64> {
     }
 }
 
-/// The sizes of the requests and samples of a curve on a target of about this rate, in bytes per
-/// second; `None` where there is no time for a curve.
-pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option<CurveSizing> {
+/// Chooses the sizes of the requests and samples of a curve on a target of about this rate, in
+/// bytes per second. `None` where there is no time for a curve, or its blocks have no room for a
+/// lead.
+pub(crate) fn choose_sizing(
+    plan: &CurvePlan,
+    target: &SurveyTarget,
+    rate: f64,
+) -> Option<CurveSizing> {
     let points = u64::from(plan.points.max(1));
     let in_flight = in_flight_bytes(plan, target, rate);
-    let tail_bytes = match target.operation {
-        OpKind::Write => 0,
-        _ => in_flight,
+    // Writes end with a flush instead of a tail.
+    let tail_bytes = if target.operation == OpKind::Write {
+        0
+    } else {
+        in_flight
     };
     let whole = CurveSizing {
         request_bytes: (in_flight / u64::from(target.depth)) as u32,
@@ -362,22 +379,28 @@ pub(crate) fn size(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> Option
     };
     match plan.coverage {
         Coverage::Full => Some(whole),
-        Coverage::Blocks { block_bytes } => Some(CurveSizing {
-            sample_bytes: Some(block_bytes - in_flight - tail_bytes),
-            ..whole
-        }),
+        Coverage::Blocks { block_bytes } => {
+            let sample_bytes = block_bytes.saturating_sub(in_flight + tail_bytes);
+            if sample_bytes == 0 {
+                return None;
+            }
+            Some(CurveSizing {
+                sample_bytes: Some(sample_bytes),
+                ..whole
+            })
+        }
         Coverage::Sampled { sample_bytes } => {
-            size_of_samples(plan, target, rate, whole, sample_bytes)
+            choose_sample_sizing(plan, target, rate, whole, sample_bytes)
         }
     }
 }
 
-/// As many points as wanted, or as parts of this size fit into the span.
+/// The number of points: as many as wanted, or as parts of this size fit into the span.
 fn points_in(span: u64, part_bytes: u64, wanted: u64) -> u64 {
     wanted.min(span / part_bytes).max(1)
 }
 
-/// Bytes in flight at once.
+/// Chooses the bytes in flight at once, by the rate and the room for samples.
 fn in_flight_bytes(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> u64 {
     let span = target.extent.length;
     let smallest = UNIT_BYTES * u64::from(target.depth);
@@ -398,13 +421,15 @@ fn in_flight_bytes(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> u64 {
     wanted.min(room).max(smallest)
 }
 
-/// The time of so many bytes where the disk is slower than `rate`, in seconds.
+/// The time, in seconds, of so many bytes where the disk is [slower](SLOWER_ELSEWHERE) than `rate`.
 fn slow_seconds(bytes: u64, rate: f64) -> f64 {
     bytes as f64 / rate * SLOWER_ELSEWHERE
 }
 
-/// The sizing with samples, of this size where it is `asked`, instead of `whole`.
-fn size_of_samples(
+/// Chooses a sizing with samples instead of `whole`. Their size is `asked`, where that is set.
+/// Returns `whole` where the samples would cover the span and time allows a whole pass, and `None`
+/// where a slow target has no time for a few points.
+fn choose_sample_sizing(
     plan: &CurvePlan,
     target: &SurveyTarget,
     rate: f64,
@@ -433,16 +458,17 @@ fn size_of_samples(
             (bytes / request_bytes).max(1) * request_bytes
         }
         None => {
-            let nominal_s = match target.operation {
-                OpKind::Write => WRITE_SAMPLE_S,
-                _ => SAMPLE_S,
+            let nominal_s = if target.operation == OpKind::Write {
+                WRITE_SAMPLE_S
+            } else {
+                SAMPLE_S
             };
             let nominal = rate * nominal_s;
             let in_time = (time_s / points as f64 - ACCESS_S) * rate / SLOWER_ELSEWHERE
                 - untimed_bytes as f64;
-            let share = (span / SPAN_PARTS / points).saturating_sub(untimed_bytes);
+            let point_max = (span / SPAN_PARTS / points).saturating_sub(untimed_bytes);
             let bytes = (nominal.min(in_time.max(0.0)) as u64)
-                .min(share)
+                .min(point_max)
                 .max(sample_min);
             bytes / in_flight * in_flight
         }
@@ -463,9 +489,9 @@ fn size_of_samples(
     })
 }
 
-/// First bytes of the samples: evenly spaced, the first right behind its lead at the start of the
-/// span, the last right before its tail at the end.
-fn places(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
+/// The first byte of each sample: evenly spaced, the first right behind its lead at the start of
+/// the span, the last right before its tail at the end.
+fn sample_starts(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
     let points = sizing.points;
     let first = extent.start + sizing.lead_bytes;
     let last = extent
@@ -474,14 +500,14 @@ fn places(extent: Extent, sizing: CurveSizing, sample_bytes: u64) -> Vec<u64> {
         .max(first);
     let mut starts = Vec::new();
     for index in 0..points {
-        let distance = share(last - first, index, (points - 1).max(1));
+        let distance = proportion(last - first, index, (points - 1).max(1));
         starts.push(align(first + distance));
     }
     starts
 }
 
-/// The length of `index` of `parts` equal parts.
-fn share(length: u64, index: u64, parts: u64) -> u64 {
+/// The length of the first `index` of `parts` equal parts.
+fn proportion(length: u64, index: u64, parts: u64) -> u64 {
     (u128::from(length) * u128::from(index) / u128::from(parts)) as u64
 }
 
@@ -489,8 +515,8 @@ fn share(length: u64, index: u64, parts: u64) -> u64 {
 fn timed_cells(span: Extent, points: u64, timed: Extent) -> Vec<Extent> {
     let mut cells = Vec::new();
     for index in 0..points {
-        let start = align(span.start + share(span.length, index, points));
-        let end = align(span.start + share(span.length, index + 1, points));
+        let start = align(span.start + proportion(span.length, index, points));
+        let end = align(span.start + proportion(span.length, index + 1, points));
         let from = start.max(timed.start);
         let until = end.min(timed.end());
         if from < until {
@@ -506,14 +532,14 @@ struct CellSum {
     /// The part that was timed.
     timed: SampleSum,
     /// Bytes of all of them.
-    landed_bytes: u64,
+    completed_bytes: u64,
 }
 
 impl CellSum {
     fn new(sizing: CurveSizing) -> Self {
         Self {
             timed: SampleSum::new(sizing),
-            landed_bytes: 0,
+            completed_bytes: 0,
         }
     }
 }
@@ -524,6 +550,7 @@ struct WholePass<'a> {
     cells: &'a [Extent],
     /// One for each cell.
     sums: Vec<CellSum>,
+    /// [`Clock::starved_ns`] at the end of the last finished cell.
     starved_ns: u64,
     /// The number of finished cells.
     finished: usize,
@@ -532,14 +559,15 @@ struct WholePass<'a> {
 }
 
 impl WholePass<'_> {
+    /// Adds a completed request to its cell, and a point to the log for each cell that it finishes.
     fn add(&mut self, completion: &BlockCompletion, clock: &impl Clock) {
         let Some(cell_sum) = self.sums.get_mut(completion.request.tag as usize) else {
             return;
         };
         cell_sum.timed.add(completion);
-        cell_sum.landed_bytes += u64::from(completion.request.len);
+        cell_sum.completed_bytes += u64::from(completion.request.len);
         while let Some(extent) = self.cells.get(self.finished).copied() {
-            if self.sums[self.finished].landed_bytes != extent.length {
+            if self.sums[self.finished].completed_bytes != extent.length {
                 return;
             }
             let sum = std::mem::take(&mut self.sums[self.finished]).timed;
@@ -557,8 +585,8 @@ impl WholePass<'_> {
                 late_ns,
                 ..sum.point(extent.start)
             };
-            let share = self.finished as f64 / self.cells.len() as f64;
-            self.log.add_curve_point(completion.at_ns, point, share);
+            let done = self.finished as f64 / self.cells.len() as f64;
+            self.log.add_curve_point(completion.at_ns, point, done);
         }
     }
 }

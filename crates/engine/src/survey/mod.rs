@@ -21,8 +21,8 @@ use crate::measure::sampler::FileSampler;
 use crate::run::assemble::join_interruptions;
 use crate::run::error::{RunError, worker_error};
 use crate::run::first_request::{SlowTarget, find_slow};
-use crate::run::hang::since;
-use crate::run::layout::{LayoutOrder, LayoutWay};
+use crate::run::hang::relative_to_origin;
+use crate::run::layout::{LayoutGoal, LayoutWay};
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{check_span, check_writable, set_cache};
 use crate::run::select::{refuse_mapping, select};
@@ -111,9 +111,11 @@ impl Session {
             stalls: results
                 .stalls
                 .into_iter()
-                .map(|stall| since(stall, self.origin_ns))
+                .map(|stall| relative_to_origin(stall, self.origin_ns))
                 .collect(),
-            hang: end.hang.map(|hang| since(hang, self.origin_ns)),
+            hang: end
+                .hang
+                .map(|hang| relative_to_origin(hang, self.origin_ns)),
             interruptions: join_interruptions(results.interruptions.into_iter(), self.origin_ns),
         })
     }
@@ -133,13 +135,12 @@ impl Session {
             check_writable(&writes, target)?;
         }
         if target.is_scratch() {
-            let order = LayoutOrder {
+            let goal = LayoutGoal {
                 upto_bytes: target.capacity_bytes(),
                 way: LayoutWay::Direct,
                 time_ns: None,
             };
-            let (control, _) = self.lay_out(target, order, watch)?;
-            if control == Control::Interrupt {
+            if self.lay_out(target, goal, watch)?.is_interrupted() {
                 return Err(RunError::interrupted(SURVEY));
             }
         }

@@ -41,9 +41,10 @@ pub(crate) struct BlockCompletion {
 impl BlockCompletion {
     /// Bytes that it moved.
     fn moved_bytes(&self) -> u64 {
-        match self.errno {
-            0 => u64::from(self.request.len),
-            _ => 0,
+        if self.errno == 0 {
+            u64::from(self.request.len)
+        } else {
+            0
         }
     }
 
@@ -91,9 +92,10 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
     pub(crate) fn new(sampler: Sampler<B, C>, target: SurveyTarget, log: &'a SurveyLog) -> Self {
         Self {
             sampler,
-            op: match target.operation {
-                OpKind::Write => Op::Write,
-                _ => Op::Read,
+            op: if target.operation == OpKind::Write {
+                Op::Write
+            } else {
+                Op::Read
             },
             target,
             log,

@@ -271,7 +271,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         // Waiting for a processor is not the block's latency.
         let latency_ns = completion
             .latency_ns
-            .saturating_sub(self.queue.sampler.starved_ns() - starved_ns);
+            .saturating_sub(self.queue.sampler.starved_ns().saturating_sub(starved_ns));
         Ok(Some(if completion.errno == 0 {
             latency_ns.min(candidate.latency_ns)
         } else {

@@ -7,9 +7,9 @@ use super::target::SurveyTarget;
 use crate::io::clock::Clock as _;
 use crate::measure::sampler::Sampler;
 use crate::random::Random;
-use crate::tests::loads::extent;
-use crate::tests::sim_backend::SimBackend;
-use crate::tests::simulate::FakeClock;
+use crate::testing::loads::extent;
+use crate::testing::sim_backend::SimBackend;
+use crate::testing::simulate::FakeClock;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{CachePolicy, EngineKind};
 use diskproof_model::surface::{
@@ -225,6 +225,14 @@ fn blocks_of_a_curve_lie_where_they_begin() {
             }
         }
     }
+}
+
+#[test]
+fn blocks_without_room_for_a_lead_have_no_curve() {
+    let bench = Bench::new("ssd-sata", 1_000_000_000);
+    let block_bytes = 8192;
+    let curve = bench.curve(16, Coverage::Blocks { block_bytes });
+    assert_eq!(curve, []);
 }
 
 #[test]

@@ -1,11 +1,4 @@
-//! What tests of this crate and of others need.
+//! Tests of the whole measuring path on simulated disks, in virtual time.
 
-#[cfg(test)]
-pub(crate) mod loads;
-#[cfg(test)]
-pub(crate) mod sim_backend;
-pub(crate) mod simulate;
-#[cfg(test)]
 mod transactions;
-#[cfg(test)]
 mod warmup;

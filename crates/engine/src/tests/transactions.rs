@@ -1,7 +1,7 @@
 //! Transactions at random times, in virtual time: what is counted, and what ends an open loop that
 //! offers more than the disk serves.
 
-use super::simulate::{FakeDisk, simulate};
+use crate::testing::simulate::{FakeDisk, simulate};
 use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::plan::{SyncCall, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};

@@ -1,6 +1,6 @@
 //! Workloads that are used up in their warm-up, and limits that count after it; in virtual time.
 
-use super::simulate::{FakeDisk, simulate};
+use crate::testing::simulate::{FakeDisk, simulate};
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Progress, Watch};

@@ -1,7 +1,7 @@
 //! Requests of a paced workload, and of a batch of reads.
 
 use super::*;
-use crate::tests::loads::{UNIFORM, extent, requests};
+use crate::testing::loads::{UNIFORM, extent, requests};
 use diskproof_model::plan::Workload;
 use diskproof_model::shape::{Arrivals, ThinkCount, ThinkTime};
 use diskproof_model::stream::Streams;

@@ -1,7 +1,7 @@
 //! Properties of every pattern: inside the extent, aligned, complete, reproducible.
 
 use super::*;
-use crate::tests::loads::{UNIFORM, extent};
+use crate::testing::loads::{UNIFORM, extent};
 use diskproof_model::plan::{Access, BlockShare, Distribution, Zone};
 use diskproof_model::shape::{RandomRun, RunFollow, ZoneStride};
 use diskproof_model::stream::Streams;

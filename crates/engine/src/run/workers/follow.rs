@@ -2,17 +2,17 @@
 //! snapshots. Shows the watcher how far each workload is, how long its target is silent, and the
 //! results so far.
 
-use super::{Assignment, WorkerGroup, leave_open};
+use super::{Assignment, WorkerGroup, abandon_target};
 use crate::io::clock::ActiveClock;
 use crate::lock::lock;
 use crate::measure::result::{EndReason, StuckWorker, WorkerEnding, WorkerResult};
 use crate::measure::worker::WorkerSchedule;
 use crate::run::assemble::{RunContext, assemble};
 use crate::run::error::RunError;
-use crate::run::hang::{join, silence_ns, time_out};
+use crate::run::hang::{merge_hangs, silence_ns, time_out_worker};
 use crate::run::spawn::WorkerReport;
 use crate::run::supervise::{ChannelInbox, Event, Overdue, Supervisor, WaitLimits};
-use crate::run::totals::{CounterLog, share_out};
+use crate::run::totals::{CounterLog, divide_cpu_time};
 use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use std::sync::atomic::Ordering;
@@ -31,10 +31,11 @@ impl WorkerGroup<'_> {
         let mut supervisor = Supervisor::new(clock.now(), self.stops.len(), limits);
         let mut control = Control::Continue;
         let mut failure = None;
-        let mut known = vec![false; self.group.workloads.len()];
+        // For each workload, whether the watcher knows enough about it.
+        let mut is_known = vec![false; self.group.workloads.len()];
         while self.states.iter().any(|state| state.working > 0) {
             let before_ns = clock.now();
-            let decided = self.decided(schedule, before_ns);
+            let decided = self.schedule_decided_by(schedule, before_ns);
             supervisor.check_at(before_ns + counter_log.due_in_ns(decided.measure_ns, before_ns));
             supervisor.end_at(self.latest(decided).end_ns);
             let inbox = ChannelInbox {
@@ -56,11 +57,11 @@ impl WorkerGroup<'_> {
                 Event::Lost => return Err(failure.unwrap_or_else(|| self.lost_worker())),
             }
             let now = clock.now();
-            let decided = self.decided(schedule, now);
+            let decided = self.schedule_decided_by(schedule, now);
             counter_log.read_if_due(decided.measure_ns, now);
             self.report_results(phase, decided, now, counter_log, watch);
             // Also after the stop: the user should see what the end waits for.
-            let wanted = self.tick(phase, decided, now, &mut known, watch);
+            let wanted = self.tick(phase, decided, now, &mut is_known, watch);
             if control == Control::Continue && wanted != Control::Continue {
                 control = wanted;
                 self.stop_all();
@@ -98,16 +99,21 @@ impl WorkerGroup<'_> {
     fn on_report(&mut self, report: WorkerReport) -> Result<(), RunError> {
         match report {
             // A report after the timeout is too late.
-            WorkerReport::Done(number, ..) | WorkerReport::Failed(number, _)
-                if !self.handles[number].is_running => {}
-            WorkerReport::Done(number, done, cpu) => self.on_finished(number, *done, cpu),
-            WorkerReport::Failed(number, source) => {
-                let error = self.error(number, source);
-                self.mark_finished(number);
+            WorkerReport::Done { thread, .. } | WorkerReport::Failed { thread, .. }
+                if !self.handles[thread].is_running => {}
+            WorkerReport::Done {
+                thread,
+                result,
+                cpu,
+            } => self.on_finished(thread, *result, cpu),
+            WorkerReport::Failed { thread, error } => {
+                let error = self.thread_error(thread, error);
+                self.mark_finished(thread);
                 self.stop_all();
                 return Err(error);
             }
-            WorkerReport::Ready(..) => {}
+            // Every thread was ready before the start.
+            WorkerReport::Ready { .. } => {}
         }
         Ok(())
     }
@@ -150,9 +156,9 @@ impl WorkerGroup<'_> {
         }
     }
 
-    /// Marks a thread as finished; returns its assignment.
-    fn mark_finished(&mut self, number: usize) -> usize {
-        let handle = &mut self.handles[number];
+    /// Marks a thread as finished; returns the index of its assignment.
+    fn mark_finished(&mut self, thread: usize) -> usize {
+        let handle = &mut self.handles[thread];
         handle.is_running = false;
         self.states[handle.assignment].working -= 1;
         handle.assignment
@@ -161,10 +167,10 @@ impl WorkerGroup<'_> {
     /// An assignment is over with its last thread. If it ended before its time, by budget or
     /// errors, the other workloads on its target end, too, unless its plan says otherwise: their
     /// figures would belong to another load from here on.
-    fn on_finished(&mut self, number: usize, done: WorkerResult, cpu: CpuTime) {
-        let assignment = self.mark_finished(number);
+    fn on_finished(&mut self, thread: usize, result: WorkerResult, cpu: CpuTime) {
+        let assignment = self.mark_finished(thread);
         let state = &mut self.states[assignment];
-        state.results.push(done);
+        state.results.push(result);
         state.cpu += cpu;
         let is_over = state.working == 0 && state.results.iter().all(ended_early);
         let ends_alone = self.assignments[assignment].workload.ends_alone;
@@ -176,33 +182,11 @@ impl WorkerGroup<'_> {
     /// Ends the workers of a target that hangs, and takes their last snapshots as their results. No
     /// further request goes to it.
     fn end_stalled(&mut self, overdue: Overdue, schedule: WorkerSchedule, now: u64) {
-        let latest = self.latest(schedule);
-        let ending = if overdue.ending_since_ns >= latest.end_ns {
-            WorkerEnding {
-                reason: EndReason::Time,
-                at_ns: latest.end_ns,
-            }
-        } else {
-            WorkerEnding {
-                reason: EndReason::Stopped,
-                at_ns: overdue.ending_since_ns,
-            }
-        };
-        self.end_target(overdue.target, latest, now, ending);
-    }
-
-    /// Takes the snapshots of the workers that still run on this target as their results.
-    fn end_target(
-        &mut self,
-        target: usize,
-        schedule: WorkerSchedule,
-        now: u64,
-        ending: WorkerEnding,
-    ) {
+        let target = overdue.target;
         let mut stuck = Vec::new();
-        for (number, handle) in self.handles.iter().enumerate() {
+        for (thread, handle) in self.handles.iter().enumerate() {
             if handle.is_running && self.assignments[handle.assignment].target == target {
-                stuck.push(number);
+                stuck.push(thread);
             }
         }
         if stuck.is_empty() {
@@ -211,24 +195,41 @@ impl WorkerGroup<'_> {
         let silence_ns = self.silence_of(target, schedule, now);
         let late = self.stall_timeout.is_late(silence_ns);
         self.stops[target].store(true, Ordering::Relaxed);
-        leave_open(self.assignments, target);
-        for number in stuck {
-            let assignment = self.mark_finished(number);
+        abandon_target(self.assignments, target);
+        for thread in stuck {
+            let assignment = self.mark_finished(thread);
             let Assignment {
                 workload, prepared, ..
             } = self.assignments[assignment];
+            let own_schedule = schedule.delayed(workload);
             let worker = StuckWorker {
                 workload,
                 engine: prepared.known.engine.used,
-                start_ns: schedule.delayed(workload).start_ns,
-                measure_ns: schedule.delayed(workload).measure_ns,
-                ending,
+                start_ns: own_schedule.start_ns,
+                measure_ns: own_schedule.measure_ns,
+                ending: ending_by(own_schedule, overdue.ending_since_ns),
                 late,
             };
-            let (done, hang) = time_out(&self.handles[number].snapshot, worker, now);
+            let timed_out = time_out_worker(&self.handles[thread].snapshot, worker, now);
             let state = &mut self.states[assignment];
-            state.hang = Some(join(state.hang, hang));
-            state.results.push(done);
+            state.hang = Some(merge_hangs(state.hang, timed_out.hang));
+            state.results.push(timed_out.result);
+        }
+    }
+}
+
+/// The end of a worker that does not answer, of a target that was told to end at `told_ns`: its own
+/// time, where that was over by then. The workload that ends last may end later.
+fn ending_by(schedule: WorkerSchedule, told_ns: u64) -> WorkerEnding {
+    if told_ns >= schedule.end_ns {
+        WorkerEnding {
+            reason: EndReason::Time,
+            at_ns: schedule.end_ns,
+        }
+    } else {
+        WorkerEnding {
+            reason: EndReason::Stopped,
+            at_ns: told_ns,
         }
     }
 }
@@ -239,7 +240,7 @@ fn ended_early(result: &WorkerResult) -> bool {
 }
 
 impl Assignment<'_> {
-    /// The context for its results, as far as it is known before its workers have ended.
+    /// What its results are assembled with, as far as it is known before its workers have ended.
     pub(crate) fn context(
         &self,
         schedule: WorkerSchedule,
@@ -252,24 +253,25 @@ impl Assignment<'_> {
 }
 
 impl WorkerGroup<'_> {
-    /// Shows the watcher every workload, and combines its answers.
+    /// Shows the watcher every workload, and combines its answers. Sets `is_known` for each
+    /// workload about which the watcher knows enough.
     pub(super) fn tick(
         &self,
         phase: Phase,
         schedule: WorkerSchedule,
         now: u64,
-        known: &mut [bool],
+        is_known: &mut [bool],
         watch: &mut dyn Watch,
     ) -> Control {
-        let silence = self.silence(schedule, now);
-        for (member, known) in known.iter_mut().enumerate() {
-            match self.tick_one(member, phase, silence, schedule, now, watch) {
+        let silence = self.longest_silence(schedule, now);
+        for (member, is_member_known) in is_known.iter_mut().enumerate() {
+            match self.tick_workload(member, phase, silence, schedule, now, watch) {
                 Control::Interrupt => return Control::Interrupt,
-                Control::Enough => *known = true,
+                Control::Enough => *is_member_known = true,
                 Control::Continue => {}
             }
         }
-        if self.group.is_known(known) {
+        if self.group.is_known(is_known) {
             Control::Enough
         } else {
             Control::Continue
@@ -290,8 +292,8 @@ impl WorkerGroup<'_> {
         silence_ns(snapshots, schedule.start_ns, now).unwrap_or(0)
     }
 
-    /// The target with the longest silence.
-    fn silence(&self, schedule: WorkerSchedule, now: u64) -> Option<Silence> {
+    /// The silence of the target that has been silent longest; `None` where none is silent.
+    fn longest_silence(&self, schedule: WorkerSchedule, now: u64) -> Option<Silence> {
         let mut longest: Option<Silence> = None;
         for target in 0..self.stops.len() {
             let length_ns = self.silence_of(target, schedule, now);
@@ -306,7 +308,8 @@ impl WorkerGroup<'_> {
         longest
     }
 
-    fn tick_one(
+    /// Shows the watcher the progress of one workload, over all its targets.
+    fn tick_workload(
         &self,
         member: usize,
         phase: Phase,
@@ -364,7 +367,7 @@ impl WorkerGroup<'_> {
             if let Some(total) = counter_log.process_so_far(now) {
                 // The threads report their own times only at their end.
                 let thread_times = vec![CpuTime::default(); measurements.len()];
-                share_out(&mut measurements, &thread_times, total);
+                divide_cpu_time(&mut measurements, &thread_times, total);
             }
             watch.results_so_far(elapsed_ns, &measurements);
         }
@@ -388,8 +391,26 @@ impl WorkerGroup<'_> {
     }
 }
 
-/// The share that is done of a limit that each of the targets has.
+/// The share of a limit that is done, where each of the targets has the limit; `None` without one.
 fn share_done(done: u64, limit: Option<u64>, targets: u64) -> Option<f64> {
     let whole = limit?.saturating_mul(targets);
     Some(done as f64 / whole.max(1) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stuck_worker_ends_with_its_own_time_and_not_with_the_longest() {
+        let schedule = WorkerSchedule {
+            start_ns: 0,
+            measure_ns: 1,
+            end_ns: 10,
+        };
+        let by_time = ending_by(schedule, 70);
+        assert_eq!((by_time.reason, by_time.at_ns), (EndReason::Time, 10));
+        let by_order = ending_by(schedule, 8);
+        assert_eq!((by_order.reason, by_order.at_ns), (EndReason::Stopped, 8));
+    }
 }

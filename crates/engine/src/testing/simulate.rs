@@ -13,11 +13,12 @@ use crate::load::pattern::Pattern;
 use crate::load::transaction::{Log, SplitSpan, Transactions};
 use crate::lock::lock;
 use crate::measure::sampler::Sampler;
-use crate::measure::turnover::MeasureGate;
 use crate::measure::worker::{AdvanceOutcome, Worker};
 use crate::random::Random;
 use crate::run::assemble::{RunContext, assemble, measured_schedule};
-use crate::run::limits::{after_write_of, budget_of, gate_of, largest_block, schedule_of};
+use crate::run::limits::{
+    after_write_of, budget_of, largest_block, schedule_of, shared_measure_start,
+};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{
     CacheUse, DeviceUse, EngineUse, Interruption, Measurement, SERIES_INTERVAL_NS,
@@ -260,8 +261,10 @@ pub fn simulate_on(
         Arc::clone(&stop),
         Arc::clone(&published),
     );
-    let gate = gate_of(Group::alone(workload), schedule, 1);
-    worker = worker.gated(gate.clone()).counting_as(&workload.shape.ends);
+    let measure_start = shared_measure_start(Group::alone(workload), schedule, 1);
+    worker = worker
+        .with_measure_start(measure_start.clone())
+        .counting_as(&workload.shape.ends);
     let (mut control, mut next_tick) = (Control::Continue, 0);
     while worker.advance()? == AdvanceOutcome::Running {
         if clock.now() < next_tick || control != Control::Continue {
@@ -272,10 +275,12 @@ pub fn simulate_on(
         control = watch.tick(&progress(workload, clock, schedule.measure_ns, &series));
         stop.store(control != Control::Continue, Ordering::Relaxed);
     }
-    let decided_ns = |gate: &Arc<MeasureGate>| gate.start_ns(clock.now()).unwrap_or(gate.latest_ns);
-    let measure_ns = gate.as_ref().map_or(schedule.measure_ns, decided_ns);
+    let decided_ns = match &measure_start {
+        Some(start) => start.start_ns(clock.now()).unwrap_or(start.latest_ns),
+        None => schedule.measure_ns,
+    };
     let mut results = vec![worker.finish()];
-    let decided = schedule.measuring_from(measure_ns);
+    let decided = schedule.measuring_from(decided_ns);
     let measure_ns = measured_schedule(decided, &mut results).measure_ns;
     let context = RunContext {
         pacer,

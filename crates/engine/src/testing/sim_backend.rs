@@ -4,7 +4,7 @@
 use crate::io::buffers::Buffers;
 use crate::io::clock::Clock as _;
 use crate::io::{Backend, Op, RequestSource, WAIT_MAX_NS, WaitMode};
-use crate::tests::simulate::FakeClock;
+use crate::testing::simulate::FakeClock;
 use diskproof_simdisk::Model;
 use diskproof_simdisk::models;
 use diskproof_simdisk::models::faults::Faults;
