@@ -5,6 +5,7 @@
 //! slow still reads as fast as before. Works on what a target moved over time.
 
 use crate::estimate::{is_of_limiter, mean, scatter, step_down};
+use diskproof_model::limiter::BurstCredit;
 
 /// The unit in which a limiter counts its credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,15 @@ pub(crate) enum Unit {
 impl Unit {
     /// Every unit, for searches that try each.
     pub(crate) const ALL: [Self; 2] = [Self::Requests, Self::Bytes];
+
+    /// The unit of a recorded credit, whose field `unit` is that of its rates.
+    pub(crate) fn of_credit(credit: &BurstCredit) -> Self {
+        if credit.unit == Self::Bytes.per_second() {
+            Self::Bytes
+        } else {
+            Self::Requests
+        }
+    }
 
     /// The unit of a rate, as figures spell it.
     pub(crate) fn per_second(self) -> &'static str {
