@@ -1,5 +1,6 @@
-//! Advice on the PostgreSQL settings that a run tried on a server. A measured gain or loss decides a
-//! setting; any other trial is added as a reason to the advice that the figures gave.
+//! Advice on the PostgreSQL settings that a run tried on a server. A measured gain or loss decides
+//! a setting, and so does a trial that showed no effect. The outcome of any other trial stands
+//! beside the advice that the figures gave.
 //!
 //! The advice is in this order: settings with a basis in figures or trials, then
 //! [`BEFORE_SETTING`], then [`UNSAFE_SETTINGS`]. The settings that nobody should change come last.
@@ -161,8 +162,8 @@ fn outcome_text(tried: &TrialRow) -> String {
             "Not decided: fewer than 3 pairs were measured ({comparison}). Measure longer (--time)."
         ),
         TrialOutcome::Undecided => format!(
-            "Not decided: {range} times as fast ({comparison}). Measure longer (--time), or when the \
-             machine is quieter."
+            "Not decided: {range} times as fast ({comparison}). Measure longer (--time), or when \
+             the machine is quieter."
         ),
         TrialOutcome::Unproven => match tried.figures.read_share {
             Some(share) => format!(

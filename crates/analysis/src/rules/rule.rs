@@ -331,8 +331,10 @@ pub(super) fn evidence_at(
     }
 }
 
-/// The JSON pointer to `place` in the first result of a record. A survey, an acceptance test and the
-/// operations on files always stand first, because their runs have no task before them.
+/// The JSON pointer to `place` in the first result of a record. A survey, an acceptance test and
+/// the operations on files always stand there, as [`TaskResult`] documents.
+///
+/// [`TaskResult`]: diskproof_model::record::TaskResult
 pub(super) fn first_result_path(place: &str) -> String {
     format!("/results/0/{place}")
 }
