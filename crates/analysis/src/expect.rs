@@ -1,21 +1,25 @@
-//! Thresholds that a user sets on the command line, such as `random-read-d32.iops>=5000`: parsed,
-//! and compared with the figures of a record, each with its interval.
+//! Thresholds that a user sets on the command line, such as `random-read-d32.iops>=5000`, and their
+//! comparison with the figures of a record. `parse` reads them, and `observed` has the figures
+//! with their uncertainty.
 
-use crate::estimate::sum_of;
+mod observed;
+mod parse;
+
+pub use parse::{ExpectError, scaled_number};
+
 use crate::mechanics::{reported_rpm, sold_bytes};
-use diskproof_model::figure::{Metric, Named, Part, named, part_figure, threshold_names};
+use diskproof_model::figure::{Metric, Named, Part};
 use diskproof_model::finding::Severity;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{
-    Estimate, Expectation, ExpectationOutcome, FilesRecord, Record, TaskResult, positive_interval,
+    Estimate, Expectation, ExpectationOutcome, FilesRecord, Record, TaskResult,
 };
 use diskproof_model::row::{OpRow, Row};
-use diskproof_model::surface::CurvePoint;
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units;
-use std::str::FromStr;
+use observed::{Observed, Uncertainty, figure_of_operations, figure_of_part};
+use parse::is_cpu;
 
 /// Multiple of the half-width by which a figure must lie off its threshold, so that the next run
 /// decides in four of five cases: (1.96 + 0.84) / 1.96, from the 97.5 % and 80 % points of the
@@ -26,9 +30,6 @@ const DECIDED_BY_NS_MAX: f64 = 86_400e9;
 /// A run too short for an interval still decides a threshold that lies this many times above or
 /// below its figure. Equal runs of a few operations differ by less.
 const UNKNOWN_FACTOR: f64 = 2.0;
-/// Takes the place of a workload's name.
-const FINDINGS: &str = "findings";
-
 /// What a threshold limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
@@ -43,7 +44,8 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// Whether a plan must measure it. The others are known of any run, or of none.
+    /// True where only a measurement gives the figure, so that a plan must contain it. The others
+    /// do not depend on what a run measures.
     pub fn is_measured(self) -> bool {
         matches!(self, Self::Figure(_))
     }
@@ -63,23 +65,6 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Splits at the relation: what is compared with the threshold, how, and the threshold.
-    pub(crate) fn split(text: &str) -> Option<(&str, Self, &str)> {
-        let at = text.find(['<', '>'])?;
-        let (figure, rest) = text.split_at(at);
-        for (word, relation) in [
-            (">=", Self::AtLeast),
-            ("<=", Self::AtMost),
-            (">", Self::Above),
-            ("<", Self::Below),
-        ] {
-            if let Some(value) = rest.strip_prefix(word) {
-                return Some((figure.trim(), relation, value.trim()));
-            }
-        }
-        None
-    }
-
     /// Whether a value meets the threshold.
     pub(crate) fn holds(self, observed: f64, threshold: f64) -> bool {
         match self {
@@ -108,7 +93,7 @@ pub struct Expected {
     pub part: Part,
     /// Name of the workload, or the word for the part.
     pub workload: String,
-    /// The kind of operation, where it was named.
+    /// The kind of operation; `None` where the expression names none.
     pub op: Option<OpKind>,
     /// The figure.
     pub quantity: Quantity,
@@ -118,195 +103,13 @@ pub struct Expected {
     pub threshold: f64,
 }
 
-/// A threshold that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ExpectError {
-    /// No comparison.
-    #[error(
-        "'{0}' is not a comparison; write WORKLOAD.METRIC>=VALUE with >=, <=, > or <, such as \
-         random-read-d32.iops>=5000"
-    )]
-    Relation(String),
-    /// No known metric.
-    #[error(
-        "'{0}' has no metric; write WORKLOAD.METRIC or WORKLOAD.read.METRIC with one of {names}; \
-         or findings=0",
-        names = threshold_names().join(", ")
-    )]
-    Metric(String),
-    /// A metric without a workload.
-    #[error(
-        "'{metric}' names no workload; write WORKLOAD.{metric}, such as \
-         random-read-d32.{metric}{rest}"
-    )]
-    Workload {
-        /// The metric.
-        metric: String,
-        /// The relation and the threshold, as given.
-        rest: String,
-    },
-    /// A number of findings that is not an upper limit.
-    #[error(
-        "'{0}': findings counts warnings and failures; write findings=0, or a limit such as \
-         findings<=2"
-    )]
-    Findings(String),
-    /// CPU time of one kind of operation.
-    #[error(
-        "'{0}': cpu applies to the whole workload. Omit the kind of operation ({kinds})",
-        kinds = OpKind::ALL.map(OpKind::as_str).join(", ")
-    )]
-    CpuOfOp(String),
-    /// A value that does not fit the metric.
-    #[error("'{value}' is not {what}")]
-    Value {
-        /// As given.
-        value: String,
-        /// What it should have been, with an example.
-        what: &'static str,
-    },
-}
-
-impl FromStr for Expected {
-    type Err = ExpectError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let text = text.trim();
-        if let Some(limit) = text.strip_prefix(FINDINGS) {
-            return findings_limit(text, limit);
-        }
-        let (figure, relation, value) =
-            Relation::split(text).ok_or_else(|| ExpectError::Relation(text.to_owned()))?;
-        if threshold_names().contains(&figure) {
-            return Err(ExpectError::Workload {
-                metric: figure.to_owned(),
-                rest: text[figure.len()..].trim_start().to_owned(),
-            });
-        }
-        let named = named(figure).ok_or_else(|| ExpectError::Metric(figure.to_owned()))?;
-        if is_cpu(named.metric) && named.op.is_some() {
-            return Err(ExpectError::CpuOfOp(figure.to_owned()));
-        }
-        Ok(Self {
-            expression: text.to_owned(),
-            part: named.part,
-            workload: named.subject.to_owned(),
-            op: named.op,
-            quantity: Quantity::Figure(named.metric),
-            relation,
-            threshold: threshold(named.metric, value)?,
-        })
-    }
-}
-
-/// CPU time is the only share that a threshold can have.
-fn is_cpu(metric: &Metric) -> bool {
-    metric.unit == "1"
-}
-
-/// `findings=0`, `findings<=2`, `findings<3`.
-fn findings_limit(text: &str, limit: &str) -> Result<Expected, ExpectError> {
-    let Some((relation, count)) = parse_findings_limit(limit.trim_start()) else {
-        return Err(ExpectError::Findings(text.to_owned()));
-    };
-    Ok(Expected {
-        expression: text.to_owned(),
-        part: Part::Other,
-        workload: FINDINGS.to_owned(),
-        op: None,
-        quantity: Quantity::Findings,
-        relation,
-        threshold: f64::from(count),
-    })
-}
-
-fn parse_findings_limit(limit: &str) -> Option<(Relation, u32)> {
-    for (word, relation) in [("<=", Relation::AtMost), ("<", Relation::Below)] {
-        if let Some(count) = limit.strip_prefix(word) {
-            return Some((relation, count.trim().parse().ok()?));
-        }
-    }
-    let count = match limit.strip_prefix("==") {
-        Some(count) => count,
-        None => limit.strip_prefix('=')?,
-    };
-    // Equal to a larger number is no sensible expectation.
-    match count.trim().parse::<u32>() {
-        Ok(0) => Some((Relation::AtMost, 0)),
-        _ => None,
-    }
-}
-
-fn threshold(metric: &Metric, value: &str) -> Result<f64, ExpectError> {
-    let (threshold, what) = match metric.unit {
-        "1/s" => (
-            scaled_number(value),
-            "a number of operations per second, such as 5000 or 5k",
-        ),
-        "B/s" => (
-            parse_throughput(value),
-            "a throughput; write it per second, such as 200MB/s or 1.5GiB/s",
-        ),
-        _ if is_cpu(metric) => (
-            parse_percent(value),
-            "a share of one CPU; write it in percent, such as 50%",
-        ),
-        _ => (
-            parse_latency(value),
-            "a latency; write it with ns, us, ms or s, such as 200us or 5ms",
-        ),
-    };
-    threshold.ok_or(ExpectError::Value {
-        value: value.to_owned(),
-        what,
-    })
-}
-
-fn parse_throughput(value: &str) -> Option<f64> {
-    let bytes = units::parse_size(value.strip_suffix("/s")?).ok()?;
-    Some(bytes as f64)
-}
-
-fn parse_percent(value: &str) -> Option<f64> {
-    number(value.strip_suffix('%')?)
-}
-
-fn parse_latency(value: &str) -> Option<f64> {
-    // A bare number would be seconds, which no user means for a latency.
-    if !value.ends_with(char::is_alphabetic) {
-        return None;
-    }
-    let ns = units::parse_duration(value).ok()?;
-    Some(ns as f64)
-}
-
-/// A number with an optional k or M, which are 10³ and 10⁶ as in the results.
-pub fn scaled_number(text: &str) -> Option<f64> {
-    let text = text.trim();
-    for (suffix, factor) in [("k", 1e3), ("K", 1e3), ("M", 1e6)] {
-        if let Some(digits) = text.strip_suffix(suffix) {
-            return Some(number(digits)? * factor);
-        }
-    }
-    number(text)
-}
-
-fn number(text: &str) -> Option<f64> {
-    let number: f64 = text.trim().parse().ok()?;
-    if number.is_finite() && number >= 0.0 {
-        Some(number)
-    } else {
-        None
-    }
-}
-
 impl Expected {
-    /// Holds the threshold against a record. Of several targets that ran the workload, the worst
-    /// counts. The observed figure is in the unit of the metric.
+    /// Compares the threshold with the figure of a record. The worst of several targets that ran
+    /// the workload counts. The observed figure is in the unit of the metric.
     pub fn evaluate(&self, record: &Record) -> Expectation {
         let mut worst: Option<Judged> = None;
         for observation in self.observations(record) {
-            let judged = self.judged(observation, record);
+            let judged = self.judge(observation, record);
             match &worst {
                 Some(worst) if !self.is_worse(&judged, worst) => {}
                 _ => worst = Some(judged),
@@ -325,32 +128,33 @@ impl Expected {
             threshold: Some(self.threshold),
             promise: None,
         };
-        if let Some(seen) = judged.seen {
-            match seen.spread {
-                Uncertainty::AtLeast => expectation.observed_at_least = Some(seen.value),
-                _ => expectation.observed = Some(seen.value),
+        if let Some(figure) = judged.figure {
+            match figure.uncertainty {
+                Uncertainty::AtLeast => expectation.observed_at_least = Some(figure.value),
+                _ => expectation.observed = Some(figure.value),
             }
-            expectation.interval = seen.interval();
+            expectation.interval = figure.interval();
             if expectation.undecided && expectation.objection.is_none() {
-                expectation.decided_by_ns = self.decided_by_ns(seen, record);
+                expectation.decided_by_ns = self.decided_by_ns(figure, record);
             }
         }
         expectation
     }
 
-    /// What a figure says about the threshold. One that is not the disk's says nothing.
-    fn judged(&self, observation: Observation, record: &Record) -> Judged {
-        let outcome = self.outcome(observation.seen);
+    /// Decides by a figure whether the threshold is met. A figure with an objection, which is not
+    /// the disk's, leaves it undecided.
+    fn judge(&self, observation: Observation, record: &Record) -> Judged {
+        let outcome = self.outcome(observation.figure);
         // The longest latency was that long, whoever answered.
         let has_happened = self.is_longest_latency() && outcome == ExpectationOutcome::Missed;
         let mut judged = Judged {
             outcome,
-            seen: observation.seen,
+            figure: observation.figure,
             objection: None,
         };
         if let Some(source) = observation.source
             && let Some(objection) = record.objection(source)
-            && observation.seen.is_some()
+            && observation.figure.is_some()
             && !has_happened
             && !self.is_stop_rule(record)
         {
@@ -360,7 +164,8 @@ impl Expected {
         judged
     }
 
-    /// Whether it ended the run (`--abort-above`), and so is about what happened.
+    /// Whether the threshold is the one that may end the run (`--abort-above`). It is about what
+    /// happened, not about the disk.
     fn is_stop_rule(&self, record: &Record) -> bool {
         let Some(ping) = record.plan.ping() else {
             return false;
@@ -397,13 +202,13 @@ impl Expected {
                 _ => first_result(record, |result| matches!(result, TaskResult::Survey(_))),
             };
             return vec![Observation {
-                seen: observe_part(record, self.part, metric),
+                figure: figure_of_part(record, self.part, metric),
                 source,
             }];
         }
         if let Some(files) = record.files() {
             return vec![Observation {
-                seen: self.observe_step(files, metric),
+                figure: self.figure_of_step(files, metric),
                 source: first_result(record, |result| matches!(result, TaskResult::Files(_))),
             }];
         }
@@ -411,7 +216,7 @@ impl Expected {
         for (index, m) in record.measurements.iter().enumerate() {
             if m.data.workload.name == self.workload {
                 observations.push(Observation {
-                    seen: observe(metric, m.cpu_share(), &self.ops(m)),
+                    figure: figure_of_operations(metric, m.cpu_share(), &self.named_ops(m)),
                     source: Some(FigureSource::Measurement(index)),
                 });
             }
@@ -419,25 +224,25 @@ impl Expected {
         observations
     }
 
-    /// The figure of the step on files that it names.
-    fn observe_step(&self, files: &FilesRecord, metric: &Metric) -> Option<Observed> {
+    /// The figure of the step on files that the threshold names.
+    fn figure_of_step(&self, files: &FilesRecord, metric: &Metric) -> Option<Observed> {
         let step = files
             .steps
             .iter()
             .find(|row| row.data.step.name() == self.workload && row.data.op.count > 0)?;
-        observe(metric, step.cpu_share(), &[step.op()])
+        figure_of_operations(metric, step.cpu_share(), &[step.op()])
     }
 
-    /// What a figure says about the threshold: its whole interval decides.
-    fn outcome(&self, seen: Option<Observed>) -> ExpectationOutcome {
-        let Some(seen) = seen else {
+    /// Met or missed if both ends of the interval are, else undecided.
+    fn outcome(&self, figure: Option<Observed>) -> ExpectationOutcome {
+        let Some(figure) = figure else {
             return ExpectationOutcome::Undecided;
         };
-        let ends = match seen.spread {
-            Uncertainty::Exact => [seen.value; 2],
-            Uncertainty::Unknown => [seen.value / UNKNOWN_FACTOR, seen.value * UNKNOWN_FACTOR],
+        let ends = match figure.uncertainty {
+            Uncertainty::Exact => [figure.value; 2],
+            Uncertainty::Unknown => [figure.value / UNKNOWN_FACTOR, figure.value * UNKNOWN_FACTOR],
             Uncertainty::Interval(ends) => ends,
-            Uncertainty::AtLeast => [seen.value, f64::INFINITY],
+            Uncertainty::AtLeast => [figure.value, f64::INFINITY],
         };
         match ends.map(|end| self.relation.holds(end, self.threshold)) {
             [true, true] => ExpectationOutcome::Met,
@@ -446,16 +251,17 @@ impl Expected {
         }
     }
 
-    /// The measured time that decides it in four of five cases: the interval narrows with the root
-    /// of the time. A percentile needs operations beyond it first.
-    fn decided_by_ns(&self, seen: Observed, record: &Record) -> Option<u64> {
+    /// The measured time that decides the threshold in four of five cases. The interval narrows
+    /// with the root of the time. A percentile without an upper end first needs operations beyond
+    /// it.
+    fn decided_by_ns(&self, figure: Observed, record: &Record) -> Option<u64> {
         let workloads = record.measurements.iter();
         let slowest = workloads
             .filter(|m| m.data.workload.name == self.workload)
             .max_by_key(|m| m.data.wall_ns)?;
-        let times = match seen.spread {
+        let times = match figure.uncertainty {
             Uncertainty::AtLeast => {
-                let ops = self.ops(slowest);
+                let ops = self.named_ops(slowest);
                 let Quantity::Figure(metric) = self.quantity else {
                     return None;
                 };
@@ -464,12 +270,12 @@ impl Expected {
             }
             Uncertainty::Exact | Uncertainty::Unknown => return None,
             Uncertainty::Interval([low, high]) => {
-                let arm = if self.threshold > seen.value {
-                    high - seen.value
+                let half_width = if self.threshold > figure.value {
+                    high - figure.value
                 } else {
-                    seen.value - low
+                    figure.value - low
                 };
-                (SPARE * arm / (self.threshold - seen.value)).powi(2)
+                (SPARE * half_width / (self.threshold - figure.value)).powi(2)
             }
         };
         let needed_ns = times * slowest.data.wall_ns as f64;
@@ -481,7 +287,7 @@ impl Expected {
     }
 
     fn is_worse(&self, one: &Judged, other: &Judged) -> bool {
-        match (one.seen, other.seen) {
+        match (one.figure, other.figure) {
             _ if one.outcome != other.outcome => one.outcome > other.outcome,
             (None, Some(_)) => true,
             (Some(one), Some(other)) => self.relation.is_worse(one.value, other.value),
@@ -489,8 +295,8 @@ impl Expected {
         }
     }
 
-    /// The operations of a workload that it names.
-    fn ops<'a>(&self, m: &'a Row) -> Vec<OpRow<'a>> {
+    /// The operations of a workload that the threshold names; the headline ones if it names none.
+    fn named_ops<'a>(&self, m: &'a Row) -> Vec<OpRow<'a>> {
         match self.op {
             Some(op) => m.op(op).into_iter().collect(),
             None => m.headline_ops().into_iter().map(|(_, op)| op).collect(),
@@ -498,12 +304,12 @@ impl Expected {
     }
 }
 
-/// A figure that a threshold names, and where it comes from.
+/// A figure that a threshold names, and its source.
 #[derive(Debug, Clone, Copy)]
 struct Observation {
     /// The figure; `None` where it was not measured.
-    seen: Option<Observed>,
-    /// Its source; `None` of what is no measured figure.
+    figure: Option<Observed>,
+    /// `None` where no measurement of the disk gave the figure.
     source: Option<FigureSource>,
 }
 
@@ -516,21 +322,21 @@ impl Observation {
             .filter(|finding| finding.severity >= Severity::Warning)
             .count();
         Self {
-            seen: Some(Observed::exact(count as f64)),
+            figure: Some(Observed::exact(count as f64)),
             source: None,
         }
     }
 
     fn reported_rpm(record: &Record) -> Self {
         Self {
-            seen: reported_rpm(record).map(|rpm| Observed::exact(f64::from(rpm))),
+            figure: reported_rpm(record).map(|rpm| Observed::exact(f64::from(rpm))),
             source: None,
         }
     }
 
     fn disk_size(target: &TargetIdentity) -> Self {
         Self {
-            seen: sold_bytes(target).map(|bytes| Observed::exact(bytes as f64)),
+            figure: sold_bytes(target).map(|bytes| Observed::exact(bytes as f64)),
             source: None,
         }
     }
@@ -542,11 +348,11 @@ fn first_result(record: &Record, is_wanted: fn(&TaskResult) -> bool) -> Option<F
     Some(FigureSource::Result(index))
 }
 
-/// What a figure says about a threshold.
+/// The outcome of a threshold, and the figure that it was compared with.
 #[derive(Debug, Clone)]
 struct Judged {
     outcome: ExpectationOutcome,
-    seen: Option<Observed>,
+    figure: Option<Observed>,
     /// Why the figure may not decide.
     objection: Option<String>,
 }
@@ -555,7 +361,7 @@ impl Default for Judged {
     fn default() -> Self {
         Self {
             outcome: ExpectationOutcome::Undecided,
-            seen: None,
+            figure: None,
             objection: None,
         }
     }
@@ -583,19 +389,19 @@ pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFi
         threshold: 0.0,
     };
     for observation in any.observations(record) {
-        let judged = any.judged(observation, record);
-        let Some(seen) = judged.seen else {
+        let judged = any.judge(observation, record);
+        let Some(figure) = judged.figure else {
             continue;
         };
-        if seen.spread == Uncertainty::AtLeast {
+        if figure.uncertainty == Uncertainty::AtLeast {
             continue;
         }
         // A threshold of CPU time is written in percent, the figure is a share.
         let scale = if is_cpu(named.metric) { 0.01 } else { 1.0 };
         let estimate = Estimate {
             n: 1,
-            value: seen.value * scale,
-            half_width_95: seen
+            value: figure.value * scale,
+            half_width_95: figure
                 .interval()
                 .map(|[low, high]| scale * (high - low) / 2.0),
             unit: named.metric.unit.to_owned(),
@@ -608,180 +414,10 @@ pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFi
     None
 }
 
-fn observe_part(record: &Record, part: Part, metric: &Metric) -> Option<Observed> {
-    let figure = part_figure(record, part, metric.threshold)?;
-    Some(match part {
-        Part::Curve if figure.n.is_none() => at_point(figure.value, record.curve()),
-        // One access after the other: the rate is the inverse of the mean time.
-        Part::Access(_) if metric.unit == "1/s" => {
-            let mean = part_figure(record, part, "mean")?.estimate();
-            let half_width = mean.relative_half_width().map(|width| figure.value * width);
-            Observed::within(figure.value, half_width)
-        }
-        Part::Load => Observed::within(figure.value, figure.half_width_95),
-        _ if figure.n.is_none() => Observed::exact(figure.value),
-        _ => Observed::of(&figure.estimate()),
-    })
-}
-
-/// A figure of the operations that a threshold names.
-fn observe(metric: &Metric, cpu_share: f64, ops: &[OpRow<'_>]) -> Option<Observed> {
-    if is_cpu(metric) {
-        return Some(Observed::exact(cpu_share * 100.0));
-    }
-    if metric.unit == "ns" {
-        // Reads and writes of a mix have no common latency.
-        return match ops {
-            [op] if op.data.count > 0 => latency(metric, *op),
-            _ => None,
-        };
-    }
-    let mut estimates = Vec::new();
-    for op in ops {
-        estimates.push(metric.of_operation(*op)?);
-    }
-    Some(Observed::of(&sum_of(estimates)?))
-}
-
-fn latency(metric: &Metric, op: OpRow<'_>) -> Option<Observed> {
-    let Some(quantile) = metric.quantile() else {
-        return Some(match metric.threshold {
-            "mean" => mean_latency(op),
-            _ => Observed::exact(metric.of_operation(op)?.value),
-        });
-    };
-    let histogram = &op.data.latency;
-    match histogram.percentile(quantile) {
-        Some(ns) => {
-            let spread = quantile_spread(histogram, quantile);
-            Some(Observed::new(ns as f64, spread))
-        }
-        None => quantile_at_least(histogram, quantile),
-    }
-}
-
-/// A measured figure.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Observed {
-    /// In the unit of the metric.
-    pub(super) value: f64,
-    /// How well it is known.
-    pub(super) spread: Uncertainty,
-}
-
-/// How well a figure is known.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Uncertainty {
-    /// It is what happened, such as the longest latency.
-    Exact,
-    /// From the lower to the upper end of the 95 % interval.
-    Interval([f64; 2]),
-    /// Too little was measured for an interval.
-    Unknown,
-    /// The value is the lower end of the interval; too little was measured for the upper end.
-    AtLeast,
-}
-
-impl Uncertainty {
-    /// Rates and latencies are positive: the lower end approaches zero and never reaches it.
-    pub(super) fn around(value: f64, half_width: f64) -> Self {
-        Self::Interval(positive_interval(value, half_width))
-    }
-}
-
-impl Observed {
-    fn new(value: f64, spread: Uncertainty) -> Self {
-        Self { value, spread }
-    }
-
-    pub(super) fn exact(value: f64) -> Self {
-        Self::new(value, Uncertainty::Exact)
-    }
-
-    pub(super) fn of(estimate: &Estimate) -> Self {
-        Self::within(estimate.value, estimate.half_width_95)
-    }
-
-    /// A figure with the half-width of its interval, where that is known.
-    fn within(value: f64, half_width: Option<f64>) -> Self {
-        match half_width {
-            Some(half_width) => Self::new(value, Uncertainty::around(value, half_width)),
-            None => Self::new(value, Uncertainty::Unknown),
-        }
-    }
-
-    pub(super) fn interval(self) -> Option<[f64; 2]> {
-        match self.spread {
-            Uncertainty::Interval(ends) => Some(ends),
-            Uncertainty::Exact | Uncertainty::Unknown | Uncertainty::AtLeast => None,
-        }
-    }
-}
-
-/// The fastest or slowest rate of a curve, as well as its point is known.
-pub(super) fn at_point(rate: f64, points: &[CurvePoint]) -> Observed {
-    let point = points.iter().find(|point| point.bytes_per_second == rate);
-    if let Some(point) = point
-        && let Some(error) = point.standard_error
-    {
-        return Observed::within(rate, Some(NORMAL_95 * error * rate));
-    }
-    Observed::exact(rate)
-}
-
-/// In a closed loop, the mean latency varies as the rate does (Little's law). At a fixed rate the
-/// latencies themselves tell, and the wider of both counts.
-pub(super) fn mean_latency(op: OpRow<'_>) -> Observed {
-    let value = op.figures.latency.mean;
-    let deviation = op.data.latency.deviation_ns(value);
-    let by_latencies = NORMAL_95 * deviation / (op.data.count as f64).sqrt();
-    let half_width = op
-        .figures
-        .iops
-        .relative_half_width()
-        .map(|by_rate| (value * by_rate).max(by_latencies));
-    Observed::within(value, half_width)
-}
-
-/// The 97.5 % quantile of the normal distribution.
-const NORMAL_95: f64 = 1.96;
-/// How certain each end of a 95 % interval is.
-const ONE_SIDED: f64 = 0.975;
-
-/// The interval of a quantile from the order statistics around it (Hahn and Meeker, Statistical
-/// Intervals, 1991, 5.2).
-pub(super) fn quantile_spread(histogram: &LatencyHistogram, quantile: f64) -> Uncertainty {
-    let width = NORMAL_95 * (quantile * (1.0 - quantile) / histogram.count() as f64).sqrt();
-    let low_ns = histogram.value_at(quantile - width);
-    let high_ns = histogram.value_at(quantile + width);
-    Uncertainty::Interval([low_ns as f64, high_ns as f64])
-}
-
-/// What few operations say about a quantile. The slowest of them is no upper limit of it, but the
-/// lower end of its interval needs none beyond it: the highest order statistic that lies at or
-/// below the quantile in 97.5 of 100 cases. `None` where even the fastest does not.
-pub(super) fn quantile_at_least(histogram: &LatencyHistogram, quantile: f64) -> Option<Observed> {
-    let count = histogram.count() as f64;
-    // From the top: the chance that exactly so many of the operations lie at or below it.
-    let (mut rank, mut exactly) = (count, quantile.powf(count));
-    let mut at_least = exactly;
-    while at_least < ONE_SIDED && rank >= 1.0 {
-        exactly *= rank / (count - rank + 1.0) * (1.0 - quantile) / quantile;
-        at_least += exactly;
-        rank -= 1.0;
-    }
-    if rank < 1.0 {
-        return None;
-    }
-    // Half a rank keeps the division from reaching the next one.
-    let value_ns = histogram.value_at((rank - 0.5) / count);
-    Some(Observed::new(value_ns as f64, Uncertainty::AtLeast))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{self, measured, states};
+    use crate::fixture::{self, measured};
     use diskproof_model::surface::SeekPattern;
 
     fn expected(text: &str) -> Expected {
@@ -932,30 +568,6 @@ mod tests {
     }
 
     #[test]
-    fn wide_intervals_of_positive_figures_stay_above_zero() {
-        let low = |half_width: f64| match Uncertainty::around(1000.0, half_width) {
-            Uncertainty::Interval([low, _]) => low,
-            _ => panic!("an interval"),
-        };
-        assert_eq!([low(100.0), low(500.0)], [900.0, 500.0]);
-        // 1000 ÷ (1 + 2 × 1.5)
-        assert_eq!([low(1500.0), low(0.0)], [250.0, 1000.0]);
-        assert!(low(1e9) > 0.0);
-    }
-
-    #[test]
-    fn quantiles_have_intervals_from_the_samples_around_them() {
-        let mut histogram = LatencyHistogram::new();
-        (1..=1000_u64).for_each(|us| histogram.record(us * 1000));
-        // 95 % ± 1.96 × √(0.95 × 0.05 ÷ 1000) = 93.65 % to 96.35 %.
-        let Uncertainty::Interval([low, high]) = quantile_spread(&histogram, 0.95) else {
-            panic!("an interval")
-        };
-        assert!((936_000.0..=938_500.0).contains(&low), "{low}");
-        assert!((963_000.0..=965_500.0).contains(&high), "{high}");
-    }
-
-    #[test]
     fn findings_counts_warnings_and_failures() {
         let mut record = fixture::record();
         let finding = |severity| fixture::finding("example", severity, "");
@@ -980,52 +592,5 @@ mod tests {
         });
         let outcome = expected("random-read-d32.iops>=9000").evaluate(&record);
         assert_eq!((outcome.observed, outcome.met), (Some(5000.0), false));
-    }
-
-    #[test]
-    fn errors_say_what_is_possible() {
-        for (text, part) in [
-            ("random-read-d32.iops=5000", ">=, <=, > or <"),
-            ("random-read-d32.speed>5", "p99.99"),
-            ("iops>5", "WORKLOAD.iops"),
-            ("a.iops>=8kB", "5000"),
-            ("findings", "findings=0"),
-            ("findings=1", "findings=0"),
-            ("findings>=0", "findings=0"),
-            ("findings<=few", "findings=0"),
-            ("a.throughput>=200", "200MB/s"),
-            ("curve.average>=80", "200MB/s"),
-            ("a.p99<=5", "5ms"),
-            ("a.read.cpu<=5%", "workload"),
-            ("a.cpu<=5", "50%"),
-            ("a.iops>=NaN", "5000"),
-        ] {
-            states(&text.parse::<Expected>().unwrap_err().to_string(), &[part]);
-        }
-    }
-}
-
-#[cfg(test)]
-mod observed_tests {
-    use super::*;
-
-    fn at_least(latencies: u64, quantile: f64) -> Option<u64> {
-        let mut histogram = LatencyHistogram::new();
-        (1..=latencies).for_each(|ns| histogram.record(ns));
-        quantile_at_least(&histogram, quantile).map(|seen| seen.value as u64)
-    }
-
-    #[test]
-    fn lower_end_of_a_quantile_is_the_order_statistic_of_the_binomial_distribution() {
-        // One of one lies at or below the 99 % quantile in 99 of 100 cases, and at or below the
-        // median in one of two.
-        assert_eq!(at_least(1, 0.99), Some(1));
-        assert_eq!(at_least(1, 0.5), None);
-        // 1 - 0.5^5 = 0.969 and 1 - 0.5^6 = 0.984.
-        assert_eq!((at_least(5, 0.5), at_least(6, 0.5)), (None, Some(1)));
-        // 0.99^2 = 0.980, 0.99^3 = 0.970, 0.99^100 = 0.366: with one above, 0.736, with two, 0.921,
-        // with three, 0.982.
-        assert_eq!((at_least(2, 0.99), at_least(3, 0.99)), (Some(2), Some(2)));
-        assert_eq!(at_least(100, 0.99), Some(97));
     }
 }

@@ -1,5 +1,5 @@
-//! What kind of disk was surveyed, and how much of it: whether an arm moves over a turning surface,
-//! as its access times tell, and what the system says where they do not.
+//! The kind of a surveyed disk and the size of its surface. The access times show whether an arm
+//! moves over a turning platter. Where they do not, the disk's report or the kernel's decides.
 
 use crate::shape::Reach;
 use diskproof_model::record::Record;
@@ -17,7 +17,9 @@ pub(crate) enum Mechanics {
     Unknown,
 }
 
-/// A pattern with fewer accesses is ignored: its median is too uncertain.
+/// A pattern with fewer accesses is ignored: its median is too uncertain. A larger number leaves
+/// the mechanics of short surveys unknown. With a smaller one, a few slow accesses can make a solid
+/// disk look like a rotating one.
 const ACCESSES_MIN: u64 = 20;
 /// Random accesses of a rotating disk take at least this many times as long as those to a
 /// neighbouring track: (2 ms + 3.5 ms) against (2 ms + 0.3 ms) on the fastest arms and platters,
@@ -91,8 +93,8 @@ fn reported_mechanics(record: &Record) -> Mechanics {
     }
 }
 
-/// Whether a disk rotates, by its own health report, else by the kernel. `None` where the kernel's
-/// answer is not to be trusted, as for virtual disks and loop devices.
+/// True for a disk that rotates. Its own health report decides before the kernel. `None` without a
+/// report where the kernel's answer is not reliable, as for virtual disks and loop devices.
 fn reports_rotation(record: &Record, disk: &Layer) -> Option<bool> {
     if let Some(rpm) = health_rpm(record, disk) {
         return Some(rpm > 0);

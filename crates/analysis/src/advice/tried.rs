@@ -1,92 +1,112 @@
-//! What a server says of settings that it tried: their gain becomes part of the advice, and decides
-//! it where it is known.
+//! Advice on the PostgreSQL settings that a run tried on a server. A measured gain or loss decides
+//! a setting, and so does a trial that showed no effect. The outcome of any other trial stands
+//! beside the advice that the figures gave.
+//!
+//! The advice is in this order: settings with a basis in figures or trials, then
+//! [`BEFORE_SETTING`], then [`UNSAFE_SETTINGS`]. The settings that nobody should change come last.
 
 use super::fitness::leave_alone;
 use diskproof_model::digits::{figure_to_digits, rounded};
 use diskproof_model::postgres::{TrialOutcome, TrialRow};
 use diskproof_model::record::{Advice, Record};
 
-/// Settings that make a server faster at the price of its data.
-const UNSAFE: (&str, &str) = (
-    "fsync, synchronous_commit",
-    "Not tried: off is faster only because a crash then loses data.",
-);
+/// Settings that make a server faster at the price of its data. No trial changes them, so that they
+/// have one entry for both.
+const UNSAFE_SETTINGS: &str = "fsync, synchronous_commit";
+/// Why they were not tried.
+const UNSAFE_WHY: &str = "Not tried: off is faster only because a crash then loses data.";
 
-/// Tried settings are inserted before this one, so that it stays last.
-const LAST: &str = "full_page_writes";
+/// A tried setting on which the figures gave no advice is inserted before this one.
+const BEFORE_SETTING: &str = "full_page_writes";
 
-/// Adds what was tried to the advice that the figures gave.
+/// Adds the trials of a record to the advice that its figures gave. `advice` must already have its
+/// entry on [`BEFORE_SETTING`].
 pub(super) fn add_tried(record: &Record, advice: &mut Vec<Advice>) {
-    let trials = record
-        .postgres()
-        .into_iter()
-        .flat_map(|postgres| &postgres.trials);
-    for (number, trial) in trials.enumerate() {
-        if number == 0 {
-            advice.push(leave_alone(UNSAFE.0, UNSAFE.1.to_owned(), &[]));
+    let Some(postgres) = record.postgres() else {
+        return;
+    };
+    if postgres.trials.is_empty() {
+        return;
+    }
+    advice.push(leave_alone(UNSAFE_SETTINGS, UNSAFE_WHY.to_owned(), &[]));
+    for tried in &postgres.trials {
+        let index = find_or_insert(tried.data.trial.setting.as_str(), advice);
+        apply_trial(tried, &mut advice[index]);
+        if let Some(limit) = combine_limit_advice(tried) {
+            advice.insert(index, limit);
         }
-        add(trial, advice);
     }
 }
 
-fn add(tried: &TrialRow, advice: &mut Vec<Advice>) {
-    let setting = tried.data.trial.setting.as_str();
-    let candidate = tried.data.trial.candidate.as_deref().unwrap_or_default();
-    let value = match tried.figures.outcome {
-        TrialOutcome::Faster => Some(candidate),
-        TrialOutcome::Same | TrialOutcome::Slower => Some(tried.data.trial.default.as_str()),
-        TrialOutcome::Undecided | TrialOutcome::Unproven | TrialOutcome::Untested => None,
-    };
-    let index = match advice.iter().position(|other| other.setting == setting) {
-        Some(index) => index,
-        None => {
-            let kept = advice.iter().position(|other| other.setting == LAST);
-            let index = kept.unwrap_or(advice.len());
-            advice.insert(index, leave_alone(setting, String::new(), &[]));
-            index
-        }
-    };
-    let Some(entry) = advice.get_mut(index) else {
-        return;
-    };
-    let outcome = outcome_text(tried);
+/// The index of the advice on a setting. If there is none, an empty one is inserted.
+fn find_or_insert(setting: &str, advice: &mut Vec<Advice>) -> usize {
+    if let Some(index) = advice.iter().position(|entry| entry.setting == setting) {
+        return index;
+    }
+    let index = advice
+        .iter()
+        .position(|entry| entry.setting == BEFORE_SETTING)
+        .unwrap_or(advice.len());
+    advice.insert(index, leave_alone(setting, String::new(), &[]));
+    index
+}
+
+/// Changes the advice on a setting to what its trial showed.
+fn apply_trial(tried: &TrialRow, entry: &mut Advice) {
+    let trial = &tried.data.trial;
+    let decided_value = decided_value(tried);
     let has_no_gain = is_without_gain(tried);
-    // What the server decided ends the advice that the figures alone would give, and so does a
-    // trial of that very value without a gain.
-    let is_alone = entry.why.is_empty() || value.is_some() || has_no_gain;
-    entry.why = if is_alone {
-        outcome
+    // A decision of the server replaces the reason that the figures gave, and so does a trial
+    // without a gain. Otherwise both reasons stand.
+    let outcome = outcome_text(tried);
+    if entry.why.is_empty() || decided_value.is_some() || has_no_gain {
+        entry.why = outcome;
     } else {
-        format!("{outcome} {}", entry.why)
-    };
-    if let Some(value) = value {
+        entry.why = format!("{outcome} {}", entry.why);
+    }
+    if let Some(value) = decided_value {
         entry.value = Some(value.to_owned());
-        entry.default = Some(tried.data.trial.default.clone());
+        entry.default = Some(trial.default.clone());
         entry.range = None;
         entry.condition = match tried.figures.outcome {
-            TrialOutcome::Faster => condition(setting).map(str::to_owned),
+            TrialOutcome::Faster => gain_condition(&trial.setting).map(str::to_owned),
             _ => None,
         };
-    }
-    if has_no_gain && value.is_none() {
+    } else if has_no_gain {
         entry.range = None;
-        if entry.value.as_deref() == Some(candidate) {
+        if entry.value.as_deref() == Some(trial.candidate.as_deref().unwrap_or_default()) {
             entry.value = None;
         }
     }
-    // The server silently keeps io_combine_limit below this.
-    if setting == "io_combine_limit" && tried.figures.outcome == TrialOutcome::Faster {
-        let why = "Since PostgreSQL 18 it must be at least io_combine_limit.".to_owned();
-        let limit = Advice {
-            value: Some(candidate.to_owned()),
-            default: Some(tried.data.trial.default.clone()),
-            ..leave_alone("io_max_combine_limit", why, &[])
-        };
-        advice.insert(index, limit);
+}
+
+/// The value that the trial showed to be right: the candidate if it was faster, the default if it
+/// was not. `None` where the trial decided nothing.
+fn decided_value(tried: &TrialRow) -> Option<&str> {
+    let trial = &tried.data.trial;
+    match tried.figures.outcome {
+        TrialOutcome::Faster => Some(trial.candidate.as_deref().unwrap_or_default()),
+        TrialOutcome::Same | TrialOutcome::Slower => Some(&trial.default),
+        TrialOutcome::Undecided | TrialOutcome::Unproven | TrialOutcome::Untested => None,
     }
 }
 
-/// Whether the trial measured rates and the tried value was no faster, as far as it can be told.
+/// The advice that a larger `io_combine_limit` needs: a server silently keeps that setting at or
+/// below `io_max_combine_limit`. `None` for other settings, and where the trial showed no gain.
+fn combine_limit_advice(tried: &TrialRow) -> Option<Advice> {
+    let trial = &tried.data.trial;
+    if trial.setting != "io_combine_limit" || tried.figures.outcome != TrialOutcome::Faster {
+        return None;
+    }
+    let why = "Since PostgreSQL 18 it must be at least io_combine_limit.".to_owned();
+    Some(Advice {
+        value: Some(trial.candidate.clone().unwrap_or_default()),
+        default: Some(trial.default.clone()),
+        ..leave_alone("io_max_combine_limit", why, &[])
+    })
+}
+
+/// Whether an undecided trial measured no gain. Its interval still includes one.
 fn is_without_gain(tried: &TrialRow) -> bool {
     match &tried.figures.gain {
         Some(gain) => tried.figures.outcome == TrialOutcome::Undecided && gain.value <= 1.0,
@@ -94,8 +114,8 @@ fn is_without_gain(tried: &TrialRow) -> bool {
     }
 }
 
-/// When the tried value is the right one.
-fn condition(setting: &str) -> Option<&'static str> {
+/// The load for which a faster value is right; `None` where it is right for every load.
+fn gain_condition(setting: &str) -> Option<&'static str> {
     match setting {
         "effective_io_concurrency" => Some("for bitmap scans of tables larger than the cache"),
         "maintenance_io_concurrency" => Some("for vacuum, analyze and recovery"),
@@ -105,39 +125,45 @@ fn condition(setting: &str) -> Option<&'static str> {
     }
 }
 
-/// What came of it: `Measured gain here: 1.8× ± 0.1 …`.
+/// A sentence on the outcome of a trial, such as `Measured gain here: 1.8× ± 0.1 …`.
 fn outcome_text(tried: &TrialRow) -> String {
     let trial = &tried.data.trial;
     let candidate = trial.candidate.as_deref().unwrap_or("another value");
     let load = trial.load.text();
     let default = &trial.default;
-    let what = match trial.clients {
+    let comparison = match trial.clients {
         1 => format!("{candidate} compared with {default}, {load}"),
         clients => format!("{candidate} compared with {default}, {load} of {clients} sessions"),
     };
     let plans = match &tried.data.plans {
         None => String::new(),
-        Some([a, b]) if a == b => format!(" The plan is a {a} in both cases."),
-        Some([a, b]) => format!(" {default} makes it a {a}, {candidate} a {b}."),
+        Some([by_default, by_candidate]) if by_default == by_candidate => {
+            format!(" The plan is a {by_default} in both cases.")
+        }
+        Some([by_default, by_candidate]) => {
+            format!(" {default} makes it a {by_default}, {candidate} a {by_candidate}.")
+        }
     };
-    let (mut ratio, mut range) = (String::new(), String::new());
+    let mut ratio = String::new();
+    let mut range = String::new();
     if let Some(gain) = &tried.figures.gain {
-        let half = (gain.high_95 - gain.low_95) / 2.0;
-        let value = rounded(gain.value, Some(half));
-        let width = figure_to_digits(half, 1, "1");
-        ratio = format!("{value}× ± {width}");
+        let half_width = (gain.high_95 - gain.low_95) / 2.0;
+        let value = rounded(gain.value, Some(half_width));
+        ratio = format!("{value}× ± {}", figure_to_digits(half_width, 1, "1"));
         range = format!("{:.2}–{:.2}", gain.low_95, gain.high_95);
     }
     match tried.figures.outcome {
-        TrialOutcome::Faster => format!("Measured gain here: {ratio} ({what}).{plans}"),
-        TrialOutcome::Same => format!("No effect here: {range} times as fast ({what}).{plans}"),
-        TrialOutcome::Slower => format!("Measured loss here: {ratio} ({what}).{plans}"),
+        TrialOutcome::Faster => format!("Measured gain here: {ratio} ({comparison}).{plans}"),
+        TrialOutcome::Same => {
+            format!("No effect here: {range} times as fast ({comparison}).{plans}")
+        }
+        TrialOutcome::Slower => format!("Measured loss here: {ratio} ({comparison}).{plans}"),
         TrialOutcome::Undecided if tried.figures.gain.is_none() => format!(
-            "Not decided: fewer than 3 pairs were measured ({what}). Measure longer (--time)."
+            "Not decided: fewer than 3 pairs were measured ({comparison}). Measure longer (--time)."
         ),
         TrialOutcome::Undecided => format!(
-            "Not decided: {range} times as fast ({what}). Measure longer (--time), or when the \
-             machine is quieter."
+            "Not decided: {range} times as fast ({comparison}). Measure longer (--time), or when \
+             the machine is quieter."
         ),
         TrialOutcome::Unproven => match tried.figures.read_share {
             Some(share) => format!(
@@ -224,7 +250,7 @@ mod tests {
             &entry.why,
             &["1.8× ± 0.1 (16 compared with 1, bitmap heap scan)"],
         );
-        assert_eq!(find(&advice, UNSAFE.0).value, None);
+        assert_eq!(find(&advice, UNSAFE_SETTINGS).value, None);
     }
 
     #[test]
@@ -263,6 +289,15 @@ mod tests {
         assert!(undecided((1.1, 0.9, 1.3)));
         // What was just tried without a gain is not advised as an experiment.
         assert!(!undecided((0.98, 0.8, 1.2)));
+    }
+
+    #[test]
+    fn settings_that_nobody_should_change_come_last() {
+        let same = tried("io_workers", TrialOutcome::Same, (1.0, 0.98, 1.03));
+        let advice = advice_of(vec![same]);
+        let settings: Vec<&str> = advice.iter().map(|entry| entry.setting.as_str()).collect();
+        let last = &settings[settings.len() - 3..];
+        assert_eq!(last, ["io_workers", BEFORE_SETTING, UNSAFE_SETTINGS]);
     }
 
     #[test]

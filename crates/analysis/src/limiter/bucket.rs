@@ -5,6 +5,7 @@
 //! slow still reads as fast as before. Works on what a target moved over time.
 
 use crate::estimate::{is_of_limiter, mean, scatter, step_down};
+use diskproof_model::limiter::BurstCredit;
 
 /// The unit in which a limiter counts its credit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,15 @@ pub(crate) enum Unit {
 impl Unit {
     /// Every unit, for searches that try each.
     pub(crate) const ALL: [Self; 2] = [Self::Requests, Self::Bytes];
+
+    /// The unit of a recorded credit, whose field `unit` is that of its rates.
+    pub(crate) fn of_credit(credit: &BurstCredit) -> Self {
+        if credit.unit == Self::Bytes.per_second() {
+            Self::Bytes
+        } else {
+            Self::Requests
+        }
+    }
 
     /// The unit of a rate, as figures spell it.
     pub(crate) fn per_second(self) -> &'static str {
@@ -154,8 +164,9 @@ const CHANCE_ERRORS: f64 = 3.0;
 const PLATEAUS_NS_MIN: f64 = 1e9;
 /// A shorter even end of a stretch is not a plateau.
 const PLATEAU_NS_MIN: f64 = 200e6;
-/// A bucket may be overdrawn by what it refills in this time: the end of its credit is known to a
-/// cell only.
+/// A bucket may be overdrawn by what it refills in this time, because the end of its credit is
+/// known to a cell only. If the time is too short, a true limiter is rejected. If it is too long, a
+/// disk that recovers for a moment passes for a limiter.
 const OVERDRAWN_NS: f64 = 100e6;
 /// It may also be overdrawn by this many requests, because some complete together.
 const OVERDRAWN_REQUESTS: f64 = 16.0;
@@ -217,8 +228,9 @@ struct Candidate {
 /// A row counts this much more in the unit that volumes usually limit for its block size: requests
 /// for small blocks, bytes for large ones.
 const USUAL_UNIT_WEIGHT: f64 = 1.5;
-/// Plateau time in nanoseconds that weighs as much as a row: seconds only decide between candidates
-/// with equally many rows.
+/// The plateau time, in nanoseconds, that weighs as much as one row: 1000 s. It is so long that
+/// time decides between candidates with equally many rows. With a smaller value, one long plateau
+/// would outweigh several rows that share another rate.
 const ROW_WEIGHT_NS: f64 = 1e12;
 
 /// A bucket for each base rate that the plateaus allow.

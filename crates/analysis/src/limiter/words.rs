@@ -44,9 +44,9 @@ pub(crate) fn allowed_text(record: &Record, credits: &[&BurstCredit]) -> String 
 
 /// `20,000 requests` or `1.3 GB`: the size of the credit.
 pub(crate) fn amount_text(credit: &BurstCredit) -> String {
-    match credit.unit.as_str() {
-        "B/s" => format!("{} GB", rounded(credit.credit / 1e9, None)),
-        _ => format!("{} requests", rounded(credit.credit, None)),
+    match Unit::of_credit(credit) {
+        Unit::Bytes => format!("{} GB", rounded(credit.credit / 1e9, None)),
+        Unit::Requests => format!("{} requests", rounded(credit.credit, None)),
     }
 }
 

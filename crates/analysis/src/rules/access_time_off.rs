@@ -182,7 +182,7 @@ fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Contradiction
     } else {
         return None;
     };
-    let path = "/results/0/figures/seeks/random/mean/value";
+    let path = first_result_path("figures/seeks/random/mean/value");
     Some(Contradiction {
         claim: access_claim(random, side, &expected),
         side,

@@ -1,10 +1,10 @@
-//! `burst-untested`: a limiter sets the figures, and nothing shows whether it has a burst credit.
-//! So they may not last.
+//! `burst-untested`: a limiter sets the figures, and the run was too short to show whether it has a
+//! burst credit. If it has one, the figures do not last.
 
 use super::rate_limited::plateau_without_known_credit;
 use super::rule::*;
+use crate::limiter::held_by_rows;
 use crate::limiter::words::{CreditTest, limit_text};
-use crate::limiter::{Unit, held_by_rows};
 
 pub(super) const RULE: Rule = Rule {
     code: "burst-untested",
@@ -28,12 +28,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     if is_known {
         return None;
     }
-    let unit = match plateau.unit {
-        "B/s" => Unit::Bytes,
-        _ => Unit::Requests,
-    };
-    let held = held_by_rows(record, plateau.target, unit)?;
-    let test = CreditTest::new(record, plateau.target, unit, plateau.rate);
+    let held = held_by_rows(record, plateau.target, plateau.unit)?;
+    let test = CreditTest::new(record, plateau.target, plateau.unit, plateau.rate);
     if held.ns >= test.ns as f64 {
         return None;
     }
@@ -42,7 +38,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
          lasts: at most {} passed at it without a pause. A volume with burst credit allows less \
          for ever.",
         scope(record, plateau.rows.iter().copied()),
-        limit_text(plateau.rate, plateau.unit),
+        limit_text(plateau.rate, plateau.unit.per_second()),
         format_duration(held.ns as u64),
     );
     let remedy = format!(

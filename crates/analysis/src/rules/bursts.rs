@@ -5,6 +5,7 @@ use super::disturbed::is_disturbed;
 use super::rule::*;
 use super::starved::is_workload_starved;
 use crate::estimate::{LastingFall, lasting_fall, rate_fall};
+use crate::limiter::Unit;
 use crate::limiter::words::{amount_text, credit_text};
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
 use crate::{estimate, moved, slices};
@@ -36,9 +37,9 @@ pub(super) fn disk_credits(record: &Record) -> Vec<&BurstCredit> {
 
 /// Whether a write cache may be as large as the credit, which only writes used.
 pub(super) fn may_be_cache(record: &Record, credit: &BurstCredit) -> bool {
-    let bytes = match credit.unit.as_str() {
-        "B/s" => credit.credit,
-        _ => credit.credit * request_bytes(record, credit),
+    let bytes = match Unit::of_credit(credit) {
+        Unit::Bytes => credit.credit,
+        Unit::Requests => credit.credit * request_bytes(record, credit),
     };
     !credit.has_reads && bytes >= CLIFF_BYTES_MIN
 }
@@ -84,12 +85,9 @@ pub(super) fn credit_evidence(
 ) -> Option<Evidence> {
     let measured = measured_at(record, index);
     let (kind, op) = measured.row.headline_ops().into_iter().next()?;
-    let (figure, observed) = match credit.unit.as_str() {
-        "B/s" => ("throughput", op.figures.throughput.value),
-        _ => ("iops", op.figures.iops.value),
-    };
-    let place = format!("figures/ops/{}/{figure}/value", kind.as_str());
-    Some(measured.evidence(&place, observed, credit.base, &credit.unit))
+    let rate = RateFigure::new(op, Unit::of_credit(credit));
+    let place = format!("figures/ops/{}/{}/value", kind.as_str(), rate.name);
+    Some(measured.evidence(&place, rate.value, credit.base, &credit.unit))
 }
 
 /// A workload that became slower for good.

@@ -63,7 +63,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 /// A rate of the survey, its name, and its path in the record.
 struct SurveyRate {
     name: &'static str,
-    path: &'static str,
+    path: String,
     bytes_per_second: f64,
 }
 
@@ -75,14 +75,14 @@ fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<ImpossibleSpe
     if let Some(rate) = &surface.figures.rate {
         rates.push(SurveyRate {
             name: "the highest rate of the curve",
-            path: "/results/0/figures/rate/max",
+            path: first_result_path("figures/rate/max"),
             bytes_per_second: rate.max,
         });
     }
     if let Some(burst) = &surface.data.burst {
         rates.push(SurveyRate {
             name: "reading the same bytes again",
-            path: "/results/0/data/burst/throughput/value",
+            path: first_result_path("data/burst/throughput/value"),
             bytes_per_second: burst.throughput.value,
         });
     }
@@ -140,7 +140,7 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<I
     if share < FAST_MIN {
         return None;
     }
-    let path = "/results/0/figures/seeks/random/min_ns";
+    let path = first_result_path("figures/seeks/random/min_ns");
     Some(ImpossibleSpeed {
         claim: format!(
             "{} of {accesses} random accesses took less than {}, but at {rpm} rpm half a turn \

@@ -24,7 +24,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let text = fraud_text(accept)?;
     let real_bytes = accept.figures.real_bytes? as f64;
     let claimed = accept.data.plan.size_bytes as f64;
-    let path = "/results/0/figures/real_bytes";
+    let path = first_result_path("figures/real_bytes");
     let mut letters = text.chars();
     let first = letters.next()?.to_uppercase();
     let claim = format!(

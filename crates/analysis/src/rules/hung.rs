@@ -28,7 +28,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
         && let Some(hang) = timed_out(surface.data.hang)
     {
         claims.push(survey_claim(record, surface, hang));
-        let path = "/results/0/data/hang/lasted_ns";
+        let path = first_result_path("data/hang/lasted_ns");
         observations.push(evidence_at(path, hang.lasted_ns as f64, 0.0, "ns"));
     }
     for measured in measured_rows(record) {

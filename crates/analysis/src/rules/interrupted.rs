@@ -70,7 +70,7 @@ fn interruptions(record: &Record) -> Vec<PlacedInterruption> {
     }
     if let Some(surface) = record.surface() {
         for (number, interruption) in surface.data.interruptions.iter().enumerate() {
-            let path = format!("/results/0/data/interruptions/{number}/length_ns");
+            let path = first_result_path(&format!("data/interruptions/{number}/length_ns"));
             let since_ns = interruption.start_ns.saturating_sub(surface.data.start_ns);
             all.push(PlacedInterruption {
                 place: format!("{} into {SURVEY}", format_duration(since_ns)),

@@ -67,7 +67,7 @@ impl<'a> Failures<'a> {
             failed += 1;
             first_offset.get_or_insert(point.offset_bytes);
             if failed <= POINTS_NAMED {
-                let path = format!("/results/0/data/curve/{index}/errors");
+                let path = first_result_path(&format!("data/curve/{index}/errors"));
                 self.evidence
                     .push(evidence_at(path, point.errors as f64, 0.0, "1"));
             }
@@ -96,7 +96,7 @@ impl<'a> Failures<'a> {
             }
             has_failed = true;
             *self.totals.entry(errno).or_default() += count;
-            let path = format!("/results/0/data/access_errors/{errno}");
+            let path = first_result_path(&format!("data/access_errors/{errno}"));
             self.evidence
                 .push(evidence_at(path, *count as f64, 0.0, "1"));
         }

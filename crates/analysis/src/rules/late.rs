@@ -106,7 +106,7 @@ fn curve_without_time(record: &Record) -> Option<Statement> {
         return None;
     }
     let access_time = format_duration(access.value as u64);
-    let path = "/results/0/figures/seeks/random/mean/value";
+    let path = first_result_path("figures/seeks/random/mean/value");
     Some(Statement {
         sentence: format!(
             "A random access takes {access_time}, so the time was too short for a curve: the \

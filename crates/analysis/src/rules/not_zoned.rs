@@ -45,7 +45,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         return None;
     }
     let rate = surface.figures.rate.as_ref()?;
-    let path = "/results/0/figures/rate/average/value";
+    let path = first_result_path("figures/rate/average/value");
     let mut observations = vec![evidence_at(path, rate.average.value, rate.max, "B/s")];
     let mut access = "The system reports no rotation.".to_owned();
     if let Some(random_ns) = median_access_ns(surface, SeekPattern::Random)
@@ -56,7 +56,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format_latency(random_ns),
             format_latency(near_ns)
         );
-        let path = "/results/0/figures/seeks/random/p50_ns";
+        let path = first_result_path("figures/seeks/random/p50_ns");
         observations.push(evidence_at(path, random_ns as f64, near_ns as f64, "ns"));
     }
     Some(Diagnosis::new(

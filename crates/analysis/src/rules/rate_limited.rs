@@ -4,6 +4,7 @@
 
 use super::rule::*;
 use crate::estimate::scatter;
+use crate::limiter::Unit;
 use crate::volume_types::{documented, has_credit, is_round};
 use diskproof_model::digits::figure_text;
 use diskproof_model::target::IoLimit;
@@ -43,10 +44,12 @@ fn check(record: &Record) -> Option<Diagnosis> {
 
 /// A measured rate at the limit of a group.
 struct GroupHit {
-    /// Of the measurement; `None` of the survey.
+    /// The place of the measurement in the record; `None` where the survey reached the limit.
     index: Option<usize>,
     limit: GroupLimit,
+    /// The JSON pointer to the rate.
     path: String,
+    /// The rate, in the unit of the limit per second.
     observed: f64,
 }
 
@@ -57,7 +60,7 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
     }
     hits.extend(survey_at_group_limit(record));
     let first = hits.first()?;
-    let unit = first.limit.key.unit;
+    let unit = first.limit.key.unit.per_second();
     let group_limit = &record.host.io_limits[first.limit.number];
     let claim = format!(
         "{} ran at {}: the control group {} allows {} on device {}. The disk may be faster; every \
@@ -75,7 +78,7 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
             &hit.path,
             hit.observed,
             allowed,
-            hit.limit.key.unit,
+            hit.limit.key.unit.per_second(),
         ));
         observations.push(hit.limit.evidence(hit.observed));
     }
@@ -99,36 +102,36 @@ fn at_group_limit(record: &Record, measured: Measured<'_>) -> Option<GroupHit> {
         let Some(op) = measured.row.op(kind) else {
             continue;
         };
-        let (figure, observed) = match limit.key.unit {
-            "B/s" => ("throughput", op.figures.throughput.value),
-            _ => ("iops", op.figures.iops.value),
-        };
-        if limit.is_reached(observed) {
+        let rate = RateFigure::new(op, limit.key.unit);
+        if limit.is_reached(rate.value) {
             let index = measured.index;
             let kind = kind.as_str();
             return Some(GroupHit {
                 index: Some(index),
                 limit,
-                path: format!("/measurements/{index}/figures/ops/{kind}/{figure}/value"),
-                observed,
+                path: format!(
+                    "/measurements/{index}/figures/ops/{kind}/{}/value",
+                    rate.name
+                ),
+                observed: rate.value,
             });
         }
     }
     None
 }
 
-/// The same of the curve of a survey.
+/// The limit of a group on throughput that the curve of a survey reaches.
 fn survey_at_group_limit(record: &Record) -> Option<GroupHit> {
     let surface = record.surface()?;
     let observed = surface.figures.rate.as_ref()?.average.value;
     for limit in group_limits(record, surface.data.target) {
         let is_of_curve =
-            limit.key.kind == surface.data.survey.operation && limit.key.unit == "B/s";
+            limit.key.kind == surface.data.survey.operation && limit.key.unit == Unit::Bytes;
         if is_of_curve && limit.is_reached(observed) {
             return Some(GroupHit {
                 index: None,
                 limit,
-                path: "/results/0/figures/rate/average/value".to_owned(),
+                path: first_result_path("figures/rate/average/value"),
                 observed,
             });
         }
@@ -136,12 +139,13 @@ fn survey_at_group_limit(record: &Record) -> Option<GroupHit> {
     None
 }
 
-/// One of the figures that a group may limit.
+/// One of the four limits that a group may set on a device.
 struct LimitKey {
-    /// Its name in the record.
+    /// The name of the limit in the record.
     name: &'static str,
     kind: OpKind,
-    unit: &'static str,
+    unit: Unit,
+    /// Reads the limit; `None` where the group does not set it.
     value: fn(&IoLimit) -> Option<u64>,
 }
 
@@ -149,25 +153,25 @@ static LIMIT_KEYS: [LimitKey; 4] = [
     LimitKey {
         name: "read_iops",
         kind: OpKind::Read,
-        unit: "1/s",
+        unit: Unit::Requests,
         value: |limit| limit.read_iops,
     },
     LimitKey {
         name: "write_iops",
         kind: OpKind::Write,
-        unit: "1/s",
+        unit: Unit::Requests,
         value: |limit| limit.write_iops,
     },
     LimitKey {
         name: "read_bytes_per_second",
         kind: OpKind::Read,
-        unit: "B/s",
+        unit: Unit::Bytes,
         value: |limit| limit.read_bytes_per_second,
     },
     LimitKey {
         name: "write_bytes_per_second",
         kind: OpKind::Write,
-        unit: "B/s",
+        unit: Unit::Bytes,
         value: |limit| limit.write_bytes_per_second,
     },
 ];
@@ -188,7 +192,7 @@ impl GroupLimit {
 
     fn evidence(self, observed: f64) -> Evidence {
         let path = format!("/host/io_limits/{}/{}", self.number, self.key.name);
-        evidence_at(path, self.allowed, observed, self.key.unit)
+        evidence_at(path, self.allowed, observed, self.key.unit.per_second())
     }
 }
 
@@ -226,7 +230,7 @@ pub(super) fn allowed_by_group(record: &Record, target: usize) -> Option<(String
     let sentence = format!(
         "The control group {} allows only {} on {} (io.max).",
         limit.group,
-        figure_text(first.allowed, None, first.key.unit),
+        figure_text(first.allowed, None, first.key.unit.per_second()),
         limit.device
     );
     Some((sentence, first.evidence(0.0)))
@@ -237,7 +241,7 @@ struct EvenWorkload<'a> {
     measured: Measured<'a>,
     /// Per second, of the quantity that volumes limit at its block size.
     rate: f64,
-    unit: &'static str,
+    unit: Unit,
     scatter: f64,
 }
 
@@ -252,21 +256,21 @@ impl EvenWorkload<'_> {
 
     fn evidence(&self) -> Evidence {
         let (kind, op) = self.measured.row.headline_ops()[0];
-        let (figure, observed) = match self.unit {
-            "1/s" => ("iops", op.figures.iops.value),
-            _ => ("throughput", op.figures.throughput.value),
-        };
-        let place = format!("figures/ops/{}/{figure}/value", kind.as_str());
+        let rate = RateFigure::new(op, self.unit);
+        let place = format!("figures/ops/{}/{}/value", kind.as_str(), rate.name);
         self.measured
-            .evidence(&place, observed, self.rate, self.unit)
+            .evidence(&place, rate.value, self.rate, self.unit.per_second())
     }
 }
 
 /// A limiter's rate, of which nothing is documented.
 pub(super) struct LimiterPlateau {
+    /// The place of the target in the record.
     pub(super) target: usize,
+    /// In `unit` per second.
     pub(super) rate: f64,
-    pub(super) unit: &'static str,
+    pub(super) unit: Unit,
+    /// The measurements that ran at the rate, ascending.
     pub(super) rows: Vec<usize>,
     pub(super) evidence: Vec<Evidence>,
 }
@@ -279,7 +283,7 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
     let alike = limited_plateau(record);
     let first = alike.first()?;
     let target = record.targets.get(first.target())?;
-    if let Some(volume) = documented(target, first.rate, first.unit)
+    if let Some(volume) = documented(target, first.rate, first.unit.per_second())
         && !has_credit(&volume)
     {
         return None;
@@ -318,7 +322,7 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
     let first = alike.first()?;
     let scatter = largest_by(&alike, |row| row.scatter)?.scatter;
     let target = record.targets.get(first.target())?;
-    let which = match documented(target, first.rate, first.unit) {
+    let which = match documented(target, first.rate, first.unit.per_second()) {
         Some(volume) => format!("This is the documented limit of {volume}."),
         None => "Cloud volumes and QEMU's throttling have such limits.".to_owned(),
     };
@@ -326,7 +330,11 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
         "{} ran at {}, constant to {}, so a limiter sets the rate, not the medium. {which} More \
          requests in flight would only wait longer.",
         scope(record, alike.iter().map(|row| row.measured.index)),
-        figure_text(first.rate, Some(first.rate * ALIKE), first.unit),
+        figure_text(
+            first.rate,
+            Some(first.rate * ALIKE),
+            first.unit.per_second()
+        ),
         format_percent(scatter.max(0.001))
     );
     let observations = alike.iter().map(EvenWorkload::evidence);
@@ -363,13 +371,13 @@ fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWork
         return None;
     }
     let (values, unit) = if has_large_blocks(row) {
-        (cells.bytes, "B/s")
+        (cells.bytes, Unit::Bytes)
     } else {
-        (cells.ops, "1/s")
+        (cells.ops, Unit::Requests)
     };
     let interval_ns = row.headline_ops()[0].1.data.shown_series().interval_ns as f64;
     let rate = values.iter().sum::<f64>() / values.len() as f64 * 1e9 / interval_ns;
-    if unit == "B/s" && fills_link(record, row, rate) {
+    if unit == Unit::Bytes && fills_link(record, row, rate) {
         return None;
     }
     Some(EvenWorkload {
@@ -428,7 +436,7 @@ fn fills_link(record: &Record, row: &Row, rate: f64) -> bool {
 /// answers pure reads, pure writes and a mix alike, with blocks of another size among them.
 fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>]) -> bool {
     let target = &record.targets[one.target()];
-    if documented(target, one.rate, one.unit).is_some() {
+    if documented(target, one.rate, one.unit.per_second()).is_some() {
         return true;
     }
     let mut has_reads = false;
@@ -446,7 +454,7 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
         has_other_blocks |= workload.block_bytes != one.measured.row.data.workload.block_bytes;
     }
     let has_both = has_reads && has_writes;
-    if is_round(one.rate, one.unit) && (has_both || is_only_kind(record, one)) {
+    if is_round(one.rate, one.unit.per_second()) && (has_both || is_only_kind(record, one)) {
         return true;
     }
     has_both && has_mix && has_other_blocks

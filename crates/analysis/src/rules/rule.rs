@@ -3,6 +3,7 @@
 //! concerns.
 
 use crate::estimate;
+use crate::limiter::Unit;
 use diskproof_model::finding::Finding;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::series::TimeSeries;
@@ -330,8 +331,18 @@ pub(super) fn evidence_at(
     }
 }
 
-/// With more workloads than these, a finding names the first few: those of a sweep are a hundred.
+/// The JSON pointer to `place` in the first result of a record. A survey, an acceptance test and
+/// the operations on files always stand there, as [`TaskResult`] documents.
+///
+/// [`TaskResult`]: diskproof_model::record::TaskResult
+pub(super) fn first_result_path(place: &str) -> String {
+    format!("/results/0/{place}")
+}
+
+/// A finding on more workloads than these names only the first few: a sweep has a hundred.
 const NAMES_MAX: usize = 20;
+/// The number of workloads that such a finding names: enough to recognise them, and the sentence
+/// stays short.
 const NAMES_SHOWN: usize = 4;
 
 /// The workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads (random-read-d1,
@@ -402,13 +413,36 @@ pub(super) fn gigabytes(bytes: u64) -> String {
 
 /// The rate of a point of the curve, compared with what it should be.
 pub(super) fn point_evidence(index: usize, record: &Record, expected: f64) -> Evidence {
-    let path = format!("/results/0/data/curve/{index}/bytes_per_second");
+    let path = first_result_path(&format!("data/curve/{index}/bytes_per_second"));
     evidence_at(
         path,
         record.curve()[index].bytes_per_second,
         expected,
         "B/s",
     )
+}
+
+/// The rate of an operation that a limiter with this unit limits.
+pub(super) struct RateFigure {
+    /// The name of the figure in the record: `iops` or `throughput`.
+    pub(super) name: &'static str,
+    /// Per second.
+    pub(super) value: f64,
+}
+
+impl RateFigure {
+    pub(super) fn new(op: OpRow<'_>, unit: Unit) -> Self {
+        match unit {
+            Unit::Requests => Self {
+                name: "iops",
+                value: op.figures.iops.value,
+            },
+            Unit::Bytes => Self {
+                name: "throughput",
+                value: op.figures.throughput.value,
+            },
+        }
+    }
 }
 
 /// Whether the figures of a measurement are those of a burst, wholly or partly.
@@ -432,7 +466,7 @@ pub(super) fn headline_series(row: &Row) -> Option<TimeSeries> {
 pub(super) fn data_path(index: Option<usize>) -> String {
     match index {
         Some(index) => format!("/measurements/{index}/data"),
-        None => "/results/0/data".to_owned(),
+        None => first_result_path("data"),
     }
 }
 

@@ -32,11 +32,11 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let mut slowest: Vec<(usize, &SlowBlock)> = scan.slow.iter().enumerate().collect();
     slowest.sort_by_key(|(_, block)| std::cmp::Reverse(block.latency_ns));
     slowest.truncate(NAMED);
-    let path = "/results/0/data/scan/slow_blocks";
+    let path = first_result_path("data/scan/slow_blocks");
     let mut observations = vec![evidence_at(path, scan.slow_blocks as f64, 0.0, "1")];
     let mut places = Vec::new();
     for (index, block) in slowest {
-        let path = format!("/results/0/data/scan/slow/{index}/latency_ns");
+        let path = first_result_path(&format!("data/scan/slow/{index}/latency_ns"));
         let slow_from_ns = scan.slow_from_ns as f64;
         observations.push(evidence_at(
             path,

@@ -196,7 +196,7 @@ fn survey_pause(record: &Record) -> Option<Pause> {
     let surface = record.surface()?;
     let stalls = surface.data.stalls.iter().enumerate();
     let (index, stall) = stalls.max_by_key(|(_, stall)| stall.lasted_ns)?;
-    let path = format!("/results/0/data/stalls/{index}/lasted_ns");
+    let path = first_result_path(&format!("data/stalls/{index}/lasted_ns"));
     let lasted_ns = stall.lasted_ns as f64;
     Some(Pause {
         place: SURVEY.to_owned(),

@@ -102,7 +102,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
              are ignored, and access times are longer.",
             format_percent(share)
         ));
-        let path = "/results/0/figures/starved_share";
+        let path = first_result_path("figures/starved_share");
         observations.push(evidence_at(path, share, SURVEY_SHARE_MIN, "of the time"));
     }
     if claims.is_empty() {

@@ -39,7 +39,7 @@ fn check_accept(record: &Record) -> Option<Diagnosis> {
     }
     let text = unreadable_text(&accept.data)?;
     let bytes = accept.data.bad_bytes.failed as f64;
-    let observation = evidence_at("/results/0/data/bad_bytes/failed", bytes, 0.0, "B");
+    let observation = evidence_at(first_result_path("data/bad_bytes/failed"), bytes, 0.0, "B");
     Some(Diagnosis::new(
         Severity::Failure,
         format!("{text}."),
@@ -52,11 +52,11 @@ fn check_scan(record: &Record) -> Option<Diagnosis> {
     if scan.unreadable_bytes == 0 {
         return None;
     }
-    let path = "/results/0/data/scan/unreadable_bytes";
+    let path = first_result_path("data/scan/unreadable_bytes");
     let mut observations = vec![evidence_at(path, scan.unreadable_bytes as f64, 0.0, "B")];
     let mut places = Vec::new();
     for (index, range) in scan.unreadable.iter().enumerate().take(NAMED) {
-        let path = format!("/results/0/data/scan/unreadable/{index}/length_bytes");
+        let path = first_result_path(&format!("data/scan/unreadable/{index}/length_bytes"));
         observations.push(evidence_at(path, range.length_bytes as f64, 0.0, "B"));
         places.push(describe_range(range));
     }

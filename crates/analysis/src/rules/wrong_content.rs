@@ -33,7 +33,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         ("flipped", bad.flipped),
     ] {
         if bytes > 0 {
-            let path = format!("/results/0/data/bad_bytes/{place}");
+            let path = first_result_path(&format!("data/bad_bytes/{place}"));
             observations.push(evidence_at(path, bytes as f64, 0.0, "B"));
         }
     }

@@ -32,7 +32,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
             format_throughput(worst.expected)
         ));
     }
-    let path = "/results/0/figures/rate/average/half_width_95";
+    let path = first_result_path("figures/rate/average/half_width_95");
     let evidence = evidence_at(path, half_width, WIDTH_NOTE * average.value, "B/s");
     Some(
         Diagnosis::new(warning_if(width > HALF_WIDTH_MAX), claim, [evidence]).with_remedy(

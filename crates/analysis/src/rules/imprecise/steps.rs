@@ -58,7 +58,7 @@ fn rough_steps(steps: &[FileStepRow]) -> Vec<RoughStep<'_>> {
 impl RoughStep<'_> {
     /// The half-width; without one the measured time that gave none.
     fn evidence(&self) -> Evidence {
-        let path = format!("/results/0/steps/{}", self.index);
+        let path = first_result_path(&format!("steps/{}", self.index));
         let rate = &self.step.figures.iops;
         match rate.half_width_95 {
             Some(half_width) => evidence_at(
