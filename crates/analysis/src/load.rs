@@ -1,7 +1,7 @@
 //! The highest rate that keeps a promise: what the trials say, whether this program or a cache
 //! answered in place of the disk, and what the requests wait for where the promise breaks.
 
-use crate::campaign::{RateAnswer, RateControl, searched};
+use crate::campaign::{RateAnswer, RateControl, answer_of_trials};
 use crate::words::uncapitalised;
 use diskproof_model::digits::to_a_percent;
 use diskproof_model::finding::RateLimit;
@@ -61,7 +61,7 @@ pub(crate) fn load_figures(
     index: usize,
     trials: &[RateTrial],
 ) -> LoadFigures {
-    let answer = searched(plan, record.plan.seed, index, trials);
+    let answer = answer_of_trials(plan, record.plan.seed, index, trials);
     let rows = SearchRows::new(record, index);
     let held = trials
         .iter()
