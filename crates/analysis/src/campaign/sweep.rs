@@ -1,7 +1,7 @@
 //! The sweep: block size × depth × operation, coarse to fine. docs/sweep.md explains the order.
 //!
-//! A *cell* is a square of the matrix here: a block size, a depth and an operation. A *slice* is one
-//! measurement of a cell: what other campaigns call a cell.
+//! A *cell* is a square of the matrix here: a block size, a depth and an operation. A *slice* is
+//! one measurement of a cell: what other campaigns call a cell.
 //!
 //! The first pass takes one slice of each cell of a coarse matrix, the second pass one of every
 //! other cell. Both passes have a random order, so that a change over time does not look like an
@@ -158,8 +158,8 @@ impl Sweep {
         }
     }
 
-    /// The latency of a cell, in nanoseconds. Before its first slice it is expected from the nearest
-    /// measured cell of the same operation; 0 where there is none.
+    /// The latency of a cell, in nanoseconds. Before its first slice it is expected from the
+    /// nearest measured cell of the same operation; 0 where there is none.
     fn expected_latency_ns(&self, index: usize) -> f64 {
         let cell = &self.cells[index];
         if let Some(known_ns) = cell.latency_ns {
@@ -188,8 +188,8 @@ impl Sweep {
         expected_ns
     }
 
-    /// The time from the end of a slice of this cell to the start of the next slice, in nanoseconds.
-    /// Requests in flight complete, and the next slice is prepared.
+    /// The time from the end of a slice of this cell to the start of the next slice, in
+    /// nanoseconds. Requests in flight complete, and the next slice is prepared.
     fn after_slice_ns(&self, index: usize) -> u64 {
         self.expected_latency_ns(index) as u64 + GAP_NS
     }

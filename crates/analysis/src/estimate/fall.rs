@@ -1,8 +1,9 @@
 //! Lasting falls of a rate, and suspiciously even rates, in counts per cell.
 //!
-//! A *fall* is the end of a burst credit, or a cache that is full. The rate after it is level to the
-//! end, so that figures may begin there, however late it came. A drift, a pause, and a fall shortly
-//! before the end do not count. The *head* is the part before the fall, the *tail* the part after it.
+//! A *fall* is the end of a burst credit, or a cache that is full. The rate after it is level to
+//! the end, so that figures may begin there, however late it came. A drift, a pause, and a fall
+//! shortly before the end do not count. The *head* is the part before the fall, the *tail* the part
+//! after it.
 //!
 //! A rate that is more even than that of any medium comes from a limiter or a simulated disk. A
 //! token bucket with credit left is even, too, and its rate promises nothing about the later one.
@@ -29,8 +30,8 @@ const TAIL_BELOW_MIN: f64 = 0.95;
 /// At least this share of the batches before a fall is above the middle. It is smaller, because
 /// disturbances make a fast disk slower, not faster.
 const HEAD_ABOVE_MIN: f64 = 0.85;
-/// Near the fall, the mean of each part is off its own level by at most this share of the difference
-/// between the levels. A slope is off by more.
+/// Near the fall, the mean of each part is off its own level by at most this share of the
+/// difference between the levels. A slope is off by more.
 const EDGE_MAX: f64 = 0.2;
 /// One of this many parts of the head, and of the tail, lies near the fall.
 const EDGE_PARTS: usize = 5;

@@ -12,15 +12,15 @@ use super::student;
 
 /// Cells per batch of the warm-up statistic: the 5 of MSER-5.
 const WARMUP_BATCH_CELLS: usize = 5;
-/// The tail after the warm-up has at least this many batches: the variance of fewer is too often small by
-/// chance (Hoad, Robinson & Davies 2010).
+/// The tail after the warm-up has at least this many batches: the variance of fewer is too often
+/// small by chance (Hoad, Robinson & Davies 2010).
 const TAIL_BATCHES_MIN: usize = 5;
 /// A drift or a step is at least this share of the mean. A smaller difference does not count,
 /// however significant it is.
 const DRIFT_MIN: f64 = 0.01;
 /// A warm-up differs from the rest by more than this share. A smaller difference does not count,
-/// however significant it is: on a disk that does exactly as many operations in every cell, one more
-/// or less is "significant", and chance decides where the variance is smallest.
+/// however significant it is: on a disk that does exactly as many operations in every cell, one
+/// more or less is "significant", and chance decides where the variance is smallest.
 const LEVEL_MIN: f64 = 0.001;
 /// Where most cells are empty, a head that has at most so many of the fullest cells more or less
 /// than the tail is chance.
@@ -59,13 +59,14 @@ impl WarmUp {
 
 /// Finds the warm-up in counts per cell.
 ///
-/// The order of the questions matters. A lasting fall comes first: the level after it is the rate of
-/// the disk, however late the disk fell to it, and all later questions would find the run unsettled.
-/// Only then is MSER-5 asked for a cut, and at last [`judge_cut`] whether that cut ends a warm-up.
+/// The order of the questions matters. A lasting fall comes first: the level after it is the rate
+/// of the disk, however late the disk fell to it, and all later questions would find the run
+/// unsettled. Only then is MSER-5 asked for a cut, and at last [`judge_cut`] whether that cut ends
+/// a warm-up.
 ///
 /// A minimum of MSER-5 in the second half means that there is no steady tail, but only if the rate
-/// drifts or steps there: on counts, the statistic is also smallest where a few batches happen to be
-/// equal. Otherwise the best cut in the first half is used.
+/// drifts or steps there: on counts, the statistic is also smallest where a few batches happen to
+/// be equal. Otherwise the best cut in the first half is used.
 pub(super) fn settle(values: &[f64]) -> WarmUp {
     let batches: Vec<f64> = values.chunks_exact(WARMUP_BATCH_CELLS).map(mean).collect();
     if batches.len() < BATCHES_MIN {
@@ -134,7 +135,8 @@ fn judge_cut(values: &[f64], cut: usize) -> WarmUp {
     }
 }
 
-/// The statistic of MSER for each cut d that leaves a tail long enough: Σ_{j>d}(Z_j − Z̄_d)²/(k−d)².
+/// The statistic of MSER for each cut d that leaves a tail long enough: Σ_{j>d}(Z_j −
+/// Z̄_d)²/(k−d)².
 fn mser(batches: &[f64]) -> Vec<f64> {
     let count = batches.len();
     let centre = mean(batches);

@@ -69,8 +69,8 @@ pub fn may_end(series: &TimeSeries, elapsed_ns: u64, time_ns: Option<u64>, goal:
         && (elapsed_ns >= EVEN_LONG_ENOUGH_NS || !is_suspiciously_even(series))
 }
 
-/// Returns `true` if the rate is more even than a medium's. The last cell, which may not be full, is
-/// ignored.
+/// Returns `true` if the rate is more even than a medium's. The last cell, which may not be full,
+/// is ignored.
 pub fn is_suspiciously_even(series: &TimeSeries) -> bool {
     fall::is_even(&full_cells(series))
 }

@@ -30,8 +30,8 @@ pub(crate) fn multiple_95(freedom: f64) -> f64 {
     quantile(0.975, freedom)
 }
 
-/// The two-sided p-value: the probability of being at least this many standard errors off by chance,
-/// either way.
+/// The two-sided p-value: the probability of being at least this many standard errors off by
+/// chance, either way.
 pub(crate) fn two_sided(multiple: f64, freedom: f64) -> f64 {
     (2.0 * distribution(freedom).sf(multiple)).min(1.0)
 }

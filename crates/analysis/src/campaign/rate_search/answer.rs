@@ -1,5 +1,5 @@
-//! The answer of a search, with what limits it: a drift of the target meanwhile, and the credit that
-//! would not have shown.
+//! The answer of a search, with what limits it: a drift of the target meanwhile, and the credit
+//! that would not have shown.
 
 use super::cell::MeasuredRate;
 use super::evidence::Evidence;

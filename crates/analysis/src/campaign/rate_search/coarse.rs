@@ -145,8 +145,8 @@ impl RateSearch {
         self.next_of_curve(left)
     }
 
-    /// The rate at which the curve most probably changes from few late requests to many: every place
-    /// between two rates of the curve is tried.
+    /// The rate at which the curve most probably changes from few late requests to many: every
+    /// place between two rates of the curve is tried.
     pub(super) fn first_guess(&self) -> f64 {
         let mut curve: Vec<&MeasuredRate> = self
             .cells

@@ -1,5 +1,5 @@
-//! The evidence of some cells for a wanted rate: the likelihood of their late requests weighs a grid
-//! of rates and slopes. The weights give the interval.
+//! The evidence of some cells for a wanted rate: the likelihood of their late requests weighs a
+//! grid of rates and slopes. The weights give the interval.
 
 use super::cell::MeasuredRate;
 use super::fit::{Dispersion, FitInputs, RateInterval, USE_MAX};

@@ -116,8 +116,8 @@ const NEAR_WIDTH_MAX: f64 = 0.28;
 const FIT_ROUNDS: usize = 3;
 /// The dispersion below the wanted rate is at least this share of that just above it.
 const SEEN_ABOVE: f64 = 0.5;
-/// Near saturation any queue clusters its late requests. Their dispersion is this over the square of
-/// the idle share, found by simulation of M/M/c, M/D/c and M/G/c (1.4 to 2.3).
+/// Near saturation any queue clusters its late requests. Their dispersion is this over the square
+/// of the idle share, found by simulation of M/M/c, M/D/c and M/G/c (1.4 to 2.3).
 const HEAVY_TRAFFIC: f64 = 1.5;
 /// The use of a target counts as at most this: the slope and the dispersion of a queue are infinite
 /// at 1.

@@ -144,7 +144,8 @@ const CONTROLS_MAX: usize = 3;
 /// The length of a cell of the control, in a search of the usual time, in seconds.
 const CONTROL_S: f64 = 12.0;
 
-/// The phase to which the cell belongs that is measured now. Phases follow each other in this order.
+/// The phase to which the cell belongs that is measured now. Phases follow each other in this
+/// order.
 /// `Repeated` and `Fallen` occur only on targets that became slower, and lead back to `Near`.
 #[derive(Debug, Clone)]
 enum Phase {
