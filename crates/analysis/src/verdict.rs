@@ -95,7 +95,7 @@ pub fn verdict(record: &Record) -> RunVerdict {
     };
     let own = [span_caveat(record), unseen_burst(record), no_scan(record)];
     let mut caveats: Vec<String> = own.into_iter().flatten().collect();
-    caveats.extend(words::caveats(record));
+    caveats.extend(words::accept_caveats(record));
     RunVerdict {
         headline,
         grades,

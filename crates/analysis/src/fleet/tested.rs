@@ -3,7 +3,7 @@
 
 use super::spread::{Sample, judge};
 use super::verdicts::{Weight, tests};
-use crate::accept::words::{capacity_text, headline};
+use crate::accept::words::{accept_headline, capacity_text};
 use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::fleet::{FleetOutcome, TestedDisk};
 use diskproof_model::record::Record;
@@ -49,7 +49,7 @@ impl TestedDisks {
             started: record.started.clone(),
             claimed_bytes: accept.data.plan.size_bytes,
             verdict: figures.verdict,
-            answer: headline(accept),
+            answer: accept_headline(accept),
             real_bytes: figures.real_bytes,
             write_rate: figures.write_rate.map(|rate| rate.average),
             read_rate: figures.read_rate.map(|rate| rate.average),

@@ -85,7 +85,7 @@ pub(crate) enum ResultWords {
 /// What a result says in the headline of its record.
 pub(crate) fn result_words(record: &Record, result: &TaskResult) -> ResultWords {
     let clause = match result {
-        TaskResult::Accept(accept) => return ResultWords::Sentence(words::headline(accept)),
+        TaskResult::Accept(accept) => return ResultWords::Sentence(words::accept_headline(accept)),
         TaskResult::Survey(survey) => {
             return ResultWords::Clauses(survey::survey_clauses(survey));
         }
