@@ -252,8 +252,9 @@ impl RunInSlots {
             );
         }
         let first_slot_ns = self.together.first_slot_ns.unsigned_abs();
-        let ready_ns = self.together.ready_ns.unwrap_or(u64::MAX);
-        if ready_ns > first_slot_ns && ready_ns < u64::MAX {
+        if let Some(ready_ns) = self.together.ready_ns
+            && ready_ns > first_slot_ns
+        {
             let late = format_duration(ready_ns - first_slot_ns);
             return reason(
                 "filled-late",
