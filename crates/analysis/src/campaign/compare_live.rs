@@ -11,9 +11,9 @@
 //! (Haybittle 1971; Peto et al. 1976).
 
 use super::decision::{Campaign, CampaignCell, CampaignRow, CampaignStep, MeasuredCell};
+use super::decision::{SERIES_CELL_NS, whole_series_cells_ns};
 use super::random_order::RandomOrder;
 use super::side_credit::{SideCredit, SideDisks};
-use super::{SERIES_CELL_NS, whole_series_cells_ns};
 use crate::estimate::PairedDifference;
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
 use diskproof_model::measurement::OpKind;

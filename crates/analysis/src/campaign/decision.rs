@@ -11,6 +11,15 @@ use diskproof_model::rate::{RateCellKind, RateTrial};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::window::TimeSlice;
 
+/// The length of a series cell, in nanoseconds.
+pub(super) const SERIES_CELL_NS: u64 = 10_000_000;
+
+/// Shortens a time to whole series cells: estimates ignore a series cell that the measured time
+/// does not cover.
+pub(super) fn whole_series_cells_ns(time_ns: u64) -> u64 {
+    time_ns / SERIES_CELL_NS * SERIES_CELL_NS
+}
+
 /// A series of measurements in which the results so far decide what is measured next.
 pub trait Campaign: Send {
     /// Takes all cells that were measured so far, in order, and returns the next step. The caller

@@ -29,15 +29,6 @@ pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};
 use diskproof_model::plan::{Decide, Plan};
 use diskproof_model::target::TargetIdentity;
 
-/// The length of a series cell, in nanoseconds.
-const SERIES_CELL_NS: u64 = 10_000_000;
-
-/// Shortens a time to whole series cells: estimates ignore a series cell that the measured time
-/// does not cover.
-fn whole_series_cells_ns(time_ns: u64) -> u64 {
-    time_ns / SERIES_CELL_NS * SERIES_CELL_NS
-}
-
 /// The campaign that decides which workload of a plan is measured next on these targets; `None`
 /// where the plan itself lists them in order.
 pub fn planned_campaign(plan: &Plan, targets: &[TargetIdentity]) -> Option<Box<dyn Campaign>> {

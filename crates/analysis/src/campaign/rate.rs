@@ -5,7 +5,7 @@
 //! A *rate cell* is a step of the abstract search ([`RateCell`]); a *cell* is its measurement as a
 //! workload.
 
-use super::SERIES_CELL_NS;
+use super::decision::SERIES_CELL_NS;
 use super::decision::{Campaign, CampaignCell, CampaignStep, CellPurpose, MeasuredCell};
 use super::random_order::RandomOrder;
 use super::rate_search::{

@@ -1,7 +1,6 @@
 //! The burst credit that the cells of a campaign show on one side, and which sides use one credit.
 
-use super::decision::MeasuredCell;
-use super::whole_series_cells_ns;
+use super::decision::{MeasuredCell, whole_series_cells_ns};
 use crate::limiter::{Bucket, MovedInCell, Unit, bucket, stretches_of_cells, tokens};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Decide, Plan, Sides};

@@ -13,9 +13,9 @@ mod cell;
 mod setup;
 
 use super::decision::{Campaign, CampaignCell, CampaignRow, CampaignStep, MeasuredCell};
+use super::decision::{SERIES_CELL_NS, whole_series_cells_ns};
 use super::random_order::RandomOrder;
 use super::side_credit::{SideCredit, SideDisks};
-use super::{SERIES_CELL_NS, whole_series_cells_ns};
 use cell::SweptCell;
 use diskproof_model::plan::Workload;
 use diskproof_model::window::SLICES_MIN;

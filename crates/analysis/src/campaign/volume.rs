@@ -1,7 +1,8 @@
 //! A volume with a burst credit in virtual time, for the tests of campaigns: what it does in each
 //! cell follows from its bucket.
 
-use super::{Campaign, CampaignCell, CampaignRow, MeasuredCell, SERIES_CELL_NS};
+use super::decision::SERIES_CELL_NS;
+use super::{Campaign, CampaignCell, CampaignRow, MeasuredCell};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::window::{LateRequests, SliceLatency, SliceOp, TimeSlice};

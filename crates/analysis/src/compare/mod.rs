@@ -28,6 +28,8 @@ mod run_spread;
 mod sides;
 mod summary;
 mod survey;
+#[cfg(test)]
+mod test_figures;
 mod verdict;
 
 pub(crate) use differences::facts_of_target;

@@ -9,10 +9,12 @@
 
 use super::distribution::LatencyDistribution;
 use super::run_spread::{Repetitions, RunSpread, pooled_spread, spread_of_side};
-use super::verdict::ALPHA;
 use crate::estimate::{PairedDifference, student};
 use diskproof_model::comparison::{Basis, Ratio, RunVariation};
 
+/// The probability that chance alone gives any of the metrics that are compared together a verdict
+/// of better or worse.
+pub(super) const ALPHA: f64 = 0.05;
 /// A statistic beyond this many standard errors counts as certain: the search for it ends here.
 const MULTIPLES_MAX: f64 = 1e6;
 
@@ -363,40 +365,10 @@ fn satterthwaite(a: &SideFigure, b: &SideFigure) -> f64 {
     }
 }
 
-/// Figures with known errors, for the tests of ratios and verdicts.
-#[cfg(test)]
-pub(super) mod test_figures {
-    use super::*;
-
-    pub(in super::super) fn close(value: f64, truth: f64) {
-        assert!(
-            (value - truth).abs() <= 1e-7 * truth.abs(),
-            "{value:?} is not {truth:?}"
-        );
-    }
-
-    pub(in super::super) fn single(value: f64, error: f64, freedom: f64) -> SideFigure {
-        SideFigure::from_runs(value, vec![value.ln()], Within::Error { error, freedom })
-    }
-
-    pub(in super::super) fn several(values: [f64; 3], error: f64) -> SideFigure {
-        let logs = values.map(f64::ln).to_vec();
-        let value = (logs.iter().sum::<f64>() / 3.0).exp();
-        let freedom = 30.0;
-        SideFigure::from_runs(value, logs, Within::Error { error, freedom })
-    }
-
-    /// 100 known to 2 % with 19 degrees of freedom, and 110 known to 3 % with 9.
-    pub(in super::super) fn pair() -> RatioEstimate {
-        RatioEstimate::from_sides(&single(100.0, 0.02, 19.0), &single(110.0, 0.03, 9.0), &[])
-            .unwrap()
-    }
-}
-
 /// Exact values, from the definitions with scipy 1.16 (`scipy.stats.t`).
 #[cfg(test)]
 mod tests {
-    use super::test_figures::{close, pair, several, single};
+    use super::super::test_figures::{close, pair, several, single};
     use super::*;
     use diskproof_model::histogram::LatencyHistogram;
 

@@ -1,12 +1,9 @@
 //! The verdict on a ratio, and the advice how much more to measure.
 
-use super::ratio::{Arms, RatioEstimate};
+use super::ratio::{ALPHA, Arms, RatioEstimate};
 use crate::estimate::student;
 use diskproof_model::comparison::{Basis, Direction, Needed, Verdict};
 
-/// The probability that chance alone gives any of the metrics that are compared together a verdict
-/// of better or worse.
-pub(super) const ALPHA: f64 = 0.05;
 /// Intervals narrower than this share of the margin decide by their middle: a ratio just on the
 /// margin would otherwise stay undecided however long one measures.
 const NARROW_SHARE: f64 = 0.1;
@@ -115,7 +112,7 @@ fn judge_within_margin(ratio: &RatioEstimate, log_margin: f64) -> Judgement {
 /// Exact values, from the definitions with scipy 1.16 (`scipy.stats.t`).
 #[cfg(test)]
 mod tests {
-    use super::super::ratio::test_figures::{close, pair, several, single};
+    use super::super::test_figures::{close, pair, several, single};
     use super::*;
 
     #[test]

@@ -2,8 +2,7 @@
 //! that would not have shown.
 
 use super::cell::MeasuredRate;
-use super::evidence::Evidence;
-use super::fit::RateInterval;
+use super::evidence::{Evidence, RateInterval};
 use super::{RateAnswer, RateSearch, SATURATION_TIMES};
 use diskproof_model::rate::{LoadOutcome, RateCellKind};
 use std::ops::Range;

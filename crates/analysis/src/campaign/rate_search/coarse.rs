@@ -2,7 +2,8 @@
 //! offered, and a coarse curve gives a first guess.
 
 use super::cell::{MeasuredRate, RateCell};
-use super::fit::{FIRST_SLOPE, RateInterval};
+use super::evidence::RateInterval;
+use super::fit::FIRST_SLOPE;
 use super::{BATCH_S, Phase, RateSearch, SATURATION_TIMES, SERVED_MIN, SearchStep, WARMUP_S};
 use diskproof_model::rate::RateCellKind;
 

@@ -2,8 +2,71 @@
 //! grid of rates and slopes. The weights give the interval.
 
 use super::cell::MeasuredRate;
-use super::fit::{Dispersion, FitInputs, RateInterval, USE_MAX};
 
+/// Over-dispersion of the late requests: the variance of their counts over that of independent
+/// ones.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Dispersion {
+    /// That of near cells at or below the border.
+    pub(super) below: f64,
+    /// That of near cells above the border.
+    pub(super) above: f64,
+    /// That of far cells: the measured one, without the addition for heavy traffic.
+    pub(super) seen: f64,
+    /// The rate that separates `below` and `above`: just above the guess of the wanted rate.
+    pub(super) border: f64,
+}
+
+impl Dispersion {
+    /// That of a near cell of this rate.
+    pub(super) fn at_rate(&self, rate: f64) -> f64 {
+        if rate > self.border {
+            self.above
+        } else {
+            self.below
+        }
+    }
+
+    pub(super) fn widened(&self, factor: f64) -> Self {
+        Self {
+            below: self.below * factor,
+            above: self.above * factor,
+            seen: self.seen * factor,
+            border: self.border,
+        }
+    }
+}
+
+/// The wanted rate, and how fast lateness grows there.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RateInterval {
+    /// Lower end of the 95 % interval.
+    pub(super) low: f64,
+    /// The median.
+    pub(super) rate: f64,
+    /// Upper end.
+    pub(super) high: f64,
+    /// The elasticity of the late share: the derivative of its logarithm by the logarithm of the
+    /// rate.
+    pub(super) slope: f64,
+}
+
+/// The inputs of a fit besides the cells.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct FitInputs {
+    /// The share of requests that may be late.
+    pub(super) late_share: f64,
+    /// The rate that the target served when it was saturated, per second.
+    pub(super) saturated: f64,
+    /// The first guess of the wanted rate.
+    pub(super) rate: f64,
+    /// The first guess of the slope.
+    pub(super) slope: f64,
+}
+
+/// The use of a target counts as at most this: the slope and the dispersion of a queue are infinite
+/// at 1.
+pub(super) const USE_MAX: f64 = 0.985;
 /// The number of rates of the grid. More would narrow its steps and take longer.
 const GRID_RATES: usize = 161;
 /// The number of slopes of the grid. It is smaller, because the slope is known less precisely.

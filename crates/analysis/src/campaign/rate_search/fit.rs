@@ -6,56 +6,8 @@
 //! they only show that the wanted rate is above or below theirs.
 
 use super::cell::MeasuredRate;
-use super::evidence::Evidence;
+use super::evidence::{Dispersion, Evidence, FitInputs, RateInterval, USE_MAX};
 use std::ops::Range;
-
-/// Over-dispersion of the late requests: the variance of their counts over that of independent
-/// ones.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Dispersion {
-    /// That of near cells at or below the border.
-    pub(super) below: f64,
-    /// That of near cells above the border.
-    pub(super) above: f64,
-    /// That of far cells: the measured one, without the addition for heavy traffic.
-    pub(super) seen: f64,
-    /// The rate that separates `below` and `above`: just above the guess of the wanted rate.
-    pub(super) border: f64,
-}
-
-impl Dispersion {
-    /// That of a near cell of this rate.
-    pub(super) fn at_rate(&self, rate: f64) -> f64 {
-        if rate > self.border {
-            self.above
-        } else {
-            self.below
-        }
-    }
-
-    fn widened(&self, factor: f64) -> Self {
-        Self {
-            below: self.below * factor,
-            above: self.above * factor,
-            seen: self.seen * factor,
-            border: self.border,
-        }
-    }
-}
-
-/// The wanted rate, and how fast lateness grows there.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RateInterval {
-    /// Lower end of the 95 % interval.
-    pub(super) low: f64,
-    /// The median.
-    pub(super) rate: f64,
-    /// Upper end.
-    pub(super) high: f64,
-    /// The elasticity of the late share: the derivative of its logarithm by the logarithm of the
-    /// rate.
-    pub(super) slope: f64,
-}
 
 /// The result of a fit to some cells.
 #[derive(Debug, Clone)]
@@ -93,19 +45,6 @@ impl Fit {
 /// The slope until cells show one.
 pub(super) const FIRST_SLOPE: f64 = 10.0;
 
-/// The inputs of a fit besides the cells.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FitInputs {
-    /// The share of requests that may be late.
-    pub(super) late_share: f64,
-    /// The rate that the target served when it was saturated, per second.
-    pub(super) saturated: f64,
-    /// The first guess of the wanted rate.
-    pub(super) rate: f64,
-    /// The first guess of the slope.
-    pub(super) slope: f64,
-}
-
 /// Near cells are within this multiple of 1/slope around the guess, as a share of it.
 const NEAR_WIDTH: f64 = 1.6;
 /// That width is at least this share of the guess.
@@ -119,9 +58,6 @@ const SEEN_ABOVE: f64 = 0.5;
 /// Near saturation any queue clusters its late requests. Their dispersion is this over the square
 /// of the idle share, found by simulation of M/M/c, M/D/c and M/G/c (1.4 to 2.3).
 const HEAVY_TRAFFIC: f64 = 1.5;
-/// The use of a target counts as at most this: the slope and the dispersion of a queue are infinite
-/// at 1.
-pub(super) const USE_MAX: f64 = 0.985;
 /// The interval is wider by this over the number of independent episodes, similar to Student's t.
 const FEW_EPISODES_WIDENING: f64 = 2.0;
 /// The grid begins at this share of the saturated rate.

@@ -30,7 +30,8 @@ mod tests;
 use super::random_order::RandomOrder;
 pub use cell::{Batch, MeasuredRate, RateCell};
 use diskproof_model::rate::{LoadOutcome, RateCellKind};
-use fit::{Fit, FitInputs, fit};
+use evidence::FitInputs;
+use fit::{Fit, fit};
 
 /// The promise that the rate has to keep.
 #[derive(Debug, Clone, Copy, PartialEq)]

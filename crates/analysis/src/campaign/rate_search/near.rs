@@ -2,7 +2,8 @@
 //! target became slower meanwhile, the search forgets what it knew and begins this phase anew.
 
 use super::cell::{MeasuredRate, RateCell};
-use super::fit::{FIRST_SLOPE, RateInterval};
+use super::evidence::RateInterval;
+use super::fit::FIRST_SLOPE;
 use super::{
     BATCH_S, CONTROL_S, CONTROLS_MAX, NEAR_RATE_MIN, Phase, RateSearch, SERVED_MIN, SearchStep,
 };
