@@ -1,4 +1,4 @@
-//! The figures of operations on many small files. Pure.
+//! The figures of operations on many small files.
 
 use crate::estimate::{Settling, rate_after};
 use crate::slices::widen_estimate;
@@ -15,8 +15,8 @@ pub(crate) fn files_record(measured: &FilesMeasurement) -> FilesRecord {
     }
 }
 
-/// Nothing is skipped as warm-up: a step is a given amount of work, and its rate is that of the
-/// whole. The interval is the wider of that within the rounds and that between them.
+/// The row of a step. Nothing is skipped as warm-up: a step is a given amount of work, and its rate
+/// is that of the whole. The interval is the wider of that within the rounds and that between them.
 fn step_row(m: &FileStepMeasurement) -> FileStepRow {
     let mut rate = rate_after(&m.op.series, m.wall_ns, Settling::WHOLE);
     let rates: Vec<f64> = m
@@ -26,7 +26,9 @@ fn step_row(m: &FileStepMeasurement) -> FileStepRow {
         .collect();
     widen_estimate(&mut rate.ops, &rates, m.op.count);
     // Bytes follow the files, whose sizes are given.
-    if let (Some(relative), true) = (rate.ops.relative_half_width(), rate.bytes.value > 0.0) {
+    if let Some(relative) = rate.ops.relative_half_width()
+        && rate.bytes.value > 0.0
+    {
         let half_width = relative * rate.bytes.value;
         let own = rate.bytes.half_width_95.unwrap_or(0.0);
         rate.bytes.half_width_95 = Some(own.max(half_width));

@@ -11,18 +11,18 @@ use diskproof_model::row::Row;
 use diskproof_model::units::{format_duration, format_latency};
 use diskproof_model::verdict::{Grade, UseGrade};
 
-/// Figures in the headline of a run without grades: the table follows.
+/// A headline of figures has at most this many clauses: the table follows.
 const CLAUSES_MAX: usize = 3;
 
-/// Fit, not fit or undecided.
+/// The headline of a run with `--fit-for`: fit, not fit or undecided. `None` of other runs.
 pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
     let profile = record.plan.questions.fit_for.as_ref()?;
-    let missed = expressions(record, ExpectationOutcome::Missed);
+    let missed = expressions_with(record, ExpectationOutcome::Missed);
     if !missed.is_empty() {
         let missed = enumerated(&missed);
         return Some(format!("Not fit for {profile}: missed {missed}."));
     }
-    let undecided = expressions(record, ExpectationOutcome::Undecided);
+    let undecided = expressions_with(record, ExpectationOutcome::Undecided);
     if !undecided.is_empty() {
         let undecided = enumerated(&undecided);
         return Some(format!(
@@ -38,8 +38,8 @@ pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
     Some(format!("Fit for {profile}: {limits} met."))
 }
 
-/// The thresholds with this outcome, as given.
-fn expressions(record: &Record, outcome: ExpectationOutcome) -> Vec<&str> {
+/// The thresholds with this outcome, as the user wrote them.
+fn expressions_with(record: &Record, outcome: ExpectationOutcome) -> Vec<&str> {
     record
         .expectations
         .iter()
@@ -48,7 +48,8 @@ fn expressions(record: &Record, outcome: ExpectationOutcome) -> Vec<&str> {
         .collect()
 }
 
-/// `Good for scans and commits; limited for look-ups; poor for bulk load.`
+/// The headline of a graded run: `Good for scans and commits; limited for look-ups; poor for bulk
+/// load.`
 pub(crate) fn graded_headline(grades: &[UseGrade]) -> String {
     let mut clauses = Vec::new();
     for grade in [Grade::Good, Grade::Limited, Grade::Poor] {
@@ -72,7 +73,7 @@ fn uses_of_grade(grades: &[UseGrade], grade: Option<Grade>) -> Vec<&str> {
         .collect()
 }
 
-/// The first figures themselves, where nothing is graded.
+/// The headline of a run without grades: its result, else its first figures.
 pub(crate) fn plain_headline(record: &Record) -> String {
     let mut clauses = Vec::new();
     for result in &record.results {
@@ -108,7 +109,7 @@ fn trusted_measurements(record: &Record) -> Vec<&Row> {
     trusted
 }
 
-/// Whether commits of a measurement may return before their data is durable.
+/// Returns `true` if commits of a measurement may return before their data is durable.
 fn may_be_lost(record: &Record, index: usize) -> bool {
     let lost = Meaning::NotTheDisk {
         cause: Cause::NotDurable,

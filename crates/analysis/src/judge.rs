@@ -186,7 +186,7 @@ fn reproduce_command(of: &Row, all: &[Row], facts: &RunFacts) -> String {
     };
     if let Some(ping) = facts.plan.ping() {
         let asked = &group.workloads[0];
-        return reproduce::ioping(&of.data, asked, &ping.requests, target);
+        return reproduce::ioping_command(&of.data, asked, &ping.requests, target);
     }
     let mut members = Vec::new();
     for asked in group.workloads {
@@ -198,7 +198,7 @@ fn reproduce_command(of: &Row, all: &[Row], facts: &RunFacts) -> String {
             members.push(RanWorkload { ran, asked });
         }
     }
-    reproduce::command(&members, target, group)
+    reproduce::fio_command(&members, target, group)
 }
 
 fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> Vec<Row> {

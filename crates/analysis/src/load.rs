@@ -1,7 +1,7 @@
-//! The highest rate that keeps a promise: what the trials say, whether this program or a cache
-//! answered in place of the disk, and what the requests wait for where the promise breaks.
+//! The highest rate that keeps a promise: the answer of its trials, the objection that this program
+//! or a cache answered in place of the disk, and the cause for which the promise breaks above it.
 
-use crate::campaign::{RateAnswer, RateControl, searched};
+use crate::campaign::{RateAnswer, RateControl, answer_of_trials};
 use crate::words::uncapitalised;
 use diskproof_model::digits::to_a_percent;
 use diskproof_model::finding::RateLimit;
@@ -24,15 +24,15 @@ const GENERATOR_NS_MIN: u64 = 100_000;
 /// A longer delay counts only where it alone made this share of the late requests late. A virtual
 /// machine whose processor is taken away for a millisecond now and then delays one request of a
 /// hundred by that, which decides nothing where the limit is far away.
-const MADE_LATE_MAX: f64 = 0.05;
+const MADE_LATE_SHARE_MAX: f64 = 0.05;
 /// The offered rate may differ from the wanted one by this share before the answer counts as this
 /// program's own.
-const OFFERED_MISSED_MAX: f64 = 0.015;
+const OFFERED_MISSED_SHARE_MAX: f64 = 0.015;
 /// On top of that share, the count of a Poisson process may differ by this many of its standard
 /// deviations.
 const OFFERED_DEVIATIONS: f64 = 4.0;
 /// Disks that wrote more than this many times the requested bytes also wrote a journal.
-const JOURNAL_WRITES_MIN: f64 = 1.5;
+const JOURNAL_WRITE_TIMES: f64 = 1.5;
 
 /// The result of the search of a plan; `None` of a plan that has no search, or several. `record`
 /// must already have its rows, their limits and the findings.
@@ -61,13 +61,13 @@ pub(crate) fn load_figures(
     index: usize,
     trials: &[RateTrial],
 ) -> LoadFigures {
-    let answer = searched(plan, record.plan.seed, index, trials);
+    let answer = answer_of_trials(plan, record.plan.seed, index, trials);
     let rows = SearchRows::new(record, index);
     let held = trials
         .iter()
         .rposition(|trial| trial.kind == RateCellKind::Hold);
     LoadFigures {
-        outcome: outcome(&rows, plan, trials, &answer),
+        outcome: load_outcome(&rows, plan, trials, &answer),
         low: answer.low,
         rate: answer.rate,
         high: answer.high,
@@ -75,13 +75,13 @@ pub(crate) fn load_figures(
         slope: answer.slope,
         episodes: answer.episodes,
         held,
-        control: control(trials, answer.control),
+        control: control_of_trials(trials, answer.control),
         drift: answer.drift,
         falls: answer.falls,
         unseen_credit: answer.unseen_credit,
         generator_share: generator_share(plan, trials),
-        generator_late_share: made_late(trials),
-        cause: cause(&rows),
+        generator_late_share: made_late_share(trials),
+        cause: break_cause(&rows),
     }
 }
 
@@ -109,7 +109,9 @@ impl<'a> SearchRows<'a> {
     }
 }
 
-fn outcome(
+/// The outcome of a search. An unfinished one needs no objection, and a doubt about this program
+/// comes before one about the disk.
+fn load_outcome(
     rows: &SearchRows<'_>,
     plan: &RatePlan,
     trials: &[RateTrial],
@@ -136,7 +138,7 @@ fn row_index(record: &Record, index: usize, kind: RateCellKind) -> Option<usize>
         .position(|row| row.data.workload.name == name)
 }
 
-fn control(trials: &[RateTrial], answer: Option<RateControl>) -> Option<LoadControl> {
+fn control_of_trials(trials: &[RateTrial], answer: Option<RateControl>) -> Option<LoadControl> {
     let control = answer?;
     let trial = trials
         .iter()
@@ -151,7 +153,7 @@ fn control(trials: &[RateTrial], answer: Option<RateControl>) -> Option<LoadCont
 }
 
 /// The trials that the answer rests on: those near the rate, and the hold.
-fn deciding(trials: &[RateTrial]) -> impl Iterator<Item = &RateTrial> {
+fn deciding_trials(trials: &[RateTrial]) -> impl Iterator<Item = &RateTrial> {
     trials.iter().filter(|trial| match trial.kind {
         RateCellKind::Near | RateCellKind::Repeated | RateCellKind::Hold => !trial.is_over,
         RateCellKind::Doubling
@@ -167,8 +169,10 @@ fn generator_share(plan: &RatePlan, trials: &[RateTrial]) -> Option<f64> {
     Some(delay_ns as f64 / plan.limit_ns as f64)
 }
 
+/// The median of the 99th percentiles of this program's own delays in the deciding trials, in
+/// nanoseconds; `None` where none was measured.
 fn generator_delay_ns(trials: &[RateTrial]) -> Option<u64> {
-    let mut delays: Vec<u64> = deciding(trials)
+    let mut delays: Vec<u64> = deciding_trials(trials)
         .filter_map(|trial| trial.dispatch_p99_ns)
         .collect();
     delays.sort_unstable();
@@ -177,36 +181,37 @@ fn generator_delay_ns(trials: &[RateTrial]) -> Option<u64> {
 
 /// The share of the late requests of the deciding trials that only this program's own delay made
 /// late; 0 without any.
-fn made_late(trials: &[RateTrial]) -> f64 {
-    let (mut late, mut own) = (0, 0);
-    for trial in deciding(trials) {
+fn made_late_share(trials: &[RateTrial]) -> f64 {
+    let (mut late, mut late_by_own_delay) = (0, 0);
+    for trial in deciding_trials(trials) {
         late += trial.total().late;
-        own += trial.dispatch_late;
+        late_by_own_delay += trial.dispatch_late;
     }
-    own as f64 / late.max(1) as f64
+    late_by_own_delay as f64 / late.max(1) as f64
 }
 
-/// Whether this program failed to offer the wanted rates, so that the answer is its own and not
-/// the disk's. Poisson arrivals may miss the rate by chance, and requests in flight at the end of
-/// a trial are not counted.
+/// Returns `true` if this program failed to offer the wanted rates, so that the answer is its own
+/// and not the disk's. Poisson arrivals may miss the rate by chance, and requests in flight at the
+/// end of a trial are not counted.
 fn is_limited_by_generator(plan: &RatePlan, trials: &[RateTrial]) -> bool {
     if let Some(delay_ns) = generator_delay_ns(trials)
         && delay_ns > GENERATOR_NS_MIN
         && delay_ns as f64 > GENERATOR_SHARE_MAX * plan.limit_ns as f64
-        && made_late(trials) > MADE_LATE_MAX
+        && made_late_share(trials) > MADE_LATE_SHARE_MAX
     {
         return true;
     }
     let (mut wanted, mut offered) = (0.0, 0.0);
-    // Requests of the end of a trial that are neither answered nor late yet.
-    let mut open_at_ends = 0.0;
-    for trial in deciding(trials) {
+    // Requests at the end of a trial that are neither answered nor late yet.
+    let mut in_flight_at_ends = 0.0;
+    for trial in deciding_trials(trials) {
         wanted += trial.rate * trial.wall_ns as f64 / 1e9;
         offered += trial.total().requests as f64;
-        open_at_ends += trial.rate * plan.limit_ns as f64 / 1e9;
+        in_flight_at_ends += trial.rate * plan.limit_ns as f64 / 1e9;
     }
     let missed = (offered - wanted).abs();
-    missed > OFFERED_MISSED_MAX * wanted + OFFERED_DEVIATIONS * wanted.sqrt() + open_at_ends
+    missed
+        > OFFERED_MISSED_SHARE_MAX * wanted + OFFERED_DEVIATIONS * wanted.sqrt() + in_flight_at_ends
 }
 
 /// The average time that a request waited in each part, in nanoseconds.
@@ -225,7 +230,7 @@ impl Waits {
             Some(transaction) => f64::from(transaction.reads),
             None => 1.0,
         };
-        // Writes after the answer delay nobody.
+        // The writes of a transaction follow its answer, and delay nobody.
         let own_writes = match transaction {
             Some(_) => None,
             None => mean_ns(row, OpKind::Write),
@@ -249,7 +254,7 @@ fn mean_ns(row: &Row, kind: OpKind) -> Option<f64> {
 
 /// The limit that broke the promise at the control: the disk's cap, the CPU, else the part of a
 /// request that took longest in comparison with the rate that holds.
-fn cause(rows: &SearchRows<'_>) -> BreakCause {
+fn break_cause(rows: &SearchRows<'_>) -> BreakCause {
     let Some(control) = rows.control else {
         return BreakCause {
             limit: BreakLimit::Unknown,
@@ -335,10 +340,10 @@ fn most_grown(below: Waits, above: Waits) -> GrownWait {
     most
 }
 
-/// Whether the disks wrote clearly more than was requested.
+/// Returns `true` if the disks wrote clearly more than was requested.
 fn writes_a_journal(row: &Row) -> bool {
     let (written, asked) = (row.data.device.write_bytes, row.data.asked.write_bytes);
-    asked > 0 && written as f64 > JOURNAL_WRITES_MIN * asked as f64
+    asked > 0 && written as f64 > JOURNAL_WRITE_TIMES * asked as f64
 }
 
 /// `no disk counter confirms the figures (unproven)`: the objection to the held rate.
@@ -523,8 +528,8 @@ mod tests {
             late_share: Some(0.03),
             failed: true,
         };
-        let control = control(&trials, Some(found)).unwrap();
+        let control = control_of_trials(&trials, Some(found)).unwrap();
         assert_eq!((control.trial, control.rate), (2, 1000.0));
-        assert_eq!(super::control(&trials[..1], Some(found)), None);
+        assert_eq!(super::control_of_trials(&trials[..1], Some(found)), None);
     }
 }

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 /// A request is slow if its latency exceeds all of three limits. The first is this multiple of the
 /// median of requests without an idle time before them.
-const SLOW_FACTOR: u64 = 3;
-/// The second is so much above that median: on a fast disk, less is noise of the machine.
-const SLOW_NS: u64 = 1_000_000;
-/// The third is the latency that this share of the requests without an idle time stays below.
-const USUAL_SHARE: f64 = 0.9;
+const SLOW_TIMES: u64 = 3;
+/// The second limit is this time above that median: on a fast disk, less is noise of the machine.
+const SLOW_BEYOND_NS: u64 = 1_000_000;
+/// The third limit is this quantile of the requests without an idle time.
+const USUAL_QUANTILE: f64 = 0.9;
 
 /// Mean latencies and the effect of idle times, from the single requests of a measurement.
 pub(crate) fn ping_figures(m: &Measurement) -> PingFigures {
@@ -34,14 +34,15 @@ pub(crate) fn ping_figures(m: &Measurement) -> PingFigures {
         };
         latency.insert(*kind, of_kind);
     }
-    let limit_ns = slow_from_ns(m);
+    let slow_from_ns = slow_from_ns(m);
     PingFigures {
         latency,
-        after_idle: after_idle(m, limit_ns.unwrap_or(u64::MAX)),
-        slow_from_ns: limit_ns,
+        after_idle: idle_points(m, slow_from_ns),
+        slow_from_ns,
     }
 }
 
+/// The latencies of the counted requests by the idle time before them, in their order.
 fn latencies_by_idle_time(m: &Measurement) -> BTreeMap<u64, Vec<u64>> {
     let mut by_idle: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     for request in &m.requests {
@@ -61,11 +62,12 @@ fn slow_from_ns(m: &Measurement) -> Option<u64> {
     let mut awake = by_idle.get(&0)?.clone();
     awake.sort_unstable();
     let median_ns = quantile(&awake, 0.5);
-    let slow_ns = (SLOW_FACTOR * median_ns).max(median_ns + SLOW_NS);
-    Some(slow_ns.max(quantile(&awake, USUAL_SHARE)))
+    let slow_ns = (SLOW_TIMES * median_ns).max(median_ns + SLOW_BEYOND_NS);
+    Some(slow_ns.max(quantile(&awake, USUAL_QUANTILE)))
 }
 
-fn after_idle(m: &Measurement, slow_from_ns: u64) -> Vec<IdlePoint> {
+/// A point for each idle time, ascending. Without a limit no request counts as slow.
+fn idle_points(m: &Measurement, slow_from_ns: Option<u64>) -> Vec<IdlePoint> {
     let mut points = Vec::new();
     for (idle_ns, in_order) in latencies_by_idle_time(m) {
         let values: Vec<f64> = in_order.iter().map(|ns| *ns as f64).collect();
@@ -78,7 +80,10 @@ fn after_idle(m: &Measurement, slow_from_ns: u64) -> Vec<IdlePoint> {
             p50_ns: quantile(&sorted, 0.5),
             min_ns: sorted[0],
             max_ns: sorted[sorted.len() - 1],
-            slow: sorted.iter().filter(|ns| **ns > slow_from_ns).count() as u64,
+            slow: match slow_from_ns {
+                Some(limit_ns) => sorted.iter().filter(|ns| **ns > limit_ns).count() as u64,
+                None => 0,
+            },
         });
     }
     points

@@ -1,5 +1,5 @@
-//! Figures of a data sheet (`--spec`) as thresholds: which value passes for each, and which
-//! measured figure answers it. They are judged like every other threshold.
+//! The figures of a data sheet (`--spec`) as thresholds: the value that passes for each, and the
+//! measured figure that answers it. They are judged like every other threshold.
 
 use crate::expect::{Expected, Quantity, Relation};
 use crate::mechanics::{reach, reported_rpm};
@@ -22,7 +22,8 @@ const RPM_ALLOWED: f64 = 0.99;
 /// The fastest zone is in the span if the span begins within this share of the target.
 const START_SHARE: f64 = 0.05;
 
-const READ: &str = "sequential-read";
+/// The workload that answers for the read rate of a disk that does not rotate.
+const SEQUENTIAL_READ: &str = "sequential-read";
 
 /// A promised figure as a threshold.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,13 +40,13 @@ pub fn promised(plan: &Plan) -> Vec<Promised> {
     };
     let mut promised = Vec::new();
     if let Some(bytes) = sheet.size_bytes {
-        promised.push(disk_size(bytes as f64));
+        promised.push(promised_size(bytes as f64));
     }
     if let Some(rpm) = sheet.rpm
         && rpm > 0
     {
         let rpm = f64::from(rpm);
-        promised.push(rotation(rpm));
+        promised.push(promised_rotation(rpm));
         if let Some(seek_ns) = sheet.seek_ns {
             // Half a turn, and the seek.
             let access_ns = 30e9 / rpm + seek_ns as f64;
@@ -58,7 +59,7 @@ pub fn promised(plan: &Plan) -> Vec<Promised> {
         }
     }
     if let Some(rate) = sheet.bytes_per_second {
-        promised.push(read_rate(plan, rate));
+        promised.push(promised_read_rate(plan, rate));
     }
     for (name, figure, rate) in [
         (
@@ -70,7 +71,7 @@ pub fn promised(plan: &Plan) -> Vec<Promised> {
         ("random writes", "random-write-d32.iops", sheet.write_iops),
     ] {
         if let Some(rate) = rate {
-            let name = with_size(plan, name, figure);
+            let name = name_with_size(plan, name, figure);
             promised.push(promise_on(figure, &name, rate, RATE_ALLOWED));
         }
     }
@@ -98,27 +99,29 @@ impl Promised {
         let mut expectation = self.expected.evaluate(record);
         let is_open = match self.expected.part {
             // In a part of the surface the arm has less far to go than the sheet's average.
-            Part::Access(_) => expectation.met && !is_whole(record),
-            Part::Curve => !expectation.met && !holds_start(record),
+            Part::Access(_) => expectation.met && !covers_whole_surface(record),
+            Part::Curve => !expectation.met && !covers_outermost_zone(record),
             _ => false,
         };
         if is_open && expectation.objection.is_none() {
-            (expectation.met, expectation.undecided) = (false, true);
+            expectation.met = false;
+            expectation.undecided = true;
         }
         expectation.promise = Some(self.promise.clone());
         expectation
     }
 }
 
-fn is_whole(record: &Record) -> bool {
+/// Returns `true` if the access times are those of the whole surface.
+fn covers_whole_surface(record: &Record) -> bool {
     match record.surface() {
         Some(surface) => reach(record, surface) == Reach::Whole,
         None => false,
     }
 }
 
-/// Whether the span contains the outermost zone, which is the fastest.
-fn holds_start(record: &Record) -> bool {
+/// Returns `true` if the span contains the outermost zone, which is the fastest.
+fn covers_outermost_zone(record: &Record) -> bool {
     let Some(surface) = record.surface() else {
         return false;
     };
@@ -129,7 +132,7 @@ fn holds_start(record: &Record) -> bool {
     surface.data.span_start_bytes as f64 <= START_SHARE * size_bytes as f64
 }
 
-fn rotation(rpm: f64) -> Promised {
+fn promised_rotation(rpm: f64) -> Promised {
     let rotation = promise("rotation", rpm, RPM_ALLOWED * rpm, "rpm");
     let expression = format!("rpm>={:.0}", rotation.passes);
     let quantity = Quantity::Rpm;
@@ -143,7 +146,7 @@ fn rotation(rpm: f64) -> Promised {
     )
 }
 
-fn disk_size(bytes: f64) -> Promised {
+fn promised_size(bytes: f64) -> Promised {
     let size = promise("size", bytes, SIZE_ALLOWED * bytes, "B");
     let expression = format!("size>={:.0}", size.passes);
     let quantity = Quantity::DiskSize;
@@ -161,14 +164,18 @@ fn disk_size(bytes: f64) -> Promised {
 /// table, and `allowed` is the factor by which the measured figure may be worse.
 fn promise_on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised {
     let catalogued = named(figure).expect("the catalogue has the figure");
-    let (limit, unit) = (allowed * promised, catalogued.metric.unit);
+    let limit = allowed * promised;
+    let unit = catalogued.metric.unit;
     let (relation, text) = match unit {
         "ns" => (Relation::AtMost, format!("{figure}<={:.0}us", limit / 1e3)),
         "B/s" => {
-            let text = format!("{figure}>={}MB/s", short(limit / 1e6));
+            let text = format!("{figure}>={}MB/s", three_decimals(limit / 1e6));
             (Relation::AtLeast, text)
         }
-        _ => (Relation::AtLeast, format!("{figure}>={}", short(limit))),
+        _ => (
+            Relation::AtLeast,
+            format!("{figure}>={}", three_decimals(limit)),
+        ),
     };
     promised_of(
         catalogued.part,
@@ -202,9 +209,9 @@ fn promised_of(
     }
 }
 
-/// A rotating disk is fastest in its outermost zone, so the curve answers its rate. Other disks
-/// need a queue, so the workload does.
-fn read_rate(plan: &Plan, rate: f64) -> Promised {
+/// The promised read rate. A rotating disk is fastest in its outermost zone, so the curve answers
+/// for it. Other disks need a queue, so the workload answers for them.
+fn promised_read_rate(plan: &Plan, rate: f64) -> Promised {
     let rotates = match plan.questions.data_sheet {
         Some(sheet) => sheet.rpm.is_some(),
         None => false,
@@ -216,7 +223,7 @@ fn read_rate(plan: &Plan, rate: f64) -> Promised {
     let has_workload = plan
         .workloads()
         .iter()
-        .any(|workload| workload.name == READ);
+        .any(|workload| workload.name == SEQUENTIAL_READ);
     let (figure, what) = if has_workload && !(has_curve && rotates) {
         ("sequential-read.throughput", "sequential reads")
     } else {
@@ -225,8 +232,9 @@ fn read_rate(plan: &Plan, rate: f64) -> Promised {
     promise_on(figure, what, rate, RATE_ALLOWED)
 }
 
-/// `4 KiB random reads`: IOPS depend on the block size of the workload.
-fn with_size(plan: &Plan, what: &str, figure: &str) -> String {
+/// The name of a promise with the block size of its workload, on which IOPS depend: `4 KiB random
+/// reads`.
+fn name_with_size(plan: &Plan, what: &str, figure: &str) -> String {
     let workload = figure.strip_suffix(".iops");
     for planned in plan.workloads() {
         if Some(planned.name.as_str()) == workload {
@@ -237,7 +245,7 @@ fn with_size(plan: &Plan, what: &str, figure: &str) -> String {
 }
 
 /// Rounds to three decimals.
-fn short(number: f64) -> f64 {
+fn three_decimals(number: f64) -> f64 {
     (number * 1e3).round() / 1e3
 }
 

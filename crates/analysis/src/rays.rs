@@ -1,10 +1,11 @@
 //! The boundary of reads and writes at which a promise is kept, from searches at several shares of
 //! reads.
 //!
-//! The simplest disk spends a time on each read and another on each write, whatever the others
-//! are: one over the rate is then a straight line over the share of reads. The line is fitted to
-//! the decided rays by their intervals (weighted least squares). Rays that leave it by more than
-//! their intervals allow widen its errors, and the farthest one is named.
+//! A *ray* is a search at one share of reads. The simplest disk spends one time on each read and
+//! another on each write, whatever the mix is. The cost of a request, which is one over the rate,
+//! is then a straight line over the share of reads. The line is fitted to the decided rays by their
+//! intervals (weighted least squares). Rays that are farther from it than their intervals allow
+//! widen its errors, and the farthest one is named.
 
 use crate::load::load_figures;
 use diskproof_model::digits::{figure_text, to_a_percent};
@@ -17,13 +18,13 @@ use diskproof_model::rays::{
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::units::{format_latency, format_percent};
 
-/// Standard deviations on each side of a 95 % interval (normal distribution).
+/// Half-width of a 95 % interval in standard errors (normal distribution).
 const DEVIATIONS_95: f64 = 1.96;
-/// A ray bends the line if it lies at least so many of its standard errors away from it: a
-/// straight disk would be named in less than one of a hundred rays.
+/// A ray is off the line if its distance is at least this many of its standard errors: of a disk
+/// with a straight line, less than one ray in a hundred is.
 const BEND_DEVIATIONS: f64 = 3.0;
-/// A bend of less than this share is not worth naming, however certain it is.
-const BEND_MIN: f64 = 0.03;
+/// A ray that is off the line by less than this share is not named, however certain that is.
+const BEND_SHARE_MIN: f64 = 0.03;
 
 /// The results of a plan with several searches; `None` of another plan. `record` must already have
 /// its rows, their limits and the findings.
@@ -36,19 +37,19 @@ pub(crate) fn rays_record(record: &Record, trials: &[RateTrial]) -> Option<RaysR
         return None;
     }
     let (mut data, mut rays) = (Vec::new(), Vec::new());
-    for (place, workload) in workloads.searched() {
+    for (index, workload) in workloads.searched() {
         let own: Vec<RateTrial> = trials
             .iter()
-            .filter(|trial| trial.workload == place)
+            .filter(|trial| trial.workload == index)
             .cloned()
             .collect();
         rays.push(RayFigures {
             read_share: f64::from(workload.streams.permille(OpKind::Read)) / 1000.0,
-            load: load_figures(record, plan, place, &own),
+            load: load_figures(record, plan, index, &own),
         });
         data.push(LoadData { trials: own });
     }
-    let boundary = boundary(&rays);
+    let boundary = fit_boundary(&rays);
     Some(RaysRecord {
         data: RaysData { rays: data },
         figures: RaysFigures { rays, boundary },
@@ -66,7 +67,8 @@ struct RayEnd {
 }
 
 impl RayEnd {
-    /// `None` of an undecided ray, and of figures that only a damaged record can have.
+    /// The end of a ray; `None` of an undecided one, and of figures that only a damaged record can
+    /// have.
     fn from_ray(ray: &RayFigures) -> Option<Self> {
         let LoadFigures {
             low, rate, high, ..
@@ -82,6 +84,7 @@ impl RayEnd {
         })
     }
 
+    /// Its weight in the fit: one over the variance of its cost.
     fn weight(&self) -> f64 {
         1.0 / (self.error * self.error)
     }
@@ -91,7 +94,9 @@ impl RayEnd {
 /// variances.
 #[derive(Debug, Clone, Copy)]
 struct CostLine {
+    /// The cost of a read.
     read: f64,
+    /// The cost of a write.
     write: f64,
     read_variance: f64,
     write_variance: f64,
@@ -130,28 +135,29 @@ impl CostLine {
         }
     }
 
-    fn cost(&self, read_share: f64) -> f64 {
+    /// The cost of a request at this share of reads, in seconds.
+    fn cost_at(&self, read_share: f64) -> f64 {
         read_share * self.read + (1.0 - read_share) * self.write
     }
 
-    /// How many times the squared distances exceed what the errors of the ends explain; at least 1.
+    /// The variance about the line over that which the errors of the ends explain; at least 1.
     fn misfit(&self, ends: &[RayEnd]) -> f64 {
         let mut squares = 0.0;
         for end in ends {
-            squares += ((end.cost - self.cost(end.read_share)) / end.error).powi(2);
+            squares += ((end.cost - self.cost_at(end.read_share)) / end.error).powi(2);
         }
         let freedom = ends.len().saturating_sub(2).max(1);
         (squares / freedom as f64).max(1.0)
     }
 
     /// The end that lies farthest from the line; `None` where every distance may be chance.
-    fn bend(&self, ends: &[RayEnd]) -> Option<RayBend> {
+    fn farthest_end(&self, ends: &[RayEnd]) -> Option<RayBend> {
         let mut farthest: Option<RayBend> = None;
         for end in ends {
-            let on_line = self.cost(end.read_share);
+            let on_line = self.cost_at(end.read_share);
             let deviation = on_line / end.cost - 1.0;
             let is_chance = (end.cost - on_line).abs() < BEND_DEVIATIONS * end.error;
-            if is_chance || deviation.abs() < BEND_MIN {
+            if is_chance || deviation.abs() < BEND_SHARE_MIN {
                 continue;
             }
             if farthest.is_none_or(|bend| deviation.abs() > bend.deviation.abs()) {
@@ -166,7 +172,7 @@ impl CostLine {
 }
 
 /// Fits the boundary; `None` where too few rays are decided.
-fn boundary(rays: &[RayFigures]) -> Option<RayBoundary> {
+fn fit_boundary(rays: &[RayFigures]) -> Option<RayBoundary> {
     let mut ends = Vec::new();
     for ray in rays {
         ends.extend(RayEnd::from_ray(ray));
@@ -190,7 +196,7 @@ fn boundary(rays: &[RayFigures]) -> Option<RayBoundary> {
         reads: Estimate::new(n, reads, Some(read_error * reads), "1/s"),
         writes: Estimate::new(n, writes, Some(write_error * writes), "1/s"),
         write_cost: Estimate::new(n, write_cost, Some(ratio_error * write_cost), "1"),
-        bend: line.bend(&ends),
+        bend: line.farthest_end(&ends),
     })
 }
 
@@ -305,7 +311,7 @@ mod tests {
 
     #[test]
     fn boundary_is_what_a_read_and_a_write_cost() {
-        let found = boundary(&rays_of(4000.0, 1000.0)).unwrap();
+        let found = fit_boundary(&rays_of(4000.0, 1000.0)).unwrap();
         assert!((found.reads.value - 4000.0).abs() < 1.0, "{found:?}");
         assert!((found.writes.value - 1000.0).abs() < 1.0, "{found:?}");
         assert!((found.write_cost.value - 4.0).abs() < 0.01, "{found:?}");
@@ -333,7 +339,7 @@ mod tests {
                 ray.load.low *= factor;
                 ray.load.high *= factor;
             }
-            let found = boundary(&rays).unwrap();
+            let found = fit_boundary(&rays).unwrap();
             let truths = [
                 is_within(&found.reads, 4000.0),
                 is_within(&found.writes, 1000.0),
@@ -354,20 +360,20 @@ mod tests {
             let share = rays[place].read_share;
             rays[place] = ray(share, 9e9, 0.03, LoadOutcome::FewEpisodes);
         }
-        let found = boundary(&rays).unwrap();
+        let found = fit_boundary(&rays).unwrap();
         assert_eq!(found.rays, 4);
         assert!(is_within(&found.writes, 1000.0), "{found:?}");
         // "At least" has no upper end.
         rays[6] = ray(1.0, 8000.0, 0.03, LoadOutcome::AtLeast);
-        assert_eq!(boundary(&rays), None);
+        assert_eq!(fit_boundary(&rays), None);
     }
 
     #[test]
     fn boundary_that_no_line_is_names_its_farthest_ray() {
         let mut rays = rays_of(4000.0, 1000.0);
         rays[3] = ray(0.5, 1200.0, 0.03, LoadOutcome::Sustained);
-        let straight = boundary(&rays_of(4000.0, 1000.0)).unwrap();
-        let found = boundary(&rays).unwrap();
+        let straight = fit_boundary(&rays_of(4000.0, 1000.0)).unwrap();
+        let found = fit_boundary(&rays).unwrap();
         let bend = found.bend.unwrap();
         assert_eq!(bend.read_share, 0.5);
         assert!((-0.3..-0.1).contains(&bend.deviation), "{bend:?}");
@@ -381,12 +387,12 @@ mod tests {
             for ray in &mut rays {
                 (ray.load.low, ray.load.rate, ray.load.high) = (value, value, value);
             }
-            assert_eq!(boundary(&rays), None, "{value}");
+            assert_eq!(fit_boundary(&rays), None, "{value}");
         }
         let mut equal = rays_of(4000.0, 1000.0);
         for ray in &mut equal {
             ray.read_share = 0.5;
         }
-        assert_eq!(boundary(&equal), None);
+        assert_eq!(fit_boundary(&equal), None);
     }
 }

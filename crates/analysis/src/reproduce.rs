@@ -1,7 +1,7 @@
-//! For each figure one line of another tool that shows it again: of fio, 3.33 or later, with the
-//! same block size, depth, span and cache mode, or of ioping, 1.2 or later, with the same single
-//! requests. Only writes the line; never runs it. Option names and meanings are those of fio's
-//! HOWTO and of ioping(1).
+//! For each figure one command line of another tool that shows it again: of fio 3.33 or later with
+//! the same block size, depth, span and cache mode, or of ioping 1.2 or later with the same single
+//! requests. This file writes the lines, and nothing runs them. Option names and meanings are those
+//! of fio's HOWTO and of ioping(1).
 
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{HUGE_PAGES, Measurement, OpKind};
@@ -16,25 +16,27 @@ use diskproof_model::shell::quoted;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 
-/// For fio, which ends a job after one pass without a time: longer than what ends the others.
+/// The runtime of a job that others end: a day, which is longer than they take. Without a time fio
+/// ends a job after one pass.
 const ENDLESS_NS: u64 = 86_400_000_000_000;
-/// Name of the file that fio makes in a directory when several of its jobs must share one.
+/// The name of the file that fio makes in a directory when several of its jobs must share one.
 const SHARED_FILE: &str = "diskproof-fio.tmp";
-/// A shell takes this for a comment; one that does not hands fio a job file that is not there, and
-/// fio stops before it writes.
-const DESTROYS: &str = "# overwrites the content of the target";
+/// The warning at the end of a line that destroys data. A shell takes it for a comment. A shell
+/// that does not passes it to fio as job files, and fio stops before it writes.
+const OVERWRITE_WARNING: &str = "# overwrites the content of the target";
 
-/// A workload as it ran and as it was asked for.
+/// A workload as it ran and as it was requested.
 #[derive(Debug, Clone, Copy)]
 pub struct RanWorkload<'a> {
     /// As it ran.
     pub ran: &'a Measurement,
-    /// As it was asked for.
+    /// As it was requested: it tells when the workload ends and how long it warms up.
     pub asked: &'a Workload,
 }
 
 impl RanWorkload<'_> {
-    /// Huge pages that each of fio's jobs takes for its buffers; `None` where ours used none.
+    /// The number of huge pages that each of fio's jobs takes for its buffers; `None` where this
+    /// program used none.
     fn huge_pages(&self) -> Option<u64> {
         let engine = &self.ran.engine;
         let is_huge = engine.features.iter().any(|f| f == HUGE_PAGES);
@@ -54,24 +56,28 @@ impl RanWorkload<'_> {
     }
 }
 
+/// A mebibyte in bytes.
 const MIB: u64 = 1 << 20;
 /// A huge page of x86-64, and of arm64 with 4 KiB pages.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
-/// The line that repeats the workloads that ran at the same time on `target`, mostly a single one:
-/// as they ran and as they were asked for, which tells when they end and how long they warm up. fio
-/// runs the jobs of one line at the same time. Empty where fio cannot do the same.
-pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Group<'_>) -> String {
+/// The line of fio that repeats the workloads that ran at the same time on `target`, mostly a
+/// single one. fio runs the jobs of one line at the same time. Empty where fio cannot do the same.
+pub fn fio_command(
+    members: &[RanWorkload<'_>],
+    target: &TargetIdentity,
+    group: Group<'_>,
+) -> String {
     let mut directions = Vec::new();
     for member in members {
-        match direction(&member.ran.workload) {
+        match rw_value(&member.ran.workload) {
             Some(direction) => directions.push(direction),
             None => return String::new(),
         }
     }
     let mut words = vec!["fio".to_owned()];
     if members.len() > 1 {
-        // What is done first ends the others; by default it ends its own reporting group only.
+        // The first job to finish ends the others. By default it ends its own reporting group only.
         words.extend(["--exitall".to_owned(), "--exit_what=all".to_owned()]);
     }
     let writing = members.iter().any(|member| writes(&member.ran.workload));
@@ -79,7 +85,7 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
         words.push("--readonly".to_owned());
     }
     let file = match members {
-        [only] if jobs(only.ran) == 1 => ScratchFile::Own,
+        [only] if job_count(only.ran) == 1 => ScratchFile::Own,
         _ => ScratchFile::Shared,
     };
     let mut huge_pages = 0;
@@ -91,21 +97,21 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
             // Otherwise the figures of all jobs are added up.
             words.push("--new_group".to_owned());
         }
-        for word in place(workload, target, asked.layout, file) {
+        for word in place_options(workload, target, asked.layout, file) {
             words.push(quoted(&word));
         }
         words.push(format!("--rw={}", directions[index]));
-        words.extend(blocks(workload));
-        words.extend(queue(ran));
+        words.extend(block_options(workload));
+        words.extend(queue_options(ran));
         if let Some(pages) = member.huge_pages() {
-            huge_pages += pages * u64::from(jobs(ran));
+            huge_pages += pages * u64::from(job_count(ran));
         }
-        words.extend(cache(ran, asked.drops_cache_first));
-        words.extend(offsets(ran));
-        words.extend(durability(workload.sync));
-        words.extend(offered(ran));
-        words.extend(shaped(&workload.shape));
-        words.extend(ending(ran, asked, group));
+        words.extend(cache_options(ran, asked.drops_cache_first));
+        words.extend(offset_options(ran));
+        words.extend(sync_options(workload.sync));
+        words.extend(rate_options(ran));
+        words.extend(shape_options(&workload.shape));
+        words.extend(end_options(ran, asked, group));
         words.push("--group_reporting".to_owned());
     }
     if target.kind == TargetKind::Directory && file == ScratchFile::Shared {
@@ -114,7 +120,7 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
         words.push(format!("&& rm -f {path}"));
     }
     if writing && target.kind != TargetKind::Directory {
-        words.push(DESTROYS.to_owned());
+        words.push(OVERWRITE_WARNING.to_owned());
     }
     if huge_pages > 0 {
         // Without the reservation fio stops with ENOMEM, so the line that always runs comes first.
@@ -126,11 +132,11 @@ pub fn command(members: &[RanWorkload<'_>], target: &TargetIdentity, group: Grou
     words.join(" ")
 }
 
-/// The line that shows the same curve: zcav of bonnie++ 2.00, which reads a device or file in cells
-/// of as many MiB as there are points; for a directory fio with a log of its rate by offset. Both
-/// read everything. Empty for a curve of writes, which would destroy what there is, and without a
-/// curve.
-pub fn curve(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
+/// The line that shows the same curve: of zcav (bonnie++ 2.00), which reads a device or file in
+/// cells of so many MiB that there are as many as points, or for a directory of fio with a log of
+/// its rate by offset. Both read everything. Empty without a curve, and for a curve of writes,
+/// which would destroy data.
+pub fn curve_command(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
     if surface.survey.operation == OpKind::Write || surface.curve.is_empty() {
         return String::new();
     }
@@ -155,18 +161,24 @@ pub fn curve(surface: &SurfaceMeasurement, target: &TargetIdentity) -> String {
     format!("zcav -b {cell} {part}-u root -f {}", quoted(&target.path))
 }
 
-/// The words of which the conditions are true.
-fn given<const N: usize>(words: [(bool, &str); N]) -> impl Iterator<Item = String> {
-    let given = words.into_iter().filter(|(is_given, _)| *is_given);
-    given.map(|(_, word)| word.to_owned())
+/// The words whose conditions are true.
+fn words_if<const N: usize>(words: [(bool, &str); N]) -> Vec<String> {
+    let mut given = Vec::new();
+    for (is_given, word) in words {
+        if is_given {
+            given.push(word.to_owned());
+        }
+    }
+    given
 }
 
 fn writes(w: &Workload) -> bool {
     w.streams.changes_blocks()
 }
 
-/// Interfaces that hold one request per thread need as many jobs as requests must be in flight.
-fn jobs(ran: &Measurement) -> u32 {
+/// The number of fio's jobs. An interface that has one request per thread needs as many jobs as
+/// requests must be in flight.
+fn job_count(ran: &Measurement) -> u32 {
     let workload = &ran.workload;
     if is_blocking(ran.engine.used) {
         workload.workers * workload.depth
@@ -188,8 +200,14 @@ enum ScratchFile {
     Shared,
 }
 
-/// The file or device, or the directory in which fio lays out a file; its own it takes away again.
-fn place(w: &Workload, target: &TargetIdentity, layout: Layout, file: ScratchFile) -> Vec<String> {
+/// The options for the file or device, or for the directory in which fio lays out a file. fio
+/// deletes a file of its own.
+fn place_options(
+    w: &Workload,
+    target: &TargetIdentity,
+    layout: Layout,
+    file: ScratchFile,
+) -> Vec<String> {
     // fio takes a colon for the border between two names.
     let path = target.path.replace('\\', "\\\\").replace(':', "\\:");
     if target.kind != TargetKind::Directory {
@@ -199,17 +217,18 @@ fn place(w: &Workload, target: &TargetIdentity, layout: Layout, file: ScratchFil
     if file == ScratchFile::Shared {
         words.push(format!("--filename={SHARED_FILE}"));
     }
-    words.extend(given([
-        // Lays the file out first, as reads do by themselves: growing a file is another workload.
+    words.extend(words_if([
+        // fio then lays the file out first, as it does for reads: growing a file is another
+        // workload.
         (writes(w) && layout == Layout::Needed, "--overwrite=1"),
         (file == ScratchFile::Own, "--unlink=1"),
     ]));
     words
 }
 
-/// What a workload does, as the value of `rw`; `None` where fio cannot do it. fio adds the modifier
-/// after `:` to where the last operation ended, not to where it began.
-fn direction(w: &Workload) -> Option<String> {
+/// The value of `rw` for a workload; `None` where fio cannot do it. fio adds the modifier after `:`
+/// to the end of the last operation, not to its start.
+fn rw_value(w: &Workload) -> Option<String> {
     match w.sync {
         SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. } => return None,
         SyncPolicy::None
@@ -234,7 +253,8 @@ fn direction(w: &Workload) -> Option<String> {
     })
 }
 
-fn blocks(w: &Workload) -> Vec<String> {
+/// The options for block sizes and for the share of reads.
+fn block_options(w: &Workload) -> Vec<String> {
     let mut words = Vec::new();
     if w.streams.is_mix() {
         let reads = w.streams.permille(OpKind::Read);
@@ -243,9 +263,9 @@ fn blocks(w: &Workload) -> Vec<String> {
     let writes = w.streams.other_sizes();
     match (w.block_mix.is_empty(), writes.is_empty()) {
         (true, _) => words.push(format!("--bs={}", w.block_bytes)),
-        (false, true) => words.push(format!("--bssplit={}", split(&w.block_mix))),
+        (false, true) => words.push(format!("--bssplit={}", bssplit_value(&w.block_mix))),
         (false, false) => {
-            let (reads, writes) = (split(&w.block_mix), split(writes));
+            let (reads, writes) = (bssplit_value(&w.block_mix), bssplit_value(writes));
             words.push(format!("--bssplit={reads},{writes}"));
         }
     }
@@ -253,23 +273,24 @@ fn blocks(w: &Workload) -> Vec<String> {
 }
 
 /// A mix of sizes in the syntax of `bssplit`.
-fn split(mix: &[BlockShare]) -> String {
+fn bssplit_value(mix: &[BlockShare]) -> String {
     let weights: Vec<f64> = mix.iter().map(|share| f64::from(share.weight)).collect();
     let mut shares = Vec::new();
-    for (share, percent) in std::iter::zip(mix, percents(&weights)) {
+    for (share, percent) in std::iter::zip(mix, whole_percents(&weights)) {
         shares.push(format!("{}/{percent}", share.block_bytes));
     }
     shares.join(":")
 }
 
-/// What shapes the load; the number of operations at each random offset is part of `--rw`.
-fn shaped(shape: &LoadShape) -> Vec<String> {
+/// The options for the shape of the load. The number of operations at each random offset is part of
+/// `--rw`.
+fn shape_options(shape: &LoadShape) -> Vec<String> {
     let align = shape.order.align_bytes;
     let mut words = Vec::from_iter(align.map(|bytes| format!("--blockalign={bytes}")));
     let run = shape.order.random_run;
     let is_identical = run.is_some_and(|run| run.follow == RunFollow::Identical);
     let is_poisson = shape.starts.arrivals == Arrivals::Poisson;
-    words.extend(given([
+    words.extend(words_if([
         (is_identical, "--rw_sequencer=identical"),
         (is_poisson, "--rate_process=poisson"),
     ]));
@@ -279,11 +300,11 @@ fn shaped(shape: &LoadShape) -> Vec<String> {
             words.push(format!("--thinktime_blocks={}", think.pause_ops));
         }
         let is_started = think.counted == ThinkCount::Started;
-        words.extend(given([(is_started, "--thinktime_blocks_type=issue")]));
+        words.extend(words_if([(is_started, "--thinktime_blocks_type=issue")]));
         let busy_us = think.busy_ns.map(|ns| ns.div_ceil(1000));
         words.extend(busy_us.map(|us| format!("--thinktime_iotime={us}us")));
     }
-    words.extend(shape.content.written.iter().flat_map(content));
+    words.extend(shape.content.written.iter().flat_map(content_options));
     if shape.starts.delay_ns > 0 {
         let delay_us = shape.starts.delay_ns.div_ceil(1000);
         words.push(format!("--startdelay={delay_us}us"));
@@ -291,8 +312,8 @@ fn shaped(shape: &LoadShape) -> Vec<String> {
     words
 }
 
-/// What is written.
-fn content(content: &WriteContent) -> Vec<String> {
+/// The options for the content of writes.
+fn content_options(content: &WriteContent) -> Vec<String> {
     let mut words = Vec::new();
     match (content.filler_percent, content.filler.is_empty()) {
         (0, _) => {}
@@ -311,7 +332,7 @@ fn content(content: &WriteContent) -> Vec<String> {
     if content.repeat_percent > 0 {
         words.push(format!("--dedupe_percentage={}", content.repeat_percent));
     }
-    words.extend(given([
+    words.extend(words_if([
         (content.repeated_blocks > 0, "--dedupe_mode=working_set"),
         (content.shares_repeated, "--dedupe_global=1"),
         (content.keeps_buffers, "--scramble_buffers=0"),
@@ -319,7 +340,8 @@ fn content(content: &WriteContent) -> Vec<String> {
     words
 }
 
-fn queue(ran: &Measurement) -> Vec<String> {
+/// The options for the engine, the depth and the number of jobs.
+fn queue_options(ran: &Measurement) -> Vec<String> {
     let engine = match ran.engine.used {
         EngineKind::Uring => "io_uring",
         EngineKind::Aio => "libaio",
@@ -335,17 +357,18 @@ fn queue(ran: &Measurement) -> Vec<String> {
     let mut words = vec![
         format!("--ioengine={engine}"),
         format!("--iodepth={depth}"),
-        format!("--numjobs={}", jobs(ran)),
+        format!("--numjobs={}", job_count(ran)),
     ];
-    words.extend(given([(jobs(ran) > 1, "--thread")]));
+    words.extend(words_if([(job_count(ran) > 1, "--thread")]));
     words
 }
 
-fn cache(ran: &Measurement, drops_first: bool) -> Vec<String> {
+/// The options for the page cache. `drops_first` tells whether the run emptied it first.
+fn cache_options(ran: &Measurement, drops_first: bool) -> Vec<String> {
     let w = &ran.workload;
-    // Ours is done when the device has it; fio would measure how fast a small file is written over
-    // in memory. With a queue fio empties it for each write-back, so that the figure is that of
-    // one at a time.
+    // A buffered write of this program is complete when the device has it. Without this option fio
+    // would measure how fast a small file is overwritten in memory. fio empties its queue before
+    // each write-back, so that its figure is that of one request at a time.
     const WRITE_BACK: &str = "--sync_file_range=wait_before,write,wait_after:1";
     let words: &[&str] = match ran.cache.used {
         CachePolicy::Direct => &["--direct=1"],
@@ -362,7 +385,8 @@ fn cache(ran: &Measurement, drops_first: bool) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-fn offsets(ran: &Measurement) -> Vec<String> {
+/// The options for the span and for the distribution of offsets in it.
+fn offset_options(ran: &Measurement) -> Vec<String> {
     let w = &ran.workload;
     let mut words = Vec::new();
     if ran.span_start_bytes > 0 {
@@ -371,7 +395,7 @@ fn offsets(ran: &Measurement) -> Vec<String> {
     words.push(format!("--size={}", ran.span_bytes));
     let distribution = match &w.access {
         Access::Sequential | Access::Backward | Access::Stride { .. } => return words,
-        Access::Zoned { zones } => zoned(zones),
+        Access::Zoned { zones } => zoned_value(zones),
         Access::Random { distribution } => match distribution {
             Distribution::Uniform => String::new(),
             Distribution::Zipf { theta } => format!("zipf:{theta}"),
@@ -389,7 +413,7 @@ fn offsets(ran: &Measurement) -> Vec<String> {
                     access_percent: 100.0 - access_percent,
                     size_percent: 100.0 - size_percent,
                 };
-                zoned(&[hot, cold])
+                zoned_value(&[hot, cold])
             }
         },
     };
@@ -403,20 +427,20 @@ fn offsets(ran: &Measurement) -> Vec<String> {
     words
 }
 
-fn zoned(zones: &[Zone]) -> String {
+fn zoned_value(zones: &[Zone]) -> String {
     let accesses: Vec<f64> = zones.iter().map(|zone| zone.access_percent).collect();
     let sizes: Vec<f64> = zones.iter().map(|zone| zone.size_percent).collect();
     let mut words = Vec::new();
-    for (access, size) in std::iter::zip(percents(&accesses), percents(&sizes)) {
+    for (access, size) in std::iter::zip(whole_percents(&accesses), whole_percents(&sizes)) {
         words.push(format!("{access}/{size}"));
     }
     format!("zoned:{}", words.join(":"))
 }
 
-/// Whole percents, which is all that fio takes, that add up to 100: cumulative shares are rounded,
-/// so that no error piles up. None is zero, which fio would take for nothing at all; the largest
-/// gives way.
-fn percents(weights: &[f64]) -> Vec<u32> {
+/// The weights as whole percents, because fio takes no fractions. They add up to 100: cumulative
+/// shares are rounded, so that no error piles up. No percent is zero, which fio would take for no
+/// value. The largest one becomes smaller instead.
+fn whole_percents(weights: &[f64]) -> Vec<u32> {
     let total: f64 = weights.iter().sum();
     let (mut sum, mut before) = (0.0, 0);
     let mut percents: Vec<u32> = Vec::new();
@@ -433,7 +457,8 @@ fn percents(weights: &[f64]) -> Vec<u32> {
     percents
 }
 
-fn durability(sync: SyncPolicy) -> Vec<String> {
+/// The options for syncs.
+fn sync_options(sync: SyncPolicy) -> Vec<String> {
     let word = match sync {
         SyncPolicy::None => return Vec::new(),
         SyncPolicy::AtEnd => "--end_fsync=1".to_owned(),
@@ -444,28 +469,30 @@ fn durability(sync: SyncPolicy) -> Vec<String> {
             WriteFlag::OpenDsync | WriteFlag::RwfDsync => "--sync=dsync".to_owned(),
             WriteFlag::OpenSync => "--sync=sync".to_owned(),
         },
-        // fio has neither; see `command`.
+        // fio has neither. `rw_value` refuses them, so that no line has them.
         SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. } => return Vec::new(),
     };
     vec![word]
 }
 
-/// fio's rates are per job and per direction. Where a schedule leaves time to sleep, fio first
-/// waits until nothing of that job is in flight (io_u_quiesce() in rate_ddir() of its io_u.c), so
-/// its load is no open loop and meets shorter queues than ours. `--io_submit_mode=offload` would be
-/// one, but fio 3.42 then prints no latencies, or never ends.
-fn offered(ran: &Measurement) -> Vec<String> {
+/// The options for an offered load. fio's rates are per job and per direction.
+///
+/// Where a schedule leaves time to sleep, fio first waits until nothing of that job is in flight
+/// (io_u_quiesce() in rate_ddir() of its io_u.c). Its load is therefore not an open loop, and meets
+/// shorter queues than that of this program. `--io_submit_mode=offload` would make it one, but fio
+/// 3.42 then prints no latencies, or never finishes.
+fn rate_options(ran: &Measurement) -> Vec<String> {
     let w = &ran.workload;
     let Some(rate) = w.rate else {
         return Vec::new();
     };
-    let each = rate / f64::from(jobs(ran));
+    let rate_per_job = rate / f64::from(job_count(ran));
     let reads = w.streams.permille(OpKind::Read);
     let rates = match reads {
-        0 | 1000 => share_of_rate(each, 1000).to_string(),
+        0 | 1000 => share_of_rate(rate_per_job, 1000).to_string(),
         _ => {
-            let writes = share_of_rate(each, 1000 - reads);
-            format!("{},{writes}", share_of_rate(each, reads))
+            let writes = share_of_rate(rate_per_job, 1000 - reads);
+            format!("{},{writes}", share_of_rate(rate_per_job, reads))
         }
     };
     vec![
@@ -478,10 +505,11 @@ fn share_of_rate(rate: f64, permille: u16) -> u64 {
     (rate * f64::from(permille) / 1000.0).round().max(1.0) as u64
 }
 
-/// fio's limits are per job. One who runs as long as the others has none of his own.
-fn ending(ran: &Measurement, asked: &Workload, group: Group<'_>) -> Vec<String> {
-    let jobs = u64::from(jobs(ran).max(1));
-    let (bytes, ops) = (asked.stop.bytes, asked.stop.ops);
+/// The options for the end and the warm-up. fio's limits are per job. A workload that runs as long
+/// as the others has no limit of its own.
+fn end_options(ran: &Measurement, asked: &Workload, group: Group<'_>) -> Vec<String> {
+    let jobs = u64::from(job_count(ran).max(1));
+    let Stop { bytes, ops, .. } = asked.stop;
     let mut words = Vec::new();
     if let Some(bytes) = bytes {
         words.push(format!("--io_size={}", bytes.div_ceil(jobs)));
@@ -490,40 +518,48 @@ fn ending(ran: &Measurement, asked: &Workload, group: Group<'_>) -> Vec<String> 
         words.push(format!("--number_ios={}", ops.div_ceil(jobs)));
     }
     let is_timed = bytes.is_none() && ops.is_none();
-    let endless = !group.is_alone() && is_timed;
-    if let Some(time_ns) = group.time_ns().or(endless.then_some(ENDLESS_NS)) {
-        words.push(format!("--runtime={}", time(time_ns)));
-        words.extend(given([(is_timed, "--time_based")]));
+    let time_ns = match group.time_ns() {
+        None if !group.is_alone() && is_timed => Some(ENDLESS_NS),
+        time_ns => time_ns,
+    };
+    if let Some(time_ns) = time_ns {
+        words.push(format!("--runtime={}", time_value(time_ns)));
+        words.extend(words_if([(is_timed, "--time_based")]));
     }
     if group.warmup_ns() > 0 {
-        words.push(format!("--ramp_time={}", time(group.warmup_ns())));
+        words.push(format!("--ramp_time={}", time_value(group.warmup_ns())));
     }
     words
 }
 
-fn time(ns: u64) -> String {
+/// A time in the syntax of fio, rounded up to milliseconds.
+fn time_value(ns: u64) -> String {
     match ns.div_ceil(1_000_000) {
         ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
         ms => format!("{ms}ms"),
     }
 }
 
-/// The line that repeats the ping `ran` of `target`; empty where ioping cannot do the same.
-pub fn ioping(
+/// The line of ioping that repeats the ping `ran` of `target`; empty where ioping cannot do the
+/// same.
+pub fn ioping_command(
     ran: &Measurement,
     asked: &Workload,
     plan: &PingPlan,
     target: &TargetIdentity,
 ) -> String {
-    let Some(ioping_durability) =
-        ioping_durability(&ran.workload).filter(|_| plan.idle_ns.is_empty())
-    else {
+    let durability = ioping_durability(&ran.workload);
+    if durability == IopingDurability::Impossible || !plan.idle_ns.is_empty() {
         return String::new();
-    };
+    }
     let mut words = vec!["ioping".to_owned()];
     let Stop { ops, time_ns, .. } = asked.stop;
-    words.extend(ops.map(|ops| format!("-c {ops}")));
-    words.extend(time_ns.map(|ns| format!("-w {}ms", ns / 1_000_000)));
+    if let Some(ops) = ops {
+        words.push(format!("-c {ops}"));
+    }
+    if let Some(time_ns) = time_ns {
+        words.push(format!("-w {}ms", time_ns / 1_000_000));
+    }
     words.push(format!("-i {}us", plan.interval_ns / 1000));
     words.push(format!("-a {}", plan.warmup_requests));
     words.push(format!("-s {}", ran.workload.block_bytes));
@@ -533,45 +569,57 @@ pub fn ioping(
     if ran.span_start_bytes > 0 {
         words.push(format!("-o {}", ran.span_start_bytes));
     }
-    words.extend(given([
+    words.extend(words_if([
         (ran.cache.used == CachePolicy::Direct, "-D"),
         (ran.cache.used == CachePolicy::Cached, "-C"),
         (ran.workload.access == Access::Sequential, "-L"),
         (ran.engine.used == EngineKind::Aio, "-A"),
     ]));
-    words.extend(ioping_durability.map(str::to_owned));
+    if let IopingDurability::Option(option) = durability {
+        words.push(option.to_owned());
+    }
     let is_writing = !ran.workload.streams.is_only(OpKind::Read);
     let destroys = is_writing && target.kind != TargetKind::Directory;
-    words.extend(given([
+    words.extend(words_if([
         (is_writing && !ran.workload.streams.is_mix(), "-W"),
         (is_writing && ran.workload.streams.is_mix(), "-G"),
-        // Without three of them ioping writes to no existing file or device.
+        // ioping writes to an existing file or device only if -W is given three times.
         (destroys, "-WWW"),
     ]));
     words.push(quoted(&target.path));
-    words.extend(given([(destroys, DESTROYS)]));
+    words.extend(words_if([(destroys, OVERWRITE_WARNING)]));
     words.join(" ")
 }
 
-/// The option for how writes are made durable; `None` where ioping has none for it. It follows each
-/// write with fdatasync, unless the page cache may keep it.
-fn ioping_durability(ran: &Workload) -> Option<Option<&'static str>> {
+/// The way to make ioping's writes as durable as those of a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IopingDurability {
+    /// Without an option: ioping follows each write with fdatasync, unless the page cache may keep
+    /// it.
+    Default,
+    /// With this option.
+    Option(&'static str),
+    /// ioping cannot do it.
+    Impossible,
+}
+
+fn ioping_durability(ran: &Workload) -> IopingDurability {
     if ran.streams.is_only(OpKind::Read) {
-        return Some(None);
+        return IopingDurability::Default;
     }
     match ran.sync {
         SyncPolicy::WithWrite {
             flag: WriteFlag::OpenDsync,
-        } => Some(Some("-y")),
+        } => IopingDurability::Option("-y"),
         SyncPolicy::WithWrite {
             flag: WriteFlag::OpenSync,
-        } => Some(Some("-Y")),
+        } => IopingDurability::Option("-Y"),
         SyncPolicy::Every {
             writes: 1,
             call: SyncCall::Fdatasync,
-        } if ran.cache != CachePolicy::Cached => Some(None),
-        SyncPolicy::None if ran.cache == CachePolicy::Cached => Some(None),
-        _ => None,
+        } if ran.cache != CachePolicy::Cached => IopingDurability::Default,
+        SyncPolicy::None if ran.cache == CachePolicy::Cached => IopingDurability::Default,
+        _ => IopingDurability::Impossible,
     }
 }
 

@@ -1,20 +1,24 @@
-//! How far the rate of a load fell from its first rounds to its last, with an interval.
+//! The fall of the rate of a load over its rounds, as a share with an interval.
 
 use crate::estimate::student::multiple_95;
 use crate::estimate::{LastingFall, mean, variance};
 
 /// A fall without a step is at least a third: a healthy disk wanders by less.
 const GRADUAL_SHARE_MIN: f64 = 1.0 / 3.0;
-/// Rounds that end a load evenly, and how far their rates may lie apart, as a share of their mean.
+/// A load ends evenly if this many rounds at its end are even.
 const EVEN_ROUNDS: usize = 5;
-const EVEN_RANGE: f64 = 0.2;
-/// Rounds at the start and at the end that show how far a rate fell.
+/// Rounds are even if their highest and lowest rate differ by at most this share of their mean.
+const EVEN_RANGE_MAX: f64 = 0.2;
+/// The number of rounds at the start, and at the end, whose means show the fall. Fewer would have
+/// no variance.
 pub(crate) const DROP_ROUNDS: usize = 3;
 
-/// How far a rate fell, as a share of what it was.
+/// The fall of a rate as a share of the rate before it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DropShare {
+    /// Negative where the rate rose.
     pub(crate) share: f64,
+    /// Half of its 95 % interval; 0 of a fall that was found.
     half_width: f64,
 }
 
@@ -30,8 +34,8 @@ impl DropShare {
     }
 }
 
-/// How far a rate fell: by the fall that was found, or from the first rounds to the last. `None` of
-/// too few rounds.
+/// The share by which a rate fell: that of `fall` where one was found, else from the first rounds
+/// to the last. `None` of too few rounds.
 pub(crate) fn drop_share(rates: &[f64], fall: Option<&LastingFall>) -> Option<DropShare> {
     if let Some(fall) = fall {
         return Some(DropShare {
@@ -59,11 +63,11 @@ pub(crate) fn drop_share(rates: &[f64], fall: Option<&LastingFall>) -> Option<Dr
 /// A fall from some rounds to those that end a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FallOfRounds {
-    /// The first round behind the fall.
-    pub(crate) at: usize,
+    /// The index of the first round after the fall.
+    pub(crate) first_after: usize,
     /// Mean rate of the rounds before.
     pub(crate) before: f64,
-    /// Mean rate of those behind.
+    /// Mean rate of the rounds after it.
     pub(crate) after: f64,
 }
 
@@ -73,23 +77,26 @@ pub(crate) fn fall_to_even_rounds(rates: &[f64]) -> Option<FallOfRounds> {
     let last = rates.last_chunk::<EVEN_ROUNDS>()?;
     let highest = last.iter().copied().fold(0.0, f64::max);
     let lowest = last.iter().copied().fold(f64::INFINITY, f64::min);
-    if highest - lowest > EVEN_RANGE * mean(last) {
+    if highest - lowest > EVEN_RANGE_MAX * mean(last) {
         return None;
     }
-    let limit = highest * (1.0 + EVEN_RANGE);
-    let at = match rates.iter().rposition(|rate| *rate > limit) {
-        Some(last_high) => last_high + 1,
-        None => return None,
-    };
-    let (before, after) = (mean(&rates[..at]), mean(&rates[at..]));
+    let limit = highest * (1.0 + EVEN_RANGE_MAX);
+    let last_high = rates.iter().rposition(|rate| *rate > limit)?;
+    let first_after = last_high + 1;
+    let before = mean(&rates[..first_after]);
+    let after = mean(&rates[first_after..]);
     if after > before * (1.0 - GRADUAL_SHARE_MIN) {
         return None;
     }
-    Some(FallOfRounds { at, before, after })
+    Some(FallOfRounds {
+        first_after,
+        before,
+        after,
+    })
 }
 
-/// Whether the rate fell from the first rounds to the last by at least a third: flash approaches
-/// its steady state without a step.
+/// Returns `true` if the rate fell from the first rounds to the last by at least a third: flash
+/// approaches its steady state without a step.
 pub(crate) fn is_gradual_fall(rates: &[f64]) -> bool {
     match drop_share(rates, None) {
         Some(drop) => drop.low() >= GRADUAL_SHARE_MIN,
@@ -107,7 +114,7 @@ mod tests {
         // Too uneven for the first rounds against the last.
         assert!(!is_gradual_fall(&rates));
         let fall = fall_to_even_rounds(&rates).unwrap();
-        assert_eq!(fall.at, 3);
+        assert_eq!(fall.first_after, 3);
         assert!((fall.after - 306.0).abs() < 1.0, "{fall:?}");
         assert!((fall.before - 39_667.0).abs() < 1.0, "{fall:?}");
     }

@@ -2,7 +2,9 @@
 //! after pauses, and whether the load reached the steady state.
 
 use crate::estimate::{self, LastingFall, Settling, mean};
-use crate::rounds::{DROP_ROUNDS, DropShare, drop_share, fall_to_even_rounds, is_gradual_fall};
+use crate::rounds::{
+    DROP_ROUNDS, DropShare, FallOfRounds, drop_share, fall_to_even_rounds, is_gradual_fall,
+};
 use crate::slices::rate_of_kinds;
 use crate::{moved, rules};
 use diskproof_model::health::CountedDisk;
@@ -16,26 +18,29 @@ use diskproof_model::sustain::{
     SustainRecord,
 };
 
-/// The last rounds, of this number, decide about the steady state (SNIA, Solid State Storage
-/// Performance Test Specification 2.0.1, 2.1.24).
-const ROUNDS: usize = 5;
-/// In the steady state, their highest and lowest rate differ by at most this share of the mean.
-const RANGE_MAX: f64 = 0.2;
-/// In the steady state, the line through them rises or falls by at most this share of the mean.
-const SLOPE_MAX: f64 = 0.1;
+/// This many rounds at the end decide about the steady state (SNIA, Solid State Storage Performance
+/// Test Specification 2.0.1, 2.1.24).
+const STEADY_ROUNDS: usize = 5;
+/// In the steady state, the highest and lowest rate of these rounds differ by at most this share of
+/// their mean.
+const STEADY_RANGE_MAX: f64 = 0.2;
+/// In the steady state, the line through these rounds rises or falls by at most this share of their
+/// mean.
+const STEADY_SLOPE_MAX: f64 = 0.1;
 /// A limit explains a fall if it was exceeded for at least one of this many parts of the run.
 const EXCEEDED_PARTS: u64 = 10;
 /// A credit counts as used up once this share of it was seen to be used: requests outside of the
 /// measured time use some of it.
-const CREDIT_USED: f64 = 0.97;
-/// A pause tests for a credit if it refilled this many times the amount that the first second after
-/// it needs.
-const REFILL_SHOWN: f64 = 2.0;
-/// The amount that a pause gives is known to this share, because it is counted in steps.
-const REFILL_KNOWN: f64 = 0.3;
-/// The rate after a pause is that of the first second.
+const CREDIT_USED_SHARE: f64 = 0.97;
+/// A pause tests for a credit if it refilled at least this many times the amount that the first
+/// second after it needs.
+const REFILL_TESTED_TIMES: f64 = 2.0;
+/// The requests after a pause confirm a refill if they differ from it by at most this share: they
+/// are counted in steps.
+const REFILL_ERROR_MAX: f64 = 0.3;
+/// The rate after a pause is that of this time.
 const FIRST_NS: u64 = 1_000_000_000;
-/// Of a shorter load it is that of one of this many parts.
+/// The rate after a pause is that of at most one of this many parts of the load after it.
 const FIRST_PARTS: u64 = 10;
 
 /// Reads and writes per second of each round.
@@ -51,24 +56,26 @@ fn round_rates(row: &Row) -> Vec<f64> {
 /// a fall to rounds that are even until the end.
 fn fall_of_rounds(row: &Row) -> Option<LastingFall> {
     let rates = round_rates(row);
-    let (rounds, before, after) = if is_gradual_fall(&rates) {
+    let fall = if is_gradual_fall(&rates) {
         let before = mean(&rates[..DROP_ROUNDS]);
         let after = mean(&rates[rates.len() - DROP_ROUNDS..]);
         let middle = (before * after).sqrt();
-        let high = rates.iter().take_while(|rate| **rate >= middle);
-        (high.count(), before, after)
+        FallOfRounds {
+            first_after: rates.iter().take_while(|rate| **rate >= middle).count(),
+            before,
+            after,
+        }
     } else {
-        let fall = fall_to_even_rounds(&rates)?;
-        (fall.at, fall.before, fall.after)
+        fall_to_even_rounds(&rates)?
     };
     let mut at_ns = 0;
-    for slice in &row.data.slices[..rounds] {
+    for slice in &row.data.slices[..fall.first_after] {
         at_ns += slice.wall_ns;
     }
     Some(LastingFall {
         at_ns,
-        before,
-        after,
+        before: fall.before,
+        after: fall.after,
     })
 }
 
@@ -97,36 +104,36 @@ impl Spread {
     }
 
     fn is_steady(&self) -> bool {
-        self.range <= RANGE_MAX && self.slope.abs() <= SLOPE_MAX
+        self.range <= STEADY_RANGE_MAX && self.slope.abs() <= STEADY_SLOPE_MAX
     }
 }
 
-/// Whether rounds of this length with these rates reached the steady state, and how much more it
-/// would take. `bytes_per_second` is that of the last round.
+/// The steady state by rounds of this length with these rates: whether and when it was reached, and
+/// the time and bytes that it would still take. `bytes_per_second` is that of the last round.
 fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) -> SteadyState {
     let mut reached_at = None;
-    for (number, window) in rates.windows(ROUNDS).enumerate() {
+    for (number, window) in rates.windows(STEADY_ROUNDS).enumerate() {
         if Spread::from_rounds(window).is_steady() {
-            reached_at = Some((number + ROUNDS) as u64);
+            reached_at = Some((number + STEADY_ROUNDS) as u64);
             break;
         }
     }
     let last = rates
-        .last_chunk::<ROUNDS>()
+        .last_chunk::<STEADY_ROUNDS>()
         .map(|rounds| Spread::from_rounds(rounds));
     let is_steady = match &last {
         Some(spread) => spread.is_steady(),
         None => false,
     };
-    // A window that is not steady needs at least as many rounds as it has to become so.
-    let missing = ROUNDS.saturating_sub(rates.len()).max(1) as u64;
-    let more_ns = if is_steady {
+    let more_rounds = if is_steady {
         None
-    } else if rates.len() < ROUNDS {
-        Some(missing * round_ns)
+    } else if rates.len() < STEADY_ROUNDS {
+        Some(STEADY_ROUNDS - rates.len())
     } else {
-        Some(ROUNDS as u64 * round_ns)
+        // None of these rounds may be among the steady ones.
+        Some(STEADY_ROUNDS)
     };
+    let more_ns = more_rounds.map(|rounds| rounds as u64 * round_ns);
     SteadyState {
         round_ns,
         rounds: rates.len() as u64,
@@ -162,7 +169,7 @@ pub(crate) fn sustain_record(record: &Record, counted: &[CountedDisk]) -> Option
         doubtful,
         bucket,
         recoveries,
-    } = FoundDrop::in_record(record, counted, sustain, index);
+    } = FoundDrop::of_load(record, counted, sustain, index);
     let after = match drop.as_ref().or(doubtful.as_ref()) {
         Some(fall) => rate_after_fall(row, fall),
         None => None,
@@ -174,7 +181,7 @@ pub(crate) fn sustain_record(record: &Record, counted: &[CountedDisk]) -> Option
     Some(SustainRecord {
         workload: load.name.clone(),
         time_ns: row.data.wall_ns,
-        moved: whole(row),
+        moved: moved_total(row),
         lasting,
         drop,
         doubtful_drop: doubtful,
@@ -194,7 +201,7 @@ fn row_index(record: &Record, workload: &str) -> Option<usize> {
 }
 
 /// Reads and writes of a row over the whole time.
-fn whole(row: &Row) -> MovedTotal {
+fn moved_total(row: &Row) -> MovedTotal {
     let mut moved = MovedTotal::default();
     for kind in [OpKind::Read, OpKind::Write] {
         if let Some(op) = row.data.ops.get(&kind) {
@@ -217,7 +224,10 @@ struct FoundDrop {
 }
 
 impl FoundDrop {
-    fn in_record(
+    /// Looks for the fall of the load, which is the row with this index. A credit that ended
+    /// explains a fall before anything else does. Only then are other causes examined, for a fall
+    /// that the disk alone can have caused.
+    fn of_load(
         record: &Record,
         counted: &[CountedDisk],
         sustain: &SustainPlan,
@@ -268,7 +278,7 @@ impl FoundDrop {
                 ..Self::default()
             };
         };
-        let mut cause = outer_cause(record, counted, index);
+        let mut cause = cause_outside_of_cache(record, counted, index);
         if cause == DropCause::Unknown && is_cache(&drop, row, &recoveries) {
             cause = DropCause::WriteCache;
         }
@@ -303,23 +313,26 @@ fn rate_after_fall(row: &Row, fall: &RateDrop) -> Option<Estimate> {
     Some(estimate::rate_after(&series, row.data.wall_ns, settling).ops)
 }
 
-/// Whether a limiter explains the fall and what followed it: each pause gave as much as it
-/// refilled. If only writes used the credit, and as much as the smallest write cache holds, a cache
-/// would look the same; then at least one pause has to confirm the limiter.
+/// Returns `true` if a limiter explains the fall and the rates after pauses: each pause gave as
+/// much as it refilled. If only writes used the credit, and as much as the smallest write cache
+/// holds, a cache would look the same. Then at least one pause has to confirm the limiter.
 fn is_limiter(row: &Row, credit: &BurstCredit, drop: &RateDrop, recoveries: &[Recovery]) -> bool {
-    let each = match credit.unit.as_str() {
+    let units_per_request = match credit.unit.as_str() {
         "B/s" => f64::from(row.data.workload.block_bytes),
         _ => 1.0,
     };
     let mut is_confirmed = false;
     for recovery in recoveries {
         let refilled = (credit.base * recovery.pause_ns as f64 / 1e9).min(credit.credit);
-        let predicted = refilled * credit.burst / (credit.burst - credit.base) / each;
-        if !recovery.is_back && predicted >= REFILL_SHOWN * drop.before * FIRST_NS as f64 / 1e9 {
+        // The credit and what refills meanwhile, in requests.
+        let predicted = refilled * credit.burst / (credit.burst - credit.base) / units_per_request;
+        if !recovery.is_back
+            && predicted >= REFILL_TESTED_TIMES * drop.before * FIRST_NS as f64 / 1e9
+        {
             return false;
         }
         if let Some(lasted) = recovery.lasted
-            && (lasted.requests as f64 / predicted - 1.0).abs() <= REFILL_KNOWN
+            && (lasted.requests as f64 / predicted - 1.0).abs() <= REFILL_ERROR_MAX
         {
             is_confirmed = true;
         }
@@ -352,30 +365,31 @@ fn fall_of_credit(row: &Row, credit: &BurstCredit) -> Option<LastingFall> {
     let series = headline_series(row)?;
     let in_bytes = credit.unit == "B/s";
     let cell_s = series.interval_ns as f64 / 1e9;
-    let (mut used, mut end) = (0.0, None);
-    for (number, cell) in series.cells.iter().enumerate() {
+    let mut used = 0.0;
+    let mut end = None;
+    for (index, cell) in series.cells.iter().enumerate() {
         let moved = if in_bytes { cell.bytes } else { cell.ops };
         used += moved as f64 - credit.base * cell_s;
-        if used >= CREDIT_USED * credit.credit {
-            end = Some(number as u64 + 1);
+        if used >= CREDIT_USED_SHARE * credit.credit {
+            end = Some(index as u64 + 1);
             break;
         }
     }
-    let each = if in_bytes {
+    let units_per_request = if in_bytes {
         f64::from(row.data.workload.block_bytes)
     } else {
         1.0
     };
     Some(LastingFall {
         at_ns: series.start_ns + end? * series.interval_ns,
-        before: credit.burst / each,
-        after: credit.base / each,
+        before: credit.burst / units_per_request,
+        after: credit.base / units_per_request,
     })
 }
 
 /// The cause of a fall without a credit: a control group whose limit is the rate after it, as a
 /// finding says, or what the disks counted.
-fn outer_cause(record: &Record, counted: &[CountedDisk], index: usize) -> DropCause {
+fn cause_outside_of_cache(record: &Record, counted: &[CountedDisk], index: usize) -> DropCause {
     for finding in &record.findings {
         let is_of_group = finding.code == "rate-limited"
             && finding
@@ -416,8 +430,8 @@ fn exceeded_limit(record: &Record, counted: &[CountedDisk]) -> DropCause {
     DropCause::Unknown
 }
 
-/// Whether a write cache explains a fall: the load only writes, enough to fill the smallest cache,
-/// and was fast again after a pause.
+/// Returns `true` if a write cache explains a fall: the load only writes, enough to fill the
+/// smallest cache, and was fast again after a pause.
 fn is_cache(drop: &RateDrop, row: &Row, recoveries: &[Recovery]) -> bool {
     only_writes(row)
         && drop.moved.bytes as f64 >= rules::CLIFF_BYTES_MIN
@@ -433,7 +447,7 @@ fn bucket_figures(row: &Row, credit: &BurstCredit, drop: &RateDrop) -> BucketFig
     let end = (drop.at_ns.saturating_sub(series.start_ns) / cell_ns) as usize;
     let burst_cells = series.cells.get(..end.saturating_sub(1));
     // The base rate counts from where a little of the credit was left.
-    let left_ns = 2.0 * (1.0 - CREDIT_USED) * credit.burst_ns as f64;
+    let left_ns = 2.0 * (1.0 - CREDIT_USED_SHARE) * credit.burst_ns as f64;
     let left_cells = (left_ns / cell_ns as f64).ceil() as usize;
     let base_cells = series.cells.get(end + left_cells + 1..);
     let burst_width = width_of(burst_cells, cell_ns, credit.burst, &credit.unit);
@@ -526,7 +540,7 @@ fn precondition(
     let needed_bytes = sustain.precondition_bytes?;
     let workload = sustain.precondition(record.plan.workloads())?;
     let written_bytes = match row_index(record, &workload.name) {
-        Some(index) => whole(&record.measurements[index]).bytes,
+        Some(index) => moved_total(&record.measurements[index]).bytes,
         None => 0,
     };
     Some(Precondition {

@@ -1,6 +1,6 @@
 //! The matrix of a sweep, from the measurements of its cells: rates with their intervals, the knee
-//! over the depth, the block size at which bandwidth becomes the limit, the cost model and what it
-//! predicts. docs/sweep.md explains them.
+//! over the depth, the block size at which bandwidth becomes the limit, and a cost model that
+//! predicts the cells that were not measured. docs/sweep.md explains them.
 //!
 //! A curve of rates bends at the largest power, which is throughput over response time (Kleinrock,
 //! ICC 1979). By Little's law, power is the square of the rate over what is offered: the depth, or
@@ -8,9 +8,9 @@
 //! requests take their own time and that of their transfer has it at the block size for which the
 //! two are equal.
 //!
-//! What a request costs, in three parameters, is fitted to the mean latencies of the measured
-//! cells. The sum of the squared logarithms of the ratios is least, so that a cell of 100 µs counts
-//! as much as one of a second.
+//! The cost model has three parameters, which are fitted to the mean latencies of the measured
+//! cells. It minimises the sum of the squared logarithms of the ratios, so that a cell of 100 µs
+//! counts as much as one of a second.
 
 use crate::checked::PAGE_BYTES;
 use crate::estimate::student::multiple_95;
@@ -25,12 +25,12 @@ use diskproof_model::sweep::{
 };
 use std::collections::BTreeSet;
 
-/// A slice of this many turns of the queue is hardly affected by where it begins.
+/// In a slice of this many turns of the queue, one convoy of requests more or less hardly counts.
 const TURNS_MIN: f64 = 50.0;
-/// Bandwidth limits a block that reaches less than this share of the most operations per second, or
-/// more than it of the highest bandwidth. Where the transfer takes as long as everything else, both
-/// are half; where the disk has a limit of operations, all of them are reached.
-const LIMITED: f64 = 0.75;
+/// Bandwidth limits a block size that reaches at most this share of the most operations per second,
+/// or at least this share of the highest bandwidth. Where the transfer takes as long as everything
+/// else, both shares are half. Where the disk has a limit of operations, the first share is all.
+const LIMITED_SHARE: f64 = 0.75;
 /// With fewer operations not even a rough interval is known.
 const OPERATIONS_MIN: u64 = 3;
 
@@ -42,20 +42,21 @@ pub(crate) fn sweep_record(plan: &Plan, measurements: &[Row]) -> Option<SweepRec
         matrices: sweep
             .operations
             .iter()
-            .map(|operation| matrix(*operation, sweep, &found))
+            .map(|operation| sweep_matrix(*operation, sweep, &found))
             .collect(),
-        spans: spans(sweep, &found),
+        spans: span_rates(sweep, &found),
     })
 }
 
-/// The measurements by name, and why others are missing.
+/// The measurements of a run by the name of their workload, with the plan that tells why others are
+/// missing.
 struct FoundCells<'a> {
     plan: &'a Plan,
     measurements: &'a [Row],
 }
 
 impl FoundCells<'_> {
-    fn named(&self, name: &str) -> Option<&Row> {
+    fn row_named(&self, name: &str) -> Option<&Row> {
         self.measurements
             .iter()
             .find(|m| m.data.workload.name == name)
@@ -75,8 +76,8 @@ impl FoundCells<'_> {
             latency_p99_ns: None,
             latency_max_ns: None,
         };
-        if let Some(m) = self.named(&name) {
-            fill(&mut cell, m);
+        if let Some(m) = self.row_named(&name) {
+            fill_cell(&mut cell, m);
         } else if let Some(skipped) = self.plan.skipped.iter().find(|one| one.workload == name) {
             cell.state = CellState::Impossible;
             cell.why = Some(skipped.why.clone());
@@ -130,7 +131,8 @@ impl<'a> CellOps<'a> {
     }
 }
 
-fn fill(cell: &mut SweepCell, m: &Row) {
+/// Fills a cell with the figures of its row, or with the reason why it has none.
+fn fill_cell(cell: &mut SweepCell, m: &Row) {
     let ops = CellOps::from_row(m);
     if ops.count == 0 {
         cell.why = Some(match m.errors_total() {
@@ -154,13 +156,18 @@ fn fill(cell: &mut SweepCell, m: &Row) {
         cell.latency_p99_ns = only.figures.latency.p99;
     }
     let convoy = convoy_error(m, &ops);
-    cell.iops = ops.iops().map(|rate| widened(rate, convoy));
-    cell.throughput = ops.throughput().map(|rate| widened(rate, convoy));
+    cell.iops = ops.iops().map(|rate| with_further_error(rate, convoy));
+    cell.throughput = ops
+        .throughput()
+        .map(|rate| with_further_error(rate, convoy));
 }
 
-/// A slice that holds few turns of the queue counts one convoy of requests too few or too many,
-/// each time alike: the slices agree, and are off. The latencies are not. By Little's law the depth
-/// over their mean is a rate, too; the share by which it differs is an error of both.
+/// The relative error of the rate by a convoy at the edges of the slices; 0 where it does not
+/// matter.
+///
+/// A slice that has few turns of the queue counts one convoy of requests too few or too many. Each
+/// slice does so alike: the slices agree, and are off. The latencies are not off. By Little's law
+/// the depth over their mean is a rate, too. The share by which the two rates differ is the error.
 fn convoy_error(m: &Row, ops: &CellOps<'_>) -> f64 {
     let slices = m.data.slices.len().max(1) as f64;
     let count = ops.count as f64;
@@ -175,16 +182,17 @@ fn convoy_error(m: &Row, ops: &CellOps<'_>) -> f64 {
 }
 
 /// The estimate with a further error, which is independent of its scatter.
-fn widened(estimate: Estimate, relative: f64) -> Estimate {
-    let error = relative * estimate.value;
+fn with_further_error(estimate: Estimate, relative_error: f64) -> Estimate {
+    let error = relative_error * estimate.value;
     Estimate {
         half_width_95: estimate.half_width_95.map(|half| half.hypot(error)),
         ..estimate
     }
 }
 
-/// Where too little was measured for batches, the interval that so many independent requests have
-/// if their times vary as much as they last, and one more or less is counted.
+/// The estimate with an interval, even where too little was measured for batches. That interval
+/// assumes independent requests whose times vary as much as they last, and one request more or
+/// less.
 fn with_interval(estimate: Estimate, count: u64) -> Estimate {
     if estimate.half_width_95.is_some() || count < OPERATIONS_MIN {
         return estimate;
@@ -198,7 +206,11 @@ fn with_interval(estimate: Estimate, count: u64) -> Estimate {
     }
 }
 
-fn matrix(operation: SweepOperation, sweep: &SweepPlan, found: &FoundCells<'_>) -> SweepMatrix {
+fn sweep_matrix(
+    operation: SweepOperation,
+    sweep: &SweepPlan,
+    found: &FoundCells<'_>,
+) -> SweepMatrix {
     let mut cells = Vec::new();
     for block_bytes in &sweep.block_bytes {
         for depth in &sweep.depths {
@@ -216,7 +228,7 @@ fn matrix(operation: SweepOperation, sweep: &SweepPlan, found: &FoundCells<'_>) 
     matrix.bandwidth_limit = bandwidth_limit(&matrix, sweep);
     matrix.cost_model = cost_model(&matrix);
     if let Some(model) = matrix.cost_model {
-        predict(&mut matrix.cells, &model);
+        predict_cells(&mut matrix.cells, &model);
     }
     matrix
 }
@@ -259,7 +271,7 @@ fn depth_points<'a>(
     points
 }
 
-/// How far a block size is from a page, as a logarithm.
+/// The distance of a block size from that of a page: the absolute logarithm of their ratio.
 fn distance_to_page(block_bytes: u32) -> f64 {
     (f64::from(block_bytes) / f64::from(PAGE_BYTES)).ln().abs()
 }
@@ -289,7 +301,7 @@ fn bandwidth_limit(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<BandwidthL
     })
 }
 
-/// The best of all depths: what the disk can do with blocks of this size.
+/// The highest throughput of all depths with blocks of this size.
 fn best_throughput(matrix: &SweepMatrix, block_bytes: u32) -> Option<&Estimate> {
     matrix
         .cells
@@ -305,9 +317,9 @@ fn limited_from(points: &[KneePoint<'_>], size: u32, highest: f64) -> Option<u32
     let most = points.iter().map(KneePoint::operations).fold(0.0, f64::max);
     let largest = points.last()?.at;
     for point in points {
-        let is_near_highest = point.rate.value >= LIMITED * highest;
+        let is_near_highest = point.rate.value >= LIMITED_SHARE * highest;
         let is_limited =
-            point.operations() <= LIMITED * most || (is_near_highest && point.at < largest);
+            point.operations() <= LIMITED_SHARE * most || (is_near_highest && point.at < largest);
         if point.at >= size && is_limited {
             return Some(point.at);
         }
@@ -328,12 +340,12 @@ fn cost_model(matrix: &SweepMatrix) -> Option<CostModel> {
             });
         }
     }
-    fitted(&cells)
+    fitted_model(&cells)
 }
 
-/// Gives cells that were not measured what the model predicts. Twice the typical error is its
-/// interval.
-fn predict(cells: &mut [SweepCell], model: &CostModel) {
+/// Fills cells that were not measured with the predictions of the model. Their interval is twice
+/// the typical error of the model.
+fn predict_cells(cells: &mut [SweepCell], model: &CostModel) {
     for cell in cells {
         if cell.state != CellState::Unknown {
             continue;
@@ -356,7 +368,8 @@ fn predicted_rate(model: &CostModel, rate: f64, unit: &str) -> Estimate {
     Estimate::new(model.cells_fitted, rate, Some(half_width), unit)
 }
 
-fn spans(sweep: &SweepPlan, found: &FoundCells<'_>) -> Vec<SpanRate> {
+/// The rate of each span, with its gain over the last one, which is the whole.
+fn span_rates(sweep: &SweepPlan, found: &FoundCells<'_>) -> Vec<SpanRate> {
     let Some(block_bytes) = span_block_bytes(sweep) else {
         return Vec::new();
     };
@@ -368,7 +381,7 @@ fn spans(sweep: &SweepPlan, found: &FoundCells<'_>) -> Vec<SpanRate> {
             latency_mean_ns: None,
             gain: None,
         };
-        if let Some(m) = found.named(&span_name(block_bytes, *span_bytes))
+        if let Some(m) = found.row_named(&span_name(block_bytes, *span_bytes))
             && let Some(op) = CellOps::from_row(m).ops.first()
         {
             span.iops = Some(with_interval(op.figures.iops.clone(), op.data.count));
@@ -408,8 +421,8 @@ pub(super) struct KneePoint<'a> {
 }
 
 impl<'a> KneePoint<'a> {
-    /// The power; `None` where it is not known how well.
-    fn power(&self) -> Option<LogPower<'a>> {
+    /// The power; `None` where its interval is unknown.
+    fn log_power(&self) -> Option<LogPower<'a>> {
         let power = self.rate.value.powi(2) / f64::from(self.at.max(1));
         if power.is_nan() || power <= 0.0 {
             return None;
@@ -437,8 +450,9 @@ struct LogPower<'a> {
 }
 
 impl LogPower<'_> {
-    /// Whether the intervals allow that this power is as large as `best`: two independent
-    /// intervals do not differ while they overlap by this much.
+    /// Returns `true` if the intervals allow that this power is as large as `best`. Two independent
+    /// powers do not differ while their distance is at most the root of the sum of the squared
+    /// half-widths.
     fn may_equal(&self, best: &Self) -> bool {
         best.log - self.log <= best.half_width.hypot(self.half_width)
     }
@@ -447,7 +461,7 @@ impl LogPower<'_> {
 /// A knee among the measured points.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Knee<'a> {
-    /// Where it is.
+    /// The depth, or the block size, of the knee.
     pub at: u32,
     /// The smallest point that the intervals allow.
     pub low: u32,
@@ -460,7 +474,7 @@ pub(super) struct Knee<'a> {
 /// The knee of these points, which ascend; `None` of too few, and where the intervals allow all of
 /// them.
 pub(super) fn knee<'a>(points: &[KneePoint<'a>]) -> Option<Knee<'a>> {
-    let powers: Vec<LogPower<'a>> = points.iter().flat_map(KneePoint::power).collect();
+    let powers: Vec<LogPower<'a>> = points.iter().flat_map(KneePoint::log_power).collect();
     if powers.len() < POINTS_MIN {
         return None;
     }
@@ -483,15 +497,14 @@ pub(super) fn knee<'a>(points: &[KneePoint<'a>]) -> Option<Knee<'a>> {
     })
 }
 
-/// Three parameters follow from more cells than three, of more than one size and depth.
+/// The fewest cells for a fit of three parameters: with three, the model would fit any of them.
 const CELLS_MIN: usize = 6;
-/// The search ends when its steps are this small: a thousandth.
+/// The search ends when its steps are this small: a factor of a thousandth.
 const STEP_MIN: f64 = 0.001;
-/// The first step: a factor of two.
+/// The first step of the search: a factor of two.
 const STEP_FIRST: f64 = std::f64::consts::LN_2;
-
-/// A fitted rate this many times the highest measured one is none: the latencies of these cells do
-/// not grow with their size, and the best rate would be endless.
+/// There is no model if its rate is more than this many times the highest measured one. The
+/// latencies of such cells do not grow with their size, and the best rate would be infinite.
 const RATE_TIMES_MAX: f64 = 100.0;
 
 /// A measured cell.
@@ -502,16 +515,16 @@ pub(super) struct CellLatency {
     pub latency_ns: f64,
 }
 
-/// The model of these cells; `None` of too few, or where they do not show what a byte costs.
-pub(super) fn fitted(cells: &[CellLatency]) -> Option<CostModel> {
+/// The model of these cells; `None` of too few, or where they do not show the cost of a byte.
+pub(super) fn fitted_model(cells: &[CellLatency]) -> Option<CostModel> {
     let sizes: BTreeSet<u32> = cells.iter().map(|cell| cell.block_bytes).collect();
     let depths: BTreeSet<u32> = cells.iter().map(|cell| cell.depth).collect();
     if cells.len() < CELLS_MIN || sizes.len() < 2 || depths.len() < 2 {
         return None;
     }
-    let first = start(cells);
+    let first = first_parameters(cells);
     let mut logs = first;
-    let mut least = squares(cells, logs);
+    let mut least = squared_errors(cells, logs);
     let mut step = STEP_FIRST;
     while step > STEP_MIN {
         let mut is_better = false;
@@ -519,7 +532,7 @@ pub(super) fn fitted(cells: &[CellLatency]) -> Option<CostModel> {
             for change in [step, -step] {
                 let mut tried = logs;
                 tried[parameter] += change;
-                let sum = squares(cells, tried);
+                let sum = squared_errors(cells, tried);
                 if sum < least {
                     logs = tried;
                     least = sum;
@@ -538,12 +551,12 @@ pub(super) fn fitted(cells: &[CellLatency]) -> Option<CostModel> {
     Some(CostModel {
         model_error: (least / freedom).sqrt(),
         cells_fitted: cells.len() as u64,
-        ..model(logs)
+        ..model_of_logs(logs)
     })
 }
 
-/// The logarithms of base, request and rate as a model.
-fn model([base, request, rate]: [f64; 3]) -> CostModel {
+/// The model with these logarithms of base, request and rate. Its error is not known yet.
+fn model_of_logs([base, request, rate]: [f64; 3]) -> CostModel {
     CostModel {
         base_ns: base.exp(),
         request_ns: request.exp(),
@@ -553,12 +566,12 @@ fn model([base, request, rate]: [f64; 3]) -> CostModel {
     }
 }
 
-/// Where the search begins: the shortest latency, the shortest one for each request in flight, the
-/// highest rate.
-fn start(cells: &[CellLatency]) -> [f64; 3] {
-    let mut base_ns = f64::MAX;
-    let mut request_ns = f64::MAX;
-    let mut byte_ns = f64::MAX;
+/// The logarithms with which the search begins: the shortest latency, the shortest one for each
+/// request in flight, the highest rate. `cells` is not empty.
+fn first_parameters(cells: &[CellLatency]) -> [f64; 3] {
+    let mut base_ns = f64::INFINITY;
+    let mut request_ns = f64::INFINITY;
+    let mut byte_ns = f64::INFINITY;
     for cell in cells {
         let depth = f64::from(cell.depth.max(1));
         base_ns = base_ns.min(cell.latency_ns);
@@ -568,8 +581,9 @@ fn start(cells: &[CellLatency]) -> [f64; 3] {
     [base_ns.ln(), request_ns.ln(), (1e9 / byte_ns).ln()]
 }
 
-fn squares(cells: &[CellLatency], logs: [f64; 3]) -> f64 {
-    let model = model(logs);
+/// The sum of the squared logarithms of predicted over measured latencies.
+fn squared_errors(cells: &[CellLatency], logs: [f64; 3]) -> f64 {
+    let model = model_of_logs(logs);
     cells
         .iter()
         .map(|cell| model.latency_ns(cell.block_bytes, cell.depth) / cell.latency_ns)
@@ -757,7 +771,7 @@ mod cost_model_tests {
             truth(8e6, 8e6, 150e6),
             truth(1e6, 300e3, 125e6),
         ] {
-            let found = fitted(&cells(&truth, 0.0)).unwrap();
+            let found = fitted_model(&cells(&truth, 0.0)).unwrap();
             for (found, truth) in [
                 (found.base_ns, truth.base_ns),
                 (found.request_ns, truth.request_ns),
@@ -771,7 +785,7 @@ mod cost_model_tests {
 
     #[test]
     fn error_of_the_model_is_that_of_the_cells() {
-        let found = fitted(&cells(&truth(80e3, 2.5e3, 3e9), 0.1)).unwrap();
+        let found = fitted_model(&cells(&truth(80e3, 2.5e3, 3e9), 0.1)).unwrap();
         assert!(
             (0.07..0.13).contains(&found.model_error),
             "{}",
@@ -783,9 +797,9 @@ mod cost_model_tests {
     #[test]
     fn too_few_cells_have_no_model() {
         let all = cells(&truth(80e3, 2.5e3, 3e9), 0.0);
-        assert_eq!(fitted(&all[..5]), None);
-        assert_eq!(fitted(&all[..7]), None, "one size");
-        assert!(fitted(&all[..14]).is_some());
+        assert_eq!(fitted_model(&all[..5]), None);
+        assert_eq!(fitted_model(&all[..7]), None, "one size");
+        assert!(fitted_model(&all[..14]).is_some());
     }
 
     #[test]
@@ -793,6 +807,6 @@ mod cost_model_tests {
         let mut all = cells(&truth(80e3, 2.5e3, 3e9), 0.0);
         all.iter_mut()
             .for_each(|cell| cell.latency_ns = 80e3 * f64::from(cell.depth));
-        assert_eq!(fitted(&all), None);
+        assert_eq!(fitted_model(&all), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a target gets slower: the figures of its saved runs in the order of time, each against
+//! The trend of a target: the figures of its saved runs in the order of time, each compared with
 //! the median of the runs before it.
 
 use crate::compare::Limit;
@@ -12,10 +12,11 @@ use diskproof_model::saved::{Headline, SavedDisk, SavedRun};
 use diskproof_model::trend::{Trend, TrendChange, TrendPoint};
 use std::cmp::Reverse;
 
-/// Runs before a run that it is compared with, the latest ones.
-const BEFORE_MAX: usize = 10;
-/// Fewer runs do not show how much runs differ.
-const BEFORE_MIN: usize = 3;
+/// A run is compared with at most this many runs before it, the latest ones. More would hide a
+/// change behind runs from long ago.
+const EARLIER_RUNS_MAX: usize = 10;
+/// Fewer earlier runs do not show by how much runs differ.
+const EARLIER_RUNS_MIN: usize = 3;
 
 /// The figures of the newest run over all runs of its verb on its targets, whatever their order.
 /// Partial runs do not count, nor do runs of another measuring method, on another host, or on
@@ -66,12 +67,18 @@ pub fn condition_trend(
         if !is_of_figure && !is_judged {
             continue;
         }
-        let (figure, has_workload) = match load(run) {
-            Some(record) => (named_figure(&record, named), plans(&record, named)),
-            None => (None, true),
+        let record = load(run);
+        let figure = match &record {
+            Some(record) => named_figure(record, named),
+            None => None,
         };
         let Some(figure) = figure else {
-            if is_judged && (is_of_figure || has_workload) {
+            // An unreadable record may have planned it.
+            let may_be_planned = match &record {
+                Some(record) => plans_workload(record, named),
+                None => true,
+            };
+            if is_judged && (is_of_figure || may_be_planned) {
                 newest_without_figure = Some(run.run_id.clone());
             }
             continue;
@@ -84,7 +91,7 @@ pub fn condition_trend(
             change: None,
             objection: figure.objection,
         });
-        if found.len() > BEFORE_MAX {
+        if found.len() > EARLIER_RUNS_MAX {
             break;
         }
     }
@@ -120,16 +127,18 @@ fn comparable_runs<'a>(runs: &[&'a SavedRun], newest: &SavedRun) -> Vec<&'a Save
 fn is_comparable(run: &SavedRun, newest: &SavedRun) -> bool {
     (run.method, &run.verb, &run.host) == (newest.method, &newest.verb, &newest.host)
         && run.targets == newest.targets
-        && disks(run).eq(disks(newest))
+        && disk_names(run).eq(disk_names(newest))
 }
 
-/// By serial number where there is one: a kernel name may change from boot to boot.
-fn disks(run: &SavedRun) -> impl Iterator<Item = &str> {
+/// The disks of a run by serial number where they have one: a kernel name may change from boot to
+/// boot.
+fn disk_names(run: &SavedRun) -> impl Iterator<Item = &str> {
     run.disks.iter().map(SavedDisk::best_name)
 }
 
-/// Whether the record of a run is worth reading: the short form names each workload and survey,
-/// but not the burst of a curve, nor the rate of a search that promises none.
+/// Returns `true` if the record of a run may have the named figure, and is worth reading. The short
+/// form names each workload and survey, but not the burst of a curve, nor the rate of a search that
+/// promises none.
 fn may_have(run: &SavedRun, named: &Named<'_>) -> bool {
     let subject = match named.part {
         Part::Load => return run.verb == "load",
@@ -139,8 +148,8 @@ fn may_have(run: &SavedRun, named: &Named<'_>) -> bool {
     run.figures.iter().any(|figure| figure.workload == subject)
 }
 
-/// Whether a run was to do the workload that a condition names.
-fn plans(record: &Record, named: &Named<'_>) -> bool {
+/// Returns `true` if the plan of a run has the workload that a condition names.
+fn plans_workload(record: &Record, named: &Named<'_>) -> bool {
     let mut workloads = record.plan.workloads().iter();
     workloads.any(|workload| workload.name == named.subject)
 }
@@ -182,31 +191,33 @@ fn is_same_figure(one: &Headline, other: &Headline) -> bool {
 }
 
 /// Compares each point with those before it; the oldest comes first. A figure that is not the
-/// disk's is shown, and neither judged nor judged by.
+/// disk's is shown, but neither compared nor compared with.
 fn add_changes(points: &mut [TrendPoint]) {
     let mut before: Vec<f64> = Vec::new();
     for point in points {
         if point.objection.is_some() {
             continue;
         }
-        let latest = &before[before.len().saturating_sub(BEFORE_MAX)..];
-        point.change = change(latest, point.value);
+        let latest = &before[before.len().saturating_sub(EARLIER_RUNS_MAX)..];
+        point.change = change_from(latest, point.value);
         if point.value > 0.0 {
             before.push(point.value);
         }
     }
 }
 
-/// Ratios of figures are what runs differ by, so the spread is that of the logarithms.
-fn change(before: &[f64], value: f64) -> Option<TrendChange> {
+/// The change of a value from those before it; `None` where there are none. Runs differ by factors,
+/// so that the spread is that of the logarithms.
+fn change_from(before: &[f64], value: f64) -> Option<TrendChange> {
     if before.is_empty() {
         return None;
     }
-    let n = before.len() as f64;
+    let count = before.len() as f64;
     let logs: Vec<f64> = before.iter().map(|value| value.ln()).collect();
-    let is_beyond_chance = if before.len() >= BEFORE_MIN {
-        let half = student::multiple_95(n - 1.0) * (variance(&logs) * (1.0 + 1.0 / n)).sqrt();
-        Some((value.ln() - mean(&logs)).abs() > half)
+    let is_beyond_chance = if before.len() >= EARLIER_RUNS_MIN {
+        let error = (variance(&logs) * (1.0 + 1.0 / count)).sqrt();
+        let half_width = student::multiple_95(count - 1.0) * error;
+        Some((value.ln() - mean(&logs)).abs() > half_width)
     } else {
         None
     };
@@ -216,7 +227,7 @@ fn change(before: &[f64], value: f64) -> Option<TrendChange> {
     })
 }
 
-/// Whether a condition names the figure of a trend.
+/// Returns `true` if a condition names the figure of a trend.
 pub fn is_named(trend: &Trend, limit: &Limit) -> bool {
     let (subject, metric) = (&trend.subject, &trend.metric);
     limit.metric == format!("{subject}.{metric}")
@@ -226,7 +237,7 @@ pub fn is_named(trend: &Trend, limit: &Limit) -> bool {
 /// Judges the newest run of a trend by a condition such as `commit-fdatasync.iops<-10%`. A change
 /// that chance explains, or that has too few runs before it, is undecided, and so is a newest run
 /// without the figure.
-pub fn outcome(limit: &Limit, trend: &Trend) -> ConditionOutcome {
+pub fn outcome_of_trend(limit: &Limit, trend: &Trend) -> ConditionOutcome {
     if trend.newest_without_figure.is_some() {
         return ConditionOutcome::Undecided;
     }
@@ -295,7 +306,7 @@ mod tests {
         let trends = of(values);
         let limit: Limit = condition.parse().unwrap();
         assert!(is_named(&trends[0], &limit), "{condition}");
-        outcome(&limit, &trends[0])
+        outcome_of_trend(&limit, &trends[0])
     }
 
     #[test]
@@ -366,7 +377,7 @@ mod tests {
         assert_eq!(trend.points.len(), 5);
         assert_eq!(trend.points[4].run_id, runs[4].run_id);
         let limit = "commit-fdatasync.iops<-10%".parse().unwrap();
-        assert_eq!(outcome(&limit, &trend), ConditionOutcome::Holds);
+        assert_eq!(outcome_of_trend(&limit, &trend), ConditionOutcome::Holds);
         // A ping has no such figure, and nothing has this one.
         assert_eq!(trend_of("random.iops<-10%", &runs), None);
     }
@@ -397,7 +408,10 @@ mod tests {
                 .unwrap();
                 assert_eq!(trend.newest_without_figure.as_ref(), Some(&newest));
                 assert_eq!(trend.points.len(), 5);
-                assert_eq!(outcome(&limit, &trend), ConditionOutcome::Undecided);
+                assert_eq!(
+                    outcome_of_trend(&limit, &trend),
+                    ConditionOutcome::Undecided
+                );
             }
         }
         // A run of other workloads of the same verb says nothing.
@@ -411,7 +425,10 @@ mod tests {
         })
         .unwrap();
         assert_eq!(trend.newest_without_figure, None);
-        assert_eq!(outcome(&limit, &trend), ConditionOutcome::DoesNotHold);
+        assert_eq!(
+            outcome_of_trend(&limit, &trend),
+            ConditionOutcome::DoesNotHold
+        );
     }
 
     /// A search with this answer.
@@ -446,7 +463,10 @@ mod tests {
         })
         .unwrap();
         assert_eq!(trend.newest_without_figure.as_deref(), Some("newest"));
-        assert_eq!(outcome(&limit, &trend), ConditionOutcome::Undecided);
+        assert_eq!(
+            outcome_of_trend(&limit, &trend),
+            ConditionOutcome::Undecided
+        );
     }
 
     #[test]
@@ -460,7 +480,10 @@ mod tests {
         assert_eq!(trend.points.len(), 11);
         assert_eq!(trend.points[10].run_id, runs[14].run_id);
         let limit = "commit-fdatasync.p99>20%".parse().unwrap();
-        assert_eq!(outcome(&limit, &trend), ConditionOutcome::DoesNotHold);
+        assert_eq!(
+            outcome_of_trend(&limit, &trend),
+            ConditionOutcome::DoesNotHold
+        );
     }
 
     #[test]

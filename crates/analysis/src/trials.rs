@@ -1,6 +1,6 @@
-//! What a PostgreSQL server measured alongside this run's own commits: the rates of INSERTs, where
-//! the time of one goes, and settings that the server tried: which value is tried where the INSERTs
-//! of the run decide it, and how much faster it is. Pure.
+//! The measurements of a PostgreSQL server beside this program's own commits: the rates of INSERTs
+//! and the parts of their time, and the settings that the server tried, with the value that is
+//! tried and the gain that it brings.
 
 use crate::estimate::{PairedDifference, largest_by, mean, mean_rate};
 use diskproof_model::measurement::OpKind;
@@ -11,9 +11,13 @@ use diskproof_model::postgres::{
 };
 use diskproof_model::row::Row;
 
+/// A second in nanoseconds.
 const SECOND_NS: f64 = 1e9;
+/// A second in microseconds.
+const MICROSECONDS_PER_SECOND: f64 = 1e6;
 
-/// What the record says of the server, if there was one. Loads that were not measured are absent.
+/// The record of the server; `None` without one. Loads that were not measured are absent. `own` are
+/// the rows of this program.
 pub(crate) fn postgres_record(
     measured: Option<&PostgresMeasurement>,
     own: &[Row],
@@ -25,9 +29,7 @@ pub(crate) fn postgres_record(
         .filter(|load| !load.slices.is_empty())
         .map(|load| load_row(load, own))
         .collect();
-    let server_ns = insert_ns(&loads, |load| {
-        !load.synchronous_commit && load.clients == 1 && !load.pgbench
-    });
+    let server_ns = insert_ns_without_disk(&loads);
     for load in &mut loads {
         let planned = &load.data.load;
         let (Some(own), Some(server_ns)) = (&load.figures.own, server_ns) else {
@@ -56,9 +58,14 @@ pub(crate) fn postgres_record(
     })
 }
 
-fn insert_ns(loads: &[LoadRow], is_it: fn(&PostgresLoad) -> bool) -> Option<f64> {
-    let found = loads.iter().find(|load| is_it(&load.data.load))?;
-    let rate = found.figures.iops.value;
+/// The time of an INSERT whose session does not wait for its commit, in nanoseconds: that of the
+/// server without the disk. `None` where no such load was measured.
+fn insert_ns_without_disk(loads: &[LoadRow]) -> Option<f64> {
+    let asynchronous = loads.iter().find(|row| {
+        let load = &row.data.load;
+        !load.synchronous_commit && load.clients == 1 && !load.pgbench
+    })?;
+    let rate = asynchronous.figures.iops.value;
     if rate > 0.0 {
         Some(SECOND_NS / rate)
     } else {
@@ -106,8 +113,8 @@ fn load_row(measured: &LoadMeasurement, own: &[Row]) -> LoadRow {
     }
 }
 
-/// The row of `commit` that does the same without a server: the method with one session, shared
-/// syncs with several.
+/// The commits of this program that do the same without a server: those with the same method for
+/// one session, and those with shared syncs for several. `None` where there are none.
 fn own_commits(load: &PostgresLoad, own: &[Row]) -> Option<OwnCommits> {
     let workload = match load.clients {
         _ if !load.synchronous_commit => return None,
@@ -126,21 +133,26 @@ fn own_commits(load: &PostgresLoad, own: &[Row]) -> Option<OwnCommits> {
     })
 }
 
+/// The confidence of the interval of a gain.
 const CONFIDENCE: f64 = 0.95;
-/// A gain must exceed this to become advice, and two values differ if one is slower by as much.
-const MARGIN: f64 = 1.05;
-/// Two values do the same where the interval stays within this factor both ways.
-const SAME: f64 = 1.10;
-/// Less of what the server read means that a cache answered the rest.
+/// A value is faster if its gain surely exceeds this factor, and slower if it surely loses as much.
+/// Smaller gains are not worth advice.
+const GAIN_MIN: f64 = 1.05;
+/// Two values are the same if the whole interval is within this factor both ways.
+const SAME_MAX: f64 = 1.10;
+/// If the disk read less than this share of what the server read, a cache answered the rest.
 const READ_SHARE_MIN: f64 = 0.9;
-/// Shorter than this, a commit_delay is lost in the scheduling of processes.
+/// A shorter commit_delay has no effect: the scheduling of processes takes as long.
 pub(crate) const COMMIT_DELAY_USEFUL_US: f64 = 10.0;
 /// Largest value of commit_delay (documentation of commit_delay).
 pub(crate) const COMMIT_DELAY_MAX_US: f64 = 100_000.0;
 
-/// The value to try: as planned, else the one that the INSERTs suggest. The error says why
+/// The value to try: as planned, else the one that the INSERTs suggest. The error is the reason why
 /// no value fits.
-pub fn candidate(trial: &PlannedTrial, loads: &[LoadMeasurement]) -> Result<String, &'static str> {
+pub fn candidate_value(
+    trial: &PlannedTrial,
+    loads: &[LoadMeasurement],
+) -> Result<String, &'static str> {
     if let Some(candidate) = &trial.candidate {
         return Ok(candidate.clone());
     }
@@ -155,14 +167,15 @@ pub fn candidate(trial: &PlannedTrial, loads: &[LoadMeasurement]) -> Result<Stri
     let Some(first) = rates.first() else {
         return Err("no INSERTs were measured");
     };
-    let delay_us = (5e5 / first.rate).min(COMMIT_DELAY_MAX_US);
+    let half_commit_us = MICROSECONDS_PER_SECOND / first.rate / 2.0;
+    let delay_us = half_commit_us.min(COMMIT_DELAY_MAX_US);
     if delay_us < COMMIT_DELAY_USEFUL_US {
         return Err("commits on this disk are too fast for a delay to help");
     }
     Ok(format!("{delay_us:.0}"))
 }
 
-/// How fast one session committed INSERTs with a method.
+/// The rate at which one session committed INSERTs with a method.
 struct InsertRate<'a> {
     method: &'a str,
     rate: f64,
@@ -186,9 +199,9 @@ fn method_rates(loads: &[LoadMeasurement]) -> Vec<InsertRate<'_>> {
     found
 }
 
-/// What came of a setting.
+/// The row of a trial: whether the value is faster, and by how much.
 pub(crate) fn trial_row(measured: &TrialMeasurement) -> TrialRow {
-    let gain = gain(&measured.pairs);
+    let gain = gain_of_pairs(&measured.pairs);
     let is_scan = measured.trial.load.is_scan();
     let read_share = match measured.disk_bytes {
         Some(bytes) if is_scan && measured.asked_bytes > 0 => {
@@ -200,15 +213,11 @@ pub(crate) fn trial_row(measured: &TrialMeasurement) -> TrialRow {
         Some(share) => share >= READ_SHARE_MIN,
         None => false,
     };
-    let is_proven = is_read || !is_scan;
     let outcome = match gain {
         _ if measured.untested.is_some() => TrialOutcome::Untested,
         None => TrialOutcome::Undecided,
-        Some(_) if !is_proven => TrialOutcome::Unproven,
-        Some(gain) if gain.low_95 > MARGIN => TrialOutcome::Faster,
-        Some(gain) if gain.high_95 < 1.0 / MARGIN => TrialOutcome::Slower,
-        Some(gain) if gain.low_95 > 1.0 / SAME && gain.high_95 < SAME => TrialOutcome::Same,
-        Some(_) => TrialOutcome::Undecided,
+        Some(_) if is_scan && !is_read => TrialOutcome::Unproven,
+        Some(gain) => outcome_of_gain(gain),
     };
     let figures = TrialFigures {
         outcome,
@@ -221,8 +230,22 @@ pub(crate) fn trial_row(measured: &TrialMeasurement) -> TrialRow {
     }
 }
 
-/// The ratio of the rates. Logarithms make twice as fast and half as fast opposites.
-fn gain(pairs: &[TrialPair]) -> Option<TrialGain> {
+/// The outcome of a trial whose gain is that of the disk.
+fn outcome_of_gain(gain: TrialGain) -> TrialOutcome {
+    if gain.low_95 > GAIN_MIN {
+        TrialOutcome::Faster
+    } else if gain.high_95 < 1.0 / GAIN_MIN {
+        TrialOutcome::Slower
+    } else if gain.low_95 > 1.0 / SAME_MAX && gain.high_95 < SAME_MAX {
+        TrialOutcome::Same
+    } else {
+        TrialOutcome::Undecided
+    }
+}
+
+/// The ratio of the rates; `None` of fewer than three pairs. Logarithms make twice as fast and half
+/// as fast opposites.
+fn gain_of_pairs(pairs: &[TrialPair]) -> Option<TrialGain> {
     let ratios: Vec<f64> = pairs
         .iter()
         .map(|pair| (pair.candidate_rate / pair.default_rate).ln())
@@ -373,10 +396,10 @@ mod trials_tests {
             candidate_rate,
         };
         let pairs = [pair(1.0, 2.0), pair(1.0, 8.0), pair(1.0, 4.0)];
-        let of_three = gain(&pairs).unwrap();
+        let of_three = gain_of_pairs(&pairs).unwrap();
         assert!((of_three.value - 4.0).abs() < 1e-12, "{of_three:?}");
         assert!(of_three.low_95 < 2.0 && of_three.high_95 > 8.0);
-        assert_eq!(gain(&pairs[..2]), None);
+        assert_eq!(gain_of_pairs(&pairs[..2]), None);
     }
 
     #[test]
@@ -404,12 +427,12 @@ mod trials_tests {
             ("open_datasync", 900.0),
         ];
         let loads = loads.map(|(method, rate)| load(method, rate));
-        let of = |setting| candidate(&trial(setting, None, TrialLoad::Inserts), &loads);
+        let of = |setting| candidate_value(&trial(setting, None, TrialLoad::Inserts), &loads);
         assert_eq!(of("wal_sync_method").unwrap(), "open_datasync");
         assert_eq!(of("commit_delay").unwrap(), "1000");
         let fast = [load("fdatasync", 1e6)];
         let delay = trial("commit_delay", None, TrialLoad::Inserts);
-        assert!(candidate(&delay, &fast).is_err());
-        assert!(candidate(&delay, &[]).is_err());
+        assert!(candidate_value(&delay, &fast).is_err());
+        assert!(candidate_value(&delay, &[]).is_err());
     }
 }

@@ -7,7 +7,7 @@ use crate::estimate::HALF_WIDTH_MAX;
 use crate::headline::{fitness_headline, graded_headline, plain_headline};
 use crate::limiter::words::untested;
 use crate::verification::verification_headline;
-use crate::whole_disk::{WholeDisk, scaled, whole_disk};
+use crate::whole_disk::{WholeDisk, scaled_rate, whole_disk};
 use crate::words::uncapitalised;
 use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
@@ -95,7 +95,7 @@ pub fn verdict(record: &Record) -> RunVerdict {
     };
     let own = [span_caveat(record), unseen_burst(record), no_scan(record)];
     let mut caveats: Vec<String> = own.into_iter().flatten().collect();
-    caveats.extend(words::caveats(record));
+    caveats.extend(words::accept_caveats(record));
     RunVerdict {
         headline,
         grades,
@@ -125,12 +125,12 @@ fn span_caveat(record: &Record) -> Option<String> {
     let ops = record.measurements[index].headline_ops();
     let (_, op) = ops.into_iter().next()?;
     Some(match whole.known {
-        Some((known, slowdown)) => format!(
+        Some(known) => format!(
             "Look-ups are graded for the whole rotating disk: {} at an access time of {} (run {}). \
              In the scratch file of {span} they reach {}.",
-            scaled(&op.figures.iops, known, slowdown).value_text(),
-            known.mean.value_text(),
-            known.run_id.get(..8).unwrap_or(&known.run_id),
+            scaled_rate(&op.figures.iops, known).value_text(),
+            known.disk.mean.value_text(),
+            known.disk.run_id.get(..8).unwrap_or(&known.disk.run_id),
             op.figures.iops.value_text(),
         ),
         None => format!(
@@ -257,9 +257,8 @@ fn grade(record: &Record, use_: &Use, index: usize, op: OpRow<'_>) -> UseGrade {
     let within = (use_.figure)(op);
     let figure = match whole_disk(record, index) {
         Some(WholeDisk {
-            known: Some((known, slowdown)),
-            ..
-        }) => scaled(within, known, slowdown),
+            known: Some(known), ..
+        }) => scaled_rate(within, known),
         _ => within.clone(),
     };
     let not_graded = match record.objection(FigureSource::Measurement(index)) {

@@ -14,21 +14,22 @@ struct Verification<'a> {
     results: Vec<&'a VerifyResult>,
     /// Bytes of the blocks that were judged.
     judged_bytes: u64,
-    /// Why intact blocks prove nothing about the disk.
+    /// The reason why intact blocks prove nothing about the disk.
     objection: Option<Objection<'a>>,
-    /// How much a counterfeit device holds.
-    real_size: Option<ClaimedSize>,
+    /// The real size of a counterfeit device; `None` of another.
+    counterfeit: Option<CounterfeitSize>,
 }
 
 /// The size of a counterfeit device.
 #[derive(Clone, Copy)]
-struct ClaimedSize {
+struct CounterfeitSize {
     held_bytes: u64,
     claimed_bytes: u64,
 }
 
-impl ClaimedSize {
-    fn of(record: &Record, m: &Row, verify: &VerifyResult) -> Option<Self> {
+impl CounterfeitSize {
+    /// The size that a verified row shows; `None` where the device is no counterfeit.
+    fn from_row(record: &Record, m: &Row, verify: &VerifyResult) -> Option<Self> {
         let target = record.targets.get(m.data.target)?;
         if target.kind != TargetKind::BlockDevice {
             return None;
@@ -41,12 +42,13 @@ impl ClaimedSize {
 }
 
 impl<'a> Verification<'a> {
-    fn of(record: &'a Record) -> Self {
+    /// Adds up the results of all rows with `--verify`.
+    fn from_record(record: &'a Record) -> Self {
         let mut all = Self {
             results: Vec::new(),
             judged_bytes: 0,
             objection: None,
-            real_size: None,
+            counterfeit: None,
         };
         for (index, m) in record.measurements.iter().enumerate() {
             let Some(verify) = &m.data.verify else {
@@ -54,7 +56,9 @@ impl<'a> Verification<'a> {
             };
             let judged = verify.wrong_blocks() + verify.good_blocks();
             all.results.push(verify);
-            all.real_size = all.real_size.or(ClaimedSize::of(record, m, verify));
+            all.counterfeit = all
+                .counterfeit
+                .or(CounterfeitSize::from_row(record, m, verify));
             all.judged_bytes += judged * u64::from(m.data.workload.block_bytes);
             match record.objection(FigureSource::Measurement(index)) {
                 // What failed to read or came back wrong was counted.
@@ -70,9 +74,9 @@ impl<'a> Verification<'a> {
     }
 }
 
-/// The answer; `None` where nothing was verified with `--verify`.
+/// The headline of a run with `--verify`; `None` where nothing was verified.
 pub(crate) fn verification_headline(record: &Record) -> Option<String> {
-    let all = Verification::of(record);
+    let all = Verification::from_record(record);
     let wrong = all.sum(VerifyResult::wrong_blocks);
     let good = all.sum(VerifyResult::good_blocks);
     let unknown = all.sum(|verify| verify.bad_blocks) - wrong;
@@ -96,7 +100,7 @@ pub(crate) fn verification_headline(record: &Record) -> Option<String> {
             share_of_target(record, all.judged_bytes)
         ),
         (wrong, _, _) => {
-            let holds = match all.real_size {
+            let holds = match all.counterfeit {
                 Some(real) => format!(
                     "{} of {} are real, ",
                     format_bytes(real.held_bytes),

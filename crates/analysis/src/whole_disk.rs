@@ -1,5 +1,5 @@
-//! What random figures of a file on a rotating disk mean for the whole disk. The arm moves less in
-//! a file than across the disk, so the figures scale by the access times: those of the file are
+//! Random figures of a file on a rotating disk, scaled to the whole disk. The arm moves less in a
+//! file than across the disk, so the figures scale by the access times. Those of the file are
 //! measured, those of the disk come from an earlier survey. docs/verdict.md states the rule.
 
 use diskproof_model::measurement::OpKind;
@@ -10,17 +10,26 @@ use diskproof_model::trend::DiskAccess;
 /// The finding that a workload covers a small part of a rotating disk.
 const SHORT_SPAN: &str = "short-span";
 
-/// How the random reads of a workload relate to the whole disk.
+/// The relation of a workload's random reads to the whole disk.
 pub(crate) struct WholeDisk<'a> {
     /// Bytes that the workload covers.
     pub(crate) span_bytes: u64,
     /// Bytes of the disk.
     pub(crate) disk_bytes: u64,
-    /// What is known of the disk, and its mean access time over that within the file.
-    pub(crate) known: Option<(&'a DiskAccess, f64)>,
+    /// The access times across the disk; `None` where no survey measured them.
+    pub(crate) known: Option<KnownAccess<'a>>,
 }
 
-/// Of the workload with this index, where the finding concerns it.
+/// The access times of a whole disk beside those within a file on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KnownAccess<'a> {
+    pub(crate) disk: &'a DiskAccess,
+    /// The mean access time across the disk over that within the file; at least 1.
+    pub(crate) slowdown: f64,
+}
+
+/// The relation of the workload with this index to the whole disk; `None` unless it covers a small
+/// part of a rotating disk, as a finding says.
 pub(crate) fn whole_disk(record: &Record, index: usize) -> Option<WholeDisk<'_>> {
     let has_short_span = record
         .findings
@@ -33,7 +42,10 @@ pub(crate) fn whole_disk(record: &Record, index: usize) -> Option<WholeDisk<'_>>
     let disk = record.targets.get(m.data.target)?.disks().next()?;
     let known = match &record.plan.questions.disk_access {
         Some(known) if known.disk == disk.name => {
-            slowdown(record, m, known).map(|slowdown| (known, slowdown))
+            slowdown(record, m, known).map(|slowdown| KnownAccess {
+                disk: known,
+                slowdown,
+            })
         }
         _ => None,
     };
@@ -46,11 +58,10 @@ pub(crate) fn whole_disk(record: &Record, index: usize) -> Option<WholeDisk<'_>>
 
 /// Mean access across the disk over the mean access within the file, one request at a time.
 fn slowdown(record: &Record, m: &Row, known: &DiskAccess) -> Option<f64> {
-    let one = record.measurements.iter().find(|one| {
-        let w = &one.data.workload;
-        one.data.target == m.data.target && w.name == "random-read-d1"
+    let single_reads = record.measurements.iter().find(|row| {
+        row.data.target == m.data.target && row.data.workload.name == "random-read-d1"
     })?;
-    let within_ns = one.op(OpKind::Read)?.figures.latency.mean;
+    let within_ns = single_reads.op(OpKind::Read)?.figures.latency.mean;
     if within_ns > 0.0 && known.mean.value > 0.0 {
         Some((known.mean.value / within_ns).max(1.0))
     } else {
@@ -58,11 +69,11 @@ fn slowdown(record: &Record, m: &Row, known: &DiskAccess) -> Option<f64> {
     }
 }
 
-/// A rate within the file, as it is across the disk.
-pub(crate) fn scaled(rate: &Estimate, known: &DiskAccess, slowdown: f64) -> Estimate {
+/// A rate within the file, scaled to the whole disk.
+pub(crate) fn scaled_rate(rate: &Estimate, known: KnownAccess<'_>) -> Estimate {
     let own = rate.relative_half_width();
-    let width = own.map(|own| own.hypot(known.mean.relative_half_width().unwrap_or(0.0)));
-    let value = rate.value / slowdown;
+    let width = own.map(|own| own.hypot(known.disk.mean.relative_half_width().unwrap_or(0.0)));
+    let value = rate.value / known.slowdown;
     Estimate {
         value,
         half_width_95: width.map(|width| width * value),
@@ -80,11 +91,11 @@ mod tests {
         // 0.5 ms within the file, 2 ms across the disk.
         let (record, index) = (fixture::on_rotating_disk(true), 2);
         let whole = whole_disk(&record, index).unwrap();
-        let (known, slowdown) = whole.known.unwrap();
-        assert!((slowdown - 4.0).abs() < 0.01, "{slowdown}");
+        let known = whole.known.unwrap();
+        assert!((known.slowdown - 4.0).abs() < 0.01, "{known:?}");
         let rate = &record.measurements[index].figures.ops[&OpKind::Read].iops;
         assert_eq!(rate.value, 2000.0);
-        let scaled = scaled(rate, known, slowdown);
+        let scaled = scaled_rate(rate, known);
         assert!((scaled.value - 500.0).abs() < 1.0, "{scaled:?}");
         assert!(scaled.relative_half_width().unwrap() >= 0.02);
         assert!(

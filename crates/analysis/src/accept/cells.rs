@@ -1,8 +1,8 @@
-//! Equal parts of a device, for each of which the rates are measured.
+//! The cells of a device: equal parts, for each of which rates are recorded.
 
 use diskproof_model::accept::{AcceptMeasurement, Piece, PositionCell};
 
-/// The part of the device in which a piece lies.
+/// The cell in which a piece lies.
 pub(super) fn cell_of(measured: &mut AcceptMeasurement, piece: Piece) -> &mut PositionCell {
     let chunk_count = measured.states.0.len() as u64;
     let chunk = piece.offset_bytes / measured.chunk_bytes;
@@ -10,11 +10,11 @@ pub(super) fn cell_of(measured: &mut AcceptMeasurement, piece: Piece) -> &mut Po
     &mut measured.cells[(chunk * cells / chunk_count.max(1)) as usize]
 }
 
-/// The offset at which the part with this number begins.
-pub(super) fn cell_offset(measured: &AcceptMeasurement, number: usize) -> u64 {
+/// The offset at which the cell with this index begins, in bytes; that of the end of the device for
+/// the index after the last.
+pub(super) fn cell_offset(measured: &AcceptMeasurement, index: usize) -> u64 {
     let chunk_count = measured.states.0.len() as u64;
     let cells = measured.cells.len().max(1) as u64;
-    // The first chunk that lies in the part.
-    let chunk = (number as u64 * chunk_count).div_ceil(cells);
-    (chunk * measured.chunk_bytes).min(measured.plan.size_bytes)
+    let first_chunk = (index as u64 * chunk_count).div_ceil(cells);
+    (first_chunk * measured.chunk_bytes).min(measured.plan.size_bytes)
 }

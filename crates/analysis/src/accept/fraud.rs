@@ -1,28 +1,29 @@
 //! The fraud of a disk that claims more than it has, and its real size. Both follow from the places
-//! that came back wrong, and from whether their addresses or the order of the writes explain them.
+//! that came back wrong: either their addresses explain them, or the order of the writes does.
 
 use super::lowest::lowest_bad;
 use super::slow_end::{SlowEnd, slow_end};
 use diskproof_model::accept::{AcceptMeasurement, BadContent, Fraud, Piece, PieceState, Procedure};
 
-/// Beyond the end of a fraud, at least this share of the places is wrong.
-const BEYOND_SHARE: f64 = 0.97;
-/// The same where bits are flipped: wrong bits do not hit every place.
-const FLIPPED_SHARE: f64 = 0.85;
+/// Beyond the real end, at least this share of the places is wrong.
+const BAD_SHARE_MIN: f64 = 0.97;
+/// Beyond the real end of a disk that flips bits, at least this share of the places is wrong:
+/// flipped bits do not hit every place.
+const FLIPPED_SHARE_MIN: f64 = 0.85;
 /// The order of the writes explains a result if it misses at most this share of the wrong places or
 /// of the right ones, whichever are fewer.
-const ORDER_MISSED: f64 = 0.05;
+const ORDER_MISSED_SHARE_MAX: f64 = 0.05;
 /// It may miss one place in any case: the one at which the flash was full.
 const ORDER_MISSED_MIN: f64 = 1.0;
 /// Fewer wrong or right places may come last in that order by chance.
 const ORDER_PLACES_MIN: usize = 5;
 /// A lost tail of less than this is a defect, not a fraud.
 const TAIL_BYTES_MIN: u64 = 1 << 20;
-/// Wrong places are a defect, whatever explains them, if they are less than one of this many parts.
-const ORDER_PARTS: u64 = 100;
+/// If less than one of this many places is wrong, that is a defect, whatever explains it.
+const DEFECT_PARTS: u64 = 100;
 /// Places before the first wrong one survive a wrap by chance with the probability of e to minus
 /// this. If it is smaller, only a part of the disk wraps.
-const SURVIVED: f64 = 25.0;
+const SURVIVAL_LN_MAX: f64 = 25.0;
 /// The common divisor of the distances must be at least this: a smaller one is not the size of a
 /// disk.
 const DIVISOR_MIN: u64 = 1 << 20;
@@ -54,8 +55,9 @@ pub(super) struct Places<'a> {
 
 /// The places beyond the lowest wrong one.
 struct Beyond {
+    /// The lowest wrong address.
     from_bytes: u64,
-    /// The share of these that are wrong, apart from those that a cache held.
+    /// The share of the places that are wrong, without those that a cache held.
     bad_share: f64,
     /// The bytes that came back from a cache.
     cached_bytes: u64,
@@ -74,26 +76,26 @@ impl Places<'_> {
                 Procedure::Probe { .. } => None,
             };
         }
-        let beyond = self.beyond()?;
+        let beyond = self.examine_beyond()?;
         let failed = bad.failed.max(self.measured.failed_writes_bytes);
         let half = bad.sum() / 2;
         if bad.displaced > half || (bad.displaced > 0 && self.is_probe()) {
-            if let Some(wrap) = self.wrap(&beyond) {
+            if let Some(wrap) = self.wrap_fraud(&beyond) {
                 return Some(wrap);
             }
-            return self.thin();
+            return self.thin_fraud();
         }
         if beyond.from_bytes + TAIL_BYTES_MIN > self.measured.plan.size_bytes {
             return None;
         }
         let is_flipped = bad.flipped > half;
         let share = if is_flipped {
-            FLIPPED_SHARE
+            FLIPPED_SHARE_MIN
         } else {
-            BEYOND_SHARE
+            BAD_SHARE_MIN
         };
-        if beyond.bad_share < share || !(is_flipped || self.goes_on_to_end_of_piece()) {
-            return self.thin();
+        if beyond.bad_share < share || !(is_flipped || self.reaches_end_of_piece()) {
+            return self.thin_fraud();
         }
         let real_bytes = match self.measured.edge {
             Some(edge) => edge.bad_from_bytes,
@@ -121,7 +123,7 @@ impl Places<'_> {
 
     /// Examines the places beyond the lowest wrong one. If a few of them came back right, and were
     /// written last, they were in a cache.
-    fn beyond(&self) -> Option<Beyond> {
+    fn examine_beyond(&self) -> Option<Beyond> {
         let from_bytes = lowest_bad(&self.measured.bad)?.start_bytes;
         let mut right = Vec::new();
         let mut bad = Vec::new();
@@ -161,8 +163,9 @@ impl Places<'_> {
         })
     }
 
-    /// Whether the lowest fault reaches the end of its piece: a defect ends before it.
-    fn goes_on_to_end_of_piece(&self) -> bool {
+    /// Returns `true` if the lowest bad stretch reaches the end of its piece: a defect ends before
+    /// it.
+    fn reaches_end_of_piece(&self) -> bool {
         let Some(lowest) = lowest_bad(&self.measured.bad) else {
             return false;
         };
@@ -178,7 +181,7 @@ impl Places<'_> {
 
     /// A disk whose addresses wrap around: other addresses came back, with a common divisor of
     /// their distances.
-    fn wrap(&self, beyond: &Beyond) -> Option<FoundFraud> {
+    fn wrap_fraud(&self, beyond: &Beyond) -> Option<FoundFraud> {
         let displacement = self.measured.displacement?;
         let divisor = displacement.divisor_bytes;
         if divisor < DIVISOR_MIN {
@@ -192,7 +195,8 @@ impl Places<'_> {
             .collect();
         let survived = before.len() as f64 * copies.max(1.0).ln();
         // Only a part of the disk is written again and again.
-        let is_part = beyond.from_bytes >= divisor && (self.is_probe() || survived > SURVIVED);
+        let is_part =
+            beyond.from_bytes >= divisor && (self.is_probe() || survived > SURVIVAL_LN_MAX);
         if !is_part {
             return Some(FoundFraud::new(Fraud::Wraps, divisor));
         }
@@ -206,7 +210,7 @@ impl Places<'_> {
 
     /// A disk that stores any address until its flash is full, or keeps only the last writes:
     /// whether a place came back depends on the time of its write, not on its address.
-    fn thin(&self) -> Option<FoundFraud> {
+    fn thin_fraud(&self) -> Option<FoundFraud> {
         let size_bytes = self.measured.plan.size_bytes;
         let mut read = self.measured.states.0.clone();
         read.retain(|state| *state != PieceState::Pending);
@@ -216,7 +220,7 @@ impl Places<'_> {
             .filter(|state| **state == PieceState::Right)
             .count();
         let fewer = right.min(count - right);
-        if fewer < ORDER_PLACES_MIN || (count - right) as u64 * ORDER_PARTS < count as u64 {
+        if fewer < ORDER_PLACES_MIN || (count - right) as u64 * DEFECT_PARTS < count as u64 {
             return None;
         }
         // The agreement if the first `n` are right and all others wrong, or the other way round.
@@ -231,7 +235,7 @@ impl Places<'_> {
             best = best.max(agreeing).max(count - agreeing);
         }
         let missed = (count - best) as f64;
-        if missed > (ORDER_MISSED * fewer as f64).max(ORDER_MISSED_MIN) {
+        if missed > (ORDER_MISSED_SHARE_MAX * fewer as f64).max(ORDER_MISSED_MIN) {
             return None;
         }
         let bad_bytes = self.measured.bad_bytes.sum();

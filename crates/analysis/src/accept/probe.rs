@@ -1,7 +1,11 @@
-//! The probe: the first part of the device whole, a block in steps of that part's size ("giant
-//! steps"), a random block in each stratum, the last block, and filler that pushes all of them out
-//! of caches; then all are read. For every real size R one giant step lies within the first part
-//! beyond R, so that it overwrites what was written there, or is lost: no power of two is assumed.
+//! The probe of a device: it writes little, but enough to find a false capacity.
+//!
+//! It writes a *sample* and then *filler*, which pushes the sample out of caches, and reads both.
+//! The sample consists of the *window*, which is the first part of the device as a whole, and of
+//! single blocks: one in each step of the window's size ("giant steps"), a random one in each
+//! *stratum*, which is a stretch of that size, and the last block. For every real size R one giant
+//! step lies within one window beyond R. It overwrites part of the window, or is lost. No power of
+//! two is assumed. Where a fraud is found, blocks near its *edge* find the real capacity.
 
 use super::fraud::Places;
 use super::progress::TestProgress;
@@ -10,20 +14,21 @@ use diskproof_model::accept::{
     PieceStates, salted, shuffled,
 };
 
-/// Units of the sizes below.
+/// A mebibyte in bytes.
 const MIB: u64 = 1 << 20;
+/// A gibibyte in bytes.
 const GIB: u64 = 1 << 30;
-/// The part that is written whole has at least this size. On a disk of 4 TB with 20 MB/s and 200
-/// writes/s, 512 MiB and 1 GiB take the least time.
-const WINDOW_MIN: u64 = 256 * MIB;
-/// It has at most this size.
-const WINDOW_MAX: u64 = 8 * GIB;
-/// A small device has at least this many windows.
+/// The window has at least this size. On a disk of 4 TB with 20 MB/s and 200 writes/s, windows of
+/// 512 MiB and 1 GiB take the least time.
+const WINDOW_BYTES_MIN: u64 = 256 * MIB;
+/// The window has at most this size.
+const WINDOW_BYTES_MAX: u64 = 8 * GIB;
+/// A device has at least this many windows: the window of a small one is smaller.
 const WINDOWS_MIN: u64 = 16;
-/// The filler takes at most this time, in seconds.
+/// The filler takes at most this time, in seconds. More filler finds larger caches.
 const FILLER_S: f64 = 215.0;
 /// The filler has at most this size.
-const FILLER_MAX: u64 = 64 * GIB;
+const FILLER_BYTES_MAX: u64 = 64 * GIB;
 /// The filler takes at most one of this many parts of the device.
 const FILLER_PARTS: u64 = 20;
 /// The speed of single writes is measured with this many random blocks.
@@ -32,9 +37,9 @@ const TRIED_BLOCKS: u64 = 64;
 const TRIED_BYTES: u64 = 16 * MIB;
 /// This many places of the filler are read.
 const FILLER_PLACES: u64 = 1000;
-/// Writes have at least this size. The test waits for each.
-const WRITE_BYTES: u64 = MIB;
-/// They have at most this size.
+/// Long writes have at least this size. The test waits for each.
+const WRITE_BYTES_MIN: u64 = MIB;
+/// Long writes have at most this size.
 const WRITE_BYTES_MAX: u64 = 16 * MIB;
 /// The window is written in this many parts.
 const WINDOW_PARTS: u64 = 16;
@@ -71,24 +76,26 @@ enum Step {
 /// A probe while it is carried out.
 #[derive(Debug, Clone)]
 pub(super) struct Probe {
-    asked_filler_bytes: Option<u64>,
+    /// The size of the filler that the user requested; `None` where the speed decides.
+    requested_filler_bytes: Option<u64>,
     step: Step,
     /// The pieces that the step moves.
     pieces: Vec<Piece>,
     /// The number of these that were moved.
     done: usize,
-    /// The single blocks by which the speed is measured.
+    /// The writes of single blocks by which the speed is measured.
     block_writes: MovedBytes,
     /// The long write by which it is measured.
     bulk_write: MovedBytes,
-    /// Blocks near the end of the real capacity.
+    /// Blocks near the end of the real capacity, ascending; empty until a fraud is found.
     edge_blocks: Vec<Piece>,
-    /// Whether each of these came back right.
+    /// For each of these that was read, true if it came back right.
     edge_right: Vec<bool>,
 }
 
 impl Probe {
-    pub(super) fn start(measured: &AcceptMeasurement, asked_filler_bytes: Option<u64>) -> Self {
+    /// A probe before its first write.
+    pub(super) fn start(measured: &AcceptMeasurement, requested_filler_bytes: Option<u64>) -> Self {
         let plan = measured.plan;
         let blocks = plan.size_bytes / BLOCK_BYTES;
         let mut pieces = Vec::new();
@@ -100,7 +107,7 @@ impl Probe {
             });
         }
         Self {
-            asked_filler_bytes,
+            requested_filler_bytes,
             step: Step::TryBlocks,
             pieces,
             done: 0,
@@ -129,7 +136,8 @@ impl Probe {
         })
     }
 
-    /// Begins the next step with pieces.
+    /// Ends the present step and begins the next one, which may have no pieces. The choice of the
+    /// step may change sizes and edge, on which the pieces of the new step depend.
     fn advance(&mut self, measured: &mut AcceptMeasurement) {
         self.done = 0;
         self.step = match self.step {
@@ -142,7 +150,7 @@ impl Probe {
             Step::WriteFiller => Step::ReadSample,
             Step::ReadSample => Step::ReadFiller,
             Step::ReadFiller => {
-                self.edge_blocks = edge_blocks(measured);
+                self.edge_blocks = blocks_near_edge(measured);
                 if self.edge_blocks.is_empty() {
                     Step::Done
                 } else {
@@ -152,16 +160,16 @@ impl Probe {
             Step::WriteEdge => Step::EmptyCache,
             Step::EmptyCache => Step::ReadEdge,
             Step::ReadEdge => {
-                measured.edge = edge(&self.edge_blocks, &self.edge_right);
+                measured.edge = edge_of_blocks(&self.edge_blocks, &self.edge_right);
                 Step::Done
             }
             Step::Done => Step::Done,
         };
         self.pieces = match self.step {
             Step::TryBlocks | Step::Done => Vec::new(),
-            Step::TryBytes => tried_bytes(measured),
+            Step::TryBytes => vec![tried_write(measured)],
             Step::WriteSample => sample(measured),
-            Step::WriteFiller => filler(measured),
+            Step::WriteFiller => filler_pieces(measured),
             Step::ReadSample => in_reading_order(sample(measured), measured),
             Step::ReadFiller => filler_places(measured),
             Step::WriteEdge | Step::ReadEdge => self.edge_blocks.clone(),
@@ -180,10 +188,10 @@ impl Probe {
         let block_rate = self.block_writes.bytes_per_second().unwrap_or(1.0);
         let blocks_per_s = block_rate / BLOCK_BYTES as f64;
         measured.chunk_bytes = best_window_bytes(size_bytes, rate, blocks_per_s.max(1.0));
-        measured.filler_bytes = filler_bytes(size_bytes, rate, self.asked_filler_bytes);
-        measured.filler_start_bytes = filler_start(size_bytes, measured.filler_bytes);
+        measured.filler_bytes = best_filler_bytes(size_bytes, rate, self.requested_filler_bytes);
+        measured.filler_start_bytes = filler_start_bytes(size_bytes, measured.filler_bytes);
         measured.states = PieceStates::pending(sample(measured).len());
-        let cells = (measured.filler_bytes / WRITE_BYTES).clamp(1, COURSE_CELLS);
+        let cells = (measured.filler_bytes / WRITE_BYTES_MIN).clamp(1, COURSE_CELLS);
         measured.write_course = vec![MovedBytes::default(); cells as usize];
     }
 
@@ -222,6 +230,7 @@ impl Probe {
     }
 
     pub(super) fn progress(&self, measured: &AcceptMeasurement) -> TestProgress {
+        // The share of the whole probe at the start and at the end of each step, as a guess.
         let (step, from, to) = match self.step {
             Step::TryBlocks | Step::TryBytes => ("measuring the speed", 0.0, 0.02),
             Step::WriteSample => ("writing the sample", 0.02, 0.25),
@@ -256,23 +265,26 @@ fn window_bytes(measured: &AcceptMeasurement) -> u64 {
 /// The size at which writing the whole window and writing the giant steps take equally long,
 /// rounded to a power of two.
 fn best_window_bytes(size_bytes: u64, rate: f64, blocks_per_s: f64) -> u64 {
-    let best = (size_bytes as f64 * rate / blocks_per_s).sqrt();
-    let rounded = 2f64.powf(best.max(1.0).log2().round()) as u64;
-    let most = (size_bytes / WINDOWS_MIN / WRITE_BYTES).max(1) * WRITE_BYTES;
-    rounded.clamp(WINDOW_MIN, WINDOW_MAX).min(most)
+    let best_bytes = (size_bytes as f64 * rate / blocks_per_s).sqrt();
+    let rounded_bytes = 2f64.powf(best_bytes.max(1.0).log2().round()) as u64;
+    let largest_bytes = (size_bytes / WINDOWS_MIN / WRITE_BYTES_MIN).max(1) * WRITE_BYTES_MIN;
+    rounded_bytes
+        .clamp(WINDOW_BYTES_MIN, WINDOW_BYTES_MAX)
+        .min(largest_bytes)
 }
 
-fn filler_bytes(size_bytes: u64, rate: f64, asked: Option<u64>) -> u64 {
-    let usual = ((FILLER_S * rate) as u64)
-        .min(FILLER_MAX)
+/// The size of the filler at this rate of long writes, in whole long writes.
+fn best_filler_bytes(size_bytes: u64, rate: f64, requested_bytes: Option<u64>) -> u64 {
+    let usual_bytes = ((FILLER_S * rate) as u64)
+        .min(FILLER_BYTES_MAX)
         .min(size_bytes / FILLER_PARTS);
-    let wanted = asked.unwrap_or(usual).min(size_bytes / 2);
-    (wanted / WRITE_BYTES).max(1) * WRITE_BYTES
+    let wanted_bytes = requested_bytes.unwrap_or(usual_bytes).min(size_bytes / 2);
+    (wanted_bytes / WRITE_BYTES_MIN).max(1) * WRITE_BYTES_MIN
 }
 
 /// The offset of the filler, in whole MiB. It ends before the last block, so that it lies beyond
 /// the real end of a fake, or shows that end.
-fn filler_start(size_bytes: u64, filler_bytes: u64) -> u64 {
+fn filler_start_bytes(size_bytes: u64, filler_bytes: u64) -> u64 {
     (size_bytes - BLOCK_BYTES).saturating_sub(filler_bytes) / MIB * MIB
 }
 
@@ -281,25 +293,25 @@ fn first_order() -> u64 {
     TRIED_BLOCKS + 1
 }
 
-fn tried_bytes(measured: &AcceptMeasurement) -> Vec<Piece> {
-    // Whole blocks: direct I/O refuses others, and the disk would get the blame.
+/// The long write by which the speed is measured. It has whole blocks: direct I/O refuses others, and
+/// the disk would get the blame.
+fn tried_write(measured: &AcceptMeasurement) -> Piece {
     let window_bytes = measured.plan.size_bytes / WINDOWS_MIN / BLOCK_BYTES * BLOCK_BYTES;
-    let bytes = TRIED_BYTES.min(window_bytes);
-    vec![Piece {
+    Piece {
         offset_bytes: 0,
-        length_bytes: bytes,
+        length_bytes: TRIED_BYTES.min(window_bytes),
         order: TRIED_BLOCKS,
-    }]
+    }
 }
 
 /// The size of one of `parts` parts of a range, in whole MiB.
 fn part_bytes(length_bytes: u64, parts: u64) -> u64 {
-    let whole = length_bytes / parts / WRITE_BYTES * WRITE_BYTES;
-    whole.clamp(WRITE_BYTES, WRITE_BYTES_MAX)
+    let whole = length_bytes / parts / WRITE_BYTES_MIN * WRITE_BYTES_MIN;
+    whole.clamp(WRITE_BYTES_MIN, WRITE_BYTES_MAX)
 }
 
 /// A range in pieces of `size_bytes`, with order numbers from `first` on.
-fn pieces_of(start_bytes: u64, length_bytes: u64, size_bytes: u64, first: u64) -> Vec<Piece> {
+fn divided_range(start_bytes: u64, length_bytes: u64, size_bytes: u64, first: u64) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for index in 0..length_bytes.div_ceil(size_bytes) {
         let distance_bytes = index * size_bytes;
@@ -317,7 +329,8 @@ fn pieces_of(start_bytes: u64, length_bytes: u64, size_bytes: u64, first: u64) -
 pub(super) fn sample(measured: &AcceptMeasurement) -> Vec<Piece> {
     let plan = measured.plan;
     let window = window_bytes(measured);
-    let mut pieces = pieces_of(0, window, part_bytes(window, WINDOW_PARTS), first_order());
+    let part_bytes = part_bytes(window, WINDOW_PARTS);
+    let mut pieces = divided_range(0, window, part_bytes, first_order());
     let offsets = single_offsets(measured);
     for number in shuffled(offsets.len() as u64, plan.salt, Pass::Write) {
         pieces.push(Piece {
@@ -358,10 +371,11 @@ pub(super) fn random_blocks(measured: &AcceptMeasurement) -> u64 {
     strata.saturating_sub(1)
 }
 
-fn filler(measured: &AcceptMeasurement) -> Vec<Piece> {
+/// The pieces of the filler, which are written after the sample.
+fn filler_pieces(measured: &AcceptMeasurement) -> Vec<Piece> {
     let first = first_order() + sample(measured).len() as u64;
     let size_bytes = part_bytes(measured.filler_bytes, COURSE_CELLS);
-    pieces_of(
+    divided_range(
         measured.filler_start_bytes,
         measured.filler_bytes,
         size_bytes,
@@ -374,7 +388,7 @@ fn filler_outside(blocks: &[Piece], measured: &AcceptMeasurement) -> Vec<Piece> 
     let (Some(first), Some(last)) = (blocks.first(), blocks.last()) else {
         return Vec::new();
     };
-    let mut pieces = filler(measured);
+    let mut pieces = filler_pieces(measured);
     pieces.retain(|piece| {
         piece.offset_bytes > last.offset_bytes
             || piece.offset_bytes + piece.length_bytes <= first.offset_bytes
@@ -384,10 +398,10 @@ fn filler_outside(blocks: &[Piece], measured: &AcceptMeasurement) -> Vec<Piece> 
 
 /// The window in order, then the single blocks in a random order other than that of the writes.
 fn in_reading_order(pieces: Vec<Piece>, measured: &AcceptMeasurement) -> Vec<Piece> {
-    let all_bytes = window_bytes(measured);
-    let size_bytes = part_bytes(all_bytes, WINDOW_PARTS);
-    let whole = all_bytes.div_ceil(size_bytes) as usize;
-    let (window, singles) = pieces.split_at(whole);
+    let window_bytes = window_bytes(measured);
+    let part_bytes = part_bytes(window_bytes, WINDOW_PARTS);
+    let window_pieces = window_bytes.div_ceil(part_bytes) as usize;
+    let (window, singles) = pieces.split_at(window_pieces);
     let mut ordered = window.to_vec();
     for number in shuffled(singles.len() as u64, measured.plan.salt, Pass::Read) {
         ordered.push(singles[number as usize]);
@@ -399,7 +413,7 @@ fn in_reading_order(pieces: Vec<Piece>, measured: &AcceptMeasurement) -> Vec<Pie
 fn filler_places(measured: &AcceptMeasurement) -> Vec<Piece> {
     let blocks = measured.filler_bytes / BLOCK_BYTES;
     let count = blocks.min(FILLER_PLACES);
-    let pieces = filler(measured);
+    let pieces = filler_pieces(measured);
     let size_bytes = part_bytes(measured.filler_bytes, COURSE_CELLS);
     let mut places = Vec::new();
     for number in 0..count {
@@ -416,7 +430,7 @@ fn filler_places(measured: &AcceptMeasurement) -> Vec<Piece> {
 }
 
 /// Blocks between the last right and the first wrong place; empty where no fraud ends between them.
-fn edge_blocks(measured: &AcceptMeasurement) -> Vec<Piece> {
+fn blocks_near_edge(measured: &AcceptMeasurement) -> Vec<Piece> {
     let places = Places {
         measured,
         pieces: sample(measured),
@@ -459,7 +473,7 @@ fn edge_blocks(measured: &AcceptMeasurement) -> Vec<Piece> {
 }
 
 /// The border between the right blocks and the first wrong one; `None` where all are right.
-fn edge(blocks: &[Piece], right: &[bool]) -> Option<Edge> {
+fn edge_of_blocks(blocks: &[Piece], right: &[bool]) -> Option<Edge> {
     let first_bad = right.iter().position(|is_right| !is_right)?;
     let bad_from_bytes = blocks.get(first_bad)?.offset_bytes;
     let right_to_bytes = match first_bad.checked_sub(1) {

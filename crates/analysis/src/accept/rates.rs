@@ -1,4 +1,7 @@
-//! Rates by position and over the writes: a cliff, and slow parts.
+//! The rates of an acceptance test by position and over the writes: a cliff, and slow parts.
+//!
+//! A *cell* is one of up to a thousand equal parts of the device, as the record keeps it. A *part*
+//! has several cells, so many that its rate is meaningful.
 
 use super::cells::cell_offset;
 use diskproof_model::accept::{
@@ -6,19 +9,19 @@ use diskproof_model::accept::{
 };
 
 /// A cliff is a fall of the write rate by at least this factor.
-const CLIFF: f64 = 2.0;
+const CLIFF_MIN: f64 = 2.0;
 /// Nearly all values before a cliff are at least this many times those after it.
-const CLIFF_APART: f64 = 1.3;
+const CLIFF_APART_MIN: f64 = 1.3;
 /// A border has at least this many values on each side.
 const SIDE_MIN: usize = 4;
 /// A part is slow if its neighbours are faster by this factor.
-const SLOW_PART: f64 = 2.5;
+const SLOW_PART_MIN: f64 = 2.5;
 /// The usual rate is that of so many neighbours on each side.
 const NEIGHBOURS: usize = 8;
 /// At most this many slow parts are kept.
 const SLOW_PARTS_MAX: usize = 20;
 /// Moving a part takes at least this time, so that a pause of some milliseconds does not show.
-const PART_NS: u64 = 250_000_000;
+const PART_NS_MIN: u64 = 250_000_000;
 /// With fewer parts there is no slowest and fastest one.
 const PARTS_MIN: usize = 8;
 /// The device has at most this many parts.
@@ -49,19 +52,19 @@ struct Border {
     behind: f64,
 }
 
-/// The border at which a series falls by the factor of a cliff, with nearly all values on each side
-/// apart.
-fn border(rates: &[f64]) -> Option<Border> {
+/// The border at which a series falls by the factor of a cliff; `None` where values of both sides
+/// overlap.
+fn cliff_border(rates: &[f64]) -> Option<Border> {
     let first_behind = change_point(rates)?;
-    let (before, behind) = rates.split_at(first_behind);
-    let (before, behind) = (sorted(before), sorted(behind));
+    let before = sorted(&rates[..first_behind]);
+    let behind = sorted(&rates[first_behind..]);
     let border = Border {
         first_behind,
         before: quantile(&before, 0.5),
         behind: quantile(&behind, 0.5),
     };
-    let is_steep = border.before >= CLIFF * border.behind;
-    let is_apart = quantile(&before, 0.1) >= CLIFF_APART * quantile(&behind, 0.9);
+    let is_steep = border.before >= CLIFF_MIN * border.behind;
+    let is_apart = quantile(&before, 0.1) >= CLIFF_APART_MIN * quantile(&behind, 0.9);
     if is_steep && is_apart {
         Some(border)
     } else {
@@ -103,6 +106,7 @@ pub(super) fn sorted(values: &[f64]) -> Vec<f64> {
     sorted
 }
 
+/// The value at this share of a sorted list; 0 of an empty one.
 pub(super) fn quantile(sorted: &[f64], share: f64) -> f64 {
     let last = sorted.len().saturating_sub(1);
     let place = (last as f64 * share).round() as usize;
@@ -133,7 +137,7 @@ pub(super) fn rate_by_position(
         average: total.bytes_per_second()?,
         max: None,
     };
-    if let Some(parts) = parts(measured, direction) {
+    if let Some(parts) = rates_of_parts(measured, direction) {
         let rates = sorted(&parts.rates);
         summary.min = rates.first().copied();
         summary.max = rates.last().copied();
@@ -143,19 +147,20 @@ pub(super) fn rate_by_position(
 
 /// The rates of parts of the device, each of several neighbouring cells.
 struct Parts {
-    /// The number of cells in a part.
+    /// The number of cells of each part.
     cells: usize,
+    /// Bytes per second of each part.
     rates: Vec<f64>,
 }
 
 /// The device in parts that are large enough for meaningful rates; `None` where there are too few,
 /// or the device was not moved whole.
-fn parts(measured: &AcceptMeasurement, direction: Direction) -> Option<Parts> {
+fn rates_of_parts(measured: &AcceptMeasurement, direction: Direction) -> Option<Parts> {
     let mut total_ns = 0;
     for cell in &measured.cells {
         total_ns += direction.moved(cell).ns;
     }
-    let count = (total_ns / PART_NS).min(PARTS_MAX) as usize;
+    let count = (total_ns / PART_NS_MIN).min(PARTS_MAX) as usize;
     if count < PARTS_MIN {
         return None;
     }
@@ -179,7 +184,7 @@ pub(super) fn cliff(course: &[MovedBytes]) -> Option<WriteCliff> {
     for cell in course {
         rates.push(cell.bytes_per_second()?);
     }
-    let border = border(&rates)?;
+    let border = cliff_border(&rates)?;
     let before = &course[..border.first_behind];
     Some(WriteCliff {
         after_bytes: before.iter().map(|cell| cell.bytes).sum(),
@@ -190,14 +195,14 @@ pub(super) fn cliff(course: &[MovedBytes]) -> Option<WriteCliff> {
 
 /// The parts that are read much more slowly than their neighbours.
 pub(super) fn slow_parts(measured: &AcceptMeasurement) -> Vec<SlowPart> {
-    let Some(parts) = parts(measured, Direction::Read) else {
+    let Some(parts) = rates_of_parts(measured, Direction::Read) else {
         return Vec::new();
     };
     let rates = &parts.rates;
     let mut slow: Vec<SlowPart> = Vec::new();
     for (number, rate) in rates.iter().enumerate() {
-        let usual = usual(rates, number);
-        if rate * SLOW_PART >= usual {
+        let usual = usual_rate(rates, number);
+        if rate * SLOW_PART_MIN >= usual {
             continue;
         }
         let offset_bytes = cell_offset(measured, number * parts.cells);
@@ -219,8 +224,8 @@ pub(super) fn slow_parts(measured: &AcceptMeasurement) -> Vec<SlowPart> {
     slow
 }
 
-/// The median of a part and its neighbours: the rate that is usual there.
-fn usual(rates: &[f64], number: usize) -> f64 {
+/// The rate that is usual at a part: the median of it and its neighbours.
+fn usual_rate(rates: &[f64], number: usize) -> f64 {
     let from = number.saturating_sub(NEIGHBOURS);
     let to = rates.len().min(number + NEIGHBOURS + 1);
     quantile(&sorted(&rates[from..to]), 0.5)

@@ -1,48 +1,52 @@
-//! Whether a device is many times slower beyond a border, told from noise.
+//! The slow end of a device: the border beyond which it is many times slower, as distinct from
+//! noise.
 //!
-//! A busy machine, stalls and repeated requests only make parts slower, and as the pass goes in
-//! random order they hit parts anywhere. So the fastest parts of a region show what it can do, and
-//! fast parts that are all on one side show a border, however slow the others of that side are.
+//! A busy machine, stalls and repeated requests only make parts slower. The pass goes in random
+//! order, so that they hit parts anywhere. The fastest parts of a region therefore show what it can
+//! do. Fast parts that are all on one side show a border, however slow the others of that side are.
 //!
-//! Where nothing was as fast as the disk, this says nothing: a disk that needs 1 ms a part, and 40
-//! beyond its end, took 54 and 101 on a machine at a load of 10. Noise adds the same to both sides,
-//! so their difference is the disk's, and may be many times what the disk itself needs.
+//! Where noise delayed all parts, the fastest ones show nothing: a disk that needs 1 ms a part, and
+//! 40 ms beyond its end, took 54 ms and 101 ms on a machine at a load of 10. Noise adds the same
+//! time to both sides, so that their difference is the disk's. It may be many times what the disk
+//! needs.
 
 use super::cells::cell_offset;
 use super::rates::{Direction, cell_rates, cliff, quantile, sorted};
 use diskproof_model::accept::AcceptMeasurement;
 
-/// What is beyond the border is at least so many times slower.
-const SLOWER: f64 = 4.0;
+/// The parts beyond the border are at least this many times slower.
+const SLOWER_TIMES: f64 = 4.0;
 /// The zones of a rotating disk differ by this factor: a part before the border counts as fast only
 /// where it would still be fast in the slowest zone.
-const ZONES: f64 = 2.0;
-/// Parts on each side of a border.
+const ZONES_TIMES: f64 = 2.0;
+/// A border has at least this many parts on each side.
 const SIDE_MIN: usize = 4;
 /// At most this share of the parts beyond a border is fast.
 const FAST_BEYOND_MAX: f64 = 0.1;
-/// The share of the parts that show what a region can do.
-const FASTEST: f64 = 0.9;
-/// A border is certain from this evidence on: chance puts the fast parts so in one of e^12 orders.
-const CERTAIN: f64 = 12.0;
-/// A border is not excluded from this evidence on: chance puts the fast parts so in one of e^7
+/// The rate that this share of the parts does not exceed shows what a region can do.
+const FASTEST_QUANTILE: f64 = 0.9;
+/// A border is certain from this evidence on: by chance the fast parts lie so in one of e^12
+/// orders.
+const EVIDENCE_CERTAIN: f64 = 12.0;
+/// A border is possible from this evidence on: by chance the fast parts lie so in one of e^7
 /// orders, about one of a thousand.
-const POSSIBLE: f64 = 7.0;
+const EVIDENCE_POSSIBLE: f64 = 7.0;
 /// Where fewer of all parts are nearly as fast as the fastest, the slow ones could all lie beyond a
 /// border.
-const FAST_MIN: f64 = 0.25;
-/// A part within the factor of zones from the fastest was hardly delayed. Where fewer of all parts
-/// were not, even the fastest may have been.
-const HARDLY_DELAYED_MIN: f64 = 0.1;
+const FAST_SHARE_MIN: f64 = 0.25;
+/// A part within the factor of zones from the fastest was hardly delayed. Where a smaller share of
+/// the parts was hardly delayed, even the fastest may have been delayed.
+const HARDLY_DELAYED_SHARE_MIN: f64 = 0.1;
 /// The inner half of a rotating disk takes longer than the outer one by half of what its fastest
-/// part takes. A difference beyond this share is no zone's.
-const ZONES_DIFFER: f64 = 0.75;
-/// Standard deviations of a rank sum: of a hundred borders that are looked at, chance makes none.
-const RANKS_DIFFER: f64 = 4.5;
-/// The step between two rates that are tried as the least of a fast part.
-const STEP: f64 = std::f64::consts::SQRT_2;
+/// part takes. Zones do not explain a difference beyond this share.
+const ZONES_DIFFERENCE_MAX: f64 = 0.75;
+/// A rank sum is off by more than this many standard deviations beyond a real border: chance makes
+/// none of a hundred borders that are examined.
+const RANK_DEVIATIONS_MIN: f64 = 4.5;
+/// The factor between two rates that are tried as the lowest rate of a fast part.
+const TRIED_RATE_FACTOR: f64 = std::f64::consts::SQRT_2;
 
-/// What the rates by position tell of a slow end.
+/// The slow end by the rates at all positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlowEnd {
     /// The device has none.
@@ -53,39 +57,41 @@ pub(super) enum SlowEnd {
     Hidden,
 }
 
-/// A border, and how certain it is that it is none by chance.
+/// A border, with the evidence that it is not due to chance.
 #[derive(Debug, Clone, Copy)]
 struct Border {
     /// The first part beyond it.
     first: usize,
-    /// The logarithm of the likelihood of two shares of fast parts over that of one.
+    /// The log-likelihood of a share of fast parts on each side, less that of one share for both.
     evidence: f64,
 }
 
-/// Whether the device has a slow end, by its writes or by its reads.
+/// The slow end of a device by its writes and by its reads: a certain one of either counts.
 pub(super) fn slow_end(measured: &AcceptMeasurement) -> SlowEnd {
     let mut is_hidden = false;
-    let mut uneven = 0;
+    let mut uneven_directions = 0;
     for direction in [Direction::Write, Direction::Read] {
         let Some(rates) = cell_rates(measured, direction) else {
             continue;
         };
-        match slow_part(&rates, noise_of(measured, direction)) {
-            SlowPart::Certain(first) => return SlowEnd::From(cell_offset(measured, first)),
-            SlowPart::Possible => is_hidden = true,
-            SlowPart::Absent => {}
+        match slow_region(&rates, noise_of(measured, direction)) {
+            SlowRegion::From(first) => return SlowEnd::From(cell_offset(measured, first)),
+            SlowRegion::Possible => is_hidden = true,
+            SlowRegion::Absent => {}
         }
-        uneven += u32::from(is_uneven(&rates));
+        if is_uneven(&rates) {
+            uneven_directions += 1;
+        }
     }
-    // A full cache makes writes uneven, and a busy machine all.
-    if is_hidden || uneven == 2 {
+    // A full cache makes only writes uneven. A busy machine makes both directions uneven.
+    if is_hidden || uneven_directions == 2 {
         SlowEnd::Hidden
     } else {
         SlowEnd::Absent
     }
 }
 
-/// What makes parts slower, besides the disk itself.
+/// The cause that makes parts slower, besides the disk itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Noise {
     /// The machine: it adds the same time on average to parts anywhere.
@@ -102,62 +108,64 @@ fn noise_of(measured: &AcceptMeasurement, direction: Direction) -> Noise {
     }
 }
 
-/// What the rates of one direction tell.
+/// The slow region at the end of a device by the rates of one direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum SlowPart {
+enum SlowRegion {
+    /// There is none.
     Absent,
-    /// From this part on.
-    Certain(usize),
+    /// It surely begins with the part of this index.
+    From(usize),
+    /// There may be one.
     Possible,
 }
 
-fn slow_part(rates: &[f64], noise: Noise) -> SlowPart {
+fn slow_region(rates: &[f64], noise: Noise) -> SlowRegion {
     let by_fast_parts = match likeliest_border(rates) {
-        Some(border) => judged(rates, border),
-        None => SlowPart::Absent,
+        Some(border) => judge_border(rates, border),
+        None => SlowRegion::Absent,
     };
-    let is_absent = by_fast_parts == SlowPart::Absent;
+    let is_absent = by_fast_parts == SlowRegion::Absent;
     if is_absent && noise == Noise::Added && differs_behind_noise(rates) {
-        SlowPart::Possible
+        SlowRegion::Possible
     } else {
         by_fast_parts
     }
 }
 
-/// What a border by the fast parts says.
-fn judged(rates: &[f64], border: Border) -> SlowPart {
+/// The slow region beyond a border, by the rates on both sides.
+fn judge_border(rates: &[f64], border: Border) -> SlowRegion {
     let before = sorted(&rates[..border.first]);
     let beyond = sorted(&rates[border.first..]);
     let usual = quantile(&before, 0.5);
-    let fastest = quantile(&before, FASTEST);
-    let fastest_beyond = quantile(&beyond, FASTEST);
-    let is_slower = fastest >= SLOWER * fastest_beyond;
-    let is_usual = usual >= ZONES * fastest_beyond;
-    if is_slower && is_usual && border.evidence >= CERTAIN {
-        return SlowPart::Certain(border.first);
+    let fastest = quantile(&before, FASTEST_QUANTILE);
+    let fastest_beyond = quantile(&beyond, FASTEST_QUANTILE);
+    let is_slower = fastest >= SLOWER_TIMES * fastest_beyond;
+    let is_usual = usual >= ZONES_TIMES * fastest_beyond;
+    if is_slower && is_usual && border.evidence >= EVIDENCE_CERTAIN {
+        return SlowRegion::From(border.first);
     }
     // Noise that halves the usual rate may be in the fastest parts, too.
     let noise = fastest / usual.max(1.0);
-    if fastest * noise >= SLOWER * fastest_beyond && border.evidence >= POSSIBLE {
-        SlowPart::Possible
+    if fastest * noise >= SLOWER_TIMES * fastest_beyond && border.evidence >= EVIDENCE_POSSIBLE {
+        SlowRegion::Possible
     } else {
-        SlowPart::Absent
+        SlowRegion::Absent
     }
 }
 
-/// The border that parts the fast parts from the others best.
+/// The border that separates fast parts from the others best; `None` where no border does.
 fn likeliest_border(rates: &[f64]) -> Option<Border> {
     let all = sorted(rates);
     let (slowest, fastest) = (all.first()?, all.last()?);
     let mut best: Option<Border> = None;
-    let mut fast_rate = slowest.max(1.0) * ZONES;
+    let mut fast_rate = slowest.max(1.0) * ZONES_TIMES;
     while fast_rate <= *fastest {
         if let Some(border) = border_of_rate(rates, fast_rate)
             && best.is_none_or(|known| known.evidence < border.evidence)
         {
             best = Some(border);
         }
-        fast_rate *= STEP;
+        fast_rate *= TRIED_RATE_FACTOR;
     }
     best
 }
@@ -166,13 +174,13 @@ fn likeliest_border(rates: &[f64]) -> Option<Border> {
 fn border_of_rate(rates: &[f64], fast_rate: f64) -> Option<Border> {
     let mut beyond = FastParts::default();
     for rate in rates {
-        beyond.add(*rate >= fast_rate / ZONES);
+        beyond.add(*rate >= fast_rate / ZONES_TIMES);
     }
     let mut before = FastParts::default();
     let mut best: Option<Border> = None;
     for (index, rate) in rates.iter().enumerate() {
         before.add(*rate >= fast_rate);
-        beyond.remove(*rate >= fast_rate / ZONES);
+        beyond.remove(*rate >= fast_rate / ZONES_TIMES);
         if before.count < SIDE_MIN || beyond.count < SIDE_MIN {
             continue;
         }
@@ -191,15 +199,16 @@ fn border_of_rate(rates: &[f64], fast_rate: f64) -> Option<Border> {
     best
 }
 
-/// Whether so few parts are nearly as fast as the fastest that the others could hide anything.
+/// Returns `true` if so few parts are nearly as fast as the fastest that the others could hide
+/// anything.
 fn is_uneven(rates: &[f64]) -> bool {
     let fastest = best_rate(&sorted(rates));
     let (mut fast, mut hardly_delayed) = (FastParts::default(), FastParts::default());
     for rate in rates {
-        fast.add(rate * SLOWER >= fastest);
-        hardly_delayed.add(rate * ZONES >= fastest);
+        fast.add(rate * SLOWER_TIMES >= fastest);
+        hardly_delayed.add(rate * ZONES_TIMES >= fastest);
     }
-    fast.share() < FAST_MIN || hardly_delayed.share() < HARDLY_DELAYED_MIN
+    fast.share() < FAST_SHARE_MIN || hardly_delayed.share() < HARDLY_DELAYED_SHARE_MIN
 }
 
 /// The rate that two parts reach: a single one may have come from a cache of the disk.
@@ -208,8 +217,8 @@ fn best_rate(sorted: &[f64]) -> f64 {
     sorted.get(place).copied().unwrap_or(0.0)
 }
 
-/// Whether the parts beyond a border take longer by more than zones explain, while noise hides how
-/// long the disk itself takes.
+/// Returns `true` if the parts beyond a border take longer by more than zones explain, while noise
+/// hides the time that the disk itself takes.
 fn differs_behind_noise(rates: &[f64]) -> bool {
     let Some(border) = border_of_ranks(rates) else {
         return false;
@@ -221,9 +230,9 @@ fn differs_behind_noise(rates: &[f64]) -> bool {
     let usual_beyond = 1.0 / quantile(&beyond, 0.5).max(1.0);
     let least = 1.0 / best_rate(&before).max(1.0);
     let difference = usual_beyond - usual;
-    // As much as the usual part was delayed, the fastest one may have been.
+    // The fastest part may have been delayed by as much as the usual one.
     let own = least - (usual - least);
-    difference > ZONES_DIFFER * least && own + difference >= SLOWER * own
+    difference > ZONES_DIFFERENCE_MAX * least && own + difference >= SLOWER_TIMES * own
 }
 
 /// The border beyond which parts are slower by the sum of their ranks (Mann and Whitney); `None`
@@ -236,7 +245,7 @@ fn border_of_ranks(rates: &[f64]) -> Option<usize> {
         ranks[index] = rank as f64;
     }
     let count = rates.len() as f64;
-    let mut most_distance = RANKS_DIFFER;
+    let mut most_distance = RANK_DEVIATIONS_MIN;
     let mut first_beyond = None;
     let mut sum = 0.0;
     for (index, rank) in ranks.iter().enumerate() {
@@ -257,7 +266,7 @@ fn border_of_ranks(rates: &[f64]) -> Option<usize> {
     first_beyond
 }
 
-/// How many parts are fast, of how many.
+/// The number of fast parts in a region.
 #[derive(Debug, Clone, Copy, Default)]
 struct FastParts {
     fast: usize,
@@ -286,7 +295,7 @@ impl FastParts {
         self.fast as f64 / self.count.max(1) as f64
     }
 
-    /// That of their own share, a Bernoulli variable.
+    /// The log-likelihood of these parts if each is fast with the probability of their share.
     fn log_likelihood(self) -> f64 {
         let (fast, slow) = (self.fast as f64, (self.count - self.fast) as f64);
         let mut sum = 0.0;

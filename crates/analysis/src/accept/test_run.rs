@@ -1,4 +1,4 @@
-//! An acceptance test in progress, whatever its procedure.
+//! An acceptance test in progress: one interface to the full pass and to the probe.
 
 use super::probe::Probe;
 use super::progress::TestProgress;
@@ -24,15 +24,14 @@ enum Steps {
 impl AcceptTest {
     /// A test that begins, or continues from earlier results.
     pub fn new(measured: AcceptMeasurement) -> Self {
-        let mut own = measured;
-        let steps = match own.plan.procedure {
-            Procedure::Whole => Steps::Whole(WholePass::start(&mut own)),
-            Procedure::Probe { filler_bytes } => Steps::Probe(Probe::start(&own, filler_bytes)),
+        let mut measured = measured;
+        let steps = match measured.plan.procedure {
+            Procedure::Whole => Steps::Whole(WholePass::start(&mut measured)),
+            Procedure::Probe { filler_bytes } => {
+                Steps::Probe(Probe::start(&measured, filler_bytes))
+            }
         };
-        Self {
-            measured: own,
-            steps,
-        }
+        Self { measured, steps }
     }
 
     /// The pieces to move next; `None` once the test is over.
@@ -43,7 +42,8 @@ impl AcceptTest {
         }
     }
 
-    /// Adds the results of the first pieces of a batch.
+    /// Adds the results of a batch. `moved` has those of its first pieces, in order: the engine may
+    /// end a batch early.
     pub fn add(&mut self, batch: &Batch, moved: &[MovedPiece]) {
         for (piece, result) in batch.pieces.iter().zip(moved) {
             self.measured.wall_ns += result.ns;
@@ -73,8 +73,8 @@ impl AcceptTest {
         }
     }
 
-    /// Some of the places that were written, with their order numbers. A run that continues the
-    /// test reads them to see whether the disk still has the content of the test.
+    /// Some of the places that were written. A run that continues a full pass reads them to see
+    /// whether the disk still has the content of the test. Empty for a probe.
     pub fn written_places(&self) -> Vec<Piece> {
         match &self.steps {
             Steps::Whole(pass) => pass.written_places(&self.measured),

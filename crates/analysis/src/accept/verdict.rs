@@ -15,11 +15,11 @@ use diskproof_model::target::TargetIdentity;
 /// The counters confirm the reads if the disk read at least this share of them: the rest may have
 /// been in flight when the counters were read.
 const READ_SHARE_MIN: f64 = 0.98;
-/// If the filler's rate fell by this factor, the flash behind a cache may be full.
-const FELL: f64 = 5.0;
-/// A probe of `n` blocks misses a larger share of bad blocks than 1 - this^(1/n) with less than
-/// this probability.
-const MISSED: f64 = 0.001;
+/// If the rate of the filler fell by at least this factor, the flash behind a cache may be full.
+const FILLER_FALL_MIN: f64 = 5.0;
+/// The share of bad blocks that a probe states may be exceeded with this probability. With p as the
+/// probability, a probe of n good blocks excludes a share of more than 1 - p^(1/n).
+const MISS_PROBABILITY: f64 = 0.001;
 
 /// The record of a test. `health_before` is the disks' health report before it.
 pub(crate) fn accept_record(
@@ -29,11 +29,11 @@ pub(crate) fn accept_record(
 ) -> AcceptRecord {
     AcceptRecord {
         data: data.clone(),
-        figures: figures(data, target, health_before),
+        figures: accept_figures(data, target, health_before),
     }
 }
 
-fn figures(
+fn accept_figures(
     data: &AcceptMeasurement,
     target: Option<&TargetIdentity>,
     health_before: &[DiskHealth],
@@ -52,7 +52,7 @@ fn figures(
     let undecided = if is_bad {
         None
     } else {
-        why_undecided(data, target, &health_changes)
+        reason_undecided(data, target, &health_changes)
     };
     let verdict = if is_bad {
         AcceptVerdict::Reject
@@ -68,7 +68,7 @@ fn figures(
             count: None,
             bad_share_max: None,
         },
-        Procedure::Probe { .. } => probed(data),
+        Procedure::Probe { .. } => probed_blocks(data),
     };
     AcceptFigures {
         verdict,
@@ -94,7 +94,7 @@ struct ProbedBlocks {
     bad_share_max: Option<f64>,
 }
 
-fn probed(data: &AcceptMeasurement) -> ProbedBlocks {
+fn probed_blocks(data: &AcceptMeasurement) -> ProbedBlocks {
     if !data.finished {
         return ProbedBlocks {
             count: None,
@@ -104,7 +104,7 @@ fn probed(data: &AcceptMeasurement) -> ProbedBlocks {
     let random_count = random_blocks(data);
     let mut bad_share_max = None;
     if data.bad_bytes.sum() == 0 && random_count > 0 {
-        bad_share_max = Some(1.0 - MISSED.powf(1.0 / random_count as f64));
+        bad_share_max = Some(1.0 - MISS_PROBABILITY.powf(1.0 / random_count as f64));
     }
     ProbedBlocks {
         count: Some(data.states.0.len() as u64),
@@ -112,7 +112,9 @@ fn probed(data: &AcceptMeasurement) -> ProbedBlocks {
     }
 }
 
-fn why_undecided(
+/// The first reason why a test without a bad block is undecided; `None` where it is decided. The
+/// order is that of the doubt: no later reason matters while an earlier one holds.
+fn reason_undecided(
     data: &AcceptMeasurement,
     target: Option<&TargetIdentity>,
     health_changes: &[HealthChange],
@@ -134,7 +136,7 @@ fn why_undecided(
     let is_probe = matches!(data.plan.procedure, Procedure::Probe { .. });
     if is_probe
         && let Some(fall) = cliff(&data.write_course)
-        && fall.before >= FELL * fall.behind
+        && fall.before >= FILLER_FALL_MIN * fall.behind
     {
         return Some(Undecided::RateFell);
     }
@@ -173,9 +175,10 @@ fn health_changes(before: &[DiskHealth], after: &[DiskHealth]) -> Vec<HealthChan
     changes
 }
 
-/// A counter of the health report, and where the report has it.
+/// A counter of the health report.
 struct Counter {
     counter: HealthCounter,
+    /// Reads it from a report; `None` where the disk does not report it.
     field: fn(&DiskHealth) -> Option<u64>,
 }
 
@@ -185,6 +188,7 @@ impl Counter {
     }
 }
 
+/// The counters that a test looks at.
 const COUNTERS: [Counter; 5] = [
     Counter {
         counter: HealthCounter::Reallocated,

@@ -1,6 +1,8 @@
-//! The whole pass: every chunk is written in one random order, then read in another one. Where
-//! the last writes seem to lie in a cache beyond the real end, that is emptied, and they are read
-//! again.
+//! The full pass: every chunk is written in one random order, then read in another one.
+//!
+//! A fake disk may hold its last writes in a cache, so that some chunks beyond its real end come
+//! back right. Where that seems so, a *cache check* follows: more is written to empty the cache,
+//! and these chunks are read again.
 
 use super::cells::cell_of;
 use super::lowest::lowest_bad;
@@ -10,47 +12,52 @@ use diskproof_model::accept::{
     PositionCell, chunks, shuffled,
 };
 
-/// Parts of the device whose rates are kept.
+/// The device has at most this many cells for which rates are recorded. More show smaller slow
+/// parts, and make the record larger.
 const CELLS_MAX: u64 = 1024;
-/// Parts of the writes, in their order, whose rates are kept.
-const COURSE_CELLS: usize = 256;
-/// Chunks of one batch: the engine stops earlier where its time is over.
+/// The rate of the writes over time is recorded in at most this many cells.
+const COURSE_CELLS_MAX: usize = 256;
+/// The number of chunks of one batch. The engine stops earlier where its time is over.
 const BATCH_PIECES: usize = 512;
-/// Written places that a run reads before it goes on.
-const PLACES: u64 = 64;
+/// A run that continues a test reads at most this many written places before it goes on.
+const PLACES_MAX: u64 = 64;
+/// The bytes that it reads at each of them.
 const PLACE_BYTES: u64 = 4096;
-/// A cache that holds more than this part of the claimed size is none.
-const CACHE_PARTS: u64 = 4;
-/// What is written to empty a cache: twice what it holds, and this much.
+/// No cache holds more than one of this many parts of the claimed size.
+const CACHE_PARTS_MIN: u64 = 4;
+/// A cache is emptied by writing twice what it holds, and this many bytes more.
 const EMPTYING_BYTES: u64 = 64 << 20;
 
-/// The pass.
+/// A full pass while it is carried out.
 #[derive(Debug, Clone)]
 pub(super) struct WholePass {
-    /// In the order of the writes.
+    /// All chunks in the order of the writes.
     pieces: Vec<Piece>,
-    /// Numbers of the pieces in the order of the reads.
+    /// Indices of the pieces in the order of the reads.
     read_order: Vec<u64>,
-    /// What is done after the pass.
-    settling: Settling,
+    cache_check: CacheCheck,
 }
 
-/// The end of a pass: a cache is emptied, and what it held is read again.
+/// The check for a cache after the reads.
 #[derive(Debug, Clone)]
-enum Settling {
-    /// It was not considered yet.
-    Open,
-    /// Pieces that are written, then pieces that are read.
-    Under {
+enum CacheCheck {
+    /// The reads are not complete, so that it is not known whether a check is needed.
+    NotDecided,
+    /// The check is carried out.
+    Running {
+        /// Pieces that are still to be written; first, because they push others out of the cache.
         emptying: Vec<Piece>,
-        again: Vec<Piece>,
+        /// Pieces that are still to be read again.
+        rereads: Vec<Piece>,
+        /// The lowest address that came back wrong, in the pass or in this check.
         lowest_bad_bytes: u64,
     },
-    /// It is over.
+    /// The check is over, or was not needed.
     Done,
 }
 
 impl WholePass {
+    /// Begins the pass, or continues it from earlier results.
     pub(super) fn start(measured: &mut AcceptMeasurement) -> Self {
         let plan = measured.plan;
         let pieces = chunks(plan.size_bytes, measured.chunk_bytes, plan.salt);
@@ -59,15 +66,17 @@ impl WholePass {
             measured.states = PieceStates::pending(count);
             let cells = (count as u64).min(CELLS_MAX) as usize;
             measured.cells = vec![PositionCell::default(); cells];
-            measured.write_course = vec![MovedBytes::default(); COURSE_CELLS.min(count)];
+            measured.write_course = vec![MovedBytes::default(); COURSE_CELLS_MAX.min(count)];
         }
         Self {
             read_order: shuffled(count as u64, plan.salt, Pass::Read),
             pieces,
-            settling: Settling::Open,
+            cache_check: CacheCheck::NotDecided,
         }
     }
 
+    /// The pieces to move next: writes, then reads, then those of the cache check. `None` once the
+    /// pass is over; `measured` is then finished.
     pub(super) fn next_batch(&mut self, measured: &mut AcceptMeasurement) -> Option<Batch> {
         if measured.finished {
             return None;
@@ -83,26 +92,29 @@ impl WholePass {
         let read = measured.read as usize;
         if read < self.pieces.len() {
             let end = self.pieces.len().min(read + BATCH_PIECES);
-            let numbers = &self.read_order[read..end];
-            let pieces = numbers
+            let pieces = self.read_order[read..end]
                 .iter()
-                .map(|number| self.pieces[*number as usize])
+                .map(|index| self.pieces[*index as usize])
                 .collect();
             return Some(Batch {
                 pass: Pass::Read,
                 pieces,
             });
         }
-        self.next_settling(measured)
+        self.next_of_cache_check(measured)
     }
 
-    fn next_settling(&mut self, measured: &mut AcceptMeasurement) -> Option<Batch> {
-        if let Settling::Open = self.settling {
-            self.settling = self.settling_of(measured);
+    /// The next pieces of the cache check. When it is over, the edge is known and the test
+    /// finished.
+    fn next_of_cache_check(&mut self, measured: &mut AcceptMeasurement) -> Option<Batch> {
+        if let CacheCheck::NotDecided = self.cache_check {
+            self.cache_check = self.plan_cache_check(measured);
         }
-        if let Settling::Under {
-            emptying, again, ..
-        } = &self.settling
+        if let CacheCheck::Running {
+            emptying,
+            rereads,
+            lowest_bad_bytes,
+        } = &self.cache_check
         {
             if !emptying.is_empty() {
                 return Some(Batch {
@@ -110,57 +122,52 @@ impl WholePass {
                     pieces: emptying.clone(),
                 });
             }
-            if !again.is_empty() {
+            if !rereads.is_empty() {
                 return Some(Batch {
                     pass: Pass::Read,
-                    pieces: again.clone(),
+                    pieces: rereads.clone(),
                 });
             }
-        }
-        if let Settling::Under {
-            lowest_bad_bytes, ..
-        } = self.settling
-        {
             measured.edge = Some(Edge {
-                right_to_bytes: lowest_bad_bytes,
-                bad_from_bytes: lowest_bad_bytes,
+                right_to_bytes: *lowest_bad_bytes,
+                bad_from_bytes: *lowest_bad_bytes,
             });
         }
-        self.settling = Settling::Done;
+        self.cache_check = CacheCheck::Done;
         measured.finished = true;
         None
     }
 
-    /// What is left to do once everything was read: nothing, unless chunks beyond the first lost
-    /// one came back, and those are few.
-    fn settling_of(&self, measured: &AcceptMeasurement) -> Settling {
+    /// Plans the cache check once everything was read. It is needed only if chunks beyond the
+    /// lowest bad address came back right, and these are so few that a cache may have held them.
+    fn plan_cache_check(&self, measured: &AcceptMeasurement) -> CacheCheck {
         let Some(lowest_bad) = lowest_bad(&measured.bad) else {
-            return Settling::Done;
+            return CacheCheck::Done;
         };
         let lowest_bad_bytes = lowest_bad.start_bytes;
         let mut lost = Vec::new();
-        let mut again = Vec::new();
-        let mut again_bytes = 0;
+        let mut rereads = Vec::new();
+        let mut reread_bytes = 0;
         for (piece, state) in self.pieces.iter().zip(&measured.states.0) {
             if piece.offset_bytes < lowest_bad_bytes {
                 continue;
             }
             match state {
                 PieceState::Right => {
-                    again.push(*piece);
-                    again_bytes += piece.length_bytes;
+                    rereads.push(*piece);
+                    reread_bytes += piece.length_bytes;
                 }
                 PieceState::Lost => lost.push(*piece),
                 _ => {}
             }
         }
-        if again.is_empty() || again_bytes > measured.plan.size_bytes / CACHE_PARTS {
-            return Settling::Done;
+        if rereads.is_empty() || reread_bytes > measured.plan.size_bytes / CACHE_PARTS_MIN {
+            return CacheCheck::Done;
         }
         let mut emptying = Vec::new();
         let mut emptying_bytes = 0;
         for piece in lost {
-            if emptying_bytes >= 2 * again_bytes + EMPTYING_BYTES {
+            if emptying_bytes >= 2 * reread_bytes + EMPTYING_BYTES {
                 break;
             }
             emptying_bytes += piece.length_bytes;
@@ -170,15 +177,17 @@ impl WholePass {
             });
         }
         if emptying.is_empty() {
-            return Settling::Done;
+            return CacheCheck::Done;
         }
-        Settling::Under {
+        CacheCheck::Running {
             emptying,
-            again,
+            rereads,
             lowest_bad_bytes,
         }
     }
 
+    /// Adds the result of a piece. A piece after the last one of the pass is one of the cache
+    /// check.
     pub(super) fn add(
         &mut self,
         measured: &mut AcceptMeasurement,
@@ -205,18 +214,18 @@ impl WholePass {
                 measured.read += 1;
             }
             Pass::Write => {
-                if let Settling::Under { emptying, .. } = &mut self.settling {
+                if let CacheCheck::Running { emptying, .. } = &mut self.cache_check {
                     emptying.remove(0);
                 }
             }
             Pass::Read => {
-                if let Settling::Under {
-                    again,
+                if let CacheCheck::Running {
+                    rereads,
                     lowest_bad_bytes,
                     ..
-                } = &mut self.settling
+                } = &mut self.cache_check
                 {
-                    again.retain(|other| *other != piece);
+                    rereads.retain(|other| *other != piece);
                     if let Some(first) = moved.bad.first() {
                         *lowest_bad_bytes = (*lowest_bad_bytes).min(first.offset_bytes);
                     }
@@ -242,9 +251,10 @@ impl WholePass {
         }
     }
 
+    /// Places that were written, spread over the writes so far.
     pub(super) fn written_places(&self, measured: &AcceptMeasurement) -> Vec<Piece> {
         let written = measured.written;
-        let step = written.div_ceil(PLACES).max(1);
+        let step = written.div_ceil(PLACES_MAX).max(1);
         let mut places = Vec::new();
         for index in (0..written).step_by(step as usize) {
             let piece = self.pieces[index as usize];

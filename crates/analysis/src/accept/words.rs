@@ -1,4 +1,4 @@
-//! What an acceptance test says, in sentences.
+//! The answer of an acceptance test in words: its headline, its fraud or damage, its caveats.
 
 use super::fraud::displaced_example;
 use diskproof_model::accept::{
@@ -7,7 +7,7 @@ use diskproof_model::accept::{
 use diskproof_model::record::Record;
 use diskproof_model::units::{SECTOR_BYTES, counted, format_bytes, format_percent};
 
-/// Bytes as labels of disks count them: `123 GB`, `4 TB`.
+/// A capacity in the decimal units that disks are sold in: `123 GB`, `4 TB`.
 pub(crate) fn capacity_text(bytes: u64) -> String {
     let (unit, name) = match bytes {
         1_000_000_000_000.. => (1e12, "TB"),
@@ -19,13 +19,13 @@ pub(crate) fn capacity_text(bytes: u64) -> String {
     format!("{short} {name}")
 }
 
-/// `block 0x3b9aca00`, in sectors of 512 bytes.
-fn block(offset_bytes: u64) -> String {
+/// An address as a number of sectors of 512 bytes: `block 0x3b9aca00`.
+fn block_text(offset_bytes: u64) -> String {
     format!("block {:#x}", offset_bytes / SECTOR_BYTES)
 }
 
-/// The answer in a sentence or two.
-pub(crate) fn headline(accept: &AcceptRecord) -> String {
+/// The answer in a sentence.
+pub(crate) fn accept_headline(accept: &AcceptRecord) -> String {
     let claimed = capacity_text(accept.data.plan.size_bytes);
     match accept.figures.verdict {
         AcceptVerdict::Accept => {
@@ -35,7 +35,7 @@ pub(crate) fn headline(accept: &AcceptRecord) -> String {
             "No fraud found in {} written; only the full pass proves all {claimed}.",
             format_bytes(accept.data.writes.bytes)
         ),
-        AcceptVerdict::Undecided => format!("Undecided: {}.", undecided_text(accept)),
+        AcceptVerdict::Undecided => format!("Undecided: {}.", reason_undecided(accept)),
         AcceptVerdict::Reject => match fraud_text(accept) {
             Some(text) => format!("Rejected: {text}."),
             None => format!("Rejected: {}.", damage_text(&accept.data)),
@@ -43,7 +43,8 @@ pub(crate) fn headline(accept: &AcceptRecord) -> String {
     }
 }
 
-fn undecided_text(accept: &AcceptRecord) -> String {
+/// The reason why the test is undecided.
+fn reason_undecided(accept: &AcceptRecord) -> String {
     let data = &accept.data;
     match accept.figures.undecided {
         None | Some(Undecided::Unfinished) => format!(
@@ -74,19 +75,20 @@ fn undecided_text(accept: &AcceptRecord) -> String {
     }
 }
 
-/// `real capacity 123 GB of 4 TB: block 0x7 came back with the content of block 0x3b9aca07, …`
+/// The fraud, such as `real capacity 123 GB of 4 TB: block 0x7 came back with the content of block
+/// 0x3b9aca07`; `None` where no fraud was found.
 pub(crate) fn fraud_text(accept: &AcceptRecord) -> Option<String> {
     let fraud = accept.figures.fraud?;
     let real_bytes = accept.figures.real_bytes?;
     let real = capacity_text(real_bytes);
     let claimed = capacity_text(accept.data.plan.size_bytes);
-    let end = block(real_bytes);
-    let how = match fraud {
+    let end = block_text(real_bytes);
+    let symptom = match fraud {
         Fraud::Wraps => match displaced_example(&accept.data) {
             Some(example) => format!(
                 "{} came back with the content of {}",
-                block(example.at_bytes),
-                block(example.from_bytes)
+                block_text(example.at_bytes),
+                block_text(example.from_bytes)
             ),
             None => "addresses beyond it are those of earlier ones".to_owned(),
         },
@@ -95,7 +97,7 @@ pub(crate) fn fraud_text(accept: &AcceptRecord) -> Option<String> {
             "what is written from {end} on is lost, except for the last {} in a cache",
             format_bytes(accept.figures.cache_bytes.unwrap_or(0))
         ),
-        Fraud::Fails => format!("requests from {end} on fail{}", errnos(&accept.data)),
+        Fraud::Fails => format!("requests from {end} on fail{}", errnos_text(&accept.data)),
         Fraud::Flips => format!("bits from {end} on come back wrong"),
         Fraud::Thin => {
             "it stores any address until its flash is full, and loses the rest".to_owned()
@@ -106,10 +108,11 @@ pub(crate) fn fraud_text(accept: &AcceptRecord) -> Option<String> {
             ));
         }
     };
-    Some(format!("real capacity {real} of {claimed}: {how}"))
+    Some(format!("real capacity {real} of {claimed}: {symptom}"))
 }
 
-fn errnos(data: &AcceptMeasurement) -> String {
+/// The errors of failed requests in brackets, such as ` (EIO, ENXIO)`; empty without errors.
+fn errnos_text(data: &AcceptMeasurement) -> String {
     let names: Vec<&str> = data.errors.keys().map(String::as_str).collect();
     if names.is_empty() {
         String::new()
@@ -118,7 +121,8 @@ fn errnos(data: &AcceptMeasurement) -> String {
     }
 }
 
-/// `24 KiB of 4 TB could not be read (EIO), the first at block 0x4a; 8 KiB came back wrong`
+/// The damage of a rejected disk without a fraud, such as `of 4 TB, 24 KiB could not be read (EIO),
+/// the first at block 0x4a; 8 KiB came back wrong, the first at block 0x2`.
 pub(crate) fn damage_text(data: &AcceptMeasurement) -> String {
     let mut parts = Vec::new();
     let claimed = capacity_text(data.plan.size_bytes);
@@ -132,13 +136,14 @@ pub(crate) fn damage_text(data: &AcceptMeasurement) -> String {
         parts.push(format!(
             "{} could not be written{}",
             format_bytes(data.failed_writes_bytes),
-            errnos(data)
+            errnos_text(data)
         ));
     }
     format!("of {claimed}, {}", parts.join("; "))
 }
 
-/// `24 KiB could not be read (EIO), the first at block 0x4a`; `None` where all could.
+/// The unreadable bytes, such as `24 KiB could not be read (EIO), the first at block 0x4a`; `None`
+/// where every read succeeded.
 pub(crate) fn unreadable_text(data: &AcceptMeasurement) -> Option<String> {
     if data.bad_bytes.failed == 0 {
         return None;
@@ -150,12 +155,13 @@ pub(crate) fn unreadable_text(data: &AcceptMeasurement) -> Option<String> {
     Some(format!(
         "{} could not be read{}{}",
         format_bytes(data.bad_bytes.failed),
-        errnos(data),
-        first_at(first.map(|range| range.offset_bytes))
+        errnos_text(data),
+        first_at_text(first.map(|range| range.offset_bytes))
     ))
 }
 
-/// `8 KiB came back wrong, the first at block 0x4a`; `None` where nothing did.
+/// The bytes with wrong content, such as `8 KiB came back wrong, the first at block 0x4a`; `None`
+/// where there are none.
 pub(crate) fn wrong_text(data: &AcceptMeasurement) -> Option<String> {
     let bytes = data.bad_bytes.wrong();
     if bytes == 0 {
@@ -168,19 +174,22 @@ pub(crate) fn wrong_text(data: &AcceptMeasurement) -> Option<String> {
     Some(format!(
         "{} came back wrong{}",
         format_bytes(bytes),
-        first_at(first.map(|range| range.offset_bytes))
+        first_at_text(first.map(|range| range.offset_bytes))
     ))
 }
 
-fn first_at(offset_bytes: Option<u64>) -> String {
+/// The lowest address of a kind of damage, such as `, the first at block 0x4a`; empty where it is
+/// not known.
+fn first_at_text(offset_bytes: Option<u64>) -> String {
     match offset_bytes {
-        Some(offset_bytes) => format!(", the first at {}", block(offset_bytes)),
+        Some(offset_bytes) => format!(", the first at {}", block_text(offset_bytes)),
         None => String::new(),
     }
 }
 
-/// What a test does not cover, and what it leaves on the device.
-pub(crate) fn caveats(record: &Record) -> Vec<String> {
+/// Caveats of an acceptance test: what it does not cover, and that it overwrote the device. Empty
+/// for other runs.
+pub(crate) fn accept_caveats(record: &Record) -> Vec<String> {
     let Some(accept) = record.accept() else {
         return Vec::new();
     };
@@ -198,7 +207,7 @@ pub(crate) fn caveats(record: &Record) -> Vec<String> {
     caveats
 }
 
-/// What no probe can find.
+/// The frauds and defects that a probe cannot find.
 fn probe_caveat(accept: &AcceptRecord) -> String {
     let data = &accept.data;
     let written = format_bytes(data.writes.bytes);

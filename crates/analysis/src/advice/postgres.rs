@@ -77,9 +77,8 @@ fn random_page_cost(record: &Record) -> Option<Advice> {
         .and_then(|index| whole_disk(record, index));
     let slowdown = match &whole {
         Some(WholeDisk {
-            known: Some((_, slowdown)),
-            ..
-        }) => *slowdown,
+            known: Some(known), ..
+        }) => known.slowdown,
         _ => 1.0,
     };
     let page = PageCost {
@@ -159,10 +158,11 @@ fn span_text(whole: &WholeDisk<'_>) -> String {
         format_bytes(whole.disk_bytes),
     );
     match whole.known {
-        Some((known, slowdown)) => format!(
-            " Measured in a file of {span} and scaled by {slowdown:.1} to the whole disk with the \
-             access time of run {}.",
-            known.run_id.get(..8).unwrap_or(&known.run_id)
+        Some(known) => format!(
+            " Measured in a file of {span} and scaled by {:.1} to the whole disk with the access \
+             time of run {}.",
+            known.slowdown,
+            known.disk.run_id.get(..8).unwrap_or(&known.disk.run_id)
         ),
         None => format!(
             " This applies to {span} of the rotating disk of {disk}; a larger database needs a \

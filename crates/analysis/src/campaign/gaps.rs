@@ -1,12 +1,14 @@
-//! The cost of waking a disk up: which idle times lie before which request. Decides only. Every
-//! round holds each idle time once, in random order, so that what changes over time, or follows a
-//! long idle time, does not look like an effect of one of them. After each such request another one
-//! follows at once: it shows what an awake disk takes, and makes sure that the disk is awake.
+//! The cost of waking a disk up: the idle time before each request.
+//!
+//! Every round has each idle time once, in random order. A change over time, or the effect of a
+//! long idle time on later requests, then does not look like the effect of one idle time. A second
+//! request follows each of these at once. It shows the latency of an awake disk, and makes sure
+//! that the disk is awake before the next idle time.
 
-use super::decision::RandomOrder;
+use super::random_order::RandomOrder;
 
-/// From the exit latency of a processor's deep idle state to the spin-down of a disk with an eager
-/// timer: 1, 2 and 5 of each decade.
+/// The idle times, in nanoseconds: 1, 2 and 5 of each decade. The shortest is about the exit
+/// latency of a processor's deep idle state. The longest lets a disk with a short timer spin down.
 pub const IDLE_TIMES_NS: [u64; 13] = [
     1_000_000,
     2_000_000,
@@ -23,19 +25,23 @@ pub const IDLE_TIMES_NS: [u64; 13] = [
     10_000_000_000,
 ];
 
-/// All idle times of a round together, in nanoseconds.
+/// The idle time of a whole round, in nanoseconds.
 pub fn gap_round_ns() -> u64 {
     IDLE_TIMES_NS.iter().sum()
 }
 
-/// The idle time before each request, in order. The first request only wakes the disk up.
+/// The idle time before each request in nanoseconds, in order. 0 means that the request follows at
+/// once. The first request only wakes the disk up.
 pub fn gap_schedule(rounds: u64, seed: u64) -> Vec<u64> {
     let mut order = RandomOrder::new(seed);
     let mut schedule = vec![0];
     for _ in 0..rounds {
         let mut round = IDLE_TIMES_NS;
         order.shuffle(&mut round);
-        schedule.extend(round.into_iter().flat_map(|idle_ns| [idle_ns, 0]));
+        for idle_ns in round {
+            schedule.push(idle_ns);
+            schedule.push(0);
+        }
     }
     schedule
 }

@@ -6,8 +6,10 @@ mod compare_live;
 mod decision;
 mod gaps;
 mod latency_search;
+mod random_order;
 mod rate;
 pub mod rate_search;
+mod side_credit;
 mod sustain;
 mod sweep;
 #[cfg(test)]
@@ -15,11 +17,12 @@ mod volume;
 
 pub use crate::limiter::moved_by_side;
 pub use compare_live::{LiveComparison, LiveSetup};
-pub use decision::{Campaign, CampaignCell, CampaignRow, CellPurpose, MeasuredCell, SideDisks};
+pub use decision::{Campaign, CampaignCell, CampaignRow, CampaignStep, CellPurpose, MeasuredCell};
 pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
 pub use latency_search::{LatencySearchCampaign, search_depths};
-pub use rate::{RateCampaign, searched};
+pub use rate::{RateCampaign, answer_of_trials};
 pub use rate_search::{RateAnswer, RateControl};
+pub use side_credit::SideDisks;
 pub use sustain::SustainCampaign;
 pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};
 

@@ -1,8 +1,13 @@
-//! The search for the highest rate on a real target. It turns the cells of the search into
-//! workloads, and their results into trials. Equal trials lead to the same answer, during the
-//! measurement and when a record is read again.
+//! The search for the highest rate on a real target: its rates become workloads, and the
+//! measurements of these become trials. Equal trials give the same answer, during the measurement
+//! and when a record is read again.
+//!
+//! A *rate cell* is a step of the abstract search ([`RateCell`]); a *cell* is its measurement as a
+//! workload.
 
-use super::decision::{Campaign, CampaignCell, CellPurpose, MeasuredCell, RandomOrder};
+use super::decision::SERIES_CELL_NS;
+use super::decision::{Campaign, CampaignCell, CampaignStep, CellPurpose, MeasuredCell};
+use super::random_order::RandomOrder;
 use super::rate_search::{
     Batch, MeasuredRate, RateAnswer, RateCell, RatePromise, RateSearch, RateSearchTimes, SearchStep,
 };
@@ -10,27 +15,26 @@ use diskproof_model::plan::{Workload, Workloads};
 use diskproof_model::rate::{RatePlan, RateTrial};
 use diskproof_model::shape::{Arrivals, EarlyEnds, LatencyTarget, LoadShape, StartTimes};
 
-/// A record with more trials than this has no answer. Each trial is weighed with all before it, so
-/// that many more would take minutes to read. A search of an hour has some 350.
+/// A record with more trials than this gets no answer. The time to read a record grows with the
+/// square of their number, and many more would take minutes. A search of an hour has some 350.
 const TRIALS_MAX: usize = 1000;
-/// The share of the time that is kept for gaps between cells: threads, queues, and what is in
-/// flight at the end of one.
-const BETWEEN_SHARE: f64 = 0.04;
-/// Times are whole cells of the series.
-const CELL_NS: f64 = 1e7;
-/// The rate of a recorded trial may differ from that of the search by this share: records state
-/// rates as rounded text.
-const RATE_ROUNDING: f64 = 1e-9;
+/// The share of the time that is kept for gaps between cells. Threads and queues start in them, and
+/// requests in flight complete.
+const GAPS_SHARE: f64 = 0.04;
+/// The rate of a recorded trial may differ from that of the search by this share, because records
+/// state rates as rounded text.
+const ROUNDING_SHARE: f64 = 1e-9;
 
-/// The searches of a plan: one for each workload whose rate is searched. They run in random order,
-/// so that a target that changes meanwhile does not bend their common boundary.
+/// The campaign of a plan that searches rates: one search after another, one for each workload
+/// whose rate is searched. Their order is random, so that a target that changes meanwhile does not
+/// bend their common boundary.
 #[derive(Debug)]
 pub struct RateCampaign {
     workloads: Vec<Workload>,
     plan: RatePlan,
     seed: u64,
     /// Indices of the workloads that are still to be measured, the next one last.
-    left: Vec<usize>,
+    waiting: Vec<usize>,
     /// The search whose cells are measured now.
     current: Option<RunningSearch>,
 }
@@ -43,21 +47,22 @@ struct RunningSearch {
     search: RateSearch,
     /// The index of its first cell among all cells of the campaign.
     first_cell: usize,
-    /// The cell whose measurement comes next.
+    /// The rate cell that is measured now; `None` before the first.
     asked: Option<RateCell>,
 }
 
 impl RunningSearch {
-    /// The next cell, from all measured cells of the campaign; `None` when the search is over.
+    /// The next rate cell, from all measured cells of the campaign; `None` when the search is over.
     fn next(&mut self, done: &[MeasuredCell]) -> Option<RateCell> {
         let own = &done[self.first_cell..];
-        let measured = match (self.asked.take(), own.first(), own.last()) {
-            (Some(cell), Some(first), Some(last)) => {
-                let origin_ns = begin_ns(first.trial.as_ref()?);
-                Some(measured_rate(cell, last.trial.as_ref()?, origin_ns))
-            }
-            _ => None,
-        };
+        let mut measured = None;
+        if let Some(asked) = self.asked.take()
+            && let [first, ..] = own
+            && let [.., last] = own
+        {
+            let origin_ns = begin_ns(first.trial.as_ref()?);
+            measured = Some(measured_rate(asked, last.trial.as_ref()?, origin_ns));
+        }
         match self.search.next(measured) {
             SearchStep::Cell(cell) => {
                 self.asked = Some(cell);
@@ -69,20 +74,23 @@ impl RunningSearch {
 }
 
 impl RateCampaign {
-    /// A campaign that offers the workloads of a task at the rates that the searches ask for.
-    /// Workloads with a time of their own come first: they keep the target busy, which uses up a
-    /// short credit.
+    /// A campaign before its first cell. Workloads with a time of their own are measured before the
+    /// searches: they keep the target busy, which uses up a short credit.
     pub fn new(workloads: &Workloads, plan: RatePlan, seed: u64) -> Self {
         let mut searched: Vec<usize> = workloads.searched().map(|(index, _)| index).collect();
         RandomOrder::new(seed).shuffle(&mut searched);
-        let timed = (0..workloads.list.len()).rev();
-        let mut left = searched.clone();
-        left.extend(timed.filter(|index| !searched.contains(index)));
+        let mut waiting = searched.clone();
+        // The next one is last: the timed ones follow in reverse order.
+        for index in (0..workloads.list.len()).rev() {
+            if !searched.contains(&index) {
+                waiting.push(index);
+            }
+        }
         Self {
             workloads: workloads.list.clone(),
             plan,
             seed,
-            left,
+            waiting,
             current: None,
         }
     }
@@ -90,17 +98,18 @@ impl RateCampaign {
     /// The next cell of the current search; `None` where there is no search, or it is over.
     fn next_of_search(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
         let current = self.current.as_mut()?;
-        let cell = current.next(done)?;
+        let rate_cell = current.next(done)?;
         let index = current.index;
         Some(CampaignCell {
             side: 0,
-            workload: self.offered(index, &cell),
-            purpose: CellPurpose::Trial(index, cell.kind),
+            workload: self.offered_workload(index, &rate_cell),
+            purpose: CellPurpose::Trial(index, rate_cell.kind),
+            pause_ns: 0,
         })
     }
 
-    /// The workload that is offered in a cell of a search.
-    fn offered(&self, index: usize, cell: &RateCell) -> Workload {
+    /// The workload with this index of the plan, at the rate and for the time of a rate cell.
+    fn offered_workload(&self, index: usize, cell: &RateCell) -> Workload {
         let template = &self.workloads[index];
         let mut workload = Workload {
             name: cell.kind.row_name(&template.name),
@@ -127,23 +136,23 @@ impl RateCampaign {
         workload.stop.time_ns = Some(whole_cells(cell.time_s));
         workload
     }
-}
 
-impl Campaign for RateCampaign {
-    fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
+    /// The next cell of the current search, or else the first one of what waits; `None` where
+    /// nothing is left.
+    fn next_cell(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
         loop {
             if let Some(cell) = self.next_of_search(done) {
                 return Some(cell);
             }
             self.current = None;
-            let index = self.left.pop()?;
+            let index = self.waiting.pop()?;
             let workload = &self.workloads[index];
             if workload.stop.time_ns.is_some() {
                 return Some(CampaignCell::row(0, workload.clone()));
             }
             self.current = Some(RunningSearch {
                 index,
-                search: search(&self.plan, self.seed, index),
+                search: new_search(&self.plan, self.seed, index),
                 first_cell: done.len(),
                 asked: None,
             });
@@ -151,17 +160,28 @@ impl Campaign for RateCampaign {
     }
 }
 
-/// The answer of a search by its trials. `index` is that of the workload in the plan. If the search
-/// ended early, or a trial is not the one that it asks for, the answer is unfinished and rests on
-/// the trials before that.
-pub fn searched(plan: &RatePlan, seed: u64, index: usize, trials: &[RateTrial]) -> RateAnswer {
-    let mut search = search(plan, seed, index);
-    let mut measured = None;
-    let mut left = trials.iter();
-    let origin_ns = trials.first().map(begin_ns).unwrap_or_default();
+impl Campaign for RateCampaign {
+    fn next(&mut self, done: &[MeasuredCell]) -> CampaignStep {
+        CampaignStep::without_drops(self.next_cell(done))
+    }
+}
+
+/// The answer of a search by its recorded trials. `index` is that of the workload in the plan. If
+/// the search ended early, or a trial is not the one that it asks for, the answer is unfinished and
+/// rests on the trials before that.
+pub fn answer_of_trials(
+    plan: &RatePlan,
+    seed: u64,
+    index: usize,
+    trials: &[RateTrial],
+) -> RateAnswer {
+    let mut search = new_search(plan, seed, index);
     if trials.len() > TRIALS_MAX {
         return search.unfinished();
     }
+    let mut measured = None;
+    let mut left = trials.iter();
+    let origin_ns = trials.first().map(begin_ns).unwrap_or_default();
     loop {
         let cell = match search.next(measured) {
             SearchStep::Answer(answer) => return answer,
@@ -178,18 +198,18 @@ pub fn searched(plan: &RatePlan, seed: u64, index: usize, trials: &[RateTrial]) 
 
 fn is_trial_of(cell: &RateCell, trial: &RateTrial) -> bool {
     let distance = (cell.rate - trial.rate).abs();
-    cell.kind == trial.kind && distance <= RATE_ROUNDING * cell.rate
+    cell.kind == trial.kind && distance <= ROUNDING_SHARE * cell.rate
 }
 
-/// The search of the workload at this index of a plan.
-fn search(plan: &RatePlan, seed: u64, index: usize) -> RateSearch {
+/// A search before its first cell, for the workload with this index of a plan.
+fn new_search(plan: &RatePlan, seed: u64, index: usize) -> RateSearch {
     let promise = RatePromise {
         late_share: plan.late_share(),
         limit_s: plan.limit_ns as f64 / 1e9,
     };
     let usual = RateSearchTimes::within(plan.time_ns as f64 / 1e9);
     let times = RateSearchTimes {
-        total_s: usual.total_s * (1.0 - BETWEEN_SHARE),
+        total_s: usual.total_s * (1.0 - GAPS_SHARE),
         hold_s: plan.hold_ns as f64 / 1e9,
         ..usual
     };
@@ -214,7 +234,7 @@ fn measured_rate(cell: RateCell, trial: &RateTrial, origin_ns: u64) -> MeasuredR
         cell,
         batches,
         served: trial.served,
-        is_over: trial.is_over,
+        gave_up: trial.is_over,
         start_s: begin_ns(trial).saturating_sub(origin_ns) as f64 / 1e9,
         end_s: trial
             .start_ns
@@ -224,7 +244,8 @@ fn measured_rate(cell: RateCell, trial: &RateTrial, origin_ns: u64) -> MeasuredR
     }
 }
 
-/// Rounds seconds to whole cells of the series, at least one, in nanoseconds.
+/// Rounds seconds to whole series cells, at least one. The result is in nanoseconds.
 fn whole_cells(seconds: f64) -> u64 {
-    ((seconds * 1e9 / CELL_NS).round().max(1.0) * CELL_NS) as u64
+    let cell_ns = SERIES_CELL_NS as f64;
+    ((seconds * 1e9 / cell_ns).round().max(1.0) * cell_ns) as u64
 }

@@ -1,8 +1,10 @@
-//! A sustained load, round after round: a precondition before it where one is planned, pauses and
-//! short loads after it where its rate fell, and the end where the bytes, the time or the fall that
-//! the user allows are used up. docs/sustain.md explains it.
+//! A sustained load, in three phases: a precondition where one is planned, the load itself round
+//! after round, and recoveries if its rate fell. A *recovery* is a pause with a short load after
+//! it. The load ends when the bytes, the time or the drop that the user allows are used up.
+//! docs/sustain.md explains it.
 
-use super::decision::{Campaign, CampaignCell, MeasuredCell, SideCredit, SideDisks};
+use super::decision::{Campaign, CampaignCell, CampaignStep, MeasuredCell};
+use super::side_credit::{SideCredit, SideDisks};
 use crate::estimate::rate_fall;
 use crate::rounds::{DROP_ROUNDS, drop_share, fall_to_even_rounds, is_gradual_fall};
 use crate::slices::rate_of_kinds;
@@ -11,27 +13,26 @@ use diskproof_model::plan::{Decide, Plan, Workload};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::sustain::SustainPlan;
 
-/// A load shorter than this part of a round is not measured: it shows no rate.
-const LEAST_PARTS: u64 = 2;
+/// The last round lasts for at least one of this many parts of a round. A shorter one shows no rate
+/// that compares with those of whole rounds.
+const LAST_ROUND_PARTS: u64 = 2;
 
-/// The pauses and loads after a fall may end this much later than the planned time, because the
-/// gaps between rounds are not part of the plan.
+/// The recoveries may end this much later than the planned time, because the gaps between rounds
+/// are not part of the plan.
 const OVERTIME_NS: u64 = 2_000_000_000;
 
-/// The decisions of a sustained load.
+/// The campaign of a sustained load.
 #[derive(Debug, Clone)]
 pub struct SustainCampaign {
     plan: SustainPlan,
     precondition: Option<Workload>,
     load: Workload,
     recoveries: Vec<PlannedRecovery>,
-    /// The time of the load, pauses and what follows them included, in nanoseconds.
+    /// The time of the load and its recoveries together, in nanoseconds.
     time_ns: u64,
-    /// The pause before the cell that was chosen last, in nanoseconds.
-    pause_ns: u64,
 }
 
-/// A pause, and what is measured after it.
+/// A pause, and the load that is measured after it.
 #[derive(Debug, Clone)]
 struct PlannedRecovery {
     pause_ns: u64,
@@ -39,6 +40,7 @@ struct PlannedRecovery {
 }
 
 impl PlannedRecovery {
+    /// The pause and the load together, in nanoseconds.
     fn whole_ns(&self) -> u64 {
         self.pause_ns + self.workload.stop.time_ns.unwrap_or(0)
     }
@@ -66,32 +68,34 @@ impl SustainCampaign {
             time_ns: load.stop.time_ns?,
             load,
             recoveries,
-            pause_ns: 0,
         })
     }
 
-    /// The next part of a workload: at most a round, and no more bytes than the budget has left.
-    /// `None` where the budget is used up.
-    fn cell(
+    /// A cell of a workload that lasts for `time_ns`, and moves no more bytes than the budget has
+    /// left. `None` where the budget is used up.
+    fn cell_within_budget(
         &self,
         workload: &Workload,
         time_ns: u64,
         done: &[MeasuredCell],
     ) -> Option<CampaignCell> {
-        let mut part = workload.clone();
-        part.stop.time_ns = Some(time_ns);
+        let mut workload = workload.clone();
+        workload.stop.time_ns = Some(time_ns);
         if let Some(budget_bytes) = self.plan.budget_bytes {
             let left_bytes = budget_bytes.saturating_sub(moved_bytes(done));
-            let allowed_bytes = part.stop.bytes.unwrap_or(u64::MAX).min(left_bytes);
-            if allowed_bytes < u64::from(part.block_bytes) {
+            let allowed_bytes = match workload.stop.bytes {
+                Some(bytes) => bytes.min(left_bytes),
+                None => left_bytes,
+            };
+            if allowed_bytes < u64::from(workload.block_bytes) {
                 return None;
             }
-            part.stop.bytes = Some(allowed_bytes);
+            workload.stop.bytes = Some(allowed_bytes);
         }
-        Some(CampaignCell::row(0, part))
+        Some(CampaignCell::row(0, workload))
     }
 
-    /// The next part of the precondition; `None` where it is complete.
+    /// The next cell of the precondition; `None` where there is none, or it is complete.
     fn next_of_precondition(&self, done: &[MeasuredCell]) -> Option<CampaignCell> {
         let precondition = self.precondition.as_ref()?;
         let needed_bytes = self.plan.precondition_bytes?;
@@ -100,20 +104,20 @@ impl SustainCampaign {
         if left_bytes < u64::from(precondition.block_bytes) {
             return None;
         }
-        let mut part = precondition.clone();
-        part.stop.bytes = Some(left_bytes);
-        self.cell(&part, self.plan.round_ns, done)
+        let mut workload = precondition.clone();
+        workload.stop.bytes = Some(left_bytes);
+        self.cell_within_budget(&workload, self.plan.round_ns, done)
     }
 
-    /// Whether the rate of the load surely fell by more than the user allows.
-    fn has_dropped_too_far(&self, load: &[&MeasuredCell]) -> bool {
+    /// Returns `true` if the rate of the load surely fell by more than the user allows.
+    fn has_dropped_too_far(&self, rounds: &[&MeasuredCell]) -> bool {
         let Some(allowed) = self.plan.stop_at_drop else {
             return false;
         };
-        let rates: Vec<f64> = load.iter().map(|cell| rate(cell)).collect();
-        let series = joined_series(load);
+        let rates: Vec<f64> = rounds.iter().map(|round| rate(round)).collect();
+        let series = joined_series(rounds);
         let fall = rate_fall(&series, time_ns(&series));
-        // A few more rounds show what the fall is.
+        // The level after a fall is known only a few rounds later.
         let confirming_ns = DROP_ROUNDS as u64 * self.plan.round_ns;
         if let Some(fall) = &fall
             && fall.at_ns + confirming_ns > time_ns(&series)
@@ -126,91 +130,124 @@ impl SustainCampaign {
         }
     }
 
-    /// Whether the rate of the load fell for good, at once or gradually.
-    fn has_fallen(&self, load: &[&MeasuredCell], done: &[MeasuredCell]) -> bool {
+    /// Returns `true` if the rate of the load fell for good, at once or gradually.
+    fn has_fallen(&self, rounds: &[&MeasuredCell], done: &[MeasuredCell]) -> bool {
         let names = [self.load.name.clone()];
-        if SideCredit::shown(done, 0, &SideDisks::One, &names).is_some() {
+        if SideCredit::from_cells(done, 0, &SideDisks::One, &names).is_some() {
             return true;
         }
-        let rates: Vec<f64> = load.iter().map(|cell| rate(cell)).collect();
+        let rates: Vec<f64> = rounds.iter().map(|round| rate(round)).collect();
         if is_gradual_fall(&rates) || fall_to_even_rounds(&rates).is_some() {
             return true;
         }
-        let series = joined_series(load);
+        let series = joined_series(rounds);
         rate_fall(&series, time_ns(&series)).is_some()
     }
 
-    /// The time of the load so far, gaps between its rounds included.
-    fn spent_ns(load: &[&MeasuredCell]) -> u64 {
-        match (load.first(), load.last()) {
-            (Some(first), Some(last)) => last.end_ns().saturating_sub(first.slice.start_ns),
-            _ => 0,
-        }
-    }
-
-    /// The next pause with its workload; `None` where all of them were measured.
+    /// The next recovery; `None` where all of them were measured.
     fn next_recovery(&self, done: &[MeasuredCell]) -> Option<&PlannedRecovery> {
         self.recoveries
             .iter()
-            .find(|recovery| cells_of(&recovery.workload, done).next().is_none())
+            .find(|recovery| !was_measured(&recovery.workload, done))
     }
 
+    /// The time of all recoveries together, in nanoseconds.
     fn recovery_ns(&self) -> u64 {
         self.recoveries.iter().map(PlannedRecovery::whole_ns).sum()
     }
-}
 
-impl Campaign for SustainCampaign {
-    fn next(&mut self, done: &[MeasuredCell]) -> Option<CampaignCell> {
-        self.pause_ns = 0;
-        if let Some(precondition) = &self.precondition
-            && cells_of(&self.load, done).next().is_none()
-            && moved_bytes(cells_of(precondition, done))
-                < self.plan.precondition_bytes.unwrap_or_default()
+    /// The decision after the rounds of the load so far.
+    fn after_rounds(&self, rounds: &[&MeasuredCell], done: &[MeasuredCell]) -> AfterRounds {
+        if self.has_dropped_too_far(rounds) {
+            return AfterRounds::End;
+        }
+        let left_ns = self
+            .time_ns
+            .saturating_sub(spent_ns(rounds.first().copied(), rounds.last().copied()));
+        let leaves_recovery_time = left_ns >= self.recovery_ns() + self.plan.round_ns;
+        if !leaves_recovery_time && self.has_fallen(rounds, done) {
+            return AfterRounds::Recover;
+        }
+        let time_ns = left_ns.min(self.plan.round_ns);
+        if time_ns >= self.plan.round_ns / LAST_ROUND_PARTS {
+            AfterRounds::Round { time_ns }
+        } else {
+            AfterRounds::End
+        }
+    }
+
+    /// The next cell of the recoveries; `None` where all were measured or the time is over.
+    fn next_cell_of_recovery(
+        &self,
+        rounds: &[&MeasuredCell],
+        done: &[MeasuredCell],
+    ) -> Option<CampaignCell> {
+        let recovery = self.next_recovery(done)?;
+        let left_ns = self
+            .time_ns
+            .saturating_sub(spent_ns(rounds.first().copied(), done.last()));
+        // A fall that shows late leaves too little time for its recoveries.
+        if recovery.whole_ns() > left_ns + OVERTIME_NS {
+            return None;
+        }
+        let workload = &recovery.workload;
+        let time_ns = workload.stop.time_ns.unwrap_or(self.plan.round_ns);
+        let mut cell = self.cell_within_budget(workload, time_ns, done)?;
+        cell.pause_ns = recovery.pause_ns;
+        Some(cell)
+    }
+
+    /// The next cell; `None` at the end of the campaign.
+    fn next_cell(&self, done: &[MeasuredCell]) -> Option<CampaignCell> {
+        let rounds: Vec<&MeasuredCell> = cells_of(&self.load, done).collect();
+        if rounds.is_empty()
             && let Some(cell) = self.next_of_precondition(done)
         {
             return Some(cell);
         }
-        let load: Vec<&MeasuredCell> = cells_of(&self.load, done).collect();
         let is_recovering = self
             .recoveries
             .iter()
-            .any(|recovery| cells_of(&recovery.workload, done).next().is_some());
-        if !is_recovering {
-            if self.has_dropped_too_far(&load) {
-                return None;
-            }
-            let left_ns = self.time_ns.saturating_sub(Self::spent_ns(&load));
-            let may_go_on =
-                left_ns >= self.recovery_ns() + self.plan.round_ns || !self.has_fallen(&load, done);
-            let time_ns = left_ns.min(self.plan.round_ns);
-            if may_go_on && time_ns >= self.plan.round_ns / LEAST_PARTS {
-                return self.cell(&self.load, time_ns, done);
-            }
-            if may_go_on {
-                return None;
-            }
+            .any(|recovery| was_measured(&recovery.workload, done));
+        if is_recovering {
+            return self.next_cell_of_recovery(&rounds, done);
         }
-        let next = self.next_recovery(done)?.clone();
-        let spent_ns = match (load.first(), done.last()) {
-            (Some(first), Some(last)) => last.end_ns().saturating_sub(first.slice.start_ns),
-            _ => 0,
-        };
-        // A fall that shows late leaves too little time for what comes after it.
-        if next.whole_ns() > self.time_ns.saturating_sub(spent_ns) + OVERTIME_NS {
-            return None;
+        match self.after_rounds(&rounds, done) {
+            AfterRounds::Round { time_ns } => self.cell_within_budget(&self.load, time_ns, done),
+            AfterRounds::Recover => self.next_cell_of_recovery(&rounds, done),
+            AfterRounds::End => None,
         }
-        self.pause_ns = next.pause_ns;
-        self.cell(
-            &next.workload,
-            next.workload.stop.time_ns.unwrap_or(self.plan.round_ns),
-            done,
-        )
     }
+}
 
-    fn pause_ns(&self) -> u64 {
-        self.pause_ns
+/// The decision after some rounds of the load.
+enum AfterRounds {
+    /// Another round of this time follows, in nanoseconds.
+    Round { time_ns: u64 },
+    /// The rate fell, and the time that is left is that of the recoveries.
+    Recover,
+    /// The campaign ends without a recovery: the rate did not fall, or fell too far.
+    End,
+}
+
+impl Campaign for SustainCampaign {
+    fn next(&mut self, done: &[MeasuredCell]) -> CampaignStep {
+        CampaignStep::without_drops(self.next_cell(done))
     }
+}
+
+/// The time from the start of one cell to the end of another, gaps between them included, in
+/// nanoseconds; 0 where nothing was measured.
+fn spent_ns(first: Option<&MeasuredCell>, last: Option<&MeasuredCell>) -> u64 {
+    match (first, last) {
+        (Some(first), Some(last)) => last.end_ns().saturating_sub(first.slice.start_ns),
+        _ => 0,
+    }
+}
+
+/// Returns `true` if a cell of this workload was measured.
+fn was_measured(workload: &Workload, done: &[MeasuredCell]) -> bool {
+    cells_of(workload, done).next().is_some()
 }
 
 /// The measured cells of a workload.
@@ -238,19 +275,19 @@ fn rate(round: &MeasuredCell) -> f64 {
     rate_of_kinds(&round.slice, &[OpKind::Read, OpKind::Write])
 }
 
-/// The series of all rounds in one, in the longest interval that one of them has.
-fn joined_series(cells: &[&MeasuredCell]) -> TimeSeries {
-    let interval_ns = cells
+/// The series of all rounds in one, without the gaps between them. Its interval is the longest of
+/// all rounds.
+fn joined_series(rounds: &[&MeasuredCell]) -> TimeSeries {
+    let interval_ns = rounds
         .iter()
-        .map(|cell| cell.moved.interval_ns)
+        .map(|round| round.moved.interval_ns)
         .max()
         .unwrap_or(1);
     let mut joined = TimeSeries::new(interval_ns);
-    for cell in cells {
-        let factor = interval_ns / cell.moved.interval_ns.max(1);
-        joined
-            .cells
-            .extend(cell.moved.coarser(factor as usize).cells.iter());
+    for round in rounds {
+        let factor = interval_ns / round.moved.interval_ns.max(1);
+        let coarser = round.moved.coarser(factor as usize);
+        joined.cells.extend(coarser.cells.iter());
     }
     joined
 }

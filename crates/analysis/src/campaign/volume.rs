@@ -1,13 +1,13 @@
 //! A volume with a burst credit in virtual time, for the tests of campaigns: what it does in each
 //! cell follows from its bucket.
 
+use super::decision::SERIES_CELL_NS;
 use super::{Campaign, CampaignCell, CampaignRow, MeasuredCell};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::window::{LateRequests, SliceLatency, SliceOp, TimeSlice};
 use std::collections::BTreeMap;
 
-const CELL_NS: u64 = 10_000_000;
 /// A campaign with more cells than this never ends, and its test fails.
 const CELLS_MAX: usize = 5000;
 
@@ -47,11 +47,11 @@ impl Volumes {
     pub(super) fn carry_out(&mut self, campaign: &mut dyn Campaign) -> u64 {
         let mut done = Vec::new();
         loop {
-            let next = campaign.next(&done);
-            for row in campaign.take_dropped() {
-                self.drop_row(&row);
+            let step = campaign.next(&done);
+            for row in &step.dropped {
+                self.drop_row(row);
             }
-            let Some(cell) = next else {
+            let Some(cell) = step.cell else {
                 return self.now_ns;
             };
             let measured = self.measure(&cell);
@@ -65,16 +65,16 @@ impl Volumes {
         self.kept.retain(|measured| !measured.is_of(row));
     }
 
-    /// Lets one cell of time pass; returns the requests that a side completed in it.
+    /// Lets one series cell of time pass. Returns the requests that a side completed in it.
     fn pass(&mut self, side: usize, depth: f64) -> f64 {
         for (tokens, volume) in self.tokens.iter_mut().zip(&self.volumes) {
-            *tokens = (*tokens + volume.base * CELL_NS as f64 / 1e9).min(volume.credit);
+            *tokens = (*tokens + volume.base * SERIES_CELL_NS as f64 / 1e9).min(volume.credit);
         }
-        self.now_ns += CELL_NS;
+        self.now_ns += SERIES_CELL_NS;
         let own = side.min(self.volumes.len() - 1);
         let volume = self.volumes[own];
         let wanted = (depth / volume.service_ns * 1e9).min(volume.burst);
-        let passed = (wanted * CELL_NS as f64 / 1e9).min(self.tokens[own]);
+        let passed = (wanted * SERIES_CELL_NS as f64 / 1e9).min(self.tokens[own]);
         self.tokens[own] -= passed;
         passed
     }
@@ -82,20 +82,20 @@ impl Volumes {
     fn measure(&mut self, cell: &CampaignCell) -> MeasuredCell {
         let workload = &cell.workload;
         let depth = f64::from(workload.depth);
-        for _ in 0..workload.warmup_ns / CELL_NS {
+        for _ in 0..workload.warmup_ns / SERIES_CELL_NS {
             self.pass(cell.side, depth);
         }
         let start_ns = self.now_ns;
-        let wall_ns = workload.stop.time_ns.unwrap_or(CELL_NS);
-        let mut moved = TimeSeries::new(CELL_NS);
+        let wall_ns = workload.stop.time_ns.unwrap_or(SERIES_CELL_NS);
+        let mut moved = TimeSeries::new(SERIES_CELL_NS);
         let (mut sum, mut whole, mut late) = (0.0, 0, 0);
-        for _ in 0..wall_ns / CELL_NS {
+        for _ in 0..wall_ns / SERIES_CELL_NS {
             let passed = self.pass(cell.side, depth);
             sum += passed;
             let ops = f64::floor(sum + 1e-6) as u64 - whole;
             whole += ops;
             // Little: all in flight wait for the rate of this moment.
-            if depth * CELL_NS as f64 > self.late_ns * passed {
+            if depth * SERIES_CELL_NS as f64 > self.late_ns * passed {
                 late += ops;
             }
             moved.cells.push(Cell {

@@ -52,17 +52,17 @@ impl<'a> Blocks<'a> {
         Some(Self { blocks, headline })
     }
 
-    /// The logarithms of a figure in the slices of each side; `None` where a slice has none.
-    fn logs(&self, op: Option<OpKind>, figure: Figure) -> Option<BlockLogs> {
+    /// The logarithms of a figure in the slices of each side; `None` where a slice lacks it.
+    fn block_logs(&self, op: Option<OpKind>, figure: Figure) -> Option<BlockLogs> {
         let mut logs = BlockLogs::default();
         for block in &self.blocks {
-            logs.a.push(self.log(block.a, op, figure)?);
-            logs.b.push(self.log(block.b, op, figure)?);
+            logs.a.push(self.slice_log(block.a, op, figure)?);
+            logs.b.push(self.slice_log(block.b, op, figure)?);
         }
         Some(logs)
     }
 
-    fn log(&self, slice: &TimeSlice, op: Option<OpKind>, figure: Figure) -> Option<f64> {
+    fn slice_log(&self, slice: &TimeSlice, op: Option<OpKind>, figure: Figure) -> Option<f64> {
         let value = match op {
             Some(op) => figure_of(slice.ops.get(&op)?, figure)?,
             None => self
@@ -75,17 +75,17 @@ impl<'a> Blocks<'a> {
         if value > 0.0 { Some(value.ln()) } else { None }
     }
 
-    /// Replaces the estimates of both sides by those of the blocks, and returns the difference of
-    /// the logarithms within the blocks. Rates and mean latencies of both sides become the
-    /// geometric means of the slices, whose ratio is the mean ratio of the blocks; percentiles
-    /// stay those of the merged latencies.
-    pub(super) fn replace(
+    /// Returns the difference of the logarithms within the blocks, and replaces the estimates of
+    /// both sides where they would contradict it. Rates and mean latencies become the geometric
+    /// means of the slices, whose ratio is the mean ratio of the blocks. Percentiles stay those of
+    /// the merged latencies. Without a difference (`None`), all estimates stay as they are.
+    pub(super) fn apply(
         &self,
         op: Option<OpKind>,
         figure: Figure,
         estimates: &mut PairEstimates,
     ) -> Option<PairedDifference> {
-        let logs = self.logs(op, figure)?;
+        let logs = self.block_logs(op, figure)?;
         let mut differences = Vec::new();
         for (log_a, log_b) in std::iter::zip(&logs.a, &logs.b) {
             differences.push(log_b - log_a);

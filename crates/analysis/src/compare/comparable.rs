@@ -1,6 +1,6 @@
-//! Whether two figures of a workload measure the same thing. The requested workload, the way it was
-//! carried out and every disturbance must agree. The disk, the machine and the kernel may differ,
-//! as people compare those: see `differences`.
+//! The reasons why two figures of a workload do not measure the same thing. The requested workload,
+//! the way it was carried out and every disturbance must agree. The disk, the machine and the
+//! kernel may differ, as people compare those: see `differences`.
 
 use super::reasons::{
     Between, Compared, MeasuredSpan, Reasons, add_findings, cache_text, engine_text, kind_text,
@@ -20,9 +20,9 @@ use diskproof_model::units::{counted, format_bytes, format_rate};
 /// Up to this share of a span may be unwritten. With more, reads say more about the filesystem than
 /// about the disk.
 const UNWRITTEN_MAX: f64 = 0.01;
-/// From this difference in the share of zero blocks on, the content is not the same: a disk or a
-/// thin volume need not move zeros.
-const ZERO_SHARE_MAX: f64 = 0.1;
+/// The content of two spans counts as the same if the shares of their zero blocks, or of their
+/// unwritten blocks, differ by at most this: a disk or a thin volume need not move zeros.
+const CONTENT_DIFFERENCE_MAX: f64 = 0.1;
 
 /// A workload in one run.
 #[derive(Clone, Copy)]
@@ -70,8 +70,8 @@ impl Compared for Measured<'_> {
     }
 
     fn add_differences(self, other: Self, reasons: &mut Reasons) {
-        own_conditions(reasons, self, other);
-        company(reasons, self, other);
+        add_own_differences(reasons, self, other);
+        add_company_differences(reasons, self, other);
     }
 
     fn add_faults(self, harmless: &[&str], reasons: &mut Reasons) {
@@ -107,8 +107,8 @@ impl Compared for Measured<'_> {
     }
 }
 
-/// Compares the workloads themselves, and how they were carried out.
-fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
+/// Adds the differences between the workloads themselves, and the way they were carried out.
+fn add_own_differences(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     let mut pair = reasons.between(&a, &b);
     if let (Some(x), Some(y)) = (a.target(), b.target()) {
         pair.add_if_different("target-kind-differs", x.kind, y.kind, kind_text);
@@ -155,13 +155,14 @@ fn own_conditions(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     if !spans_agree(a, b) {
         pair.add("span-differs", &span_text(measurement), &span_text(other));
     }
-    content(&mut pair, a.measurement(), b.measurement());
+    add_content_differences(&mut pair, a.measurement(), b.measurement());
 }
 
-/// Compares the content of the spans: zeros and first writes are cheaper on many disks.
-fn content(pair: &mut Between<'_>, x: &Row, y: &Row) {
+/// Adds the differences in the content of the spans: zeros and first writes are cheaper on many
+/// disks.
+fn add_content_differences(pair: &mut Between<'_>, x: &Row, y: &Row) {
     if let (Some(share_x), Some(share_y)) = (zero_share(x), zero_share(y))
-        && (share_x - share_y).abs() > ZERO_SHARE_MAX
+        && (share_x - share_y).abs() > CONTENT_DIFFERENCE_MAX
     {
         let zeros = format!("{} of the blocks hold only zeros", percent_text(share_x));
         pair.add("content-differs", &zeros, &percent_text(share_y));
@@ -170,7 +171,7 @@ fn content(pair: &mut Between<'_>, x: &Row, y: &Row) {
         return;
     }
     if let (Some(share_x), Some(share_y)) = (unwritten_share(x), unwritten_share(y))
-        && (share_x - share_y).abs() > ZERO_SHARE_MAX
+        && (share_x - share_y).abs() > CONTENT_DIFFERENCE_MAX
     {
         let percent = percent_text(share_x);
         let first_written = format!("{percent} of the span was written for the first time");
@@ -195,12 +196,13 @@ fn zero_share(measurement: &Row) -> Option<f64> {
     Some(zeros.zero as f64 / zeros.sampled as f64)
 }
 
-/// Compares the workloads that ran at the same time: equal names are not enough.
-fn company(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
+/// Adds the differences between the workloads that ran at the same time: equal names are not
+/// enough.
+fn add_company_differences(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
     for name in &a.measurement().figures.together_with {
         if let (Some(x), Some(y)) = (a.companion(name), b.companion(name)) {
             let mut differences = Reasons::default();
-            own_conditions(&mut differences, x, y);
+            add_own_differences(&mut differences, x, y);
             if let Some(Reason { why, .. }) = differences.0.first() {
                 let why = format!("{name}, which ran together with it, differs: {why}");
                 reasons.add("company-differs", why);
@@ -213,8 +215,8 @@ fn unwritten_share(measurement: &Row) -> Option<f64> {
     Some(measurement.data.unwritten_bytes? as f64 / measurement.data.span_bytes.max(1) as f64)
 }
 
-/// Whether both spans are equal, or both cover their whole device: disks of different sizes are
-/// compared as a whole.
+/// Returns `true` if both spans are equal, or both cover their whole device: disks of different
+/// sizes are compared as a whole.
 fn spans_agree(a: Measured<'_>, b: Measured<'_>) -> bool {
     span(a).is_like(span(b)) || (covers_device(a) && covers_device(b))
 }

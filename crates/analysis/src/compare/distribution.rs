@@ -1,5 +1,5 @@
-//! Latency distributions for comparing: quick quantiles, and how many independent latencies a run
-//! is worth.
+//! Latency distributions for comparing: quick quantiles, and the clusters of long latencies, which
+//! make a run worth fewer independent latencies than it has.
 
 use crate::estimate::widening;
 use diskproof_model::comparison::PercentilePoint;

@@ -8,8 +8,7 @@
 use super::comparable::Measured;
 use super::differences::facts;
 use super::figures;
-use super::reasons;
-use super::reasons::Compared;
+use super::reasons::{Compared, is_sound_repetition};
 use super::sides::{Run, RunGroup, Sides, WorkloadKey};
 use crate::estimate::mean;
 use crate::estimate::student::multiple_95;
@@ -54,7 +53,7 @@ impl<'a> EarlierRuns<'a> {
             let mut group = Vec::new();
             for run in runs {
                 if let Some(other) = find(run)
-                    && reasons::repeats(first, other)
+                    && is_sound_repetition(first, other)
                 {
                     group.push(other);
                 }
@@ -67,8 +66,8 @@ impl<'a> EarlierRuns<'a> {
     }
 }
 
-/// Whether a run began before the newest of the compared runs, repeats the plan of one of them, and
-/// is none of them.
+/// Returns `true` if a run began before the newest of the compared runs, has the plan of one of
+/// them, and is none of them.
 fn is_earlier(record: &Record, sides: &Sides<'_>) -> bool {
     let mut is_before = false;
     let mut is_repeated = false;
@@ -78,13 +77,13 @@ fn is_earlier(record: &Record, sides: &Sides<'_>) -> bool {
             return false;
         }
         is_before |= record.started <= compared.started;
-        is_repeated |= repeats(compared, record);
+        is_repeated |= have_same_plan(compared, record);
     }
     is_before && is_repeated
 }
 
-/// Whether a run repeats another: machine, paths, verb and tasks agree.
-pub(super) fn repeats(run: &Record, other: &Record) -> bool {
+/// Returns `true` if machine, paths, verb and tasks of two runs agree.
+fn have_same_plan(run: &Record, other: &Record) -> bool {
     run.plan.origin.verb == other.plan.origin.verb
         && run.host.name == other.host.name
         && run.plan.targets == other.plan.targets
@@ -102,7 +101,7 @@ pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunT
     let own_facts = facts(record);
     let alike: Vec<Run<'_>> = earlier
         .iter()
-        .filter(|other| repeats(record, other) && facts(other) == own_facts)
+        .filter(|other| have_same_plan(record, other) && facts(other) == own_facts)
         .map(unnamed_run)
         .collect();
     let mut variations = Vec::new();
@@ -112,7 +111,7 @@ pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunT
             run: &own_run,
             index,
         };
-        variations.push(variation(measured, &alike));
+        variations.push(variation_of_row(measured, &alike));
     }
     variations
 }
@@ -124,27 +123,28 @@ fn unnamed_run(record: &Record) -> Run<'_> {
     }
 }
 
-fn variation(own: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
+fn variation_of_row(own: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
     let measurement = own.measurement();
     let key = WorkloadKey::from_row(measurement);
     let mut rates = Vec::new();
     for run in runs {
         if let Some(other) = Measured::find("an earlier run", run, key)
-            && reasons::repeats(own, other)
+            && is_sound_repetition(own, other)
         {
-            rates.extend(rate(other));
+            rates.extend(headline_iops(other));
         }
     }
     if rates.len() < EARLIER_RUNS_MIN {
         return None;
     }
     let mut logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
-    logs.push(rate(own)?.ln());
-    let (centre, n) = (mean(&logs), logs.len() as f64);
+    logs.push(headline_iops(own)?.ln());
+    let centre = mean(&logs);
+    let count = logs.len() as f64;
     let squares: f64 = logs.iter().map(|log| (log - centre).powi(2)).sum();
-    let deviation = (squares / (n - 1.0)).sqrt();
-    let reach = multiple_95(n - 1.0) * deviation * (1.0 + 1.0 / n).sqrt();
-    let next_high_iops = (centre + reach).exp();
+    let deviation = (squares / (count - 1.0)).sqrt();
+    let half_width = multiple_95(count - 1.0) * deviation * (1.0 + 1.0 / count).sqrt();
+    let next_high_iops = (centre + half_width).exp();
     if !next_high_iops.is_finite() {
         return None;
     }
@@ -152,15 +152,15 @@ fn variation(own: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
         earlier_runs: rates.len() as u64,
         lowest_iops: rates.iter().copied().fold(f64::MAX, f64::min),
         highest_iops: rates.iter().copied().fold(0.0, f64::max),
-        next_low_iops: (centre - reach).exp(),
+        next_low_iops: (centre - half_width).exp(),
         next_high_iops,
-        within_iops: within(measurement),
+        within_iops: half_width_within(measurement),
     })
 }
 
 /// The half-width of the headline rate: half-widths of several kinds add up, as these vary
 /// together.
-fn within(measurement: &Row) -> Option<f64> {
+fn half_width_within(measurement: &Row) -> Option<f64> {
     let ops = measurement.headline_ops();
     ops.iter()
         .map(|(_, op)| op.figures.iops.half_width_95)
@@ -169,20 +169,20 @@ fn within(measurement: &Row) -> Option<f64> {
 
 /// Widens the intervals of a row's rates to the variation from run to run.
 pub(crate) fn widen(measurement: &mut Row) {
-    let Some(runs) = measurement.run_to_run else {
+    let Some(variation) = measurement.run_to_run else {
         return;
     };
-    let n = runs.earlier_runs + 1;
+    let runs = variation.earlier_runs + 1;
     for op in measurement.figures.ops.values_mut() {
         for rate in [&mut op.iops, &mut op.throughput] {
-            rate.widen(runs.relative_half_width() * rate.value, n);
+            rate.widen(variation.relative_half_width() * rate.value, runs);
         }
     }
 }
 
 /// The headline rate in operations per second.
-fn rate(measured: Measured<'_>) -> Option<f64> {
-    let rate = figures::rate(&[measured.measurement()], None, Figure::Iops)?;
+fn headline_iops(measured: Measured<'_>) -> Option<f64> {
+    let rate = figures::rate_estimate(&[measured.measurement()], None, Figure::Iops)?;
     Some(rate.estimate.value)
 }
 

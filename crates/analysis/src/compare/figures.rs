@@ -29,16 +29,18 @@ const DISPERSION_MIN: f64 = 1e-9;
 /// From this quantile on a percentile is about long latencies, below it about typical ones.
 const TAIL_FROM: f64 = 0.9;
 
-/// The disk stalled in a cell of the series with less than this share of the usual number of
+/// The disk stalled in a cell of the series that has less than this share of the median number of
 /// operations.
-const STALLED: f64 = 0.8;
+const STALLED_BELOW: f64 = 0.8;
 
 /// The same workload in every run of a side.
 pub(super) type Runs<'a> = [&'a Row];
 
-/// A figure of one side: rounded to what the table shows, and as the ratio needs it.
+/// A figure of one side.
 pub(super) struct SideEstimate {
+    /// As the table shows it.
     pub estimate: Estimate,
+    /// As the ratio needs it.
     pub sample: SideFigure,
 }
 
@@ -53,7 +55,11 @@ impl SideEstimate {
 }
 
 /// The rate of one kind of operation, or of all headline kinds together.
-pub(super) fn rate(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<SideEstimate> {
+pub(super) fn rate_estimate(
+    runs: &Runs<'_>,
+    op: Option<OpKind>,
+    figure: Figure,
+) -> Option<SideEstimate> {
     let mut estimates = Vec::new();
     for measurement in runs {
         estimates.push(rate_of(measurement, op, figure)?);
@@ -63,25 +69,29 @@ pub(super) fn rate(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Optio
 
 /// A latency figure of one kind of operation; `None` where there are no such operations, or too few
 /// requests lie beyond it.
-pub(super) fn latency(runs: &Runs<'_>, op: OpKind, figure: Figure) -> Option<SideEstimate> {
+pub(super) fn latency_estimate(
+    runs: &Runs<'_>,
+    op: OpKind,
+    figure: Figure,
+) -> Option<SideEstimate> {
     let mut op_runs = Vec::new();
     for measurement in runs {
         op_runs.push(OpRun::find(measurement, op)?);
     }
     match figure {
         Figure::Mean => {
-            let means: Vec<Estimate> = op_runs.iter().map(OpRun::mean).collect();
+            let means: Vec<Estimate> = op_runs.iter().map(OpRun::mean_estimate).collect();
             from_estimates(&means)
         }
-        Figure::P50 => percentile(&op_runs, 0.50),
-        Figure::P99 => percentile(&op_runs, 0.99),
-        Figure::P99_9 => percentile(&op_runs, 0.999),
+        Figure::P50 => percentile_estimate(&op_runs, 0.50),
+        Figure::P99 => percentile_estimate(&op_runs, 0.99),
+        Figure::P99_9 => percentile_estimate(&op_runs, 0.999),
         _ => None,
     }
 }
 
 /// The latencies of all runs, merged.
-pub(super) fn distribution(runs: &Runs<'_>, op: OpKind) -> Option<LatencyDistribution> {
+pub(super) fn merged_latencies(runs: &Runs<'_>, op: OpKind) -> Option<LatencyDistribution> {
     let mut latencies = Vec::new();
     for measurement in runs {
         latencies.push(measurement.op(op)?.seen_latencies());
@@ -127,16 +137,16 @@ fn total_rate(measurement: &Row, figure: Figure) -> Option<Estimate> {
         measurement.data.wall_ns,
         Settling::of_row(measurement),
     );
-    let together = match figure {
+    let rate_of_sum = match figure {
         Figure::Throughput => rates.bytes,
         _ => rates.ops,
     };
-    if ops.len() == 1 || together.half_width_95.is_none() {
+    if ops.len() == 1 || rate_of_sum.half_width_95.is_none() {
         return Some(sum);
     }
     let mut total = Estimate {
         value: sum.value,
-        ..together
+        ..rate_of_sum
     };
     let count = ops.iter().map(|(_, op)| op.data.count).sum();
     slices::widen_estimate(&mut total, &slice_rates(measurement, figure), count);
@@ -243,8 +253,16 @@ struct OpRun<'a> {
     op: OpRow<'a>,
     distribution: LatencyDistribution,
     is_open_loop: bool,
-    /// Rate and number of all operations in flight together; `None` where these are the only ones.
-    shared: Option<(Estimate, u64)>,
+    /// All operations in flight together; `None` where these are the only ones.
+    shared: Option<SharedLoad>,
+}
+
+/// Operations of several kinds that share a queue.
+struct SharedLoad {
+    /// Operations per second of all kinds.
+    rate: Estimate,
+    /// Operations of all kinds.
+    count: u64,
 }
 
 impl<'a> OpRun<'a> {
@@ -261,7 +279,7 @@ impl<'a> OpRun<'a> {
         let shared = if is_alone {
             None
         } else {
-            total_rate(measurement, Figure::Iops).map(|rate| (rate, count))
+            total_rate(measurement, Figure::Iops).map(|rate| SharedLoad { rate, count })
         };
         Some(Self {
             op,
@@ -274,7 +292,7 @@ impl<'a> OpRun<'a> {
     /// The rate of all operations in flight.
     fn rate(&self) -> &Estimate {
         match &self.shared {
-            Some((rate, _)) => rate,
+            Some(shared) => &shared.rate,
             None => &self.op.figures.iops,
         }
     }
@@ -290,6 +308,7 @@ impl<'a> OpRun<'a> {
         }
     }
 
+    /// Degrees of freedom of the error of its latencies.
     fn freedom(&self) -> f64 {
         let batches = if self.is_open_loop {
             self.op.data.shown_series().cells.len() as u64
@@ -301,7 +320,7 @@ impl<'a> OpRun<'a> {
 
     /// The number of latencies that are worth one independent latency at `quantile`; `None` where
     /// too little was measured.
-    fn latencies_per_one(&self, quantile: f64) -> Option<f64> {
+    fn latencies_per_independent(&self, quantile: f64) -> Option<f64> {
         let clusters = cluster_size(self.op, &self.distribution, quantile);
         if self.is_open_loop {
             if self.op.data.shown_series().cells.len() > 1 {
@@ -318,7 +337,7 @@ impl<'a> OpRun<'a> {
             self.distribution.dispersion()
         };
         let count = match &self.shared {
-            Some((_, count)) => *count,
+            Some(shared) => shared.count,
             None => self.distribution.count(),
         };
         let by_rate = if dispersion > DISPERSION_MIN {
@@ -332,12 +351,12 @@ impl<'a> OpRun<'a> {
 
     /// The number of independent latencies that its latencies are worth at `quantile`.
     fn independent_latencies(&self, quantile: f64) -> Option<f64> {
-        Some(self.distribution.count() as f64 / self.latencies_per_one(quantile)?)
+        Some(self.distribution.count() as f64 / self.latencies_per_independent(quantile)?)
     }
 
-    /// An upper limit of [`Self::latencies_per_one`]: all latencies in a cell of the series are
-    /// alike, and cells are as correlated as their counts. Counts are examined with and without the
-    /// cells in which the disk stalled, because a few of these hide how the others wander.
+    /// An upper limit of [`Self::latencies_per_independent`]: all latencies in a cell of the series
+    /// are alike, and cells are as correlated as their counts. Counts are examined with and without
+    /// the cells in which the disk stalled, because a few of these hide how the others wander.
     fn latencies_per_cell(&self) -> f64 {
         let cells = &self.op.data.shown_series().cells;
         let counts: Vec<f64> = cells.iter().map(|cell| cell.ops as f64).collect();
@@ -346,9 +365,9 @@ impl<'a> OpRun<'a> {
         }
         let mut sorted = counts.clone();
         sorted.sort_by(f64::total_cmp);
-        let usual = STALLED * sorted[sorted.len() / 2];
+        let flowing_min = STALLED_BELOW * sorted[sorted.len() / 2];
         let mut flowing = counts.clone();
-        flowing.retain(|count| *count >= usual);
+        flowing.retain(|count| *count >= flowing_min);
         let flowing_widening = match flowing.len() {
             ..=1 => 1.0,
             _ => estimate::widening(&flowing),
@@ -357,14 +376,14 @@ impl<'a> OpRun<'a> {
         self.distribution.count() as f64 / counts.len() as f64 * wide
     }
 
-    fn mean(&self) -> Estimate {
+    fn mean_estimate(&self) -> Estimate {
         let value = latency_of(self.op).mean;
         let (dispersion, count) = (self.distribution.dispersion(), self.distribution.count());
         let independent = (dispersion / count as f64).sqrt();
         let error = match self.rate_error() {
             Some(error) if self.shared.is_none() => Some(error),
             _ => self
-                .latencies_per_one(TAIL_FROM)
+                .latencies_per_independent(TAIL_FROM)
                 .map(|per_one| independent * per_one.sqrt()),
         };
         let n = self.freedom() as u64 + 1;
@@ -373,7 +392,7 @@ impl<'a> OpRun<'a> {
     }
 }
 
-fn percentile(runs: &[OpRun<'_>], quantile: f64) -> Option<SideEstimate> {
+fn percentile_estimate(runs: &[OpRun<'_>], quantile: f64) -> Option<SideEstimate> {
     let merged = LatencyDistribution::merged(runs.iter().map(|run| run.op.seen_latencies()))?;
     let value = merged.percentile(quantile)? as f64;
     let mut logs = Vec::new();

@@ -1,11 +1,11 @@
-//! The metrics of many small files: the rate of each step that both sides did, and whether a step
-//! measures the same thing in two runs. The number of rounds and the time may differ, because
-//! rounds are repetitions.
+//! The metrics of many small files: the rate of each step that both sides did, and the reasons why
+//! a step does not measure the same thing in two runs. The number of rounds and the time may
+//! differ, because rounds are repetitions.
 
 use super::earlier::EarlierRuns;
-use super::pair::{ComparedRow, Pair};
+use super::pair::{ComparedRow, Pair, PartOnSides};
 use super::reasons::{Compared, Reasons, add_findings};
-use super::sides::{Run, Sides};
+use super::sides::{Run, Sides, unmatched_entry};
 use diskproof_model::comparison::{Figure, Unmatched};
 use diskproof_model::files::{CacheState, FileOperation, FileOrder, FileStep, FileSync, FilesPlan};
 use diskproof_model::measurement::StopReason;
@@ -13,28 +13,27 @@ use diskproof_model::record::{FileStepRow, FilesRecord, Record};
 use diskproof_model::units::{counted, format_bytes};
 
 /// A row for each step that both sides did. Other steps are added to `unmatched`.
-pub(super) fn rows(
+pub(super) fn step_rows(
     sides: &Sides<'_>,
     earlier: &EarlierRuns<'_>,
     unmatched: &mut Vec<Unmatched>,
 ) -> Vec<ComparedRow> {
     let mut rows = Vec::new();
-    for step in steps(sides) {
+    for step in steps_of_sides(sides) {
         let subject = step.name();
-        let pair = Pair::find(sides, earlier, &subject, unmatched, |name, run| {
-            StepOfRun::find(name, run, step)
-        });
-        if let Some(pair) = pair {
-            rows.extend(row(&subject, &pair));
+        match Pair::find(sides, earlier, |name, run| StepOfRun::find(name, run, step)) {
+            PartOnSides::Both(pair) => rows.extend(step_row(&subject, &pair)),
+            PartOnSides::OneSide(holder) => unmatched.push(unmatched_entry(&subject, holder)),
+            PartOnSides::Neither => {}
         }
     }
     rows
 }
 
 /// The row of a step: files per second.
-fn row(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<ComparedRow> {
-    let estimates = pair.figures(|run| Some(run.step().figures.iops.clone()))?;
-    let joined = estimates.joined();
+fn step_row(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<ComparedRow> {
+    let estimates = pair.estimates_of_runs(|run| Some(run.step().figures.iops.clone()))?;
+    let ratio = estimates.ratio();
     let walls = pair.parts().map(|part| part.step().data.wall_ns);
     let wall_ns = walls.max().unwrap_or(0);
     let mut row = ComparedRow::new(
@@ -42,7 +41,7 @@ fn row(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<ComparedRow> {
         subject,
         Figure::Iops,
         estimates,
-        joined,
+        ratio,
         wall_ns,
         &pair.reasons,
     );
@@ -51,7 +50,7 @@ fn row(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<ComparedRow> {
 }
 
 /// The steps of both sides, each once, the baseline's first.
-fn steps(sides: &Sides<'_>) -> Vec<FileStep> {
+fn steps_of_sides(sides: &Sides<'_>) -> Vec<FileStep> {
     let mut steps = Vec::new();
     for named in sides.runs() {
         let Some(files) = named.run.record.files() else {
@@ -74,6 +73,7 @@ pub(super) struct StepOfRun<'a> {
     pub run: &'a Run<'a>,
     pub plan: &'a FilesPlan,
     pub files: &'a FilesRecord,
+    /// The index of the step in the record.
     pub index: usize,
 }
 
@@ -108,7 +108,12 @@ impl Compared for StepOfRun<'_> {
         let mut pair = reasons.between(&self, &other);
         let (x, y) = (self.plan, other.plan);
         pair.add_if_different("count-differs", x.count, y.count, count_text);
-        pair.add_if_different("file-size-differs", sizes(x), sizes(y), size_text);
+        pair.add_if_different(
+            "file-size-differs",
+            FileSizes::planned(x),
+            FileSizes::planned(y),
+            sizes_text,
+        );
         pair.add_if_different(
             "directories-differ",
             x.directories,
@@ -177,16 +182,28 @@ fn order_text(orders: &&Vec<FileOrder>) -> String {
     format!("{} order", names.join(" and "))
 }
 
-/// The sizes of the smallest and of the largest file.
-fn sizes(plan: &FilesPlan) -> (u64, u64) {
-    (plan.file_bytes_min, plan.file_bytes_max)
+/// The sizes of the smallest and of the largest file of a plan.
+#[derive(PartialEq)]
+struct FileSizes {
+    min_bytes: u64,
+    max_bytes: u64,
 }
 
-fn size_text(&(min, max): &(u64, u64)) -> String {
-    if min == max {
-        format!("files of {}", format_bytes(min))
+impl FileSizes {
+    fn planned(plan: &FilesPlan) -> Self {
+        Self {
+            min_bytes: plan.file_bytes_min,
+            max_bytes: plan.file_bytes_max,
+        }
+    }
+}
+
+fn sizes_text(sizes: &FileSizes) -> String {
+    let min = format_bytes(sizes.min_bytes);
+    if sizes.min_bytes == sizes.max_bytes {
+        format!("files of {min}")
     } else {
-        format!("files of {} to {}", format_bytes(min), format_bytes(max))
+        format!("files of {min} to {}", format_bytes(sizes.max_bytes))
     }
 }
 

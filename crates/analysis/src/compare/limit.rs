@@ -1,6 +1,6 @@
-//! Conditions that make a comparison fail, such as `random-read-d32.iops<-5%`, to fail a build when
-//! a disk gets slower. Metrics have the names of `--expect`; the value is the change from the
-//! baseline. Also the errors of comparisons that cannot be made.
+//! Conditions that make a comparison fail, such as `random-read-d32.iops<-5%`: a build can fail
+//! when a disk gets slower. Metrics have the names of `--expect`, and the value is the change from
+//! the baseline. The errors of comparisons that cannot be made are here, too.
 
 use crate::expect::Relation;
 use diskproof_model::comparison::{
@@ -73,7 +73,8 @@ fn parse_percent(text: &str) -> Option<f64> {
 }
 
 impl Limit {
-    fn is_on(&self, metric: &MetricComparison) -> bool {
+    /// Returns `true` if the condition names this metric.
+    fn names_metric(&self, metric: &MetricComparison) -> bool {
         if metric.metric == self.metric {
             return true;
         }
@@ -90,10 +91,10 @@ impl Limit {
         self.metric == format!("{prefix}{subject}.{}.{figure}", op.as_str())
     }
 
-    /// Whether a candidate has the metric, or one side has its subject.
+    /// Returns `true` if a candidate has the metric, or one side has its subject.
     fn is_known_in(&self, candidate: &Candidate) -> bool {
         for metric in &candidate.metrics {
-            if self.is_on(metric) || self.is_figure_of(&metric.subject) {
+            if self.names_metric(metric) || self.is_figure_of(&metric.subject) {
                 return true;
             }
         }
@@ -103,6 +104,7 @@ impl Limit {
             .any(|unmatched| self.is_figure_of(&unmatched.subject))
     }
 
+    /// Returns `true` if the condition names a figure of this subject.
     fn is_figure_of(&self, subject: &str) -> bool {
         let Some(rest) = self.metric.strip_prefix(subject) else {
             return false;
@@ -119,13 +121,17 @@ impl Limit {
     /// zero unless zero itself lies beyond the threshold: noise alone must not fail a build. So a
     /// change beyond −5 % that may be chance does not fail the condition `<-5%`.
     pub(super) fn evaluate(&self, candidate: &Candidate) -> Condition {
-        let metric = candidate.metrics.iter().find(|metric| self.is_on(metric));
-        let (outcome, why) = match metric {
-            None => (
-                ConditionOutcome::Unanswered,
-                "one side does not have it, or has too few requests for a percentile".to_owned(),
-            ),
+        let metric = candidate
+            .metrics
+            .iter()
+            .find(|metric| self.names_metric(metric));
+        let JudgedLimit { outcome, why } = match metric {
             Some(metric) => self.judge(metric),
+            None => JudgedLimit {
+                outcome: ConditionOutcome::Unanswered,
+                why: "one side does not have it, or has too few requests for a percentile"
+                    .to_owned(),
+            },
         };
         let change = match metric {
             Some(metric) if metric.verdict != Verdict::NotComparable => {
@@ -142,21 +148,28 @@ impl Limit {
         }
     }
 
-    fn judge(&self, metric: &MetricComparison) -> (ConditionOutcome, String) {
+    fn judge(&self, metric: &MetricComparison) -> JudgedLimit {
         if metric.verdict == Verdict::NotComparable {
             let reasons: Vec<&str> = metric.reasons.iter().map(|r| r.why.as_str()).collect();
-            let why = format!("not comparable: {}", reasons.join("; "));
-            return (ConditionOutcome::Unanswered, why);
+            return JudgedLimit {
+                outcome: ConditionOutcome::Unanswered,
+                why: format!("not comparable: {}", reasons.join("; ")),
+            };
         }
         let Some(ratio) = metric.ratio else {
-            let why = "measured too briefly for an interval".to_owned();
-            return (ConditionOutcome::Unanswered, why);
+            return JudgedLimit {
+                outcome: ConditionOutcome::Unanswered,
+                why: "measured too briefly for an interval".to_owned(),
+            };
         };
         let change = ratio.value - 1.0;
         let (percent, interval) = (change * 100.0, interval_text(ratio));
-        let says = format!("changed by {percent:+.1} % ({interval})");
+        let changed = format!("changed by {percent:+.1} % ({interval})");
         if !self.relation.holds(change, self.change) {
-            return (ConditionOutcome::DoesNotHold, says);
+            return JudgedLimit {
+                outcome: ConditionOutcome::DoesNotHold,
+                why: changed,
+            };
         }
         let is_known = metric.variation.is_some() || metric.basis == Basis::Blocks;
         let is_lower = match ratio.high_95 {
@@ -165,16 +178,28 @@ impl Limit {
         };
         let is_sure = ratio.low_95 > 1.0 || is_lower;
         if (is_known && is_sure) || self.relation.holds(0.0, self.change) {
-            return (ConditionOutcome::Holds, says);
+            return JudgedLimit {
+                outcome: ConditionOutcome::Holds,
+                why: changed,
+            };
         }
-        let why = if is_known {
+        let doubt = if is_known {
             ": chance alone would explain it"
         } else {
             " in one run per side, but the variation between runs is unknown. Compare three \
              runs per side"
         };
-        (ConditionOutcome::Undecided, says + why)
+        JudgedLimit {
+            outcome: ConditionOutcome::Undecided,
+            why: changed + doubt,
+        }
     }
+}
+
+/// The outcome of a condition, and the reason in words.
+struct JudgedLimit {
+    outcome: ConditionOutcome,
+    why: String,
 }
 
 fn interval_text(ratio: Ratio) -> String {
@@ -185,7 +210,7 @@ fn interval_text(ratio: Ratio) -> String {
     }
 }
 
-/// Whether a name is that of a figure, such as `iops`, `read.p99` or `average`.
+/// Returns `true` if a name is that of a figure, such as `iops`, `read.p99` or `average`.
 fn is_figure(name: &str) -> bool {
     let mut figure = name;
     for op in OpKind::ALL {
@@ -198,9 +223,12 @@ fn is_figure(name: &str) -> bool {
     Figure::ALL.iter().any(|known| known.as_str() == figure)
 }
 
-/// Fails if a limit names neither a metric of a candidate nor a subject of a side: a misspelt
-/// metric would pass every build.
-pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), CompareError> {
+/// Fails if a limit names neither a metric of a candidate nor a figure of a side's subject: a
+/// misspelt metric would pass every build.
+pub(super) fn check_metric_names(
+    limits: &[Limit],
+    candidates: &[Candidate],
+) -> Result<(), CompareError> {
     for limit in limits {
         if !candidates
             .iter()
@@ -209,7 +237,7 @@ pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), Comp
             return Err(CompareError::Metric {
                 expression: limit.expression.clone(),
                 metric: limit.metric.clone(),
-                known: metrics_text(candidates),
+                known: known_metrics_text(candidates),
             });
         }
     }
@@ -217,7 +245,7 @@ pub(super) fn vet(limits: &[Limit], candidates: &[Candidate]) -> Result<(), Comp
 }
 
 /// The metrics that a limit may name, for the error message.
-fn metrics_text(candidates: &[Candidate]) -> String {
+fn known_metrics_text(candidates: &[Candidate]) -> String {
     let known: BTreeSet<&str> = candidates
         .iter()
         .flat_map(|candidate| &candidate.metrics)

@@ -3,8 +3,9 @@
 //!
 //! * `pair`: parts that both sides have; `rows`: their metrics; `figures`, `survey`, `files`,
 //!   `observed`: figures and errors; `distribution`: latencies.
-//! * `ratio`: variation from run to run, intervals, p-values, verdicts. `comparable`: what must
-//!   agree; `differences`: what may differ. `limit`: conditions of the user.
+//! * `run_spread`: variation from run to run; `ratio`: intervals and p-values; `verdict`: verdicts.
+//! * `comparable`: what must agree; `differences`: what may differ; `reasons`: both in words.
+//! * `limit`: conditions of the user; `summary`: sentences.
 //! * `own`: the figures that represent one run, for the comparison of many.
 //! * `blocks`: the slices of a live comparison.
 //! * `earlier`: runs of the history that show how figures vary, for both sides or a single run.
@@ -23,9 +24,13 @@ mod pair;
 mod ratio;
 mod reasons;
 mod rows;
+mod run_spread;
 mod sides;
 mod summary;
 mod survey;
+#[cfg(test)]
+mod test_figures;
+mod verdict;
 
 pub(crate) use differences::facts_of_target;
 pub(crate) use distribution::percentile_points;
@@ -33,17 +38,17 @@ pub(crate) use earlier::{run_to_run, widen as widen_to_runs};
 pub use limit::CompareError;
 pub use limit::{Limit, LimitError};
 pub(crate) use own::{OwnFigure, PartOfRun, own_figures};
-pub(crate) use ratio::holm;
 pub use sides::{Run, RunGroup};
+pub(crate) use verdict::holm;
 
 use comparable::Measured;
 use diskproof_model::comparison::{
-    COMPARISON_SCHEMA, Candidate, Comparison, Holder, MetricComparison, RunReference, Side, Tally,
-    letter,
+    COMPARISON_SCHEMA, Candidate, Comparison, Holder, MetricComparison, PercentilePair,
+    RunReference, Side, Tally, Unmatched, letter,
 };
 use diskproof_model::record::Tool;
 use earlier::EarlierRuns;
-use pair::{ComparedRow, Pair};
+use pair::{AdjustedP, ComparedRow, Pair, PartOnSides};
 use sides::Sides;
 
 /// Figures that differ by at most this share count as the same, unless the user sets another
@@ -69,7 +74,8 @@ pub struct Question<'a> {
     pub limits: Vec<Limit>,
 }
 
-/// Compares every candidate with the baseline.
+/// Compares every candidate with the baseline. Fails where the margin or the limits make no sense,
+/// or a side has no run.
 pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
     if !(question.margin > 0.0 && question.margin < 1.0) {
         let percent = question.margin * 100.0;
@@ -82,9 +88,9 @@ pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
     }
     let mut candidates = Vec::new();
     for (index, group) in question.candidates.iter().enumerate() {
-        candidates.push(candidate(question, group, &letter(index)));
+        candidates.push(compare_candidate(question, group, &letter(index)));
     }
-    limit::vet(&question.limits, &candidates)?;
+    limit::check_metric_names(&question.limits, &candidates)?;
     let mut conditions = Vec::new();
     for limit in &question.limits {
         for candidate in &candidates {
@@ -95,21 +101,21 @@ pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
         schema: COMPARISON_SCHEMA.to_owned(),
         tool: question.tool.clone(),
         margin: question.margin,
-        baseline: side(&question.baseline),
+        baseline: side_of_group(&question.baseline),
         candidates,
         conditions,
         fleet: None,
     })
 }
 
-fn side(group: &RunGroup<'_>) -> Side {
+fn side_of_group(group: &RunGroup<'_>) -> Side {
     Side {
         label: group.label.clone(),
-        runs: group.runs.iter().map(reference).collect(),
+        runs: group.runs.iter().map(run_reference).collect(),
     }
 }
 
-fn reference(run: &Run<'_>) -> RunReference {
+fn run_reference(run: &Run<'_>) -> RunReference {
     let record = run.record;
     RunReference {
         name: run.name.clone(),
@@ -124,47 +130,32 @@ fn reference(run: &Run<'_>) -> RunReference {
     }
 }
 
-fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Candidate {
+/// Compares one candidate with the baseline. `letter` names the candidate in sentences.
+fn compare_candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Candidate {
     let sides = Sides::from_groups(&question.baseline, group, letter);
     let earlier = EarlierRuns::from_history(&question.history, &sides);
-    let has_several_targets = sides.runs().any(|named| named.run.record.targets.len() > 1);
-    let (mut rows, mut percentiles, mut unmatched) = (Vec::new(), Vec::new(), Vec::new());
-    for key in sides.workloads() {
-        let pair = Pair::find(&sides, &earlier, key.name, &mut unmatched, |name, run| {
-            Measured::find(name, run, key)
-        });
-        let Some(pair) = pair else {
-            if let Some(missing) = unmatched.last_mut() {
-                missing.why = why_skipped(&sides, key.name, missing.only);
-            }
-            continue;
-        };
-        let prefix = if has_several_targets {
-            format!("{}:", key.target + 1)
-        } else {
-            String::new()
-        };
-        let own_rows = rows::workload_rows(&prefix, &pair);
-        let comparable = !own_rows.is_empty() && pair.reasons.is_empty();
-        percentiles.extend(rows::percentile_pairs(&pair, comparable));
-        rows.extend(own_rows);
-    }
-    rows.extend(survey::rows(&sides, &earlier, &mut unmatched));
-    rows.extend(files::rows(&sides, &earlier, &mut unmatched));
-    rows.extend(observed::rows(&sides, &mut unmatched));
-    let metrics = verdicts(rows, question.margin);
-    let (mut headline, mut tally_of_all) = (Tally::default(), Tally::default());
+    let ComparedWorkloads {
+        mut rows,
+        percentiles,
+        mut unmatched,
+    } = compare_workloads(&sides, &earlier);
+    rows.extend(survey::survey_rows(&sides, &earlier, &mut unmatched));
+    rows.extend(files::step_rows(&sides, &earlier, &mut unmatched));
+    rows.extend(observed::load_rows(&sides, &mut unmatched));
+    let metrics = decide_all(rows, question.margin);
+    let mut headline_tally = Tally::default();
+    let mut tally_of_all = Tally::default();
     for metric in &metrics {
         tally_of_all.count(metric.verdict);
         if metric.headline {
-            headline.count(metric.verdict);
+            headline_tally.count(metric.verdict);
         }
     }
     Candidate {
-        side: side(group),
-        headline,
+        side: side_of_group(group),
+        headline: headline_tally,
         all: tally_of_all,
-        summary: summary::sentence(letter, question.margin, headline, &metrics),
+        summary: summary::summary_sentences(letter, question.margin, headline_tally, &metrics),
         differences: differences::differences(&question.baseline.runs, &group.runs),
         notes: summary::notes(&question.baseline, group, &sides, letter, &metrics),
         metrics,
@@ -173,13 +164,54 @@ fn candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str) -> Can
     }
 }
 
-/// The reason why the side that lacks a workload skipped it; `None` where its plan gives none.
-fn why_skipped(sides: &Sides<'_>, workload: &str, only: Holder) -> Option<String> {
-    let other = match only {
+/// The comparison of all workloads of two sides.
+#[derive(Default)]
+struct ComparedWorkloads {
+    rows: Vec<ComparedRow>,
+    percentiles: Vec<PercentilePair>,
+    /// The workloads that only one side has.
+    unmatched: Vec<Unmatched>,
+}
+
+fn compare_workloads(sides: &Sides<'_>, earlier: &EarlierRuns<'_>) -> ComparedWorkloads {
+    let has_several_targets = sides.runs().any(|named| named.run.record.targets.len() > 1);
+    let mut compared = ComparedWorkloads::default();
+    for key in sides.workloads() {
+        let found = Pair::find(sides, earlier, |name, run| Measured::find(name, run, key));
+        let pair = match found {
+            PartOnSides::Both(pair) => pair,
+            PartOnSides::OneSide(holder) => {
+                compared.unmatched.push(Unmatched {
+                    subject: key.name.to_owned(),
+                    only: holder,
+                    why: why_skipped(sides, key.name, holder),
+                });
+                continue;
+            }
+            PartOnSides::Neither => continue,
+        };
+        let prefix = if has_several_targets {
+            format!("{}:", key.target + 1)
+        } else {
+            String::new()
+        };
+        let rows = rows::workload_rows(&prefix, &pair);
+        let comparable = !rows.is_empty() && pair.reasons.is_empty();
+        let percentiles = rows::percentile_pairs(&pair, comparable);
+        compared.percentiles.extend(percentiles);
+        compared.rows.extend(rows);
+    }
+    compared
+}
+
+/// The reason why a workload that only `holder` has was skipped on the other side; `None` where the
+/// plan of that side gives none.
+fn why_skipped(sides: &Sides<'_>, workload: &str, holder: Holder) -> Option<String> {
+    let lacking_side = match holder {
         Holder::A => &sides.b,
         Holder::B => &sides.a,
     };
-    for named in other {
+    for named in lacking_side {
         for skipped in &named.run.record.plan.skipped {
             if skipped.workload == workload {
                 return Some(skipped.why.clone());
@@ -189,28 +221,39 @@ fn why_skipped(sides: &Sides<'_>, workload: &str, only: Holder) -> Option<String
     None
 }
 
-/// Gives each row its verdict. Headline metrics and all others are two families of comparisons: the
-/// summary is about the first, and must not lose power because of details.
-fn verdicts(mut rows: Vec<ComparedRow>, margin: f64) -> Vec<MetricComparison> {
+/// The metrics of all rows with their verdicts, in the order of the rows.
+fn decide_all(rows: Vec<ComparedRow>, margin: f64) -> Vec<MetricComparison> {
+    let adjusted = adjusted_p_values(&rows);
+    let mut metrics = Vec::new();
+    for (row, p) in std::iter::zip(rows, adjusted) {
+        metrics.push(row.decided(p, margin));
+    }
+    metrics
+}
+
+/// The adjusted p-value of each row. Headline metrics and all others are two families of
+/// comparisons: the summary is about the first, and must not lose power because of details.
+fn adjusted_p_values(rows: &[ComparedRow]) -> Vec<AdjustedP> {
+    let mut adjusted = vec![AdjustedP::default(); rows.len()];
     for is_headline in [true, false] {
-        let p_values: Vec<f64> = rows
-            .iter()
-            .filter(|row| row.metric.headline == is_headline)
-            .flat_map(|row| row.metric.p_value)
-            .collect();
-        let mut adjusted = ratio::holm(&p_values).into_iter();
-        for row in &mut rows {
-            if row.metric.headline != is_headline {
-                continue;
+        let mut indices = Vec::new();
+        let mut p_values = Vec::new();
+        for (index, row) in rows.iter().enumerate() {
+            if row.metric.headline == is_headline
+                && let Some(p_value) = row.metric.p_value
+            {
+                indices.push(index);
+                p_values.push(p_value);
             }
-            let p_adjusted = match row.metric.p_value {
-                Some(_) => adjusted.next(),
-                None => None,
+        }
+        for (index, p_adjusted) in std::iter::zip(&indices, holm(&p_values)) {
+            adjusted[*index] = AdjustedP {
+                p_adjusted: Some(p_adjusted),
+                family_size: p_values.len(),
             };
-            row.decide(p_adjusted, p_values.len(), margin);
         }
     }
-    rows.into_iter().map(|row| row.metric).collect()
+    adjusted
 }
 
 #[cfg(test)]

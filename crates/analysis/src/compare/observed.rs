@@ -3,7 +3,7 @@
 
 use super::figures::{SideEstimate, from_estimates};
 use super::pair::{ComparedRow, PairEstimates};
-use super::sides::{NamedRun, Sides, only, unmatched};
+use super::sides::{NamedRun, Sides, sole_holder, unmatched_entry};
 use diskproof_model::comparison::{Figure, Holder, Unmatched};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{ObservedDevice, ObservedOps};
@@ -17,64 +17,66 @@ struct LoadPair<'a> {
     b: Vec<&'a ObservedDevice>,
 }
 
-/// Rows for each device and direction. What only one side observed is added to `alone`.
-pub(super) fn rows(sides: &Sides<'_>, alone: &mut Vec<Unmatched>) -> Vec<ComparedRow> {
+/// Rows for each device and direction. Loads that only one side observed are added to `unmatched`.
+pub(super) fn load_rows(sides: &Sides<'_>, unmatched: &mut Vec<Unmatched>) -> Vec<ComparedRow> {
     let mut rows = Vec::new();
-    for pair in pairs(sides, alone) {
+    for pair in pair_devices(sides, unmatched) {
         for kind in [OpKind::Read, OpKind::Write] {
-            let (a, b) = (
-                direction_loads(&pair.a, kind),
-                direction_loads(&pair.b, kind),
-            );
-            let subject = format!("{}s of {}", kind.as_str(), pair.subject);
-            alone.extend(only(&subject, &a, &b));
+            let loads_a = loads_of_kind(&pair.a, kind);
+            let loads_b = loads_of_kind(&pair.b, kind);
+            if let Some(holder) = sole_holder(&loads_a, &loads_b) {
+                let subject = format!("{}s of {}", kind.as_str(), pair.subject);
+                unmatched.push(unmatched_entry(&subject, holder));
+            }
             for figure in [Figure::Iops, Figure::Throughput, Figure::Mean] {
-                rows.extend(row(&pair, kind, figure, &a, &b));
+                rows.extend(load_row(&pair, kind, figure, &loads_a, &loads_b));
             }
         }
     }
     rows
 }
 
-/// Pairs devices of the same name. The only device of each side is paired whatever its name.
-fn pairs<'a>(sides: &'a Sides<'a>, only: &mut Vec<Unmatched>) -> Vec<LoadPair<'a>> {
-    let (a, b) = (names(&sides.a), names(&sides.b));
-    if let ([one], [other]) = (a.as_slice(), b.as_slice()) {
-        let subject = if one == other {
-            (*one).to_owned()
+/// Pairs devices of the same name. The only device of each side is paired whatever its name. Others
+/// are added to `unmatched`.
+fn pair_devices<'a>(sides: &'a Sides<'a>, unmatched: &mut Vec<Unmatched>) -> Vec<LoadPair<'a>> {
+    let names_a = device_names(&sides.a);
+    let names_b = device_names(&sides.b);
+    if let ([name_a], [name_b]) = (names_a.as_slice(), names_b.as_slice()) {
+        let subject = if name_a == name_b {
+            (*name_a).to_owned()
         } else {
-            format!("{one} and {other}")
+            format!("{name_a} and {name_b}")
         };
         return vec![LoadPair {
             subject,
-            a: devices(&sides.a, one),
-            b: devices(&sides.b, other),
+            a: devices_named(&sides.a, name_a),
+            b: devices_named(&sides.b, name_b),
         }];
     }
     let mut pairs = Vec::new();
-    for name in &a {
-        if b.contains(name) {
+    for name in &names_a {
+        if names_b.contains(name) {
             pairs.push(LoadPair {
                 subject: (*name).to_owned(),
-                a: devices(&sides.a, name),
-                b: devices(&sides.b, name),
+                a: devices_named(&sides.a, name),
+                b: devices_named(&sides.b, name),
             });
         } else {
-            only.push(unmatched(&format!("load of {name}"), Holder::A));
+            unmatched.push(unmatched_entry(&format!("load of {name}"), Holder::A));
         }
     }
-    for name in &b {
-        if !a.contains(name) {
-            only.push(unmatched(&format!("load of {name}"), Holder::B));
+    for name in &names_b {
+        if !names_a.contains(name) {
+            unmatched.push(unmatched_entry(&format!("load of {name}"), Holder::B));
         }
     }
     pairs
 }
 
-/// The devices of a side by name, each once.
-fn names<'a>(side: &'a [NamedRun<'a>]) -> Vec<&'a str> {
+/// The names of the devices of a side, each once.
+fn device_names<'a>(side: &'a [NamedRun<'a>]) -> Vec<&'a str> {
     let mut names = Vec::new();
-    for device in observed(side) {
+    for device in observed_devices(side) {
         if !names.contains(&device.name.as_str()) {
             names.push(device.name.as_str());
         }
@@ -82,20 +84,21 @@ fn names<'a>(side: &'a [NamedRun<'a>]) -> Vec<&'a str> {
     names
 }
 
-fn devices<'a>(side: &'a [NamedRun<'a>], name: &str) -> Vec<&'a ObservedDevice> {
-    observed(side)
+/// The device of this name in each run of a side.
+fn devices_named<'a>(side: &'a [NamedRun<'a>], name: &str) -> Vec<&'a ObservedDevice> {
+    observed_devices(side)
         .filter(|device| device.name == name)
         .collect()
 }
 
-fn observed<'a>(side: &'a [NamedRun<'a>]) -> impl Iterator<Item = &'a ObservedDevice> {
+fn observed_devices<'a>(side: &'a [NamedRun<'a>]) -> impl Iterator<Item = &'a ObservedDevice> {
     side.iter()
         .flat_map(|named| named.run.record.observed())
         .flat_map(|observed| &observed.devices)
 }
 
-/// The loads of one direction, without devices that had none.
-fn direction_loads<'a>(devices: &[&'a ObservedDevice], kind: OpKind) -> Vec<&'a ObservedOps> {
+/// The reads or the writes of these devices, without devices that had none.
+fn loads_of_kind<'a>(devices: &[&'a ObservedDevice], kind: OpKind) -> Vec<&'a ObservedOps> {
     let mut loads = Vec::new();
     for device in devices {
         match device.ops.get(&kind) {
@@ -106,7 +109,7 @@ fn direction_loads<'a>(devices: &[&'a ObservedDevice], kind: OpKind) -> Vec<&'a 
     loads
 }
 
-fn row(
+fn load_row(
     pair: &LoadPair<'_>,
     kind: OpKind,
     figure: Figure,
@@ -118,12 +121,12 @@ fn row(
         b: side_estimate(b, figure)?,
         earlier: Vec::new(),
     };
-    let joined = estimates.joined();
+    let ratio = estimates.ratio();
     let devices = pair.a.iter().chain(&pair.b);
     let wall_ns = devices.map(|device| device.wall_ns).max().unwrap_or(0);
     let subject = pair.subject.as_str();
     let metric = format!("{subject}.{}.{}", kind.as_str(), figure.as_str());
-    let mut row = ComparedRow::new(metric, subject, figure, estimates, joined, wall_ns, &[]);
+    let mut row = ComparedRow::new(metric, subject, figure, estimates, ratio, wall_ns, &[]);
     row.metric.op = Some(kind);
     row.metric.headline = figure == Figure::Iops;
     row.is_load = true;

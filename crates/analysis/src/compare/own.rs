@@ -1,5 +1,5 @@
-//! The figures that represent the parts of one run, and whether another run measured the same: the
-//! basis for comparing many runs at once.
+//! The figures that represent the parts of one run, and the reasons why those of another run are
+//! not comparable with them: the basis for comparing many runs at once.
 
 use super::comparable::Measured;
 use super::figures::from_estimates;
@@ -46,10 +46,7 @@ pub(crate) struct OwnFigure {
 
 /// The figures that represent the parts of a run, in their order.
 pub(crate) fn own_figures(record: &Record) -> Vec<OwnFigure> {
-    let run = Run {
-        name: String::new(),
-        record,
-    };
+    let run = run_without_name(record);
     let mut figures = Vec::new();
     for (index, row) in record.measurements.iter().enumerate() {
         let measured = Measured {
@@ -74,20 +71,21 @@ pub(crate) fn own_figures(record: &Record) -> Vec<OwnFigure> {
             leading.side.sample.variance_within().sqrt(),
         ));
     }
-    for (part, metric, figure, estimate) in leading_figures(&run) {
+    for leading in leading_figures(&run) {
         let target = record.surface().map_or(0, |surface| surface.data.target);
-        let part_of_run = match part {
+        let part = match leading.part {
             Part::Access => PartOfRun::Access,
             Part::Curve | Part::Burst => PartOfRun::Curve,
         };
         let name = FigureName {
-            part: part_of_run,
+            part,
             target,
-            metric,
-            subject: part.subject().to_owned(),
-            figure,
+            metric: leading.metric,
+            subject: leading.part.subject().to_owned(),
+            figure: leading.figure,
         };
-        figures.extend(own_figure(name, &estimate, relative_error(&estimate)));
+        let error = relative_error(&leading.estimate);
+        figures.extend(own_figure(name, &leading.estimate, error));
     }
     for row in record.files().iter().flat_map(|files| &files.steps) {
         let subject = row.data.step.name();
@@ -137,7 +135,8 @@ fn relative_error(estimate: &Estimate) -> f64 {
 }
 
 impl PartOfRun {
-    /// The differences between the plans or conditions of two runs. `other` is the usual one.
+    /// The differences between the plans or conditions of this part in two runs. `other` is the
+    /// usual run, which sentences call "the others".
     pub(crate) fn differences(
         &self,
         record: &Record,
@@ -145,7 +144,8 @@ impl PartOfRun {
         other: &Record,
         other_target: usize,
     ) -> Vec<Reason> {
-        let (run, usual) = (run_of(record), run_of(other));
+        let run = run_without_name(record);
+        let usual = run_without_name(other);
         let mut reasons = Reasons::default();
         match self {
             Self::Workload(name) => {
@@ -155,14 +155,14 @@ impl PartOfRun {
                     name,
                 };
                 let others = Measured::find(OTHERS, &usual, key_of_others);
-                add_conditions(others, own, &mut reasons);
+                add_differences_of(others, own, &mut reasons);
             }
-            Self::Curve => add_survey_conditions(&usual, &run, Part::Curve, &mut reasons),
-            Self::Access => add_survey_conditions(&usual, &run, Part::Access, &mut reasons),
+            Self::Curve => add_survey_differences(&usual, &run, Part::Curve, &mut reasons),
+            Self::Access => add_survey_differences(&usual, &run, Part::Access, &mut reasons),
             Self::Step(step) => {
                 let own = StepOfRun::find(THIS, &run, *step);
                 let others = StepOfRun::find(OTHERS, &usual, *step);
-                add_conditions(others, own, &mut reasons);
+                add_differences_of(others, own, &mut reasons);
             }
         }
         reasons.0
@@ -170,7 +170,7 @@ impl PartOfRun {
 
     /// The reasons why the figures of this part cannot be judged.
     pub(crate) fn faults(&self, record: &Record, target: usize) -> Vec<Reason> {
-        let run = run_of(record);
+        let run = run_without_name(record);
         let mut reasons = Reasons::default();
         match self {
             Self::Workload(name) => {
@@ -186,8 +186,9 @@ impl PartOfRun {
         reasons.0
     }
 
-    /// Whether both plans ask for the same in this part, so that the disk caused the differences: a
-    /// span that was cut when its time was over, a depth or an engine that was not available.
+    /// Returns `true` if both plans request the same in this part. The disk then caused the
+    /// differences: a span that was cut when its time was over, a depth or an engine that was not
+    /// available.
     pub(crate) fn is_planned_alike(&self, record: &Record, other: &Record) -> bool {
         if record.plan.scratch != other.plan.scratch {
             return false;
@@ -206,7 +207,7 @@ impl PartOfRun {
     }
 }
 
-fn run_of(record: &Record) -> Run<'_> {
+fn run_without_name(record: &Record) -> Run<'_> {
     Run {
         name: String::new(),
         record,
@@ -218,16 +219,16 @@ fn planned<'r>(record: &'r Record, name: &str) -> Option<&'r Workload> {
     workloads.find(|workload| workload.name == name)
 }
 
-fn add_conditions<T: Compared>(others: Option<T>, own: Option<T>, reasons: &mut Reasons) {
+fn add_differences_of<T: Compared>(others: Option<T>, own: Option<T>, reasons: &mut Reasons) {
     if let (Some(others), Some(own)) = (others, own) {
         others.add_differences(own, reasons);
     }
 }
 
-fn add_survey_conditions(usual: &Run<'_>, run: &Run<'_>, part: Part, reasons: &mut Reasons) {
+fn add_survey_differences(usual: &Run<'_>, run: &Run<'_>, part: Part, reasons: &mut Reasons) {
     let own = Surveyed::find(THIS, run, part);
     let others = Surveyed::find(OTHERS, usual, part);
-    add_conditions(others, own, reasons);
+    add_differences_of(others, own, reasons);
 }
 
 fn add_faults<T: Compared>(own: Option<T>, reasons: &mut Reasons) {

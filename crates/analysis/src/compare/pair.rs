@@ -1,29 +1,30 @@
-//! A part that both sides have (a workload, a part of a survey, or a step on files), and a metric
-//! of it, from its figures to its verdict.
+//! A part that both sides measured (a workload, a part of a survey, or a step on files), and a
+//! metric of it, from its figures to its verdict.
 
 use super::earlier::EarlierRuns;
 use super::figures::{SideEstimate, from_estimates};
-use super::ratio;
-use super::ratio::{Joined, SideFigure};
+use super::ratio::{RatioEstimate, SideFigure};
 use super::reasons::{Compared, reasons_against_comparison};
-use super::sides::{NamedRun, Run, Sides, only};
+use super::sides::{NamedRun, Run, Sides, sole_holder};
+use super::verdict::{Judgement, RUNS_NEEDED, judge};
 use diskproof_model::comparison::{
-    Basis, Direction, Figure, MetricComparison, Needed, Reason, Unmatched, Verdict,
+    Basis, Direction, Figure, Holder, MetricComparison, Needed, Reason, Verdict,
 };
 use diskproof_model::record::Estimate;
 
 /// A metric before its verdict.
 pub(super) struct ComparedRow {
-    /// The metric for the document. Its verdict is a placeholder until [`Self::decide`].
+    /// The metric for the document. Its verdict is a placeholder, which only [`Self::decided`]
+    /// replaces.
     pub metric: MetricComparison,
     /// The number of runs of the side with fewer runs.
     runs: usize,
-    /// The longest that a run measured it, in nanoseconds.
+    /// The longest time for which a run measured it, in nanoseconds.
     wall_ns: u64,
     /// It is a metric of an observed load, of which neither side is better.
     pub is_load: bool,
     /// The ratio; `None` where the metric is not comparable, or too little was measured.
-    joined: Option<Joined>,
+    ratio: Option<RatioEstimate>,
 }
 
 /// A figure of both sides.
@@ -35,20 +36,22 @@ pub(super) struct PairEstimates {
 }
 
 impl PairEstimates {
-    /// The ratio of the figure, with the uncertainty that all these runs show.
-    pub(super) fn joined(&self) -> Option<Joined> {
-        Joined::from_sides(&self.a.sample, &self.b.sample, &self.earlier)
+    /// The ratio of the figure, with the uncertainty that all these runs show; `None` where a side
+    /// is zero, or too little was measured.
+    pub(super) fn ratio(&self) -> Option<RatioEstimate> {
+        RatioEstimate::from_sides(&self.a.sample, &self.b.sample, &self.earlier)
     }
 }
 
 impl ComparedRow {
-    /// A row without a verdict yet, for a figure of the whole run on both sides.
+    /// A row without a verdict, for a figure of all operations together on the first target, which
+    /// is no headline. `reasons` are those against the comparison: with any, `ratio` is dropped.
     pub(super) fn new(
         metric: String,
         subject: &str,
         figure: Figure,
         estimates: PairEstimates,
-        joined: Option<Joined>,
+        ratio: Option<RatioEstimate>,
         wall_ns: u64,
         reasons: &[Reason],
     ) -> Self {
@@ -76,45 +79,49 @@ impl ComparedRow {
             runs: a.sample.logs.len().min(b.sample.logs.len()),
             wall_ns,
             is_load: false,
-            joined: None,
+            ratio: None,
         };
-        if let Some(joined) = joined
+        if let Some(ratio) = ratio
             && reasons.is_empty()
         {
-            row.metric.ratio = Some(joined.ratio());
-            row.metric.p_value = Some(joined.p_value());
-            row.metric.basis = joined.basis();
-            row.metric.variation = joined.variation();
-            row.joined = Some(joined);
+            row.metric.ratio = Some(ratio.ratio());
+            row.metric.p_value = Some(ratio.p_value());
+            row.metric.basis = ratio.basis();
+            row.metric.variation = ratio.variation();
+            row.ratio = Some(ratio);
         }
         row
     }
 
-    /// Gives the metric its verdict. `family` is the number of comparisons for which the p-value
-    /// was adjusted.
-    pub(super) fn decide(&mut self, p_adjusted: Option<f64>, family: usize, margin: f64) {
-        let metric = &mut self.metric;
-        metric.p_adjusted = p_adjusted;
-        let (verdict, times) = if !metric.reasons.is_empty() {
-            (Verdict::NotComparable, None)
-        } else if self.is_load {
-            (Verdict::Observed, None)
-        } else if let Some(joined) = &self.joined
-            && let Some(p_adjusted) = p_adjusted
-        {
-            ratio::judge(joined, p_adjusted, margin, metric.better, family)
-        } else {
-            (Verdict::Undecided, None)
+    /// The metric with its verdict.
+    pub(super) fn decided(mut self, p: AdjustedP, margin: f64) -> MetricComparison {
+        let judgement = self.judgement(p, margin);
+        self.metric.p_adjusted = p.p_adjusted;
+        self.metric.verdict = judgement.verdict;
+        self.metric.needed = match judgement.verdict {
+            Verdict::FasterOnce | Verdict::SlowerOnce => Some(RUNS_NEEDED),
+            _ => judgement.times_needed.map(|times| self.needed_for(times)),
         };
-        metric.verdict = verdict;
-        self.metric.needed = match verdict {
-            Verdict::FasterOnce | Verdict::SlowerOnce => Some(ratio::RUNS_NEEDED),
-            _ => times.map(|times| self.needed(times)),
-        };
+        self.metric
+    }
+
+    fn judgement(&self, p: AdjustedP, margin: f64) -> Judgement {
+        if !self.metric.reasons.is_empty() {
+            return Judgement::of(Verdict::NotComparable);
+        }
+        if self.is_load {
+            return Judgement::of(Verdict::Observed);
+        }
+        match (&self.ratio, p.p_adjusted) {
+            (Some(ratio), Some(p_adjusted)) => {
+                judge(ratio, p_adjusted, margin, self.metric.better, p.family_size)
+            }
+            _ => Judgement::of(Verdict::Undecided),
+        }
     }
 
     /// The advice to measure `times` as much, in time or in runs.
-    fn needed(&self, times: f64) -> Needed {
+    fn needed_for(&self, times: f64) -> Needed {
         let (measure_ns, runs) = match self.metric.basis {
             Basis::BetweenRuns => {
                 let runs = (times * self.runs as f64).ceil();
@@ -131,34 +138,53 @@ impl ComparedRow {
     }
 }
 
+/// The p-value of a row, adjusted for all comparisons of its family.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct AdjustedP {
+    /// `None` where the row has no ratio.
+    pub p_adjusted: Option<f64>,
+    /// The number of comparisons in the family.
+    pub family_size: usize,
+}
+
+/// The sides that have a part.
+pub(super) enum PartOnSides<T> {
+    /// Both sides have it.
+    Both(Pair<T>),
+    /// Only this side has it.
+    OneSide(Holder),
+    /// Neither side has it.
+    Neither,
+}
+
 /// A part that both sides have, in their runs and in groups of earlier runs.
 pub(super) struct Pair<T> {
     pub a: Vec<T>,
     pub b: Vec<T>,
+    /// The part in each group of earlier runs that repeat it.
     earlier: Vec<Vec<T>>,
     /// The reasons why its figures are not comparable.
     pub reasons: Vec<Reason>,
 }
 
 impl<T: Compared> Pair<T> {
-    /// Finds a part in all runs, with the function `find` of a run's name and the run. `None` where
-    /// a side lacks it; if the other side has it, it is added to `unmatched`.
+    /// Looks for a part in all runs. `find` takes the name of a run and the run, and returns the
+    /// part if that run has it.
     pub(super) fn find<'s>(
         sides: &'s Sides<'s>,
         earlier: &'s EarlierRuns<'s>,
-        subject: &str,
-        unmatched: &mut Vec<Unmatched>,
         find: impl Fn(&'s str, &'s Run<'s>) -> Option<T>,
-    ) -> Option<Self> {
+    ) -> PartOnSides<T> {
         let a = parts_of_side(&sides.a, &find);
         let b = parts_of_side(&sides.b, &find);
-        unmatched.extend(only(subject, &a, &b));
-        if b.is_empty() {
-            return None;
+        if let Some(holder) = sole_holder(&a, &b) {
+            return PartOnSides::OneSide(holder);
         }
-        let first = *a.first()?;
-        Some(Self {
-            earlier: earlier.repeats_of(first, |run| find("an earlier run", run)),
+        let Some(first) = a.first() else {
+            return PartOnSides::Neither;
+        };
+        PartOnSides::Both(Self {
+            earlier: earlier.repeats_of(*first, |run| find("an earlier run", run)),
             reasons: reasons_against_comparison(&[a.as_slice(), &b].concat()),
             a,
             b,
@@ -198,8 +224,11 @@ impl<T: Compared> Pair<T> {
         })
     }
 
-    /// The same for a figure that each run has by itself.
-    pub(super) fn figures(&self, figure: impl Fn(&T) -> Option<Estimate>) -> Option<PairEstimates> {
+    /// The same for a figure that each run has by itself; `None` where a run lacks it.
+    pub(super) fn estimates_of_runs(
+        &self,
+        figure: impl Fn(&T) -> Option<Estimate>,
+    ) -> Option<PairEstimates> {
         self.side_estimates(|runs| {
             let estimates: Option<Vec<Estimate>> = runs.iter().map(&figure).collect();
             from_estimates(&estimates?)

@@ -97,15 +97,15 @@ pub(super) fn reasons_against_comparison(runs: &[impl Compared]) -> Vec<Reason> 
         }
     }
     let records: Vec<&Record> = runs.iter().map(Compared::record).collect();
-    let harmless = harmless(&records);
+    let harmless = harmless_codes(&records);
     for run in runs {
         run.add_faults(harmless, &mut reasons);
     }
     reasons.0
 }
 
-/// Whether `other` measured the same as `first`, without faults.
-pub(super) fn repeats<T: Compared>(first: T, other: T) -> bool {
+/// Returns `true` if `other` measured the same as `first`, without faults.
+pub(super) fn is_sound_repetition<T: Compared>(first: T, other: T) -> bool {
     let mut reasons = Reasons::default();
     first.add_differences(other, &mut reasons);
     other.add_faults(&[], &mut reasons);
@@ -113,7 +113,7 @@ pub(super) fn repeats<T: Compared>(first: T, other: T) -> bool {
 }
 
 /// The load average of the last minute before a run.
-pub(super) fn load(record: &Record) -> Option<f64> {
+pub(super) fn load_average(record: &Record) -> Option<f64> {
     let load = record.host.load_average.as_ref()?;
     load.split_whitespace().next()?.parse().ok()
 }
@@ -121,7 +121,7 @@ pub(super) fn load(record: &Record) -> Option<f64> {
 /// The code of the finding on other programs, which disturb both sides of a live comparison alike.
 const SHARED_DISTURBANCE: &str = "disturbed";
 
-/// Whether other programs used the disk during a run that is a side of a live comparison.
+/// Returns `true` if other programs used the disk during a run that is a side of a live comparison.
 pub(super) fn is_shared_disturbance(record: &Record) -> bool {
     record.campaign().is_some()
         && record
@@ -130,8 +130,8 @@ pub(super) fn is_shared_disturbance(record: &Record) -> bool {
             .any(|finding| finding.code == SHARED_DISTURBANCE)
 }
 
-/// The codes of findings that do not keep these two runs from being compared.
-fn harmless(records: &[&Record]) -> &'static [&'static str] {
+/// The codes of serious findings that do not keep these runs from being compared.
+fn harmless_codes(records: &[&Record]) -> &'static [&'static str] {
     match records {
         [a, b] if is_live_pair(a, b) => &[SHARED_DISTURBANCE],
         _ => &[],
@@ -170,12 +170,13 @@ pub(super) struct MeasuredSpan {
 }
 
 impl MeasuredSpan {
-    /// Whether it covers a target of this size, apart from a rest that does not fill a block.
+    /// Returns `true` if it covers a target of this size, but for a rest that does not fill a
+    /// block.
     pub(super) fn covers(self, size: u64, block_bytes: u32) -> bool {
         self.start == 0 && self.length.saturating_add(u64::from(block_bytes)) > size
     }
 
-    /// Whether two spans are so similar that the same figures are expected.
+    /// Returns `true` if two spans are so similar that the same figures are expected.
     pub(super) fn is_like(self, other: Self) -> bool {
         let room = SPAN_TOLERANCE * self.length.max(other.length) as f64;
         self.length.abs_diff(other.length) as f64 <= room

@@ -2,9 +2,9 @@
 
 use super::blocks::Blocks;
 use super::comparable::Measured;
-use super::figures::{Runs, SideEstimate, distribution, latency, rate};
+use super::figures::{Runs, SideEstimate, latency_estimate, merged_latencies, rate_estimate};
 use super::pair::{ComparedRow, Pair};
-use super::ratio::Joined;
+use super::ratio::RatioEstimate;
 use diskproof_model::comparison::{Figure, PercentilePair};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncPolicy;
@@ -32,9 +32,10 @@ pub(super) fn workload_rows(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Comp
     let wall_ns = walls.max().unwrap_or(0);
     let subject = &first.data.workload.name;
     let ops = common_ops(pair);
-    let is_mix = ops.iter().filter(|op| **op != OpKind::Sync).count() > 1;
+    let is_mix = is_mix(&ops);
     let lead = lead_metric(first, &ops, pair);
     let blocks = Blocks::from_runs(&pair.a, &pair.b);
+    // `None` stands for all operations together.
     let mut kinds: Vec<Option<OpKind>> = ops.iter().copied().map(Some).collect();
     if is_mix {
         kinds.insert(0, None);
@@ -44,26 +45,26 @@ pub(super) fn workload_rows(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Comp
         let kind = kind_prefix(op, is_mix);
         for figure in FIGURES {
             let estimates =
-                pair.side_estimates(|runs| side_figure(&measurements(runs), op, figure));
+                pair.side_estimates(|runs| estimate_of_side(&measurements(runs), op, figure));
             let Some(mut estimates) = estimates else {
                 continue;
             };
             let difference = match &blocks {
-                Some(blocks) => blocks.replace(op, figure, &mut estimates),
+                Some(blocks) => blocks.apply(op, figure, &mut estimates),
                 None => None,
             };
-            let joined = match difference {
+            let ratio = match difference {
                 Some(difference) => {
-                    Joined::from_blocks(&estimates.a.sample, &estimates.b.sample, difference)
+                    RatioEstimate::from_blocks(&estimates.a.sample, &estimates.b.sample, difference)
                 }
-                None => estimates.joined(),
+                None => estimates.ratio(),
             };
             let mut row = ComparedRow::new(
                 format!("{prefix}{subject}.{kind}{}", figure.as_str()),
                 subject,
                 figure,
                 estimates,
-                joined,
+                ratio,
                 wall_ns,
                 &pair.reasons,
             );
@@ -98,21 +99,25 @@ pub(super) fn leading_row(measured: Measured<'_>) -> Option<LeadingFigure> {
     let ops = common_ops(&pair);
     let row = measured.measurement();
     let LeadMetric { op, figure } = lead_metric(row, &ops, &pair);
-    let is_mix = ops.iter().filter(|op| **op != OpKind::Sync).count() > 1;
-    let kind = kind_prefix(op, is_mix);
+    let kind = kind_prefix(op, is_mix(&ops));
     Some(LeadingFigure {
         metric: format!("{}.{kind}{}", row.data.workload.name, figure.as_str()),
         figure,
-        side: side_figure(&[row], op, figure)?,
+        side: estimate_of_side(&[row], op, figure)?,
     })
 }
 
+/// Returns `true` if reads and writes are mixed. Syncs follow writes, and do not count.
+fn is_mix(ops: &[OpKind]) -> bool {
+    ops.iter().filter(|op| **op != OpKind::Sync).count() > 1
+}
+
 /// A figure of one side. Reads and writes together have no latency.
-fn side_figure(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<SideEstimate> {
+fn estimate_of_side(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<SideEstimate> {
     if matches!(figure, Figure::Iops | Figure::Throughput) {
-        return rate(runs, op, figure);
+        return rate_estimate(runs, op, figure);
     }
-    latency(runs, op?, figure)
+    latency_estimate(runs, op?, figure)
 }
 
 /// The metric that represents a workload.
@@ -150,7 +155,7 @@ fn lead_metric(row: &Row, ops: &[OpKind], pair: &Pair<Measured<'_>>) -> LeadMetr
 
 fn has_latency(side: &[Measured<'_>], op: Option<OpKind>, figure: Figure) -> bool {
     match op {
-        Some(op) => latency(&measurements(side), op, figure).is_some(),
+        Some(op) => latency_estimate(&measurements(side), op, figure).is_some(),
         None => false,
     }
 }
@@ -194,8 +199,8 @@ pub(super) fn percentile_pairs(pair: &Pair<Measured<'_>>, comparable: bool) -> V
     };
     let mut pairs = Vec::new();
     for op in common_ops(pair) {
-        if let Some(latencies_a) = distribution(&a, op)
-            && let Some(latencies_b) = distribution(&b, op)
+        if let Some(latencies_a) = merged_latencies(&a, op)
+            && let Some(latencies_b) = merged_latencies(&b, op)
         {
             pairs.push(PercentilePair {
                 subject: first.data.workload.name.clone(),

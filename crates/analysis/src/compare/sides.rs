@@ -24,7 +24,7 @@ pub struct RunGroup<'a> {
 }
 
 /// The runs of a group, each once: a run that is named twice is not a repetition.
-pub(super) fn distinct<'a, 'r>(group: &'r RunGroup<'a>) -> Vec<&'r Run<'a>> {
+fn distinct_runs<'a, 'r>(group: &'r RunGroup<'a>) -> Vec<&'r Run<'a>> {
     let mut seen = BTreeSet::new();
     let mut runs = Vec::new();
     for run in &group.runs {
@@ -35,7 +35,7 @@ pub(super) fn distinct<'a, 'r>(group: &'r RunGroup<'a>) -> Vec<&'r Run<'a>> {
     runs
 }
 
-/// Whether two runs are sides of one live comparison, with alternating slices.
+/// Returns `true` if two runs are sides of one live comparison, with alternating slices.
 pub(super) fn is_live_pair(a: &Record, b: &Record) -> bool {
     match (a.campaign(), b.campaign()) {
         (Some(a), Some(b)) => a.id == b.id && a.side != b.side,
@@ -102,7 +102,7 @@ impl<'a> WorkloadKey<'a> {
 }
 
 fn named_runs<'a>(group: &'a RunGroup<'a>, letter: &str) -> Vec<NamedRun<'a>> {
-    let runs = distinct(group);
+    let runs = distinct_runs(group);
     let is_single = runs.len() == 1;
     let mut named = Vec::new();
     for (index, run) in runs.into_iter().enumerate() {
@@ -116,22 +116,22 @@ fn named_runs<'a>(group: &'a RunGroup<'a>, letter: &str) -> Vec<NamedRun<'a>> {
     named
 }
 
-/// The entry for a subject that only one side has; `None` where both or neither have it.
-pub(super) fn only<T>(subject: &str, a: &[T], b: &[T]) -> Option<Unmatched> {
+/// The side that alone has something; `None` where both or neither have it.
+pub(super) fn sole_holder<T>(a: &[T], b: &[T]) -> Option<Holder> {
     if !a.is_empty() && b.is_empty() {
-        Some(unmatched(subject, Holder::A))
+        Some(Holder::A)
     } else if a.is_empty() && !b.is_empty() {
-        Some(unmatched(subject, Holder::B))
+        Some(Holder::B)
     } else {
         None
     }
 }
 
-/// The entry for a subject that only this side has.
-pub(super) fn unmatched(subject: &str, only: Holder) -> Unmatched {
+/// The entry for a subject that only this side has, without a reason.
+pub(super) fn unmatched_entry(subject: &str, holder: Holder) -> Unmatched {
     Unmatched {
         subject: subject.to_owned(),
-        only,
+        only: holder,
         why: None,
     }
 }

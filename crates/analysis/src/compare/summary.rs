@@ -1,7 +1,7 @@
 //! A comparison in a sentence or two, and the notes that a reader needs with it. All printers show
 //! these texts.
 
-use super::reasons::{is_shared_disturbance, load};
+use super::reasons::{is_shared_disturbance, load_average};
 use super::sides::{NamedRun, RunGroup, Sides, WorkloadKey};
 use crate::estimate::largest_by;
 use crate::limiter::words::{credit_text, untested};
@@ -16,9 +16,9 @@ const NAMED_MAX: usize = 3;
 /// disks: a cache that was still filling, credits that were not yet spent.
 const WALL_RATIO_MAX: f64 = 4.0;
 
-/// `B is better in 5 of 8 workloads, worse in 1, same within 2 % in 2.` Details that contradict it
-/// follow.
-pub(super) fn sentence(
+/// The summary, such as `B is better in 5 of 8, worse in 1, the same within 2 % in 2.` Details with
+/// a verdict that no headline has follow.
+pub(super) fn summary_sentences(
     letter: &str,
     margin: f64,
     headline: Tally,
@@ -35,7 +35,7 @@ pub(super) fn sentence(
         return format!("{letter} cannot be compared with A: {why}.");
     }
     if total > 0 && headline.observed_loads == total {
-        return loads(letter, metrics);
+        return load_sentence(letter, metrics);
     }
     let mut sentences = vec![headline_sentence(letter, margin, headline, metrics)];
     for (count, verdict) in [
@@ -45,7 +45,7 @@ pub(super) fn sentence(
         (headline.faster_once, Verdict::FasterOnce),
     ] {
         if count == 0 {
-            sentences.extend(against(metrics, verdict));
+            sentences.extend(details_sentence(metrics, verdict));
         }
     }
     sentences.join(" ")
@@ -85,7 +85,7 @@ fn headline_sentence(
 }
 
 /// The sentence on observed loads, which have no verdict.
-fn loads(letter: &str, metrics: &[MetricComparison]) -> String {
+fn load_sentence(letter: &str, metrics: &[MetricComparison]) -> String {
     let mut rates = Vec::new();
     for metric in metrics {
         if !metric.headline {
@@ -116,7 +116,7 @@ fn two_digits(value: f64) -> String {
 }
 
 /// The details with a verdict that no headline has.
-fn against(metrics: &[MetricComparison], verdict: Verdict) -> Option<String> {
+fn details_sentence(metrics: &[MetricComparison], verdict: Verdict) -> Option<String> {
     let names: Vec<&str> = metrics
         .iter()
         .filter(|metric| !metric.headline && metric.verdict == verdict)
@@ -201,15 +201,15 @@ pub(super) fn notes(
             partial.join(" and ")
         ));
     }
-    notes.extend(busy(sides));
-    notes.extend(unsettled(sides));
-    notes.extend(lengths(sides));
+    notes.extend(busy_note(sides));
+    notes.extend(unsettled_note(sides));
+    notes.extend(lengths_note(sides));
     for side in [&sides.a, &sides.b] {
         if let Some(first) = side.first() {
-            notes.extend(burst(first));
+            notes.extend(burst_notes(first));
         }
     }
-    notes.extend(variation(sides, metrics));
+    notes.extend(variation_note(sides, metrics));
     notes
 }
 
@@ -220,7 +220,7 @@ fn run_ids<'a>(side: &[NamedRun<'a>]) -> BTreeSet<&'a str> {
 }
 
 /// The burst credits that a side showed, or the time for which it was tested.
-fn burst(named: &NamedRun<'_>) -> Vec<String> {
+fn burst_notes(named: &NamedRun<'_>) -> Vec<String> {
     let (name, record) = (&named.name, named.run.record);
     let mut notes = Vec::new();
     for credit in &record.burst_credits {
@@ -245,9 +245,10 @@ fn burst(named: &NamedRun<'_>) -> Vec<String> {
     notes
 }
 
-/// The source of the variation from run to run, or that it is unknown.
-fn variation(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
-    if let Some(note) = blocks(sides, metrics) {
+/// The note on the source of the variation from run to run, or that it is unknown; `None` where the
+/// runs of the sides show it.
+fn variation_note(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
+    if let Some(note) = blocks_note(sides, metrics) {
         return Some(note);
     }
     let earlier_runs = metrics
@@ -257,12 +258,13 @@ fn variation(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> 
         .max();
     match earlier_runs {
         Some(0) => return None,
-        Some(earlier) => {
+        Some(count) => {
             return Some(format!(
-                "The intervals include the variation of {earlier} earlier runs of the same target \
+                "The intervals include the variation of {count} earlier runs of the same target \
                  and plan (history)."
             ));
         }
+        // No metric has a known variation.
         None => {}
     }
     let is_pair = sides.a.len() == 1 && sides.b.len() == 1;
@@ -279,7 +281,7 @@ fn variation(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> 
 }
 
 /// The number of blocks of a live comparison, and its disturbances; `None` of other comparisons.
-fn blocks(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
+fn blocks_note(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
     let counts: Vec<u64> = metrics
         .iter()
         .filter(|metric| metric.headline && metric.basis == Basis::Blocks)
@@ -306,13 +308,13 @@ fn blocks(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String> {
     ))
 }
 
-/// Runs on a machine with more to do than it has processors: waits for a processor look like a slow
-/// disk, and vary from run to run by more than any interval shows.
-fn busy(sides: &Sides<'_>) -> Option<String> {
+/// The note on runs that began on a machine with more to do than it has processors: waits for a
+/// processor look like a slow disk, and vary from run to run by more than any interval shows.
+fn busy_note(sides: &Sides<'_>) -> Option<String> {
     let mut busy = Vec::new();
     for named in sides.runs() {
         let cpus = named.run.record.host.cpus;
-        if let Some(load) = load(named.run.record)
+        if let Some(load) = load_average(named.run.record)
             && load > f64::from(cpus)
         {
             let name = named.name.as_str();
@@ -341,7 +343,7 @@ struct BusyRun<'a> {
     cpus: u32,
 }
 
-fn unsettled(sides: &Sides<'_>) -> Option<String> {
+fn unsettled_note(sides: &Sides<'_>) -> Option<String> {
     let mut names = Vec::new();
     for named in sides.runs() {
         for measurement in &named.run.record.measurements {
@@ -363,7 +365,7 @@ fn unsettled(sides: &Sides<'_>) -> Option<String> {
 }
 
 /// The workloads that one side measured much longer than the other.
-fn lengths(sides: &Sides<'_>) -> Option<String> {
+fn lengths_note(sides: &Sides<'_>) -> Option<String> {
     let mut workloads = Vec::new();
     for key in sides.workloads() {
         let (Some(a), Some(b)) = (longest_ns(&sides.a, key), longest_ns(&sides.b, key)) else {

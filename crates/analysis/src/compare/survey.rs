@@ -1,5 +1,5 @@
-//! The metrics of a survey: rates by position, the burst rate, access times; and whether two
-//! surveys measure the same thing, part by part.
+//! The metrics of a survey: rates by position, the burst rate, access times; and for each part the
+//! reasons why two surveys do not measure the same thing.
 //!
 //! The shape of a curve is not an error. The average has the record's own interval, which takes the
 //! shape into account. The slowest and the fastest point have the uncertainty of any point. It
@@ -7,12 +7,12 @@
 //! the shapes cancel.
 
 use super::earlier::EarlierRuns;
-use super::pair::{ComparedRow, Pair, PairEstimates};
+use super::pair::{ComparedRow, Pair, PairEstimates, PartOnSides};
 use super::ratio::Within;
 use super::reasons::{
     Between, Compared, MeasuredSpan, Reasons, add_findings, cache_text, engine_text, kind_text,
 };
-use super::sides::{Run, Sides};
+use super::sides::{Run, Sides, unmatched_entry};
 use crate::estimate::student::multiple_95;
 use crate::estimate::{variance, widening};
 use diskproof_model::comparison::{Basis, Figure, Unmatched};
@@ -25,27 +25,33 @@ use diskproof_model::units::format_bytes;
 
 /// With fewer positions the variation of a curve is unknown.
 const POSITIONS_MIN: usize = 10;
+/// A survey that leaves less than this at the end of its target still counts as one of the whole
+/// target.
+const UNREAD_END_BYTES: u32 = 1 << 20;
 /// With fewer accesses the variation of their times is unknown.
 const ACCESSES_MIN: usize = 10;
 
-/// The metrics that both sides have. Those of only one side are added to `unmatched`.
-pub(super) fn rows(
+/// The metrics that both sides have. Parts that only one side has are added to `unmatched`.
+pub(super) fn survey_rows(
     sides: &Sides<'_>,
     earlier: &EarlierRuns<'_>,
     unmatched: &mut Vec<Unmatched>,
 ) -> Vec<ComparedRow> {
     let mut rows = Vec::new();
     for part in [Part::Curve, Part::Burst, Part::Access] {
-        // A run without this part says nothing about it.
-        let pair = Pair::find(sides, earlier, part.subject(), unmatched, |name, run| {
-            Surveyed::find(name, run, part)
-        });
-        if let Some(pair) = pair {
-            match part {
-                Part::Curve => rows.extend(curve(&pair)),
-                Part::Burst => rows.extend(burst(&pair)),
-                Part::Access => rows.extend(access(&pair)),
+        let found = Pair::find(sides, earlier, |name, run| Surveyed::find(name, run, part));
+        let pair = match found {
+            PartOnSides::Both(pair) => pair,
+            PartOnSides::OneSide(holder) => {
+                unmatched.push(unmatched_entry(part.subject(), holder));
+                continue;
             }
+            PartOnSides::Neither => continue,
+        };
+        match part {
+            Part::Curve => rows.extend(curve_rows(&pair)),
+            Part::Burst => rows.extend(burst_row(&pair)),
+            Part::Access => rows.extend(access_rows(&pair)),
         }
     }
     rows
@@ -54,7 +60,7 @@ pub(super) fn rows(
 /// A part of a survey in the runs of both sides.
 type SurveyPair<'a> = Pair<Surveyed<'a>>;
 
-fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
+fn curve_rows(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
     let error_of_point = match (pair.a.as_slice(), pair.b.as_slice()) {
         ([a], [b]) => point_error(a, b),
         _ => None,
@@ -63,7 +69,8 @@ fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
     let wall_ns = curve_times.max().unwrap_or(0);
     let mut rows = Vec::new();
     for figure in [Figure::CurveAverage, Figure::CurveMin, Figure::CurveMax] {
-        let estimates = pair.figures(|s| catalogued(s, figure::Part::Curve, figure));
+        let estimates =
+            pair.estimates_of_runs(|surveyed| catalogued(surveyed, figure::Part::Curve, figure));
         let Some(mut estimates) = estimates else {
             continue;
         };
@@ -80,18 +87,27 @@ fn curve(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
                 };
             }
         }
-        let mut metric_row = row(pair, figure.as_str(), figure, estimates, wall_ns);
-        metric_row.metric.headline = headline;
-        if error_of_point.is_some() && metric_row.metric.variation.is_none() {
-            metric_row.metric.basis = Basis::Positions;
+        let mut row = survey_row(pair, figure.as_str(), figure, estimates, wall_ns);
+        row.metric.headline = headline;
+        if error_of_point.is_some() && row.metric.variation.is_none() {
+            row.metric.basis = Basis::Positions;
         }
-        rows.push(metric_row);
+        rows.push(row);
     }
     rows
 }
 
-/// The figures that represent the survey of one run, each with its part and the name of its metric.
-pub(super) fn leading_figures(run: &Run<'_>) -> Vec<(Part, String, Figure, Estimate)> {
+/// A figure that represents a part of the survey of one run.
+pub(super) struct LeadingSurveyFigure {
+    pub part: Part,
+    /// The name of its metric.
+    pub metric: String,
+    pub figure: Figure,
+    pub estimate: Estimate,
+}
+
+/// The figures that represent the parts of the survey of one run.
+pub(super) fn leading_figures(run: &Run<'_>) -> Vec<LeadingSurveyFigure> {
     let mut figures = Vec::new();
     for part in [Part::Curve, Part::Access] {
         let Some(surveyed) = Surveyed::find("", run, part) else {
@@ -109,50 +125,57 @@ pub(super) fn leading_figures(run: &Run<'_>) -> Vec<(Part, String, Figure, Estim
         };
         if let Some(estimate) = estimate {
             let metric = format!("{}.{}", part.subject(), figure.as_str());
-            figures.push((part, metric, figure, estimate));
+            figures.push(LeadingSurveyFigure {
+                part,
+                metric,
+                figure,
+                estimate,
+            });
         }
     }
     figures
 }
 
-fn burst(pair: &SurveyPair<'_>) -> Option<ComparedRow> {
+fn burst_row(pair: &SurveyPair<'_>) -> Option<ComparedRow> {
     let figure = Figure::Throughput;
-    let estimates = pair.figures(|s| catalogued(s, figure::Part::Burst, figure))?;
-    Some(row(pair, figure.as_str(), figure, estimates, 0))
+    let estimates =
+        pair.estimates_of_runs(|surveyed| catalogued(surveyed, figure::Part::Burst, figure))?;
+    Some(survey_row(pair, figure.as_str(), figure, estimates, 0))
 }
 
-fn access(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
+fn access_rows(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
     let Some(first) = pair.a.first() else {
         return Vec::new();
     };
     let mut rows = Vec::new();
     for seek in first.surface.figures.seeks.keys() {
-        let Some(estimates) = pair.figures(|s| access_estimate(s, *seek)) else {
+        let estimates = pair.estimates_of_runs(|surveyed| access_estimate(surveyed, *seek));
+        let Some(estimates) = estimates else {
             continue;
         };
         let metric = seek.as_str().replace(' ', "-");
-        let mut metric_row = row(pair, &metric, Figure::AccessTime, estimates, 0);
-        metric_row.metric.headline = *seek == SeekPattern::Random;
-        rows.push(metric_row);
+        let mut row = survey_row(pair, &metric, Figure::AccessTime, estimates, 0);
+        row.metric.headline = *seek == SeekPattern::Random;
+        rows.push(row);
     }
     rows
 }
 
-fn row(
+fn survey_row(
     pair: &SurveyPair<'_>,
     metric: &str,
     figure: Figure,
     estimates: PairEstimates,
     wall_ns: u64,
 ) -> ComparedRow {
-    let joined = estimates.joined();
+    let ratio = estimates.ratio();
     let subject = pair.a.first().map_or("", |s| s.part.subject());
     let mut row = ComparedRow::new(
         format!("{subject}.{metric}"),
         subject,
         figure,
         estimates,
-        joined,
+        ratio,
         wall_ns,
         &pair.reasons,
     );
@@ -161,8 +184,8 @@ fn row(
 }
 
 /// The estimate of a figure of the catalogue; `None` where the run does not have it.
-fn catalogued(s: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<Estimate> {
-    Some(part_figure(s.run.record, part, figure.as_str())?.estimate())
+fn catalogued(surveyed: &Surveyed<'_>, part: figure::Part, figure: Figure) -> Option<Estimate> {
+    Some(part_figure(surveyed.run.record, part, figure.as_str())?.estimate())
 }
 
 /// The error of the logarithm of the ratio of two curves at one position.
@@ -200,10 +223,10 @@ fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<PointError> {
 
 /// The mean access time of a pattern. Its interval is widened where successive accesses are alike,
 /// because such accesses carry less information.
-fn access_estimate(s: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimate> {
-    let mean = &s.surface.figures.seeks.get(&seek)?.mean;
+fn access_estimate(surveyed: &Surveyed<'_>, seek: SeekPattern) -> Option<Estimate> {
+    let mean = &surveyed.surface.figures.seeks.get(&seek)?.mean;
     let mut latencies = Vec::new();
-    for point in s.run.record.access() {
+    for point in surveyed.run.record.access() {
         if point.seek == seek {
             latencies.push(point.latency_ns as f64);
         }
@@ -254,11 +277,12 @@ impl<'a> Surveyed<'a> {
         self.run.record.targets.get(self.surface.data.target)
     }
 
+    /// Returns `true` if the survey covers its whole target.
     fn is_whole(self) -> bool {
         let Some(target) = self.target() else {
             return false;
         };
-        span(self.surface).covers(target.size_bytes, 1 << 20)
+        surface_span(self.surface).covers(target.size_bytes, UNREAD_END_BYTES)
     }
 }
 
@@ -309,10 +333,10 @@ impl Compared for Surveyed<'_> {
         );
         pair.add_if_different("engine-differs", x.data.engine, y.data.engine, engine_text);
         let are_whole = self.is_whole() && other.is_whole();
-        if self.part != Part::Burst && !span(x).is_like(span(y)) && !are_whole {
+        if self.part != Part::Burst && !surface_span(x).is_like(surface_span(y)) && !are_whole {
             pair.add("span-differs", &span_text(x), &span_text(y));
         }
-        part_conditions(&mut pair, self, other);
+        add_part_differences(&mut pair, self, other);
     }
 
     fn add_faults(self, _harmless: &[&str], reasons: &mut Reasons) {
@@ -339,11 +363,11 @@ impl Compared for Surveyed<'_> {
     }
 }
 
-/// Compares the conditions that only one part of a survey has.
-fn part_conditions(pair: &mut Between<'_>, a: Surveyed<'_>, b: Surveyed<'_>) {
+/// Adds the differences in conditions that only this part of a survey has.
+fn add_part_differences(pair: &mut Between<'_>, a: Surveyed<'_>, b: Surveyed<'_>) {
     match a.part {
         Part::Curve => {
-            if let (Some(x), Some(y)) = (is_full(a), is_full(b)) {
+            if let (Some(x), Some(y)) = (reads_whole_span(a), reads_whole_span(b)) {
                 pair.add_if_different("coverage-differs", x, y, coverage_text);
             }
         }
@@ -363,7 +387,7 @@ fn part_conditions(pair: &mut Between<'_>, a: Surveyed<'_>, b: Surveyed<'_>) {
     }
 }
 
-fn span(surface: &SurfaceRecord) -> MeasuredSpan {
+fn surface_span(surface: &SurfaceRecord) -> MeasuredSpan {
     MeasuredSpan {
         start: surface.data.span_start_bytes,
         length: surface.data.span_bytes,
@@ -371,7 +395,7 @@ fn span(surface: &SurfaceRecord) -> MeasuredSpan {
 }
 
 fn span_text(surface: &SurfaceRecord) -> String {
-    let span = span(surface);
+    let span = surface_span(surface);
     format!(
         "{} from {}",
         format_bytes(span.length),
@@ -379,28 +403,28 @@ fn span_text(surface: &SurfaceRecord) -> String {
     )
 }
 
-/// Whether the curve was planned to read the whole span; `None` where the plan has no curve.
-fn is_full(s: Surveyed<'_>) -> Option<bool> {
-    let curve = s.run.record.plan.survey()?.curve.as_ref()?;
+/// True if the curve was planned to read the whole span; `None` where the plan has no curve.
+fn reads_whole_span(surveyed: Surveyed<'_>) -> Option<bool> {
+    let curve = surveyed.run.record.plan.survey()?.curve.as_ref()?;
     Some(curve.coverage == Coverage::Full)
 }
 
-fn coverage_text(is_full: &bool) -> String {
-    if *is_full {
+fn coverage_text(reads_whole_span: &bool) -> String {
+    if *reads_whole_span {
         "all of the span was read".to_owned()
     } else {
         "samples were read".to_owned()
     }
 }
 
-fn burst_bytes(s: Surveyed<'_>) -> u64 {
-    match &s.surface.data.burst {
+fn burst_bytes(surveyed: Surveyed<'_>) -> u64 {
+    match &surveyed.surface.data.burst {
         Some(burst) => burst.bytes,
         None => 0,
     }
 }
 
-fn access_block_bytes(s: Surveyed<'_>) -> Option<u32> {
-    let access = s.run.record.plan.survey()?.access.as_ref()?;
+fn access_block_bytes(surveyed: Surveyed<'_>) -> Option<u32> {
+    let access = surveyed.run.record.plan.survey()?.access.as_ref()?;
     Some(access.block_bytes)
 }

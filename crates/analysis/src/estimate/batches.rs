@@ -1,6 +1,5 @@
-//! A mean and its interval. Counts per cell have batch means with Student's t (Law & Carson 1979),
-//! widened for correlation. Single values are latencies of requests that followed each other, or
-//! rates.
+//! A mean and its interval: from counts per cell by batch means with Student's t (Law & Carson
+//! 1979), widened for correlation, and from single values, which are latencies or rates.
 
 use super::stats::{mean, sorted, variance};
 use super::student::{self, PairedDifference};
@@ -11,8 +10,8 @@ pub(crate) const BATCHES_MIN: usize = 10;
 /// The number of batches to begin with. More would narrow the interval by 2 %, and cost protection
 /// against slow swings.
 const BATCHES_FIRST: usize = 64;
-/// An interval is widened for at most this correlation. Ten values that are so correlated carry
-/// little information about their mean, and increase its variance 50 times.
+/// An interval is widened for at most this correlation. Ten values with it increase the variance of
+/// their mean 50 times, and say little about it.
 const CORRELATION_MAX: f64 = 0.95;
 
 /// A mean per cell and its uncertainty.
@@ -28,8 +27,8 @@ pub(super) struct BatchMeans {
     pub half_width: f64,
 }
 
-/// Batch means. Batches grow until the lag-1 autocorrelation of their means is within one standard
-/// deviation, 1/√n, of zero (Bartlett 1946).
+/// The mean per cell by batch means; `None` of fewer than ten cells. Batches grow until the lag-1
+/// autocorrelation of their means is within one standard deviation, 1/√n, of zero (Bartlett 1946).
 ///
 /// The usual test at two standard deviations lets a correlation of 0.4 pass unseen with 25 batches,
 /// and the interval is then a third too narrow. The remaining correlation widens the interval as
@@ -93,9 +92,9 @@ fn autocorrelation(values: &[f64]) -> f64 {
     }
 }
 
-/// The difference between a full cell and an empty one. Requests that begin together may stay
-/// together as a convoy, and the edges of the measured time decide whether one more convoy is
-/// counted.
+/// The size of a convoy, by the difference between a full cell and an empty one. Requests that
+/// begin together may stay together as a convoy, and the edges of the measured time decide whether
+/// one more convoy is counted.
 pub(super) fn burst(values: &[f64]) -> f64 {
     if values.is_empty() {
         return 0.0;

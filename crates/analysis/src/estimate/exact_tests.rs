@@ -2,8 +2,9 @@
 //! 1.16 (`scipy.stats.t`). Each comment says which.
 
 use super::batches::{batch_means, burst, widening};
-use super::settle::{begins_off, settle};
+use super::settle::{WarmUp, settle, starts_off_level};
 use super::stats::{largest, mean, median, sorted, variance};
+use super::stop::STOP_BATCHES_MIN;
 use super::*;
 use crate::fixture::test_rng::TestRng;
 
@@ -119,15 +120,15 @@ fn beginning_is_off_from_the_critical_value_on() {
             _ => 99.0 + 2.0 * (batch % 2) as f64,
         };
         values.extend((0..20).flat_map(|batch| vec![level(batch); size]));
-        begins_off(&values)
+        starts_off_level(&values)
     };
     assert!(!with(101.4107, &[], 1) && with(101.4108, &[], 1));
     assert!(!with(98.5893, &[], 1) && with(98.5892, &[], 1));
     // What does not fill a batch is skipped at the start.
     assert!(!with(101.4107, &[5e3; 3], 2) && with(101.4108, &[5e3; 3], 2));
-    assert!(!begins_off(&[1.0, 100.0, 100.0]));
+    assert!(!starts_off_level(&[1.0, 100.0, 100.0]));
     // Less than a thousandth of the level is nothing, however sure it is.
-    let even = |first: f64| begins_off(&[[first; 10], [1000.0; 10]].concat());
+    let even = |first: f64| starts_off_level(&[[first; 10], [1000.0; 10]].concat());
     assert!(!even(1001.0) && even(1001.01) && !even(999.0) && even(998.99));
 }
 
@@ -210,7 +211,7 @@ fn rate_after_the_settling_time_begins_there() {
 fn settling_drops_half_as_much_again() {
     let mut counts = vec![4.0; 20];
     counts.extend([10.0; 60]);
-    assert_eq!(settle(&counts), (30, Some(true)));
+    assert_eq!(settle(&counts), WarmUp::Settled { dropped: 30 });
     let found = settling(&series(&counts), 800_000_000);
     assert_eq!(
         (found.settling_ns, found.settled),
@@ -220,8 +221,8 @@ fn settling_drops_half_as_much_again() {
     late.start_ns = 7_000_000;
     assert_eq!(settling(&late, 807_000_000).settling_ns, 307_000_000);
     // 49 cells are nine batches: too few.
-    assert_eq!(settle(&counts[..49]), (0, None));
-    assert_eq!(settle(&[10.0; 50]), (0, Some(true)));
+    assert_eq!(settle(&counts[..49]), WarmUp::Unknown);
+    assert_eq!(settle(&[10.0; 50]), WarmUp::Settled { dropped: 0 });
 }
 
 /// By the definition: the half-width of the whole is at most the goal, and that of the first half,

@@ -1,10 +1,12 @@
-//! Lasting falls of a rate, and suspiciously even rates. Works on counts per cell.
+//! Lasting falls of a rate, and suspiciously even rates, in counts per cell.
 //!
-//! A fall is the end of a burst credit, or a cache that is full. The rate after it is level to the
-//! end, so that figures may begin there, however late it came. A drift, a pause, and a fall shortly
-//! before the end do not count. A rate that is more even than any medium comes from a limiter or a
-//! simulated disk. A token bucket with credit left is even, too, and its rate promises nothing
-//! about the later one.
+//! A *fall* is the end of a burst credit, or a cache that is full. The rate after it is level to
+//! the end, so that figures may begin there, however late it came. A drift, a pause, and a fall
+//! shortly before the end do not count. The *head* is the part before the fall, the *tail* the part
+//! after it.
+//!
+//! A rate that is more even than that of any medium comes from a limiter or a simulated disk. A
+//! token bucket with credit left is even, too, and its rate promises nothing about the later one.
 
 use super::batches::BATCHES_MIN;
 use super::stats::{mean, sorted, variance};
@@ -14,8 +16,8 @@ const BATCH_CELLS: usize = 5;
 /// A fall divides the rate by at least this. Disks that wander, and other programs that come and
 /// go, mostly stay below it.
 pub(super) const FALL_MIN: f64 = 1.5;
-/// The same if the level after the fall is as even as a limiter's, because nothing wanders there.
-/// Neighbouring zones of a rotating disk, which are even, too, differ by less.
+/// A fall to a level as even as a limiter's divides the rate by at least this: nothing wanders
+/// there. Neighbouring zones of a rotating disk, which are even, too, differ by less.
 const LIMITER_FALL_MIN: f64 = 1.1;
 /// The part after such a fall has at least this many batches: a second in the finest cells.
 const LIMITER_TAIL_BATCHES_MIN: usize = 20;
@@ -24,14 +26,14 @@ const TAIL_PARTS: usize = 4;
 /// The parts before and after a fall have at least this many batches each.
 const PART_BATCHES_MIN: usize = BATCHES_MIN;
 /// At least this share of the batches after a fall is below the middle between both levels.
-const APART: f64 = 0.95;
+const TAIL_BELOW_MIN: f64 = 0.95;
 /// At least this share of the batches before a fall is above the middle. It is smaller, because
 /// disturbances make a fast disk slower, not faster.
-const HEAD_APART: f64 = 0.85;
-/// Near the fall, each part is within this share of the difference from its own level. A slope is
-/// not.
-const EDGE: f64 = 0.2;
-/// One of this many parts on each side lies near the fall.
+const HEAD_ABOVE_MIN: f64 = 0.85;
+/// Near the fall, the mean of each part is off its own level by at most this share of the
+/// difference between the levels. A slope is off by more.
+const EDGE_MAX: f64 = 0.2;
+/// One of this many parts of the head, and of the tail, lies near the fall.
 const EDGE_PARTS: usize = 5;
 
 /// The index of the first cell after the fall, in a series that is level from there on.
@@ -58,7 +60,7 @@ fn first_after(cut: usize) -> usize {
     (cut + 1) * BATCH_CELLS
 }
 
-/// The smallest fall to a part with these counts that is not chance, as a factor.
+/// The smallest factor of a fall to a tail with these counts that is not chance.
 pub(super) fn least_fall(tail: &[f64]) -> f64 {
     if is_of_limiter(tail) {
         LIMITER_FALL_MIN
@@ -91,7 +93,8 @@ pub(super) fn largest_step(values: &[f64], head_min: usize, tail_min: usize) -> 
     step
 }
 
-/// Whether the values fall at `cut` from one level to a lower one, by a factor of `least` or more.
+/// Returns `true` if the values fall at `cut` from one level to a lower one, by a factor of `least`
+/// or more.
 pub(super) fn falls(values: &[f64], cut: usize, least: f64) -> bool {
     let (head, tail) = values.split_at(cut);
     let (high, low) = (mean(head), mean(tail));
@@ -101,11 +104,11 @@ pub(super) fn falls(values: &[f64], cut: usize, least: f64) -> bool {
     let middle = (high + low) / 2.0;
     let above = head.iter().filter(|value| **value > middle).count();
     let below = tail.iter().filter(|value| **value < middle).count();
-    let margin = EDGE * (high - low);
+    let margin = EDGE_MAX * (high - low);
     let head_end = &head[head.len() - edge_length(head)..];
     let tail_begin = &tail[..edge_length(tail)];
-    above as f64 / head.len() as f64 >= HEAD_APART
-        && below as f64 / tail.len() as f64 >= APART
+    above as f64 / head.len() as f64 >= HEAD_ABOVE_MIN
+        && below as f64 / tail.len() as f64 >= TAIL_BELOW_MIN
         && mean(head_end) >= high - margin
         && mean(tail_begin) <= low + margin
 }
@@ -133,8 +136,10 @@ pub(crate) fn step_down(values: &[f64], tail_min: usize, least: f64) -> Option<S
     if values.is_empty() {
         return None;
     }
-    let each = mean(values).max(f64::MIN_POSITIVE);
-    let size = (STEP_OPS_MIN / each).ceil().clamp(1.0, values.len() as f64) as usize;
+    let per_cell = mean(values).max(f64::MIN_POSITIVE);
+    let size = (STEP_OPS_MIN / per_cell)
+        .ceil()
+        .clamp(1.0, values.len() as f64) as usize;
     let batches: Vec<f64> = values.chunks_exact(size).map(mean).collect();
     let cut = largest_step(&batches, 1, tail_min.div_ceil(size).max(2))?;
     if !falls(&batches, cut, least) {
@@ -152,9 +157,9 @@ const EVEN_BATCH_CELLS: usize = 10;
 const EVEN_BATCHES_MIN: usize = 10;
 /// A rate is suspiciously even if its standard deviation is at most this share of its mean. Flash
 /// and rotating disks vary by 1 to 10 % from one tenth of a second to the next.
-const EVEN: f64 = 0.004;
+const EVEN_SCATTER_MAX: f64 = 0.004;
 
-/// Whether the rate is more even than a medium's.
+/// Returns `true` if the rate is more even than a medium's.
 pub(super) fn is_even(values: &[f64]) -> bool {
     let batches: Vec<f64> = values.chunks_exact(EVEN_BATCH_CELLS).map(mean).collect();
     if batches.len() < EVEN_BATCHES_MIN {
@@ -163,7 +168,7 @@ pub(super) fn is_even(values: &[f64]) -> bool {
     // One operation more or less in a batch is chance.
     let grain = 1.0 / EVEN_BATCH_CELLS as f64;
     let scatter = (trimmed_variance(&batches) - grain * grain).max(0.0).sqrt();
-    mean(&batches) > 0.0 && scatter <= EVEN * mean(&batches)
+    mean(&batches) > 0.0 && scatter <= EVEN_SCATTER_MAX * mean(&batches)
 }
 
 /// Batches of [`scatter`] have at least this many operations: one more or less is then 1.6 %.
@@ -192,14 +197,14 @@ pub(crate) fn scatter(values: &[f64]) -> Option<f64> {
 /// Fewer batches than this are not attributed to a limiter: six are even by chance now and then.
 const LIMITER_BATCHES_MIN: usize = 12;
 
-/// Whether counts vary as little as a limiter's, in enough batches to exclude chance.
+/// Returns `true` if counts vary as little as a limiter's, in enough batches to exclude chance.
 pub(crate) fn is_of_limiter(values: &[f64]) -> bool {
     let batches = (values.iter().sum::<f64>() / SCATTER_OPS_MIN) as usize;
     if batches.min(values.len()) < LIMITER_BATCHES_MIN {
         return false;
     }
     match scatter(values) {
-        Some(scatter) => scatter <= EVEN,
+        Some(scatter) => scatter <= EVEN_SCATTER_MAX,
         None => false,
     }
 }
@@ -208,8 +213,8 @@ pub(crate) fn is_of_limiter(values: &[f64]) -> bool {
 /// interrupts a limiter, too.
 fn trimmed_variance(batches: &[f64]) -> f64 {
     let ascending = sorted(batches);
-    let off = ascending.len() / 10;
-    variance(&ascending[off..ascending.len() - off])
+    let tenth = ascending.len() / 10;
+    variance(&ascending[tenth..ascending.len() - tenth])
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
-//! The end of the warm-up of a series, and whether its rate settles at all: MSER-5 (White 1997;
-//! White, Cobb & Spratt 2000) with tests for drifts, steps and slow ramps, on counts per cell. A
-//! workload in slices that lie apart in time has one rate per slice instead: its level changes from
-//! slice to slice by chance, which a test on cells would take for a drift.
+//! The end of the warm-up of a rate, if the rate settles at all: MSER-5 (White 1997; White, Cobb &
+//! Spratt 2000) with tests for drifts, steps and slow ramps.
+//!
+//! [`settle`] takes counts per cell of time. [`settle_slices`] takes one rate for each slice of a
+//! workload whose slices lie apart in time. The level of such a workload changes from slice to
+//! slice by chance, which a test on cells would take for a drift.
 
 use super::batches::{BATCHES_MIN, widening};
 use super::fall::last_fall;
@@ -10,21 +12,21 @@ use super::student;
 
 /// Cells per batch of the warm-up statistic: the 5 of MSER-5.
 const WARMUP_BATCH_CELLS: usize = 5;
-/// The steady tail has at least this many batches: the variance of fewer is too often small by
-/// chance (Hoad, Robinson & Davies 2010).
+/// The tail after the warm-up has at least this many batches: the variance of fewer is too often
+/// small by chance (Hoad, Robinson & Davies 2010).
 const TAIL_BATCHES_MIN: usize = 5;
-/// Parts of a run, or slices, count as alike if they differ by less than this share of their mean,
-/// however sure the difference is.
+/// A drift or a step is at least this share of the mean. A smaller difference does not count,
+/// however significant it is.
 const DRIFT_MIN: f64 = 0.01;
-/// A beginning is not cut if it differs from the rest by less than this share, however sure the
-/// difference is. On a disk that does exactly as many operations in every cell, one more or less is
-/// "significant", and chance decides where the variance is smallest.
+/// A warm-up differs from the rest by more than this share. A smaller difference does not count,
+/// however significant it is: on a disk that does exactly as many operations in every cell, one
+/// more or less is "significant", and chance decides where the variance is smallest.
 const LEVEL_MIN: f64 = 0.001;
-/// Where most cells are empty, a beginning is chance if it holds at most this many full cells more
-/// or less than the rest.
+/// Where most cells are empty, a head that has at most so many of the fullest cells more or less
+/// than the tail is chance.
 const SPARSE_CELLS: f64 = 2.0;
-/// Batches of the test whether a tail still begins off its level: four in the first fifth, ten in
-/// the last half.
+/// The number of batches in which [`starts_off_level`] compares levels: four in the first fifth,
+/// ten in the last half.
 const LEVEL_BATCHES: usize = 20;
 /// A step is larger than this many standard errors. That is more than the two or three of an
 /// ordinary test, because the largest step is chosen from the data (Hawkins 1977) and correlated
@@ -32,80 +34,128 @@ const LEVEL_BATCHES: usize = 20;
 const STEP_ERRORS: f64 = 4.0;
 /// A warm-up is at most one of this many parts of a run.
 const WARMUP_PARTS_MIN: usize = 3;
-/// Parts of a run, or slices, that differ by less than this share have the same pace.
+/// A head that is too long for a warm-up has the pace of the tail if it differs by at most this
+/// share.
 const ALIKE: f64 = 0.05;
-/// The cut moves in steps of one of this many parts while the tail begins off.
+/// The cut moves in steps of one of this many parts of a run while the tail starts off its level.
 const CUT_STEPS: usize = 20;
 
-/// The number of cells to drop (MSER-5), and whether the rate settled.
+/// The warm-up at the beginning of some values: counts of cells, or rates of slices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WarmUp {
+    /// There are too few values to find one.
+    Unknown,
+    /// The rate settles after this many values, which are to be dropped; 0 where the rate is level
+    /// from the start.
+    Settled { dropped: usize },
+    /// The rate does not settle: it drifts, or changes its level where no warm-up can end.
+    Unsettled,
+}
+
+impl WarmUp {
+    /// No value needs to be dropped.
+    const NONE: Self = Self::Settled { dropped: 0 };
+}
+
+/// Finds the warm-up in counts per cell.
 ///
-/// A minimum in the second half means that there is no steady tail, but only if the rate drifts or
-/// steps there: on counts, the statistic is also smallest where a few batches happen to be equal.
-/// Otherwise the best cut in the first half is used.
+/// The order of the questions matters. A lasting fall comes first: the level after it is the rate
+/// of the disk, however late the disk fell to it, and all later questions would find the run
+/// unsettled. Only then is MSER-5 asked for a cut, and at last [`judge_cut`] whether that cut ends
+/// a warm-up.
 ///
-/// MSER balances bias against variance, so it cuts a slow ramp too early for an interval that must
-/// cover. The cut therefore moves on while the tail begins off its later level, and then half as
-/// far again, because the end of a ramp hides in the noise.
-pub(super) fn settle(values: &[f64]) -> (usize, Option<bool>) {
+/// A minimum of MSER-5 in the second half means that there is no steady tail, but only if the rate
+/// drifts or steps there: on counts, the statistic is also smallest where a few batches happen to
+/// be equal. Otherwise the best cut in the first half is used.
+pub(super) fn settle(values: &[f64]) -> WarmUp {
     let batches: Vec<f64> = values.chunks_exact(WARMUP_BATCH_CELLS).map(mean).collect();
     if batches.len() < BATCHES_MIN {
-        return (0, None);
+        return WarmUp::Unknown;
     }
-    // The lasting level of a disk is its rate, however late the disk fell to it.
-    if let Some(cut) = last_fall(values) {
-        return (cut, Some(true));
+    if let Some(cell) = last_fall(values) {
+        return WarmUp::Settled { dropped: cell };
     }
     let statistics = mser(&batches);
     let half = batches.len() / 2;
-    if smallest(&statistics) > half && (halves_differ(values) || steps(&batches)) {
-        return (0, Some(false));
+    if smallest_index(&statistics) > half && (halves_differ(values) || has_late_step(&batches)) {
+        return WarmUp::Unsettled;
     }
-    let mut cut = smallest(&statistics[..=half.min(statistics.len() - 1)]);
-    while cut < half && begins_off(&values[cut * WARMUP_BATCH_CELLS..]) {
-        cut = half.min(cut + batches.len().div_ceil(CUT_STEPS));
+    let best_cut = smallest_index(&statistics[..=half.min(statistics.len() - 1)]);
+    judge_cut(values, moved_cut(values, best_cut))
+}
+
+/// Moves a cut on while the tail after it starts off its later level, at most to the half of the
+/// run: MSER balances bias against variance, and cuts a slow ramp too early for an interval that
+/// must cover. Cuts are in batches.
+fn moved_cut(values: &[f64], first_cut: usize) -> usize {
+    let batches = values.len() / WARMUP_BATCH_CELLS;
+    let half = batches / 2;
+    let mut cut = first_cut;
+    while cut < half && starts_off_level(&values[cut * WARMUP_BATCH_CELLS..]) {
+        cut = half.min(cut + batches.div_ceil(CUT_STEPS));
     }
+    cut
+}
+
+/// The warm-up that ends at a cut, in batches.
+///
+/// The order of the questions matters: only a head that differs from the tail can be a warm-up, an
+/// idle tail has no level of which a share could be taken, and only the head of a tail with a level
+/// is short or long.
+fn judge_cut(values: &[f64], cut: usize) -> WarmUp {
+    let batches = values.len() / WARMUP_BATCH_CELLS;
     let (head, tail) = values.split_at(cut * WARMUP_BATCH_CELLS);
-    if cut == 0 || (mean(head) - mean(tail)).abs() <= LEVEL_MIN * mean(tail) {
-        return (0, Some(true));
+    let difference = (mean(head) - mean(tail)).abs();
+    if cut == 0 || difference <= LEVEL_MIN * mean(tail) {
+        return WarmUp::NONE;
     }
     // A disk that stops doing anything has not warmed up.
     if mean(tail) == 0.0 {
-        return (0, Some(false));
+        return WarmUp::Unsettled;
     }
     // If most cells are empty, a single cell more or less is not another level.
-    if median(values) == 0.0
-        && (mean(head) - mean(tail)).abs() * head.len() as f64 <= SPARSE_CELLS * largest(values)
-    {
-        return (0, Some(true));
+    let is_mostly_empty = median(values) == 0.0;
+    if is_mostly_empty && difference * head.len() as f64 <= SPARSE_CELLS * largest(values) {
+        return WarmUp::NONE;
     }
-    if cut <= batches.len() / WARMUP_PARTS_MIN {
-        return (half.min(cut + cut / 2) * WARMUP_BATCH_CELLS, Some(true));
+    if cut <= batches / WARMUP_PARTS_MIN {
+        // The end of a ramp hides in the noise: half as much again is dropped.
+        let safe_cut = (cut + cut / 2).min(batches / 2);
+        return WarmUp::Settled {
+            dropped: safe_cut * WARMUP_BATCH_CELLS,
+        };
     }
-    // So much is not a warm-up. If the head is like the rest, nothing needs to be dropped.
-    // Otherwise the disk, or another user of it, changed its pace in the middle of the run, and
-    // the calmer part alone would flatter it.
-    let alike = (mean(head) - mean(tail)).abs() <= ALIKE * mean(tail);
-    (0, Some(alike))
+    // The head is too long for a warm-up. If it has the pace of the tail, nothing needs to be
+    // dropped. Otherwise the disk, or another user of it, changed its pace in the middle of the
+    // run, and the calmer part alone would flatter it.
+    if difference <= ALIKE * mean(tail) {
+        WarmUp::NONE
+    } else {
+        WarmUp::Unsettled
+    }
 }
 
-/// Σ_{j>d}(Z_j − Z̄_d)²/(k−d)² for each cut d that leaves a tail long enough.
+/// The statistic of MSER for each cut d that leaves a tail long enough: Σ_{j>d}(Z_j −
+/// Z̄_d)²/(k−d)².
 fn mser(batches: &[f64]) -> Vec<f64> {
-    let (k, centre) = (batches.len(), mean(batches));
-    let (mut sum, mut squares) = (0.0, 0.0);
-    let mut statistics = vec![0.0; k];
-    for d in (0..k).rev() {
-        let z = batches[d] - centre;
-        sum += z;
-        squares += z * z;
-        let m = (k - d) as f64;
-        statistics[d] = (squares - sum * sum / m).max(0.0) / (m * m);
+    let count = batches.len();
+    let centre = mean(batches);
+    let mut sum = 0.0;
+    let mut squares = 0.0;
+    let mut statistics = vec![0.0; count];
+    for cut in (0..count).rev() {
+        let deviation = batches[cut] - centre;
+        sum += deviation;
+        squares += deviation * deviation;
+        let tail = (count - cut) as f64;
+        statistics[cut] = (squares - sum * sum / tail).max(0.0) / (tail * tail);
     }
-    statistics.truncate(k - TAIL_BATCHES_MIN + 1);
+    statistics.truncate(count - TAIL_BATCHES_MIN + 1);
     statistics
 }
 
-/// Index of the first smallest value.
-fn smallest(values: &[f64]) -> usize {
+/// The index of the smallest value, the first of several.
+fn smallest_index(values: &[f64]) -> usize {
     let mut best = 0;
     for (index, value) in values.iter().enumerate() {
         // Rounding must not make a later, equal value look smaller.
@@ -116,8 +166,8 @@ fn smallest(values: &[f64]) -> usize {
     best
 }
 
-/// Whether the means of the first and the second half of a run differ by more than [`DRIFT_MIN`],
-/// and significantly at 1 % (Welch's t on five batches each).
+/// Returns `true` if the means of the first and the second half of a run differ by more than
+/// [`DRIFT_MIN`], and significantly at 1 % (Welch's t on five batches each).
 fn halves_differ(values: &[f64]) -> bool {
     let size = values.len() / BATCHES_MIN;
     let whole = &values[values.len() % BATCHES_MIN..];
@@ -129,21 +179,11 @@ fn halves_differ(values: &[f64]) -> bool {
         && difference > student::quantile(0.995, (BATCHES_MIN - 2) as f64) * error
 }
 
-/// Whether the largest step lies in the second half and is real: larger than [`DRIFT_MIN`], and
-/// than [`STEP_ERRORS`] standard errors of the residuals, widened for their correlation. This finds
-/// a cliff near the end, which hardly changes the mean of its half.
-fn steps(batches: &[f64]) -> bool {
-    let (n, centre) = (batches.len() as f64, mean(batches));
-    let mut sum = 0.0;
-    let mut unexplained = Vec::new();
-    for (index, value) in batches.iter().enumerate() {
-        sum += value - centre;
-        // The squares that a cut before `d` explains are sum² × n / (d (n − d)).
-        let d = (index + 1) as f64;
-        unexplained.push(-(sum * sum) / (d * (n - d)));
-    }
-    let cuts = TAIL_BATCHES_MIN..batches.len() - TAIL_BATCHES_MIN + 1;
-    let cut = cuts.start + smallest(&unexplained[cuts.start - 1..cuts.end - 1]);
+/// Returns `true` if the largest step lies in the second half and is real: larger than
+/// [`DRIFT_MIN`], and than [`STEP_ERRORS`] standard errors of the residuals, widened for their
+/// correlation. This finds a cliff near the end, which hardly changes the mean of its half.
+fn has_late_step(batches: &[f64]) -> bool {
+    let cut = largest_step_cut(batches);
     let (before, after) = batches.split_at(cut);
     let mut residuals = Vec::new();
     for part in [before, after] {
@@ -158,9 +198,28 @@ fn steps(batches: &[f64]) -> bool {
         && difference > STEP_ERRORS * error
 }
 
-/// Whether the first fifth of a run differs from its last half, significantly at 5 % by the
-/// variance of the latter (Geweke 1992).
-pub(super) fn begins_off(values: &[f64]) -> bool {
+/// The cut at which one step explains most of the variance, with at least [`TAIL_BATCHES_MIN`]
+/// batches on either side.
+fn largest_step_cut(batches: &[f64]) -> usize {
+    let count = batches.len() as f64;
+    let centre = mean(batches);
+    let mut sum = 0.0;
+    // For each cut from 1 on, what it leaves unexplained, but for a constant and a factor: a cut
+    // explains sum² × count / (before × (count − before)) of the squares.
+    let mut unexplained = Vec::new();
+    for (index, value) in batches.iter().enumerate() {
+        sum += value - centre;
+        let before = (index + 1) as f64;
+        unexplained.push(-(sum * sum) / (before * (count - before)));
+    }
+    let first_cut = TAIL_BATCHES_MIN;
+    let last_cut = batches.len() - TAIL_BATCHES_MIN;
+    first_cut + smallest_index(&unexplained[first_cut - 1..last_cut])
+}
+
+/// Returns `true` if the first fifth of a run differs from its last half by more than
+/// [`LEVEL_MIN`], and significantly at 5 % by the variance of the latter (Geweke 1992).
+pub(super) fn starts_off_level(values: &[f64]) -> bool {
     let size = values.len() / LEVEL_BATCHES;
     if size == 0 {
         return false;
@@ -181,54 +240,68 @@ const FALL_EDGE_NS: u64 = 100_000_000;
 /// The quantile of both slice tests: each errs in one of a hundred steady runs.
 const SLICE_PROBABILITY: f64 = 0.995;
 
-/// The number of slices to drop at the beginning, and whether the rate settled; `None` of too few
-/// slices.
-pub(super) fn settle_slices(rates: &[f64]) -> (usize, Option<bool>) {
+/// Finds the warm-up in the rates of slices: the slices before the first one that is like those
+/// after it, unless these still drift.
+pub(super) fn settle_slices(rates: &[f64]) -> WarmUp {
     if rates.len() < SETTLING_SLICES_MIN {
-        return (0, None);
+        return WarmUp::Unknown;
     }
-    let most = rates.len() / WARMUP_PARTS_MIN;
-    let first_alike = (0..=most).find(|cut| !first_slice_is_off(&rates[*cut..]));
-    match first_alike {
-        Some(cut) if !slice_halves_differ(&rates[cut..]) => (cut, Some(true)),
-        _ => (0, Some(false)),
+    for dropped in 0..=rates.len() / WARMUP_PARTS_MIN {
+        let kept = &rates[dropped..];
+        if first_slice_is_off(kept) {
+            continue;
+        }
+        if slice_halves_differ(kept) {
+            return WarmUp::Unsettled;
+        }
+        return WarmUp::Settled { dropped };
     }
+    WarmUp::Unsettled
 }
 
-/// Whether a fall at `at_ns` of the measured time may be chance: it lies between two slices, and
-/// the level before or after it is that of a single slice. `ends_ns` has the ends of all slices.
+/// Returns `true` if a fall at `at_ns` of the measured time may be chance: it lies between two
+/// slices, and the level before or after it is that of a single slice. `ends_ns` has the ends of
+/// all slices.
 pub(crate) fn falls_by_chance(at_ns: u64, ends_ns: &[u64]) -> bool {
-    let Some((_, [first, .., last])) = ends_ns.split_last() else {
-        return ends_ns.len() > 1;
+    let Some((_, boundaries)) = ends_ns.split_last() else {
+        return false;
     };
-    let mut ends = [first, last].into_iter();
-    ends.any(|end| at_ns.abs_diff(*end) <= FALL_EDGE_NS)
+    match boundaries {
+        [] => false,
+        // Of two slices, either level is that of a single one.
+        [_] => true,
+        [first, .., last] => {
+            at_ns.abs_diff(*first) <= FALL_EDGE_NS || at_ns.abs_diff(*last) <= FALL_EDGE_NS
+        }
+    }
 }
 
-/// Whether the first slice lies outside of the range that the others predict for one more slice.
+/// Returns `true` if the first slice lies outside of the range that the others predict for one more
+/// slice.
 fn first_slice_is_off(rates: &[f64]) -> bool {
     let Some((first, others)) = rates.split_first() else {
         return false;
     };
-    let n = others.len() as f64;
-    let error = (variance(others) * (1.0 + 1.0 / n)).sqrt();
-    let most = student::quantile(SLICE_PROBABILITY, n - 1.0) * error;
-    differ(*first, mean(others), most)
+    let count = others.len() as f64;
+    let error = (variance(others) * (1.0 + 1.0 / count)).sqrt();
+    let by_chance = student::quantile(SLICE_PROBABILITY, count - 1.0) * error;
+    levels_differ(*first, mean(others), by_chance)
 }
 
-/// Whether the two halves of the slices have different means (Student's t).
+/// Returns `true` if the two halves of the slices have different means (Student's t).
 fn slice_halves_differ(rates: &[f64]) -> bool {
     let size = rates.len() / 2;
     let (first, second) = (&rates[..size], &rates[rates.len() - size..]);
     let error = ((variance(first) + variance(second)) / size as f64).sqrt();
     let freedom = (2 * size - 2) as f64;
-    let most = student::quantile(SLICE_PROBABILITY, freedom) * error;
-    differ(mean(first), mean(second), most)
+    let by_chance = student::quantile(SLICE_PROBABILITY, freedom) * error;
+    levels_differ(mean(first), mean(second), by_chance)
 }
 
-/// Whether two levels differ by more than `error`, and by more than alike levels may.
-fn differ(a: f64, b: f64, error: f64) -> bool {
-    (a - b).abs() > error && (a - b).abs() > DRIFT_MIN * b
+/// Returns `true` if two levels differ by more than chance explains, and by more than
+/// [`DRIFT_MIN`] of the second.
+fn levels_differ(a: f64, b: f64, by_chance: f64) -> bool {
+    (a - b).abs() > by_chance && (a - b).abs() > DRIFT_MIN * b
 }
 
 #[cfg(test)]
@@ -257,17 +330,17 @@ mod tests {
             .into_iter()
             .zip(expected)
             .for_each(|(a, b)| close(a, b));
-        assert_eq!(smallest(&mser(&batches)), 1);
+        assert_eq!(smallest_index(&mser(&batches)), 1);
     }
 
     #[test]
     fn smallest_is_the_first_of_equal_ones() {
-        assert_eq!(smallest(&[3.0, 1.0, 1.0 - 1e-12, 2.0]), 1);
-        assert_eq!(smallest(&[3.0, 1.0, 1.0 - 1e-6, 2.0]), 2);
-        assert_eq!(smallest(&[-1.0, -1.0 - 1e-12, -2.0]), 2);
-        assert_eq!(smallest(&[-2.0, -2.0 - 1e-12, -1.0]), 0);
-        assert_eq!(smallest(&[5.0]), 0);
-        assert_eq!(smallest(&[1000.0, 1000.0 - 1e-8]), 0);
+        assert_eq!(smallest_index(&[3.0, 1.0, 1.0 - 1e-12, 2.0]), 1);
+        assert_eq!(smallest_index(&[3.0, 1.0, 1.0 - 1e-6, 2.0]), 2);
+        assert_eq!(smallest_index(&[-1.0, -1.0 - 1e-12, -2.0]), 2);
+        assert_eq!(smallest_index(&[-2.0, -2.0 - 1e-12, -1.0]), 0);
+        assert_eq!(smallest_index(&[5.0]), 0);
+        assert_eq!(smallest_index(&[1000.0, 1000.0 - 1e-8]), 0);
     }
 
     /// Five values about each mean with variance 1: error √(2/5) = 0.632456, times t(0.995, 8) =
@@ -298,15 +371,15 @@ mod tests {
             let noise = |i: usize| [1.0, -1.0][i % 2];
             let mut batches: Vec<f64> = (0..before).map(|i| 100.0 + noise(i)).collect();
             batches.extend((0..after).map(|i| 100.0 - step + noise(i)));
-            steps(&batches)
+            has_late_step(&batches)
         };
         assert!(!with(1.8, 12, 8) && with(1.87, 12, 8) && with(-5.0, 12, 8));
         // In the first half it may be a warm-up.
         assert!(!with(8.0, 10, 10) && with(8.0, 11, 9) && !with(8.0, 8, 12));
         // However sure, less than a hundredth of the mean is none.
-        let even = |second: f64| steps(&[vec![100.0; 12], vec![second; 8]].concat());
+        let even = |second: f64| has_late_step(&[vec![100.0; 12], vec![second; 8]].concat());
         assert!(!even(99.004) && even(99.003) && !even(101.0) && even(101.01));
-        assert!(!steps(&[vec![1004.0; 12], vec![994.0; 8]].concat()));
+        assert!(!has_late_step(&[vec![1004.0; 12], vec![994.0; 8]].concat()));
         // Five batches after a cliff are enough (5.4 errors; 3.5 from one batch earlier), three are
         // too few (3.1 errors after the 15th; 12 where it is).
         assert!(with(3.0, 15, 5) && !with(8.0, 17, 3));
@@ -320,7 +393,7 @@ mod tests {
             let noise = |i: usize| [1.0, 1.0, -1.0, -1.0][i % 4];
             let mut batches: Vec<f64> = (0..12).map(|i| 100.0 + noise(i)).collect();
             batches.extend((0..8).map(|i| 100.0 - step + noise(i)));
-            steps(&batches)
+            has_late_step(&batches)
         };
         assert!(!with(2.0) && with(2.5));
     }
@@ -333,10 +406,10 @@ mod settle_slices_tests {
 
     #[test]
     fn steady_slices_are_settled() {
-        assert_eq!(settle_slices(&[100.0; 8]), (0, Some(true)));
+        assert_eq!(settle_slices(&[100.0; 8]), WarmUp::NONE);
         let uneven = [98.0, 104.0, 101.0, 96.0, 103.0, 99.0, 100.0, 102.0];
-        assert_eq!(settle_slices(&uneven), (0, Some(true)));
-        assert_eq!(settle_slices(&uneven[..4]), (0, None));
+        assert_eq!(settle_slices(&uneven), WarmUp::NONE);
+        assert_eq!(settle_slices(&uneven[..4]), WarmUp::Unknown);
     }
 
     /// The last seven: mean 101, s² = 44/6; 99.5 % of Student's t with 6 degrees of freedom is
@@ -349,27 +422,27 @@ mod settle_slices_tests {
             rates.extend(others);
             settle_slices(&rates)
         };
-        assert_eq!(with_first(111.7), (0, Some(true)));
-        assert_eq!(with_first(111.8), (1, Some(true)));
-        assert_eq!(with_first(90.2), (1, Some(true)));
+        assert_eq!(with_first(111.7), WarmUp::NONE);
+        assert_eq!(with_first(111.8), WarmUp::Settled { dropped: 1 });
+        assert_eq!(with_first(90.2), WarmUp::Settled { dropped: 1 });
     }
 
     #[test]
     fn two_slices_of_eight_may_be_warm_up() {
         let rates = [150.0, 120.0, 101.0, 98.0, 103.0, 99.0, 98.0, 102.0];
-        assert_eq!(settle_slices(&rates), (2, Some(true)));
+        assert_eq!(settle_slices(&rates), WarmUp::Settled { dropped: 2 });
     }
 
     #[test]
     fn drift_over_all_slices_has_not_settled() {
         let rates = [100.0, 97.0, 95.0, 92.0, 90.0, 87.0, 85.0, 82.0];
-        assert_eq!(settle_slices(&rates), (0, Some(false)));
+        assert_eq!(settle_slices(&rates), WarmUp::Unsettled);
     }
 
     #[test]
     fn differences_below_one_percent_are_none() {
         let rates = [500.8, 500.7, 500.6, 500.5, 500.4, 500.3, 500.2, 500.1];
-        assert_eq!(settle_slices(&rates), (0, Some(true)));
+        assert_eq!(settle_slices(&rates), WarmUp::NONE);
     }
 
     #[test]
@@ -389,7 +462,7 @@ mod settle_slices_tests {
                 let rates: Vec<f64> = (0..8)
                     .map(|_| 1000.0 * (1.0 + 0.1 * rng.normal()))
                     .collect();
-                settle_slices(&rates) != (0, Some(true))
+                settle_slices(&rates) != WarmUp::NONE
             })
             .count();
         assert!(unsettled <= 35, "{unsettled} of 1000");

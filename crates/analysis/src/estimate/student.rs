@@ -1,6 +1,6 @@
-//! Student's t distribution, the only place that asks for it, and differences of pairs that were
-//! measured one after the other: changes over time affect both members of a pair and cancel out
-//! (Student 1908).
+//! Student's t distribution (Student 1908), and the mean of paired differences with its interval.
+//! Both members of a pair are measured one after the other, so that changes over time affect both
+//! and cancel out.
 
 use super::stats::{mean, variance};
 use statrs::distribution::ContinuousCDF as _;
@@ -10,7 +10,7 @@ use statrs::distribution::StudentsT;
 /// [`StudentsT::inverse_cdf`] does not end beyond some 10⁷ of them, and a record may claim 2⁵⁰.
 const FREEDOM_MAX: f64 = 1e5;
 
-fn student(freedom: f64) -> StudentsT {
+fn distribution(freedom: f64) -> StudentsT {
     // The interval of one degree of freedom is already so wide that it shows how little is known.
     let freedom = if freedom > 1.0 {
         freedom.min(FREEDOM_MAX)
@@ -20,28 +20,29 @@ fn student(freedom: f64) -> StudentsT {
     StudentsT::new(0.0, 1.0, freedom).expect("degrees of freedom are positive")
 }
 
-/// Standard errors below which the share `probability` lies, at this many degrees of freedom.
+/// The quantile of a probability in standard errors, at this many degrees of freedom.
 pub(crate) fn quantile(probability: f64, freedom: f64) -> f64 {
-    student(freedom).inverse_cdf(probability)
+    distribution(freedom).inverse_cdf(probability)
 }
 
-/// Standard errors to either end of a 95 % interval.
+/// The half-width of a 95 % interval in standard errors, at this many degrees of freedom.
 pub(crate) fn multiple_95(freedom: f64) -> f64 {
     quantile(0.975, freedom)
 }
 
-/// Probability of being at least this many standard errors off, either way.
+/// The two-sided p-value: the probability of being at least this many standard errors off by
+/// chance, either way.
 pub(crate) fn two_sided(multiple: f64, freedom: f64) -> f64 {
-    (2.0 * student(freedom).sf(multiple)).min(1.0)
+    (2.0 * distribution(freedom).sf(multiple)).min(1.0)
 }
 
-/// The fewest pairs for a standard error.
+/// The fewest pairs for an interval. With two, it would be 13 standard errors wide to either side.
 const PAIRS_MIN: usize = 3;
 
 /// The mean of differences, and its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct PairedDifference {
-    /// The mean.
+    /// The mean, in the unit of the differences.
     pub mean: f64,
     /// Its standard error.
     pub error: f64,
@@ -50,7 +51,7 @@ pub(crate) struct PairedDifference {
 }
 
 impl PairedDifference {
-    /// Of these differences; `None` where they are too few, or one of them is not a number.
+    /// The mean of these differences; `None` of fewer than three, and where one is not finite.
     pub(crate) fn from_sample(differences: &[f64]) -> Option<Self> {
         let count = differences.len() as f64;
         let is_finite = differences.iter().all(|difference| difference.is_finite());

@@ -1,11 +1,13 @@
-//! How the clocks of two runs lie to each other, and how surely: by the fences of their launcher,
-//! or by what each host knows of its wall clock.
+//! The offset between the clocks of two runs, with a bound of its error. It follows from the fences
+//! of their launcher, or from what each host knows of its wall clock.
+//!
+//! A *fence* is a barrier that all runs of one launch enter and leave together.
 
 use diskproof_model::fleet_sum::ClockBasis;
 use diskproof_model::together::{Fence, WallClock};
 
-/// Two clocks may drift apart by this part of the time since they were compared: crystals are good
-/// to 50 millionths each.
+/// Two clocks may drift apart by one of this many parts of the time since they were compared. The
+/// crystals of both are good to 50 millionths.
 const DRIFT_PARTS: u64 = 10_000;
 
 /// The clock of a run.
@@ -13,33 +15,36 @@ const DRIFT_PARTS: u64 = 10_000;
 pub(super) struct RunClock {
     /// Start of the run on its wall clock, in nanoseconds since 1970.
     pub started_ns: i128,
+    /// The fences of its launcher, in order; empty without a launcher that has them.
     pub fences: Vec<Fence>,
+    /// What its host knows of its wall clock; `None` where it does not know anything.
     pub wall: Option<WallClock>,
 }
 
-/// Where the clock of a run lies by that of another one.
+/// The offset of the clock of a run from another clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct ClockPlace {
-    /// What is added to a time of the run to get that of the other clock, in nanoseconds.
+pub(super) struct ClockOffset {
+    /// A time of the run plus this is the time of the other clock, in nanoseconds.
     pub offset_ns: i128,
-    /// The most by which that may be wrong.
+    /// The largest possible error of the offset when the clocks were compared, in nanoseconds.
     pub bound_ns: u64,
-    /// From when on the bound grows, in nanoseconds after the start of the run; `None` where it
-    /// does not.
+    /// When the clocks were compared, in nanoseconds after the start of the run. From then on they
+    /// drift, and the error may grow. `None` where the bound holds for the whole run.
     compared_ns: Option<u64>,
+    /// The source of the offset.
     pub basis: ClockBasis,
 }
 
-impl ClockPlace {
-    /// The place of the clock that the others are compared with.
-    pub(super) const OWN: Self = Self {
+impl ClockOffset {
+    /// The offset of a clock from itself.
+    pub(super) const ITSELF: Self = Self {
         offset_ns: 0,
         bound_ns: 0,
         compared_ns: None,
         basis: ClockBasis::SameClock,
     };
 
-    /// The same, as if it were known for sure.
+    /// The same offset, as if it had no error.
     pub(super) fn without_bound(self) -> Self {
         Self {
             bound_ns: 0,
@@ -48,32 +53,29 @@ impl ClockPlace {
         }
     }
 
-    /// The most by which a time of the run may be wrong.
-    pub(super) fn bound_at(&self, ns: u64) -> u64 {
-        let since_ns = match self.compared_ns {
-            Some(compared_ns) => ns.saturating_sub(compared_ns),
+    /// The largest possible error of the offset at a time of the run, in nanoseconds.
+    pub(super) fn bound_at(&self, run_ns: u64) -> u64 {
+        let drifting_ns = match self.compared_ns {
+            Some(compared_ns) => run_ns.saturating_sub(compared_ns),
             None => 0,
         };
-        self.bound_ns.saturating_add(since_ns / DRIFT_PARTS)
+        self.bound_ns.saturating_add(drifting_ns / DRIFT_PARTS)
     }
 }
 
 impl RunClock {
-    /// The quickest of the fences, in nanoseconds; `None` without one.
-    pub(super) fn quickest_fence_ns(&self) -> Option<u64> {
-        let lengths = self.fences.iter();
-        lengths
+    /// The shortest time that a fence took, in nanoseconds; `None` without fences.
+    pub(super) fn shortest_fence_ns(&self) -> Option<u64> {
+        self.fences
+            .iter()
             .map(|fence| fence.left_ns.saturating_sub(fence.entered_ns))
             .min()
     }
 
-    /// The most by which its host says that it may be wrong; the greatest number where it does not
-    /// say.
-    pub(super) fn stated_bound_ns(&self) -> u64 {
-        match &self.wall {
-            Some(wall) => wall.bound_ns.unwrap_or(u64::MAX),
-            None => u64::MAX,
-        }
+    /// The largest error of the wall clock that its host states, in nanoseconds; `None` where the
+    /// host states none.
+    pub(super) fn stated_bound_ns(&self) -> Option<u64> {
+        self.wall.as_ref()?.bound_ns
     }
 
     /// A time after the start of the run, in nanoseconds since 1970 on this clock.
@@ -81,21 +83,23 @@ impl RunClock {
         self.started_ns + i128::from(ns)
     }
 
-    /// Where this clock lies by another one; `None` where nothing tells.
-    pub(super) fn place_by(&self, other: &Self) -> Option<ClockPlace> {
-        if let Some(place) = self.place_by_fences(other) {
-            return Some(place);
+    /// The offset from this clock to another one; `None` where it is unknown. Fences are more exact
+    /// than wall clocks, and one kernel has one clock even where its error is unknown.
+    pub(super) fn offset_to(&self, other: &Self) -> Option<ClockOffset> {
+        if let Some(offset) = self.offset_by_fences(other) {
+            return Some(offset);
         }
-        let (own, others) = (self.wall.as_ref()?, other.wall.as_ref()?);
+        let own = self.wall.as_ref()?;
+        let others = other.wall.as_ref()?;
         if own.boot_id.is_some() && own.boot_id == others.boot_id {
-            return Some(ClockPlace {
+            return Some(ClockOffset {
                 offset_ns: 0,
                 bound_ns: own.apart_ns.saturating_add(others.apart_ns),
                 compared_ns: None,
                 basis: ClockBasis::SameClock,
             });
         }
-        Some(ClockPlace {
+        Some(ClockOffset {
             offset_ns: 0,
             bound_ns: wall_bound_ns(own)?.saturating_add(wall_bound_ns(others)?),
             compared_ns: None,
@@ -103,9 +107,12 @@ impl RunClock {
         })
     }
 
-    /// Nobody leaves a fence before the last has entered it, so that each pair of fences limits the
-    /// difference of the clocks from both sides, however long a message takes.
-    fn place_by_fences(&self, other: &Self) -> Option<ClockPlace> {
+    /// The offset by the fences of both runs; `None` without fences, and where they contradict each
+    /// other because they are of different launches.
+    ///
+    /// No run leaves a fence before the last one has entered it. Each pair of fences therefore
+    /// limits the offset from both sides, however long a message takes.
+    fn offset_by_fences(&self, other: &Self) -> Option<ClockOffset> {
         let (mut least_ns, mut most_ns) = (i128::MIN, i128::MAX);
         let mut compared_ns = None;
         for (own, others) in self.fences.iter().zip(&other.fences) {
@@ -113,12 +120,11 @@ impl RunClock {
             most_ns = most_ns.min(other.unix_ns(others.left_ns) - self.unix_ns(own.entered_ns));
             compared_ns = Some(own.left_ns);
         }
-        // Fences of different launches contradict each other.
         if compared_ns.is_none() || least_ns > most_ns {
             return None;
         }
         let width_ns = most_ns - least_ns;
-        Some(ClockPlace {
+        Some(ClockOffset {
             offset_ns: least_ns + width_ns / 2,
             bound_ns: u64::try_from(width_ns / 2 + 1).unwrap_or(u64::MAX),
             compared_ns,
@@ -127,8 +133,8 @@ impl RunClock {
     }
 }
 
-/// The most by which a wall clock may be wrong during a run. One that was set or corrected
-/// meanwhile was wrong by that before.
+/// The largest error of a wall clock during a run, in nanoseconds; `None` where its host states
+/// none. A clock that was set or corrected meanwhile was wrong by that much before.
 fn wall_bound_ns(wall: &WallClock) -> Option<u64> {
     let gained_ns = wall.gained_ns.unwrap_or(0).unsigned_abs();
     Some(
@@ -173,24 +179,24 @@ mod tests {
     fn fences_find_a_clock_that_is_three_seconds_wrong() {
         let right = clock(0, &[(100_000, 190_000), (200_000, 255_000)]);
         let wrong = clock(3_000_000_000, &[(150_000, 170_000), (210_000, 290_000)]);
-        let place = wrong.place_by(&right).unwrap();
-        let error_ns = (place.offset_ns + 3_000_000_000).unsigned_abs();
-        assert!(error_ns <= u128::from(place.bound_ns), "{place:?}");
-        assert!(place.bound_ns <= 56_000, "{place:?}");
-        assert_eq!(place.basis, ClockBasis::Fences);
+        let offset = wrong.offset_to(&right).unwrap();
+        let error_ns = (offset.offset_ns + 3_000_000_000).unsigned_abs();
+        assert!(error_ns <= u128::from(offset.bound_ns), "{offset:?}");
+        assert!(offset.bound_ns <= 56_000, "{offset:?}");
+        assert_eq!(offset.basis, ClockBasis::Fences);
         // After a minute both may have drifted by 6 ms.
         let later_ns = 60_000_290_000;
-        assert_eq!(place.bound_at(later_ns), place.bound_ns + 6_000_000);
-        let back = right.place_by(&wrong).unwrap();
-        assert!((back.offset_ns + place.offset_ns).abs() <= 1);
+        assert_eq!(offset.bound_at(later_ns), offset.bound_ns + 6_000_000);
+        let back = right.offset_to(&wrong).unwrap();
+        assert!((back.offset_ns + offset.offset_ns).abs() <= 1);
     }
 
     #[test]
     fn fences_of_another_launch_tell_nothing() {
         let first = clock(0, &[(1_000, 2_000), (3_000, 4_000)]);
         let other = clock(0, &[(1_000, 2_000), (9_000, 9_500)]);
-        assert_eq!(other.place_by(&first), None);
-        assert_eq!(clock(0, &[]).place_by(&first), None);
+        assert_eq!(other.offset_to(&first), None);
+        assert_eq!(clock(0, &[]).offset_to(&first), None);
     }
 
     #[test]
@@ -199,18 +205,18 @@ mod tests {
         let mut other = clock(0, &[]);
         one.wall = Some(wall(Some(1_000), "a"));
         other.wall = Some(wall(Some(2_000), "b"));
-        let place = one.place_by(&other).unwrap();
-        assert_eq!(place.bound_ns, 3_080);
-        assert_eq!(place.basis, ClockBasis::WallClocks);
+        let offset = one.offset_to(&other).unwrap();
+        assert_eq!(offset.bound_ns, 3_080);
+        assert_eq!(offset.basis, ClockBasis::WallClocks);
         other.wall = Some(wall(None, "b"));
-        assert_eq!(one.place_by(&other), None);
+        assert_eq!(one.offset_to(&other), None);
         // The same kernel has one clock, whoever keeps it.
         one.wall = Some(wall(None, "b"));
-        let same = one.place_by(&other).unwrap();
+        let same = one.offset_to(&other).unwrap();
         assert_eq!((same.bound_ns, same.basis), (0, ClockBasis::SameClock));
         if let Some(faked) = &mut one.wall {
             faked.apart_ns = 3_000_000_000;
         }
-        assert_eq!(one.place_by(&other).unwrap().bound_ns, 3_000_000_000);
+        assert_eq!(one.offset_to(&other).unwrap().bound_ns, 3_000_000_000);
     }
 }

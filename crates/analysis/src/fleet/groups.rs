@@ -200,8 +200,8 @@ impl Groups {
             let kind = self.kind_of(target);
             let mut values = Vec::new();
             for figure in own {
-                let (metric, symptoms) = self.metric_of(kind, figure, record, &mut is_example);
-                values.push(value(figure, metric, symptoms, record));
+                let matched = self.metric_of(kind, figure, record, &mut is_example);
+                values.push(value(figure, matched.index, matched.symptoms, record));
             }
             let run = RunOfRow {
                 run: FleetRun {
@@ -250,15 +250,16 @@ impl Groups {
         self.kinds.len() - 1
     }
 
-    /// The index of the metric with the conditions of a figure, and symptoms. A metric is added
-    /// where none has these conditions; the record then becomes an example, which is kept later.
+    /// Finds the metric with the conditions of a figure. A metric is added where none has these
+    /// conditions. `is_example` is then set: the caller keeps the record as the example of the new
+    /// metric, whose index already points to it.
     fn metric_of(
         &mut self,
         kind: usize,
         figure: &OwnFigure,
         record: &Record,
         is_example: &mut bool,
-    ) -> (Option<usize>, Vec<Reason>) {
+    ) -> MatchedMetric {
         let mut count = 0;
         for (index, metric) in self.kinds[kind].metrics.iter().enumerate() {
             if metric.part != figure.part || metric.metric != figure.metric {
@@ -281,11 +282,17 @@ impl Groups {
                     && figure.part.is_planned_alike(record, usual)
             };
             if differences.iter().all(is_symptom) {
-                return (Some(index), differences);
+                return MatchedMetric {
+                    index: Some(index),
+                    symptoms: differences,
+                };
             }
         }
         if count >= CONDITIONS_MAX {
-            return (None, Vec::new());
+            return MatchedMetric {
+                index: None,
+                symptoms: Vec::new(),
+            };
         }
         *is_example = true;
         let metrics = &mut self.kinds[kind].metrics;
@@ -299,7 +306,10 @@ impl Groups {
             example: Some(self.examples.len()),
             target: figure.target,
         });
-        (Some(metrics.len() - 1), Vec::new())
+        MatchedMetric {
+            index: Some(metrics.len() - 1),
+            symptoms: Vec::new(),
+        }
     }
 
     /// The row of a target. The name of a host does not identify it: pods and clones share names.
@@ -349,8 +359,8 @@ impl Groups {
         rows.filter(move |(_, row)| row.kind == kind)
     }
 
-    /// For each metric of a kind, the values of its rows.
-    pub(super) fn columns(&self, kind: usize) -> Vec<Vec<Sample>> {
+    /// The samples of all rows of a kind, one column for each of its metrics.
+    pub(super) fn samples_by_metric(&self, kind: usize) -> Vec<Vec<Sample>> {
         let mut columns = vec![Vec::new(); self.kinds[kind].metrics.len()];
         for (row, own_row) in self.rows_of(kind) {
             for (metric, column) in columns.iter_mut().enumerate() {
@@ -362,11 +372,14 @@ impl Groups {
 
     /// The standard deviation of the runs of one row, over all rows of a kind that have several
     /// runs; `None` where none has.
-    pub(super) fn repeats(&self, kind: usize) -> Option<f64> {
+    pub(super) fn deviation_between_runs(&self, kind: usize) -> Option<f64> {
         let (mut squares, mut freedom) = (0.0, 0);
         for (_, row) in self.rows_of(kind) {
             for metric in 0..self.kinds[kind].metrics.len() {
-                let speeds: Vec<f64> = row.judged(metric).map(|value| value.speed).collect();
+                let speeds: Vec<f64> = row
+                    .faultless_values(metric)
+                    .map(|value| value.speed)
+                    .collect();
                 if speeds.len() < 2 {
                     continue;
                 }
@@ -385,17 +398,26 @@ impl Groups {
     }
 }
 
+/// The metric that a figure belongs to.
+struct MatchedMetric {
+    /// Its index in the kind; `None` where the kind has too many conditions already.
+    index: Option<usize>,
+    /// The differences from its example that the disk caused.
+    symptoms: Vec<Reason>,
+}
+
 impl Row {
     /// The values of a metric without a fault, run by run.
-    pub(super) fn judged(&self, metric: usize) -> impl Iterator<Item = &Value> {
+    pub(super) fn faultless_values(&self, metric: usize) -> impl Iterator<Item = &Value> {
         let values = self.runs.iter().flat_map(|run| &run.values);
         values.filter(move |value| value.metric == Some(metric) && value.fault.is_none())
     }
 
-    /// The mean of the runs; `None` where no value can be judged.
+    /// The mean of the runs in a metric, for the row with this index; `None` where no value can be
+    /// judged.
     pub(super) fn sample(&self, row: usize, metric: usize) -> Option<Sample> {
         let (mut count, mut speed, mut squares) = (0.0, 0.0, 0.0);
-        for value in self.judged(metric) {
+        for value in self.faultless_values(metric) {
             count += 1.0;
             speed += value.speed;
             squares += value.error.powi(2);

@@ -1,13 +1,14 @@
-//! Many hosts: which disk differs from the others, and why. Records are added one after the other.
-//! Of each, only figures, facts and latencies are kept, so that memory grows with the number of
-//! rows.
+//! Many hosts: the disks that differ from the others, and the reasons. Records are added one after
+//! the other. Of each, only figures, facts and latencies are kept, so that memory grows with the
+//! number of rows.
 //!
 //! * `groups`: kinds of disks, and conditions of their workloads.
-//! * `spread`: how far a row lies from the others, and how surely; `verdicts`: which rows differ.
+//! * `spread`: the distance of a row from the others, with its p-value; `verdicts`: the rows that
+//!   differ.
 //! * `sum`: the sum of hosts that measured at the same instants; `clock`: the offsets of their
 //!   clocks.
-//! * `reasons`: what a row has and most others do not; `names`: the names of rows; `result`: the
-//!   document; `summary`: its sentence; `tested`: acceptance tests.
+//! * `reasons`: facts and findings of a row that most others do not have; `names`: the names of
+//!   rows; `result`: the document; `summary`: its sentence; `tested`: acceptance tests.
 
 mod clock;
 mod groups;
@@ -53,9 +54,9 @@ pub struct Fleet {
 pub enum Added {
     /// The record counts.
     Counted,
-    /// The same run was added before.
+    /// It does not count, because its run was added before.
     Again,
-    /// It has no figure that could be compared.
+    /// It does not count, because it has no figure that could be compared.
     NoFigures,
 }
 
@@ -100,7 +101,7 @@ impl Fleet {
         }
     }
 
-    /// Whether a record of this run was added.
+    /// Returns `true` if a record of this run was added.
     pub fn has_run(&self, run_id: &str) -> bool {
         self.seen.contains(run_id)
     }

@@ -1,5 +1,5 @@
-//! Why a row differs: findings that fewer than half of the like rows have, facts in which it
-//! deviates from most of them, and symptoms in its own run, such as a span that was cut.
+//! The reasons why a row differs: findings that fewer than half of the like rows have, facts in
+//! which it deviates from most of them, and symptoms in its own run, such as a span that was cut.
 
 use super::groups::{FindingOfRow, Row};
 use crate::words::uncapitalised;
@@ -83,7 +83,7 @@ impl Usual {
         }
         if let Some(newest) = row.runs.last() {
             for (what, value) in &newest.facts {
-                reasons.extend(self.deviation(what, value));
+                reasons.extend(self.deviating_fact(what, value));
             }
         }
         for value in row.runs.iter().flat_map(|run| &run.values) {
@@ -101,8 +101,9 @@ impl Usual {
         reasons
     }
 
-    /// `link SATA 3.0 Gbps, SATA 6.0 Gbps on 197`.
-    fn deviation(&self, what: &str, value: &str) -> Option<FleetReason> {
+    /// The deviation of a row in a fact, such as `link SATA 3.0 Gbps, SATA 6.0 Gbps on 197`; `None`
+    /// where there is none.
+    fn deviating_fact(&self, what: &str, value: &str) -> Option<FleetReason> {
         let usual = self.facts.iter().find(|fact| fact.what == what)?;
         // A fact that is unknown on either side is no difference.
         if usual.value == value || value.is_empty() || usual.value.is_empty() {

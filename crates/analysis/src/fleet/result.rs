@@ -21,6 +21,7 @@ use diskproof_model::fleet::{
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::op::OpKind;
 use diskproof_model::target::TargetKind;
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The verdicts on the rows of a fleet.
@@ -50,7 +51,7 @@ pub(super) fn fleet_record(
             None => by_reference(&groups, reference, question.margin),
         },
     };
-    let mut rows = rows(&groups, &judged);
+    let mut rows = fleet_rows(&groups, &judged);
     let usual = usual_of_kinds(&groups, &rows, reference);
     for (row, draft) in rows.iter_mut().zip(&groups.rows) {
         if !matches!(row.state, RowState::Alike | RowState::NotJudged) {
@@ -80,19 +81,19 @@ pub(super) fn fleet_record(
         keep_scales(&mut fleet, reference);
     }
     drop_unused(&mut fleet);
-    fleet.rows.sort_by(|one, other| {
-        let order = rank_of(one).total_cmp(&rank_of(other));
-        order.then_with(|| one.name.cmp(&other.name))
-    });
-    fleet.outcome = outcome(&fleet);
-    fleet.summary = summary::sentence(&fleet);
+    fleet.rows.sort_by(compare_rows);
+    fleet.outcome = fleet_outcome(&fleet);
+    fleet.summary = summary::fleet_sentence(&fleet);
     fleet
 }
 
 fn by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
     let mut judged = Vec::new();
     for kind in 0..groups.kinds.len() {
-        judged.push(judge(&groups.columns(kind), groups.repeats(kind)));
+        judged.push(judge(
+            &groups.samples_by_metric(kind),
+            groups.deviation_between_runs(kind),
+        ));
     }
     JudgedRows {
         basis: FleetBasis::EachOther,
@@ -256,7 +257,7 @@ fn saved_state(row: &Row, reference: &FleetRecord) -> Option<RowState> {
     }
 }
 
-fn rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
+fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
     let kinds: Vec<TargetKind> = groups
         .rows
         .iter()
@@ -274,7 +275,7 @@ fn rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
     let mut rows = Vec::new();
     for (index, draft) in groups.rows.iter().enumerate() {
         let tests = &tests_of_rows[index];
-        let values = values(groups, index, draft, tests);
+        let values = row_values(groups, index, draft, tests);
         let overall = tests.iter().find(|test| test.metric.is_none());
         let mut row = FleetRow {
             name: names[index].clone(),
@@ -285,7 +286,7 @@ fn rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
             serials: draft.serials.clone(),
             runs: runs_of(draft),
             group: Some(draft.kind),
-            state: state(tests),
+            state: state_of_tests(tests),
             values,
             overall: overall.map(|test| distance_of(test)),
             reasons: Vec::new(),
@@ -298,7 +299,7 @@ fn rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
             row.not_judged = Some(if judged.suspects.contains(&index) {
                 few_controls()
             } else {
-                why_not(&row, counts[draft.kind], judged.basis)
+                reason_not_judged(&row, counts[draft.kind], judged.basis)
             });
         }
         if let Some(failure) = draft.failure() {
@@ -312,7 +313,7 @@ fn rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
 
 /// The state of a row by its tests: the weightiest one counts. If all are imprecise, the row is not
 /// judged.
-fn state(tests: &[&Test]) -> RowState {
+fn state_of_tests(tests: &[&Test]) -> RowState {
     let has = |weight: Weight, is_wanted: fn(f64) -> bool| {
         tests
             .iter()
@@ -340,7 +341,7 @@ fn distance_of(test: &Test) -> FleetDistance {
     }
 }
 
-fn values(groups: &Groups, index: usize, row: &Row, tests: &[&Test]) -> Vec<FleetValue> {
+fn row_values(groups: &Groups, index: usize, row: &Row, tests: &[&Test]) -> Vec<FleetValue> {
     let mut values = Vec::new();
     for (metric, metric_of_kind) in groups.kinds[row.kind].metrics.iter().enumerate() {
         let test = tests.iter().find(|test| test.metric == Some(metric));
@@ -371,12 +372,12 @@ fn values(groups: &Groups, index: usize, row: &Row, tests: &[&Test]) -> Vec<Flee
             metric,
             value,
             error: sample.error,
-            state: state(&Vec::from_iter(test.copied())),
+            state: state_of_tests(&Vec::from_iter(test.copied())),
             distance: test.map(|test| distance_of(test)),
             not_judged: match test {
-                Some(test) if test.weight == Weight::Imprecise => Some(imprecise()),
+                Some(test) if test.weight == Weight::Imprecise => Some(imprecise_reason()),
                 Some(_) => None,
-                None => Some(few_alike(groups, row.kind, metric)),
+                None => Some(few_alike_reason(groups, row.kind, metric)),
             },
             latencies: Vec::new(),
         });
@@ -384,7 +385,7 @@ fn values(groups: &Groups, index: usize, row: &Row, tests: &[&Test]) -> Vec<Flee
     values
 }
 
-fn imprecise() -> Reason {
+fn imprecise_reason() -> Reason {
     Reason {
         code: "imprecise".to_owned(),
         why: "its own interval is too wide to tell even half the rate; measure it for longer"
@@ -394,14 +395,14 @@ fn imprecise() -> Reason {
 
 /// The reason why a metric of a faultless row is not judged: few rows measured it under the same
 /// conditions.
-fn few_alike(groups: &Groups, kind: usize, metric: usize) -> Reason {
+fn few_alike_reason(groups: &Groups, kind: usize, metric: usize) -> Reason {
     let metrics = &groups.kinds[kind].metrics;
     let own = &metrics[metric];
     let others = metrics
         .iter()
         .find(|other| other.metric == own.metric && other.example != own.example);
     if let Some(others) = others
-        && let Some(reason) = difference(groups, own, others)
+        && let Some(reason) = first_difference(groups, own, others)
     {
         return reason;
     }
@@ -411,7 +412,8 @@ fn few_alike(groups: &Groups, kind: usize, metric: usize) -> Reason {
     }
 }
 
-fn difference(groups: &Groups, own: &Metric, others: &Metric) -> Option<Reason> {
+/// The first difference between the conditions of two metrics; `None` where an example is missing.
+fn first_difference(groups: &Groups, own: &Metric, others: &Metric) -> Option<Reason> {
     let record = groups.examples.get(own.example?)?;
     let usual = groups.examples.get(others.example?)?;
     let differences = own
@@ -433,7 +435,7 @@ fn few_controls() -> Reason {
 }
 
 /// The reason why nothing of a row was judged.
-fn why_not(row: &FleetRow, like_rows: usize, basis: FleetBasis) -> Reason {
+fn reason_not_judged(row: &FleetRow, like_rows: usize, basis: FleetBasis) -> Reason {
     let first = row.values.iter().find_map(|value| value.not_judged.clone());
     let fault = first.filter(|reason| reason.code != "few-alike");
     match (fault, basis) {
@@ -481,7 +483,7 @@ fn usual_of_kinds(
     usual
 }
 
-/// Whether a row counts among those that define what is usual.
+/// Returns `true` if a row counts among those that define what is usual.
 fn is_like(row: &FleetRow) -> bool {
     matches!(row.state, RowState::Alike | RowState::Suspect)
 }
@@ -604,7 +606,10 @@ fn runs_of(row: &Row) -> Vec<FleetRun> {
 fn merged_latencies(rows: &[&Row], metric: usize) -> Vec<FleetLatencies> {
     let mut merged: BTreeMap<OpKind, LatencyHistogram> = BTreeMap::new();
     for row in rows {
-        for (kind, part) in row.judged(metric).flat_map(|value| &value.latencies) {
+        for (kind, part) in row
+            .faultless_values(metric)
+            .flat_map(|value| &value.latencies)
+        {
             merged.entry(*kind).or_default().add_part(&part.part());
         }
     }
@@ -664,20 +669,34 @@ fn drop_unused(fleet: &mut FleetRecord) {
     }
 }
 
-/// Sorts rows: those that differ come first, and among these the slowest. Steps of ten keep the
-/// states apart, because speeds are between 0 and 1.
-fn rank_of(row: &FleetRow) -> f64 {
-    match row.state {
-        RowState::Slower => -1e9 + slowest(row),
-        RowState::Errors => -1e8,
-        RowState::Faster => -1e7,
-        RowState::Suspect => -1e6 + slowest(row),
-        RowState::NotJudged => -1e5,
-        RowState::Alike => 0.0,
+/// The order of rows: those that differ come first. Among slower rows, and among suspects, the
+/// slowest comes first. Else names decide.
+fn compare_rows(one: &FleetRow, other: &FleetRow) -> Ordering {
+    let by_state = place_of_state(one.state).cmp(&place_of_state(other.state));
+    let by_speed = match one.state {
+        RowState::Slower | RowState::Suspect => lowest_speed(one).total_cmp(&lowest_speed(other)),
+        RowState::Errors | RowState::Faster | RowState::NotJudged | RowState::Alike => {
+            Ordering::Equal
+        }
+    };
+    by_state
+        .then(by_speed)
+        .then_with(|| one.name.cmp(&other.name))
+}
+
+fn place_of_state(state: RowState) -> u8 {
+    match state {
+        RowState::Slower => 0,
+        RowState::Errors => 1,
+        RowState::Faster => 2,
+        RowState::Suspect => 3,
+        RowState::NotJudged => 4,
+        RowState::Alike => 5,
     }
 }
 
-fn slowest(row: &FleetRow) -> f64 {
+/// The lowest speed of a row in any metric, at most 1.
+fn lowest_speed(row: &FleetRow) -> f64 {
     let distances = row.values.iter().flat_map(|value| &value.distance);
     let speeds = distances.chain(&row.overall).map(|distance| distance.speed);
     speeds.fold(1.0, f64::min)
@@ -691,7 +710,7 @@ fn is_still_suspect(row: &FleetRow) -> bool {
     }
 }
 
-fn outcome(fleet: &FleetRecord) -> FleetOutcome {
+fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {
     let is_wrong = |row: &FleetRow| matches!(row.state, RowState::Slower | RowState::Errors);
     let has_lost = fleet.refused.iter().any(|refused| refused.is_lost);
     if fleet.rows.iter().any(is_wrong) || !fleet.missing.is_empty() || has_lost {
@@ -703,7 +722,7 @@ fn outcome(fleet: &FleetRecord) -> FleetOutcome {
     } else {
         FleetOutcome::Alike
     };
-    match tested::outcome(&fleet.tested) {
+    match tested::outcome_of_tests(&fleet.tested) {
         None => rows,
         Some(FleetOutcome::Alike) if !fleet.rows.is_empty() => rows,
         Some(outcome) => outcome,

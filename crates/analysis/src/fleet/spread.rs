@@ -150,7 +150,10 @@ pub(super) fn judge_again(
     others: &[Sample],
 ) -> Vec<Distance> {
     let values: Vec<f64> = sorted(others.iter().map(|sample| sample.value));
-    let (center, spread) = median_and_spread(&values);
+    let MedianSpread {
+        median: center,
+        spread,
+    } = MedianSpread::of_ordered(&values);
     let prior = Prior {
         spread: scale.spread,
         freedom: SECOND_LOOK_FREEDOM,
@@ -190,10 +193,10 @@ pub(super) fn scale_without_odd(scale: FleetScale, values: Vec<f64>) -> FleetSca
         return scale;
     }
     let ordered = sorted(values);
-    let (center, spread) = median_and_spread(&ordered);
+    let MedianSpread { median, spread } = MedianSpread::of_ordered(&ordered);
     FleetScale {
         rows: ordered.len(),
-        median: center,
+        median,
         spread,
         ..scale
     }
@@ -263,7 +266,11 @@ fn judged_column(samples: &[Sample], places: &[Place], prior: Prior, tail: Tail)
             excess,
         ));
     }
-    let (center, spread) = median_and_spread(&sorted(samples.iter().map(|sample| sample.value)));
+    let values = sorted(samples.iter().map(|sample| sample.value));
+    let MedianSpread {
+        median: center,
+        spread,
+    } = MedianSpread::of_ordered(&values);
     JudgedColumn {
         scale: FleetScale {
             rows: samples.len(),
@@ -338,21 +345,24 @@ fn places_of(samples: &[Sample]) -> Vec<Place> {
     }
     let values = sorted(samples.iter().map(|sample| sample.value));
     let of_all = if samples.len() >= ALL_ROWS_FROM {
-        Some(median_and_spread(&values))
+        Some(MedianSpread::of_ordered(&values))
     } else {
         None
     };
     let mut places = Vec::new();
     for sample in samples {
-        let (center, spread) = of_all.unwrap_or_else(|| {
-            let mut others = values.clone();
-            let own = others.partition_point(|value| *value < sample.value);
-            others.remove(own);
-            median_and_spread(&others)
-        });
+        let usual = match of_all {
+            Some(of_all) => of_all,
+            None => {
+                let mut others = values.clone();
+                let own = others.partition_point(|value| *value < sample.value);
+                others.remove(own);
+                MedianSpread::of_ordered(&others)
+            }
+        };
         places.push(Place {
-            distance: sample.value - center,
-            spread,
+            distance: sample.value - usual.median,
+            spread: usual.spread,
         });
     }
     places
@@ -401,16 +411,29 @@ fn tail_of_faster(columns: &[Vec<Place>]) -> Tail {
     Tail::new(TAIL_FREEDOMS[0])
 }
 
-/// The median, and the standard deviation that the median absolute deviation suggests.
-fn median_and_spread(ordered: &[f64]) -> (f64, f64) {
-    let center = median(ordered);
-    let deviations = sorted(ordered.iter().map(|value| (value - center).abs()));
-    let spread = DEVIATION_PER_MAD * correction(ordered.len()) * median(&deviations);
-    (center, spread)
+/// The centre and the spread of some values.
+#[derive(Debug, Clone, Copy)]
+struct MedianSpread {
+    median: f64,
+    /// The standard deviation that the median absolute deviation suggests.
+    spread: f64,
 }
 
-/// Makes the deviation unbiased for so many normal values (Croux & Rousseeuw 1992).
-fn correction(count: usize) -> f64 {
+impl MedianSpread {
+    /// Those of values in ascending order.
+    fn of_ordered(ordered: &[f64]) -> Self {
+        let center = median(ordered);
+        let deviations = sorted(ordered.iter().map(|value| (value - center).abs()));
+        let factor = DEVIATION_PER_MAD * small_sample_factor(ordered.len());
+        Self {
+            median: center,
+            spread: factor * median(&deviations),
+        }
+    }
+}
+
+/// The factor that makes the deviation unbiased for so many normal values (Croux & Rousseeuw 1992).
+fn small_sample_factor(count: usize) -> f64 {
     match count {
         0 | 1 => 1.0,
         2 => 1.196,

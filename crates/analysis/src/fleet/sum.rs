@@ -2,7 +2,7 @@
 //! shortened by the possible error of the clocks. Rates come from the cells within the common
 //! time, latencies from whole slots.
 
-use super::clock::{ClockPlace, RunClock};
+use super::clock::{ClockOffset, RunClock};
 use crate::compare::percentile_points;
 use crate::estimate::{mean, student, variance};
 use crate::steady::whole;
@@ -107,7 +107,7 @@ struct Rates {
 /// A run, with the offset of its clock from that of the first member.
 struct Member<'r> {
     run: &'r RunInSlots,
-    place: ClockPlace,
+    place: ClockOffset,
 }
 
 /// A stretch of time on the clock of the first member.
@@ -252,8 +252,9 @@ impl RunInSlots {
             );
         }
         let first_slot_ns = self.together.first_slot_ns.unsigned_abs();
-        let ready_ns = self.together.ready_ns.unwrap_or(u64::MAX);
-        if ready_ns > first_slot_ns && ready_ns < u64::MAX {
+        if let Some(ready_ns) = self.together.ready_ns
+            && ready_ns > first_slot_ns
+        {
             let late = format_duration(ready_ns - first_slot_ns);
             return reason(
                 "filled-late",
@@ -285,13 +286,13 @@ impl RunInSlots {
     }
 
     /// Converts a time after the start of the run to the clock of the first member.
-    fn shared_time_ns(&self, place: &ClockPlace, ns: u64) -> i128 {
+    fn shared_time_ns(&self, place: &ClockOffset, ns: u64) -> i128 {
         self.clock.unix_ns(ns) + place.offset_ns
     }
 
     /// The measured time of a slot on the clock of the first member, shortened at both ends by the
     /// possible error of the clocks.
-    fn sure_time(&self, place: &ClockPlace, slot: &MeasuredSlot) -> Time {
+    fn sure_time(&self, place: &ClockOffset, slot: &MeasuredSlot) -> Time {
         let end_ns = slot.start_ns.saturating_add(slot.wall_ns);
         let bound_ns = i128::from(place.bound_at(end_ns));
         Time {
@@ -413,33 +414,38 @@ fn members<'r>(candidates: &[&'r RunInSlots], left_out: &mut Vec<LeftOut>) -> Ve
     members
 }
 
-/// The run whose clock all others are compared with: the one with the quickest fence. Without
+/// The run whose clock all others are compared with: the one with the shortest fence. Without
 /// fences, it is the one that began its slots in the middle among those whose wall clock has at
-/// most twice the smallest known error.
+/// most twice the smallest known error, or among all where no error is known.
 fn first_member<'r>(candidates: &[&'r RunInSlots]) -> Option<&'r RunInSlots> {
     let with_fences = candidates
         .iter()
-        .filter(|run| run.clock.quickest_fence_ns().is_some())
-        .min_by_key(|run| run.clock.quickest_fence_ns());
+        .filter(|run| run.clock.shortest_fence_ns().is_some())
+        .min_by_key(|run| run.clock.shortest_fence_ns());
     if let Some(run) = with_fences {
         return Some(run);
     }
     let mut ordered = candidates.to_vec();
     ordered.sort_by_key(|run| run.clock.started_ns + i128::from(run.together.first_slot_ns));
-    let best_ns = ordered
+    let smallest_ns = ordered
         .iter()
-        .map(|run| run.clock.stated_bound_ns())
-        .min()?;
-    ordered.retain(|run| run.clock.stated_bound_ns() <= best_ns.saturating_mul(2));
+        .filter_map(|run| run.clock.stated_bound_ns())
+        .min();
+    if let Some(smallest_ns) = smallest_ns {
+        ordered.retain(|run| match run.clock.stated_bound_ns() {
+            Some(bound_ns) => bound_ns <= smallest_ns.saturating_mul(2),
+            None => false,
+        });
+    }
     ordered.get(ordered.len() / 2).copied()
 }
 
 /// The offset of a run's clock from that of the first member, or why the run is not in the sum.
-fn place_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockPlace, Reason> {
+fn place_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockOffset, Reason> {
     if run.run_id == first.run_id {
-        return Ok(ClockPlace::OWN);
+        return Ok(ClockOffset::ITSELF);
     }
-    let Some(place) = run.clock.place_by(&first.clock) else {
+    let Some(place) = run.clock.offset_to(&first.clock) else {
         return Err(reason(
             "clock-unknown",
             "nothing tells how wrong its clock may be. Use a launcher with fences, a time service, \
@@ -453,14 +459,14 @@ fn place_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockPlace, Reas
             continue;
         };
         let longest_ns = theirs.wall_ns.max(ours.wall_ns).max(1) as f64;
-        let reference = first.sure_time(&ClockPlace::OWN, theirs);
+        let reference = first.sure_time(&ClockOffset::ITSELF, theirs);
         let overlap_ns = run.sure_time(&place, ours).within(reference).length_ns();
         sure.push(overlap_ns as f64 / longest_ns);
         let stated = run.sure_time(&place.without_bound(), ours);
         let stated_ns = stated.within(reference).length_ns();
         shared.push(stated_ns as f64 / longest_ns);
         let distance_ns = run.shared_time_ns(&place, ours.start_ns)
-            - first.shared_time_ns(&ClockPlace::OWN, theirs.start_ns);
+            - first.shared_time_ns(&ClockOffset::ITSELF, theirs.start_ns);
         apart_ns = Some(apart_ns.map_or(distance_ns, |other: i128| other.min(distance_ns)));
     }
     if is_enough(&sure) {

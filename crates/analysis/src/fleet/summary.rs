@@ -1,21 +1,22 @@
-//! The outcome of a fleet in a sentence: how many rows are alike, and which ones differ in what,
-//! with the likeliest reason.
+//! The outcome of a fleet in a sentence: the number of rows that are alike, and those that differ,
+//! each with its metric and the likeliest reason.
 
 use super::tested;
 use diskproof_model::fleet::{FleetBasis, FleetDistance, FleetRecord, FleetRow, RowState};
 use diskproof_model::units::counted;
 
-/// The sentence names this many rows; the table has all that differ.
+/// The sentence names at most this many rows; the table has all that differ.
 const NAMED_MAX: usize = 3;
-/// A speed up to this is shown as a factor (`2.1 times slower`), a smaller change as percent.
-const TIMES_FROM: f64 = 0.5;
+/// A speed of at most this is shown as a factor (`2.1 times slower`), a smaller change in percent.
+const FACTOR_SPEED_MAX: f64 = 0.5;
 
-/// `197 of 200 disks alike (± 4 %); 3 differ: db17 fsync-commit 9.1 times slower …`.
-pub(super) fn sentence(fleet: &FleetRecord) -> String {
+/// The sentence, such as `197 of 200 disks alike (± 4 %); 3 differ: db17 fsync-commit 9.1 times
+/// slower …`.
+pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
     let alike = rows_in_state(fleet, RowState::Alike) + rows_in_state(fleet, RowState::Suspect);
     let total = fleet.rows.len();
     let mut clauses = Vec::new();
-    clauses.extend(tested::clause(&fleet.tested));
+    clauses.extend(tested::tests_clause(&fleet.tested));
     if total > 0 || clauses.is_empty() {
         clauses.push(rows_clause(fleet, alike));
     }
@@ -58,7 +59,7 @@ pub(super) fn sentence(fleet: &FleetRecord) -> String {
     crate::words::sentence(&clauses.join("; "))
 }
 
-/// How many of the rows are alike.
+/// The clause on the rows that are alike, such as `197 of 200 disks alike (± 4 %)`.
 fn rows_clause(fleet: &FleetRecord, alike: usize) -> String {
     let noun = fleet.rows_are.noun();
     let total = fleet.rows.len();
@@ -100,7 +101,8 @@ fn spread_text(fleet: &FleetRecord) -> String {
     }
 }
 
-/// `db17 fsync-commit 9.1 times slower than the median (link 3.0 Gbps, 6.0 Gbps on 197)`.
+/// A row that differs, such as `db17 fsync-commit 9.1 times slower than the median (link 3.0 Gbps,
+/// 6.0 Gbps on 197)`.
 fn row_text(fleet: &FleetRecord, row: &FleetRow) -> String {
     let mut text = format!("{} {}", row.name, difference_text(fleet, row));
     if row.state != RowState::Errors
@@ -111,7 +113,7 @@ fn row_text(fleet: &FleetRecord, row: &FleetRow) -> String {
     text
 }
 
-/// The metric in which a row differs most, and by how much.
+/// The difference of a row: the metric in which it differs most, with its speed.
 pub(super) fn difference_text(fleet: &FleetRecord, row: &FleetRow) -> String {
     if let (RowState::Errors, Some(reason)) = (row.state, &row.not_judged) {
         return reason.why.clone();
@@ -149,11 +151,11 @@ fn abs_log(distance: &FleetDistance) -> f64 {
 
 /// `9.1 times slower`, `20 % slower`, `2.3 times faster`.
 fn speed_text(speed: f64) -> String {
-    if speed <= TIMES_FROM {
+    if speed <= FACTOR_SPEED_MAX {
         format!("{:.1} times slower", 1.0 / speed)
     } else if speed < 1.0 {
         format!("{:.0} % slower", (1.0 - speed) * 100.0)
-    } else if speed * TIMES_FROM >= 1.0 {
+    } else if speed * FACTOR_SPEED_MAX >= 1.0 {
         format!("{speed:.1} times as fast")
     } else {
         format!("{:.0} % faster", (speed - 1.0) * 100.0)

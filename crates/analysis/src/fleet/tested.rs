@@ -1,18 +1,18 @@
-//! Acceptance tests among the records of many hosts: what each disk came to, and which one is
-//! slower than the others of its model.
+//! Acceptance tests among the records of many hosts: the verdict on each disk, and the disks that
+//! are slower than the others of their model.
 
 use super::spread::{Sample, judge};
 use super::verdicts::{Weight, tests};
-use crate::accept::words::{capacity_text, headline};
+use crate::accept::words::{accept_headline, capacity_text};
 use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::fleet::{FleetOutcome, TestedDisk};
 use diskproof_model::record::Record;
 use diskproof_model::units::{counted, format_percent};
 use std::collections::BTreeMap;
 
-/// Sizes of one model differ by this share at most.
-const SIZE_SHARE: f64 = 0.01;
-/// Disks in the sentence; the table has all.
+/// The sizes of disks of one model differ by at most this share.
+const SIZE_SHARE_MAX: f64 = 0.01;
+/// A sentence names at most this many disks; the table has all.
 const NAMED_MAX: usize = 3;
 
 /// The tests of all records.
@@ -22,7 +22,7 @@ pub(super) struct TestedDisks {
 }
 
 impl TestedDisks {
-    /// Adds the test of a record; whether it has one.
+    /// Adds the test of a record. Returns `true` if the record has one.
     pub(super) fn add(&mut self, record: &Record) -> bool {
         let Some(accept) = record.accept() else {
             return false;
@@ -49,7 +49,7 @@ impl TestedDisks {
             started: record.started.clone(),
             claimed_bytes: accept.data.plan.size_bytes,
             verdict: figures.verdict,
-            answer: headline(accept),
+            answer: accept_headline(accept),
             real_bytes: figures.real_bytes,
             write_rate: figures.write_rate.map(|rate| rate.average),
             read_rate: figures.read_rate.map(|rate| rate.average),
@@ -65,14 +65,14 @@ impl TestedDisks {
             .map(|disk| (disk.host.as_str(), disk.rank))
     }
 
-    /// The tests: those that are not accepted first, then by name. Disks that differ from the
-    /// others of their model by less than the margin are alike.
+    /// The disks with their judgement, in the order of [`urgency`], then by name. Disks that differ
+    /// from the others of their model by less than the margin are alike.
     pub(super) fn judge(mut self, margin: f64) -> Vec<TestedDisk> {
         for (index, speed) in self.slower_disks(margin) {
             self.disks[index].slower = Some(speed);
         }
         self.disks.sort_by(|one, other| {
-            let order = place_of(one).cmp(&place_of(other));
+            let order = urgency(one).cmp(&urgency(other));
             order.then_with(|| one.name.cmp(&other.name))
         });
         self.disks
@@ -82,7 +82,7 @@ impl TestedDisks {
     /// with the share of the usual rate that it reaches in its slower direction.
     fn slower_disks(&self, margin: f64) -> BTreeMap<usize, f64> {
         let mut judged = Vec::new();
-        for model in self.models() {
+        for model in self.disks_by_model() {
             let columns = [write_rate, read_rate].map(|rate_of| self.samples(&model, rate_of));
             judged.push(judge(&columns, None));
         }
@@ -99,7 +99,7 @@ impl TestedDisks {
 
     /// The disks of each model, by index. A test that decided nothing has rates that may not be the
     /// disk's: they are not judged, and nothing is judged by them.
-    fn models(&self) -> Vec<Vec<usize>> {
+    fn disks_by_model(&self) -> Vec<Vec<usize>> {
         let mut models: Vec<Vec<usize>> = Vec::new();
         for (index, disk) in self.disks.iter().enumerate() {
             if disk.verdict == AcceptVerdict::Undecided {
@@ -141,14 +141,14 @@ fn read_rate(disk: &TestedDisk) -> Option<f64> {
     disk.read_rate
 }
 
-/// Whether both claim to be the same.
+/// Returns `true` if both disks claim to be of the same model and size.
 fn is_same_model(one: &TestedDisk, other: &TestedDisk) -> bool {
     let (size, other_size) = (one.claimed_bytes as f64, other.claimed_bytes as f64);
-    one.model == other.model && (size - other_size).abs() <= SIZE_SHARE * size
+    one.model == other.model && (size - other_size).abs() <= SIZE_SHARE_MAX * size
 }
 
-/// What a reader has to act on comes first.
-fn place_of(disk: &TestedDisk) -> u8 {
+/// The place of a disk in the table: a disk that a reader has to act on comes first.
+fn urgency(disk: &TestedDisk) -> u8 {
     match disk.verdict {
         AcceptVerdict::Reject => 0,
         AcceptVerdict::Undecided => 1,
@@ -158,8 +158,9 @@ fn place_of(disk: &TestedDisk) -> u8 {
     }
 }
 
-/// What the tests come to; `None` without any.
-pub(super) fn outcome(disks: &[TestedDisk]) -> Option<FleetOutcome> {
+/// The outcome of all tests together; `None` without a test. A bad disk decides, an undecided one
+/// comes next.
+pub(super) fn outcome_of_tests(disks: &[TestedDisk]) -> Option<FleetOutcome> {
     let mut outcome = None;
     for disk in disks {
         let is_bad = disk.verdict == AcceptVerdict::Reject || disk.slower.is_some();
@@ -174,9 +175,9 @@ pub(super) fn outcome(disks: &[TestedDisk]) -> Option<FleetOutcome> {
     outcome
 }
 
-/// `24 disks tested: 22 accepted; 1 rejected: db7 /dev/sdb holds 123 GB of 4 TB; …`; `None` without
-/// a test.
-pub(super) fn clause(disks: &[TestedDisk]) -> Option<String> {
+/// The clause on the tests, such as `24 disks tested: 22 accepted; 1 rejected: db7 /dev/sdb holds
+/// 123 GB of 4 TB; …`; `None` without a test.
+pub(super) fn tests_clause(disks: &[TestedDisk]) -> Option<String> {
     if disks.is_empty() {
         return None;
     }
@@ -190,7 +191,7 @@ pub(super) fn clause(disks: &[TestedDisk]) -> Option<String> {
         let mut texts = Vec::new();
         for disk in disks {
             if disk.verdict == verdict {
-                texts.push(named_text(disk));
+                texts.push(disk_text(disk));
             }
         }
         if texts.is_empty() {
@@ -199,7 +200,7 @@ pub(super) fn clause(disks: &[TestedDisk]) -> Option<String> {
         let count = texts.len();
         let is_named = matches!(verdict, AcceptVerdict::Reject | AcceptVerdict::Undecided);
         clauses.push(if is_named {
-            format!("{count} {word}: {}", first_ones(texts))
+            format!("{count} {word}: {}", first_texts(texts))
         } else {
             format!("{count} {word}")
         });
@@ -215,14 +216,14 @@ pub(super) fn clause(disks: &[TestedDisk]) -> Option<String> {
         clauses.push(format!(
             "{} slower than the others of the model: {}",
             slower.len(),
-            first_ones(slower)
+            first_texts(slower)
         ));
     }
     let count = counted(disks.len() as u64, "disk");
     Some(format!("{count} tested: {}", clauses.join("; ")))
 }
 
-fn named_text(disk: &TestedDisk) -> String {
+fn disk_text(disk: &TestedDisk) -> String {
     match disk.real_bytes {
         Some(real_bytes) => format!(
             "{} holds {} of {}",
@@ -234,7 +235,8 @@ fn named_text(disk: &TestedDisk) -> String {
     }
 }
 
-fn first_ones(mut texts: Vec<String>) -> String {
+/// The first of these texts, and the number of the others.
+fn first_texts(mut texts: Vec<String>) -> String {
     let more = texts.len().saturating_sub(NAMED_MAX);
     if more > 0 {
         texts.truncate(NAMED_MAX);
@@ -273,8 +275,8 @@ mod tests {
         let disks = judged(&records);
         assert_eq!(disks[0].host, "db02");
         assert_eq!(disks[0].real_bytes, Some(100 << 20));
-        assert_eq!(outcome(&disks), Some(FleetOutcome::Differs));
-        let text = clause(&disks).unwrap();
+        assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Differs));
+        let text = tests_clause(&disks).unwrap();
         assert!(text.starts_with("3 disks tested: 2 accepted; 1 rejected: db02 "));
         assert!(text.contains("104.86 MB of 268.44 MB"), "{text}");
     }
@@ -282,7 +284,10 @@ mod tests {
     #[test]
     fn disk_that_is_slower_than_its_model_differs() {
         let mut records: Vec<Record> = (1..=6).map(|one| record(one, Fault::None)).collect();
-        assert_eq!(outcome(&judged(&records)), Some(FleetOutcome::Alike));
+        assert_eq!(
+            outcome_of_tests(&judged(&records)),
+            Some(FleetOutcome::Alike)
+        );
         for result in &mut records[3].results {
             if let diskproof_model::record::TaskResult::Accept(accept) = result {
                 accept.figures.read_rate.as_mut().unwrap().average *= 0.7;
@@ -291,9 +296,12 @@ mod tests {
         let disks = judged(&records);
         assert_eq!(disks[0].host, "db04");
         assert!((disks[0].slower.unwrap() - 0.7).abs() < 0.01);
-        assert_eq!(outcome(&disks), Some(FleetOutcome::Differs));
+        assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Differs));
         // Two do not tell which one is odd.
-        assert_eq!(outcome(&judged(&records[2..4])), Some(FleetOutcome::Alike));
+        assert_eq!(
+            outcome_of_tests(&judged(&records[2..4])),
+            Some(FleetOutcome::Alike)
+        );
     }
 
     #[test]
@@ -306,7 +314,10 @@ mod tests {
                 }
             }
         }
-        assert_eq!(outcome(&judged(&records)), Some(FleetOutcome::Alike));
+        assert_eq!(
+            outcome_of_tests(&judged(&records)),
+            Some(FleetOutcome::Alike)
+        );
     }
 
     #[test]
@@ -320,7 +331,7 @@ mod tests {
         }
         let disks = judged(&records);
         assert!(disks.iter().all(|disk| disk.slower.is_none()));
-        assert_eq!(outcome(&disks), Some(FleetOutcome::Undecided));
+        assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Undecided));
     }
 
     #[test]
@@ -332,8 +343,8 @@ mod tests {
             }
         }
         let disks = judged(&records);
-        assert_eq!(outcome(&disks), Some(FleetOutcome::Undecided));
-        assert_eq!(outcome(&[]), None);
-        assert!(clause(&disks).unwrap().contains("1 undecided: db02 "));
+        assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Undecided));
+        assert_eq!(outcome_of_tests(&[]), None);
+        assert!(tests_clause(&disks).unwrap().contains("1 undecided: db02 "));
     }
 }

@@ -1,5 +1,5 @@
-//! Which rows differ: Holm's correction over rows and metrics, the margin, and the suspects, for
-//! which the correction may be too strict.
+//! The rows that differ, by the margin and by Holm's correction over rows and metrics, and the
+//! suspects, for which the correction may be too strict.
 
 use super::spread::{Distance, JudgedGroup};
 use crate::compare::holm;
@@ -12,7 +12,7 @@ const ALPHA: f64 = 0.05;
 pub(super) struct Test {
     /// The index of the group.
     pub group: usize,
-    /// The index of the metric; `None`: the mean over the row's metrics.
+    /// The index of the metric; `None` for the mean over the row's metrics.
     pub metric: Option<usize>,
     pub distance: Distance,
     /// The p-value after Holm's correction over all tests.
@@ -20,7 +20,7 @@ pub(super) struct Test {
     pub weight: Weight,
 }
 
-/// How much a distance proves.
+/// The proof that a distance gives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Weight {
     /// Within the margin, or by chance.
@@ -47,27 +47,40 @@ pub(super) fn tests(groups: &[JudgedGroup], margin: f64) -> Vec<Test> {
             tests.extend(rows.iter().map(|distance| test(group, None, *distance)));
         }
     }
-    let metrics: Vec<usize> = groups.iter().map(metrics_of).collect();
-    weigh(&mut tests, margin, |test| metrics[test.group]);
+    let metrics_of_groups = groups.iter().map(metrics_of_row).collect();
+    weigh(
+        &mut tests,
+        margin,
+        &Suspects::AmongMetrics(metrics_of_groups),
+    );
     tests
+}
+
+/// The rule for suspects.
+enum Suspects {
+    /// A row is a suspect if its distance is unlikely among so many metrics of that row. There is
+    /// one number for each group.
+    AmongMetrics(Vec<usize>),
+    /// No row becomes a suspect.
+    Never,
 }
 
 /// A distance of a row that is not judged by its own fleet.
 pub(super) struct Measure {
     pub group: usize,
-    /// `None`: the mean over its metrics.
+    /// `None` for the mean over its metrics.
     pub metric: Option<usize>,
     pub distance: Distance,
 }
 
-/// The same for these distances. None becomes a suspect, because these rows were not searched for
-/// among many.
+/// Tests these distances, with Holm's correction over all of them. No row becomes a suspect,
+/// because these rows were not searched for among many.
 pub(super) fn tests_of_measures(measures: Vec<Measure>, margin: f64) -> Vec<Test> {
     let mut tests = Vec::new();
     for measure in measures {
         tests.push(test(measure.group, measure.metric, measure.distance));
     }
-    weigh(&mut tests, margin, |_| usize::MAX);
+    weigh(&mut tests, margin, &Suspects::Never);
     tests
 }
 
@@ -82,7 +95,7 @@ fn test(group: usize, metric: Option<usize>, distance: Distance) -> Test {
 }
 
 /// The number of metrics that each row of a group is judged by, the mean over them included.
-fn metrics_of(judged: &JudgedGroup) -> usize {
+fn metrics_of_row(judged: &JudgedGroup) -> usize {
     let own = judged.columns.iter().flatten().count();
     if judged.overall.is_empty() {
         own
@@ -91,23 +104,26 @@ fn metrics_of(judged: &JudgedGroup) -> usize {
     }
 }
 
-/// Sets the weight of each test. A suspect has to be unlikely among the metrics of its own row
-/// alone.
-fn weigh(tests: &mut [Test], margin: f64, metrics_of_row: impl Fn(&Test) -> usize) {
+/// Sets the weight of each test.
+fn weigh(tests: &mut [Test], margin: f64, suspects: &Suspects) {
     let p_values: Vec<f64> = tests.iter().map(|test| test.distance.p_value).collect();
-    let reach = margin.ln_1p();
+    let log_margin = margin.ln_1p();
     for (test, p_adjusted) in tests.iter_mut().zip(holm(&p_values)) {
-        let metrics = metrics_of_row(test) as f64;
+        let is_unlikely_alone = match suspects {
+            Suspects::AmongMetrics(metrics) => {
+                test.distance.p_value * metrics[test.group] as f64 <= ALPHA
+            }
+            Suspects::Never => false,
+        };
         let Distance {
             distance,
-            p_value,
             is_imprecise,
             ..
         } = test.distance;
         test.p_adjusted = p_adjusted;
-        test.weight = if distance.abs() >= reach && p_adjusted <= ALPHA {
+        test.weight = if distance.abs() >= log_margin && p_adjusted <= ALPHA {
             Weight::Differs
-        } else if distance <= -reach && p_value * metrics <= ALPHA {
+        } else if distance <= -log_margin && is_unlikely_alone {
             Weight::Suspect
         } else if is_imprecise {
             Weight::Imprecise

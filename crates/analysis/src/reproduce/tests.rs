@@ -30,7 +30,7 @@ fn line(
 
 fn alone(ran: &Measurement, target: &TargetIdentity, asked: &Workload) -> String {
     let member = RanWorkload { ran, asked };
-    command(&[member], target, Group::alone(asked))
+    fio_command(&[member], target, Group::alone(asked))
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn devices_are_read_only_unless_the_workload_wrote() {
     states(&read, &["fio --readonly ", name]);
     let write = line("random-write-d32", device);
     assert!(
-        !write.contains("--readonly") && write.ends_with(DESTROYS),
+        !write.contains("--readonly") && write.ends_with(OVERWRITE_WARNING),
         "{write}"
     );
 }
@@ -143,7 +143,7 @@ fn patterns_speak_the_modifiers_of_fio() {
             &[option],
         );
     }
-    assert_eq!(percents(&[0.2, 59.8, 40.0]), [1, 59, 40]);
+    assert_eq!(whole_percents(&[0.2, 59.8, 40.0]), [1, 59, 40]);
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn writes_to_a_device_are_marked_and_what_ioping_cannot_do_has_no_line() {
 #[test]
 fn what_fio_cannot_do_has_no_line() {
     let mut workload = Workload::named("w");
-    assert_eq!(direction(&workload).as_deref(), Some("randread"));
+    assert_eq!(rw_value(&workload).as_deref(), Some("randread"));
     workload.streams = Streams::from_chains(&[&[OpKind::Read], &[OpKind::Trim]], 900, &[]);
-    assert_eq!(direction(&workload), None);
+    assert_eq!(rw_value(&workload), None);
 }

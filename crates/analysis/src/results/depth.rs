@@ -1,5 +1,5 @@
-//! The greatest depth within a latency: how it follows from the depths that were measured, and what
-//! it says.
+//! The greatest depth within a latency: how it follows from the depths that were measured, and its
+//! clause in the headline.
 
 use crate::limiter::words::credit_text;
 use diskproof_model::data::RunData;
@@ -9,8 +9,8 @@ use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::units::{format_latency, format_percent};
 
-/// What the search found; `None` of a run that searched no depth.
-pub(super) fn depth(record: &Record, data: &RunData) -> Option<LatencySearch> {
+/// The result of the search; `None` of a run that searched no depth.
+pub(super) fn depth_result(record: &Record, data: &RunData) -> Option<LatencySearch> {
     let plan = &record.plan;
     if plan.workload_task()?.decide != Decide::Depth {
         return None;

@@ -15,7 +15,7 @@ const HEADLINE_OPERATIONS: [FileOperation; 3] = [
 ];
 
 /// The steps on files. A run that ended before its first step still is one on files.
-pub(super) fn files(record: &Record, data: &RunData) -> Option<FilesRecord> {
+pub(super) fn files_result(record: &Record, data: &RunData) -> Option<FilesRecord> {
     match (&data.files, record.plan.files()) {
         (Some(measured), _) => Some(files_record(measured)),
         (None, Some(_)) => Some(files_record(&FilesMeasurement::default())),

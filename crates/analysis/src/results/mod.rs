@@ -1,6 +1,9 @@
-//! What came of the tasks, in one file a kind: how a result follows from what was measured, and
-//! what it says in the headline. What the rest of the program asks of every result stands in
-//! `crates/model/src/results`.
+//! The results of tasks, one file for each kind: how a result follows from the measurements, and
+//! its words in the headline. `crates/model/src/results` has the questions that the rest of the
+//! program asks of every result.
+//!
+//! The three functions here are called in this order, because the later results depend on rows and
+//! findings: [`add_measured`], [`add_summaries`], [`add_answers`].
 
 mod depth;
 mod files;
@@ -21,15 +24,15 @@ use crate::trials::postgres_record;
 use diskproof_model::data::RunData;
 use diskproof_model::record::{Record, TaskResult};
 
-/// Adds the results that follow from what was measured alone. Their intervals are those of this
-/// run, so that they are added before those of the rows are widened to what differs from run to
-/// run.
+/// Adds the results that follow from the measurements alone. Their intervals are those of this run.
+/// They are therefore added before the intervals of the rows are widened to the variation from run
+/// to run.
 pub(crate) fn add_measured(record: &mut Record, data: &RunData) {
     if let Some(measured) = &data.surface {
-        let survey = survey::survey(record, measured);
+        let survey = survey::survey_result(record, measured);
         record.results.push(TaskResult::Survey(Box::new(survey)));
     }
-    if let Some(files) = files::files(record, data) {
+    if let Some(files) = files::files_result(record, data) {
         record.results.push(TaskResult::Files(files));
     }
     if let Some(measured) = &data.accept {
@@ -47,7 +50,7 @@ pub(crate) fn add_measured(record: &mut Record, data: &RunData) {
     if let Some(together) = &data.together {
         record.results.push(TaskResult::Together(together.clone()));
     }
-    if let Some(depth) = depth::depth(record, data) {
+    if let Some(depth) = depth::depth_result(record, data) {
         record.results.push(TaskResult::Depth(depth));
     }
 }
@@ -62,7 +65,7 @@ pub(crate) fn add_summaries(record: &mut Record, data: &RunData) {
     }
 }
 
-/// Adds the results that rest on findings, too: a cause, or why nothing is promised.
+/// Adds the results that also rest on findings: a cause, or the reason why nothing is promised.
 pub(crate) fn add_answers(record: &mut Record, data: &RunData) {
     if let Some(sustain) = sustain_record(record, &data.counted) {
         record.results.push(TaskResult::Sustain(Box::new(sustain)));
@@ -75,7 +78,7 @@ pub(crate) fn add_answers(record: &mut Record, data: &RunData) {
     }
 }
 
-/// What a result says in the headline.
+/// The words of a result in the headline.
 pub(crate) enum ResultWords {
     /// The whole headline.
     Sentence(String),
@@ -83,10 +86,10 @@ pub(crate) enum ResultWords {
     Clauses(Vec<String>),
 }
 
-/// What a result says in the headline of its record.
+/// The words of a result in the headline of its record.
 pub(crate) fn result_words(record: &Record, result: &TaskResult) -> ResultWords {
     let clause = match result {
-        TaskResult::Accept(accept) => return ResultWords::Sentence(words::headline(accept)),
+        TaskResult::Accept(accept) => return ResultWords::Sentence(words::accept_headline(accept)),
         TaskResult::Survey(survey) => {
             return ResultWords::Clauses(survey::survey_clauses(survey));
         }

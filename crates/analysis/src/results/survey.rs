@@ -9,10 +9,10 @@ use diskproof_model::surface::{SeekPattern, SurfaceMeasurement, SurfaceRecord};
 use diskproof_model::units::{counted, format_bytes};
 
 /// The survey with its figures and the command that repeats its curve.
-pub(super) fn survey(record: &Record, measured: &SurfaceMeasurement) -> SurfaceRecord {
+pub(super) fn survey_result(record: &Record, measured: &SurfaceMeasurement) -> SurfaceRecord {
     let mut survey = surface_record(measured, &record.measurements);
     if let Some(target) = record.targets.get(measured.target) {
-        survey.figures.reproduce = reproduce::curve(measured, target);
+        survey.figures.reproduce = reproduce::curve_command(measured, target);
     }
     survey
 }

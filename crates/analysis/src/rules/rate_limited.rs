@@ -5,7 +5,7 @@
 use super::rule::*;
 use crate::estimate::scatter;
 use crate::limiter::Unit;
-use crate::volume_types::{documented, has_credit, is_round};
+use crate::volume_types::{documented_type, has_credit, is_round};
 use diskproof_model::digits::figure_text;
 use diskproof_model::target::IoLimit;
 
@@ -283,7 +283,7 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
     let alike = limited_plateau(record);
     let first = alike.first()?;
     let target = record.targets.get(first.target())?;
-    if let Some(volume) = documented(target, first.rate, first.unit.per_second())
+    if let Some(volume) = documented_type(target, first.rate, first.unit.per_second())
         && !has_credit(&volume)
     {
         return None;
@@ -322,7 +322,7 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
     let first = alike.first()?;
     let scatter = largest_by(&alike, |row| row.scatter)?.scatter;
     let target = record.targets.get(first.target())?;
-    let which = match documented(target, first.rate, first.unit.per_second()) {
+    let which = match documented_type(target, first.rate, first.unit.per_second()) {
         Some(volume) => format!("This is the documented limit of {volume}."),
         None => "Cloud volumes and QEMU's throttling have such limits.".to_owned(),
     };
@@ -436,7 +436,7 @@ fn fills_link(record: &Record, row: &Row, rate: f64) -> bool {
 /// answers pure reads, pure writes and a mix alike, with blocks of another size among them.
 fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>]) -> bool {
     let target = &record.targets[one.target()];
-    if documented(target, one.rate, one.unit.per_second()).is_some() {
+    if documented_type(target, one.rate, one.unit.per_second()).is_some() {
         return true;
     }
     let mut has_reads = false;

@@ -7,7 +7,7 @@ use crate::saved::{
 };
 use crate::stdio::{ColorWhen, Presentation, Verbosity, eprint_line, print_document, style};
 use diskproof_analysis::compare::Limit;
-use diskproof_analysis::trend::{condition_trend, is_named, outcome, trends};
+use diskproof_analysis::trend::{condition_trend, is_named, outcome_of_trend, trends};
 use diskproof_history::{Filter, History, Listing, SaveOutcome};
 use diskproof_model::comparison::ConditionOutcome;
 use diskproof_model::figure::{named, threshold_names};
@@ -263,7 +263,7 @@ fn show_trend(runs: &[SavedRun], list: &List, history: Option<&History>) -> anyh
 fn report_conditions(conditions: &[Condition<'_>]) -> Exit {
     let mut exit = Exit::Done;
     for Condition { limit, trend } in conditions {
-        let (answer, code) = match outcome(limit, trend) {
+        let (answer, code) = match outcome_of_trend(limit, trend) {
             ConditionOutcome::DoesNotHold => ("does not hold", Exit::Done),
             ConditionOutcome::Holds => ("holds", Exit::ThresholdMissed),
             ConditionOutcome::Undecided | ConditionOutcome::Unanswered => {

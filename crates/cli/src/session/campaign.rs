@@ -64,8 +64,8 @@ impl CampaignProgress {
 
     /// Measures the cell that the campaign asks for next. The error of a cell ends the campaign.
     pub(super) fn step(&mut self, bench: &mut impl CampaignBench) -> Result<Stepped, EarlyEnd> {
-        let next_cell = self.campaign.next(&self.done);
-        for row in self.campaign.take_dropped() {
+        let step = self.campaign.next(&self.done);
+        for row in step.dropped {
             let first_index = self
                 .counted_from
                 .insert(row.clone(), self.done.len())
@@ -77,12 +77,11 @@ impl CampaignProgress {
                 .collect();
             bench.drop_row(&row, slices);
         }
-        let Some(cell) = next_cell else {
+        let Some(cell) = step.cell else {
             return Ok(Stepped::Over);
         };
-        let pause_ns = self.campaign.pause_ns();
-        if pause_ns > 0 {
-            bench.pause(pause_ns)?;
+        if cell.pause_ns > 0 {
+            bench.pause(cell.pause_ns)?;
         }
         self.done.push(bench.measure(&cell)?);
         Ok(Stepped::More)

@@ -4,7 +4,7 @@
 use super::sink::Sink;
 use crate::interrupt;
 use crate::stdio::ProgressLine;
-use diskproof_analysis::trials::candidate;
+use diskproof_analysis::trials::candidate_value;
 use diskproof_device::Snapshot;
 use diskproof_engine::random::Random;
 use diskproof_engine::watchdog::Heartbeat;
@@ -297,8 +297,8 @@ fn value_to_try(
 ) -> Result<String, &'static str> {
     let results = sink.results();
     let value = match &results.data.postgres {
-        Some(postgres) => candidate(trial, &postgres.loads)?,
-        None => candidate(trial, &[])?,
+        Some(postgres) => candidate_value(trial, &postgres.loads)?,
+        None => candidate_value(trial, &[])?,
     };
     if accepts(setting, &value) {
         Ok(value)

@@ -84,7 +84,7 @@ fn setup(workloads: usize, sides: usize, seconds: u64) -> LiveSetup {
 fn carry_out(setup: LiveSetup, disks: &mut Disks) -> (Vec<MeasuredCell>, Vec<CampaignDecision>) {
     let mut campaign = LiveComparison::new(setup);
     let mut done = Vec::new();
-    while let Some(cell) = campaign.next(&done) {
+    while let Some(cell) = campaign.next(&done).cell {
         done.push(disks.measure(&cell));
     }
     (done, campaign.decisions())
@@ -153,8 +153,8 @@ fn equal_disks_are_rarely_different_and_a_tenth_is_found() {
                 ..setup(1, 2, 60)
             };
             let (done, _) = carry_out(setup, &mut disks);
-            let of_it: Vec<&MeasuredCell> = done.iter().collect();
-            let ratio = ratio(&of_it, 1).unwrap();
+            let cells: Vec<&MeasuredCell> = done.iter().collect();
+            let ratio = log_ratio(&cells, 1).unwrap();
             let is_different = ratio.mean.abs() > ratio.half_width(0.95);
             different += u32::from(is_different);
             wrong += u32::from(is_different && ratio.mean < 0.0);
@@ -174,7 +174,7 @@ fn equal_disks_are_rarely_different_and_a_tenth_is_found() {
 #[test]
 fn slices_follow_the_time_and_the_latency() {
     let slice_ns = |workloads, sides, seconds| {
-        LiveComparison::new(setup(workloads, sides, seconds)).contests[0].slice_ns
+        LiveComparison::new(setup(workloads, sides, seconds)).progress[0].slice_ns
     };
     assert_eq!(slice_ns(4, 2, 64), SECOND);
     assert_eq!(slice_ns(4, 2, 6), SLICE_NS_MIN);
@@ -200,7 +200,7 @@ fn bytes_end_a_workload() {
     };
     let mut campaign = LiveComparison::new(limited);
     let mut done = Vec::new();
-    while let Some(cell) = campaign.next(&done) {
+    while let Some(cell) = campaign.next(&done).cell {
         let bytes = cell.workload.stop.bytes.unwrap();
         let wall_ns = SECOND / (2 + done.len() as u64 % 3);
         let op = SliceOp::from_counts(bytes / 8192, bytes, wall_ns);

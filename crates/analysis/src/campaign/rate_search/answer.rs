@@ -1,15 +1,15 @@
-//! The answer of a search, and its reservations: a drift while it was measured, and the credit that
-//! would not have shown.
+//! The answer of a search, with what limits it: a drift of the target meanwhile, and the credit
+//! that would not have shown.
 
 use super::cell::MeasuredRate;
-use super::fit::{Evidence, RateInterval};
+use super::evidence::{Evidence, RateInterval};
 use super::{RateAnswer, RateSearch, SATURATION_TIMES};
 use diskproof_model::rate::{LoadOutcome, RateCellKind};
 use std::ops::Range;
 
 /// On each side, the printed interval is at least this share of the rate.
 const PRINTED_SHARE: f64 = 0.015;
-/// If the lower end is below this share of the saturated rate, perhaps no rate keeps the promise.
+/// If the lower end is at most this share of the saturated rate, perhaps no rate keeps the promise.
 const NO_RATE_SHARE: f64 = 0.12;
 /// With fewer independent late episodes nothing is promised.
 pub(super) const EPISODES_MIN: f64 = 6.0;
@@ -48,6 +48,11 @@ impl RateSearch {
         }
     }
 
+    /// The answer of a search that came to its end.
+    ///
+    /// The order of the outcomes is their order of importance: that perhaps no rate keeps the
+    /// promise, that the hold broke it, that the interval rests on too few episodes. The control
+    /// only decides whether the rate is the highest one.
     pub(super) fn answer(&self) -> RateAnswer {
         let interval = self.fit.interval;
         let mut low = interval.low;
@@ -93,18 +98,18 @@ impl RateSearch {
     /// The change between the first and the second half of the near cells; `None` where chance
     /// explains it.
     pub(super) fn drift(&self) -> Option<Drift> {
-        let near: Vec<usize> = self
-            .fit
-            .used
-            .iter()
-            .copied()
-            .filter(|number| {
-                matches!(
-                    self.cells[*number].cell.kind,
-                    RateCellKind::Near | RateCellKind::Repeated | RateCellKind::Hold
-                )
-            })
-            .collect();
+        let mut near = Vec::new();
+        for index in &self.fit.near {
+            match self.cells[*index].cell.kind {
+                RateCellKind::Near | RateCellKind::Repeated | RateCellKind::Hold => {
+                    near.push(*index);
+                }
+                RateCellKind::Doubling
+                | RateCellKind::Saturation
+                | RateCellKind::Curve
+                | RateCellKind::Control => {}
+            }
+        }
         if near.len() < DRIFT_CELLS_MIN {
             return None;
         }
@@ -124,25 +129,25 @@ impl RateSearch {
         }
     }
 
-    /// The interval that these cells alone allow, between two rates.
-    pub(super) fn interval_of(&self, used: &[usize], rates: Range<f64>) -> RateInterval {
-        let cells: Vec<MeasuredRate> = used
+    /// The interval that the cells with these indices alone allow, between two rates.
+    fn interval_of(&self, indices: &[usize], rates: Range<f64>) -> RateInterval {
+        let cells: Vec<MeasuredRate> = indices
             .iter()
-            .map(|number| self.cells[*number].clone())
+            .map(|index| self.cells[*index].clone())
             .collect();
-        let own_numbers: Vec<usize> = (0..cells.len()).collect();
-        let known = self.known();
+        let all: Vec<usize> = (0..cells.len()).collect();
+        let inputs = self.fit_inputs();
         Evidence {
             cells: &cells,
-            used: &own_numbers,
-            known: &known,
+            near: &all,
+            inputs: &inputs,
             dispersion: self.fit.dispersion,
         }
         .interval(rates.start, rates.end)
     }
 
-    /// The most credit over a base rate that was in use at any time: a larger one would not have
-    /// shown.
+    /// The most requests over a base rate that the target served in any stretch of time. A larger
+    /// credit would not have shown.
     pub(super) fn unseen_credit(&self, base: f64) -> f64 {
         let mut used: f64 = 0.0;
         for cell in &self.served_cells {

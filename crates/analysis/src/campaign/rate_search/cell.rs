@@ -1,4 +1,5 @@
-//! A rate that is offered for a while, and the late requests that it caused.
+//! The cells of a rate search: a rate that is offered for some seconds, and the requests that were
+//! late meanwhile.
 
 use diskproof_model::rate::RateCellKind;
 
@@ -38,22 +39,22 @@ pub struct MeasuredRate {
     /// Requests per second that were served.
     pub served: f64,
     /// The cell ended early, because a request waited for longer than `give_up_s`.
-    pub is_over: bool,
+    pub gave_up: bool,
     /// When it began, in seconds after the start of the search.
     pub start_s: f64,
     /// When it ended.
     pub end_s: f64,
 }
 
-/// From this share of late requests on a cell is saturated in any case.
+/// From this share of late requests on a cell is saturated, however they cluster.
 const SATURATED_SHARE: f64 = 0.1;
-/// A share of late requests must be this many times the promised one, or no slope explains it.
+/// A saturated cell has more than this many times the promised share of late requests.
 const SATURATED_TIMES: f64 = 10.0;
-/// Late requests in at least this share of the batches are not a single cluster.
-const SPREAD: f64 = 0.4;
-/// With fewer late requests their spread is not judged.
+/// Late requests are not a single cluster if at least this share of the batches is late.
+const LATE_BATCHES_MIN: f64 = 0.4;
+/// With fewer late requests their spread over the batches is not judged.
 const SPREAD_LATE_MIN: f64 = 100.0;
-/// A batch is late if its share of late requests exceeds the promised one so many times.
+/// A batch is late if its share of late requests is more than this many times the promised one.
 const LATE_BATCH_TIMES: f64 = 3.0;
 
 impl MeasuredRate {
@@ -69,7 +70,7 @@ impl MeasuredRate {
         self.batches.iter().map(|batch| batch.late).sum()
     }
 
-    /// Whether its rate was chosen to find the limit, and not to exceed it.
+    /// Returns `true` if its rate was chosen to find the limit, and not to exceed it.
     pub(super) fn measures_the_limit(&self) -> bool {
         match self.cell.kind {
             RateCellKind::Curve
@@ -81,8 +82,8 @@ impl MeasuredRate {
         }
     }
 
-    /// Whether it is so far above the limit that it only bounds the answer: many requests were
-    /// late, and not all in one cluster.
+    /// Returns `true` if it is so far above the limit that it only bounds the answer: many requests
+    /// were late, and not all in one cluster.
     pub(super) fn is_saturated(&self, late_share: f64) -> bool {
         let (late, requests) = (self.late(), self.requests());
         let many = SATURATED_TIMES * late_share;
@@ -96,6 +97,6 @@ impl MeasuredRate {
             .count();
         late > many * requests
             && late >= SPREAD_LATE_MIN
-            && late_batches as f64 >= SPREAD * self.batches.len() as f64
+            && late_batches as f64 >= LATE_BATCHES_MIN * self.batches.len() as f64
     }
 }

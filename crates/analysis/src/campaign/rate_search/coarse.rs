@@ -2,7 +2,8 @@
 //! offered, and a coarse curve gives a first guess.
 
 use super::cell::{MeasuredRate, RateCell};
-use super::fit::{FIRST_SLOPE, RateInterval};
+use super::evidence::RateInterval;
+use super::fit::FIRST_SLOPE;
 use super::{BATCH_S, Phase, RateSearch, SATURATION_TIMES, SERVED_MIN, SearchStep, WARMUP_S};
 use diskproof_model::rate::RateCellKind;
 
@@ -16,26 +17,28 @@ const DOUBLING_S: f64 = 2.0;
 const DOUBLING_REQUESTS: f64 = 40.0;
 /// By chance, arrivals may be fewer by this many standard deviations of a Poisson process.
 const DOUBLING_DEVIATIONS: f64 = 2.0;
-/// A rate is too high if less than this share of it is served, and less than [`GAIN_MIN`] times the
-/// best rate that was served before.
+/// A rate is not served if less than this share of it is. The doubling ends there if
+/// [`GAIN_MIN`] is missed, too.
 const SERVED_SHARE: f64 = 0.9;
-/// See [`SERVED_SHARE`].
+/// A doubled rate is worth another doubling if at least this multiple of the best rate so far is
+/// served.
 const GAIN_MIN: f64 = 1.05;
 /// The length of a saturated cell, in seconds.
 const SATURATION_S: f64 = 10.0;
-/// Two saturated cells: the first uses up short credits.
+/// The number of saturated cells: the first uses up short credits.
 const SATURATIONS: u32 = 2;
-/// What is served when saturated is at least this share of the best of the doubling.
+/// The saturated rate counts as at least this share of the best rate of the doubling.
 const SATURATED_SHARE_MIN: f64 = 0.1;
-/// A round of the curve has this many rates, evenly spaced up to the saturated rate.
+/// A round of the curve has this many rates, with equal distances up to the saturated rate.
 const CURVE_POINTS: u32 = 10;
 /// The number of rounds of the curve.
 const CURVE_ROUNDS: u32 = 2;
 /// The length of a cell of the curve, in seconds.
 const CURVE_S: f64 = 2.0;
-/// Its length where fewer than [`CURVE_SLOW_RATE`] requests per second are served.
+/// The length of a cell of the curve on a slow target, in seconds.
 const CURVE_SLOW_S: f64 = 4.0;
-/// See [`CURVE_SLOW_S`].
+/// A target that serves fewer requests per second is slow: a cell of the usual length would have
+/// too few.
 const CURVE_SLOW_RATE: f64 = 250.0;
 /// The assumed late share below the first guess, as a multiple of the promised one.
 const FEW_LATE: f64 = 1.0 / 3.0;
@@ -49,10 +52,10 @@ const GUESS_SHARE_MIN: f64 = 0.08;
 
 impl RateSearch {
     pub(super) fn first_cell(&self) -> RateCell {
-        self.doubling(FIRST_RATE)
+        self.doubling_cell(FIRST_RATE)
     }
 
-    fn doubling(&self, rate: f64) -> RateCell {
+    fn doubling_cell(&self, rate: f64) -> RateCell {
         RateCell {
             warmup_s: 0.0,
             batch_s: self.scaled_s(BATCH_S),
@@ -69,14 +72,14 @@ impl RateSearch {
     pub(super) fn after_doubling(&mut self, measured: &MeasuredRate) -> SearchStep {
         let rate = measured.rate();
         let served = measured.served;
-        // So few requests may come by chance alone.
-        let by_chance = DOUBLING_DEVIATIONS * (rate / measured.cell.time_s).sqrt();
-        let is_missed = served < SERVED_SHARE * rate - by_chance;
+        // By chance alone, so many requests per second fewer may arrive.
+        let chance = DOUBLING_DEVIATIONS * (rate / measured.cell.time_s).sqrt();
+        let is_missed = served < SERVED_SHARE * rate - chance;
         let has_no_gain = is_missed && rate > FIRST_RATE && served < GAIN_MIN * self.best_served;
-        if !measured.is_over && !has_no_gain {
+        if !measured.gave_up && !has_no_gain {
             self.best_served = self.best_served.max(served);
             if rate < LAST_RATE {
-                return SearchStep::Cell(self.doubling(2.0 * rate));
+                return SearchStep::Cell(self.doubling_cell(2.0 * rate));
             }
         }
         self.phase = Phase::Saturation { left: SATURATIONS };
@@ -143,7 +146,8 @@ impl RateSearch {
         self.next_of_curve(left)
     }
 
-    /// The rate at which the curve most probably changes from few late requests to many.
+    /// The rate at which the curve most probably changes from few late requests to many: every
+    /// place between two rates of the curve is tried.
     pub(super) fn first_guess(&self) -> f64 {
         let mut curve: Vec<&MeasuredRate> = self
             .cells

@@ -1,17 +1,24 @@
-//! The search for the highest rate that keeps a promise: at most this share of requests takes
-//! longer than the limit, from their intended start. Cells in, the next cell out, and at the end
-//! an answer with its interval, a hold at its lower end and a control above it that must fail.
+//! The search for the highest rate that keeps a promise: at most a given share of the requests
+//! takes longer than the limit, counted from their intended start. The search takes the measurement
+//! of a cell and returns the next cell, and at the end an answer with an interval. It proves the
+//! answer twice. A *hold* at the lower end of the interval must keep the promise, and a *control*
+//! above the interval must break it.
 //!
-//! The constants were fixed by simulation of queues, stalls and credits. Bisection with a test at
-//! each rate was simulated, too: its interval holds the truth in 40 of 100 runs, because late
-//! requests come in clusters; that of this search in 98. On stations that they were not fixed on
-//! (`rate_study`, 50 runs each) the interval holds the truth in 48 to 50, with credits of a minute
-//! or two in 42, and none promises more than the truth. A credit that outlasts the search passes
-//! for capacity: the answer says how much of one would not have shown.
+//! `coarse` has the first steps, `near` those near the limit, `proof` the hold and the control,
+//! `fit` the interval, `answer` the answer. `station` simulates targets for tests.
+//!
+//! The constants were fixed by simulation of queues, stalls and credits. In 98 of 100 simulated
+//! runs the interval holds the truth. Bisection with a test at each rate was simulated, too: its
+//! interval holds the truth in 40 of 100, because late requests come in clusters. The search was
+//! then tried on other stations than those that fixed the constants (`rate_study`, 50 runs each).
+//! The interval holds the truth in 48 to 50 of them, with credits of a minute or two in 42, and
+//! none promises more than the truth. A credit that outlasts the search looks like capacity: the
+//! answer states how large a credit would not have shown.
 
 mod answer;
 mod cell;
 mod coarse;
+mod evidence;
 mod fit;
 mod near;
 mod proof;
@@ -20,10 +27,11 @@ pub mod station;
 #[cfg(test)]
 mod tests;
 
-use super::decision::RandomOrder;
+use super::random_order::RandomOrder;
 pub use cell::{Batch, MeasuredRate, RateCell};
 use diskproof_model::rate::{LoadOutcome, RateCellKind};
-use fit::{Fit, Known, fit};
+use evidence::FitInputs;
+use fit::{Fit, fit};
 
 /// The promise that the rate has to keep.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -81,7 +89,7 @@ pub enum SearchStep {
 /// The answer of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateAnswer {
-    /// Whether the rate is proven, and if not, why.
+    /// Proof of the rate, or the reason why it is not proven.
     pub outcome: LoadOutcome,
     /// Lower end of the 95 % interval, per second.
     pub low: f64,
@@ -113,46 +121,58 @@ pub struct RateControl {
     pub factor: f64,
     /// The share of late requests; `None` where a request waited for too long.
     pub late_share: Option<f64>,
-    /// Whether the promise broke, as it should.
+    /// True if the promise broke, as it should.
     pub failed: bool,
 }
 
-/// The length of a batch, in a search of the usual time.
+/// The length of a batch in a search of the usual time, in seconds.
 const BATCH_S: f64 = 1.0;
-/// The length of a warm-up, in a search of the usual time.
+/// The length of a warm-up in a search of the usual time, in seconds.
 const WARMUP_S: f64 = 0.5;
-/// Batch, warm-up and the longest wait last at least this many times the latency limit.
-const LIMITS: f64 = 10.0;
+/// Batch, warm-up and the longest wait last at least this many times the latency limit. With fewer
+/// a batch would have few requests that could be late or not.
+const LIMITS_MIN: f64 = 10.0;
 /// A cell ends when a request has waited for this long, in seconds.
 const GIVE_UP_S: f64 = 1.0;
-/// To saturate the target, this multiple of the best served rate is offered.
+/// This multiple of the best served rate is offered to saturate the target.
 const SATURATION_TIMES: f64 = 1.3;
 /// A target that answers nothing counts as one that answers this many requests per second.
 const SERVED_MIN: f64 = 0.001;
-/// The lowest rate near the limit, as a share of the saturated rate.
+/// The lowest rate of a near cell or a hold, as a share of the saturated rate.
 const NEAR_RATE_MIN: f64 = 0.05;
 /// The most cells of a control.
 const CONTROLS_MAX: usize = 3;
-/// The length of such a cell, in seconds.
+/// The length of a cell of the control, in a search of the usual time, in seconds.
 const CONTROL_S: f64 = 12.0;
 
-/// The step that a search measures now.
+/// The phase to which the cell belongs that is measured now. Phases follow each other in this
+/// order.
+/// `Repeated` and `Fallen` occur only on targets that became slower, and lead back to `Near`.
 #[derive(Debug, Clone)]
 enum Phase {
+    /// The rate doubles until it is not served.
     Doubling,
+    /// More is offered than is served.
     Saturation {
+        /// Cells of this phase that are left, the present one included.
         left: u32,
     },
+    /// Rates up to the saturated one give a first guess.
     Curve {
+        /// Rates that are left after the present one, the next one last.
         left: Vec<f64>,
     },
+    /// Rates near the limit make the interval narrow.
     Near,
     /// A rate below the interval was too high, and is measured once more.
     Repeated,
-    /// It was too high again: the target became slower.
+    /// It was too high again: the target became slower, and is saturated anew.
     Fallen,
+    /// The lower end of the interval must keep the promise.
     Hold,
+    /// A rate above the interval must break the promise.
     Control {
+        /// Cells of the control before the present one.
         tried: usize,
     },
 }
@@ -170,20 +190,24 @@ pub struct RateSearch {
     served_cells: Vec<ServedCell>,
     /// Seconds since the start of the search.
     now_s: f64,
-    /// The longest gap between two cells.
+    /// The longest gap between two cells, in seconds.
     between_s: f64,
     /// The highest rate that was served while the rate doubled.
     best_served: f64,
+    /// The rate that was served when more was offered; 0 before that.
     saturated: f64,
     fit: Fit,
     /// Near cells since the target last became slower.
     near_cells: usize,
     /// The same number at the last hold.
     near_cells_at_hold: usize,
+    /// Holds so far.
     holds: u32,
     /// The rate of the last hold, unless that hold broke the promise.
     held: Option<f64>,
+    /// The number of times that the target became slower.
     falls: u32,
+    /// The rate of the controls, as a multiple of the rate of the answer.
     control_factor: Option<f64>,
     control: Option<RateControl>,
 }
@@ -249,21 +273,21 @@ impl RateSearch {
         self.times.pace * usual_s
     }
 
-    /// The length of a batch. It has to hold several requests.
+    /// The length of a batch, in seconds. A batch has to hold several requests.
     fn batch_s(&self) -> f64 {
-        (LIMITS * self.promise.limit_s).max(self.scaled_s(BATCH_S))
+        (LIMITS_MIN * self.promise.limit_s).max(self.scaled_s(BATCH_S))
     }
 
     fn warmup_s(&self) -> f64 {
-        (LIMITS * self.promise.limit_s).max(self.scaled_s(WARMUP_S))
+        (LIMITS_MIN * self.promise.limit_s).max(self.scaled_s(WARMUP_S))
     }
 
-    /// A request that waits for this long shows that more is offered than is served.
+    /// A request that waits for this many seconds shows that more is offered than is served.
     fn give_up_s(&self) -> f64 {
-        (LIMITS * self.promise.limit_s).max(GIVE_UP_S)
+        (LIMITS_MIN * self.promise.limit_s).max(GIVE_UP_S)
     }
 
-    /// A cell at a rate near the limit.
+    /// A cell with the usual warm-up, batches and longest wait.
     fn cell_at(&self, kind: RateCellKind, rate: f64, time_s: f64) -> RateCell {
         RateCell {
             kind,
@@ -275,8 +299,8 @@ impl RateSearch {
         }
     }
 
-    fn known(&self) -> Known {
-        Known {
+    fn fit_inputs(&self) -> FitInputs {
+        FitInputs {
             late_share: self.promise.late_share,
             saturated: self.saturated,
             rate: self.fit.interval.rate,
@@ -285,6 +309,6 @@ impl RateSearch {
     }
 
     fn refit(&mut self) {
-        self.fit = fit(&self.cells, self.known());
+        self.fit = fit(&self.cells, self.fit_inputs());
     }
 }

@@ -1,36 +1,39 @@
-//! Cells near the limit: each moves the interval, until it is narrow or the time is over. A target
-//! that became slower meanwhile begins anew.
+//! Cells near the limit: each refits the interval, until it is narrow or the time is over. If the
+//! target became slower meanwhile, the search forgets what it knew and begins this phase anew.
 
 use super::cell::{MeasuredRate, RateCell};
-use super::fit::{FIRST_SLOPE, RateInterval};
+use super::evidence::RateInterval;
+use super::fit::FIRST_SLOPE;
 use super::{
     BATCH_S, CONTROL_S, CONTROLS_MAX, NEAR_RATE_MIN, Phase, RateSearch, SERVED_MIN, SearchStep,
 };
 use diskproof_model::rate::RateCellKind;
 
-/// The length of a cell near the limit, in seconds.
+/// The length of a near cell in a search of the usual time, in seconds.
 pub(super) const NEAR_S: f64 = 10.0;
-/// The rates of near cells around the current answer, in units of 1/slope.
-const NEAR_PLACES: [f64; 6] = [-0.8, 0.8, 0.0, 0.8, -0.8, 0.0];
+/// The distances of near cells from the rate of the fit, in units of 1/slope.
+/// Both sides of it take turns, because cells on both sides show the slope.
+const NEAR_DISTANCES: [f64; 6] = [-0.8, 0.8, 0.0, 0.8, -0.8, 0.0];
 /// One unit is at least this share of the rate.
-const DISTANCE_MIN: f64 = 0.005;
+const UNIT_MIN: f64 = 0.005;
 /// One unit is at most this share of the rate.
-const DISTANCE_MAX: f64 = 0.18;
+const UNIT_MAX: f64 = 0.18;
 /// The highest rate of a near cell, as a multiple of the saturated rate.
 const NEAR_RATE_MAX: f64 = 1.2;
 /// At least this many near cells come before the first hold.
-const NEAR_MIN: usize = 8;
+const NEAR_CELLS_MIN: usize = 8;
 /// At least this many near cells come between a failed hold and the next one.
-const NEAR_AGAIN_MIN: usize = 4;
+const NEAR_CELLS_AGAIN_MIN: usize = 4;
 /// An interval is narrow enough if half of it is below this share of the rate.
 const NARROW_SHARE: f64 = 0.015;
-/// A near cell that gave up below the interval is repeated, but only after this many near cells.
+/// A near cell that gave up below the interval is repeated, but only after this many near cells:
+/// before that the interval is only a guess.
 const REPEATED_AFTER: usize = 2;
 /// The length of a repeated cell, in seconds.
 const REPEATED_S: f64 = 5.0;
-/// After a request gave up at a rate, at most this multiple of that rate counts as saturated.
-const OVER_TIMES: f64 = 1.02;
-/// Another rate counts as the same from this share of it on.
+/// After a cell gave up at a rate, the saturated rate is at most this multiple of that rate.
+const GAVE_UP_TIMES: f64 = 1.02;
+/// A rate of at least this share of another counts as the same or a higher one.
 const SAME_RATE_SHARE: f64 = 0.995;
 /// The length of the cell that saturates a target which became slower, in seconds.
 const FALLEN_S: f64 = 6.0;
@@ -38,7 +41,7 @@ const FALLEN_S: f64 = 6.0;
 const FALLEN_WARMUP_S: f64 = 2.0;
 /// That cell ends when a request has waited for this long, in seconds.
 const FALLEN_GIVE_UP_S: f64 = 4.0;
-/// It offers this multiple of the rate that was served before.
+/// It offers this multiple of the earlier saturated rate.
 const FALLEN_TIMES: f64 = 1.1;
 /// The rate that it serves counts as at least this share of the earlier one.
 const FALLEN_SHARE_MIN: f64 = 0.01;
@@ -55,17 +58,18 @@ impl RateSearch {
             + between_s
     }
 
+    /// The next near cell, or the hold where the time for another one is over.
     pub(super) fn next_near(&mut self) -> SearchStep {
         if self.now_s + self.scaled_s(NEAR_S) + self.warmup_s()
             >= self.times.total_s - self.reserve_s()
         {
-            return self.hold();
+            return self.begin_hold();
         }
         self.phase = Phase::Near;
         let interval = &self.fit.interval;
-        let distance = (1.0 / interval.slope).clamp(DISTANCE_MIN, DISTANCE_MAX);
-        let place = NEAR_PLACES[self.near_cells % NEAR_PLACES.len()];
-        let rate = (interval.rate * (1.0 + place * distance)).clamp(
+        let unit = (1.0 / interval.slope).clamp(UNIT_MIN, UNIT_MAX);
+        let distance = NEAR_DISTANCES[self.near_cells % NEAR_DISTANCES.len()];
+        let rate = (interval.rate * (1.0 + distance * unit)).clamp(
             NEAR_RATE_MIN * self.saturated,
             NEAR_RATE_MAX * self.saturated,
         );
@@ -74,10 +78,10 @@ impl RateSearch {
 
     pub(super) fn after_near(&mut self, measured: MeasuredRate) -> SearchStep {
         let rate = measured.rate();
-        let is_over = measured.is_over;
+        let gave_up = measured.gave_up;
         let is_below = rate < self.fit.interval.low;
         self.cells.push(measured);
-        if is_over && self.near_cells >= REPEATED_AFTER && is_below {
+        if gave_up && self.near_cells >= REPEATED_AFTER && is_below {
             self.phase = Phase::Repeated;
             return SearchStep::Cell(self.cell_at(
                 RateCellKind::Repeated,
@@ -85,12 +89,13 @@ impl RateSearch {
                 self.scaled_s(REPEATED_S),
             ));
         }
-        self.learn_near()
+        self.refit_after_near()
     }
 
-    /// Refits with the last near cell. If that cell is saturated, cells that kept the promise at
-    /// such a rate were due to credit or luck, and are dropped.
-    pub(super) fn learn_near(&mut self) -> SearchStep {
+    /// Refits with the last near cell, and chooses the next step. If that cell is saturated, cells
+    /// that kept the promise at such a rate did so by credit or luck, and are dropped before the
+    /// fit.
+    pub(super) fn refit_after_near(&mut self) -> SearchStep {
         let promised = self.promise.late_share;
         let last_near = self
             .cells
@@ -99,10 +104,10 @@ impl RateSearch {
             .find(|cell| cell.cell.kind == RateCellKind::Near);
         if let Some(last) = last_near {
             let rate = last.rate();
-            let is_over = last.is_over;
-            let is_saturated = is_over || last.is_saturated(promised);
-            if is_over {
-                self.saturated = self.saturated.min(OVER_TIMES * rate);
+            let gave_up = last.gave_up;
+            let is_saturated = gave_up || last.is_saturated(promised);
+            if gave_up {
+                self.saturated = self.saturated.min(GAVE_UP_TIMES * rate);
             }
             if is_saturated {
                 self.cells.retain(|cell| {
@@ -116,22 +121,22 @@ impl RateSearch {
         self.near_cells += 1;
         let interval = &self.fit.interval;
         let cells_min = if self.holds == 0 {
-            NEAR_MIN
+            NEAR_CELLS_MIN
         } else {
-            self.near_cells_at_hold + NEAR_AGAIN_MIN
+            self.near_cells_at_hold + NEAR_CELLS_AGAIN_MIN
         };
         let is_narrow = (interval.high - interval.low) / 2.0 / interval.rate < NARROW_SHARE;
         if self.near_cells >= cells_min && is_narrow {
-            return self.hold();
+            return self.begin_hold();
         }
         self.next_near()
     }
 
     pub(super) fn after_repeated(&mut self, measured: MeasuredRate) -> SearchStep {
-        let is_over = measured.is_over;
+        let gave_up = measured.gave_up;
         self.cells.push(measured);
-        if !is_over {
-            return self.learn_near();
+        if !gave_up {
+            return self.refit_after_near();
         }
         self.falls += 1;
         self.phase = Phase::Fallen;

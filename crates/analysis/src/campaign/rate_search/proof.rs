@@ -1,5 +1,5 @@
-//! The end of a search: a hold at the lower end of the interval, and above the upper end a control
-//! that must break the promise.
+//! The proof of a search: a hold at the lower end of the interval that must keep the promise, and a
+//! control above the upper end that must break it.
 
 use super::cell::MeasuredRate;
 use super::fit::over_dispersion;
@@ -9,7 +9,8 @@ use diskproof_model::rate::RateCellKind;
 
 /// The most holds of a search.
 const HOLDS_MAX: u32 = 2;
-/// A hold is repeated if its rate was less than this share of the lower end as known afterwards.
+/// A hold is repeated if its rate was less than this share of the lower end after the refit: the
+/// promise can then be a higher one.
 const HELD_SHARE: f64 = 0.95;
 /// A hold breaks the promise if late requests exceed the promised share by this many standard
 /// deviations: 99 % one-sided.
@@ -32,7 +33,7 @@ const SHOWN_DEVIATIONS: f64 = 2.5;
 const GROWTH_LN_MAX: f64 = 5.0;
 
 impl RateSearch {
-    pub(super) fn hold(&mut self) -> SearchStep {
+    pub(super) fn begin_hold(&mut self) -> SearchStep {
         self.phase = Phase::Hold;
         let rate = self.fit.interval.low.max(NEAR_RATE_MIN * self.saturated);
         SearchStep::Cell(self.cell_at(RateCellKind::Hold, rate, self.times.hold_s))
@@ -40,7 +41,7 @@ impl RateSearch {
 
     pub(super) fn after_hold(&mut self, measured: MeasuredRate) -> SearchStep {
         let promised = self.promise.late_share;
-        let is_held = !measured.is_over
+        let is_held = !measured.gave_up
             && !self.more_are_late(&[&measured], HOLD_DEVIATIONS, 1.0)
             && measured.late() <= HOLD_SHARE_TIMES * promised * measured.requests();
         self.held = if is_held { Some(measured.rate()) } else { None };
@@ -54,15 +55,18 @@ impl RateSearch {
         if self.holds < HOLDS_MAX && has_time {
             match self.held {
                 None => return self.next_near(),
-                Some(held) if held < HELD_SHARE * self.fit.interval.low => return self.hold(),
+                Some(held) if held < HELD_SHARE * self.fit.interval.low => {
+                    return self.begin_hold();
+                }
                 Some(_) => {}
             }
         }
         self.begin_control()
     }
 
-    /// Whether more requests of these cells are late than promised, beyond so many standard
-    /// deviations.
+    /// Returns `true` if more requests of these cells are late than promised, beyond `deviations`
+    /// standard deviations. The over-dispersion of their counts is assumed to be at least
+    /// `dispersion_min`.
     pub(super) fn more_are_late(
         &self,
         cells: &[&MeasuredRate],
@@ -103,7 +107,7 @@ impl RateSearch {
     }
 
     pub(super) fn after_control(&mut self, measured: MeasuredRate, tried: usize) -> SearchStep {
-        let is_over = measured.is_over;
+        let gave_up = measured.gave_up;
         self.cells.push(measured);
         let controls: Vec<&MeasuredRate> = self
             .cells
@@ -111,12 +115,12 @@ impl RateSearch {
             .filter(|cell| cell.cell.kind == RateCellKind::Control)
             .collect();
         let failed =
-            is_over || self.more_are_late(&controls, CONTROL_DEVIATIONS, self.fit.dispersion.below);
+            gave_up || self.more_are_late(&controls, CONTROL_DEVIATIONS, self.fit.dispersion.below);
         let requests: f64 = controls.iter().map(|cell| cell.requests()).sum();
         let late: f64 = controls.iter().map(|cell| cell.late()).sum();
         self.control = Some(RateControl {
             factor: self.control_factor.unwrap_or(CONTROL_FACTORS[0]),
-            late_share: if is_over {
+            late_share: if gave_up {
                 None
             } else {
                 Some(late / requests.max(1.0))

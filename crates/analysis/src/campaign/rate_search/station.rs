@@ -135,7 +135,7 @@ impl Busy {
         let end_s = counted_from_s + count as f64 * cell.batch_s;
         let mut batches = vec![Batch::default(); count];
         let mut requests = 0u64;
-        let mut is_over = false;
+        let mut gave_up = false;
         let mut arrival_s = begin_s;
         loop {
             arrival_s += self.rng.exponential() / cell.rate;
@@ -154,11 +154,11 @@ impl Busy {
                 }
             }
             if start_s - arrival_s > cell.give_up_s {
-                is_over = true;
+                gave_up = true;
                 break;
             }
         }
-        if is_over {
+        if gave_up {
             let whole = ((arrival_s - counted_from_s) / cell.batch_s).max(1.0) as usize;
             batches.truncate(whole);
         }
@@ -168,7 +168,7 @@ impl Busy {
             cell,
             batches,
             served: requests as f64 / (drained_s - begin_s),
-            is_over,
+            gave_up,
             start_s: begin_s,
             end_s: drained_s,
         }

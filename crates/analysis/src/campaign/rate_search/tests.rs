@@ -164,7 +164,7 @@ fn search_survives_measurements_that_no_disk_gives() {
                     pick % 3
                 ],
                 served: absurd[pick / 2 % 4],
-                is_over: case & step != 0,
+                gave_up: case & step != 0,
                 start_s: 0.0,
                 end_s: 0.0,
             });

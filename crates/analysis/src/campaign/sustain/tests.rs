@@ -178,8 +178,8 @@ fn carried_out(plan: &Plan, disk: &mut dyn VirtualDisk) -> Carried {
     let mut campaign = SustainCampaign::planned(plan).unwrap();
     let mut done: Vec<MeasuredCell> = Vec::new();
     let mut now_ns = 0;
-    while let Some(cell) = campaign.next(&done) {
-        let pause_ns = campaign.pause_ns();
+    while let Some(cell) = campaign.next(&done).cell {
+        let pause_ns = cell.pause_ns;
         disk.idle(pause_ns as f64 / 1e9);
         now_ns += pause_ns;
         let measured = measured(cell, now_ns, disk);

@@ -1,8 +1,10 @@
 //! The decisions of sweeps of disks with known properties.
 
 use super::super::volume::{Volume, Volumes, rates};
+use super::cell::SLICES_MAX;
 use super::*;
 use crate::fixture::test_rng::TestRng;
+use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Stop;
 use diskproof_model::series::TimeSeries;
 use diskproof_model::stream::Streams;
@@ -112,7 +114,7 @@ fn setup(seconds: u64, bytes: Option<u64>) -> SweepSetup {
 fn carry_out(setup: &SweepSetup, disk: &mut Disk) -> Vec<MeasuredCell> {
     let mut sweep = Sweep::new(setup);
     let mut done = Vec::new();
-    while let Some(cell) = sweep.next(&done) {
+    while let Some(cell) = sweep.next(&done).cell {
         done.push(disk.measure(&cell));
     }
     done
@@ -134,13 +136,13 @@ fn cells_with_huge_queues_come_last_in_their_pass() {
         .collect();
     let first_huge = coarse
         .iter()
-        .position(|bytes| *bytes > IN_FLIGHT_MAX)
+        .position(|bytes| *bytes > IN_FLIGHT_BYTES_MAX)
         .unwrap();
     assert!(first_huge > 0 && first_huge < coarse.len());
     assert!(
         coarse[first_huge..]
             .iter()
-            .all(|bytes| *bytes > IN_FLIGHT_MAX)
+            .all(|bytes| *bytes > IN_FLIGHT_BYTES_MAX)
     );
 }
 
@@ -210,7 +212,7 @@ fn extra_time_goes_to_the_largest_error() {
     let mut disk = Disk::new(100e3, 4, 0.0);
     let mut sweep = Sweep::new(&sweep_setup);
     let mut done = Vec::new();
-    while let Some(cell) = sweep.next(&done) {
+    while let Some(cell) = sweep.next(&done).cell {
         disk.noise = if cell.workload.name == noisy {
             0.2
         } else {

@@ -196,7 +196,10 @@ fn heavy_tails_lower_the_degrees_of_freedom() {
 /// 1.5, and 1.4826 · 1.363 · 1.5 = 3.0312.
 #[test]
 fn spread_is_the_one_computed_by_hand() {
-    let (center, spread) = median_and_spread(&[1.0, 2.0, 4.0, 100.0]);
+    let MedianSpread {
+        median: center,
+        spread,
+    } = MedianSpread::of_ordered(&[1.0, 2.0, 4.0, 100.0]);
     assert_eq!(center, 3.0);
     assert!((spread - 3.0312).abs() < 1e-3, "{spread}");
 }

@@ -551,7 +551,7 @@ fn moved_beside(side: usize, sides: usize, run: &EndedRun) -> Vec<MovedBeside> {
     let disks = SideDisks::planned(&run.facts.plan, &run.facts.targets);
     let mut beside = Vec::new();
     for other in (0..sides).filter(|other| *other != side) {
-        if disks.share(side, other) {
+        if disks.are_on_one_disk(side, other) {
             beside.extend(moved_by_side(&run.results.data, other, &run.facts.plan));
         }
     }
