@@ -113,7 +113,7 @@ impl Snapshot {
             _ => None,
         };
         let processes = ProcessCounters::read(&self.root);
-        let ended = self.exits.as_ref().and_then(ExitListener::ended);
+        let ended = self.exits.and_then(ExitListener::into_ended_threads);
         let others = processes.since(&self.processes, ended.as_deref().unwrap_or_default());
         let disks = self
             .disks
