@@ -55,6 +55,23 @@ pub(crate) struct BackingDevice {
     pub(crate) size_bytes: u64,
     /// The place in it at which the target begins, in bytes.
     pub(crate) start: u64,
+    /// The disk around it, where it is a partition.
+    pub(crate) disk: Option<BackingDisk>,
+}
+
+/// The disk of a partition that lies behind a loop device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BackingDisk {
+    pub(crate) member: Member,
+    /// The place in it at which the target begins, in bytes.
+    pub(crate) start: u64,
+}
+
+impl BackingDisk {
+    /// The partitions of the disk that the kernel knows.
+    pub(crate) fn slices(&self) -> Vec<Slice> {
+        slices(&self.member)
+    }
 }
 
 /// A target and its relatives.
@@ -120,7 +137,7 @@ impl DeviceFamily {
 
     /// The partitions of the whole disk that the kernel knows.
     pub(crate) fn whole_slices(&self) -> Vec<Slice> {
-        partitions(&self.whole).iter().filter_map(slice).collect()
+        slices(&self.whole)
     }
 
     fn add(&mut self, member: Member) {
@@ -194,18 +211,13 @@ impl DeviceFamily {
                     let Some(below) = member(root, &device_number(stat.st_rdev)) else {
                         return;
                     };
-                    self.add_with_partitions(below.clone());
-                    if is_partition(&below)
-                        && let Some(disk) = below.sysfs.parent().and_then(member_at)
-                    {
-                        self.add(disk);
+                    let disk = self.add_behind(&below, start);
+                    // A partition has no file of its own: its disk may be a loop device, too.
+                    if let Some(disk) = disk {
+                        (above, start) = (disk.member, disk.start);
+                    } else {
+                        above = below;
                     }
-                    self.backing_devices.push(BackingDevice {
-                        size_bytes: size_bytes(&below.sysfs).unwrap_or(0),
-                        member: below.clone(),
-                        start,
-                    });
-                    above = below;
                 }
                 _ => {
                     let id = behind.map(|stat| FileId::from(&stat));
@@ -219,6 +231,35 @@ impl DeviceFamily {
             }
         }
     }
+
+    /// Adds a device behind a loop device, in which the target begins at byte `start`. Returns the
+    /// disk around it, where it is a partition.
+    fn add_behind(&mut self, below: &Member, start: u64) -> Option<BackingDisk> {
+        self.add_with_partitions(below.clone());
+        let mut disk = None;
+        if is_partition(below)
+            && let Some(member) = below.sysfs.parent().and_then(member_at)
+        {
+            self.add(member.clone());
+            let own_start = slice(below).map_or(0, |own| own.start);
+            disk = Some(BackingDisk {
+                member,
+                start: start + own_start,
+            });
+        }
+        self.backing_devices.push(BackingDevice {
+            member: below.clone(),
+            size_bytes: size_bytes(&below.sysfs).unwrap_or(0),
+            start,
+            disk: disk.clone(),
+        });
+        disk
+    }
+}
+
+/// The partitions of a disk that the kernel knows.
+fn slices(disk: &Member) -> Vec<Slice> {
+    partitions(disk).iter().filter_map(slice).collect()
 }
 
 /// True if the file that now has the path is the one that the loop device was set up with, or if
@@ -471,5 +512,58 @@ mod tests {
             (names(&family), &family.paths[..]),
             (vec!["sda", "sdb", "sdb1"], &["sdb".to_owned()][..])
         );
+    }
+
+    /// A partition has no file of its own, so the search goes on with its disk. What lies behind a
+    /// chain that ends early would not be looked at before it is overwritten.
+    #[test]
+    fn chain_of_loops_goes_on_through_a_partition() {
+        let place = tempfile::tempdir().unwrap();
+        let image = place.path().join("image");
+        std::fs::write(&image, "a disk").unwrap();
+        // The path of a device must lead to one: the number of any that is there is made to stand
+        // for that of the partition.
+        let Some(node) = any_block_device() else {
+            println!("SKIPPED: chain_of_loops_goes_on_through_a_partition: no block device");
+            return;
+        };
+        let part = device_number(stat(&node).unwrap().st_rdev);
+        let sysfs = FakeSysfs::new();
+        let file = image.display().to_string();
+        let loop_0 = [
+            ("size", "8192"),
+            ("loop/backing_file", &file),
+            ("loop/offset", "512"),
+        ];
+        sysfs.block("x/zzloop0", "240:0", &loop_0);
+        partition(&sysfs, "x/zzloop0/zzloop0p1", &part, "2048", "4096");
+        partition(&sysfs, "x/zzloop0/zzloop0p2", "240:2", "3072", "8");
+        let loop_2 = [
+            ("loop/backing_file", node.to_str().unwrap()),
+            ("loop/offset", "4096"),
+        ];
+        sysfs.block("x/zzloop2", "240:8", &loop_2);
+        let family = DeviceFamily::read(&sysfs.root(), "240:8").unwrap();
+        assert_eq!(names(&family), ["zzloop2", "zzloop0p1", "zzloop0"]);
+        let [device] = &family.backing_devices[..] else {
+            panic!("{family:?}");
+        };
+        let disk = device.disk.as_ref().unwrap();
+        assert_eq!((device.start, disk.start), (4096, 4096 + (1 << 20)));
+        let expected = BackingFile {
+            id: Some(FileId::from(&stat(&image).unwrap())),
+            path: image,
+            above: "zzloop0".to_owned(),
+            start: 4096 + (1 << 20) + 512,
+        };
+        assert_eq!(family.backing_files, [expected]);
+    }
+
+    fn any_block_device() -> Option<PathBuf> {
+        let entries = std::fs::read_dir("/dev").ok()?;
+        entries.flatten().map(|entry| entry.path()).find(|path| {
+            stat(path)
+                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
+        })
     }
 }
