@@ -3,6 +3,7 @@
 //! other users of tracing, and is removed at the end. If tracefs is not mounted, this process
 //! mounts one that no other process sees. Writes only to the control files of tracing.
 
+use crate::scratch::random_u64;
 use crate::sysroot::list;
 use diskproof_model::watch::{IssuedRequest, RequestDirection};
 use rustix::fd::OwnedFd;
@@ -16,8 +17,11 @@ use std::path::{Path, PathBuf};
 
 /// Directories in which distributions mount tracefs: since Linux 4.1, and before.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// The name of an instance: this, and the pid of its process.
+/// The name of an instance: this, and a random number in hexadecimal. A pid would not do: in each
+/// container that of the first process is 1.
 const PREFIX: &str = "diskproof-";
+/// Another process may remove a new instance before its pipe is open: it seems left behind.
+const TRIES: usize = 8;
 /// Buffers of all CPUs together, in KiB: about 200,000 requests.
 const BUFFER_KIB: usize = 16 << 10;
 /// The least buffer of one CPU, in KiB, however many CPUs there are.
@@ -57,11 +61,10 @@ impl RequestTrace {
         let (place, mount) = tracefs()?;
         let instances = place.join("instances");
         remove_leftovers(&instances);
-        let instance = instances.join(format!("{PREFIX}{}", std::process::id()));
-        std::fs::create_dir(&instance)
+        let (instance, pipe) = create_instance(&instances)
             .map_err(|error| format!("a tracing instance cannot be created ({error})"))?;
         let mut trace = Self {
-            pipe: None,
+            pipe: Some(pipe),
             instance,
             batch: TraceBatch::default(),
             unfinished: Vec::new(),
@@ -91,9 +94,6 @@ impl RequestTrace {
             )?;
         }
         self.set("events/block/block_rq_issue/enable", "1")?;
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let pipe = open(self.instance.join("trace_pipe"), flags, Mode::empty())?;
-        self.pipe = Some(File::from(pipe));
         self.set("tracing_on", "1")
     }
 
@@ -187,17 +187,38 @@ fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
     }
 }
 
-/// Removes the instances of processes that were killed.
+/// Creates an instance and opens its pipe, which keeps it from being removed.
+fn create_instance(instances: &Path) -> io::Result<(PathBuf, File)> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    for _ in 0..TRIES {
+        let instance = instances.join(format!("{PREFIX}{:016x}", random_u64()));
+        std::fs::create_dir(&instance)?;
+        match open(instance.join("trace_pipe"), flags, Mode::empty()) {
+            Ok(pipe) => return Ok((instance, File::from(pipe))),
+            Err(Errno::NOENT) => {}
+            Err(errno) => {
+                let _ = std::fs::remove_dir(&instance);
+                return Err(errno.into());
+            }
+        }
+    }
+    Err(Errno::NOENT.into())
+}
+
+/// Removes the instances of processes that were killed. The kernel answers EBUSY for one whose pipe
+/// is open (`instance_rmdir` in linux/kernel/trace/trace.c), so those in use stay.
 fn remove_leftovers(instances: &Path) {
     for name in list(instances) {
-        let pid = name
-            .strip_prefix(PREFIX)
-            .and_then(|pid| pid.parse::<u32>().ok());
-        let is_over = pid.is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists());
-        if is_over {
+        if is_instance_name(&name) {
             let _ = std::fs::remove_dir(instances.join(name));
         }
     }
+}
+
+fn is_instance_name(name: &str) -> bool {
+    name.strip_prefix(PREFIX).is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_hexdigit())
+    })
 }
 
 const MARK: &str = ": block_rq_issue: ";
@@ -266,6 +287,46 @@ fn direction(flags: &str) -> Option<RequestDirection> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A container's diskproof that was killed had pid 1, and so has the next one.
+    #[test]
+    fn leftovers_are_removed_whatever_their_number_is() {
+        let place = tempfile::tempdir().unwrap();
+        let own_pid = format!("{PREFIX}{}", std::process::id());
+        for name in [
+            "diskproof-1",
+            &own_pid,
+            "diskproof-00ff",
+            "diskproof-mine",
+            "other",
+        ] {
+            std::fs::create_dir(place.path().join(name)).unwrap();
+        }
+        // For one in use, the kernel refuses, as it does for a directory with files.
+        std::fs::write(place.path().join("diskproof-00ff/pipe"), "").unwrap();
+        remove_leftovers(place.path());
+        assert_eq!(
+            list(place.path()),
+            ["diskproof-00ff", "diskproof-mine", "other"]
+        );
+    }
+
+    #[test]
+    fn trace_stays_while_another_one_starts() {
+        let Ok(mut first) = RequestTrace::start(&[]) else {
+            println!("SKIPPED: trace_stays_while_another_one_starts: no tracing");
+            return;
+        };
+        let second = RequestTrace::start(&[]).unwrap();
+        assert!(first.instance.is_dir());
+        assert_ne!(first.instance, second.instance);
+        first.read();
+        let instances = [first.instance.clone(), second.instance.clone()];
+        drop((first, second));
+        for instance in instances {
+            assert!(!instance.exists());
+        }
+    }
 
     #[test]
     fn batch_drops_what_is_too_much_and_says_so() {
