@@ -93,6 +93,16 @@ enum DirectSupport {
     Denied,
 }
 
+/// The outcome of one direct request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DirectProbe {
+    Works,
+    /// Direct I/O of this size is refused as such.
+    Refused(Errno),
+    /// The disk failed (EIO …), which says nothing about the alignment. The run counts its errors.
+    Unknown,
+}
+
 /// The files of a target of several, behind the first one. Each holds an equal part of the target,
 /// in their order.
 #[derive(Debug, Clone, Default)]
@@ -678,9 +688,13 @@ impl OpenTarget {
         if before == DirectSupport::Proven {
             return Ok(None);
         }
-        if before == DirectSupport::Assumed && self.probe_direct(ALIGNMENT_MIN)?.is_none() {
+        if before == DirectSupport::Assumed
+            && self.probe_direct(ALIGNMENT_MIN)? == DirectProbe::Works
+        {
             self.direct.alignment_bytes = ALIGNMENT_MIN;
-        } else if let Some(errno) = self.probe_direct(self.direct.alignment_bytes)? {
+        } else if let DirectProbe::Refused(errno) =
+            self.probe_direct(self.direct.alignment_bytes)?
+        {
             self.direct.support = DirectSupport::Possible;
             return Ok(Some(errno));
         }
@@ -688,9 +702,8 @@ impl OpenTarget {
         Ok(None)
     }
 
-    /// One direct request at offset 0; the error when it says that direct I/O as such is refused.
-    /// Errors that speak of the disk (EIO …) are left for the run to count.
-    fn probe_direct(&self, bytes: u32) -> Result<Option<Errno>, OpenError> {
+    /// Tries one direct request at offset 0.
+    fn probe_direct(&self, bytes: u32) -> Result<DirectProbe, OpenError> {
         let mut block = random_block(bytes as usize);
         let result = if self.usable_bytes() > 0 {
             pread(&self.fd, block.bytes(), 0)
@@ -702,12 +715,15 @@ impl OpenTarget {
             result
         };
         match result {
-            Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => Ok(Some(errno)),
+            Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => {
+                Ok(DirectProbe::Refused(errno))
+            }
             Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => {
                 let failed = self.failed("write the first block of the scratch file");
                 Err(failed(errno))
             }
-            _ => Ok(None),
+            Ok(_) => Ok(DirectProbe::Works),
+            Err(_) => Ok(DirectProbe::Unknown),
         }
     }
 
@@ -795,4 +811,31 @@ fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
 }
 
 #[cfg(test)]
-mod tests {}
+mod tests {
+    use super::*;
+    use crate::probe;
+
+    /// The read of a directory fails (EISDIR), and not because of the alignment, as that of a disk
+    /// may (EIO).
+    #[test]
+    fn failed_request_proves_no_alignment() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, [1; 8192]).unwrap();
+        let target = |opened: &std::path::Path| {
+            let fd = OwnedFd::from(std::fs::File::open(opened).unwrap());
+            let direct = DirectNeeds {
+                alignment_bytes: ALIGNMENT_DEFAULT,
+                support: DirectSupport::Assumed,
+            };
+            let content = TargetContent::Existing;
+            OpenTarget::new(Arc::new(fd), probe(&file).unwrap(), content, direct)
+        };
+        let mut failing = target(place.path());
+        assert_eq!(failing.prove_direct().unwrap(), None);
+        assert_eq!(failing.direct.alignment_bytes, ALIGNMENT_DEFAULT);
+        let mut working = target(&file);
+        assert_eq!(working.prove_direct().unwrap(), None);
+        assert_eq!(working.direct.alignment_bytes, ALIGNMENT_MIN);
+    }
+}
