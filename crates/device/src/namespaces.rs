@@ -5,10 +5,10 @@
 use crate::mounts::{self, MountEntry};
 use crate::naming::errno_of;
 use crate::syscalls::enter_mounts;
-use crate::sysroot::{SysRoot, list, read_text};
+use crate::sysroot::{SysRoot, list, read_text, try_list};
 use rustix::fs::{Mode, OFlags, fstatfs, open, openat};
 use rustix::io::Errno;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -82,9 +82,22 @@ impl MountTables {
             tables: vec![own],
             unreadable: Vec::new(),
         };
-        for name in list(&root.proc) {
+        let mut unread = HashMap::new();
+        let names = try_list(&root.proc).unwrap_or_else(|error| {
+            namespaces.unreadable.push(UnreadableNamespace {
+                path: root.proc.clone(),
+                errno: errno_of(&error),
+            });
+            Vec::new()
+        });
+        for name in names {
             if let Ok(pid) = name.parse::<u32>() {
-                namespaces.add_process(root, pid, &mut seen);
+                namespaces.add_process(root, pid, &mut seen, &mut unread);
+            }
+        }
+        for (name, namespace) in unread {
+            if !seen.contains(&name) {
+                namespaces.unreadable.push(namespace);
             }
         }
         namespaces.add_kept(root, &mut seen);
@@ -92,7 +105,15 @@ impl MountTables {
     }
 
     /// The namespaces of a process and of its threads: a thread may have left that of the process.
-    fn add_process(&mut self, root: &SysRoot, pid: u32, seen: &mut Seen) {
+    /// A namespace whose mounts this process cannot show goes to `unread`: another process may
+    /// live in it, and show them.
+    fn add_process(
+        &mut self,
+        root: &SysRoot,
+        pid: u32,
+        seen: &mut Seen,
+        unread: &mut HashMap<PathBuf, UnreadableNamespace>,
+    ) {
         let process = root.proc.join(pid.to_string());
         let tasks = process.join("task");
         let mut directories = vec![process.clone()];
@@ -103,10 +124,27 @@ impl MountTables {
             let Ok(name) = std::fs::read_link(directory.join("ns/mnt")) else {
                 continue;
             };
-            if !seen.insert(name) {
+            if seen.contains(&name) {
                 continue;
             }
-            let text = std::fs::read(directory.join("mountinfo")).unwrap_or_default();
+            let text = match std::fs::read(directory.join("mountinfo")) {
+                Ok(text) => text,
+                Err(error) => {
+                    let errno = errno_of(&error);
+                    // It has just ended. EINVAL is the kernel's answer for a process that has left
+                    // its namespaces already (mounts_open_common in linux/fs/proc_namespace.c).
+                    if !matches!(errno, Errno::NOENT | Errno::SRCH | Errno::INVAL) {
+                        let path = directory.join("ns/mnt");
+                        unread.insert(name, UnreadableNamespace { path, errno });
+                    }
+                    continue;
+                }
+            };
+            // The root of this process may be a directory without mounts.
+            if text.is_empty() {
+                continue;
+            }
+            seen.insert(name);
             self.tables.push(MountTable {
                 namespace: Namespace::Process {
                     pid,
@@ -224,7 +262,54 @@ fn read_inside(root: &SysRoot, namespace: OwnedFd) -> Result<Vec<MountEntry>, Er
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake_sysfs::FakeSysfs;
     use rustix::fs::{CWD, FileType, mknodat};
+
+    fn join_namespace(root: &SysRoot, pid: u32, name: &str) {
+        let directory = root.proc.join(pid.to_string()).join("ns");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::os::unix::fs::symlink(name, directory.join("mnt")).unwrap();
+    }
+
+    /// 101 stands before 77 in the order of /proc, as a health check may before its server.
+    #[test]
+    fn process_that_has_just_ended_does_not_hide_the_mounts_of_its_namespace() {
+        let sysfs = FakeSysfs::new();
+        let root = sysfs.root();
+        for (pid, name) in [(101, "mnt:[5]"), (66, "mnt:[5]"), (77, "mnt:[5]")] {
+            join_namespace(&root, pid, name);
+        }
+        std::fs::create_dir_all(root.proc.join("66")).unwrap();
+        std::fs::write(root.proc.join("66/mountinfo"), "").unwrap();
+        sysfs.file(
+            "proc/77/mountinfo",
+            "3 0 8:1 /srv/f /data/f rw - ext4 /dev/sda1 rw",
+        );
+        let found = MountTables::read(&root);
+        let points: Vec<&str> = found
+            .tables
+            .iter()
+            .flat_map(|table| &table.mounts)
+            .map(|mount| mount.point.as_str())
+            .collect();
+        assert_eq!(points, ["/data/f"]);
+        assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
+    }
+
+    #[test]
+    fn namespace_whose_mounts_no_process_shows_is_unreadable() {
+        let sysfs = FakeSysfs::new();
+        let root = sysfs.root();
+        join_namespace(&root, 77, "mnt:[5]");
+        // A directory in its place cannot be read (EISDIR).
+        std::fs::create_dir_all(root.proc.join("77/mountinfo")).unwrap();
+        let found = MountTables::read(&root);
+        let [namespace] = &found.unreadable[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(namespace.errno, Errno::ISDIR);
+        assert_eq!(namespace.path, root.proc.join("77/ns/mnt"));
+    }
 
     #[test]
     fn opening_of_a_namespace_never_waits_for_a_fifo_in_its_place() {

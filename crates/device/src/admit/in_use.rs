@@ -62,6 +62,9 @@ pub(crate) fn judge(
     judge_openers(root, subject, reasons)
 }
 
+/// The step where this process has no descriptors left.
+const RAISE_LIMIT: &str = "raise the limit on open files (ulimit -n)";
+
 fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     let namespaces = MountTables::read(root);
     let own: &[MountEntry] = match namespaces.tables.first() {
@@ -92,9 +95,16 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
         // A user without rights sees no other namespace either, which is said elsewhere.
         if !matches!(table.errno, Errno::PERM | Errno::ACCESS) {
             let (path, errno) = (table.path.display(), errno_name(table.errno));
+            let step = match table.errno {
+                Errno::MFILE | Errno::NFILE => RAISE_LIMIT.to_owned(),
+                _ if table.path.starts_with(&root.proc) => {
+                    "try again, or end that process".to_owned()
+                }
+                _ => format!("umount {}", quoted(&path.to_string())),
+            };
             reasons.add(
                 format!("the mounts of the namespace at {path} cannot be read ({errno})"),
-                format!("umount {}", quoted(&path.to_string())),
+                step,
             );
         }
     }
