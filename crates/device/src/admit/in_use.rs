@@ -115,8 +115,13 @@ fn mounted_device(subject: Subject<'_>, mount: &MountEntry) -> Option<String> {
     if let Some(what) = subject.owns_device(&mount.device) {
         return Some(what);
     }
-    // bcachefs names all its devices, with colons between.
-    for source in std::iter::once(mount.source.as_str()).chain(mount.source.split(':')) {
+    let mut sources = vec![mount.source.as_str()];
+    // bcachefs names all its devices, with colons between. What follows the colon of NFS is a path
+    // on another machine: here it may lead to anything, such as a mount whose server hangs.
+    if mount.kind == "bcachefs" {
+        sources.extend(mount.source.split(':'));
+    }
+    for source in sources {
         let path = Path::new(source);
         if !path.is_absolute() {
             continue;
@@ -537,6 +542,18 @@ mod tests {
             ),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn source_of_a_mount_is_divided_for_bcachefs_only() {
+        let sysfs = quiet();
+        let mounted = |kind: &str, source: &str| {
+            let line = format!("1 0 0:40 / /mnt rw - {kind} {source} rw");
+            sysfs.file("proc/self/mountinfo", &line);
+            reasons(&sysfs).len()
+        };
+        assert_eq!(mounted("bcachefs", "/dev/zzb:/dev/zza1"), 1);
+        assert_eq!(mounted("nfs4", "server:/dev/zza1"), 0);
     }
 
     #[test]
