@@ -134,7 +134,11 @@ fn admit_overwriting(
     let gaps = match identity.kind {
         TargetKind::BlockDevice => device::judge(&root, &identity, consent, &mut reasons),
         TargetKind::File => {
-            if let Some(reason) = no_room(&identity, request_bytes) {
+            // A file of our own grows; an empty one is what a run leaves that ends before its first
+            // write.
+            if consent.overwriting != Overwriting::Own
+                && let Some(reason) = no_room(&identity, request_bytes)
+            {
                 reasons.add(reason, "name a larger file, or a directory");
             }
             file::judge(&root, &identity, consent.overwriting, &mut reasons)
