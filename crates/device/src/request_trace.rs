@@ -17,8 +17,8 @@ use std::path::{Path, PathBuf};
 
 /// Directories in which distributions mount tracefs: since Linux 4.1, and before.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// The name of an instance: this, and a random number in hexadecimal. A pid would not do: in each
-/// container that of the first process is 1.
+/// The name of an instance: this, the pid, and a random number in hexadecimal. The pid alone would
+/// not do: in each container that of the first process is 1.
 const PREFIX: &str = "diskproof-";
 /// Another process may remove a new instance before its pipe is open: it seems left behind.
 const TRIES: usize = 8;
@@ -191,7 +191,11 @@ fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
 fn create_instance(instances: &Path) -> io::Result<(PathBuf, File)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     for _ in 0..TRIES {
-        let instance = instances.join(format!("{PREFIX}{:016x}", random_u64()));
+        let instance = instances.join(format!(
+            "{PREFIX}{}-{:016x}",
+            std::process::id(),
+            random_u64()
+        ));
         std::fs::create_dir(&instance)?;
         match open(instance.join("trace_pipe"), flags, Mode::empty()) {
             Ok(pipe) => return Ok((instance, File::from(pipe))),
@@ -216,9 +220,12 @@ fn remove_leftovers(instances: &Path) {
 }
 
 fn is_instance_name(name: &str) -> bool {
-    name.strip_prefix(PREFIX).is_some_and(|number| {
-        !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_hexdigit())
-    })
+    let Some(rest) = name.strip_prefix(PREFIX) else {
+        return false;
+    };
+    // Earlier versions used the pid alone.
+    let (pid, random) = rest.split_once('-').unwrap_or((rest, "0"));
+    pid.parse::<u32>().is_ok() && u64::from_str_radix(random, 16).is_ok()
 }
 
 const MARK: &str = ": block_rq_issue: ";
@@ -293,21 +300,23 @@ mod tests {
     fn leftovers_are_removed_whatever_their_number_is() {
         let place = tempfile::tempdir().unwrap();
         let own_pid = format!("{PREFIX}{}", std::process::id());
+        let new = format!("{own_pid}-00fe");
         for name in [
             "diskproof-1",
             &own_pid,
-            "diskproof-00ff",
+            &new,
+            "diskproof-1-00ff",
             "diskproof-mine",
             "other",
         ] {
             std::fs::create_dir(place.path().join(name)).unwrap();
         }
         // For one in use, the kernel refuses, as it does for a directory with files.
-        std::fs::write(place.path().join("diskproof-00ff/pipe"), "").unwrap();
+        std::fs::write(place.path().join("diskproof-1-00ff/pipe"), "").unwrap();
         remove_leftovers(place.path());
         assert_eq!(
             list(place.path()),
-            ["diskproof-00ff", "diskproof-mine", "other"]
+            ["diskproof-1-00ff", "diskproof-mine", "other"]
         );
     }
 
