@@ -135,7 +135,11 @@ fn admit_overwriting(
     let gaps = match identity.kind {
         TargetKind::BlockDevice => device::judge(&root, &identity, consent, &mut reasons),
         TargetKind::File => {
-            if let Some(reason) = no_room(&identity, request_bytes) {
+            // A file of our own grows; an empty one is what a run leaves that ends before its first
+            // write.
+            if consent.overwriting != Overwriting::Own
+                && let Some(reason) = no_room(&identity, request_bytes)
+            {
                 reasons.add(reason, "name a larger file, or a directory");
             }
             file::judge(&root, &identity, consent.overwriting, &mut reasons)
@@ -182,24 +186,29 @@ fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &m
                      server",
                     errno_name(errno)
                 ),
-                match errno {
-                    Errno::MFILE | Errno::NFILE => "Raise the limit on open files (ulimit -n).",
-                    _ => "Run as a user with access to them.",
-                },
+                inspection_remedy(errno),
             );
         }
     }
     let stat = match rustix::fs::fstat(directory) {
         Ok(stat) => stat,
         Err(errno) => {
-            let errno = errno_name(errno);
-            return reasons.add_uninspected(format!("its metadata cannot be read ({errno})"));
+            let reason = format!("its metadata cannot be read ({})", errno_name(errno));
+            return reasons.add(reason, inspection_remedy(errno));
         }
     };
     let id = FileId::from(&stat);
     let (root, path) = (SysRoot::default(), Path::new(&identity.path));
     for above in Outside::find(&root, path, identity.kind, id).seen {
         servers::judge_directory(&above, reasons);
+    }
+}
+
+/// The remedy where a directory or one above it cannot be inspected.
+fn inspection_remedy(errno: Errno) -> &'static str {
+    match errno {
+        Errno::MFILE | Errno::NFILE => "Raise the limit on open files (ulimit -n).",
+        _ => "Run as a user with access to them.",
     }
 }
 
@@ -287,16 +296,26 @@ fn judge_directory(
         );
         reasons.add(reason, "Name a writable directory, or run as its owner.");
     }
-    // A directory that cannot be held is refused above, or by the opening.
-    if let Ok(held) = Held::open(Path::new(&identity.path)) {
-        judge_place(identity, held.fd(), reasons);
+    match Held::open(Path::new(&identity.path)) {
+        Ok(held) => judge_place(identity, held.fd(), reasons),
+        // Most errors here are reasons above already. This one alone remains where, say, this
+        // process has no descriptor left.
+        Err(errno) if reasons.is_empty() => {
+            let reason = format!("it cannot be inspected ({})", errno_name(errno));
+            reasons.add(reason, inspection_remedy(errno));
+        }
+        Err(_) => {}
     }
 }
 
 /// Another program that finds no inode fails as on a full disk: a tenth of them stays free.
 fn judge_inodes(identity: &TargetIdentity, count: u64, reasons: &mut RefusalReasons) {
-    let Ok(stat) = statvfs(&identity.path) else {
-        return;
+    let stat = match statvfs(&identity.path) {
+        Ok(stat) => stat,
+        Err(errno) => {
+            let reason = format!("its free inodes are unknown ({})", errno_name(errno));
+            return reasons.add(reason, inspection_remedy(errno));
+        }
     };
     // Filesystems that make inodes as they need them report none (btrfs).
     let room = stat
@@ -492,6 +511,26 @@ mod tests {
                 "{part}: {found:?}"
             );
         }
+    }
+
+    /// A symlink in the path, which is not followed, stands for a lack of descriptors.
+    #[test]
+    fn directory_that_cannot_be_inspected_is_refused() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let link = place.path().join("link");
+        std::os::unix::fs::symlink(place.path(), &link).unwrap();
+        std::fs::create_dir(place.path().join("inner")).unwrap();
+        let size_bytes = 1 << 20;
+        let found = reasons(
+            directory(&link.join("inner"), "ext4", 10 * GIB, 5 * GIB),
+            Intent::Scratch { size_bytes },
+        );
+        assert_eq!(found, ["it cannot be inspected (ELOOP)"]);
+        let mut unknown = RefusalReasons::default();
+        let missing = directory(&place.path().join("missing"), "ext4", 10 * GIB, 5 * GIB);
+        judge_inodes(&missing, 1, &mut unknown);
+        let refusal = unknown.into_refusal(String::new());
+        assert_eq!(refusal.reasons, ["its free inodes are unknown (ENOENT)"]);
     }
 
     #[test]

@@ -202,7 +202,9 @@ impl ClaimedDirectory {
             let what = format!("its file '{CLAIM}' was not written by diskproof");
             return Err(not_ours(path, &what));
         };
-        lock(&claim, path)?;
+        if !lock_named(&claim, path)? {
+            return Ok(None);
+        }
         let own = OwnDirectory {
             parent: open_folder(parent, ".").map_err(|errno| take_over_failed(path, errno))?,
             directory,
@@ -300,6 +302,14 @@ pub(crate) fn lock(file: impl AsFd, path: &str) -> Result<(), OpenError> {
     }
 }
 
+/// Takes the lock of a claim. Returns false if the claim has no name any more: the run that held
+/// the lock has removed it with its directory since the claim was opened.
+fn lock_named(claim: &File, path: &str) -> Result<bool, OpenError> {
+    lock(claim, path)?;
+    let stat = fstat(claim).map_err(|errno| take_over_failed(path, errno))?;
+    Ok(stat.st_nlink > 0)
+}
+
 /// A directory of our name that is kept, and what speaks against its removal.
 pub(crate) fn not_ours(path: &str, what: &str) -> OpenError {
     OpenError::NotOurs {
@@ -389,6 +399,17 @@ mod tests {
         claimed.remove(&|_| true).unwrap();
         assert!(claim().unwrap().is_none());
         assert!(place.path().join("mine").exists(), "links are not followed");
+    }
+
+    #[test]
+    fn claim_that_was_removed_before_its_lock_is_no_claim() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let path = place.path().join(CLAIM);
+        std::fs::write(&path, CLAIM_LINE).unwrap();
+        let claim = File::open(&path).unwrap();
+        assert!(lock_named(&claim, CLAIM).unwrap());
+        std::fs::remove_file(&path).unwrap();
+        assert!(!lock_named(&claim, CLAIM).unwrap());
     }
 
     #[test]

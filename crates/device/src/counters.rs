@@ -102,7 +102,7 @@ impl Snapshot {
     /// requested from the target in the same time (`asked`). Processes that started meanwhile count
     /// from zero; those that ended meanwhile count for the process that waited for them, or are
     /// lost.
-    pub fn finish(mut self, asked: ByteCount) -> DeviceUse {
+    pub fn finish(self, asked: ByteCount) -> DeviceUse {
         // The disks first: reading /proc takes milliseconds in which others go on.
         let (changes, elapsed) = (self.changes(), self.taken.elapsed());
         let (trim_bytes, is_timed) = (self.trim_bytes(), self.is_timed());
@@ -114,10 +114,7 @@ impl Snapshot {
             _ => None,
         };
         let processes = ProcessCounters::read(&self.root);
-        let ended = self
-            .exits
-            .as_mut()
-            .and_then(ExitListener::take_ended_threads);
+        let ended = self.exits.and_then(ExitListener::into_ended_threads);
         let others = processes.since(&self.processes, ended.as_deref().unwrap_or_default());
         let disks = self
             .disks

@@ -26,8 +26,7 @@ const PID: usize = 128;
 const PARENT: usize = 132;
 const READ_BYTES: usize = 248;
 const WRITE_BYTES: usize = 256;
-/// Since version 12 (Linux 5.19). Without it, the threads of this program could not be told from
-/// other processes.
+/// Since version 12 (Linux 5.19).
 const TGID: usize = 368;
 /// Headers of netlink and generic netlink, and of an attribute.
 const HEADER_BYTES: usize = 16;
@@ -54,8 +53,8 @@ pub(crate) struct EndedThread {
 pub(crate) struct ExitListener {
     socket: OwnedFd,
     family: u16,
-    /// The message that [`Self::open`] found where the kernel's refusal could have been.
-    first_message: Vec<u8>,
+    /// Exits that were reported while the registration was under way; `None` where some were lost.
+    first: Option<Vec<EndedThread>>,
 }
 
 impl ExitListener {
@@ -70,28 +69,40 @@ impl ExitListener {
         let cpus = read_text(&SysRoot::default().sys.join("devices/system/cpu/possible"))?;
         let mask = attribute(ATTR_REGISTER_CPUMASK, format!("{cpus}\0").as_bytes());
         send(&socket, family, TASKSTATS_CMD_GET, &mask)?;
-        // The kernel answers a request with an error message where it refuses.
-        let length = rustix::io::read(&socket, &mut reply).unwrap_or(0);
-        let first_message = reply[..length].to_vec();
-        if messages(&first_message).any(|(kind, _)| kind == NLMSG_ERROR) {
-            return None;
-        }
+        Self::registered(socket, family)
+    }
+
+    /// Reads the answer to the registration; `None` where the kernel refuses it.
+    fn registered(socket: OwnedFd, family: u16) -> Option<Self> {
+        let mut reply = [0; 8192];
+        // The kernel answers with an error message where it refuses, and not at all where it does
+        // not. Then the first message may be the exit of a process already.
+        let first = match rustix::io::read(&socket, &mut reply) {
+            Ok(length) => {
+                if messages(&reply[..length]).any(|(kind, _)| kind == NLMSG_ERROR) {
+                    return None;
+                }
+                threads(&reply[..length], family)
+            }
+            Err(rustix::io::Errno::AGAIN) => Some(Vec::new()),
+            Err(_) => None,
+        };
         Some(Self {
             socket,
             family,
-            first_message,
+            first,
         })
     }
 
-    /// Takes the threads that ended so far. `None` where some were lost, or where the kernel does
-    /// not say which process each belonged to.
-    pub(crate) fn take_ended_threads(&mut self) -> Option<Vec<EndedThread>> {
-        let first_message = std::mem::take(&mut self.first_message);
-        let mut ended = ended_threads(&first_message, self.family)?;
+    /// The threads that ended; `None` where some were lost, or where the kernel does not say to
+    /// which processes they belonged (before Linux 5.19). Without that our own threads would count
+    /// as other processes.
+    pub(crate) fn into_ended_threads(self) -> Option<Vec<EndedThread>> {
+        let mut ended = self.first?;
         let mut buffer = vec![0; 64 << 10];
         loop {
             match rustix::io::read(&self.socket, &mut buffer) {
-                Ok(length) => ended.extend(ended_threads(&buffer[..length], self.family)?),
+                Ok(length) => ended.extend(threads(&buffer[..length], self.family)?),
                 Err(rustix::io::Errno::AGAIN) => return Some(ended),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(_) => return None,
@@ -181,8 +192,9 @@ fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     None
 }
 
-/// The threads whose ends some messages report; `None` where one does not name its process.
-fn ended_threads(bytes: &[u8], family: u16) -> Option<Vec<EndedThread>> {
+/// The threads whose ends some messages report; `None` where a message does not say to which
+/// process its thread belonged.
+fn threads(bytes: &[u8], family: u16) -> Option<Vec<EndedThread>> {
     let mut threads = Vec::new();
     for (sender, content) in messages(bytes) {
         if sender != family {
@@ -199,7 +211,6 @@ fn ended_threads(bytes: &[u8], family: u16) -> Option<Vec<EndedThread>> {
     Some(threads)
 }
 
-/// A thread by its `struct taskstats`; `None` where that is too short.
 fn ended_thread(stats: &[u8]) -> Option<EndedThread> {
     let thread = u32_at(stats.get(PID..)?)?;
     let pid = u32_at(stats.get(TGID..)?)?;
@@ -258,9 +269,8 @@ mod tests {
         stats
     }
 
-    #[test]
-    fn exit_messages_are_read_with_their_process() {
-        let ended = |pid, is_first| EndedThread {
+    fn ended(pid: u32, is_first: bool) -> EndedThread {
+        EndedThread {
             pid,
             is_first,
             parent: 3,
@@ -270,20 +280,54 @@ mod tests {
                 write_bytes: 512,
                 ..ByteCount::default()
             },
-        };
+        }
+    }
+
+    #[test]
+    fn exit_messages_are_read_with_their_process() {
         let (worker, other, first) = (stats(7, 5), stats(9, 9), stats(5, 5));
-        let all: [(u16, &[u8]); 3] = [(31, &worker), (30, &other), (31, &first)];
+        let all = [(31, &worker), (30, &other), (31, &first)];
         let bytes = all.map(|(family, stats)| message(family, stats)).concat();
         let expected = vec![ended(5, false), ended(5, true)];
-        assert_eq!(ended_threads(&bytes, 31), Some(expected));
-        // Before Linux 5.19 a worker of ours would pass for another process.
-        let old = message(31, &stats(8, 5)[..TGID]);
-        assert_eq!(ended_threads(&[bytes, old].concat(), 31), None);
+        assert_eq!(threads(&bytes, 31), Some(expected));
+    }
+
+    /// The number of a thread is not that of its process: our own workers would be other programs.
+    #[test]
+    fn exits_without_their_process_are_not_reported() {
+        let new = message(31, &stats(5, 5));
+        let old = message(31, &stats(8, 0)[..TGID]);
+        assert_eq!(threads(&[new.clone(), old.clone()].concat(), 31), None);
+        let [ours, kernels] = messages_of(&[old]);
+        let listener = ExitListener::registered(ours, 31).unwrap();
+        rustix::io::write(&kernels, &new).unwrap();
+        assert_eq!(listener.into_ended_threads(), None);
+    }
+
+    #[test]
+    fn exit_during_the_registration_is_kept() {
+        let [ours, kernels] = messages_of(&[message(31, &stats(7, 7))]);
+        let listener = ExitListener::registered(ours, 31).unwrap();
+        rustix::io::write(&kernels, &message(31, &stats(5, 5))).unwrap();
+        let expected = vec![ended(7, true), ended(5, true)];
+        assert_eq!(listener.into_ended_threads(), Some(expected));
+        let [ours, _kernels] = messages_of(&[message(NLMSG_ERROR, &stats(7, 7))]);
+        assert!(ExitListener::registered(ours, 31).is_none());
+    }
+
+    /// A socket from which these messages can be read, and the other end of it.
+    fn messages_of(messages: &[Vec<u8>]) -> [OwnedFd; 2] {
+        let (ours, kernels) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        for message in messages {
+            kernels.send(message).unwrap();
+        }
+        [ours.into(), kernels.into()]
     }
 
     #[test]
     fn short_lived_process_is_reported_where_permitted() {
-        let Some(mut listener) = ExitListener::open() else {
+        let Some(listener) = ExitListener::open() else {
             eprintln!("SKIPPED: short_lived_process_is_reported_where_permitted: CAP_NET_ADMIN");
             return;
         };
@@ -296,8 +340,8 @@ mod tests {
             .unwrap();
         child.wait().unwrap();
         // The message is queued before the parent can reap the child.
-        let Some(ended) = listener.take_ended_threads() else {
-            eprintln!("SKIPPED: short_lived_process_is_reported_where_permitted: Linux 5.19");
+        let Some(ended) = listener.into_ended_threads() else {
+            eprintln!("SKIPPED: short_lived_process_is_reported_where_permitted: exits lost");
             return;
         };
         let dd = ended

@@ -166,10 +166,19 @@ fn is_program(path: &Path) -> bool {
 }
 
 /// Runs a program, and returns its standard output as text, whatever its exit status.
-pub fn output_of(mut command: Command, limit: Duration) -> Result<String, NoAnswer> {
+pub fn output_of(command: Command, limit: Duration) -> Result<String, NoAnswer> {
+    output_with_input(command, Stdio::null(), limit)
+}
+
+/// As [`output_of`], with this standard input.
+pub(crate) fn output_with_input(
+    mut command: Command,
+    input: Stdio,
+    limit: Duration,
+) -> Result<String, NoAnswer> {
     let deadline = Instant::now() + limit;
     command
-        .stdin(Stdio::null())
+        .stdin(input)
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     let mut program = ProgramGroup::start(&mut command).map_err(NoAnswer::Failed)?;

@@ -487,6 +487,32 @@ mod tests {
         assert_eq!(left.len(), 1);
     }
 
+    /// A run that ends before its first write leaves one, where files are not lengthened first.
+    #[test]
+    fn empty_file_of_our_own_is_used_again() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let open = || {
+            let identity = probe(place.path()).unwrap();
+            let size_bytes = 2 << 20;
+            let admission = admit(identity, Intent::Scratch { size_bytes }).unwrap();
+            OpenTarget::create_named(admission, "own")
+        };
+        let target = open().unwrap();
+        rustix::fs::ftruncate(target.fd(), 0).unwrap();
+        target.mark_own();
+        drop(target);
+        if !is_own_file(&place.path().join("own")) {
+            println!("SKIPPED: empty_file_of_our_own_is_used_again: no xattrs");
+            return;
+        }
+        assert_eq!(open().unwrap().capacity_bytes(), 2 << 20);
+        // One that is not ours stays as it is.
+        std::fs::remove_file(place.path().join("own")).unwrap();
+        std::fs::write(place.path().join("own"), "").unwrap();
+        assert!(open().is_err());
+        assert_eq!(std::fs::read(place.path().join("own")).unwrap(), b"");
+    }
+
     #[test]
     fn named_file_grows_only_if_it_is_our_own_and_unchanged() {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();

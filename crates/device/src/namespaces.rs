@@ -5,10 +5,10 @@
 use crate::mounts::{self, MountEntry};
 use crate::naming::errno_of;
 use crate::syscalls::enter_mounts;
-use crate::sysroot::{SysRoot, list, read_text};
+use crate::sysroot::{SysRoot, list, read_text, try_list};
 use rustix::fs::{Mode, OFlags, fstatfs, open, openat};
 use rustix::io::Errno;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::Read as _;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ type Seen = HashSet<PathBuf>;
 /// A mount or a descriptor that keeps a namespace.
 struct Keeper {
     /// The text of the namespace's link in /proc.
-    link: PathBuf,
+    name: PathBuf,
     /// A path that leads there from here.
     path: PathBuf,
     /// The path that the user sees.
@@ -82,9 +82,22 @@ impl MountTables {
             tables: vec![own],
             unreadable: Vec::new(),
         };
-        for name in list(&root.proc) {
+        let mut unread = HashMap::new();
+        let names = try_list(&root.proc).unwrap_or_else(|error| {
+            namespaces.unreadable.push(UnreadableNamespace {
+                path: root.proc.clone(),
+                errno: errno_of(&error),
+            });
+            Vec::new()
+        });
+        for name in names {
             if let Ok(pid) = name.parse::<u32>() {
-                namespaces.add_process(root, pid, &mut seen);
+                namespaces.add_process(root, pid, &mut seen, &mut unread);
+            }
+        }
+        for (name, namespace) in unread {
+            if !seen.contains(&name) {
+                namespaces.unreadable.push(namespace);
             }
         }
         namespaces.add_kept(root, &mut seen);
@@ -92,7 +105,15 @@ impl MountTables {
     }
 
     /// The namespaces of a process and of its threads: a thread may have left that of the process.
-    fn add_process(&mut self, root: &SysRoot, pid: u32, seen: &mut Seen) {
+    /// A namespace whose mounts this process cannot show goes to `unread`: another process may
+    /// live in it, and show them.
+    fn add_process(
+        &mut self,
+        root: &SysRoot,
+        pid: u32,
+        seen: &mut Seen,
+        unread: &mut HashMap<PathBuf, UnreadableNamespace>,
+    ) {
         let process = root.proc.join(pid.to_string());
         let tasks = process.join("task");
         let mut directories = vec![process.clone()];
@@ -100,28 +121,37 @@ impl MountTables {
             directories.push(tasks.join(task));
         }
         for directory in directories {
-            let path = directory.join("ns/mnt");
-            let Ok(link) = std::fs::read_link(&path) else {
+            let Ok(name) = std::fs::read_link(directory.join("ns/mnt")) else {
                 continue;
             };
-            if seen.contains(&link) {
+            if seen.contains(&name) {
                 continue;
             }
-            match read_mounts(&directory) {
-                Ok(Some(mounts)) => {
-                    seen.insert(link);
-                    self.tables.push(MountTable {
-                        namespace: Namespace::Process {
-                            pid,
-                            name: read_text(&process.join("comm")).unwrap_or_default(),
-                        },
-                        mounts,
-                    });
+            let text = match std::fs::read(directory.join("mountinfo")) {
+                Ok(text) => text,
+                Err(error) => {
+                    let errno = errno_of(&error);
+                    // It has just ended. EINVAL is the kernel's answer for a process that has left
+                    // its namespaces already (mounts_open_common in linux/fs/proc_namespace.c).
+                    if !matches!(errno, Errno::NOENT | Errno::SRCH | Errno::INVAL) {
+                        let path = directory.join("ns/mnt");
+                        unread.insert(name, UnreadableNamespace { path, errno });
+                    }
+                    continue;
                 }
-                // Another process of the namespace may show its mounts.
-                Ok(None) => {}
-                Err(errno) => self.unreadable.push(UnreadableNamespace { path, errno }),
+            };
+            // The root of this process may be a directory without mounts.
+            if text.is_empty() {
+                continue;
             }
+            seen.insert(name);
+            self.tables.push(MountTable {
+                namespace: Namespace::Process {
+                    pid,
+                    name: read_text(&process.join("comm")).unwrap_or_default(),
+                },
+                mounts: mounts::parse(&String::from_utf8_lossy(&text)),
+            });
         }
     }
 
@@ -137,7 +167,7 @@ impl MountTables {
             keepers.extend(keepers_in_mounts(&table.mounts, &inside));
         }
         for keeper in keepers {
-            if !seen.insert(keeper.link) {
+            if !seen.insert(keeper.name) {
                 continue;
             }
             let opened = open_namespace(&keeper.path);
@@ -155,20 +185,6 @@ impl MountTables {
     }
 }
 
-/// The mounts that a process or thread sees; `None` where it has ended, or sees none.
-fn read_mounts(directory: &Path) -> Result<Option<Vec<MountEntry>>, Errno> {
-    match std::fs::read(directory.join("mountinfo")) {
-        Ok(text) if text.is_empty() => Ok(None),
-        Ok(text) => Ok(Some(mounts::parse(&String::from_utf8_lossy(&text)))),
-        Err(error) => match errno_of(&error) {
-            // The kernel answers EINVAL for a process that is just ending (mounts_open_common in
-            // Linux's fs/proc_namespace.c).
-            Errno::NOENT | Errno::SRCH | Errno::INVAL => Ok(None),
-            errno => Err(errno),
-        },
-    }
-}
-
 /// True for the link of a mount namespace, and not of one of another kind.
 fn is_mount_namespace(name: &str) -> bool {
     name.starts_with("mnt:[")
@@ -181,7 +197,7 @@ fn keepers_in_mounts(mounts: &[MountEntry], inside: &Path) -> Vec<Keeper> {
         if mount.kind == "nsfs" && is_mount_namespace(&mount.root) {
             let point = Path::new(&mount.point);
             keepers.push(Keeper {
-                link: PathBuf::from(&mount.root),
+                name: PathBuf::from(&mount.root),
                 path: inside.join(point.strip_prefix("/").unwrap_or(point)),
                 shown: point.to_owned(),
             });
@@ -197,12 +213,12 @@ fn keepers_in_descriptors(root: &SysRoot) -> Vec<Keeper> {
         let table = root.proc.join(pid.to_string()).join("fd");
         for descriptor in list(&table) {
             let path = table.join(descriptor);
-            let Ok(link) = std::fs::read_link(&path) else {
+            let Ok(name) = std::fs::read_link(&path) else {
                 continue;
             };
-            if link.to_str().is_some_and(is_mount_namespace) {
+            if name.to_str().is_some_and(is_mount_namespace) {
                 keepers.push(Keeper {
-                    link,
+                    name,
                     shown: path.clone(),
                     path,
                 });
@@ -246,26 +262,29 @@ fn read_inside(root: &SysRoot, namespace: OwnedFd) -> Result<Vec<MountEntry>, Er
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake_sysfs::FakeSysfs;
     use rustix::fs::{CWD, FileType, mknodat};
 
-    /// A process that ends while it is looked at must not hide the mounts of its namespace.
+    fn join_namespace(root: &SysRoot, pid: u32, name: &str) {
+        let directory = root.proc.join(pid.to_string()).join("ns");
+        std::fs::create_dir_all(&directory).unwrap();
+        std::os::unix::fs::symlink(name, directory.join("mnt")).unwrap();
+    }
+
+    /// 101 stands before 77 in the order of /proc, as a health check may before its server.
     #[test]
-    fn ended_process_leaves_its_namespace_to_the_next_one() {
-        let proc = tempfile::tempdir().unwrap();
-        let mounts = "21 1 8:1 / /srv rw - ext4 /dev/sda1 rw\n";
-        for (pid, mountinfo) in [("self", None), ("101", None), ("77", Some(mounts))] {
-            let directory = proc.path().join(pid);
-            std::fs::create_dir_all(directory.join("ns")).unwrap();
-            let link = if pid == "self" { "mnt:[1]" } else { "mnt:[2]" };
-            std::os::unix::fs::symlink(link, directory.join("ns/mnt")).unwrap();
-            if let Some(text) = mountinfo {
-                std::fs::write(directory.join("mountinfo"), text).unwrap();
-            }
+    fn process_that_has_just_ended_does_not_hide_the_mounts_of_its_namespace() {
+        let sysfs = FakeSysfs::new();
+        let root = sysfs.root();
+        for (pid, name) in [(101, "mnt:[5]"), (66, "mnt:[5]"), (77, "mnt:[5]")] {
+            join_namespace(&root, pid, name);
         }
-        let root = SysRoot {
-            proc: proc.path().to_owned(),
-            ..SysRoot::default()
-        };
+        std::fs::create_dir_all(root.proc.join("66")).unwrap();
+        std::fs::write(root.proc.join("66/mountinfo"), "").unwrap();
+        sysfs.file(
+            "proc/77/mountinfo",
+            "3 0 8:1 /srv/f /data/f rw - ext4 /dev/sda1 rw",
+        );
         let found = MountTables::read(&root);
         let points: Vec<&str> = found
             .tables
@@ -273,8 +292,23 @@ mod tests {
             .flat_map(|table| &table.mounts)
             .map(|mount| mount.point.as_str())
             .collect();
-        assert_eq!(points, ["/srv"]);
-        assert!(found.unreadable.is_empty());
+        assert_eq!(points, ["/data/f"]);
+        assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
+    }
+
+    #[test]
+    fn namespace_whose_mounts_no_process_shows_is_unreadable() {
+        let sysfs = FakeSysfs::new();
+        let root = sysfs.root();
+        join_namespace(&root, 77, "mnt:[5]");
+        // A directory in its place cannot be read (EISDIR).
+        std::fs::create_dir_all(root.proc.join("77/mountinfo")).unwrap();
+        let found = MountTables::read(&root);
+        let [namespace] = &found.unreadable[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(namespace.errno, Errno::ISDIR);
+        assert_eq!(namespace.path, root.proc.join("77/ns/mnt"));
     }
 
     #[test]

@@ -837,3 +837,33 @@ fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe;
+
+    /// The read of a directory fails (EISDIR), and not because of the alignment, as that of a disk
+    /// may (EIO).
+    #[test]
+    fn failed_request_proves_no_alignment() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, [1; 8192]).unwrap();
+        let target = |opened: &std::path::Path| {
+            let fd = OwnedFd::from(std::fs::File::open(opened).unwrap());
+            let direct = DirectNeeds {
+                alignment_bytes: ALIGNMENT_DEFAULT,
+                support: DirectSupport::Assumed,
+            };
+            let content = TargetContent::Existing;
+            OpenTarget::new(Arc::new(fd), probe(&file).unwrap(), content, direct)
+        };
+        let mut failing = target(place.path());
+        assert_eq!(failing.prove_direct().unwrap(), None);
+        assert_eq!(failing.direct.alignment_bytes, ALIGNMENT_DEFAULT);
+        let mut working = target(&file);
+        assert_eq!(working.prove_direct().unwrap(), None);
+        assert_eq!(working.direct.alignment_bytes, ALIGNMENT_MIN);
+    }
+}

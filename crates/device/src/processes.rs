@@ -171,6 +171,7 @@ impl ProcessCounters {
             }
             process.bytes += thread.bytes;
         }
+        // Where a pid was used again, the reports hold all of the earlier process' life, too.
         for ((pid, _), earlier) in &before.seen {
             if let Some(process) = gone.get_mut(pid) {
                 process.bytes = bytes_since(process.bytes, earlier.bytes);

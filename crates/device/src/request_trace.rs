@@ -17,9 +17,11 @@ use std::path::{Path, PathBuf};
 
 /// Directories in which distributions mount tracefs: since Linux 4.1, and before.
 const PLACES: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
-/// The name of an instance: this, and the pid of its process, which another one in another
-/// container may have, too.
+/// The name of an instance: this, the pid, and a random number in hexadecimal. The pid alone would
+/// not do: in each container that of the first process is 1.
 const PREFIX: &str = "diskproof-";
+/// Another process may remove a new instance before its pipe is open: it seems left behind.
+const TRIES: usize = 8;
 /// Buffers of all CPUs together, in KiB: about 200,000 requests.
 const BUFFER_KIB: usize = 16 << 10;
 /// The least buffer of one CPU, in KiB, however many CPUs there are.
@@ -59,7 +61,7 @@ impl RequestTrace {
         let (place, mount) = tracefs()?;
         let instances = place.join("instances");
         remove_leftovers(&instances);
-        let CreatedInstance { instance, pipe } = create_instance(&instances)
+        let (instance, pipe) = create_instance(&instances)
             .map_err(|error| format!("a tracing instance cannot be created ({error})"))?;
         let mut trace = Self {
             pipe: Some(pipe),
@@ -185,46 +187,45 @@ fn tracefs() -> Result<(PathBuf, Option<OwnedFd>), String> {
     }
 }
 
-/// A new instance, with its open pipe.
-struct CreatedInstance {
-    instance: PathBuf,
-    pipe: File,
-}
-
-/// Makes an instance, and opens its pipe at once: until then another process may take it for a
-/// leftover and remove it.
-fn create_instance(instances: &Path) -> io::Result<CreatedInstance> {
-    let mut instance = instances.join(format!("{PREFIX}{}", std::process::id()));
-    if let Err(error) = std::fs::create_dir(&instance) {
-        if error.kind() != io::ErrorKind::AlreadyExists {
-            return Err(error);
-        }
-        // A process in another container has the same pid.
-        let name = format!("{PREFIX}{}-{:016x}", std::process::id(), random_u64());
-        instance = instances.join(name);
-        std::fs::create_dir(&instance)?;
-    }
+/// Creates an instance and opens its pipe, which keeps it from being removed.
+fn create_instance(instances: &Path) -> io::Result<(PathBuf, File)> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    match open(instance.join("trace_pipe"), flags, Mode::empty()) {
-        Ok(pipe) => Ok(CreatedInstance {
-            instance,
-            pipe: File::from(pipe),
-        }),
-        Err(errno) => {
-            let _ = std::fs::remove_dir(&instance);
-            Err(errno.into())
+    for _ in 0..TRIES {
+        let instance = instances.join(format!(
+            "{PREFIX}{}-{:016x}",
+            std::process::id(),
+            random_u64()
+        ));
+        std::fs::create_dir(&instance)?;
+        match open(instance.join("trace_pipe"), flags, Mode::empty()) {
+            Ok(pipe) => return Ok((instance, File::from(pipe))),
+            Err(Errno::NOENT) => {}
+            Err(errno) => {
+                let _ = std::fs::remove_dir(&instance);
+                return Err(errno.into());
+            }
         }
     }
+    Err(Errno::NOENT.into())
 }
 
-/// Removes the instances of processes that were killed. Those of living ones stay: the kernel
-/// removes no instance whose pipe is open (EBUSY).
+/// Removes the instances of processes that were killed. The kernel answers EBUSY for one whose pipe
+/// is open (`instance_rmdir` in linux/kernel/trace/trace.c), so those in use stay.
 fn remove_leftovers(instances: &Path) {
     for name in list(instances) {
-        if name.starts_with(PREFIX) {
+        if is_instance_name(&name) {
             let _ = std::fs::remove_dir(instances.join(name));
         }
     }
+}
+
+fn is_instance_name(name: &str) -> bool {
+    let Some(rest) = name.strip_prefix(PREFIX) else {
+        return false;
+    };
+    // Earlier versions used the pid alone.
+    let (pid, random) = rest.split_once('-').unwrap_or((rest, "0"));
+    pid.parse::<u32>().is_ok() && u64::from_str_radix(random, 16).is_ok()
 }
 
 const MARK: &str = ": block_rq_issue: ";
@@ -293,6 +294,48 @@ fn direction(flags: &str) -> Option<RequestDirection> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A container's diskproof that was killed had pid 1, and so has the next one.
+    #[test]
+    fn leftovers_are_removed_whatever_their_number_is() {
+        let place = tempfile::tempdir().unwrap();
+        let own_pid = format!("{PREFIX}{}", std::process::id());
+        let new = format!("{own_pid}-00fe");
+        for name in [
+            "diskproof-1",
+            &own_pid,
+            &new,
+            "diskproof-1-00ff",
+            "diskproof-mine",
+            "other",
+        ] {
+            std::fs::create_dir(place.path().join(name)).unwrap();
+        }
+        // For one in use, the kernel refuses, as it does for a directory with files.
+        std::fs::write(place.path().join("diskproof-1-00ff/pipe"), "").unwrap();
+        remove_leftovers(place.path());
+        assert_eq!(
+            list(place.path()),
+            ["diskproof-1-00ff", "diskproof-mine", "other"]
+        );
+    }
+
+    #[test]
+    fn trace_stays_while_another_one_starts() {
+        let Ok(mut first) = RequestTrace::start(&[]) else {
+            println!("SKIPPED: trace_stays_while_another_one_starts: no tracing");
+            return;
+        };
+        let second = RequestTrace::start(&[]).unwrap();
+        assert!(first.instance.is_dir());
+        assert_ne!(first.instance, second.instance);
+        first.read();
+        let instances = [first.instance.clone(), second.instance.clone()];
+        drop((first, second));
+        for instance in instances {
+            assert!(!instance.exists());
+        }
+    }
 
     #[test]
     fn batch_drops_what_is_too_much_and_says_so() {

@@ -32,12 +32,23 @@ impl SysRoot {
         self.sys.join("class/block").join(name).canonicalize().ok()
     }
 
+    /// The pids of all processes but our own; none where /proc cannot be read.
+    pub(crate) fn other_processes(&self) -> Vec<u32> {
+        self.try_other_processes().unwrap_or_default()
+    }
+
     /// The pids of all processes but our own.
-    pub(crate) fn other_processes(&self) -> impl Iterator<Item = u32> {
-        list(&self.proc)
-            .into_iter()
-            .filter_map(|name| name.parse().ok())
-            .filter(|pid| *pid != std::process::id() && steps::is_seen(*pid))
+    pub(crate) fn try_other_processes(&self) -> std::io::Result<Vec<u32>> {
+        let mut pids = Vec::new();
+        for name in try_list(&self.proc)? {
+            if let Ok(pid) = name.parse()
+                && pid != std::process::id()
+                && steps::is_seen(pid)
+            {
+                pids.push(pid);
+            }
+        }
+        Ok(pids)
     }
 }
 
@@ -88,13 +99,15 @@ pub(crate) fn devices_in(path: &Path) -> Vec<String> {
 
 /// Names in a directory, sorted; empty when it cannot be read.
 pub(crate) fn list(path: &Path) -> Vec<String> {
-    let Ok(entries) = std::fs::read_dir(path) else {
-        return Vec::new();
-    };
+    try_list(path).unwrap_or_default()
+}
+
+/// Names in a directory, sorted; an error where it cannot be opened.
+pub(crate) fn try_list(path: &Path) -> std::io::Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in entries.flatten() {
+    for entry in std::fs::read_dir(path)?.flatten() {
         names.extend(entry.file_name().into_string());
     }
     names.sort();
-    names
+    Ok(names)
 }

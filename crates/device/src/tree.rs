@@ -2,6 +2,7 @@
 //! mount and follows no symlink. What is ours, the caller knows.
 
 use crate::file_id::FileId;
+use crate::sysroot::{read_text, value_of};
 use rustix::fs::{
     Advice, AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, fadvise, fstat, openat,
     openat2, statat, unlinkat,
@@ -10,7 +11,7 @@ use rustix::io::Errno;
 use rustix::path::Arg;
 use std::cmp::Reverse;
 use std::ffi::{CStr, CString, OsStr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
@@ -238,7 +239,43 @@ fn open_unmounted(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Err
     let here = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
     match openat2(directory, name, FOLDER, Mode::empty(), here) {
         // Before Linux 5.6, and in containers that do not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => open_folder(directory, name),
+        Err(Errno::NOSYS | Errno::PERM) => open_on_same_mount(directory, name),
         opened => opened,
+    }
+}
+
+/// As [`open_unmounted`], by the numbers of the mounts. Where /proc does not show them, nothing is
+/// entered.
+fn open_on_same_mount(directory: BorrowedFd<'_>, name: &CStr) -> Result<OwnedFd, Errno> {
+    let inner = open_folder(directory, name)?;
+    match (mount_number(directory), mount_number(inner.as_fd())) {
+        (Some(outer_mount), Some(inner_mount)) if outer_mount == inner_mount => Ok(inner),
+        _ => Err(Errno::XDEV),
+    }
+}
+
+/// The number of the mount through which a file was opened (proc_pid_fdinfo(5)).
+fn mount_number(file: BorrowedFd<'_>) -> Option<u64> {
+    let text = read_text(Path::new(&format!(
+        "/proc/self/fdinfo/{}",
+        file.as_raw_fd()
+    )))?;
+    value_of(&text, "mnt_id", ':')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A mount of the same filesystem differs in nothing else.
+    #[test]
+    fn folder_is_entered_on_the_same_mount_only() {
+        let root = openat(rustix::fs::CWD, "/", FOLDER, Mode::empty()).unwrap();
+        let refused = open_on_same_mount(root.as_fd(), c"proc").map(drop);
+        assert_eq!(refused, Err(Errno::XDEV));
+        let place = tempfile::tempdir().unwrap();
+        std::fs::create_dir(place.path().join("inner")).unwrap();
+        let place = openat(rustix::fs::CWD, place.path(), FOLDER, Mode::empty()).unwrap();
+        assert!(open_on_same_mount(place.as_fd(), c"inner").is_ok());
     }
 }

@@ -29,7 +29,9 @@ const STICKY: u32 = 0o1000;
 /// The reason why a path was not walked to its end, in words for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// A symlink that another user made, or may exchange.
+    /// A symlink that another user made, or may exchange. Members of a group to which root or this
+    /// user opened the directory are trusted: many systems give each user a group, and a umask of
+    /// 002.
     #[error(
         "{} is a symlink of another user, or lies in a directory that another user may change{}; \
          name the destination itself",
@@ -187,8 +189,8 @@ impl TrustedDirectory {
     }
 }
 
-/// True if neither every user nor another owner made the symlink, or may put another one in its
-/// place. A group that may write to the directory is trusted, as staff is in Debian's /usr/local.
+/// True if nobody but root and this user made the symlink, or may put another one in its place. The
+/// group of the directory may: it was chosen by root or this user.
 fn may_follow(link: &Stat, directory: &Stat) -> bool {
     let trusted = [0, geteuid().as_raw()];
     let mode = directory.st_mode;

@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::external_program::{NoAnswer, find_program, output_of};
+use crate::external_program::{NoAnswer, find_program, output_with_input};
 use crate::health::{no_node, verified_node};
 use crate::link::nvme_controller_name;
 use crate::sysroot::SysRoot;
@@ -12,7 +12,7 @@ use diskproof_model::shell::quoted;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, WriteCache};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// The reason why the write cache of a disk is not switched. Nothing was changed, unless the
@@ -317,19 +317,21 @@ impl CacheTool {
 
     /// The state of a disk. The error is what the tool said, as the end of a clause.
     pub(crate) fn state(self, program: &Path, node: &Path) -> Result<WriteCache, String> {
-        let text = run(program, self.query(), node)?;
+        let text = run(program, self.query(), node, Stdio::null())?;
         self.parse(&text).ok_or_else(|| quote(&text))
     }
 
-    /// Switches, and has the disk confirm it. The error is a clause.
+    /// Switches, and has the disk confirm it. The tool has `input` open until it ends, and reads
+    /// nothing of it. The error is a clause.
     pub(crate) fn switch(
         self,
         program: &Path,
         node: &Path,
         state: WriteCache,
+        input: Stdio,
     ) -> Result<(), String> {
         let command = self.change_text(node, state);
-        let said = run(program, self.change(state), node)
+        let said = run(program, self.change(state), node, input)
             .map_err(|said| format!("'{command}' failed{said}"))?;
         match self.state(program, node) {
             Ok(now) if now == state => Ok(()),
@@ -383,7 +385,7 @@ fn number_after(text: &str, label: &str) -> Option<u64> {
 }
 
 /// Runs the tool and returns what it printed. The error is what happened, as the end of a clause.
-fn run(program: &Path, words: &str, node: &Path) -> Result<String, String> {
+fn run(program: &Path, words: &str, node: &Path, input: Stdio) -> Result<String, String> {
     // Through a shell without a script of ours, for its stderr among its stdout.
     let mut command = Command::new("/bin/sh");
     command
@@ -392,7 +394,7 @@ fn run(program: &Path, words: &str, node: &Path) -> Result<String, String> {
         .args(words.split(' '))
         .arg(node)
         .env("LC_ALL", "C");
-    output_of(command, TIME_LIMIT).map_err(|silence| match silence {
+    output_with_input(command, input, TIME_LIMIT).map_err(|silence| match silence {
         NoAnswer::Late => format!(": no answer within {} s", TIME_LIMIT.as_secs()),
         NoAnswer::Failed(error) => format!(": {error}"),
     })

@@ -7,6 +7,7 @@ use crate::write_cache::{CacheTool, SwitchedDisk, WriteCacheError, WriteCacheSwi
 use diskproof_model::target::WriteCache;
 use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
+use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
@@ -70,7 +71,7 @@ fn restore(disks: &[SwitchedDisk]) -> Result<(), String> {
     for disk in disks {
         let result = disk
             .tool
-            .switch(&disk.program, &disk.node, disk.initial_state);
+            .switch(&disk.program, &disk.node, disk.initial_state, Stdio::null());
         if let Err(why) = result {
             errors.push(format!("{}: {why}", disk.name));
         }
@@ -116,6 +117,8 @@ fn from_arguments(words: &[OsString]) -> Option<SwitchedDisk> {
 pub struct GuardedWriteCache {
     switch: WriteCacheSwitch,
     guard: Child,
+    /// The guard restores once this is closed here, and in every tool that runs: one that outlives
+    /// a killed diskproof may still switch the disk.
     lifeline: Option<ChildStdin>,
     lines: Receiver<String>,
     /// The state that the disks were last switched to.
@@ -174,7 +177,16 @@ impl GuardedWriteCache {
         }
         self.state = None;
         for disk in &self.switch.disks {
-            let switched = disk.tool.switch(&disk.program, &disk.node, state);
+            let lifeline = match &self.lifeline {
+                Some(lifeline) => Stdio::from(
+                    lifeline
+                        .as_fd()
+                        .try_clone_to_owned()
+                        .map_err(guard_failed)?,
+                ),
+                None => Stdio::null(),
+            };
+            let switched = disk.tool.switch(&disk.program, &disk.node, state, lifeline);
             switched.map_err(|why| WriteCacheError::NotSwitched {
                 disk: disk.name.clone(),
                 state: state_text(state),

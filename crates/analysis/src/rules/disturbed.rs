@@ -218,7 +218,7 @@ fn ended_text(counted: &[&Traffic<'_>]) -> &'static str {
     if counted.iter().all(|traffic| traffic.device.exits_reported) {
         ""
     } else {
-        " Processes that have ended are visible only to root."
+        " Processes that have ended are visible only to root, on Linux 5.19 or later."
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::ancestry::Ancestry;
 use super::contents::{self, Shown};
-use super::family::{BackingFile, DeviceFamily, Subject};
+use super::family::{BackingDevice, BackingFile, DeviceFamily, Member, Subject};
 use super::file::{judge_names, judge_outside};
 use super::in_use;
 use super::names::{disk_below, names};
@@ -16,7 +16,7 @@ use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
 use crate::inspect::{CLAIM_TRIES, Inspector};
 use crate::layers;
-use crate::signatures::ScanResult;
+use crate::signatures::{ScanResult, Slice};
 use crate::steps::{self, GateStep};
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::shell::quoted;
@@ -239,17 +239,20 @@ fn judge_contents(
     let scanned = inspector.scan_device(identity.size_bytes, &family.slices);
     contents::judge_device(&identity.path, &scanned, consent.unknown, reasons);
     let whole = if family.whole != family.target {
-        judge_disk_around(family, reasons)
+        judge_disk_around(&family.whole, &family.whole_slices(), reasons)
     } else {
         None
     };
-    judge_backing(root, family, &scanned, whole.as_ref(), reasons);
+    judge_backing(root, family, &scanned, whole, reasons);
 }
 
 /// Judges the disk around a partition: a member of a RAID of the firmware, say, shows the
 /// partitions of the volume as its own. Returns the scan of the disk and its partitions.
-fn judge_disk_around(family: &DeviceFamily, reasons: &mut RefusalReasons) -> Option<ScanResult> {
-    let disk = &family.whole;
+fn judge_disk_around(
+    disk: &Member,
+    slices: &[Slice],
+    reasons: &mut RefusalReasons,
+) -> Option<ScanResult> {
     let node = disk.node();
     let Some(size_bytes) = crate::disk::size_bytes(&disk.sysfs) else {
         reasons.add_uninspected("the size of its whole disk is unknown".to_owned());
@@ -258,7 +261,7 @@ fn judge_disk_around(family: &DeviceFamily, reasons: &mut RefusalReasons) -> Opt
     match Inspector::open_relative(&node, &disk.device) {
         Ok(inspector) => {
             contents::judge_around(&node, &inspector.scan_around(size_bytes), reasons);
-            Some(inspector.scan(size_bytes, &family.whole_slices()))
+            Some(inspector.scan(size_bytes, slices))
         }
         Err(error) => {
             reasons.add_uninspected(format!("its whole disk cannot be inspected: {error}"));
@@ -267,53 +270,71 @@ fn judge_disk_around(family: &DeviceFamily, reasons: &mut RefusalReasons) -> Opt
     }
 }
 
-/// Judges every file and device behind the target. Marks that the target shows, or the whole disk
+/// The scan of a disk of which the target is a part.
+struct DiskScan {
+    found: ScanResult,
+    /// The place in it at which the target begins, in bytes.
+    target_start: u64,
+}
+
+/// Judges every file and device behind the target. Marks that the target shows, or a whole disk
 /// around it, are judged there: a partition may be overwritten while its neighbours hold data.
 fn judge_backing(
     root: &SysRoot,
     family: &DeviceFamily,
     target: &ScanResult,
-    whole: Option<&ScanResult>,
+    whole: Option<ScanResult>,
     reasons: &mut RefusalReasons,
 ) {
+    let mut disks = Vec::new();
+    disks.extend(whole.map(|found| DiskScan {
+        found,
+        target_start: family.target_start(),
+    }));
+    for device in &family.backing_devices {
+        judge_device_behind(device, &shown_behind(device.start, target, &disks), reasons);
+        if let Some(disk) = &device.disk
+            && let Some(found) = judge_disk_around(&disk.member, &disk.slices(), reasons)
+        {
+            disks.push(DiskScan {
+                found,
+                target_start: disk.start,
+            });
+        }
+    }
     for file in &family.backing_files {
-        let shown = shown_behind(family, file.start, target, whole);
+        let shown = shown_behind(file.start, target, &disks);
         if let Err(error) = judge_file(root, file, &shown, reasons) {
             add_uninspected(file, &error.to_string(), reasons);
         }
     }
-    for device in &family.backing_devices {
-        let node = device.member.node();
-        match Inspector::open_relative(&node, &device.member.device) {
-            Ok(inspector) => {
-                let behind = inspector.scan(device.size_bytes, &[]);
-                let shown = shown_behind(family, device.start, target, whole);
-                contents::judge_behind(&node, &behind, &shown, reasons);
-            }
-            Err(error) => reasons.add_uninspected(format!(
-                "{node}, which lies behind it, cannot be inspected: {error}"
-            )),
+}
+
+fn judge_device_behind(device: &BackingDevice, shown: &[Shown<'_>], reasons: &mut RefusalReasons) {
+    let node = device.member.node();
+    match Inspector::open_relative(&node, &device.member.device) {
+        Ok(inspector) => {
+            let behind = inspector.scan(device.size_bytes, &[]);
+            contents::judge_behind(&node, &behind, shown, reasons);
         }
+        Err(error) => reasons.add_uninspected(format!(
+            "{node}, which lies behind it, cannot be inspected: {error}"
+        )),
     }
 }
 
-/// Places what was found in the target and in the whole disk in a backing store in which the target
-/// begins at byte `start`. The whole disk begins where its partition does, less the partition's own
-/// start.
-fn shown_behind<'a>(
-    family: &DeviceFamily,
-    start: u64,
-    target: &'a ScanResult,
-    whole: Option<&'a ScanResult>,
-) -> Vec<Shown<'a>> {
+/// Places what was found in the target and in the disks around it in a backing store in which the
+/// target begins at byte `start`. A disk begins where the target does, less the place of the target
+/// on that disk.
+fn shown_behind<'a>(start: u64, target: &'a ScanResult, disks: &'a [DiskScan]) -> Vec<Shown<'a>> {
     let mut shown = vec![Shown {
         found: target,
         start,
     }];
-    if let Some(found) = whole {
+    for disk in disks {
         shown.push(Shown {
-            found,
-            start: start.saturating_sub(family.target_start()),
+            found: &disk.found,
+            start: start.saturating_sub(disk.target_start),
         });
     }
     shown
@@ -372,7 +393,8 @@ mod tests {
         sysfs.block("x/sda/sda1", "8:1", &attributes);
         let family = DeviceFamily::read(&sysfs.root(), "8:1").unwrap();
         let mut reasons = RefusalReasons::default();
-        assert!(judge_disk_around(&family, &mut reasons).is_none());
+        let found = judge_disk_around(&family.whole, &family.whole_slices(), &mut reasons);
+        assert!(found.is_none());
         assert_eq!(reasons.count(), 1);
     }
 }

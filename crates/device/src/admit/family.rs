@@ -55,6 +55,23 @@ pub(crate) struct BackingDevice {
     pub(crate) size_bytes: u64,
     /// The place in it at which the target begins, in bytes.
     pub(crate) start: u64,
+    /// The disk around it, where it is a partition.
+    pub(crate) disk: Option<BackingDisk>,
+}
+
+/// The disk of a partition that lies behind a loop device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BackingDisk {
+    pub(crate) member: Member,
+    /// The place in it at which the target begins, in bytes.
+    pub(crate) start: u64,
+}
+
+impl BackingDisk {
+    /// The partitions of the disk that the kernel knows.
+    pub(crate) fn slices(&self) -> Vec<Slice> {
+        slices(&self.member)
+    }
 }
 
 /// A target and its relatives.
@@ -120,7 +137,7 @@ impl DeviceFamily {
 
     /// The partitions of the whole disk that the kernel knows.
     pub(crate) fn whole_slices(&self) -> Vec<Slice> {
-        partitions(&self.whole).iter().filter_map(slice).collect()
+        slices(&self.whole)
     }
 
     fn add(&mut self, member: Member) {
@@ -147,7 +164,7 @@ impl DeviceFamily {
                 Some(other) => {
                     other.start < own.start + own.length && own.start < other.start + other.length
                 }
-                // sysfs does not show its place.
+                // Nobody knows where it lies.
                 None => true,
             };
             if overlaps {
@@ -177,8 +194,6 @@ impl DeviceFamily {
         }
     }
 
-    /// Adds what lies behind a loop device: devices, as long as these are loop devices or parts of
-    /// such, and at the end a file.
     fn add_backing(&mut self, root: &SysRoot, whole: &Member) {
         let mut above = whole.clone();
         let mut start = self.target_start();
@@ -188,27 +203,18 @@ impl DeviceFamily {
             };
             start += read_number::<u64>(&above.sysfs.join("loop/offset")).unwrap_or(0);
             let behind = match stat(&path) {
-                Ok(stat) if may_be_behind(&above, &stat) => Some(stat),
-                Ok(_) | Err(_) => None,
+                Ok(stat) if is_behind(&above, &stat) => Some(stat),
+                _ => None,
             };
             match behind {
                 Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice => {
                     let Some(below) = member(root, &device_number(stat.st_rdev)) else {
                         return;
                     };
-                    self.add_with_partitions(below.clone());
-                    self.backing_devices.push(BackingDevice {
-                        size_bytes: size_bytes(&below.sysfs).unwrap_or(0),
-                        member: below.clone(),
-                        start,
-                    });
-                    if is_partition(&below)
-                        && let Some(disk) = below.sysfs.parent().and_then(member_at)
-                    {
-                        // What lies behind a partition is known of its whole disk only.
-                        self.add(disk.clone());
-                        start += slice(&below).map_or(0, |slice| slice.start);
-                        above = disk;
+                    let disk = self.add_behind(&below, start);
+                    // A partition has no file of its own: its disk may be a loop device, too.
+                    if let Some(disk) = disk {
+                        (above, start) = (disk.member, disk.start);
                     } else {
                         above = below;
                     }
@@ -225,11 +231,40 @@ impl DeviceFamily {
             }
         }
     }
+
+    /// Adds a device behind a loop device, in which the target begins at byte `start`. Returns the
+    /// disk around it, where it is a partition.
+    fn add_behind(&mut self, below: &Member, start: u64) -> Option<BackingDisk> {
+        self.add_with_partitions(below.clone());
+        let mut disk = None;
+        if is_partition(below)
+            && let Some(member) = below.sysfs.parent().and_then(member_at)
+        {
+            self.add(member.clone());
+            let own_start = slice(below).map_or(0, |own| own.start);
+            disk = Some(BackingDisk {
+                member,
+                start: start + own_start,
+            });
+        }
+        self.backing_devices.push(BackingDevice {
+            member: below.clone(),
+            size_bytes: size_bytes(&below.sysfs).unwrap_or(0),
+            start,
+            disk: disk.clone(),
+        });
+        disk
+    }
+}
+
+/// The partitions of a disk that the kernel knows.
+fn slices(disk: &Member) -> Vec<Slice> {
+    partitions(disk).iter().filter_map(slice).collect()
 }
 
 /// True if the file that now has the path is the one that the loop device was set up with, or if
 /// its driver does not say.
-fn may_be_behind(above: &Member, stat: &Stat) -> bool {
+fn is_behind(above: &Member, stat: &Stat) -> bool {
     match file_behind_loop(&above.node(), &above.device) {
         Some(id) => id == FileId::from(stat),
         None => true,
@@ -329,8 +364,8 @@ impl Subject<'_> {
         }
     }
 
-    /// The name by which a node belongs to the subject: the target itself, a partition, the file
-    /// behind a loop device. `None` where it does not belong.
+    /// The name by which what was looked at belongs to the subject: the target itself, a partition,
+    /// the file behind a loop device.
     pub(super) fn owns(&self, node: &Node) -> Option<String> {
         if node.is_block {
             self.owns_device(&device_number(node.device))
@@ -456,67 +491,6 @@ mod tests {
         assert_eq!(DeviceFamily::read(&sysfs.root(), "8:99"), None);
     }
 
-    /// A loop device over a partition of another one leads to the file behind the other.
-    #[test]
-    fn file_behind_partition_of_loop_device_is_found() {
-        let Some(node) = first_block_node() else {
-            eprintln!("SKIPPED: file_behind_partition_of_loop_device_is_found: a node in /dev");
-            return;
-        };
-        let path = node.path.to_str().unwrap();
-        let image = tempfile::NamedTempFile::new().unwrap();
-        let image_path = image.path().to_str().unwrap();
-        let sysfs = FakeSysfs::new();
-        sysfs.block(
-            "x/loop250",
-            "7:250",
-            &[("size", "4096"), ("loop/backing_file", image_path)],
-        );
-        let part = "x/loop250/loop250p1";
-        partition(&sysfs, part, &node.device, "1024", "2048");
-        sysfs.block(
-            "x/loop251",
-            "7:251",
-            &[("size", "2048"), ("loop/backing_file", path)],
-        );
-        let family = DeviceFamily::read(&sysfs.root(), "7:251").unwrap();
-        assert_eq!(names(&family), ["loop251", "loop250p1", "loop250"]);
-        let [behind] = &family.backing_devices[..] else {
-            panic!("{family:?}")
-        };
-        assert_eq!(
-            (behind.member.name.as_str(), behind.start),
-            ("loop250p1", 0)
-        );
-        let [file] = &family.backing_files[..] else {
-            panic!("{family:?}")
-        };
-        assert_eq!(
-            (file.path.as_path(), file.start),
-            (image.path(), 1024 * 512)
-        );
-    }
-
-    /// A node of a block device, and its number.
-    struct BlockNode {
-        path: PathBuf,
-        device: String,
-    }
-
-    fn first_block_node() -> Option<BlockNode> {
-        for entry in std::fs::read_dir("/dev").unwrap().flatten() {
-            if let Ok(stat) = stat(entry.path())
-                && FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
-            {
-                return Some(BlockNode {
-                    path: entry.path(),
-                    device: device_number(stat.st_rdev),
-                });
-            }
-        }
-        None
-    }
-
     #[test]
     fn other_paths_to_the_same_disk_belong_to_it() {
         let sysfs = FakeSysfs::new();
@@ -538,5 +512,58 @@ mod tests {
             (names(&family), &family.paths[..]),
             (vec!["sda", "sdb", "sdb1"], &["sdb".to_owned()][..])
         );
+    }
+
+    /// A partition has no file of its own, so the search goes on with its disk. What lies behind a
+    /// chain that ends early would not be looked at before it is overwritten.
+    #[test]
+    fn chain_of_loops_goes_on_through_a_partition() {
+        let place = tempfile::tempdir().unwrap();
+        let image = place.path().join("image");
+        std::fs::write(&image, "a disk").unwrap();
+        // The path of a device must lead to one: the number of any that is there is made to stand
+        // for that of the partition.
+        let Some(node) = any_block_device() else {
+            println!("SKIPPED: chain_of_loops_goes_on_through_a_partition: no block device");
+            return;
+        };
+        let part = device_number(stat(&node).unwrap().st_rdev);
+        let sysfs = FakeSysfs::new();
+        let file = image.display().to_string();
+        let loop_0 = [
+            ("size", "8192"),
+            ("loop/backing_file", &file),
+            ("loop/offset", "512"),
+        ];
+        sysfs.block("x/zzloop0", "240:0", &loop_0);
+        partition(&sysfs, "x/zzloop0/zzloop0p1", &part, "2048", "4096");
+        partition(&sysfs, "x/zzloop0/zzloop0p2", "240:2", "3072", "8");
+        let loop_2 = [
+            ("loop/backing_file", node.to_str().unwrap()),
+            ("loop/offset", "4096"),
+        ];
+        sysfs.block("x/zzloop2", "240:8", &loop_2);
+        let family = DeviceFamily::read(&sysfs.root(), "240:8").unwrap();
+        assert_eq!(names(&family), ["zzloop2", "zzloop0p1", "zzloop0"]);
+        let [device] = &family.backing_devices[..] else {
+            panic!("{family:?}");
+        };
+        let disk = device.disk.as_ref().unwrap();
+        assert_eq!((device.start, disk.start), (4096, 4096 + (1 << 20)));
+        let expected = BackingFile {
+            id: Some(FileId::from(&stat(&image).unwrap())),
+            path: image,
+            above: "zzloop0".to_owned(),
+            start: 4096 + (1 << 20) + 512,
+        };
+        assert_eq!(family.backing_files, [expected]);
+    }
+
+    fn any_block_device() -> Option<PathBuf> {
+        let entries = std::fs::read_dir("/dev").ok()?;
+        entries.flatten().map(|entry| entry.path()).find(|path| {
+            stat(path)
+                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
+        })
     }
 }

@@ -62,6 +62,9 @@ pub(crate) fn judge(
     judge_openers(root, subject, reasons)
 }
 
+/// The step where this process has no descriptors left.
+const RAISE_LIMIT: &str = "raise the limit on open files (ulimit -n)";
+
 fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     let namespaces = MountTables::read(root);
     let own: &[MountEntry] = match namespaces.tables.first() {
@@ -92,9 +95,16 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
         // A user without rights sees no other namespace either, which is said elsewhere.
         if !matches!(table.errno, Errno::PERM | Errno::ACCESS) {
             let (path, errno) = (table.path.display(), errno_name(table.errno));
+            let step = match table.errno {
+                Errno::MFILE | Errno::NFILE => RAISE_LIMIT.to_owned(),
+                _ if table.path.starts_with(&root.proc) => {
+                    "try again, or end that process".to_owned()
+                }
+                _ => format!("umount {}", quoted(&path.to_string())),
+            };
             reasons.add(
                 format!("the mounts of the namespace at {path} cannot be read ({errno})"),
-                format!("umount {}", quoted(&path.to_string())),
+                step,
             );
         }
     }
@@ -105,8 +115,13 @@ fn mounted_device(subject: Subject<'_>, mount: &MountEntry) -> Option<String> {
     if let Some(what) = subject.owns_device(&mount.device) {
         return Some(what);
     }
-    // bcachefs names all its devices, with colons between.
-    for source in std::iter::once(mount.source.as_str()).chain(mount.source.split(':')) {
+    let mut sources = vec![mount.source.as_str()];
+    // bcachefs names all its devices, with colons between. What follows the colon of NFS is a path
+    // on another machine: here it may lead to anything, such as a mount whose server hangs.
+    if mount.kind == "bcachefs" {
+        sources.extend(mount.source.split(':'));
+    }
+    for source in sources {
         let path = Path::new(source);
         if !path.is_absolute() {
             continue;
@@ -527,6 +542,18 @@ mod tests {
             ),
             "{found:?}"
         );
+    }
+
+    #[test]
+    fn source_of_a_mount_is_divided_for_bcachefs_only() {
+        let sysfs = quiet();
+        let mounted = |kind: &str, source: &str| {
+            let line = format!("1 0 0:40 / /mnt rw - {kind} {source} rw");
+            sysfs.file("proc/self/mountinfo", &line);
+            reasons(&sysfs).len()
+        };
+        assert_eq!(mounted("bcachefs", "/dev/zzb:/dev/zza1"), 1);
+        assert_eq!(mounted("nfs4", "server:/dev/zza1"), 0);
     }
 
     #[test]

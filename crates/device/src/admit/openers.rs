@@ -5,9 +5,9 @@ use super::family::{Node, Subject};
 use super::refusal::RefusalReason;
 use crate::file_id::FileId;
 use crate::mounts::unescape;
-use crate::naming::errno_of;
+use crate::naming::{errno_name, errno_of};
 use crate::syscalls::have_one_file_table;
-use crate::sysroot::{SysRoot, list, read_text, value_of};
+use crate::sysroot::{SysRoot, read_text, try_list, value_of};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -28,16 +28,22 @@ pub(super) struct FoundOpeners {
 /// Looks at every process but our own.
 pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> FoundOpeners {
     let mut openers = FoundOpeners::default();
-    for pid in root.other_processes() {
+    let pids = root.try_other_processes().unwrap_or_else(|error| {
+        openers.reasons.extend(unlisted(&error));
+        Vec::new()
+    });
+    for pid in pids {
         let directory = root.proc.join(pid.to_string());
         if let Err(error) = std::fs::read_dir(directory.join("fd")) {
-            // Any other error, also one of ours (EMFILE), hides its files.
-            let has_ended = matches!(errno_of(&error), Errno::NOENT | Errno::SRCH);
-            openers.hidden += u32::from(!has_ended);
+            openers.hidden += u32::from(error.kind() == ErrorKind::PermissionDenied);
+            openers.reasons.extend(unlisted(&error));
             continue;
         }
         let process = look_into(subject, &directory, pid);
         openers.hidden += u32::from(process.is_denied);
+        for error in &process.errors {
+            openers.reasons.extend(unlisted(error));
+        }
         if process.uses.is_empty() && !process.has_unseen {
             continue;
         }
@@ -55,6 +61,25 @@ pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> FoundOpeners {
     openers
 }
 
+/// The reason where the files of a process could not be listed: not because it has just ended, nor
+/// because of its rights, but say because this process has no descriptor left.
+fn unlisted(error: &std::io::Error) -> Option<RefusalReason> {
+    let errno = errno_of(error);
+    let step = match errno {
+        Errno::NOENT | Errno::SRCH | Errno::ACCESS | Errno::PERM => return None,
+        Errno::MFILE | Errno::NFILE => "raise the limit on open files (ulimit -n)",
+        _ => "try again",
+    };
+    // The same text for all processes, so that it is a reason once.
+    Some(RefusalReason {
+        text: format!(
+            "the open files of other processes cannot be listed ({})",
+            errno_name(errno)
+        ),
+        step: step.to_owned(),
+    })
+}
+
 /// A part of the subject, and the way in which a process has it.
 #[derive(Debug, PartialEq, Eq)]
 struct Use {
@@ -70,12 +95,26 @@ struct ProcessFiles {
     is_denied: bool,
     /// True where it has files that /proc does not list.
     has_unseen: bool,
+    /// The reasons why some of its files could not be listed.
+    errors: Vec<std::io::Error>,
 }
 
 fn look_into(subject: &Subject<'_>, directory: &Path, pid: u32) -> ProcessFiles {
     let mut process = ProcessFiles::default();
-    for table in tables(directory, pid) {
-        for descriptor in std::fs::read_dir(&table).into_iter().flatten().flatten() {
+    let tables = tables(directory, pid).unwrap_or_else(|error| {
+        process.errors.push(error);
+        vec![directory.join("fd")]
+    });
+    for table in tables {
+        let descriptors = match std::fs::read_dir(&table) {
+            Ok(descriptors) => descriptors,
+            Err(error) => {
+                process.is_denied |= error.kind() == ErrorKind::PermissionDenied;
+                process.errors.push(error);
+                continue;
+            }
+        };
+        for descriptor in descriptors.flatten() {
             let stat = match look_at(&descriptor.path()) {
                 Ok(stat) => stat,
                 // Root without CAP_SYS_PTRACE, as in most containers, sees that there are
@@ -93,14 +132,17 @@ fn look_into(subject: &Subject<'_>, directory: &Path, pid: u32) -> ProcessFiles 
             process.look_behind(subject, &stat, &descriptor.path(), &info);
         }
     }
-    match std::fs::read(directory.join("maps")) {
-        Ok(maps) => {
-            for what in mapped(subject, directory, &maps) {
+    match mapped(subject, directory) {
+        Ok(parts) => {
+            for what in parts {
                 let how = "mapped into memory";
                 process.uses.push(Use { what, how });
             }
         }
-        Err(error) => process.is_denied |= error.kind() == ErrorKind::PermissionDenied,
+        Err(error) => {
+            process.is_denied |= error.kind() == ErrorKind::PermissionDenied;
+            process.errors.push(error);
+        }
     }
     process
 }
@@ -222,8 +264,9 @@ fn node(stat: &Statx) -> Node {
 
 /// The parts of the subject that a process has mapped into its memory: a mapping outlives the
 /// descriptor that it was made of.
-fn mapped(subject: &Subject<'_>, process: &Path, maps: &[u8]) -> Vec<String> {
-    let text = String::from_utf8_lossy(maps);
+fn mapped(subject: &Subject<'_>, process: &Path) -> std::io::Result<Vec<String>> {
+    let bytes = std::fs::read(process.join("maps"))?;
+    let text = String::from_utf8_lossy(&bytes);
     let mut seen = HashSet::new();
     let mut parts = Vec::new();
     for line in text.lines() {
@@ -235,7 +278,7 @@ fn mapped(subject: &Subject<'_>, process: &Path, maps: &[u8]) -> Vec<String> {
             parts.extend(mapped_at(subject, process, &mapping));
         }
     }
-    parts
+    Ok(parts)
 }
 
 /// The kernel's own link to what is mapped leads to it whatever it is called
@@ -311,11 +354,11 @@ impl<'a> Mapping<'a> {
 ///
 /// Most processes have one table for all threads, which /proc/PID/fd shows. But a thread may have
 /// left it (unshare(2), CLONE_FILES), and the first thread may have ended before the others.
-fn tables(process: &Path, pid: u32) -> Vec<PathBuf> {
+fn tables(process: &Path, pid: u32) -> std::io::Result<Vec<PathBuf>> {
     let mut owners = vec![pid];
     let mut directories = vec![process.join("fd")];
     let tasks = process.join("task");
-    for name in list(&tasks) {
+    for name in try_list(&tasks)? {
         let Ok(thread) = name.parse::<u32>() else {
             continue;
         };
@@ -330,13 +373,46 @@ fn tables(process: &Path, pid: u32) -> Vec<PathBuf> {
             directories.push(tasks.join(name).join("fd"));
         }
     }
-    directories
+    Ok(directories)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake_sysfs::FakeSysfs;
     use std::sync::mpsc::channel;
+
+    /// A process that has just ended has no files. One whose files we fail to list may have ours.
+    #[test]
+    fn files_that_cannot_be_listed_are_a_reason() {
+        let subject = Subject::File {
+            path: "/data/x",
+            id: FileId {
+                device: 1,
+                inode: 2,
+            },
+        };
+        let reasons_of = |file: &str| {
+            let sysfs = FakeSysfs::new();
+            let root = sysfs.root();
+            std::fs::create_dir_all(root.proc.join("77/task")).unwrap();
+            if file != "proc/77/fd" {
+                std::fs::create_dir_all(root.proc.join("77/fd")).unwrap();
+            }
+            std::fs::create_dir_all(root.proc.join("78/fd")).unwrap();
+            sysfs.file(file, "");
+            find(&root, &subject).reasons
+        };
+        assert_eq!(reasons_of("proc/77/comm"), []);
+        // A file stands where a directory is expected.
+        for file in ["proc/77/fd", "proc/78/task"] {
+            let [reason] = &reasons_of(file)[..] else {
+                panic!("{file}");
+            };
+            let expected = "the open files of other processes cannot be listed (ENOTDIR)";
+            assert_eq!(reason.text, expected);
+        }
+    }
 
     #[test]
     fn mappings_of_files_and_devices_are_read() {
@@ -387,7 +463,8 @@ mod tests {
                 "7f00-7f10 rw-s 00000000 {:02x}:{:02x} {inode}    {path}\n",
                 device.0, device.1
             );
-            mapped(&subject, &process, line.as_bytes()) == [file.to_str().unwrap()]
+            std::fs::write(process.join("maps"), line).unwrap();
+            mapped(&subject, &process).unwrap() == [file.to_str().unwrap()]
         };
         assert!(is_mapped(
             (stat.stx_dev_major, stat.stx_dev_minor),
@@ -419,7 +496,7 @@ mod tests {
         });
         let (left, own) = reported.recv().unwrap();
         assert_eq!(left, 0);
-        let found = tables(Path::new("/proc/self"), std::process::id());
+        let found = tables(Path::new("/proc/self"), std::process::id()).unwrap();
         assert_eq!(found[0], Path::new("/proc/self/fd"));
         assert!(
             found.contains(&PathBuf::from(format!("/proc/self/task/{own}/fd"))),

@@ -1,10 +1,12 @@
 //! Tools that behave as the real ones do, on a state file, and what they print word for word.
 
-use super::{CacheTool, choose_tool};
+use super::{CacheTool, SwitchedDisk, WriteCacheSwitch, choose_tool};
+use crate::GuardedWriteCache;
 use crate::disk::bare_layer;
 use diskproof_model::target::{LayerKind, Link, WriteCache};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 /// hdparm 9.65 on an ATA disk, on one without a write cache and on one that is none.
@@ -60,15 +62,44 @@ fn switch_is_confirmed_by_the_disk() {
     let tool = CacheTool::Hdparm;
     assert_eq!(tool.state(&program, node), Ok(WriteCache::WriteBack));
     let off = WriteCache::WriteThrough;
-    assert_eq!(tool.switch(&program, node, off), Ok(()));
+    assert_eq!(tool.switch(&program, node, off, Stdio::null()), Ok(()));
     assert_eq!(tool.state(&program, node), Ok(off));
     // A disk that takes the command and stays as it is.
     let stubborn = script(&place, "stubborn", "echo ' write-caching =  1 (on)'");
-    let why = tool.switch(&stubborn, node, off).unwrap_err();
+    let why = tool
+        .switch(&stubborn, node, off, Stdio::null())
+        .unwrap_err();
     assert!(why.contains("'hdparm -W0 "), "{why}");
     let broken = script(&place, "broken", "echo no permission >&2; exit 5");
     let said = tool.state(&broken, node).unwrap_err();
     assert!(said.contains("no permission"), "{said}");
+}
+
+/// After kill -9 of diskproof a tool may go on, and switch the cache off after the guard has
+/// switched it on. So the guard must not see its input end before the tool has ended.
+#[test]
+fn tool_that_switches_keeps_the_guard_from_restoring() {
+    let place = tempfile::tempdir().unwrap();
+    let state = place.path().join("state");
+    std::fs::write(&state, "1").unwrap();
+    let lines = format!(
+        "state='{}'\nif [ $1 = -W0 ]; then\n  case $(readlink /proc/$$/fd/0) in pipe:*) echo 0 > \
+         \"$state\";; esac\nfi\necho \" write-caching =  $(cat \"$state\") (x)\"",
+        state.display()
+    );
+    let disk = SwitchedDisk {
+        name: "sdx".to_owned(),
+        node: PathBuf::from("/dev/sdx"),
+        tool: CacheTool::Hdparm,
+        program: script(&place, "hdparm", &lines),
+        initial_state: WriteCache::WriteBack,
+    };
+    let guard = script(&place, "guard", "echo ready\ncat\necho restored");
+    let switch = WriteCacheSwitch { disks: vec![disk] };
+    let mut guarded = GuardedWriteCache::start_as(switch, Command::new(guard)).unwrap();
+    guarded.set(WriteCache::WriteThrough).unwrap();
+    assert_eq!(std::fs::read_to_string(&state).unwrap(), "0\n");
+    guarded.restore().unwrap();
 }
 
 #[test]

@@ -78,6 +78,30 @@ fn gate_refuses_a_loop_device_over_a_loop_device_inside_an_image() {
     assert_refused(&upper, &empty, &part);
 }
 
+/// The disk of a running virtual machine would be destroyed through one of its partitions.
+#[test]
+fn gate_looks_behind_a_loop_device_over_a_partition_of_a_loop_device() {
+    let name = "gate_looks_behind_a_loop_device_over_a_partition_of_a_loop_device";
+    if !can_run(name, &["losetup", "sfdisk", "partx"]) {
+        return;
+    }
+    let place = place();
+    let data = place.path().join("data");
+    std::fs::create_dir(&data).unwrap();
+    let image = data.join("image");
+    sparse(&image, 64 * MIB);
+    let table = format!("echo ,32M | sfdisk --quiet {}", image.display());
+    run("sh", &["-c", &table]);
+    let lower = Loop::over(&image, &["--partscan"]);
+    run("partx", &["--update", lower.node.to_str().unwrap()]);
+    let upper = Loop::over(&lower.partition(1), &[]);
+    // The partition table around the partition is no reason, as where the partition is named.
+    let admission = admitted(&upper.node, &consent(upper.name()));
+    assert!(admission.is_ok(), "{admission:?}");
+    std::fs::write(data.join("PG_VERSION"), "17\n").unwrap();
+    assert_refused(&upper, &image, "is a PostgreSQL data directory");
+}
+
 #[test]
 fn gate_refuses_a_loop_device_over_a_file_of_a_server_or_with_two_names() {
     let name = "gate_refuses_a_loop_device_over_a_file_of_a_server_or_with_two_names";
