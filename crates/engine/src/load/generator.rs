@@ -408,7 +408,7 @@ impl RequestGenerator {
         {
             match outcome {
                 WriteOutcome::Done => journal.confirm(offset, generation),
-                WriteOutcome::Failed => journal.mark_unknown(offset),
+                WriteOutcome::Failed => journal.mark_unknown(offset, generation),
             }
             self.slots.timing(index).generation = 0;
         }

@@ -130,8 +130,11 @@ fn checksum(bytes: &[u8]) -> u64 {
 
 /// A block that is being written.
 const BUSY: u32 = 1 << 31;
-/// A block whose last write failed: anything may be there.
-const UNKNOWN: u32 = BUSY - 1;
+/// A block whose last write failed: anything may be there. Its generation stays, so that the next
+/// write does not repeat one that may be on the disk.
+const UNKNOWN: u32 = 1 << 30;
+/// The bits of the generation.
+const GENERATION: u32 = UNKNOWN - 1;
 /// More blocks than this need more than a GiB of memory for the journal.
 pub(crate) const BLOCKS_MAX: u64 = 1 << 28;
 
@@ -179,7 +182,8 @@ impl WriteJournal {
             return None;
         }
         // After the last generation comes 1; 0 is a block that was never written.
-        Some(if before >= UNKNOWN - 1 { 1 } else { before + 1 })
+        let last = before & GENERATION;
+        Some(if last == GENERATION { 1 } else { last + 1 })
     }
 
     /// The write completed.
@@ -189,9 +193,9 @@ impl WriteJournal {
         }
     }
 
-    /// The write failed: the content is unknown.
-    pub(crate) fn mark_unknown(&self, offset: u64) {
-        self.confirm(offset, UNKNOWN);
+    /// The write of this generation failed: the content is unknown.
+    pub(crate) fn mark_unknown(&self, offset: u64, generation: u32) {
+        self.confirm(offset, generation | UNKNOWN);
     }
 
     /// Offsets of all blocks that were written and whose content is known, with their generation;
@@ -199,11 +203,11 @@ impl WriteJournal {
     pub(crate) fn written(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
         let mut offset = self.start;
         self.generations.iter().filter_map(move |entry| {
-            let own_offset = offset;
+            let block_offset = offset;
             offset += self.block_bytes;
             match entry.load(Ordering::Relaxed) & !BUSY {
-                0 | UNKNOWN => None,
-                generation => Some((own_offset, generation)),
+                0 | UNKNOWN.. => None,
+                generation => Some((block_offset, generation)),
             }
         })
     }
@@ -333,15 +337,33 @@ mod tests {
         assert_eq!(journal.claim(8192), None);
         journal.confirm(8192, 1);
         assert_eq!(journal.claim(8192), Some(2));
-        journal.mark_unknown(8192);
+        journal.mark_unknown(8192, 2);
         // A failed write may leave any content.
         assert_eq!(journal.written().count(), 0);
-        assert_eq!(journal.claim(8192), Some(1));
-        journal.confirm(8192, 1);
-        assert_eq!(journal.written().collect::<Vec<_>>(), [(8192, 1)]);
-        journal.confirm(8192, UNKNOWN - 1);
+        assert_eq!(journal.claim(8192), Some(3));
+        assert_eq!(journal.claim(8192), None);
+        journal.confirm(8192, 3);
+        assert_eq!(journal.written().collect::<Vec<_>>(), [(8192, 3)]);
         // After the last generation comes the first, not none.
-        assert_eq!(journal.claim(8192), Some(1));
+        for end in [WriteJournal::confirm, WriteJournal::mark_unknown] {
+            end(&journal, 8192, GENERATION);
+            assert_eq!(journal.claim(8192), Some(1));
+        }
+    }
+
+    #[test]
+    fn journal_finds_write_that_was_lost_after_a_failed_one() {
+        let journal = journal();
+        let mut on_disk = vec![9u8; 4096];
+        let acknowledged = journal.claim(8192).unwrap();
+        journal.sign(&mut on_disk, 8192, acknowledged);
+        journal.confirm(8192, acknowledged);
+        let failed = journal.claim(8192).unwrap();
+        journal.mark_unknown(8192, failed);
+        let lost = journal.claim(8192).unwrap();
+        journal.confirm(8192, lost);
+        let damage = journal.find_damage(&on_disk, 8192, lost).unwrap();
+        assert!(damage.why.contains("the last write is lost"), "{damage:?}");
     }
 
     proptest! {
