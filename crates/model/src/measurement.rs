@@ -241,6 +241,7 @@ pub struct OpMeasurement {
     /// Bytes that the operations moved.
     pub bytes: u64,
     /// Failed operations by errno name (`EIO`), or `EOF` where a read found the end too early.
+    /// Failures in the warm-up count, too.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
     /// Transfers that moved less than asked and were continued.
