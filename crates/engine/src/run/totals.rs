@@ -80,12 +80,12 @@ impl<'a> CounterLog<'a> {
         Some(ProcessTotal::since(first.cpu, first.at_ns, now))
     }
 
-    /// Gives every window of the measurements its part of the counters. `measure_ns` is the start
-    /// of the measured time; the CPU time of each measurement is known already.
-    pub(crate) fn fill(&self, measurements: &mut [Measurement], measure_ns: u64) {
+    /// Gives every window of the measurements its part of the counters. `origin_ns` is the start
+    /// of the run, on the clock; the CPU time of each measurement is known already.
+    pub(crate) fn fill(&self, measurements: &mut [Measurement], origin_ns: u64) {
         for measurement in measurements {
             let target = measurement.target;
-            let first_ns = measure_ns + measurement.workload.shape.starts.delay_ns;
+            let first_ns = origin_ns + measurement.start_ns;
             for window in &mut measurement.windows {
                 let start_ns = first_ns + window.start_ns;
                 let end_ns = first_ns + window.end_ns;
@@ -187,11 +187,12 @@ fn operations(measurement: &Measurement) -> u64 {
 }
 
 /// Compares the devices' counters with the bytes requested by all workloads on all targets on the
-/// same disks.
+/// same disks. All of them had a warm-up of `warmup_ns`.
 pub(crate) fn count_devices(
     measurements: &mut [Measurement],
     targets: &[&OpenTarget],
     snapshots: Vec<Snapshot>,
+    warmup_ns: u64,
 ) {
     let disks: Vec<BTreeSet<String>> = targets.iter().map(|target| disk_names(target)).collect();
     // The bytes of each workload, before the measurements get the sums.
@@ -208,7 +209,7 @@ pub(crate) fn count_devices(
             }
         }
         let device = snapshot.finish(asked_of_disks);
-        ask_windows(measurements, target, &sharing);
+        ask_windows(measurements, target, &sharing, warmup_ns);
         for measurement in measurements.iter_mut() {
             if measurement.target == target {
                 measurement.asked = asked_of_disks;
@@ -234,27 +235,113 @@ fn sharing_targets(disks: &[BTreeSet<String>], target: usize) -> Vec<usize> {
 }
 
 /// Gives every window on `target` the bytes that all workloads on the targets that share its disks
-/// requested in its time.
-fn ask_windows(measurements: &mut [Measurement], target: usize, sharing: &[usize]) {
+/// requested in its time. No series has those of a warm-up: a window during the warm-up of another
+/// workload loses its counters of the disks, which could not be compared with anything.
+fn ask_windows(measurements: &mut [Measurement], target: usize, sharing: &[usize], warmup_ns: u64) {
     for index in 0..measurements.len() {
         if measurements[index].target != target {
             continue;
         }
         let mut windows = std::mem::take(&mut measurements[index].windows);
         for window in &mut windows {
+            let start_ns = measurements[index].start_ns + window.start_ns;
+            let end_ns = measurements[index].start_ns + window.end_ns;
             window.asked = ByteCount::default();
             for measurement in measurements.iter() {
                 if !sharing.contains(&measurement.target) {
                     continue;
                 }
+                // Each series counts from the measured start of its own workload on.
+                let other_ns = measurement.start_ns;
+                let (from_ns, to_ns) = (
+                    start_ns.saturating_sub(other_ns),
+                    end_ns.saturating_sub(other_ns),
+                );
                 for (kind, op) in &measurement.ops {
                     if kind.is_request() {
-                        let moved = op.series.total_between(window.start_ns, window.end_ns);
+                        let moved = op.series.total_between(from_ns, to_ns);
                         window.asked.add(*kind, moved.bytes);
                     }
+                }
+                let warmup_start_ns = other_ns.saturating_sub(warmup_ns);
+                if start_ns.max(warmup_start_ns) < end_ns.min(other_ns) {
+                    window.disks = None;
                 }
             }
         }
         measurements[index].windows = windows;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Extent;
+    use crate::tests::simulate::simulated;
+    use diskproof_model::measurement::{OpKind, OpMeasurement, SERIES_CELLS_MAX};
+    use diskproof_model::plan::Workload;
+    use diskproof_model::series::Cell;
+    use diskproof_model::window::Window;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A workload that measured from `start_ns` on, with these bytes in each second and a window
+    /// for each.
+    fn measured(start_ns: u64, bytes: &[u64]) -> Measurement {
+        let mut op = OpMeasurement::default();
+        let mut windows = Vec::new();
+        for (second, bytes) in bytes.iter().enumerate() {
+            let start_ns = second as u64 * SECOND;
+            let cell = Cell {
+                ops: 1,
+                bytes: *bytes,
+                ..Cell::default()
+            };
+            op.series.add(start_ns, &cell, SERIES_CELLS_MAX);
+            windows.push(Window {
+                start_ns,
+                end_ns: start_ns + SECOND,
+                disks: Some(DiskCounts::default()),
+                ..Window::default()
+            });
+        }
+        Measurement {
+            start_ns,
+            ops: [(OpKind::Read, op)].into(),
+            windows,
+            ..simulated(&Workload::named("w"), Extent::default())
+        }
+    }
+
+    fn asked(measurement: &Measurement) -> Vec<u64> {
+        let windows = measurement.windows.iter();
+        windows.map(|window| window.asked.read_bytes).collect()
+    }
+
+    #[test]
+    fn windows_have_the_bytes_of_delayed_workloads_from_their_start_on() {
+        let mut both = [
+            measured(SECOND, &[1, 2, 4, 8]),
+            measured(3 * SECOND, &[100, 200, 400]),
+        ];
+        ask_windows(&mut both, 0, &[0], 0);
+        assert_eq!(asked(&both[0]), [1, 2, 104, 208]);
+        assert_eq!(asked(&both[1]), [104, 208, 400]);
+        assert!(both[0].windows.iter().all(|window| window.disks.is_some()));
+    }
+
+    #[test]
+    fn windows_during_the_warm_up_of_another_workload_have_no_disk_counters() {
+        let mut both = [
+            measured(SECOND, &[1, 2, 4, 8]),
+            measured(4 * SECOND, &[100, 200]),
+        ];
+        ask_windows(&mut both, 0, &[0], SECOND);
+        let has_disks = |measurement: &Measurement| -> Vec<bool> {
+            let windows = measurement.windows.iter();
+            windows.map(|window| window.disks.is_some()).collect()
+        };
+        assert_eq!(has_disks(&both[0]), [true, true, false, true]);
+        assert_eq!(has_disks(&both[1]), [true, true]);
     }
 }
