@@ -423,7 +423,7 @@ pub struct DeviceUse {
     /// Bytes moved by the disks over bytes asked by us, both directions, with discards where
     /// `trim_bytes` is known; `None` when it cannot be known, see `unresolved`.
     pub accounted: Option<f64>,
-    /// The reason why the disks could not be found or counted.
+    /// The reason why the disks could not be found or counted, or why their counts confirm nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unresolved: Option<String>,
     /// Bytes that all other disks of the machine moved meanwhile. Where these are few, the I/O of

@@ -203,12 +203,21 @@ pub(crate) fn count_devices(
     for (target, snapshot) in snapshots.into_iter().enumerate() {
         let sharing = sharing_targets(&disks, target);
         let mut asked_of_disks = ByteCount::default();
+        let mut is_confirmable = true;
         for (measurement, asked) in measurements.iter().zip(&asked) {
             if sharing.contains(&measurement.target) {
                 asked_of_disks += *asked;
+                is_confirmable &= asked.moved_or_trimmed() == 0
+                    || has_all_disks(&disks, target, measurement.target);
             }
         }
-        let device = snapshot.finish(asked_of_disks);
+        let mut device = snapshot.finish(asked_of_disks);
+        if !is_confirmable {
+            device.accounted = None;
+            device
+                .unresolved
+                .get_or_insert_with(|| SHARES_SOME_DISKS.to_owned());
+        }
         ask_windows(measurements, target, &sharing, warmup_ns);
         for measurement in measurements.iter_mut() {
             if measurement.target == target {
@@ -225,6 +234,15 @@ fn disk_names(target: &OpenTarget) -> BTreeSet<String> {
         .disks()
         .map(|disk| disk.name.clone())
         .collect()
+}
+
+/// The reason why the counters of a target confirm nothing: the kernel does not count how many
+/// bytes of the other target went to the disks that both have.
+const SHARES_SOME_DISKS: &str = "another target of the run lies on these disks and on others, too";
+
+/// True if all bytes requested from the target `other` went to disks that `target` has, too.
+fn has_all_disks(disks: &[BTreeSet<String>], target: usize, other: usize) -> bool {
+    disks[other].is_subset(&disks[target])
 }
 
 /// The targets that have a disk in common with this one, and itself.
@@ -316,6 +334,18 @@ mod tests {
     fn asked(measurement: &Measurement) -> Vec<u64> {
         let windows = measurement.windows.iter();
         windows.map(|window| window.asked.read_bytes).collect()
+    }
+
+    #[test]
+    fn only_disks_with_all_bytes_of_a_target_confirm_them() {
+        let disks = [vec!["sda", "sdb"], vec!["sdb"], vec!["sdc"]];
+        let disks = disks.map(|names| names.into_iter().map(str::to_owned).collect());
+        let stripe_and_disk = vec![0, 1];
+        assert_eq!(sharing_targets(&disks, 0), stripe_and_disk);
+        assert_eq!(sharing_targets(&disks, 1), stripe_and_disk);
+        assert_eq!(sharing_targets(&disks, 2), [2]);
+        assert!(has_all_disks(&disks, 0, 1) && has_all_disks(&disks, 1, 1));
+        assert!(!has_all_disks(&disks, 1, 0));
     }
 
     #[test]
