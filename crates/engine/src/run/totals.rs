@@ -339,7 +339,8 @@ mod tests {
     #[test]
     fn only_disks_with_all_bytes_of_a_target_confirm_them() {
         let disks = [vec!["sda", "sdb"], vec!["sdb"], vec!["sdc"]];
-        let disks = disks.map(|names| names.into_iter().map(str::to_owned).collect());
+        let disks: [BTreeSet<String>; 3] =
+            disks.map(|names| names.into_iter().map(str::to_owned).collect());
         let stripe_and_disk = vec![0, 1];
         assert_eq!(sharing_targets(&disks, 0), stripe_and_disk);
         assert_eq!(sharing_targets(&disks, 1), stripe_and_disk);
