@@ -241,6 +241,7 @@ pub struct OpMeasurement {
     /// Bytes that the operations moved.
     pub bytes: u64,
     /// Failed operations by errno name (`EIO`), or `EOF` where a read found the end too early.
+    /// Failures in the warm-up count, too.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
     /// Transfers that moved less than asked and were continued.
@@ -425,7 +426,7 @@ pub struct DeviceUse {
     /// Bytes moved by the disks over bytes asked by us, both directions, with discards where
     /// `trim_bytes` is known; `None` when it cannot be known, see `unresolved`.
     pub accounted: Option<f64>,
-    /// The reason why the disks could not be found or counted.
+    /// The reason why the disks could not be found or counted, or why their counts confirm nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unresolved: Option<String>,
     /// Bytes that all other disks of the machine moved meanwhile. Where these are few, the I/O of

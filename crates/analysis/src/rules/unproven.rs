@@ -7,8 +7,8 @@ pub(super) const RULE: Rule = Rule {
     code: "unproven",
     title: "No disk counter confirms the figures",
     meaning: "No counter of a disk shows whether requests and syncs reached one: a network or FUSE \
-              filesystem, or a disk that the kernel does not count. A cache may have answered, so \
-              the figures are not graded.",
+              filesystem, a disk that the kernel does not count, or one that is a part of another \
+              target of the run. A cache may have answered, so the figures are not graded.",
     remedy: Remedy::Always(
         "Measure where the disk is attached. For commits, run a power-cut test (diskproof \
          powercut).",

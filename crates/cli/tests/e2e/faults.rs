@@ -342,6 +342,19 @@ fn read_errors_are_counted_and_end_a_hopeless_run() {
 }
 
 #[test]
+fn read_error_in_the_warm_up_is_reported() {
+    needs!("fusermount3");
+    // In order, 200 reads/s: the bad block is read once, in the first second.
+    let model = "latency=5ms,eio-read=1MiB-1088KiB";
+    let flags = ["--bs", "64k", "--depth", "1", "--warmup", "1s"];
+    let (ran, record) = run_of_a_second(model, &flags);
+    let read = record.measurements[0].op(OpKind::Read).unwrap();
+    assert_eq!(read.data.errors["EIO"], 1, "{}", ran.err);
+    assert_eq!(read.data.series.total().errors, 0, "it came in the warm-up");
+    ran.exits(4).shows("EIO");
+}
+
+#[test]
 fn a_stall_is_seen_in_full() {
     needs!("fusermount3");
     // Several, since on a busy machine the first may pass before the measuring begins.

@@ -130,11 +130,11 @@ fn checksum(bytes: &[u8]) -> u64 {
 
 /// A block that is being written.
 const BUSY: u32 = 1 << 31;
-/// A block whose last write failed: anything may be there. The bits below hold the generation of
-/// that write, which no later one repeats: it may still be on the disk.
+/// A block whose last write failed: anything may be there. Its generation stays, so that the next
+/// write does not repeat one that may be on the disk.
 const UNKNOWN: u32 = 1 << 30;
-/// The last generation. After it comes 1, since 0 is a block that was never written.
-const GENERATION_MAX: u32 = UNKNOWN - 1;
+/// The bits of the generation.
+const GENERATION: u32 = UNKNOWN - 1;
 /// More blocks than this need more than a GiB of memory for the journal.
 pub(crate) const BLOCKS_MAX: u64 = 1 << 28;
 
@@ -144,7 +144,6 @@ pub(crate) struct WriteJournal {
     seed: u64,
     start: u64,
     block_bytes: u64,
-    /// For each block, the generation that was claimed last, with [`BUSY`] or [`UNKNOWN`].
     generations: Vec<AtomicU32>,
     /// The content of the blocks, where they hold a pattern in place of signatures.
     pattern: Option<BlockPattern>,
@@ -182,21 +181,19 @@ impl WriteJournal {
         if before & BUSY != 0 {
             return None;
         }
-        let last_generation = before & GENERATION_MAX;
-        if last_generation == GENERATION_MAX {
-            return Some(1);
-        }
-        Some(last_generation + 1)
+        // After the last generation comes 1; 0 is a block that was never written.
+        let last = before & GENERATION;
+        Some(if last == GENERATION { 1 } else { last + 1 })
     }
 
-    /// The write of a claimed generation completed.
+    /// The write completed.
     pub(crate) fn confirm(&self, offset: u64, generation: u32) {
         if let Some(entry) = self.entry(offset) {
             entry.store(generation, Ordering::Relaxed);
         }
     }
 
-    /// The write of a claimed generation failed: the content is unknown.
+    /// The write of this generation failed: the content is unknown.
     pub(crate) fn mark_unknown(&self, offset: u64, generation: u32) {
         self.confirm(offset, generation | UNKNOWN);
     }
@@ -208,11 +205,10 @@ impl WriteJournal {
         self.generations.iter().filter_map(move |entry| {
             let block_offset = offset;
             offset += self.block_bytes;
-            let generation = entry.load(Ordering::Relaxed) & !BUSY;
-            if generation == 0 || generation & UNKNOWN != 0 {
-                return None;
+            match entry.load(Ordering::Relaxed) & !BUSY {
+                0 | UNKNOWN.. => None,
+                generation => Some((block_offset, generation)),
             }
-            Some((block_offset, generation))
         })
     }
 
@@ -344,15 +340,30 @@ mod tests {
         journal.mark_unknown(8192, 2);
         // A failed write may leave any content.
         assert_eq!(journal.written().count(), 0);
-        // Generations 1 and 2 may be on the disk. If the next one were 1 and got lost, the block of
-        // the first write would pass for it.
         assert_eq!(journal.claim(8192), Some(3));
-        assert_eq!(journal.written().count(), 0);
+        assert_eq!(journal.claim(8192), None);
         journal.confirm(8192, 3);
         assert_eq!(journal.written().collect::<Vec<_>>(), [(8192, 3)]);
-        journal.confirm(8192, GENERATION_MAX);
         // After the last generation comes the first, not none.
-        assert_eq!(journal.claim(8192), Some(1));
+        for end in [WriteJournal::confirm, WriteJournal::mark_unknown] {
+            end(&journal, 8192, GENERATION);
+            assert_eq!(journal.claim(8192), Some(1));
+        }
+    }
+
+    #[test]
+    fn journal_finds_write_that_was_lost_after_a_failed_one() {
+        let journal = journal();
+        let mut on_disk = vec![9u8; 4096];
+        let acknowledged = journal.claim(8192).unwrap();
+        journal.sign(&mut on_disk, 8192, acknowledged);
+        journal.confirm(8192, acknowledged);
+        let failed = journal.claim(8192).unwrap();
+        journal.mark_unknown(8192, failed);
+        let lost = journal.claim(8192).unwrap();
+        journal.confirm(8192, lost);
+        let damage = journal.find_damage(&on_disk, 8192, lost).unwrap();
+        assert!(damage.why.contains("the last write is lost"), "{damage:?}");
     }
 
     proptest! {

@@ -93,7 +93,7 @@ pub(crate) struct Counters {
     pub last_ns: u64,
     /// Bytes moved up to the last cell, warm-up included.
     pub asked: ByteCount,
-    /// Failures so far, warm-up included.
+    /// Failures of the warm-up, too: a device error is no rate that has yet to settle.
     errnos: BTreeMap<(OpKind, i32), u64>,
     /// The cells of the warm-up, from its start on, until that is over.
     warmup: Option<Box<WarmupCells>>,
@@ -272,8 +272,8 @@ impl Counters {
         }
     }
 
-    /// Sum of the latencies of all operations up to the last cell, failed ones included. A commit
-    /// or transaction adds nothing: its requests count.
+    /// Sum of the latencies of all operations up to the last cell, failed ones included. What
+    /// consists of others counts with them.
     pub(crate) fn busy_ns(&self) -> u128 {
         let mut busy_ns = self.uncounted_ns;
         for kind in OpKind::ALL {
@@ -305,7 +305,7 @@ impl Counters {
     }
 
     /// Ends the current cell, which goes to `snapshot`; `now` begins the next. The first cell after
-    /// the warm-up discards the warm-up, but for its errors.
+    /// the warm-up discards all of the warm-up but its errors.
     pub(crate) fn end_cell(
         &mut self,
         now: u64,
@@ -351,7 +351,7 @@ impl Counters {
         }
         if !self.measuring && now >= self.measure_ns {
             self.measuring = true;
-            self.forget_warmup();
+            self.forget_latencies();
         }
         self.cell_start_ns = now;
     }
@@ -367,9 +367,7 @@ impl Counters {
         }
     }
 
-    /// Drops what the warm-up counted, but for its errors: a request that failed is no rate that
-    /// has to settle, and the run must show it.
-    fn forget_warmup(&mut self) {
+    fn forget_latencies(&mut self) {
         self.warmup = None;
         self.uncounted_ns = 0;
         for counters in &mut self.by_kind {
@@ -416,8 +414,13 @@ impl Counters {
         }
     }
 
-    /// Publishes latencies and errors. Only after a [`Counters::end_cell`].
+    /// Publishes the latencies of the measured time, and all errors. Only after a
+    /// [`Counters::end_cell`].
     pub(crate) fn publish_to(&self, snapshot: &mut WorkerSnapshot) {
+        for ((kind, errno), count) in &self.errnos {
+            let op = snapshot.so_far.ops.entry(*kind).or_default();
+            op.errors.insert(errno_name(*errno), *count);
+        }
         if !self.measuring {
             return;
         }
@@ -434,10 +437,6 @@ impl Counters {
                     .get_or_insert_with(LatencyHistogram::new)
                     .catch_up_with(intended);
             }
-        }
-        for ((kind, errno), count) in &self.errnos {
-            let op = snapshot.so_far.ops.entry(*kind).or_default();
-            op.errors.insert(errno_name(*errno), *count);
         }
     }
 
@@ -545,17 +544,24 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_the_warm_up_are_kept_and_its_operations_are_not() {
+    fn errors_of_warm_up_count_without_its_operations() {
         let (published, mut snapshot) = sinks();
         let mut counters = Counters::new(0, 1_000_000, None);
         counters.record(OpKind::Read, 512, 300, 1000);
-        counters.fail(OpKind::Read, libc::EIO, 700, 1000);
+        counters.fail(OpKind::Read, libc::EIO, 700, 2000);
+        counters.end_cell(500_000, &published, &mut snapshot);
+        // A worker that hangs in its warm-up leaves only what it has published.
+        counters.publish_to(&mut snapshot);
+        assert_eq!(snapshot.so_far.ops[&OpKind::Read].errors["EIO"], 1);
         counters.end_cell(1_000_000, &published, &mut snapshot);
-        assert!(counters.measuring);
+        counters.fail(OpKind::Read, libc::EIO, 700, 1_500_000);
+        counters.record(OpKind::Read, 512, 400, 1_600_000);
+        counters.end_cell(2_000_000, &published, &mut snapshot);
+        assert_eq!(counters.busy_ns(), 700 + 400);
         let (ops, _) = counters.finish(&mut snapshot);
         let read = &ops[&OpKind::Read];
-        assert_eq!((read.count, read.latency.count()), (0, 0));
-        assert_eq!(read.errors["EIO"], 1);
+        assert_eq!((read.count, read.latency.count()), (1, 1));
+        assert_eq!((read.series.total().errors, read.errors["EIO"]), (1, 2));
     }
 
     #[test]

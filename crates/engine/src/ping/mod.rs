@@ -89,7 +89,7 @@ impl Session {
         let own = vec![CpuTime::default(); measurements.len()];
         divide_cpu_time(&mut measurements, &own, total);
         let opens: Vec<&OpenTarget> = targets.iter().collect();
-        count_devices(&mut measurements, &opens, snapshots);
+        count_devices(&mut measurements, &opens, snapshots, 0);
         Ok(measurements)
     }
 }

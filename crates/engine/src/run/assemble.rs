@@ -11,8 +11,8 @@ use crate::measure::worker::WorkerSchedule;
 use crate::run::hang::{merge_hangs, relative_to_origin};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{
-    Hang, Interruption, Measurement, OpKind, SERIES_CELLS_MAX, SERIES_INTERVAL_NS, Starvation,
-    StopReason,
+    Hang, Interruption, Measurement, OpKind, OpMeasurement, PerOp, SERIES_CELLS_MAX,
+    SERIES_INTERVAL_NS, Starvation, StopReason,
 };
 use diskproof_model::plan::{Layout, Workload};
 use diskproof_model::progress::Control;
@@ -267,7 +267,7 @@ impl CommonTime {
 
 /// The schedule of the measured time of an assignment. Where its workers used up all that they were
 /// to do in the warm-up, that is what they measured; otherwise what some of them did there does not
-/// count.
+/// count, except for its errors.
 pub(crate) fn measured_schedule(
     schedule: WorkerSchedule,
     results: &mut [WorkerResult],
@@ -280,6 +280,7 @@ pub(crate) fn measured_schedule(
             continue;
         }
         *result = WorkerResult {
+            ops: errors_alone(&result.ops),
             asked: result.asked,
             stop_ns: schedule.measure_ns,
             last_ns: schedule.measure_ns,
@@ -288,6 +289,21 @@ pub(crate) fn measured_schedule(
         };
     }
     schedule
+}
+
+/// The errors of operations that do not count otherwise, by kind.
+fn errors_alone(ops: &PerOp<OpMeasurement>) -> PerOp<OpMeasurement> {
+    let mut failed = PerOp::new();
+    for (kind, op) in ops {
+        if !op.errors.is_empty() {
+            let errors = OpMeasurement {
+                errors: op.errors.clone(),
+                ..OpMeasurement::default()
+            };
+            failed.insert(*kind, errors);
+        }
+    }
+    failed
 }
 
 /// The time in which the workers measured together, from `measure_ns` on. The wait for the last
@@ -524,7 +540,6 @@ mod tests {
     use crate::io::Extent;
     use crate::io::clock::ProcessorWait;
     use crate::testing::simulate::simulated;
-    use diskproof_model::measurement::OpMeasurement;
     use diskproof_model::merge::MergeKind;
     use diskproof_model::window::Window;
 
@@ -603,6 +618,27 @@ mod tests {
         let reason = |said| stop_reason(&workload, said, &control);
         assert_eq!(reason(Control::Continue), StopReason::Companion);
         assert_eq!(reason(Control::Enough), StopReason::Precision);
+    }
+
+    #[test]
+    fn worker_that_ended_in_the_warm_up_leaves_only_its_errors() {
+        let schedule = WorkerSchedule {
+            start_ns: 0,
+            measure_ns: CELL,
+            end_ns: 10 * CELL,
+        };
+        let mut results = [
+            WorkerResult {
+                is_warmup: true,
+                ..measured(2_000)
+            },
+            measured(2_000),
+        ];
+        assert_eq!(measured_schedule(schedule, &mut results).measure_ns, CELL);
+        let [ended, other] = results;
+        let read = &ended.ops[&OpKind::Read];
+        assert_eq!((read.count, read.latency.count()), (0, 0));
+        assert_eq!(read.errors, other.ops[&OpKind::Read].errors);
     }
 
     #[test]

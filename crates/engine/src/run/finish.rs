@@ -4,6 +4,7 @@
 
 use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, MonotonicClock, WorkerClock};
+use crate::io::errno_name;
 use crate::io::files::TargetFiles;
 use crate::io::sync::sync;
 use crate::load::write_journal::WriteJournal;
@@ -15,9 +16,9 @@ use crate::run::session::Session;
 use crate::run::watchdog::CallEnd;
 use crate::run::watched_call::{CallProgress, SilentCall, WatchedCall};
 use crate::run::workers::{Assignment, abandon_target};
-use diskproof_device::Pulse;
+use diskproof_device::{PartOfFile, Pulse};
 use diskproof_model::measurement::{
-    BadBlock, Interruption, Measurement, ReadBack, StopReason, VerifyResult,
+    BadBlock, Interruption, Measurement, OpKind, ReadBack, StopReason, VerifyResult,
 };
 use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall, Verify};
 use diskproof_model::progress::{Phase, Watch};
@@ -84,7 +85,8 @@ impl Session {
         let Some(journal) = prepared.journal.as_ref().filter(|_| does_verify) else {
             return Ok(());
         };
-        if open.is_left_open() {
+        let cache = prepared.known.cache.used;
+        if open.is_left_open() || has_lost_pages(measurement, cache) {
             let blocks_written = Some(journal.written().count() as u64);
             measurement.verify = Some(VerifyResult {
                 blocks_written,
@@ -94,17 +96,24 @@ impl Session {
         }
         let checked = Arc::new(VerifyProgress::default());
         let call = self.call_on(assignment, Phase::Verify, &checked.stop);
-        let silent_ns = verify(&call, prepared.known.cache.used, journal, &checked, watch)?;
+        let end = verify(&call, cache, journal, &checked, watch)?;
         let result = lock(&checked.result).clone();
         measurement.verify = Some(result);
-        if let Some(silent_ns) = silent_ns {
-            abandon_target(assignments, assignment.target);
-            let now = MonotonicClock.now() - self.origin_ns;
-            let since_ns = now.saturating_sub(silent_ns);
-            let hang = self.stall_timeout.hang(since_ns, silent_ns);
-            measurement.hang = Some(merge_hangs(measurement.hang, hang));
-            if !hang.late {
-                measurement.stopped = StopReason::Hung;
+        match end {
+            VerifyEnd::Read => {}
+            VerifyEnd::SyncFailed(errno) => {
+                let sync = measurement.ops.entry(OpKind::Sync).or_default();
+                *sync.errors.entry(errno_name(errno)).or_default() += 1;
+            }
+            VerifyEnd::Silent(silent_ns) => {
+                abandon_target(assignments, assignment.target);
+                let now = MonotonicClock.now() - self.origin_ns;
+                let since_ns = now.saturating_sub(silent_ns);
+                let hang = self.stall_timeout.hang(since_ns, silent_ns);
+                measurement.hang = Some(merge_hangs(measurement.hang, hang));
+                if !hang.late {
+                    measurement.stopped = StopReason::Hung;
+                }
             }
         }
         if checked.stop.load(Ordering::Relaxed) {
@@ -131,29 +140,40 @@ impl Session {
     }
 }
 
-/// Makes the content of the files durable, one after the other.
+/// True if writes went to the page cache and a sync failed. The kernel may have dropped pages that
+/// it could not write: the disk never acknowledged them, so a lost block does not prove it faulty.
+fn has_lost_pages(measurement: &Measurement, cache: CachePolicy) -> bool {
+    let sync = measurement.ops.get(&OpKind::Sync);
+    cache != CachePolicy::Direct && sync.is_some_and(|op| !op.errors.is_empty())
+}
+
+/// Makes the content of the files durable, one after the other, and measures that.
 fn sync_files(files: Vec<OwnedFd>) -> FinalSync {
     let mut clock = WorkerClock::new();
     let start_ns = clock.now();
-    let mut result = 0;
-    for file in &files {
-        // An error is a negative errno. The first one counts; the other files are synced all the
-        // same.
-        let synced = sync(file.as_raw_fd(), SyncCall::Fdatasync);
-        if result == 0 {
-            result = synced;
-        }
-    }
+    let errno = sync_all(&files);
     let interruption = clock.interruptions(clock.now(), || start_ns).pop();
     FinalSync {
         ns: clock.now().saturating_sub(start_ns),
-        errno: -result,
+        errno,
         hang: None,
         interruption: interruption.map(|interruption| Interruption {
             requests: 1,
             ..interruption
         }),
     }
+}
+
+/// Syncs all files, also those after one that fails. Returns 0, or the errno of the first failure.
+fn sync_all(files: &[OwnedFd]) -> i32 {
+    let mut first_errno = 0;
+    for file in files {
+        let result = sync(file.as_raw_fd(), SyncCall::Fdatasync);
+        if first_errno == 0 {
+            first_errno = -result;
+        }
+    }
+    first_errno
 }
 
 /// Adjacent blocks are read together, up to this size.
@@ -170,16 +190,26 @@ struct VerifyProgress {
     stop: AtomicBool,
 }
 
+/// How the verification of a workload ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum VerifyEnd {
+    /// All blocks were checked, or as many as the watcher allowed.
+    Read,
+    /// The content could not be made durable, with this errno. Nothing was checked.
+    SyncFailed(i32),
+    /// The target has not answered for this long, in nanoseconds.
+    Silent(u64),
+}
+
 /// Verifies every block in the journal of a workload. Ends early, with what was checked so far,
-/// when the watcher interrupts, or when the target has not answered for too long; then it returns
-/// the length of that silence, in nanoseconds.
+/// when the watcher interrupts, or when the target has not answered for too long.
 fn verify(
     call: &WatchedCall<'_>,
     cache: CachePolicy,
     journal: &Arc<WriteJournal>,
     checked: &Arc<VerifyProgress>,
     watch: &mut dyn Watch,
-) -> Result<Option<u64>, RunError> {
+) -> Result<VerifyEnd, RunError> {
     let block_bytes = call.workload.block_bytes as usize;
     // A tool whose output shows the reads reads block by block.
     let read_bytes = if call.workload.shape.threads.ordinary_pages {
@@ -187,37 +217,20 @@ fn verify(
     } else {
         READ_BYTES
     };
-    let times = call.workload.shape.content.verified_times.unwrap_or(1);
     let written = journal.written().count() as u64;
     *lock(&checked.result) = VerifyResult {
         blocks_written: Some(written),
         read_back: Some(ReadBack::default()),
         ..VerifyResult::default()
     };
-    let (mine, journal) = (Arc::clone(checked), Arc::clone(journal));
-    let part = call.open.part_of_file().unwrap_or_default();
-    let work = move |mut files: Vec<OwnedFd>| {
-        if cache != CachePolicy::Direct {
-            for file in &files {
-                sync(file.as_raw_fd(), SyncCall::Fdatasync);
-                let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
-            }
-        }
-        if files.is_empty() {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        let further = files.split_off(1);
-        let files = TargetFiles::several(files.remove(0), further, part);
-        let mut check = BlockCheck {
-            files: &files,
-            journal: &journal,
-            buffers: Buffers::new(1, read_bytes.max(block_bytes))?,
-            block_bytes,
-            checked: &mine,
-            damaged: BTreeSet::new(),
-            is_repeated: false,
-        };
-        check.check_repeatedly(read_bytes, times)
+    let read_back = BlocksToRead {
+        cache,
+        journal: Arc::clone(journal),
+        checked: Arc::clone(checked),
+        part: call.open.part_of_file().unwrap_or_default(),
+        block_bytes,
+        read_bytes,
+        times: call.workload.shape.content.verified_times.unwrap_or(1),
     };
     let mut blocks_before = 0;
     let look = |series: &mut TimeSeries, elapsed_ns| {
@@ -235,10 +248,54 @@ fn verify(
             done: blocks as f64 / written.max(1) as f64,
         }
     };
-    match call.run(watch, look, work)? {
-        CallEnd::Returned(Ok(())) => Ok(None),
+    match call.run(watch, look, |files| read_back.run(files))? {
+        CallEnd::Returned(Ok(end)) => Ok(end),
         CallEnd::Returned(Err(source)) => Err(worker_error(call.workload, call.open, source)),
-        CallEnd::Silent(SilentCall { silent_ns, .. }) => Ok(Some(silent_ns)),
+        CallEnd::Silent(SilentCall { silent_ns, .. }) => Ok(VerifyEnd::Silent(silent_ns)),
+    }
+}
+
+/// The blocks that a workload wrote, and how to read them.
+struct BlocksToRead {
+    cache: CachePolicy,
+    journal: Arc<WriteJournal>,
+    checked: Arc<VerifyProgress>,
+    /// The part of each file that is the target.
+    part: PartOfFile,
+    block_bytes: usize,
+    read_bytes: usize,
+    /// The number of times that every block is checked.
+    times: u32,
+}
+
+impl BlocksToRead {
+    /// Reads and checks the blocks of the target with these files, past the page cache.
+    fn run(self, mut files: Vec<OwnedFd>) -> io::Result<VerifyEnd> {
+        if self.cache != CachePolicy::Direct {
+            let errno = sync_all(&files);
+            if errno != 0 {
+                return Ok(VerifyEnd::SyncFailed(errno));
+            }
+            for file in &files {
+                let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
+            }
+        }
+        if files.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let further = files.split_off(1);
+        let files = TargetFiles::several(files.remove(0), further, self.part);
+        let mut check = BlockCheck {
+            files: &files,
+            journal: &self.journal,
+            buffers: Buffers::new(1, self.read_bytes.max(self.block_bytes))?,
+            block_bytes: self.block_bytes,
+            checked: &self.checked,
+            damaged: BTreeSet::new(),
+            is_repeated: false,
+        };
+        check.check_repeatedly(self.read_bytes, self.times);
+        Ok(VerifyEnd::Read)
     }
 }
 
@@ -257,7 +314,7 @@ struct BlockCheck<'a> {
 
 impl BlockCheck<'_> {
     /// Checks every block `times` times, by reads of up to `read_bytes`.
-    fn check_repeatedly(&mut self, read_bytes: usize, times: u32) -> io::Result<()> {
+    fn check_repeatedly(&mut self, read_bytes: usize, times: u32) {
         let started_ns = MonotonicClock.now();
         for _ in 0..times.max(1) {
             self.check_once(read_bytes);
@@ -269,7 +326,6 @@ impl BlockCheck<'_> {
         if let Some(read) = &mut lock(&self.checked.result).read_back {
             read.wall_ns = MonotonicClock.now() - started_ns;
         }
-        Ok(())
     }
 
     fn check_once(&mut self, read_bytes: usize) {
@@ -364,4 +420,62 @@ fn read_all(files: &TargetFiles, bytes: &mut [u8], offset: u64) -> io::Result<()
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Extent;
+    use crate::testing::simulate::simulated;
+    use diskproof_model::plan::Workload;
+    use rustix::fs::{Mode, OFlags};
+
+    const BLOCK: u64 = 4096;
+
+    /// The kernel refuses to sync it: EINVAL.
+    fn null() -> OwnedFd {
+        std::fs::File::open("/dev/null").unwrap().into()
+    }
+
+    /// The kernel refuses to sync a description of a path alone: EBADF.
+    fn path() -> OwnedFd {
+        rustix::fs::open("/", OFlags::PATH, Mode::empty()).unwrap()
+    }
+
+    #[test]
+    fn first_sync_that_fails_gives_the_errno() {
+        assert_eq!(sync_all(&[]), 0);
+        assert_eq!(sync_all(&[null(), path()]), libc::EINVAL);
+        assert_eq!(sync_all(&[path(), null()]), libc::EBADF);
+    }
+
+    #[test]
+    fn blocks_that_cannot_be_made_durable_are_not_checked() {
+        let journal = Arc::new(WriteJournal::new(1, 0, BLOCK, BLOCK as u32));
+        let generation = journal.claim(0).unwrap();
+        journal.confirm(0, generation);
+        let checked = Arc::new(VerifyProgress::default());
+        let blocks = BlocksToRead {
+            cache: CachePolicy::Buffered,
+            journal,
+            checked: Arc::clone(&checked),
+            part: PartOfFile::default(),
+            block_bytes: BLOCK as usize,
+            read_bytes: BLOCK as usize,
+            times: 1,
+        };
+        let end = blocks.run(vec![null()]).unwrap();
+        assert_eq!(end, VerifyEnd::SyncFailed(libc::EINVAL));
+        assert_eq!(*lock(&checked.result), VerifyResult::default());
+    }
+
+    #[test]
+    fn failed_sync_loses_pages_only_of_the_page_cache() {
+        let mut measurement = simulated(&Workload::named("w"), Extent::default());
+        assert!(!has_lost_pages(&measurement, CachePolicy::Buffered));
+        let sync = measurement.ops.entry(OpKind::Sync).or_default();
+        sync.errors.insert("EIO".to_owned(), 1);
+        assert!(has_lost_pages(&measurement, CachePolicy::Buffered));
+        assert!(!has_lost_pages(&measurement, CachePolicy::Direct));
+    }
 }

@@ -444,8 +444,9 @@ impl Session {
         let mut measurements = self.assemble_all(assignments, workers, schedule, control, &syncs);
         counter_log.read(clock.now());
         divide_cpu_time(&mut measurements, &thread_times, total);
-        counter_log.fill(&mut measurements, schedule.measure_ns);
-        count_devices(&mut measurements, targets, snapshots);
+        counter_log.fill(&mut measurements, self.origin_ns);
+        let warmup_ns = schedule.measure_ns - schedule.start_ns;
+        count_devices(&mut measurements, targets, snapshots, warmup_ns);
         for (index, measurement) in measurements.iter_mut().enumerate() {
             self.verify_written(measurement, assignments, index, watch)?;
             measurement.ceiling_iops = max_iops(measurement);

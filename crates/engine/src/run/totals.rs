@@ -80,12 +80,12 @@ impl<'a> CounterLog<'a> {
         Some(ProcessTotal::since(first.cpu, first.at_ns, now))
     }
 
-    /// Gives every window of the measurements its part of the counters. `measure_ns` is the start
-    /// of the measured time; the CPU time of each measurement is known already.
-    pub(crate) fn fill(&self, measurements: &mut [Measurement], measure_ns: u64) {
+    /// Gives every window of the measurements its part of the counters. `origin_ns` is the start
+    /// of the run, on the clock; the CPU time of each measurement is known already.
+    pub(crate) fn fill(&self, measurements: &mut [Measurement], origin_ns: u64) {
         for measurement in measurements {
             let target = measurement.target;
-            let first_ns = measure_ns + measurement.workload.shape.starts.delay_ns;
+            let first_ns = origin_ns + measurement.start_ns;
             for window in &mut measurement.windows {
                 let start_ns = first_ns + window.start_ns;
                 let end_ns = first_ns + window.end_ns;
@@ -168,7 +168,7 @@ pub(crate) fn divide_cpu_time(
     for cpu in own {
         threads_cpu += *cpu;
     }
-    let unattributed = usage::since(total.cpu, threads_cpu);
+    let rest = usage::since(total.cpu, threads_cpu);
     for (measurement, own) in measurements.iter_mut().zip(own) {
         let part = if is_alone {
             1.0
@@ -176,11 +176,11 @@ pub(crate) fn divide_cpu_time(
             operations(measurement) as f64 / all_operations.max(1) as f64
         };
         let measured_share = (measurement.wall_ns as f64 / total.ns as f64).min(1.0);
-        let user_ns = own.user_ns as f64 + unattributed.user_ns as f64 * part;
-        let system_ns = own.system_ns as f64 + unattributed.system_ns as f64 * part;
+        let user_ns = (own.user_ns as f64 + rest.user_ns as f64 * part) * measured_share;
+        let system_ns = (own.system_ns as f64 + rest.system_ns as f64 * part) * measured_share;
         measurement.cpu = CpuTime {
-            user_ns: (user_ns * measured_share) as u64,
-            system_ns: (system_ns * measured_share) as u64,
+            user_ns: user_ns as u64,
+            system_ns: system_ns as u64,
         };
     }
 }
@@ -191,11 +191,12 @@ fn operations(measurement: &Measurement) -> u64 {
 }
 
 /// Compares the devices' counters with the bytes requested by all workloads on all targets on the
-/// same disks. Call it after [`CounterLog::fill`], which sets the counters of the windows.
+/// same disks. All of them had a warm-up of `warmup_ns`.
 pub(crate) fn count_devices(
     measurements: &mut [Measurement],
     targets: &[&OpenTarget],
     snapshots: Vec<Snapshot>,
+    warmup_ns: u64,
 ) {
     let disks: Vec<BTreeSet<String>> = targets.iter().map(|target| disk_names(target)).collect();
     // The bytes of each workload, before the measurements get the sums.
@@ -204,18 +205,24 @@ pub(crate) fn count_devices(
         .map(|measurement| measurement.asked)
         .collect();
     for (target, snapshot) in snapshots.into_iter().enumerate() {
-        let sharing = DiskSharing::of_target(&disks, target);
+        let sharing = sharing_targets(&disks, target);
         let mut asked_of_disks = ByteCount::default();
+        let mut is_confirmable = true;
         for (measurement, asked) in measurements.iter().zip(&asked) {
-            if sharing.targets.contains(&measurement.target) {
+            if sharing.contains(&measurement.target) {
                 asked_of_disks += *asked;
+                is_confirmable &= asked.moved_or_trimmed() == 0
+                    || has_all_disks(&disks, target, measurement.target);
             }
         }
         let mut device = snapshot.finish(asked_of_disks);
-        if !sharing.has_all_their_disks {
+        if !is_confirmable {
             device.accounted = None;
+            device
+                .unresolved
+                .get_or_insert_with(|| SHARES_SOME_DISKS.to_owned());
         }
-        add_asked_to_windows(measurements, target, &sharing);
+        ask_windows(measurements, target, &sharing, warmup_ns);
         for measurement in measurements.iter_mut() {
             if measurement.target == target {
                 measurement.asked = asked_of_disks;
@@ -233,75 +240,55 @@ fn disk_names(target: &OpenTarget) -> BTreeSet<String> {
         .collect()
 }
 
-/// The targets whose requests go to the disks of one target.
-struct DiskSharing {
-    /// The target itself, and those that have a disk in common with it.
-    targets: Vec<usize>,
-    /// False where one of them has another disk, too: an unknown part of its bytes went there, so
-    /// that nothing can be compared with the counters.
-    has_all_their_disks: bool,
+/// The reason why the counters of a target confirm nothing: the kernel does not count how many
+/// bytes of the other target went to the disks that both have.
+const SHARES_SOME_DISKS: &str = "another target of the run lies on these disks and on others, too";
+
+/// True if all bytes requested from the target `other` went to disks that `target` has, too.
+fn has_all_disks(disks: &[BTreeSet<String>], target: usize, other: usize) -> bool {
+    disks[other].is_subset(&disks[target])
 }
 
-impl DiskSharing {
-    fn of_target(disks: &[BTreeSet<String>], target: usize) -> Self {
-        let own = &disks[target];
-        let mut targets = Vec::new();
-        let mut has_all_their_disks = true;
-        for (other, others_disks) in disks.iter().enumerate() {
-            if other == target || !own.is_disjoint(others_disks) {
-                targets.push(other);
-                has_all_their_disks &= others_disks.is_subset(own);
-            }
-        }
-        Self {
-            targets,
-            has_all_their_disks,
-        }
-    }
+/// The targets that have a disk in common with this one, and itself.
+fn sharing_targets(disks: &[BTreeSet<String>], target: usize) -> Vec<usize> {
+    (0..disks.len())
+        .filter(|other| *other == target || !disks[target].is_disjoint(&disks[*other]))
+        .collect()
 }
 
 /// Gives every window on `target` the bytes that all workloads on the targets that share its disks
-/// requested in its time. Takes the counters of the disks from windows for which these bytes are
-/// not known.
-fn add_asked_to_windows(measurements: &mut [Measurement], target: usize, sharing: &DiskSharing) {
-    // All workloads of a run warm up equally long.
-    let warmup_ns = measurements
-        .iter()
-        .map(|measurement| measurement.workload.warmup_ns)
-        .max()
-        .unwrap_or(0);
+/// requested in its time. No series has those of a warm-up: a window during the warm-up of another
+/// workload loses its counters of the disks, which could not be compared with anything.
+fn ask_windows(measurements: &mut [Measurement], target: usize, sharing: &[usize], warmup_ns: u64) {
     for index in 0..measurements.len() {
         if measurements[index].target != target {
             continue;
         }
-        let delay_ns = measurements[index].workload.shape.starts.delay_ns;
         let mut windows = std::mem::take(&mut measurements[index].windows);
         for window in &mut windows {
+            let start_ns = measurements[index].start_ns + window.start_ns;
+            let end_ns = measurements[index].start_ns + window.end_ns;
             window.asked = ByteCount::default();
-            let mut is_known = sharing.has_all_their_disks;
             for measurement in measurements.iter() {
-                if !sharing.targets.contains(&measurement.target) {
+                if !sharing.contains(&measurement.target) {
                     continue;
                 }
-                // A series counts from the start of its own measured time.
-                let other_delay_ns = measurement.workload.shape.starts.delay_ns;
-                let (from_ns, until_ns) = (delay_ns + window.start_ns, delay_ns + window.end_ns);
-                let start_ns = from_ns.saturating_sub(other_delay_ns);
-                let end_ns = until_ns.saturating_sub(other_delay_ns);
+                // Each series counts from the measured start of its own workload on.
+                let other_ns = measurement.start_ns;
+                let (from_ns, to_ns) = (
+                    start_ns.saturating_sub(other_ns),
+                    end_ns.saturating_sub(other_ns),
+                );
                 for (kind, op) in &measurement.ops {
                     if kind.is_request() {
-                        let moved = op.series.total_between(start_ns, end_ns);
+                        let moved = op.series.total_between(from_ns, to_ns);
                         window.asked.add(*kind, moved.bytes);
                     }
                 }
-                // Nothing counts the bytes of a warm-up over time.
-                let warmup_start_ns = other_delay_ns.saturating_sub(warmup_ns);
-                if from_ns < other_delay_ns && until_ns > warmup_start_ns {
-                    is_known &= warmup_ns == 0;
+                let warmup_start_ns = other_ns.saturating_sub(warmup_ns);
+                if start_ns.max(warmup_start_ns) < end_ns.min(other_ns) {
+                    window.disks = None;
                 }
-            }
-            if !is_known {
-                window.disks = None;
             }
         }
         measurements[index].windows = windows;
@@ -313,80 +300,83 @@ mod tests {
     use super::*;
     use crate::io::Extent;
     use crate::testing::simulate::simulated;
-    use diskproof_model::measurement::{OpKind, SERIES_CELLS_MAX};
+    use diskproof_model::measurement::{OpKind, OpMeasurement, SERIES_CELLS_MAX};
     use diskproof_model::plan::Workload;
     use diskproof_model::series::Cell;
     use diskproof_model::window::Window;
 
     const SECOND: u64 = 1_000_000_000;
 
-    /// Reads of `bytes` in the first cell of a measured time that starts after `delay_ns`.
-    fn measured(delay_ns: u64, warmup_ns: u64, bytes: u64) -> Measurement {
-        let mut workload = Workload {
-            warmup_ns,
-            ..Workload::named("reads")
-        };
-        workload.shape.starts.delay_ns = delay_ns;
-        let mut measurement = simulated(&workload, Extent::default());
-        let reads = measurement.ops.entry(OpKind::Read).or_default();
-        reads
-            .series
-            .add(0, &Cell::single(bytes, 1), SERIES_CELLS_MAX);
-        for start_ns in [0, 9 * SECOND, 10 * SECOND] {
-            measurement.windows.push(Window {
+    /// A workload that measured from `start_ns` on, with these bytes in each second and a window
+    /// for each.
+    fn measured(start_ns: u64, bytes: &[u64]) -> Measurement {
+        let mut op = OpMeasurement::default();
+        let mut windows = Vec::new();
+        for (second, bytes) in bytes.iter().enumerate() {
+            let start_ns = second as u64 * SECOND;
+            let cell = Cell {
+                ops: 1,
+                bytes: *bytes,
+                ..Cell::default()
+            };
+            op.series.add(start_ns, &cell, SERIES_CELLS_MAX);
+            windows.push(Window {
                 start_ns,
                 end_ns: start_ns + SECOND,
                 disks: Some(DiskCounts::default()),
                 ..Window::default()
             });
         }
-        measurement
+        Measurement {
+            start_ns,
+            ops: [(OpKind::Read, op)].into(),
+            windows,
+            ..simulated(&Workload::named("w"), Extent::default())
+        }
     }
 
-    fn shared_disk() -> DiskSharing {
-        DiskSharing::of_target(&[BTreeSet::from(["sda".to_owned()])], 0)
+    fn asked(measurement: &Measurement) -> Vec<u64> {
+        let windows = measurement.windows.iter();
+        windows.map(|window| window.asked.read_bytes).collect()
     }
 
     #[test]
-    fn windows_have_the_bytes_of_a_delayed_workload_from_its_start_on() {
-        let mut both = [measured(0, 0, 4096), measured(10 * SECOND, 0, 512)];
-        add_asked_to_windows(&mut both, 0, &shared_disk());
-        let asked = |index: usize| -> Vec<u64> {
-            let windows = both[index].windows.iter();
-            windows.map(|window| window.asked.read_bytes).collect()
-        };
-        assert_eq!(asked(0), [4096, 0, 512]);
-        assert_eq!(asked(1), [512, 0, 0]);
+    fn only_disks_with_all_bytes_of_a_target_confirm_them() {
+        let disks = [vec!["sda", "sdb"], vec!["sdb"], vec!["sdc"]];
+        let disks: [BTreeSet<String>; 3] =
+            disks.map(|names| names.into_iter().map(str::to_owned).collect());
+        let stripe_and_disk = vec![0, 1];
+        assert_eq!(sharing_targets(&disks, 0), stripe_and_disk);
+        assert_eq!(sharing_targets(&disks, 1), stripe_and_disk);
+        assert_eq!(sharing_targets(&disks, 2), [2]);
+        assert!(has_all_disks(&disks, 0, 1) && has_all_disks(&disks, 1, 1));
+        assert!(!has_all_disks(&disks, 1, 0));
+    }
+
+    #[test]
+    fn windows_have_the_bytes_of_delayed_workloads_from_their_start_on() {
+        let mut both = [
+            measured(SECOND, &[1, 2, 4, 8]),
+            measured(3 * SECOND, &[100, 200, 400]),
+        ];
+        ask_windows(&mut both, 0, &[0], 0);
+        assert_eq!(asked(&both[0]), [1, 2, 104, 208]);
+        assert_eq!(asked(&both[1]), [104, 208, 400]);
         assert!(both[0].windows.iter().all(|window| window.disks.is_some()));
     }
 
     #[test]
-    fn windows_beside_a_warm_up_have_no_counters_of_the_disks() {
+    fn windows_during_the_warm_up_of_another_workload_have_no_disk_counters() {
         let mut both = [
-            measured(0, SECOND, 4096),
-            measured(10 * SECOND, SECOND, 512),
+            measured(SECOND, &[1, 2, 4, 8]),
+            measured(4 * SECOND, &[100, 200]),
         ];
-        add_asked_to_windows(&mut both, 0, &shared_disk());
-        let known: Vec<bool> = both[0]
-            .windows
-            .iter()
-            .map(|window| window.disks.is_some())
-            .collect();
-        assert_eq!(known, [true, false, true]);
-    }
-
-    #[test]
-    fn bytes_of_a_target_with_another_disk_are_not_compared() {
-        let disks = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        let sets = [disks(&["sda", "sdb"]), disks(&["sdb"]), disks(&["sdc"])];
-        let both = DiskSharing::of_target(&sets, 0);
-        assert_eq!((both.targets, both.has_all_their_disks), (vec![0, 1], true));
-        let part = DiskSharing::of_target(&sets, 1);
-        assert_eq!(
-            (part.targets, part.has_all_their_disks),
-            (vec![0, 1], false)
-        );
-        let alone = DiskSharing::of_target(&sets, 2);
-        assert_eq!((alone.targets, alone.has_all_their_disks), (vec![2], true));
+        ask_windows(&mut both, 0, &[0], SECOND);
+        let has_disks = |measurement: &Measurement| -> Vec<bool> {
+            let windows = measurement.windows.iter();
+            windows.map(|window| window.disks.is_some()).collect()
+        };
+        assert_eq!(has_disks(&both[0]), [true, true, false, true]);
+        assert_eq!(has_disks(&both[1]), [true, true]);
     }
 }
