@@ -1,17 +1,18 @@
 //! Thresholds that a user sets on the command line, such as `random-read-d32.iops>=5000`, and their
-//! comparison with the figures of a record. `parse` reads them, and `observed` has the figures
-//! with their uncertainty.
+//! comparison with the figures of a record. `threshold` is one, `parse` reads it, and `observed` has
+//! the figures with their uncertainty.
 
 mod observed;
 mod parse;
+mod threshold;
 
 pub use parse::{ExpectError, scaled_number};
+pub use threshold::{Expected, Quantity, Relation};
 
 use crate::mechanics::{reported_rpm, sold_bytes};
 use diskproof_model::figure::{Metric, Named, Part};
 use diskproof_model::finding::Severity;
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::OpKind;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{
     Estimate, Expectation, ExpectationOutcome, FilesRecord, Record, TaskResult,
@@ -30,78 +31,6 @@ const DECIDED_BY_NS_MAX: f64 = 86_400e9;
 /// A run too short for an interval still decides a threshold that lies this many times above or
 /// below its figure. Equal runs of a few operations differ by less.
 const UNKNOWN_FACTOR: f64 = 2.0;
-/// What a threshold limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Quantity {
-    /// A figure of the catalogue. CPU time is in percent of one CPU.
-    Figure(&'static Metric),
-    /// Warnings and failures among the findings.
-    Findings,
-    /// Revolutions per minute, as the disk reports them.
-    Rpm,
-    /// Bytes that the disk reports to hold.
-    DiskSize,
-}
-
-impl Quantity {
-    /// True where only a measurement gives the figure, so that a plan must contain it. The others
-    /// do not depend on what a run measures.
-    pub fn is_measured(self) -> bool {
-        matches!(self, Self::Figure(_))
-    }
-}
-
-/// How a figure must relate to its threshold.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Relation {
-    /// `>=`
-    AtLeast,
-    /// `<=`
-    AtMost,
-    /// `>`
-    Above,
-    /// `<`
-    Below,
-}
-
-impl Relation {
-    /// Whether a value meets the threshold.
-    pub(crate) fn holds(self, observed: f64, threshold: f64) -> bool {
-        match self {
-            Self::AtLeast => observed >= threshold,
-            Self::AtMost => observed <= threshold,
-            Self::Above => observed > threshold,
-            Self::Below => observed < threshold,
-        }
-    }
-
-    /// Whether the first of two figures is less likely to meet the threshold.
-    fn is_worse(self, one: f64, other: f64) -> bool {
-        match self {
-            Self::AtLeast | Self::Above => one < other,
-            Self::AtMost | Self::Below => one > other,
-        }
-    }
-}
-
-/// A threshold.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Expected {
-    /// As given.
-    pub expression: String,
-    /// Whether it is on a workload (or a step on files), on a part of a survey, or on neither.
-    pub part: Part,
-    /// Name of the workload, or the word for the part.
-    pub workload: String,
-    /// The kind of operation; `None` where the expression names none.
-    pub op: Option<OpKind>,
-    /// The figure.
-    pub quantity: Quantity,
-    /// How it must relate to the threshold.
-    pub relation: Relation,
-    /// The threshold, in the unit of the metric.
-    pub threshold: f64,
-}
 
 impl Expected {
     /// Compares the threshold with the figure of a record. The worst of several targets that ran

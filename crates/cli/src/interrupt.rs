@@ -1,8 +1,8 @@
 //! Ctrl-C and its relatives. While a run measures, the first signal asks for a clean end. Within a
 //! second of it further signals are the same request: GNU timeout signals its child and then the
-//! whole group. A later one ends the program at once. Before a run, and once its record is saved, the
-//! first one ends it at once. No file is left behind in any case, because the
-//! scratch file has no name. A signal that was ignored at the start stays ignored.
+//! whole group. A later one ends the program at once. Before a run, and once its record is saved,
+//! the first one ends it at once. No file is left behind in any case, because the scratch file has
+//! no name. A signal that was ignored at the start stays ignored.
 
 use crate::failure::Failure;
 use anyhow::Context as _;
@@ -96,8 +96,8 @@ pub(crate) fn end_cleanly() {
     ENDS_AT_ONCE.store(false, Ordering::SeqCst);
 }
 
-/// From now on the first signal ends the program; after an earlier one, the next that comes a second
-/// later, as before.
+/// From now on the first signal ends the program; after an earlier one, the next that comes a
+/// second later, as before.
 pub(crate) fn end_at_once() {
     ENDS_AT_ONCE.store(true, Ordering::SeqCst);
 }

@@ -293,8 +293,8 @@ fn first_order() -> u64 {
     TRIED_BLOCKS + 1
 }
 
-/// The long write by which the speed is measured. It has whole blocks: direct I/O refuses others, and
-/// the disk would get the blame.
+/// The long write by which the speed is measured. It has whole blocks: direct I/O refuses others,
+/// and the disk would get the blame.
 fn tried_write(measured: &AcceptMeasurement) -> Piece {
     let window_bytes = measured.plan.size_bytes / WINDOWS_MIN / BLOCK_BYTES * BLOCK_BYTES;
     Piece {

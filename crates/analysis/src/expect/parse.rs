@@ -1,6 +1,6 @@
 //! Parses a threshold such as `random-read-d32.iops>=5000` or `findings<=2`, with its unit.
 
-use super::{Expected, Quantity, Relation};
+use super::threshold::{Expected, Quantity, Relation};
 use diskproof_model::figure::{Metric, Part, named, threshold_names};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::units;

@@ -30,8 +30,8 @@ struct JudgedRows {
     /// One for each kind of disk.
     groups: Vec<JudgedGroup>,
     tests: Vec<Test>,
-    /// Rows that a saved fleet calls alike, with which its suspects were compared: they have no test
-    /// of their own.
+    /// Rows that a saved fleet calls alike, with which its suspects were compared: they have no
+    /// test of their own.
     controls: BTreeSet<usize>,
     /// Suspects of a saved fleet.
     suspects: BTreeSet<usize>,
@@ -182,8 +182,8 @@ fn overall_by(
 }
 
 /// Judges the suspects of a saved fleet by its like rows that were measured again together with
-/// them, and any further row by the scales of the fleet; `None` where no suspect was measured again,
-/// or too few others.
+/// them, and any further row by the scales of the fleet; `None` where no suspect was measured
+/// again, or too few others.
 fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<JudgedRows> {
     let mut suspects = BTreeSet::new();
     let mut controls = BTreeSet::new();

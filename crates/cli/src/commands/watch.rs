@@ -137,8 +137,8 @@ impl WatchFlags {
         self.record || self.history.label.is_some()
     }
 
-    /// True if the watch is over after this many steps. `next_end` is the number of the interval, from
-    /// 1, at whose end the next step would end.
+    /// True if the watch is over after this many steps. `next_end` is the number of the interval,
+    /// from 1, at whose end the next step would end.
     fn is_over(&self, steps: u64, next_end: u64) -> bool {
         if let Some(count) = self.count
             && steps >= count

@@ -198,8 +198,8 @@ pub(crate) fn test_journal(
     TestJournal::beside(&reached(place)?, identity).map(Some)
 }
 
-/// Adds the runs that were killed, or could not be saved at their end, to the history as far as they
-/// got. Returns notes for the user: a run that cannot be added hides no other one.
+/// Adds the runs that were killed, or could not be saved at their end, to the history as far as
+/// they got. Returns notes for the user: a run that cannot be added hides no other one.
 pub(crate) fn recover_unsaved_runs(place: &HistoryPlace) -> Result<Vec<String>, Failure> {
     let left = history_answer(place, runs_left_behind)?;
     let mut notes = Vec::new();

@@ -137,8 +137,8 @@ impl Reader<'_> {
         self.take_documents(text);
     }
 
-    /// Takes a line, or the part of it behind a byte order mark: the rest of the open document, then
-    /// any number of others. A text that begins no document may have pieces.
+    /// Takes a line, or the part of it behind a byte order mark: the rest of the open document,
+    /// then any number of others. A text that begins no document may have pieces.
     fn take_documents(&mut self, line: &str) {
         let mut rest = line;
         loop {

@@ -229,8 +229,8 @@ impl Running for AcceptRun {
         self.test.add(&batch, &moved.moved);
         self.count(&batch, &moved);
         self.test.measured.hang = moved.hang;
-        // What was written since the last flush may be lost: pieces of it would come back wrong, and
-        // the disk would be rejected.
+        // What was written since the last flush may be lost: pieces of it would come back wrong,
+        // and the disk would be rejected.
         if batch.pass == Pass::Read || moved.is_durable() {
             self.keep(sink);
         }

@@ -1,0 +1,77 @@
+//! A threshold: a figure, and how it must relate to a value.
+
+use diskproof_model::figure::{Metric, Part};
+use diskproof_model::measurement::OpKind;
+
+/// What a threshold limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// A figure of the catalogue. CPU time is in percent of one CPU.
+    Figure(&'static Metric),
+    /// Warnings and failures among the findings.
+    Findings,
+    /// Revolutions per minute, as the disk reports them.
+    Rpm,
+    /// Bytes that the disk reports to hold.
+    DiskSize,
+}
+
+impl Quantity {
+    /// True where only a measurement gives the figure, so that a plan must contain it. The others
+    /// do not depend on what a run measures.
+    pub fn is_measured(self) -> bool {
+        matches!(self, Self::Figure(_))
+    }
+}
+
+/// How a figure must relate to its threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Relation {
+    /// `>=`
+    AtLeast,
+    /// `<=`
+    AtMost,
+    /// `>`
+    Above,
+    /// `<`
+    Below,
+}
+
+impl Relation {
+    /// True if a value meets the threshold.
+    pub(crate) fn holds(self, observed: f64, threshold: f64) -> bool {
+        match self {
+            Self::AtLeast => observed >= threshold,
+            Self::AtMost => observed <= threshold,
+            Self::Above => observed > threshold,
+            Self::Below => observed < threshold,
+        }
+    }
+
+    /// True if the first of two figures is less likely to meet the threshold.
+    pub(super) fn is_worse(self, one: f64, other: f64) -> bool {
+        match self {
+            Self::AtLeast | Self::Above => one < other,
+            Self::AtMost | Self::Below => one > other,
+        }
+    }
+}
+
+/// A threshold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expected {
+    /// As given.
+    pub expression: String,
+    /// A workload (or a step on files), a part of a survey, or neither.
+    pub part: Part,
+    /// Name of the workload, or the word for the part.
+    pub workload: String,
+    /// The kind of operation; `None` where the expression names none.
+    pub op: Option<OpKind>,
+    /// The figure.
+    pub quantity: Quantity,
+    /// How it must relate to the threshold.
+    pub relation: Relation,
+    /// The threshold, in the unit of the metric.
+    pub threshold: f64,
+}
