@@ -347,6 +347,7 @@ pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFi
 mod tests {
     use super::*;
     use crate::fixture::{self, measured};
+    use diskproof_model::measurement::OpKind;
     use diskproof_model::surface::SeekPattern;
 
     fn expected(text: &str) -> Expected {
