@@ -142,7 +142,7 @@ pub fn curve_command(surface: &SurfaceMeasurement, target: &TargetIdentity) -> S
     }
     if target.kind == TargetKind::Directory {
         let directory = quoted(&format!("--directory={}", target.path));
-        let size = (surface.span_start_bytes + surface.span_bytes) / MIB;
+        let size = surface.span_start_bytes.saturating_add(surface.span_bytes) / MIB;
         return format!(
             "fio --name=curve {directory} --unlink=1 --rw=read --size={size}M --bs=1M \
              --ioengine=libaio --iodepth=8 --direct=1 --write_bw_log=curve --log_avg_msec=200 \
@@ -152,7 +152,7 @@ pub fn curve_command(surface: &SurfaceMeasurement, target: &TargetIdentity) -> S
     let cell = (surface.span_bytes / surface.curve.len() as u64 / MIB).max(1);
     let is_part = surface.survey.span != Span::default();
     let start = surface.span_start_bytes;
-    let end = start + surface.span_bytes;
+    let end = start.saturating_add(surface.span_bytes);
     let part = if is_part {
         format!("-r {}:{} ", start / MIB, end / MIB)
     } else {

@@ -49,7 +49,7 @@ pub struct MeasuringFlags {
     #[arg(long)]
     pub json: bool,
     /// Print only the record, as short lines that any launcher brings back whole, for 'diskproof
-    /// merge'
+    /// merge', which gives the verdict: a run whose record was printed exits with 0
     #[arg(long, conflicts_with = "json")]
     pub pieces: bool,
     /// Print no progress and no notes on stderr

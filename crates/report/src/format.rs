@@ -123,7 +123,8 @@ impl Requires {
     /// Whether a run of this plan measures this content, unless it ends early or decides nothing.
     pub fn is_planned_by(self, plan: &Plan) -> bool {
         match self {
-            Self::Nothing | Self::Workloads | Self::Charts => true,
+            Self::Nothing | Self::Charts => true,
+            Self::Workloads => !plan.workloads().is_empty() || plan.ping().is_some(),
             Self::Reads | Self::ReadsAndWrites => {
                 plan.sweep().is_some() || capacity::plans_rays_of_pages(plan)
             }
@@ -140,7 +141,11 @@ impl Requires {
     /// The error for a plan that does not measure this content: says what does.
     pub fn unplanned_text(self) -> &'static str {
         match self {
-            Self::Nothing | Self::Workloads | Self::Charts => "nothing to write",
+            Self::Nothing | Self::Charts => "nothing to write",
+            Self::Workloads => {
+                "this format contains only workloads, and this run has none ('diskproof curve' has \
+                 some with --short-stroke); use a .json or .csv file"
+            }
             Self::Reads | Self::ReadsAndWrites => {
                 "this format needs the figures of 'diskproof sweep', or of 'diskproof load --rays' \
                  with 4 KiB"

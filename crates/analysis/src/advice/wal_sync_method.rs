@@ -56,13 +56,26 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
         return Some(leave_alone(SETTING, why, &from));
     }
     let gain = RateRatio::of(best, default);
-    let mut is_better = gain.low() > GAIN_MIN;
+    let percent = (GAIN_MIN - 1.0) * 100.0;
+    let mut against = if gain.value <= GAIN_MIN {
+        Some(format!(
+            "This is less than the {percent:.0} % that would justify a change."
+        ))
+    } else if gain.low() <= GAIN_MIN {
+        Some(format!(
+            "Its interval reaches below the {percent:.0} % that would justify a change."
+        ))
+    } else {
+        None
+    };
     let mut large_text = String::new();
     if let Some(large) = rates.find(best.method, PAGES_LARGE)
         && let Some(large_default) = rates.find(DEFAULT, PAGES_LARGE)
     {
         let large_gain = RateRatio::of(large, large_default);
-        is_better = is_better && large_gain.value > LARGE_MIN;
+        if against.is_none() && large_gain.value <= LARGE_MIN {
+            against = Some("Large commits would lose what small ones gain.".to_owned());
+        }
         large_text = format!(", and {} times with {PAGES_LARGE} pages", large_gain.text());
     }
     let mut why = format!(
@@ -73,14 +86,12 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
         best.iops.value_text(),
         default.iops.value_text(),
     );
-    let value = if is_better {
-        best.method
-    } else {
-        let percent = (GAIN_MIN - 1.0) * 100.0;
-        why.push_str(&format!(
-            " This is less than the {percent:.0} % that would justify a change."
-        ));
-        DEFAULT
+    let value = match against {
+        None => best.method,
+        Some(reason) => {
+            why.push_str(&format!(" {reason}"));
+            DEFAULT
+        }
     };
     Some(Advice {
         value: Some(value.to_owned()),

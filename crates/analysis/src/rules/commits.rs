@@ -28,7 +28,7 @@ pub(super) fn single_sessions(record: &Record) -> Vec<SessionCommits<'_>> {
 
 fn is_single_session(row: &Row) -> bool {
     let workload = &row.data.workload;
-    workload.depth * workload.workers == 1
+    (workload.depth, workload.workers) == (1, 1)
         && workload.streams.is_only(OpKind::Write)
         && workload.rate.is_none()
         && row.figures.together_with.is_empty()

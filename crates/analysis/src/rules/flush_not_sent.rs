@@ -42,7 +42,6 @@ fn check(record: &Record) -> Option<Diagnosis> {
         hits.extend(unflushed_commits(record, session));
     }
     let first = hits.first()?;
-    let last = hits.last()?;
     let flushes = match first.flushes {
         1 => "1 flush".to_owned(),
         n => format!("{n} flushes"),
@@ -52,7 +51,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         format!(
             "{flushes} reached {}, whose write cache is volatile, for {} in {}. A power cut loses \
              acknowledged transactions and may damage the database.",
-            last.disks,
+            first.disks,
             counted(first.commits, "commit"),
             first.measured.row.data.workload.name,
         ),

@@ -47,14 +47,13 @@ fn check(record: &Record) -> Option<Diagnosis> {
         hits.extend(fast_commits(record, session));
     }
     let first = hits.first()?;
-    let last = hits.last()?;
     let row = first.session.measured.row;
     Some(Diagnosis::new(
         Severity::Warning,
         format!(
             "{}, so it can make at most {:.0} commits per second durable, but {} made {}. A cache \
              acknowledged them; they survive a power cut only if it is protected.",
-            last.rotation.clause,
+            first.rotation.clause,
             first.most,
             row.data.workload.name,
             row.figures.ops[&OpKind::Commit].iops.value_text(),

@@ -4,7 +4,6 @@
 use crate::data_sheet::parse_data_sheet;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND};
-use crate::output_files::refuse_output;
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{SpanBounds, part_of};
@@ -139,7 +138,6 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
     let flags = &curve.measuring;
     let identity = flags.probe(&curve.target)?;
     let plan = curve_plan(curve, &identity)?;
-    refuse_empty_fio_json(&plan, &flags.files())?;
     if identity.kind != TargetKind::BlockDevice && !flags.quiet {
         let surveyed = match identity.kind {
             TargetKind::Directory => "a scratch file in it",
@@ -152,23 +150,6 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
         ));
     }
     measure(MeasuringJob::new(plan, vec![identity], flags))?.exit()
-}
-
-/// A survey may take hours: an output file that would stay empty is refused before it.
-fn refuse_empty_fio_json(plan: &Plan, outputs: &[PathBuf]) -> Result<(), Failure> {
-    if !plan.workloads().is_empty() {
-        return Ok(());
-    }
-    let why = "fio's JSON contains only workloads, but this run has none; add --short-stroke, or \
-               use a .json or .csv file";
-    refuse_output(outputs, has_only_workloads, why)
-}
-
-fn has_only_workloads(output: &Path) -> bool {
-    match format_of(output) {
-        Some(format) => format.requires == Requires::Workloads,
-        None => false,
-    }
 }
 
 /// The plan of `curve` for this target. Fails where the flags leave nothing to measure.

@@ -2,7 +2,7 @@
 //! `${VARIABLE}` and `$keyword`, and keeps the line of every setting. No INI crate reads this
 //! dialect: keys without a value, line numbers across includes, arithmetic.
 
-use super::environment::{Environment, Keywords};
+use super::environment::{Environment, Keywords, PathKind};
 use super::translation::{JobFileError, Translated};
 use crate::plan_file::quoted;
 use crate::workload::WORKLOADS_MAX;
@@ -387,13 +387,12 @@ impl Reader<'_> {
             return Err(source.error("include before the first section; move it into [global]"));
         }
         // As in fio: first relative to the current directory, then to the including file.
-        let path = PathBuf::from(name);
-        let sibling = includer.parent().unwrap_or(Path::new("")).join(name);
-        if let Ok(text) = self.environment.text(&path) {
-            return self.read(&text, &path, depth + 1);
+        let mut path = PathBuf::from(name);
+        if self.environment.path_kind(&path) == PathKind::Nothing {
+            path = includer.parent().unwrap_or(Path::new("")).join(name);
         }
-        match self.environment.text(&sibling) {
-            Ok(text) => self.read(&text, &sibling, depth + 1),
+        match self.environment.text(&path) {
+            Ok(text) => self.read(&text, &path, depth + 1),
             Err(why) => Err(source.error(format!("include {}: {why}", quoted(name)))),
         }
     }

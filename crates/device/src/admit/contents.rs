@@ -86,13 +86,14 @@ fn dump(unknown: &Unknown) -> String {
 /// --all` would remove the partition table too, and so would a block of zeros near the start.
 pub(super) fn judge_around(disk: &str, found: &ScanResult, reasons: &mut RefusalReasons) {
     let disk = quoted(disk);
-    for Signature { what, offset, .. } in &found.signatures {
+    for signature in &found.signatures {
+        let Signature { what, offset, .. } = signature;
         reasons.add(
             format!(
                 "its whole disk {disk} holds a signature: {what} (byte {offset}), and the \
                  partition is a part of it"
             ),
-            format!("after saving what it holds: {}", wipe_at(&disk, *offset)),
+            format!("after saving what it holds: {}", wipe_at(&disk, signature)),
         );
     }
     judge_unreadable(found, reasons);
@@ -132,7 +133,7 @@ pub(super) fn judge_behind(
             ),
             format!(
                 "create the loop device on another file, or after saving what it holds: {}",
-                wipe_at(&quoted(path), signature.offset)
+                wipe_at(&quoted(path), signature)
             ),
         );
     }
@@ -150,8 +151,13 @@ pub(super) fn judge_file(found: &ScanResult, reasons: &mut RefusalReasons) {
     judge_unreadable(found, reasons);
 }
 
-/// The commands that remove one signature and nothing else.
-fn wipe_at(quoted: &str, offset: u64) -> String {
+/// The commands that remove one signature and nothing else. The labels of a pool are hundreds of
+/// copies, which only ZFS's own tool removes all.
+fn wipe_at(quoted: &str, signature: &Signature) -> String {
+    if signature.clearing == Clearing::ZpoolLabelclear {
+        return format!("zpool labelclear -f {quoted}");
+    }
+    let offset = signature.offset;
     format!(
         "wipefs --offset {offset} {quoted}; where that finds nothing: dd if=/dev/zero of={quoted} \
          bs=1 seek={offset} count={MARK_BYTES} conv=notrunc,fsync"

@@ -62,8 +62,16 @@ fn skipped_fact(sum: &FleetSum) -> Option<Block> {
     }
     slots.sort_unstable();
     slots.dedup();
+    let (are, them) = match slots.len() {
+        1 => ("is", "it"),
+        _ => ("are", "them"),
+    };
+    let were = match names.len() {
+        1 => "was",
+        _ => "were",
+    };
     let text = format!(
-        "{} of {} are not in the sum: {} was not ready for them",
+        "{} of {} {are} not in the sum: {} {were} not ready for {them}",
         counted(slots.len() as u64, "slot"),
         sum.slots,
         names_text(&names)

@@ -11,18 +11,21 @@ use std::path::{Path, PathBuf};
 /// Notes the files that are created or grow, and stay.
 pub(super) fn note_kept_files(roots: &[&TargetRoot], translation: &Translation<'_>) {
     let mut changed = Vec::new();
-    let mut files = 0;
+    let mut new_files = 0;
     for root in roots {
-        if !root.is_complete() {
-            files += root.kept_names().len();
-            changed.push(root);
+        if root.is_complete() {
+            continue;
         }
+        if !root.grows() {
+            new_files += root.kept_names().len();
+        }
+        changed.push(root);
     }
-    if files > 1 {
+    if new_files > 1 {
+        changed.retain(|root| root.grows());
         translation.note_line(format!(
-            "the {files} new files of the jobs are filled before their first use, and stay"
+            "the {new_files} new files of the jobs are filled before their first use, and stay"
         ));
-        return;
     }
     for root in changed {
         for name in root.kept_names() {

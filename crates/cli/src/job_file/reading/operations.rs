@@ -64,11 +64,15 @@ impl JobReader<'_> {
         };
         let (word, number) = given.text.split_once(':').unwrap_or((given.text, "0"));
         let rw: Rw = word.trim().parse().map_err(|why| given.error(why))?;
-        let step = match number.trim().strip_prefix('-') {
-            Some(back) => -(given.size(back)? as i64),
-            None => given.size(number.trim())? as i64,
+        let (bytes, is_back) = match number.trim().strip_prefix('-') {
+            Some(back) => (given.size(back)?, true),
+            None => (given.size(number.trim())?, false),
         };
-        Ok(RwSetting { rw, step })
+        let step = i64::try_from(bytes).map_err(|_| given.error("its step is too large"))?;
+        Ok(RwSetting {
+            rw,
+            step: if is_back { -step } else { step },
+        })
     }
 
     /// The percentage of a kind of operation that has random offsets: 0 or 100.
