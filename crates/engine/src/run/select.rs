@@ -63,9 +63,9 @@ pub(crate) struct SelectedEngine {
 
 /// Selects the I/O engine for one workload on one target: the first candidate that works here. All
 /// workloads of the run together keep up to `in_flight_max` requests in flight. A slow target gets
-/// no further request, but where it is to be trimmed, those that show whether io_uring can. On other
-/// targets this sends a few reads or discards of nothing, without a
-/// deadline: the target has just answered a request in time ([`crate::run::first_request`]).
+/// no further request, but where it is to be trimmed, those that show whether io_uring can. On
+/// other targets this sends a few reads or discards of nothing, without a deadline: the target has
+/// just answered a request in time ([`crate::run::first_request`]).
 pub(crate) fn select(
     workload: &Workload,
     cache: CachePolicy,
