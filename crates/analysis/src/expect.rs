@@ -1,6 +1,6 @@
 //! Thresholds that a user sets on the command line, such as `random-read-d32.iops>=5000`, and their
-//! comparison with the figures of a record. `threshold` is one, `parse` reads it, and `observed` has
-//! the figures with their uncertainty.
+//! comparison with the figures of a record. `threshold` is one, `parse` reads it, and `observed`
+//! has the figures with their uncertainty.
 
 mod observed;
 mod parse;
