@@ -18,9 +18,7 @@ use diskproof_model::surface::{
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, parse_duration, parse_size};
-use diskproof_report::format::Requires;
-use diskproof_report::formats::format_of;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Enough to show each zone of a disk, and as many as a wide terminal has columns.
 const POINTS: u32 = 200;
