@@ -51,7 +51,11 @@ impl Environment for Fake {
             "/dev/big" => PathKind::Device(16 * GIB),
             "/data/table" | "/data/own" => PathKind::File(GIB),
             "/dev/null" => PathKind::Other("/dev/null: it is no disk".to_owned()),
-            path => self.found.get(path).cloned().unwrap_or(PathKind::Nothing),
+            path => match (self.found.get(path), self.files.get(path)) {
+                (Some(kind), _) => kind.clone(),
+                (None, Some(text)) => PathKind::File(text.len() as u64),
+                (None, None) => PathKind::Nothing,
+            },
         }
     }
 

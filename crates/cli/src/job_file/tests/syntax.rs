@@ -241,6 +241,16 @@ fn includes_and_variables_are_replaced_once() {
     assert_eq!(once.note.unwrap(), "${SELF}${SELF}");
 }
 
+/// The file of that name beside the including one is another file.
+#[test]
+fn include_that_is_there_and_cannot_be_read_is_an_error() {
+    let mut fake = with(&[("jobs/common", "bs=16k\n")], &[]);
+    let directory = PathKind::Other("a directory".to_owned());
+    fake.found.insert("common", directory);
+    let text = "[a]\ninclude common\nfilename=/dev/sda\n";
+    assert!(read_on(&fake, text).is_err());
+}
+
 #[test]
 fn includes_refuse_cycles_and_sections() {
     let fake = with(
