@@ -48,7 +48,7 @@ pub(crate) fn parse(text: &str) -> Vec<MountEntry> {
 }
 
 fn parse_line(line: &str) -> Option<MountEntry> {
-    // The optional fields end with its own dash: 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3
+    // A lone dash ends the optional fields: 36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3
     // /dev/root rw,errors=continue
     let (before_dash, behind_dash) = line.split_once(" - ")?;
     let mount: Vec<&str> = before_dash.split(' ').collect();

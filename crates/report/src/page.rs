@@ -47,7 +47,7 @@ pub(crate) struct Page<'a> {
     out: &'a mut dyn Write,
     /// The first error of the output, after which nothing more is written. [`Page::finish`] returns
     /// it, so that no line of a page has to.
-    written: io::Result<()>,
+    first_error: io::Result<()>,
 }
 
 impl<'a> Page<'a> {
@@ -57,18 +57,18 @@ impl<'a> Page<'a> {
             width: style.width.max(WIDTH_MIN),
             color: style.color,
             out,
-            written: Ok(()),
+            first_error: Ok(()),
         }
     }
 
     /// Returns the first error of the output, if there was one.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
-        std::mem::replace(&mut self.written, Ok(()))
+        std::mem::replace(&mut self.first_error, Ok(()))
     }
 
     fn write(&mut self, text: Arguments<'_>) {
-        if self.written.is_ok() {
-            self.written = self.out.write_fmt(text);
+        if self.first_error.is_ok() {
+            self.first_error = self.out.write_fmt(text);
         }
     }
 

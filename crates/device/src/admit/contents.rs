@@ -9,18 +9,18 @@ use diskproof_model::shell::quoted;
 use diskproof_model::units::{counted, format_bytes};
 
 /// The block size of the suggested `dd` commands: no device has larger logical blocks.
-const ZERO_BYTES: u64 = 4096;
+const ZERO_BLOCK_BYTES: u64 = 4096;
 /// Length of a label of ZFS, which has to be zeroed as a whole.
 const ZFS_LABEL_BYTES: u64 = 256 << 10;
 /// Bytes that the suggested command zeroes at a signature: no signature is longer, and a partition
 /// table is farther from the start of any of them.
-const MARK_BYTES: u64 = 32;
+const SIGNATURE_BYTES: u64 = 32;
 
 /// For a device: every signature is a reason. diskproof removes none; the user does.
 pub(super) fn judge_device(
     path: &str,
     found: &ScanResult,
-    unknown: UnknownContent,
+    unknown_content: UnknownContent,
     reasons: &mut RefusalReasons,
 ) {
     for signature in &found.signatures {
@@ -29,7 +29,7 @@ pub(super) fn judge_device(
             clearing(path, signature),
         );
     }
-    if unknown == UnknownContent::Refuse {
+    if unknown_content == UnknownContent::Refuse {
         for unknown in &found.unknown {
             add_unknown(path, unknown, reasons);
         }
@@ -160,7 +160,7 @@ fn wipe_at(quoted: &str, signature: &Signature) -> String {
     let offset = signature.offset;
     format!(
         "wipefs --offset {offset} {quoted}; where that finds nothing: dd if=/dev/zero of={quoted} \
-         bs=1 seek={offset} count={MARK_BYTES} conv=notrunc,fsync"
+         bs=1 seek={offset} count={SIGNATURE_BYTES} conv=notrunc,fsync"
     )
 }
 
@@ -251,12 +251,13 @@ fn clearing(path: &str, signature: &Signature) -> String {
 }
 
 fn zeros(quoted: &str, offset: u64) -> String {
-    dd_command(quoted, offset, ZERO_BYTES)
+    dd_command(quoted, offset, ZERO_BLOCK_BYTES)
 }
 
 fn dd_command(quoted: &str, offset: u64, length: u64) -> String {
-    let (seek, count) = (offset / ZERO_BYTES, length / ZERO_BYTES);
+    let (seek, count) = (offset / ZERO_BLOCK_BYTES, length / ZERO_BLOCK_BYTES);
     format!(
-        "dd if=/dev/zero of={quoted} bs={ZERO_BYTES} seek={seek} count={count} conv=notrunc,fsync"
+        "dd if=/dev/zero of={quoted} bs={ZERO_BLOCK_BYTES} seek={seek} count={count} \
+         conv=notrunc,fsync"
     )
 }

@@ -1,4 +1,4 @@
-//! The consent of the user, the intent of the caller, and the grant of the gate. Holds no rule.
+//! The consent of the user, the intent of the caller, and the grant of the gate.
 
 use diskproof_model::target::TargetIdentity;
 
@@ -57,7 +57,7 @@ pub enum Intent<'a> {
     Overwrite(&'a Consent),
 }
 
-/// Leave to write to one target. Only the gate can make one.
+/// Permission to write to one target. Only the gate can make one.
 #[derive(Debug)]
 pub(crate) struct Permit {
     size_bytes: u64,

@@ -1,5 +1,5 @@
-//! Moves the pieces of an acceptance test: one thread writes them with large direct requests at a
-//! queue, or reads and checks them; the caller's waits for it.
+//! Moves the pieces of an acceptance test: one thread writes them with large direct requests in a
+//! queue, or reads and checks them, and the caller's thread waits for it.
 
 mod move_log;
 mod mover;

@@ -1,5 +1,5 @@
 //! Linux native AIO by raw system calls (io_setup(2), io_submit(2), io_getevents(2)). Asynchronous
-//! only with O_DIRECT. No call of it changes a block: run/select.rs does not take it for them.
+//! only with O_DIRECT. AIO has no trims: run/select.rs takes another engine for them.
 #![allow(unsafe_code)]
 
 use super::batching::{BatchSize, SubmitPolicy};
@@ -94,8 +94,8 @@ pub struct AioBackend {
     sync_method: SyncMethod,
     in_flight: usize,
     waits: u64,
-    /// Waits that had to sleep.
-    slept: u64,
+    /// Waits that asked the kernel, some of which only look.
+    kernel_waits: u64,
     /// The completion ring, where its layout is known.
     ring: Option<NonNull<EventRing>>,
     batch: BatchSize,
@@ -142,7 +142,7 @@ impl AioBackend {
             },
             in_flight: 0,
             waits: 0,
-            slept: 0,
+            kernel_waits: 0,
             ring: event_ring(context),
             batch,
             files,
@@ -345,7 +345,7 @@ impl Backend for AioBackend {
             WaitMode::AtMost(ns) => ns.min(WAIT_MAX_NS),
             WaitMode::Poll => 0,
         };
-        self.slept += 1;
+        self.kernel_waits += 1;
         let timeout = libc::timespec {
             tv_sec: 0,
             tv_nsec: wait_ns.min(999_999_999) as i64,
@@ -397,7 +397,8 @@ impl Backend for AioBackend {
     }
 
     fn done_before_wait(&self) -> Option<f64> {
-        (self.ring.is_some() && self.waits > 0).then(|| 1.0 - self.slept as f64 / self.waits as f64)
+        (self.ring.is_some() && self.waits > 0)
+            .then(|| 1.0 - self.kernel_waits as f64 / self.waits as f64)
     }
 
     fn drop_cache(&mut self, extent: Option<Extent>) {

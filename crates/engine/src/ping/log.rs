@@ -35,7 +35,7 @@ pub(crate) struct PingLog {
     /// The newest [`KEPT_MAX`] requests.
     requests: VecDeque<SingleRequest>,
     /// When the first request that counts began, on the clock.
-    measure_ns: Option<u64>,
+    measure_start_ns: Option<u64>,
     /// End of the measured time, on the clock.
     end_ns: u64,
     /// Latencies of the requests that count, summed.
@@ -50,7 +50,7 @@ impl PingLog {
             origin_ns,
             interval_ns,
             requests: VecDeque::new(),
-            measure_ns: None,
+            measure_start_ns: None,
             end_ns: origin_ns,
             busy_ns: 0,
         }
@@ -69,13 +69,16 @@ impl PingLog {
             OpKind::Trim | OpKind::Sync | OpKind::Transaction => {}
         }
         if request.ignored.is_none() {
-            let measure_ns = *self.measure_ns.get_or_insert(began_ns);
+            let measure_start_ns = *self.measure_start_ns.get_or_insert(began_ns);
             let slot_end_ns = began_ns.saturating_add(self.interval_ns);
             // The pause after a request belongs to the measured time, so that a ping every second
             // has a rate of one a second.
             self.end_ns = slot_end_ns.max(answer.completed_ns);
             self.busy_ns += u128::from(request.latency_ns);
-            self.count(&answer, answer.completed_ns.saturating_sub(measure_ns));
+            self.count(
+                &answer,
+                answer.completed_ns.saturating_sub(measure_start_ns),
+            );
         }
         if self.requests.len() >= KEPT_MAX {
             self.requests.pop_front();
@@ -136,7 +139,7 @@ impl PingLog {
     /// may only be a slow request (`hang.late`) adds no error.
     pub(crate) fn time_out(&mut self, kind: OpKind, hang: Hang) {
         self.measured.hang = Some(relative_to_origin(hang, self.origin_ns));
-        self.measure_ns.get_or_insert(hang.since_ns);
+        self.measure_start_ns.get_or_insert(hang.since_ns);
         self.end_ns = hang.since_ns.saturating_add(hang.lasted_ns);
         let op = self.measured.ops.entry(kind).or_default();
         if !hang.late {
@@ -148,14 +151,14 @@ impl PingLog {
     /// The measurement of the requests so far. The caller fills in the CPU time and the counters of
     /// the devices.
     pub(crate) fn measurement(mut self) -> Measurement {
-        let measure_ns = self.measure_ns.unwrap_or(self.end_ns);
-        let wall_ns = self.end_ns.saturating_sub(measure_ns);
+        let measure_start_ns = self.measure_start_ns.unwrap_or(self.end_ns);
+        let wall_ns = self.end_ns.saturating_sub(measure_start_ns);
         for op in self.measured.ops.values_mut() {
             let last_ns = wall_ns.saturating_sub(1);
             op.series.add(last_ns, &Cell::default(), SERIES_CELLS_MAX);
         }
         Measurement {
-            start_ns: measure_ns.saturating_sub(self.origin_ns),
+            start_ns: measure_start_ns.saturating_sub(self.origin_ns),
             wall_ns,
             achieved_depth: self.busy_ns as f64 / wall_ns.max(1) as f64,
             requests: self.requests.into(),

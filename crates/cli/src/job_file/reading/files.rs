@@ -1,5 +1,5 @@
-//! Reads the options that name files: of data, directories, and of fio's logs, which have rates and
-//! latencies at intervals. No single request is recorded.
+//! Reads the options that name files: those with data, directories, and fio's logs. The logs have
+//! rates and latencies at intervals; no single request is recorded.
 
 use super::reader::JobReader;
 use crate::job_file::jobs::{FILENAME_FORMAT_DEFAULT, FioJob, GivenNames};
@@ -82,7 +82,7 @@ pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     if job.files <= 1 {
         return Ok(());
     }
-    // A job that visits each block has the same ones, whichever file is the next.
+    // A job without a limit reads every block, so that the order of the files does not matter.
     let visits_all = ["runtime", "io_size", "number_ios"]
         .iter()
         .all(|limit| !reader.is_set(limit));
