@@ -286,14 +286,14 @@ impl RowState {
     }
 }
 
-/// A disk: a target of a rank of a host. Several runs of it are averaged.
+/// A disk: a target of a host. Several runs of it are averaged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FleetRow {
     /// The name on pages: the host, and of the rest what tells it from others.
     pub name: String,
     /// Name of the machine.
     pub host: String,
-    /// The rank that a launcher gave it.
+    /// The rank that a launcher gave it; absent where its launches gave it different ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<u32>,
     /// Path of the target.

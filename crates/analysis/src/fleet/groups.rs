@@ -103,9 +103,22 @@ pub(super) struct Row {
 #[derive(Debug)]
 pub(super) struct RunOfRow {
     pub run: FleetRun,
+    rank: Option<u32>,
+    /// `None` where the record does not tell its start.
+    time: Option<RunTime>,
+    /// The start of the kernel under it, which machines that share a name do not share; `None`
+    /// where the record does not tell it.
+    boot_id: Option<String>,
     pub values: Vec<Value>,
     pub facts: Vec<(&'static str, String)>,
     pub findings: Vec<FindingOfRow>,
+}
+
+/// The time from the start of a run to the end of its last measurement, in nanoseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+struct RunTime {
+    start_ns: i128,
+    end_ns: i128,
 }
 
 /// The parts of a finding that explain a row.
@@ -161,6 +174,26 @@ impl Groups {
         self.examples.clone_from(&reference.examples);
     }
 
+    /// Makes one row of the runs of several launches. A launcher gives a host another rank each
+    /// time, so ranks tell rows of equal names apart only where one launch has them more than once:
+    /// pods and clones share names.
+    pub(super) fn join_launches(&mut self) {
+        let mut rows_by_names: BTreeMap<RowKey, Vec<Row>> = BTreeMap::new();
+        for row in std::mem::take(&mut self.rows) {
+            rows_by_names
+                .entry(row.key_without_rank())
+                .or_default()
+                .push(row);
+        }
+        for rows in rows_by_names.into_values() {
+            if are_of_one_launch(&rows) {
+                self.rows.extend(rows);
+            } else {
+                self.rows.extend(joined_row(rows));
+            }
+        }
+    }
+
     /// Makes one row of all targets of a host's rank, and averages their figures. The disks of such
     /// rows are dropped: they lie on one storage, and identify nothing.
     pub(super) fn join_targets(&mut self) {
@@ -209,6 +242,9 @@ impl Groups {
                     started: record.started.clone(),
                     partial: record.partial,
                 },
+                rank: record.host.rank.map(|rank| rank.rank),
+                time: RunTime::of_record(record),
+                boot_id: boot_id(record),
                 values,
                 facts: facts_of_target(record, target),
                 findings: findings_of_target(record, index),
@@ -407,6 +443,16 @@ struct MatchedMetric {
 }
 
 impl Row {
+    fn key_without_rank(&self) -> RowKey {
+        RowKey {
+            host: self.host.clone(),
+            rank: None,
+            target: self.target.clone(),
+            serials: self.serials.clone(),
+            kind: self.kind,
+        }
+    }
+
     /// The values of a metric without a fault, run by run.
     pub(super) fn faultless_values(&self, metric: usize) -> impl Iterator<Item = &Value> {
         let values = self.runs.iter().flat_map(|run| &run.values);
@@ -453,6 +499,76 @@ impl Row {
         }
         None
     }
+}
+
+impl RunTime {
+    fn of_record(record: &Record) -> Option<Self> {
+        let started: jiff::Timestamp = record.started.parse().ok()?;
+        let mut measured_until_ns = 0;
+        for row in &record.measurements {
+            measured_until_ns =
+                measured_until_ns.max(row.data.start_ns.saturating_add(row.data.wall_ns));
+            for slice in &row.data.slices {
+                measured_until_ns =
+                    measured_until_ns.max(slice.start_ns.saturating_add(slice.wall_ns));
+            }
+        }
+        let start_ns = started.as_nanosecond();
+        Some(Self {
+            start_ns,
+            end_ns: start_ns + i128::from(measured_until_ns),
+        })
+    }
+
+    fn overlaps(self, other: Self) -> bool {
+        self.start_ns <= other.end_ns && other.start_ns <= self.end_ns
+    }
+}
+
+fn boot_id(record: &Record) -> Option<String> {
+    record.clock.wall.as_ref()?.boot_id.clone()
+}
+
+/// Returns `true` if runs of two of these rows, which differ in rank alone, are surely or possibly
+/// of different machines: both measured at one time, or under different kernels.
+fn are_of_one_launch(rows: &[Row]) -> bool {
+    let mut runs: Vec<&RunOfRow> = Vec::new();
+    for row in rows {
+        runs.extend(&row.runs);
+    }
+    runs.iter()
+        .enumerate()
+        .any(|(index, run)| runs[..index].iter().any(|other| run.is_apart(other)))
+}
+
+impl RunOfRow {
+    /// Returns `true` if another rank measured at the same time, or on a machine that was started
+    /// at another time.
+    fn is_apart(&self, other: &Self) -> bool {
+        if self.rank == other.rank {
+            return false;
+        }
+        let is_of_another_kernel = match (&self.boot_id, &other.boot_id) {
+            (Some(own), Some(others)) => own != others,
+            _ => false,
+        };
+        let is_at_once = match (self.time, other.time) {
+            (Some(own), Some(others)) => own.overlaps(others),
+            _ => true,
+        };
+        is_of_another_kernel || is_at_once
+    }
+}
+
+/// One row of the runs of all these, without a rank where they differ in it; `None` of no rows.
+fn joined_row(rows: Vec<Row>) -> Option<Row> {
+    let mut rows = rows.into_iter();
+    let mut joined = rows.next()?;
+    for row in rows {
+        joined.rank = None;
+        joined.runs.extend(row.runs);
+    }
+    Some(joined)
 }
 
 fn metric_of_reference(metric: &FleetMetric, examples: &[Record]) -> Metric {

@@ -118,6 +118,7 @@ impl Fleet {
     pub fn judge(mut self, question: FleetQuestion) -> FleetRecord {
         let sum = self.together.sum(self.storage);
         let rows_are = row_unit(self.storage, sum.as_ref());
+        self.groups.join_launches();
         if rows_are == RowUnit::Hosts {
             self.groups.join_targets();
         }

@@ -5,7 +5,7 @@ use super::names::names;
 use super::question::FleetQuestion;
 use super::reasons::Usual;
 use super::spread::{
-    Distance, JudgedGroup, ROWS_MIN, Sample, judge, judge_again, judge_by, median,
+    Distance, JudgedGroup, ROWS_MIN, Sample, judge, judge_again, judge_among, judge_by, median,
     scale_without_odd, sorted,
 };
 use super::summary;
@@ -30,8 +30,8 @@ struct JudgedRows {
     /// One for each kind of disk.
     groups: Vec<JudgedGroup>,
     tests: Vec<Test>,
-    /// Rows that a saved fleet calls alike, with which its suspects were compared: they have no
-    /// test of their own.
+    /// Rows that a saved fleet calls alike and that are still like each other, with which its
+    /// suspects were compared. They have no test of their own.
     controls: BTreeSet<usize>,
     /// Suspects of a saved fleet.
     suspects: BTreeSet<usize>,
@@ -186,53 +186,133 @@ fn overall_by(
 /// again, or too few others.
 fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<JudgedRows> {
     let mut suspects = BTreeSet::new();
-    let mut controls = BTreeSet::new();
+    let mut once_alike = BTreeSet::new();
     for (index, row) in groups.rows.iter().enumerate() {
         match saved_state(row, reference) {
             Some(RowState::Suspect) => suspects.insert(index),
-            Some(RowState::Alike) => controls.insert(index),
+            Some(RowState::Alike) => once_alike.insert(index),
             _ => false,
         };
     }
+    let Controls {
+        alike,
+        tests_of_odd,
+    } = controls(groups, reference, &once_alike, margin);
     let mut measures = Vec::new();
-    for (group, saved) in reference.groups.iter().enumerate() {
-        for (metric, saved_metric) in saved.metrics.iter().enumerate() {
-            let Some(scale) = &saved_metric.scale else {
-                continue;
-            };
-            let mut suspect_samples = Vec::new();
-            let mut control_samples = Vec::new();
-            for (row, own_row) in groups.rows_of(group) {
-                if suspects.contains(&row) {
-                    suspect_samples.extend(own_row.sample(row, metric));
-                } else if controls.contains(&row) {
-                    control_samples.extend(own_row.sample(row, metric));
-                }
-            }
-            if control_samples.len() < ROWS_MIN {
-                continue;
-            }
-            for distance in judge_again(scale, &suspect_samples, &control_samples) {
-                measures.push(Measure {
-                    group,
-                    metric: Some(metric),
-                    distance,
-                });
-            }
+    for column in saved_columns(groups, reference) {
+        let controls = column.samples(&alike);
+        if controls.len() < ROWS_MIN {
+            continue;
+        }
+        for distance in judge_again(&column.scale, &column.samples(&suspects), &controls) {
+            measures.push(column.measure(distance));
         }
     }
     if measures.is_empty() {
         return None;
     }
-    let compared: BTreeSet<usize> = suspects.union(&controls).copied().collect();
+    let compared: BTreeSet<usize> = suspects.union(&once_alike).copied().collect();
     measures.extend(measures_by_reference(groups, reference, &compared));
+    let mut tests = tests_of_measures(measures, margin);
+    tests.extend(tests_of_odd);
     Some(JudgedRows {
         basis: FleetBasis::SecondLook,
         groups: vec![JudgedGroup::default(); groups.kinds.len()],
-        tests: tests_of_measures(measures, margin),
-        controls,
+        tests,
+        controls: alike,
         suspects,
     })
+}
+
+/// A metric of a saved fleet that has a scale, with the new samples of all its rows.
+struct SavedColumn {
+    group: usize,
+    metric: usize,
+    scale: FleetScale,
+    samples: Vec<Sample>,
+}
+
+impl SavedColumn {
+    fn samples(&self, rows: &BTreeSet<usize>) -> Vec<Sample> {
+        self.samples
+            .iter()
+            .filter(|sample| rows.contains(&sample.row))
+            .copied()
+            .collect()
+    }
+
+    fn measure(&self, distance: Distance) -> Measure {
+        Measure {
+            group: self.group,
+            metric: Some(self.metric),
+            distance,
+        }
+    }
+}
+
+fn saved_columns(groups: &Groups, reference: &FleetRecord) -> Vec<SavedColumn> {
+    let mut columns = Vec::new();
+    for (group, saved) in reference.groups.iter().enumerate() {
+        for (metric, saved_metric) in saved.metrics.iter().enumerate() {
+            let Some(scale) = saved_metric.scale else {
+                continue;
+            };
+            let mut samples = Vec::new();
+            for (row, own_row) in groups.rows_of(group) {
+                samples.extend(own_row.sample(row, metric));
+            }
+            columns.push(SavedColumn {
+                group,
+                metric,
+                scale,
+                samples,
+            });
+        }
+    }
+    columns
+}
+
+/// The rows that suspects are compared with.
+struct Controls {
+    /// The rows that are still like each other.
+    alike: BTreeSet<usize>,
+    /// The tests of rows that a saved fleet called alike, and that differ from the others since.
+    tests_of_odd: Vec<Test>,
+}
+
+/// Drops the rows that differ from the other once-like rows by now. They are dropped one at a time,
+/// the one that differs most first, because it makes healthy rows look odd beside it.
+fn controls(
+    groups: &Groups,
+    reference: &FleetRecord,
+    once_alike: &BTreeSet<usize>,
+    margin: f64,
+) -> Controls {
+    let columns = saved_columns(groups, reference);
+    let mut controls = Controls {
+        alike: once_alike.clone(),
+        tests_of_odd: Vec::new(),
+    };
+    loop {
+        let mut measures = Vec::new();
+        for column in &columns {
+            for distance in judge_among(&column.scale, &column.samples(&controls.alike)) {
+                measures.push(column.measure(distance));
+            }
+        }
+        let tests = tests_of_measures(measures, margin);
+        let oddest = tests
+            .iter()
+            .filter(|test| test.weight == Weight::Differs)
+            .max_by(|one, other| one.distance.t.abs().total_cmp(&other.distance.t.abs()));
+        let Some(oddest) = oddest else {
+            return controls;
+        };
+        let row = oddest.distance.row;
+        controls.alike.remove(&row);
+        let tests_of_row = tests.iter().filter(|test| test.distance.row == row);
+        controls.tests_of_odd.extend(tests_of_row);
+    }
 }
 
 /// The state of a row in a saved fleet. The rank counts only where several rows have the same

@@ -165,6 +165,24 @@ pub(super) fn judge_again(
         .collect()
 }
 
+/// Judges each of these rows by the others of them, with the spread of a saved fleet as the prior.
+/// Fewer than [`ROWS_MIN`] rows are not judged.
+pub(super) fn judge_among(scale: &FleetScale, samples: &[Sample]) -> Vec<Distance> {
+    if samples.len() < ROWS_MIN {
+        return Vec::new();
+    }
+    if samples.len() >= ALL_ROWS_FROM {
+        return judge_again(scale, samples, samples);
+    }
+    let mut distances = Vec::new();
+    for (index, sample) in samples.iter().enumerate() {
+        let mut others = samples.to_vec();
+        others.remove(index);
+        distances.extend(judge_again(scale, &[*sample], &others));
+    }
+    distances
+}
+
 /// The tails of the distribution of a fleet's rows.
 #[derive(Debug, Clone, Copy)]
 struct Tail {

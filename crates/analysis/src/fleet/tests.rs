@@ -297,6 +297,54 @@ fn suspects_of_a_saved_fleet_are_decided_by_runs_of_their_own() {
 }
 
 #[test]
+fn host_that_became_slow_since_the_first_look_is_named_and_no_control() {
+    let mut saved = judged(&records(60));
+    for row in &mut saved.rows {
+        if row.name == "db07" {
+            row.state = RowState::Suspect;
+        }
+    }
+    for controls in [&[11, 12, 13, 14][..], &[11, 12, 13, 14, 15, 16, 17, 18, 19]] {
+        let mut fleet = Fleet::with_reference(saved.clone(), None);
+        for number in [7].iter().chain(controls) {
+            let mut again = record(*number);
+            again.run_id = format!("{:032x}", 1000 + number);
+            if *number == 12 {
+                scale(&mut again, 0.1);
+            }
+            fleet.add(&again);
+        }
+        let judged = fleet.judge(question());
+        assert_eq!(judged.basis, FleetBasis::SecondLook);
+        assert_eq!(names(&judged, RowState::Slower), ["db12"]);
+        assert_eq!(names(&judged, RowState::Alike).len(), controls.len());
+        assert_eq!(judged.outcome, FleetOutcome::Differs);
+    }
+}
+
+#[test]
+fn next_launch_gives_a_host_another_rank_and_no_other_row() {
+    let mut all = records(6);
+    for (number, record) in all.iter_mut().enumerate() {
+        record.host.name = format!("db{}", number % 3);
+        let is_second_launch = number >= 3;
+        record.host.rank = Some(Rank {
+            rank: if is_second_launch { 5 - number } else { number } as u32,
+            size: Some(3),
+        });
+        if is_second_launch {
+            record.started = "2027-01-01T00:00:00.000000000Z".to_owned();
+        }
+    }
+    let fleet = judged(&all);
+    assert_eq!(fleet.rows.len(), 3);
+    assert!(fleet.rows.iter().all(|row| row.runs.len() == 2));
+    // The second host kept its rank.
+    assert_eq!(row(&fleet, "db1").rank, Some(1));
+    assert_eq!(row(&fleet, "db0").rank, None);
+}
+
+#[test]
 fn second_look_says_nothing_of_a_suspect_without_enough_like_disks() {
     let of_another_model = |number: usize| {
         let mut other = record(number);
