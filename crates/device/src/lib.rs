@@ -10,6 +10,7 @@ mod admit;
 mod cgroups;
 mod claimed;
 mod counters;
+mod descriptor_limit;
 mod direct_io;
 mod disk;
 mod disk_counters;
@@ -65,6 +66,7 @@ pub use admit::{
 pub use cgroups::memory_free_bytes;
 pub use claimed::ClaimedDirectory;
 pub use counters::{Pulse, Snapshot};
+pub use descriptor_limit::{raise_descriptor_limit, with_limit_of_user};
 pub use disk_counters::{CountersOfDisk, disk_counters};
 pub use disk_tally::DiskTally;
 pub use external_program::{
