@@ -117,9 +117,10 @@ impl Limit {
 
     /// Evaluates the condition on a candidate.
     ///
-    /// It holds if the change lies beyond the threshold, and the 95 % interval excludes a change of
-    /// zero unless zero itself lies beyond the threshold: noise alone must not fail a build. So a
-    /// change beyond −5 % that may be chance does not fail the condition `<-5%`.
+    /// It holds if the whole 95 % interval of the change lies beyond the threshold, does not hold if
+    /// none of it does, and is undecided in between, as a threshold of `--expect` is. An interval
+    /// from one run per side does not show how runs vary, so that it proves no change; it suffices
+    /// where no change at all lies beyond the threshold.
     pub(super) fn evaluate(&self, candidate: &Candidate) -> Condition {
         let metric = candidate
             .metrics
@@ -162,32 +163,31 @@ impl Limit {
                 why: "measured too briefly for an interval".to_owned(),
             };
         };
-        let change = ratio.value - 1.0;
-        let (percent, interval) = (change * 100.0, interval_text(ratio));
+        let (percent, interval) = ((ratio.value - 1.0) * 100.0, interval_text(ratio));
         let changed = format!("changed by {percent:+.1} % ({interval})");
-        if !self.relation.holds(change, self.change) {
-            return JudgedLimit {
-                outcome: ConditionOutcome::DoesNotHold,
-                why: changed,
-            };
-        }
+        let high = ratio.high_95.unwrap_or(f64::INFINITY);
+        let ends = [ratio.low_95 - 1.0, high - 1.0];
         let is_known = metric.variation.is_some() || metric.basis == Basis::Blocks;
-        let is_lower = match ratio.high_95 {
-            Some(high) => high < 1.0,
-            None => false,
-        };
-        let is_sure = ratio.low_95 > 1.0 || is_lower;
-        if (is_known && is_sure) || self.relation.holds(0.0, self.change) {
-            return JudgedLimit {
-                outcome: ConditionOutcome::Holds,
-                why: changed,
-            };
-        }
-        let doubt = if is_known {
-            ": chance alone would explain it"
-        } else {
-            " in one run per side, but the variation between runs is unknown. Compare three \
-             runs per side"
+        let doubt = match self.relation.decides(ends, self.change) {
+            Some(false) => {
+                return JudgedLimit {
+                    outcome: ConditionOutcome::DoesNotHold,
+                    why: changed,
+                };
+            }
+            Some(true) if is_known || self.relation.holds(0.0, self.change) => {
+                return JudgedLimit {
+                    outcome: ConditionOutcome::Holds,
+                    why: changed,
+                };
+            }
+            Some(true) => {
+                " in one run per side, but the variation between runs is unknown. Compare three \
+                 runs per side"
+            }
+            None => {
+                ": the threshold lies within the interval. Measure longer, or more runs per side"
+            }
         };
         JudgedLimit {
             outcome: ConditionOutcome::Undecided,

@@ -35,6 +35,20 @@ fn conditions_fail_a_build_only_where_noise_would_not() {
     let text = format!("random-read-d1.iops{way}{sign}0.001%");
     let undecided = outcome(&short, &short_slower, &text);
     assert_eq!(undecided, Ok(ConditionOutcome::Undecided), "{change}");
+    // A threshold on either side of the change, within its interval: as `--expect` decides.
+    let ratio = rate(&held(&sides[0], &sides[1])).ratio.unwrap();
+    let high = ratio.high_95.unwrap();
+    for end in [ratio.low_95, high] {
+        let within = (ratio.value * 0.1 + end * 0.9 - 1.0) * 100.0;
+        for way in ['<', '>'] {
+            let text = format!("random-read-d1.iops{way}{within:.6}%");
+            let within = outcome(&short, &short_slower, &text);
+            assert_eq!(within, Ok(ConditionOutcome::Undecided), "{text}: {ratio:?}");
+        }
+    }
+    let beyond = format!("random-read-d1.iops>{:.6}%", (high - 1.0) * 100.0 + 0.1);
+    let beyond = outcome(&short, &short_slower, &beyond);
+    assert_eq!(beyond, Ok(ConditionOutcome::DoesNotHold), "{ratio:?}");
     let error = outcome(&a, &slower, "random-raed-d1.iops<-5%").unwrap_err();
     states(
         &error.to_string(),
