@@ -97,9 +97,11 @@ impl Session {
             ..Workload::named(ACCEPT)
         };
         let cache = set_cache(&reads, target)?;
-        let slow = find_slow(&reads, target, self.stall_timeout, watch)?;
+        // The test reads or writes each of its blocks itself, and counts the errors.
+        let slow = find_slow(&reads, target, self.patience(watch))?.slow;
         let requests = in_flight_max(Group::alone(&reads), 1);
-        let engine = select(&reads, cache.used, target, requests, slow)?.engine;
+        let patience = self.patience(watch);
+        let engine = select(&reads, cache.used, target, requests, slow, patience)?.engine;
         Ok(AcceptDevice {
             engine: engine.used,
             cache,

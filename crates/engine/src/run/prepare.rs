@@ -10,8 +10,9 @@ use crate::run::error::{RunError, unsuitable};
 use crate::run::first_request::SlowTarget;
 use crate::run::limits::{extent_of, largest_block, parts_of};
 use crate::run::select::select;
+use crate::run::watched_call::Patience;
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::{CacheUse, Measurement};
+use diskproof_model::measurement::{CacheUse, Measurement, PerOp};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Verify, Workload,
 };
@@ -55,6 +56,7 @@ pub(crate) fn prepare_target(
     in_flight_max: u64,
     slow: Option<SlowTarget>,
     seed: u64,
+    patience: Patience<'_>,
 ) -> Result<PreparedTarget, RunError> {
     let size_bytes = if workload.layout == Layout::Provides {
         target.capacity_bytes()
@@ -80,7 +82,9 @@ pub(crate) fn prepare_target(
         None
     };
 
-    let selected = select(workload, cache.used, target, in_flight_max, slow)?;
+    let selected = select(workload, cache.used, target, in_flight_max, slow, patience)?;
+    let mut ops = PerOp::new();
+    selected.errors.count_in(&mut ops);
     check_parts(workload, selected.engine.used, extent, target)?;
     if workload.checks_reads() && selected.engine.used == EngineKind::Mmap {
         let why = "a memory mapping has no buffers to check; use another engine";
@@ -91,6 +95,7 @@ pub(crate) fn prepare_target(
         known: Measurement {
             unwritten_bytes,
             punted: selected.is_punted,
+            ops,
             ..Measurement::unmeasured(workload.clone(), span, selected.engine, cache)
         },
         extent,

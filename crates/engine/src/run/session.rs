@@ -18,6 +18,7 @@ use crate::run::prepare::{
 };
 use crate::run::supervise::{STALL_NS, StallTimeout};
 use crate::run::totals::{CounterLog, ProcessTotal, count_devices, divide_cpu_time};
+use crate::run::watched_call::Patience;
 use crate::run::workers::{Assignment, StartTime, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
@@ -338,8 +339,9 @@ impl Session {
             ..Workload::named("first write")
         };
         set_cache(&writes, target)?;
-        let slow = find_slow(&writes, target, self.stall_timeout, watch)?;
-        Ok(slow.map(|slow| slow.transfer_ns(bytes)))
+        // The layout that follows meets an error of the disk, too, and reports it.
+        let first = find_slow(&writes, target, self.patience(watch))?;
+        Ok(first.slow.map(|slow| slow.transfer_ns(bytes)))
     }
 
     /// Makes a target ready for a workload: page cache, content, span and I/O engine.
@@ -365,11 +367,27 @@ impl Session {
             // The layout has set the page cache in its own way.
             set_cache(workload, target)?;
         }
-        let slow = find_slow(workload, target, self.stall_timeout, watch)?;
-        Ok(PreparedTarget {
-            skip_bytes: self.skip_bytes,
-            ..prepare_target(workload, target, cache, in_flight_max, slow, self.seed)?
-        })
+        let first = find_slow(workload, target, self.patience(watch))?;
+        let mut prepared = prepare_target(
+            workload,
+            target,
+            cache,
+            in_flight_max,
+            first.slow,
+            self.seed,
+            self.patience(watch),
+        )?;
+        first.errors.count_in(&mut prepared.known.ops);
+        prepared.skip_bytes = self.skip_bytes;
+        Ok(prepared)
+    }
+
+    /// The patience with a target before a workload.
+    pub(crate) fn patience<'a>(&self, watch: &'a mut dyn Watch) -> Patience<'a> {
+        Patience {
+            stall_timeout: self.stall_timeout,
+            watch,
+        }
     }
 
     /// Writes the part of a scratch file that a workload needs and that is not written yet.
