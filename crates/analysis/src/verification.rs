@@ -178,7 +178,10 @@ mod tests {
     #[test]
     fn blocks_from_the_page_cache_prove_nothing() {
         for (cached_blocks, part) in [
-            (Some(3), "Nothing is proved: 8 blocks read back intact, but the page cache"),
+            (
+                Some(3),
+                "Nothing is proved: 8 blocks read back intact, but the page cache",
+            ),
             (Some(0), "Verified: all 8 blocks are intact"),
             (None, "Verified: all 8 blocks are intact"),
         ] {

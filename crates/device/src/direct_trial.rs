@@ -8,7 +8,7 @@ use rustix::fs::ftruncate;
 use rustix::io::{Errno, pread, pwrite};
 use std::os::fd::OwnedFd;
 
-/// The smallest sector, which is tried where nothing states the alignment.
+/// The smallest sector that Linux knows. It is tried where nothing states the alignment.
 pub(crate) const ALIGNMENT_MIN: u32 = 512;
 
 /// What is to be tried on a target whose files have O_DIRECT.

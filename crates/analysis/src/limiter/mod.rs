@@ -390,14 +390,8 @@ impl RowKind {
             bytes: filled.bytes,
             ..Cell::default()
         };
-        (length_ns > 0).then(|| {
-            self.stretch(
-                Role::Unmeasured,
-                start_ns as f64,
-                length_ns as f64,
-                &[cell],
-            )
-        })
+        (length_ns > 0)
+            .then(|| self.stretch(Role::Unmeasured, start_ns as f64, length_ns as f64, &[cell]))
     }
 
     /// A slice that no longer counts in the row, and its warm-up. It still used credit.

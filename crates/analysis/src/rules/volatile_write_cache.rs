@@ -59,10 +59,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 /// The names of the disks for which this holds, each once: targets may share disks.
-fn names<'a>(
-    hits: &[VolatileDisk<'a>],
-    holds: impl Fn(&VolatileDisk<'a>) -> bool,
-) -> Vec<&'a str> {
+fn names<'a>(hits: &[VolatileDisk<'a>], holds: impl Fn(&VolatileDisk<'a>) -> bool) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for hit in hits {
         if holds(hit) && !names.contains(&hit.disk.name.as_str()) {

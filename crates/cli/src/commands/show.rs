@@ -106,7 +106,8 @@ fn print_format(record: &Record, format: &Format) -> anyhow::Result<Exit> {
 /// Prints the run, comparison or fleet, or writes it to the files.
 pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
     if show.format.is_some() && show.outputs.iter().any(|path| is_stdout(path)) {
-        let text = "--format and -o - both print on stdout. Omit one of them, or name a file with -o";
+        let text =
+            "--format and -o - both print on stdout. Omit one of them, or name a file with -o";
         return Err(Failure::Usage(text.to_owned()).into());
     }
     let StoredRun {

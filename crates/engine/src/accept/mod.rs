@@ -12,7 +12,7 @@ use crate::run::error::{RunError, worker_error};
 use crate::run::first_request::find_slow;
 use crate::run::hang::relative_to_origin;
 use crate::run::limits::in_flight_max;
-use crate::run::prepare::{check_writable, set_cache};
+use crate::run::prepare::{check_writable, prove_direct, set_cache};
 use crate::run::select::select;
 use crate::run::session::Session;
 use crate::run::supervise::{Event, Inbox as _, Overdue, Supervisor, WaitLimits};
@@ -96,6 +96,7 @@ impl Session {
             depth: DEPTH,
             ..Workload::named(ACCEPT)
         };
+        prove_direct(&reads, target, self.patience(watch))?;
         let cache = set_cache(&reads, target)?;
         // The test reads or writes each of its blocks itself, and counts the errors.
         let slow = find_slow(&reads, target, self.patience(watch))?.slow;

@@ -334,7 +334,9 @@ impl BlocksToRead {
             let place = files.place(offset);
             let index = files.index(offset);
             let resident = match seen.take() {
-                Some((file, resident)) if file == index && resident.covers(place.offset) => resident,
+                Some((file, resident)) if file == index && resident.covers(place.offset) => {
+                    resident
+                }
                 _ => ResidentPages::around(place.fd, place.offset)?,
             };
             if resident.holds_any(place.offset, self.block_bytes as u64) {

@@ -1,9 +1,9 @@
 //! The first requests to a target: small, timed, outside of any measurement. Where they are slow, a
 //! full queue of large blocks would not be answered before the run ends.
 
-use crate::io::{Extent, errno_name};
 use crate::io::buffers::{ALIGNMENT_BYTES, Buffers};
 use crate::io::clock::{Clock as _, MonotonicClock};
+use crate::io::{Extent, errno_name};
 use crate::random::Random;
 use crate::run::error::RunError;
 use crate::run::limits::{extent_of, largest_block};

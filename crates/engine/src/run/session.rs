@@ -14,7 +14,7 @@ use crate::run::layout::{
 };
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
-    PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
+    PreparedTarget, check_alignment, check_writable, prepare_target, prove_direct, set_cache,
 };
 use crate::run::supervise::{STALL_NS, StallTimeout};
 use crate::run::totals::{CounterLog, ProcessTotal, count_devices, divide_cpu_time};
@@ -338,6 +338,7 @@ impl Session {
             streams: Streams::with_reads(0),
             ..Workload::named("first write")
         };
+        prove_direct(&writes, target, self.patience(watch))?;
         set_cache(&writes, target)?;
         // The layout that follows meets an error of the disk, too, and reports it.
         let first = find_slow(&writes, target, self.patience(watch))?;
@@ -353,6 +354,7 @@ impl Session {
         watch: &mut dyn Watch,
     ) -> Result<PreparedTarget, RunError> {
         check_writable(workload, target)?;
+        let mut errors = prove_direct(workload, target, self.patience(watch))?;
         let cache = set_cache(workload, target)?;
         let size_bytes = target.capacity_bytes().max(target.usable_bytes());
         check_alignment(
@@ -377,7 +379,8 @@ impl Session {
             self.seed,
             self.patience(watch),
         )?;
-        first.errors.count_in(&mut prepared.known.ops);
+        errors.append(first.errors);
+        errors.count_in(&mut prepared.known.ops);
         prepared.skip_bytes = self.skip_bytes;
         Ok(prepared)
     }

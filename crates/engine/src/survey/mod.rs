@@ -24,7 +24,7 @@ use crate::run::first_request::{EarlyErrors, SlowTarget, find_slow};
 use crate::run::hang::relative_to_origin;
 use crate::run::layout::{LayoutGoal, LayoutWay};
 use crate::run::limits::{extent_of, in_flight_max};
-use crate::run::prepare::{check_span, check_writable, set_cache};
+use crate::run::prepare::{check_span, check_writable, prove_direct, set_cache};
 use crate::run::select::{refuse_mapping, select};
 use crate::run::session::Session;
 use crate::run::supervise::{Event, Inbox as _, Overdue, StallTimeout, Supervisor, WaitLimits};
@@ -153,17 +153,32 @@ impl Session {
             engine: survey.engine,
             ..Workload::named(SURVEY)
         };
+        let mut errors = prove_direct(&streaming, target, self.patience(watch))?;
         let cache = set_cache(&streaming, target)?;
         let first = find_slow(&streaming, target, self.patience(watch))?;
-        let mut errors = first.errors;
+        errors.append(first.errors);
         let single = Workload {
             depth: 1,
             block_bytes: target.alignment_bytes(),
             ..streaming.clone()
         };
         let engines = SurveyEngines {
-            stream: self.select_engine(&streaming, &cache, target, first.slow, &mut errors, watch)?,
-            read_one: self.select_engine(&single, &cache, target, first.slow, &mut errors, watch)?,
+            stream: self.select_engine(
+                &streaming,
+                &cache,
+                target,
+                first.slow,
+                &mut errors,
+                watch,
+            )?,
+            read_one: self.select_engine(
+                &single,
+                &cache,
+                target,
+                first.slow,
+                &mut errors,
+                watch,
+            )?,
         };
         let surveyed = survey_target(survey, target, cache.used, self.seed, engines);
         check_span(&streaming, target, SPAN_BYTES_MIN, surveyed.extent.length)?;
