@@ -145,10 +145,10 @@ impl Limit {
 
     /// Evaluates the condition on a candidate.
     ///
-    /// It holds if the whole 95 % interval of the change lies beyond the threshold, does not hold if
-    /// none of it does, and is undecided in between, as a threshold of `--expect` is. An interval
-    /// from one run per side does not show how runs vary, so that it proves no change; it suffices
-    /// where no change at all lies beyond the threshold.
+    /// It holds if the whole 95 % interval of the change lies beyond the threshold, does not hold
+    /// if none of it does, and is undecided in between, as a threshold of `--expect` is. An
+    /// interval from one run per side does not show how runs vary, so that it proves no change; it
+    /// suffices where no change at all lies beyond the threshold.
     pub(super) fn evaluate(&self, candidate: &Candidate) -> Condition {
         let metric = candidate
             .metrics

@@ -233,8 +233,8 @@ impl DeviceFamily {
         }
     }
 
-    /// Adds a device behind a loop device, in which the target begins at byte `start`, with all that
-    /// shares its blocks, as if it were the target. Returns the disk around it, where it is a
+    /// Adds a device behind a loop device, in which the target begins at byte `start`, with all
+    /// that shares its blocks, as if it were the target. Returns the disk around it, where it is a
     /// partition.
     fn add_behind(&mut self, root: &SysRoot, below: &Member, start: u64) -> Option<BackingDisk> {
         self.add_with_partitions(below.clone());

@@ -212,8 +212,9 @@ impl FirstRequest {
         })
     }
 
-    /// Times a request; `None` where it fails, for an error that [`Self::errors`] then has. The second one decides: the first may wake the disk
-    /// up, or be the one that a limit of rate has saved. If it is not slow, a large one follows.
+    /// Times a request; `None` where it fails, for an error that `errors` then has. The second one
+    /// decides: the first may wake the disk up, or be the one that a limit of rate has saved. If it
+    /// is not slow, a large one follows.
     fn time(&mut self, fd: &OwnedFd, answered: &AtomicBool) -> Option<SlowTarget> {
         let (small, large) = (self.bytes, self.large_bytes);
         let mut buffers = Buffers::new(1, large as usize).ok()?;
