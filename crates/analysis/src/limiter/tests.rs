@@ -151,8 +151,8 @@ fn second_filling_lies_between_the_rows_around_it() {
     let run = fixture::filled(run);
     let mut measurements = run.1;
     let filled = MovedTotal {
-        requests: 1000,
-        bytes: 1000 * 8192,
+        requests: 1234,
+        bytes: 1234 * 8192,
     };
     measurements[0].laid_out = Some(filled);
     measurements[3].laid_out = Some(filled);
@@ -162,7 +162,7 @@ fn second_filling_lies_between_the_rows_around_it() {
     let stretches = stretches_of(&data, &run.0.plan, &TargetsOfDisk::new(0, &run.0.targets));
     let fillings: Vec<&Stretch> = stretches
         .iter()
-        .filter(|stretch| stretch.requests == [1000.0])
+        .filter(|stretch| stretch.requests == [1234.0])
         .collect();
     let [first, second] = &fillings[..] else {
         panic!("{fillings:?}");

@@ -250,6 +250,18 @@ impl EngineTrials {
         }
     }
 
+    fn rate_comparison<'a>(&'a self, fd: BorrowedFd<'a>) -> RateComparison<'a> {
+        RateComparison {
+            reads: random_reads(&self.workload),
+            depth: self.workload.depth,
+            block_bytes: self.workload.block_bytes,
+            cache: self.cache,
+            usable_bytes: self.usable_bytes,
+            fd,
+            answered: &self.answered,
+        }
+    }
+
     /// True where io_uring hands every request to a worker thread: it first tries each without
     /// blocking, and this file does not take RWF_NOWAIT. `None` where that is unknown.
     fn is_punted(&self, fd: BorrowedFd<'_>) -> Option<bool> {
@@ -284,21 +296,9 @@ impl SelectedEngine {
     fn test_punting(&mut self, trials: &EngineTrials, fd: BorrowedFd<'_>) {
         let may_use_aio = trials.aio_fits && trials.engines.contains(&EngineKind::Aio);
         self.is_punted = trials.is_punted(fd);
-        let comparison = || {
-            RateComparison {
-                reads: random_reads(&trials.workload),
-                depth: trials.workload.depth,
-                block_bytes: trials.workload.block_bytes,
-                cache: trials.cache,
-                usable_bytes: trials.usable_bytes,
-                fd,
-                answered: &trials.answered,
-            }
-            .reason_for_aio()
-        };
         if self.is_punted == Some(true)
             && may_use_aio
-            && let Some(why) = comparison()
+            && let Some(why) = trials.rate_comparison(fd).reason_for_aio()
         {
             self.engine.used = EngineKind::Aio;
             self.engine.fallbacks.push(Fallback {
