@@ -173,10 +173,10 @@ impl Expected {
             Uncertainty::Interval(ends) => ends,
             Uncertainty::AtLeast => [figure.value, f64::INFINITY],
         };
-        match ends.map(|end| self.relation.holds(end, self.threshold)) {
-            [true, true] => ExpectationOutcome::Met,
-            [false, false] => ExpectationOutcome::Missed,
-            _ => ExpectationOutcome::Undecided,
+        match self.relation.decides(ends, self.threshold) {
+            Some(true) => ExpectationOutcome::Met,
+            Some(false) => ExpectationOutcome::Missed,
+            None => ExpectationOutcome::Undecided,
         }
     }
 

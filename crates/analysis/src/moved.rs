@@ -113,12 +113,35 @@ pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: boo
         {
             moved.requests += laid_out.requests as f64;
             moved.bytes += laid_out.bytes as f64;
-            // The file was filled first of all.
-            first_ns = first_ns.min(0.0);
+            let rows = record.measurements.iter().map(|row| &row.data);
+            first_ns = first_ns.min(filled_from_ns(rows, m.data.start_ns) as f64);
         }
     }
     moved.took_ns = moment_ns - first_ns;
     moved
+}
+
+/// The moment from which the file of a row was filled that began at `begin_ns`, in nanoseconds
+/// after the start of the run: the end of what was measured last before, since a file is filled
+/// just before the first row that needs it; the start of the run for the first of all.
+pub(crate) fn filled_from_ns<'a>(
+    measurements: impl Iterator<Item = &'a Measurement>,
+    begin_ns: u64,
+) -> u64 {
+    let mut from_ns = 0;
+    for m in measurements {
+        let mut ends = vec![m.start_ns + m.wall_ns];
+        if !m.slices.is_empty() {
+            ends.clear();
+            ends.extend(m.slices.iter().map(|slice| slice.start_ns + slice.wall_ns));
+        }
+        for end_ns in ends {
+            if end_ns < begin_ns {
+                from_ns = from_ns.max(end_ns);
+            }
+        }
+    }
+    from_ns
 }
 
 /// Operations and bytes in a part of the measured time.
@@ -193,6 +216,24 @@ mod tests {
     use std::collections::BTreeMap;
 
     const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn second_file_is_filled_after_the_row_before_it() {
+        let mut run = fixture::run();
+        run.1.truncate(3);
+        for (number, m) in (0u64..).zip(&mut run.1) {
+            m.start_ns = number * 100 * SECOND + 10 * SECOND;
+            m.wall_ns = 5 * SECOND;
+            m.slices.clear();
+        }
+        let [first, second, third] = &run.1[..] else {
+            panic!("three rows");
+        };
+        let from_ns = |m: &Measurement| filled_from_ns(run.1.iter(), m.start_ns);
+        assert_eq!(from_ns(first), 0);
+        assert_eq!(from_ns(second), 15 * SECOND);
+        assert_eq!(from_ns(third), 115 * SECOND);
+    }
 
     #[test]
     fn all_that_a_run_moved_includes_warm_up_and_filling() {

@@ -8,7 +8,7 @@ use crate::headline::{fitness_headline, graded_headline, plain_headline};
 use crate::limiter::words::untested;
 use crate::verification::verification_headline;
 use crate::whole_disk::{WholeDisk, scaled_rate, whole_disk};
-use crate::words::uncapitalised;
+use crate::words::{enumerated, uncapitalised};
 use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::proof::FigureSource;
@@ -212,7 +212,6 @@ fn no_scan(record: &Record) -> Option<String> {
         return None;
     }
     let target = record.targets.first()?;
-    let disk = target.disks().next()?;
     let mut span_bytes = 0;
     let mut read_bytes = 0;
     for m in &record.measurements {
@@ -222,21 +221,34 @@ fn no_scan(record: &Record) -> Option<String> {
     if let Some(surface) = record.surface() {
         read_bytes += surface.data.asked.read_bytes;
     }
-    let (path, disk_bytes) = match target.kind {
-        TargetKind::BlockDevice => {
-            span_bytes = target.size_bytes;
-            (target.path.clone(), target.size_bytes)
+    let mut paths = Vec::new();
+    let mut disk_bytes = 0;
+    if target.kind == TargetKind::BlockDevice {
+        span_bytes = target.size_bytes;
+        disk_bytes = target.size_bytes;
+        paths.push(target.path.clone());
+    } else {
+        // Of an array, each member is to be searched.
+        for disk in target.disks() {
+            disk_bytes += disk.size_bytes;
+            paths.push(format!("/dev/{}", disk.name));
         }
-        _ => (format!("/dev/{}", disk.name), disk.size_bytes),
-    };
+    }
     if disk_bytes == 0 {
         return None;
     }
     let share = read_bytes.min(span_bytes) as f64 / disk_bytes as f64;
     let percent = format_percent(share);
+    let commands: Vec<String> = paths
+        .iter()
+        .map(|path| format!("'diskproof curve {path} --scan'"))
+        .collect();
+    let read = if paths.len() == 1 { "reads" } else { "read" };
     Some(format!(
-        "This run read at most {percent} of {path}, so it is no search for bad blocks. 'diskproof \
-         curve {path} --scan' reads every block."
+        "This run read at most {percent} of {}, so it is no search for bad blocks. {} {read} every \
+         block.",
+        enumerated(&paths),
+        enumerated(&commands)
     ))
 }
 

@@ -81,6 +81,7 @@ pub(crate) fn verification_headline(record: &Record) -> Option<String> {
     let good = all.sum(VerifyResult::good_blocks);
     let unknown = all.sum(|verify| verify.bad_blocks) - wrong;
     let unchecked = all.sum(VerifyResult::unchecked);
+    let cached = all.sum(|verify| verify.cached_blocks.unwrap_or(0));
     let judged = counted(wrong + good, "block");
     let mut text = match (wrong, good, all.objection) {
         (0, 0, _) if unknown == 0 => return None,
@@ -89,6 +90,10 @@ pub(crate) fn verification_headline(record: &Record) -> Option<String> {
             "Nothing is proved: {judged} read back intact, but {} ({})",
             uncapitalised(objection.finding.heading()),
             objection.finding.code
+        ),
+        (0, _, None) if cached > 0 => format!(
+            "Nothing is proved: {judged} read back intact, but the page cache still held {cached} \
+             of them"
         ),
         (0, _, None) if unchecked > 0 => format!("{judged} intact so far"),
         (0, 1, None) => format!(
@@ -168,5 +173,27 @@ mod tests {
             states(&shown, &[part]);
         }
         assert_eq!(verification_headline(&fixture::record()), None);
+    }
+
+    #[test]
+    fn blocks_from_the_page_cache_prove_nothing() {
+        for (cached_blocks, part) in [
+            (
+                Some(3),
+                "Nothing is proved: 8 blocks read back intact, but the page cache",
+            ),
+            (Some(0), "Verified: all 8 blocks are intact"),
+            (None, "Verified: all 8 blocks are intact"),
+        ] {
+            let record = fixture::faulty("random-write-d32", |m| {
+                m.verify = Some(VerifyResult {
+                    blocks: 8,
+                    blocks_written: Some(8),
+                    cached_blocks,
+                    ..VerifyResult::default()
+                });
+            });
+            states(&crate::verdict::verdict(&record).headline, &[part]);
+        }
     }
 }

@@ -8,6 +8,7 @@
 
 use crate::admit::Admission;
 use crate::claimed::{CLAIM, ClaimedDirectory, not_ours};
+use crate::descriptor_limit::with_limit_of_user;
 use crate::failure::OpenError;
 use crate::file_id::FileId;
 use crate::kept::KeptDirectory;
@@ -282,14 +283,15 @@ const POLL: Duration = Duration::from_millis(200);
 /// Starts the process that removes the files in this directory. Its own group keeps Ctrl-C of the
 /// terminal away from it.
 pub fn start_files_remover(directory: &str) -> Result<(), OpenError> {
-    let started = Command::new("/proc/self/exe")
+    let mut remover = Command::new("/proc/self/exe");
+    remover
         .arg(FILES_REMOVER_VERB)
         .current_dir(directory)
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
+        .stderr(Stdio::null());
+    let started = with_limit_of_user(&mut remover).spawn();
     let mut child = started.map_err(|error| {
         let path = Path::new(directory).join(FILES_DIRECTORY);
         let errno = crate::naming::errno_of(&error);

@@ -10,7 +10,9 @@ mod admit;
 mod cgroups;
 mod claimed;
 mod counters;
+mod descriptor_limit;
 mod direct_io;
+mod direct_trial;
 mod disk;
 mod disk_counters;
 mod disk_tally;
@@ -65,6 +67,8 @@ pub use admit::{
 pub use cgroups::memory_free_bytes;
 pub use claimed::ClaimedDirectory;
 pub use counters::{Pulse, Snapshot};
+pub use descriptor_limit::{raise_descriptor_limit, with_limit_of_user};
+pub use direct_trial::{DirectTrial, FailedTrial, TriedDirect};
 pub use disk_counters::{CountersOfDisk, disk_counters};
 pub use disk_tally::DiskTally;
 pub use external_program::{

@@ -219,11 +219,31 @@ fn nvme_controller(disk: &Path) -> Option<PathBuf> {
     subsystem.join(name).canonicalize().ok()
 }
 
-/// The name of the controller of an NVMe disk, such as `nvme0`.
-pub(crate) fn nvme_controller_name(disk: &Path) -> Option<String> {
-    disk.ancestors()
-        .find_map(controller_name)
-        .or_else(|| controller_name(&nvme_controller(disk)?))
+/// The character device of an NVMe controller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NvmeController {
+    /// Its name, such as `nvme0`.
+    pub(crate) name: String,
+    /// Its number, `major:minor`.
+    pub(crate) number: String,
+}
+
+impl NvmeController {
+    /// The controller of the disk with this directory in sysfs.
+    pub(crate) fn of_disk(disk: &Path) -> Option<Self> {
+        let above = disk
+            .ancestors()
+            .find(|directory| controller_name(directory).is_some());
+        let directory = match above {
+            Some(directory) => directory.to_owned(),
+            None => nvme_controller(disk)?,
+        };
+        let number = std::fs::read_to_string(directory.join("dev")).ok()?;
+        Some(Self {
+            name: controller_name(&directory)?,
+            number: number.trim().to_owned(),
+        })
+    }
 }
 
 /// The name of a directory, where it is that of a controller.
@@ -259,9 +279,11 @@ mod tests {
         let subsystem = "devices/virtual/nvme-subsystem/nvme-subsys1";
         sysfs.link(&format!("{subsystem}/nvme1n1/device"), subsystem);
         sysfs.link(&format!("{subsystem}/nvme3"), &format!("devices/{below}"));
+        sysfs.file(&format!("devices/{below}/dev"), "243:3");
         for device in ["259:0", "259:1"] {
             let disk = sysfs.root().block_device(device).unwrap();
-            assert_eq!(nvme_controller_name(&disk).unwrap(), "nvme3");
+            let controller = NvmeController::of_disk(&disk).unwrap();
+            assert_eq!((&*controller.name, &*controller.number), ("nvme3", "243:3"));
         }
     }
     use crate::fake_sysfs::FakeSysfs;

@@ -15,6 +15,12 @@ pub(crate) fn is_device(stat: &Stat, number: &str) -> bool {
         && device_number(stat.st_rdev) == number
 }
 
+/// True for the character device of that number.
+pub(crate) fn is_character_device(stat: &Stat, number: &str) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::CharacterDevice
+        && device_number(stat.st_rdev) == number
+}
+
 /// `/dev/NAME`, where the node of a kernel name usually stands; the kernel writes an exclamation
 /// mark for a slash.
 pub(crate) fn node(name: &str) -> String {

@@ -2,7 +2,8 @@
 //! that uses the descriptor. The engine does its own I/O on [`OpenTarget::fd`].
 
 use crate::admit::{Admission, Grant, Permit, UnknownContent, judge_open_directory};
-use crate::direct_io::{AlignedBlock, clear_flags};
+use crate::direct_io::clear_flags;
+use crate::direct_trial::{ALIGNMENT_MIN, DirectTrial, TriedDirect};
 use crate::extents;
 use crate::failure::{OpenError, open_failed};
 use crate::held::Held;
@@ -19,7 +20,7 @@ use rustix::fs::{
     Advice, AtFlags, FallocateFlags, OFlags, SeekFrom, StatxFlags, fadvise, fallocate, fcntl_getfl,
     fcntl_setfl, fdatasync, fstat, ftruncate, seek, statx,
 };
-use rustix::io::{Errno, pread, pwrite};
+use rustix::io::Errno;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,8 +30,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const STATX_DIOALIGN: u32 = 0x2000;
 /// Alignment on a filesystem that does not tell: the page, which every known filesystem takes.
 const ALIGNMENT_DEFAULT: u32 = 4096;
-/// The smallest sector that Linux knows.
-const ALIGNMENT_MIN: u32 = 512;
 
 /// Not `OFlags::DSYNC`: that is O_SYNC in rustix 1.1 on Linux (its linux_raw/fs/types.rs).
 const O_DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
@@ -149,16 +148,6 @@ struct FileShare<'a> {
     file: BorrowedFd<'a>,
     /// The offset in the file at which the share ends.
     end: u64,
-}
-
-/// The answer to a direct request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DirectProbe {
-    Works,
-    /// Direct I/O of this size is refused.
-    Refused(Errno),
-    /// The disk failed the request (EIO …), so nothing is known of direct I/O.
-    DiskError,
 }
 
 impl OpenTarget {
@@ -697,60 +686,44 @@ impl OpenTarget {
         }
     }
 
-    /// Tries a request, once: a slow disk takes seconds for each. Returns the error where direct
-    /// I/O is refused. Where nothing states the alignment, that of the smallest sector is tried
-    /// first.
-    fn prove_direct(&mut self) -> Result<Option<Errno>, OpenError> {
-        let before = self.direct.support;
-        if before == DirectSupport::Proven {
+    /// The trial that proves direct I/O, with O_DIRECT set for it. `None` where no request is
+    /// needed: it is proved, or refused without one. After the trial comes
+    /// [`Self::note_direct`].
+    pub fn direct_trial(&self) -> Result<Option<DirectTrial>, OpenError> {
+        match self.direct.support {
+            DirectSupport::Proven | DirectSupport::Denied => return Ok(None),
+            DirectSupport::Possible | DirectSupport::Assumed => {}
+        }
+        if self.set_direct(OFlags::DIRECT)?.is_some() {
             return Ok(None);
         }
-        let mut probe = DirectProbe::DiskError;
-        if before == DirectSupport::Assumed {
-            probe = self.probe_direct(ALIGNMENT_MIN)?;
-            if probe == DirectProbe::Works {
-                self.direct.alignment_bytes = ALIGNMENT_MIN;
-            }
-        }
-        // An error of the disk says nothing about this size, and a second request would only fail
-        // once more.
-        let is_open = before != DirectSupport::Assumed || matches!(probe, DirectProbe::Refused(_));
-        if is_open {
-            probe = self.probe_direct(self.direct.alignment_bytes)?;
-        }
-        if let DirectProbe::Refused(errno) = probe {
-            self.direct.support = DirectSupport::Possible;
-            return Ok(Some(errno));
-        }
-        self.direct.support = DirectSupport::Proven;
-        Ok(None)
+        Ok(Some(DirectTrial {
+            path: self.identity.path.clone(),
+            alignment_bytes: self.direct.alignment_bytes,
+            is_assumed: self.direct.support == DirectSupport::Assumed,
+            is_empty: self.usable_bytes() == 0,
+        }))
     }
 
-    /// Tries one direct request at offset 0: a read, or in an empty scratch file a write, after
-    /// which the file is empty again. Returns the error where direct I/O as such is refused. An
-    /// error of the disk (EIO …) is `None`: the run counts it.
-    fn probe_direct(&self, bytes: u32) -> Result<DirectProbe, OpenError> {
-        let mut block = random_block(bytes as usize);
-        let result = if self.usable_bytes() > 0 {
-            pread(&self.fd, block.bytes(), 0)
-        } else {
-            // Empty: it must be a scratch file. Random bytes, so that no layer below can shorten
-            // them; then it is emptied again.
-            let result = pwrite(&self.fd, block.bytes(), 0);
-            ftruncate(&self.fd, 0).map_err(self.failed("empty the scratch file"))?;
-            result
+    /// Notes the outcome of a trial.
+    pub fn note_direct(&mut self, tried: &TriedDirect) {
+        self.direct = DirectNeeds {
+            alignment_bytes: tried.alignment_bytes,
+            support: match tried.refused {
+                Some(_) => DirectSupport::Possible,
+                None => DirectSupport::Proven,
+            },
         };
-        match result {
-            Ok(_) => Ok(DirectProbe::Works),
-            Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS)) => {
-                Ok(DirectProbe::Refused(errno))
-            }
-            Err(errno @ (Errno::NOSPC | Errno::DQUOT | Errno::ROFS)) => {
-                let failed = self.failed("write the first block of the scratch file");
-                Err(failed(errno))
-            }
-            Err(_) => Ok(DirectProbe::DiskError),
-        }
+    }
+
+    /// Proves direct I/O by a request. Returns the error where it is refused.
+    fn prove_direct(&mut self) -> Result<Option<Errno>, OpenError> {
+        let Some(trial) = self.direct_trial()? else {
+            return Ok(None);
+        };
+        let tried = trial.run(&self.fd)?;
+        self.note_direct(&tried);
+        Ok(tried.refused)
     }
 
     /// Makes everything written so far durable; nothing to do for what is open for reading.
@@ -766,16 +739,6 @@ impl OpenTarget {
     fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> OpenError {
         move |errno| OpenError::from_errno(&self.identity.path, doing, errno)
     }
-}
-
-/// Random bytes, at an address that suits direct I/O.
-fn random_block(length: usize) -> AlignedBlock {
-    let mut block = AlignedBlock::zeroed(length);
-    for word in block.bytes().chunks_mut(8) {
-        let random = scratch::random_u64().to_ne_bytes();
-        word.copy_from_slice(&random[..word.len()]);
-    }
-    block
 }
 
 /// Opens a file or device for reading, and checks that it is the one that was admitted.

@@ -6,10 +6,12 @@ mod tests;
 
 use crate::external_program::{NoAnswer, find_program, output_with_input};
 use crate::health::{no_node, verified_node};
-use crate::link::nvme_controller_name;
+use crate::link::NvmeController;
+use crate::naming::is_character_device;
 use crate::sysroot::SysRoot;
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, WriteCache};
+use rustix::fs::stat;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -204,8 +206,19 @@ fn node_for(tool: CacheTool, disk: &Layer) -> Option<PathBuf> {
     if tool != CacheTool::Nvme {
         return Some(node);
     }
-    let controller = nvme_controller_name(&SysRoot::default().block_device(&disk.device)?)?;
-    Some(Path::new("/dev").join(controller))
+    let directory = SysRoot::default().block_device(&disk.device)?;
+    controller_node(&NvmeController::of_disk(&directory)?, Path::new("/dev"))
+}
+
+/// The node of a controller in this directory; `None` where there is none, or where the name
+/// belongs to another device: a container has its own /dev.
+fn controller_node(controller: &NvmeController, directory: &Path) -> Option<PathBuf> {
+    let node = directory.join(&controller.name);
+    if is_character_device(&stat(&node).ok()?, &controller.number) {
+        Some(node)
+    } else {
+        None
+    }
 }
 
 /// The tool of a disk, or why it has none.

@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// Follows the name of the history in the names of its journals; the id of the run comes behind it.
 const INFIX: &str = ".run-";
-/// Ends the name of the file that the run holds locked: a free lock shows that it was killed.
+/// Ends the name of the file that the run holds locked: a free lock shows that it was killed. The
+/// file holds the label that the run is to have.
 const LOCK: &str = ".lock";
 /// Ends the name of the lock's file until it is locked.
 const NEW_LOCK: &str = ".lock-new";
@@ -23,6 +24,8 @@ const NEW_LOCK: &str = ".lock-new";
 const RECORD: &str = ".json";
 /// Ends the name of the file that takes the record's place once it is complete.
 const NEXT: &str = ".next";
+/// A longer label is none: a power cut may leave any bytes.
+const LABEL_BYTES_MAX: u64 = 4096;
 
 /// The journal of a run. Its lock is held until the process ends.
 #[derive(Debug)]
@@ -37,6 +40,8 @@ pub struct Journal {
 pub struct LeftRun {
     /// The id of the run.
     pub run_id: String,
+    /// The label that its user gave it.
+    pub label: Option<String>,
     /// The journal keeps what the run had measured.
     pub measured: LeftRecord,
     journal: Journal,
@@ -54,14 +59,21 @@ pub enum LeftRecord {
 }
 
 impl Journal {
-    /// Begins the journal of the run with this id. Its lock is taken before it gets the name by
-    /// which other processes find it: to them a free lock means that the run was killed.
-    pub fn start(place: &HistoryPlace, run_id: &str) -> Result<Self, HistoryError> {
+    /// Begins the journal of the run with this id and label. Its lock is taken before it gets the
+    /// name by which other processes find it: to them a free lock means that the run was killed.
+    pub fn start(
+        place: &HistoryPlace,
+        run_id: &str,
+        label: Option<&str>,
+    ) -> Result<Self, HistoryError> {
         let base = with_suffix(&place.resolved()?, &format!("{INFIX}{run_id}"));
         let path = with_suffix(&base, LOCK);
         let unnamed = with_suffix(&base, NEW_LOCK);
         let lock = new_file(&unnamed).with_path(&unnamed)?;
-        if let Err(error) = lock_and_rename(&lock, &unnamed, &path) {
+        let labelled = (&lock)
+            .write_all(label.unwrap_or_default().as_bytes())
+            .with_path(&unnamed);
+        if let Err(error) = labelled.and_then(|()| lock_and_rename(&lock, &unnamed, &path)) {
             // The first error is the one that matters.
             let _ = std::fs::remove_file(&unnamed);
             return Err(error);
@@ -130,9 +142,11 @@ impl Journal {
             return Ok(None);
         }
         let measured = read_record(&with_suffix(&base, RECORD))?;
+        let label = read_label(&lock);
         let journal = Self { base, _lock: lock };
         Ok(Some(LeftRun {
             run_id,
+            label,
             measured,
             journal,
         }))
@@ -232,6 +246,14 @@ pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
+/// The label in a lock's file; `None` where there is none, or it cannot be read.
+fn read_label(lock: &File) -> Option<String> {
+    let mut bytes = Vec::new();
+    lock.take(LABEL_BYTES_MAX).read_to_end(&mut bytes).ok()?;
+    let label = String::from_utf8(bytes).ok()?;
+    if label.is_empty() { None } else { Some(label) }
+}
+
 /// The record in a journal.
 fn read_record(path: &Path) -> Result<LeftRecord, HistoryError> {
     let Some(file) = open_own(path, File::options().read(true))? else {
@@ -269,13 +291,14 @@ mod tests {
         // A name may be any bytes.
         for name in [OsStr::new("history.db"), OsStr::from_bytes(b"h\xff.db")] {
             let place = place_in(folder.path(), name);
-            let journal = Journal::start(&place, "1234").unwrap();
+            let journal = Journal::start(&place, "1234", Some("nightly")).unwrap();
             assert!(runs_left_behind(&place).unwrap().runs.is_empty());
             // What the kernel does when a process is killed.
             drop(journal);
             let left = runs_left_behind(&place).unwrap().runs;
             assert_eq!(left.len(), 1);
             assert_eq!(left[0].run_id, "1234");
+            assert_eq!(left[0].label.as_deref(), Some("nightly"));
             assert!(
                 runs_left_behind(&place).unwrap().runs.is_empty(),
                 "taken over"

@@ -361,11 +361,12 @@ pub struct Condition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConditionOutcome {
-    /// The change is beyond the threshold, and its interval excludes no change at all.
+    /// The whole interval of the change lies beyond the threshold.
     Holds,
-    /// The change is not beyond the threshold.
+    /// No part of the interval lies beyond the threshold.
     DoesNotHold,
-    /// The change is beyond the threshold, but chance alone would explain it.
+    /// The threshold lies within the interval, or the interval is from one run per side, which
+    /// does not show how runs vary.
     Undecided,
     /// The metric is not comparable, or one side does not have it.
     Unanswered,

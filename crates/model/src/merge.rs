@@ -401,6 +401,7 @@ impl VerifyResult {
             unsigned_blocks,
             other_size_blocks,
             other_size_bytes,
+            cached_blocks,
             runs,
             read_back,
             bad,
@@ -418,6 +419,7 @@ impl VerifyResult {
         self.unsigned_blocks = sum_of_known(self.unsigned_blocks, unsigned_blocks);
         self.other_size_blocks = sum_of_known(self.other_size_blocks, other_size_blocks);
         self.other_size_bytes = self.other_size_bytes.or(other_size_bytes);
+        self.cached_blocks = sum_of_known(self.cached_blocks, cached_blocks);
         // Both may have found the same runs.
         self.runs = self.runs.max(runs);
         self.bad.extend(bad);

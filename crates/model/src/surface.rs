@@ -407,7 +407,7 @@ pub struct SurfaceMeasurement {
     /// The accesses in the order in which they were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<AccessPoint>,
-    /// Accesses that failed, by errno name.
+    /// Accesses that failed, by errno name, and the first requests before the survey that did.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub access_errors: BTreeMap<String, u64>,
     /// The scan of every block.

@@ -8,7 +8,9 @@ use crate::cluster_files::{self, CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_U
 use crate::program_log::ProgramLog;
 use crate::server_processes::{POLL, Parent, QUIT_WITHIN, end_processes};
 use crate::user::{GuardUser, ServerUser};
-use diskproof_device::{ClaimedDirectory, OpenError, ending_signals, report_line};
+use diskproof_device::{
+    ClaimedDirectory, OpenError, ending_signals, report_line, with_limit_of_user,
+};
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use std::ffi::OsString;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -374,6 +376,8 @@ pub(crate) fn command(programs: &Path, user: Option<ServerUser>, target: &Path) 
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
+    // The server inherits it, and plans by it how many files it may keep open.
+    with_limit_of_user(&mut command);
     command
 }
 

@@ -91,10 +91,37 @@ impl Limit {
         self.metric == format!("{prefix}{subject}.{}.{figure}", op.as_str())
     }
 
+    /// The metric of the condition as it is spelled for one target of several; `None` where the
+    /// condition does not name this metric, or names its target.
+    fn spelled_with_target(&self, metric: &MetricComparison) -> Option<String> {
+        let prefix = target_prefix(metric)?;
+        let with_target = Self {
+            metric: format!("{prefix}{}", self.metric),
+            ..self.clone()
+        };
+        if with_target.names_metric(metric) {
+            Some(with_target.metric)
+        } else {
+            None
+        }
+    }
+
+    /// The spellings that name a target, where a candidate has several and the condition names
+    /// none of them.
+    fn spellings_with_targets(&self, candidate: &Candidate) -> Vec<String> {
+        candidate
+            .metrics
+            .iter()
+            .filter_map(|metric| self.spelled_with_target(metric))
+            .collect()
+    }
+
     /// Returns `true` if a candidate has the metric, or one side has its subject.
     fn is_known_in(&self, candidate: &Candidate) -> bool {
         for metric in &candidate.metrics {
-            if self.names_metric(metric) || self.is_figure_of(&metric.subject) {
+            let prefix = target_prefix(metric).unwrap_or_default();
+            let subject = format!("{prefix}{}", metric.subject);
+            if self.names_metric(metric) || self.is_figure_of(&subject) {
                 return true;
             }
         }
@@ -104,7 +131,8 @@ impl Limit {
             .any(|unmatched| self.is_figure_of(&unmatched.subject))
     }
 
-    /// Returns `true` if the condition names a figure of this subject.
+    /// Returns `true` if the condition names a figure of this subject, which has the number of its
+    /// target before it where there are several.
     fn is_figure_of(&self, subject: &str) -> bool {
         let Some(rest) = self.metric.strip_prefix(subject) else {
             return false;
@@ -117,9 +145,10 @@ impl Limit {
 
     /// Evaluates the condition on a candidate.
     ///
-    /// It holds if the change lies beyond the threshold, and the 95 % interval excludes a change of
-    /// zero unless zero itself lies beyond the threshold: noise alone must not fail a build. So a
-    /// change beyond −5 % that may be chance does not fail the condition `<-5%`.
+    /// It holds if the whole 95 % interval of the change lies beyond the threshold, does not hold
+    /// if none of it does, and is undecided in between, as a threshold of `--expect` is. An
+    /// interval from one run per side does not show how runs vary, so that it proves no change; it
+    /// suffices where no change at all lies beyond the threshold.
     pub(super) fn evaluate(&self, candidate: &Candidate) -> Condition {
         let metric = candidate
             .metrics
@@ -129,8 +158,7 @@ impl Limit {
             Some(metric) => self.judge(metric),
             None => JudgedLimit {
                 outcome: ConditionOutcome::Unanswered,
-                why: "one side does not have it, or has too few requests for a percentile"
-                    .to_owned(),
+                why: self.why_missing(candidate),
             },
         };
         let change = match metric {
@@ -148,6 +176,17 @@ impl Limit {
         }
     }
 
+    /// The reason why a candidate does not have the metric.
+    fn why_missing(&self, candidate: &Candidate) -> String {
+        let spellings = self.spellings_with_targets(candidate);
+        if spellings.is_empty() {
+            "one side does not have it, or has too few requests for a percentile".to_owned()
+        } else {
+            let spelled = spellings.join(" or ");
+            format!("several targets have it; name one of them: {spelled}")
+        }
+    }
+
     fn judge(&self, metric: &MetricComparison) -> JudgedLimit {
         if metric.verdict == Verdict::NotComparable {
             let reasons: Vec<&str> = metric.reasons.iter().map(|r| r.why.as_str()).collect();
@@ -162,37 +201,48 @@ impl Limit {
                 why: "measured too briefly for an interval".to_owned(),
             };
         };
-        let change = ratio.value - 1.0;
-        let (percent, interval) = (change * 100.0, interval_text(ratio));
+        let (percent, interval) = ((ratio.value - 1.0) * 100.0, interval_text(ratio));
         let changed = format!("changed by {percent:+.1} % ({interval})");
-        if !self.relation.holds(change, self.change) {
-            return JudgedLimit {
-                outcome: ConditionOutcome::DoesNotHold,
-                why: changed,
-            };
-        }
+        let high = ratio.high_95.unwrap_or(f64::INFINITY);
+        let ends = [ratio.low_95 - 1.0, high - 1.0];
         let is_known = metric.variation.is_some() || metric.basis == Basis::Blocks;
-        let is_lower = match ratio.high_95 {
-            Some(high) => high < 1.0,
-            None => false,
-        };
-        let is_sure = ratio.low_95 > 1.0 || is_lower;
-        if (is_known && is_sure) || self.relation.holds(0.0, self.change) {
-            return JudgedLimit {
-                outcome: ConditionOutcome::Holds,
-                why: changed,
-            };
-        }
-        let doubt = if is_known {
-            ": chance alone would explain it"
-        } else {
-            " in one run per side, but the variation between runs is unknown. Compare three \
-             runs per side"
+        let doubt = match self.relation.decides(ends, self.change) {
+            Some(false) => {
+                return JudgedLimit {
+                    outcome: ConditionOutcome::DoesNotHold,
+                    why: changed,
+                };
+            }
+            Some(true) if is_known || self.relation.holds(0.0, self.change) => {
+                return JudgedLimit {
+                    outcome: ConditionOutcome::Holds,
+                    why: changed,
+                };
+            }
+            Some(true) => {
+                " in one run per side, but the variation between runs is unknown. Compare three \
+                 runs per side"
+            }
+            None => {
+                ": the threshold lies within the interval. Measure longer, or more runs per side"
+            }
         };
         JudgedLimit {
             outcome: ConditionOutcome::Undecided,
             why: changed + doubt,
         }
+    }
+}
+
+/// The number of the target before the name of a metric, such as `2:`; `None` where there is only
+/// one target.
+fn target_prefix(metric: &MetricComparison) -> Option<String> {
+    let prefix = format!("{}:", metric.target + 1);
+    let rest = metric.metric.strip_prefix(&prefix)?;
+    if rest.starts_with(&metric.subject) {
+        Some(prefix)
+    } else {
+        None
     }
 }
 
@@ -230,16 +280,29 @@ pub(super) fn check_metric_names(
     candidates: &[Candidate],
 ) -> Result<(), CompareError> {
     for limit in limits {
-        if !candidates
+        if candidates
             .iter()
             .any(|candidate| limit.is_known_in(candidate))
         {
-            return Err(CompareError::Metric {
-                expression: limit.expression.clone(),
+            continue;
+        }
+        let expression = limit.expression.clone();
+        let spellings: BTreeSet<String> = candidates
+            .iter()
+            .flat_map(|candidate| limit.spellings_with_targets(candidate))
+            .collect();
+        if !spellings.is_empty() {
+            return Err(CompareError::Target {
+                expression,
                 metric: limit.metric.clone(),
-                known: known_metrics_text(candidates),
+                spelled: Vec::from_iter(spellings).join(" or "),
             });
         }
+        return Err(CompareError::Metric {
+            expression,
+            metric: limit.metric.clone(),
+            known: known_metrics_text(candidates),
+        });
     }
     Ok(())
 }
@@ -275,5 +338,15 @@ pub enum CompareError {
         metric: String,
         /// The metrics that exist, separated by commas.
         known: String,
+    },
+    /// A condition is on a metric that several targets have.
+    #[error("--fail-on '{expression}': several targets have '{metric}'; write {spelled}")]
+    Target {
+        /// The condition as the user wrote it.
+        expression: String,
+        /// The metric in it.
+        metric: String,
+        /// The metric of each target.
+        spelled: String,
     },
 }

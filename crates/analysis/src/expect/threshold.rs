@@ -48,6 +48,17 @@ impl Relation {
         }
     }
 
+    /// Whether a figure meets the threshold that lies within these ends; `None` where one end meets
+    /// it and the other does not. Every gate decides by this.
+    pub(crate) fn decides(self, ends: [f64; 2], threshold: f64) -> Option<bool> {
+        let [low_holds, high_holds] = ends.map(|end| self.holds(end, threshold));
+        if low_holds == high_holds {
+            Some(low_holds)
+        } else {
+            None
+        }
+    }
+
     /// True if the first of two figures is less likely to meet the threshold.
     pub(super) fn is_worse(self, one: f64, other: f64) -> bool {
         match self {

@@ -9,6 +9,7 @@ pub(crate) use bucket::{Bucket, Held, Role, Stretch, Unit, bucket, held, sustain
 pub(crate) use bucket::{spent_before, tokens};
 
 use crate::estimate;
+use crate::moved::filled_from_ns;
 use diskproof_model::campaign::{DroppedSlice, MovedBeside};
 use diskproof_model::data::RunData;
 use diskproof_model::limiter::BurstCredit;
@@ -146,7 +147,8 @@ fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<St
         };
         stretches.extend(kind.stretches(&parts, &series));
         if let Some(filled) = m.laid_out {
-            stretches.extend(kind.filling(filled, m.start_ns.saturating_sub(parts.warmup_ns)));
+            let from_ns = filled_from_ns(data.measurements.iter(), m.start_ns);
+            stretches.extend(kind.filling(filled, from_ns, &parts));
         }
         for slice in &data.dropped {
             if slice.target == m.target && slice.workload == m.workload.name {
@@ -377,14 +379,19 @@ impl RowKind {
         (warmup_ns > 0).then(|| self.stretch(Role::Unmeasured, start_ns, warmup_ns as f64, &[cell]))
     }
 
-    /// The filling of the scratch file, from the start of the run until the row begins.
-    fn filling(&self, filled: MovedTotal, end_ns: u64) -> Option<Stretch> {
+    /// The filling of the scratch file, from `from_ns` until the row begins.
+    fn filling(&self, filled: MovedTotal, from_ns: u64, parts: &Parts<'_>) -> Option<Stretch> {
+        let end_ns = parts.start_ns.saturating_sub(parts.warmup_ns);
+        // A warm-up that was planned longer than it was ends before it began.
+        let start_ns = if from_ns < end_ns { from_ns } else { 0 };
+        let length_ns = end_ns - start_ns;
         let cell = Cell {
             ops: filled.requests,
             bytes: filled.bytes,
             ..Cell::default()
         };
-        (end_ns > 0).then(|| self.stretch(Role::Unmeasured, 0.0, end_ns as f64, &[cell]))
+        (length_ns > 0)
+            .then(|| self.stretch(Role::Unmeasured, start_ns as f64, length_ns as f64, &[cell]))
     }
 
     /// A slice that no longer counts in the row, and its warm-up. It still used credit.
@@ -484,7 +491,9 @@ pub(crate) fn credit_before(record: &Record, fallen: usize, moment_ns: f64, base
         };
         stretches.extend(kind.stretches(&parts, &series));
         if let Some(filled) = m.data.laid_out {
-            stretches.extend(kind.filling(filled, m.data.start_ns.saturating_sub(parts.warmup_ns)));
+            let rows = record.measurements.iter().map(|row| &row.data);
+            let from_ns = filled_from_ns(rows, m.data.start_ns);
+            stretches.extend(kind.filling(filled, from_ns, &parts));
         }
     }
     // A row that had not ended by then ran at the same time, if at all.

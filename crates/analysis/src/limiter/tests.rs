@@ -141,3 +141,33 @@ fn dropped_slices_show_the_burst_of_a_campaign() {
         "all of the row is at the base"
     );
 }
+
+/// A filling in the middle of the run uses the credit that was refilled by then, and none of that
+/// before it.
+#[test]
+fn second_filling_lies_between_the_rows_around_it() {
+    let mut run = fixture::run();
+    on_volume(&mut run);
+    let run = fixture::filled(run);
+    let mut measurements = run.1;
+    let filled = MovedTotal {
+        requests: 1234,
+        bytes: 1234 * 8192,
+    };
+    measurements[0].laid_out = Some(filled);
+    measurements[3].laid_out = Some(filled);
+    let before = &measurements[2];
+    let (from_ns, to_ns) = (before.start_ns + before.wall_ns, measurements[3].start_ns);
+    let data = RunData::of(measurements);
+    let stretches = stretches_of(&data, &run.0.plan, &TargetsOfDisk::new(0, &run.0.targets));
+    let fillings: Vec<&Stretch> = stretches
+        .iter()
+        .filter(|stretch| stretch.requests == [1234.0])
+        .collect();
+    let [first, second] = &fillings[..] else {
+        panic!("{fillings:?}");
+    };
+    assert_eq!(first.start_ns, 0.0);
+    assert_eq!(second.start_ns, from_ns as f64);
+    assert!(second.end_ns() <= to_ns as f64, "{second:?}");
+}

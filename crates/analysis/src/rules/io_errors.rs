@@ -9,7 +9,7 @@ pub(super) const RULE: Rule = Rule {
     code: "io-errors",
     title: "Operations failed",
     meaning: "The disk, something on the path to it, or a quota failed operations during the \
-              measurement or its warm-up.",
+              measurement, its warm-up or the first requests before it.",
     remedy: Remedy::ByCase,
     check: Check::Run(check),
     says: Meaning::NotTheDisk {

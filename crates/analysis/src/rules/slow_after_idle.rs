@@ -2,6 +2,7 @@
 //! the disk, its link or its controller has to wake up.
 
 use super::rule::*;
+use crate::words::enumerated;
 use diskproof_model::ping::{IdlePoint, PingFigures};
 
 pub(super) const RULE: Rule = Rule {
@@ -123,36 +124,86 @@ fn is_slow(point: &IdlePoint) -> bool {
     point.mean.n >= REQUESTS_MIN && point.slow * 3 >= point.mean.n * SLOW_THIRDS
 }
 
-/// What lets the disk sleep, by its kind.
-fn remedy(record: &Record, target: usize) -> String {
-    let disk = match record.targets.get(target) {
-        Some(target) => target.disks().next(),
-        None => None,
-    };
-    match disk {
-        Some(disk) if disk.name.starts_with("nvme") => format!(
-            "Keep the drive out of its deep power states: start Linux with \
-             nvme_core.default_ps_max_latency_us=0, and write 'on' to \
-             /sys/block/{}/device/device/power/control. Then repeat diskproof ping --gaps.",
-            disk.name
-        ),
-        Some(disk) if disk.rotational == Some(true) && !is_on_bus(disk, &["virtio"]) => format!(
-            "Stop the disk from spinning down: run hdparm -B 254 -S 0 /dev/{}, and keep the \
-             setting across reboots (/etc/hdparm.conf). Then repeat diskproof ping --gaps.",
-            disk.name
-        ),
-        Some(disk) if is_on_bus(disk, &["sata", "sas"]) => {
-            "Set the link power management of its port to max_performance \
-             (/sys/class/scsi_host/host*/link_power_management_policy). Then repeat diskproof \
-             ping --gaps."
-                .to_owned()
-        }
-        _ => {
-            "Find and disable the cause: power states of the disk or its link, a spin-down timer, \
-             or the provider's storage. Then repeat diskproof ping --gaps."
-                .to_owned()
+/// A reason why a disk sleeps, by the kind of disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sleep {
+    PowerStates,
+    SpinDown,
+    LinkPower,
+    Unknown,
+}
+
+impl Sleep {
+    const ALL: [Self; 4] = [
+        Self::PowerStates,
+        Self::SpinDown,
+        Self::LinkPower,
+        Self::Unknown,
+    ];
+
+    fn of_disk(disk: &Layer) -> Self {
+        if disk.name.starts_with("nvme") {
+            Self::PowerStates
+        } else if disk.rotational == Some(true) && !is_on_bus(disk, &["virtio"]) {
+            Self::SpinDown
+        } else if is_on_bus(disk, &["sata", "sas"]) {
+            Self::LinkPower
+        } else {
+            Self::Unknown
         }
     }
+
+    /// What keeps the disks with these names awake.
+    fn remedy(self, names: &[&str]) -> String {
+        let nodes = |before: &str, after: &str| {
+            let nodes: Vec<String> = names
+                .iter()
+                .map(|name| format!("{before}{name}{after}"))
+                .collect();
+            nodes
+        };
+        match self {
+            Self::PowerStates => format!(
+                "Keep the drive out of its deep power states: start Linux with \
+                 nvme_core.default_ps_max_latency_us=0, and write 'on' to {}.",
+                enumerated(&nodes("/sys/block/", "/device/device/power/control"))
+            ),
+            Self::SpinDown => format!(
+                "Stop the disk from spinning down: run hdparm -B 254 -S 0 {}, and keep the setting \
+                 across reboots (/etc/hdparm.conf).",
+                nodes("/dev/", "").join(" ")
+            ),
+            Self::LinkPower => "Set the link power management of its port to max_performance \
+                                (/sys/class/scsi_host/host*/link_power_management_policy)."
+                .to_owned(),
+            Self::Unknown => "Find and disable the cause: power states of the disk or its link, a \
+                              spin-down timer, or the provider's storage."
+                .to_owned(),
+        }
+    }
+}
+
+/// What lets the disks of the target sleep, by their kinds. Of several disks any may be the one
+/// that has to wake up.
+fn remedy(record: &Record, target: usize) -> String {
+    let disks: Vec<&Layer> = match record.targets.get(target) {
+        Some(target) => target.disks().collect(),
+        None => Vec::new(),
+    };
+    let mut sentences = Vec::new();
+    for sleep in Sleep::ALL {
+        let names: Vec<&str> = disks
+            .iter()
+            .filter(|disk| Sleep::of_disk(disk) == sleep)
+            .map(|disk| disk.name.as_str())
+            .collect();
+        let is_only = disks.is_empty() && sleep == Sleep::Unknown;
+        if is_only || !names.is_empty() {
+            sentences.push(sleep.remedy(&names));
+        }
+    }
+    sentences.push("Then repeat diskproof ping --gaps.".to_owned());
+    sentences.join(" ")
 }
 
 fn is_on_bus(disk: &Layer, names: &[&str]) -> bool {
@@ -214,6 +265,24 @@ mod tests {
             .map(|evidence| evidence.path.as_str())
             .collect();
         assert_eq!(paths, [median_path(4), median_path(5)]);
+    }
+
+    #[test]
+    fn remedy_names_all_disks_below_the_target() {
+        let mut asleep = (EXAMPLES.fires)();
+        let disk = asleep.targets[0].disks().next().unwrap().clone();
+        let members = [("sda", Some(true)), ("sdb", Some(true)), ("nvme0n1", None)];
+        asleep.targets[0].layers = members
+            .map(|(name, rotational)| Layer {
+                name: name.to_owned(),
+                rotational,
+                link: None,
+                ..disk.clone()
+            })
+            .into();
+        let remedy = check(&asleep).unwrap().remedy;
+        let nodes = ["-S 0 /dev/sda /dev/sdb", "/sys/block/nvme0n1/device"];
+        states(&remedy, &nodes);
     }
 
     #[test]

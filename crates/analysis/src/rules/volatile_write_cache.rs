@@ -1,6 +1,7 @@
 //! `volatile-write-cache`: what is acknowledged without a flush may be lost when the power fails.
 
 use super::rule::*;
+use crate::words::enumerated;
 
 pub(super) const RULE: Rule = Rule {
     code: "volatile-write-cache",
@@ -34,19 +35,19 @@ fn check(record: &Record) -> Option<Diagnosis> {
             hits.extend(volatile_disks(index, target));
         }
     }
-    let first = hits.first()?;
-    let never_flushed = hits
-        .iter()
-        .find(|hit| hit.disk.write_cache == Some(WriteCache::WriteThrough));
-    let mounted_without = hits.iter().find(|hit| hit.option.is_some());
-    let found = if let Some(hit) = never_flushed {
-        never_flushed_by_kernel(hit)
-    } else if let Some(hit) = mounted_without
-        && let Some(option) = hit.option
-    {
-        mounted_without_flushes(hit, option)
+    if hits.is_empty() {
+        return None;
+    }
+    let never_flushed = names(&hits, |hit| {
+        hit.disk.write_cache == Some(WriteCache::WriteThrough)
+    });
+    let option = hits.iter().find_map(|hit| hit.option);
+    let found = if !never_flushed.is_empty() {
+        never_flushed_by_kernel(&never_flushed)
+    } else if let Some(option) = option {
+        mounted_without_flushes(&names(&hits, |hit| hit.option == Some(option)), option)
     } else {
-        flushed_at_each_commit(first)
+        flushed_at_each_commit(&names(&hits, |_| true))
     };
     Some(Diagnosis {
         evidence: hits
@@ -57,33 +58,62 @@ fn check(record: &Record) -> Option<Diagnosis> {
     })
 }
 
-fn never_flushed_by_kernel(hit: &VolatileDisk<'_>) -> Diagnosis {
-    let name = &hit.disk.name;
-    let claim = format!(
-        "{name} reports that its volatile write cache is on, but the kernel treats it as \
-         write-through and sends no flushes. A power cut loses acknowledged commits."
-    );
+/// The names of the disks for which this holds, each once: targets may share disks.
+fn names<'a>(hits: &[VolatileDisk<'a>], holds: impl Fn(&VolatileDisk<'a>) -> bool) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for hit in hits {
+        if holds(hit) && !names.contains(&hit.disk.name.as_str()) {
+            names.push(&hit.disk.name);
+        }
+    }
+    names
+}
+
+fn never_flushed_by_kernel(names: &[&str]) -> Diagnosis {
+    let disks = enumerated(names);
+    let claim = match names {
+        [_] => format!(
+            "{disks} reports that its volatile write cache is on, but the kernel treats it as \
+             write-through and sends no flushes. A power cut loses acknowledged commits."
+        ),
+        _ => format!(
+            "{disks} report that their volatile write caches are on, but the kernel treats them \
+             as write-through and sends no flushes. A power cut loses acknowledged commits."
+        ),
+    };
+    let commands: Vec<String> = names
+        .iter()
+        .map(|name| format!("echo 'write back' > /sys/block/{name}/queue/write_cache"))
+        .collect();
     Diagnosis::new(Severity::Warning, claim, []).with_remedy(format!(
-        "Make the kernel send flushes (echo 'write back' > /sys/block/{name}/queue/write_cache), \
-         or switch the cache off."
+        "Make the kernel send flushes ({}), or switch the cache off.",
+        commands.join("; ")
     ))
 }
 
-fn mounted_without_flushes(hit: &VolatileDisk<'_>, option: &str) -> Diagnosis {
+fn mounted_without_flushes(names: &[&str], option: &str) -> Diagnosis {
+    let have = match names {
+        [_] => "has a volatile write cache",
+        _ => "have volatile write caches",
+    };
     let claim = format!(
-        "{} has a volatile write cache, but the filesystem is mounted with {option}, which \
-         disables flushes. A power cut loses acknowledged commits and may damage the filesystem.",
-        hit.disk.name
+        "{} {have}, but the filesystem is mounted with {option}, which disables flushes. A power \
+         cut loses acknowledged commits and may damage the filesystem.",
+        enumerated(names)
     );
     Diagnosis::new(Severity::Warning, claim, [])
         .with_remedy(format!("Mount the filesystem without {option}."))
 }
 
-fn flushed_at_each_commit(hit: &VolatileDisk<'_>) -> Diagnosis {
+fn flushed_at_each_commit(names: &[&str]) -> Diagnosis {
+    let acknowledge = match names {
+        [_] => "acknowledges writes from a volatile cache",
+        _ => "acknowledge writes from volatile caches",
+    };
     let claim = format!(
-        "{} acknowledges writes from a volatile cache. Commits are durable because each one \
-         flushes the cache; a power failure loses writes without a sync.",
-        hit.disk.name
+        "{} {acknowledge}. Commits are durable because each one flushes the cache; a power \
+         failure loses writes without a sync.",
+        enumerated(names)
     );
     Diagnosis::new(Severity::Note, claim, []).with_remedy(
         "Leave fsync on in the database. 'diskproof powercut' tests whether the disk keeps \
@@ -171,6 +201,29 @@ mod tests {
             }
             let found = check(&record).map(|finding| finding.severity);
             assert_eq!(found, severity, "{kernel:?} {disk:?}");
+        }
+    }
+
+    #[test]
+    fn all_members_of_an_array_are_named() {
+        let (on, off) = (WriteCache::WriteBack, WriteCache::WriteThrough);
+        for (kernel, parts) in [
+            (on, ["sda and sdb acknowledge", "Leave fsync on"]),
+            (off, ["sda and sdb report", "/sys/block/sdb/queue"]),
+        ] {
+            let mut record = cached(kernel, None);
+            let layers = &mut record.targets[0].layers;
+            let mut member = layers.pop().unwrap();
+            member.reported_write_cache = Some(on);
+            member.name = "sda".to_owned();
+            let mirrored = Layer {
+                name: "sdb".to_owned(),
+                ..member.clone()
+            };
+            layers.extend([member, mirrored]);
+            let found = check(&record).unwrap();
+            let text = format!("{} {}", found.claim, found.remedy);
+            states(&text, &parts);
         }
     }
 

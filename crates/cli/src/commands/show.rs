@@ -51,7 +51,7 @@ pub struct ShowFlags {
     /// No notes on stderr
     #[arg(short = 'q', long)]
     pub quiet: bool,
-    /// Print all findings, advice and conditions
+    /// Print all findings, advice and conditions; of a comparison, all metrics
     #[arg(short = 'v', long, conflicts_with = "quiet")]
     pub verbose: bool,
     /// Colour the result
@@ -105,6 +105,11 @@ fn print_format(record: &Record, format: &Format) -> anyhow::Result<Exit> {
 
 /// Prints the run, comparison or fleet, or writes it to the files.
 pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
+    if show.format.is_some() && show.outputs.iter().any(|path| is_stdout(path)) {
+        let text =
+            "--format and -o - both print on stdout. Omit one of them, or name a file with -o";
+        return Err(Failure::Usage(text.to_owned()).into());
+    }
     let StoredRun {
         mut record,
         page: mut saved_page,
@@ -189,7 +194,11 @@ fn write_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result
     let outputs = compare::open_outputs(&paths, show.history_file.file())?;
     compare::save(comparison, &outputs, Verbosity::lines(show.quiet))?;
     if show.prints_json() || outputs.is_empty() {
-        let detail = MetricDetail::Independent;
+        let detail = if show.verbose {
+            MetricDetail::All
+        } else {
+            MetricDetail::Independent
+        };
         compare::print(comparison, show.presentation(), detail, show.color)?;
     }
     Ok(Exit::Done)

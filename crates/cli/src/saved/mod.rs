@@ -180,7 +180,11 @@ pub(crate) fn start_journal(options: &HistoryOptions, run_id: &str) -> Option<Jo
     };
     let real_place = reached(place).ok()?;
     let id = run_id.to_owned();
-    history_answer(&real_place, move |place| Journal::start(place, &id)).ok()
+    let label = options.label.clone();
+    history_answer(&real_place, move |place| {
+        Journal::start(place, &id, label.as_deref())
+    })
+    .ok()
 }
 
 /// The journal from which an acceptance test of this disk goes on; `None` where no history is kept.
@@ -254,7 +258,7 @@ fn recover(place: &HistoryPlace, run: LeftRun) -> Result<Recovered, Failure> {
         let new = NewRun {
             record: &record,
             page: Some(&page),
-            label: None,
+            label: run.label.as_deref(),
         };
         save(place, &new)?;
         run.end()

@@ -716,7 +716,7 @@ fn has_damaged_blocks(row: &Row, plan: &Plan) -> bool {
     }
 }
 
-/// Whether a check of blocks found none that it could judge, or the disk did not answer it.
+/// Whether a check of blocks found none that it could judge, or not the disk answered it.
 fn has_verified_nothing(record: &Record) -> bool {
     for (index, row) in record.measurements.iter().enumerate() {
         let Some(verify) = &row.data.verify else {
@@ -724,7 +724,8 @@ fn has_verified_nothing(record: &Record) -> bool {
         };
         let is_foreign = verify.runs == Some(0) && verify.blocks > 0;
         let source = FigureSource::Measurement(index);
-        if is_foreign || record.objection(source).is_some() {
+        let is_cached = verify.cached_blocks.unwrap_or(0) > 0;
+        if is_foreign || is_cached || record.objection(source).is_some() {
             return true;
         }
     }

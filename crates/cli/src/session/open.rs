@@ -21,6 +21,7 @@ use crate::tool_lines::ToolLines;
 use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_device::{
     Admission, GuardedWriteCache, MachineCpuTime, OpenError, OpenTarget, PartOfFile, host_facts,
+    raise_descriptor_limit,
 };
 use diskproof_engine::{RunError, Session, measure_clock};
 use diskproof_model::budget::Budget;
@@ -30,7 +31,6 @@ use diskproof_model::plan::Plan;
 use diskproof_model::target::{HostFacts, TargetIdentity, TargetKind};
 use diskproof_model::timetable::mixed;
 use diskproof_report::terminal::budget_line;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -309,16 +309,4 @@ fn reopen_own(
         }
     }
     Ok(own_files)
-}
-
-/// Raises the soft limit on descriptors to the hard limit: every job needs one, and the usual soft
-/// limit of 1024 exists only for programs that use select(2).
-fn raise_descriptor_limit() {
-    let maximum = getrlimit(Resource::Nofile).maximum;
-    let raised = Rlimit {
-        current: maximum,
-        maximum,
-    };
-    // On an error the limit stays as it is, and opening a target reports the shortage.
-    let _ = setrlimit(Resource::Nofile, raised);
 }

@@ -2,7 +2,7 @@
 //! disk is accepted, and a test that was killed goes on.
 
 use crate::program::{PipedRun, Ran, diskproof, eventually, names, needs, program, saved_record};
-use diskproof_model::accept::{AcceptRecord, AcceptVerdict, Fraud, SectorContent};
+use diskproof_model::accept::{AcceptRecord, AcceptVerdict, Fraud, SectorContent, Undecided};
 use diskproof_model::fleet::FleetRecord;
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{Loop, Mount, place};
@@ -129,6 +129,33 @@ fn honest_disk_is_accepted_and_its_reads_are_proved_by_counters() {
     assert!(accept.data.device.read_bytes >= 64 * MIB);
     let ran = drive.accept(&["--probe"]);
     assert!([Some(0), Some(5)].contains(&ran.code), "{ran:?}");
+}
+
+/// Without direct I/O the memory of the machine may answer every read.
+#[test]
+fn device_behind_the_page_cache_is_undecided() {
+    needs!("losetup");
+    let place = place();
+    let image = place.path().join("image");
+    std::fs::File::create(&image)
+        .unwrap()
+        .set_len(32 * MIB)
+        .unwrap();
+    let device = Loop::over(&image, &["--direct-io=off"]);
+    let node = device.node.to_str().unwrap();
+    for procedure in [&["--probe"][..], &[]] {
+        let words = ["accept", node, "--destroy", device.name(), "--no-history"];
+        let mut command = program(words);
+        command.args(["--no-health", "--json"]).args(procedure);
+        let ran = Ran::of(command);
+        ran.exits(5);
+        let record = ran.record();
+        let figures = &accepted(&record).figures;
+        assert_eq!(figures.verdict, AcceptVerdict::Undecided);
+        assert_eq!(figures.undecided, Some(Undecided::NotDirect));
+        let headline = record.verdict.as_ref().unwrap().headline.clone();
+        assert!(headline.contains("memory of this machine"), "{headline}");
+    }
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! `diskproof compare` on targets and settings: measured in alternation, by the program itself.
 
-use crate::program::{PipedRun, Ran, argv, content_hash, names, needs, random_file, run};
+use crate::program::{
+    PipedRun, Ran, argv, content_hash, names, needs, random_file, run, within_files,
+};
 use diskproof_model::campaign::CampaignPart;
 use diskproof_model::comparison::{Basis, Comparison};
 use diskproof_model::record::Record;
@@ -120,6 +122,21 @@ fn compare_live_prepares_each_slice_of_a_side_and_cleans_up() {
         assert!(block == ["a", "b"] || block == ["b", "a"], "{lines:?}");
     }
     assert_eq!(slices.len() as u64, 2 * of_a.decisions[0].blocks);
+}
+
+/// The program raises its own limit on open files, which is no business of what it starts.
+#[test]
+fn prepare_command_has_the_limit_on_open_files_of_its_user() {
+    needs!("prlimit");
+    let place = place();
+    let (target, file) = (place.path().join("data"), place.path().join("limit"));
+    random_file(&target, 16 << 20);
+    let command = format!("ulimit -Sn > {}", file.display());
+    let mut words = vec!["compare", text(&target), "--no-history"];
+    words.extend(["--prepare", &command, "--prepare", &command]);
+    words.extend(SHORT);
+    Ran::of(within_files(200, words)).exits(0);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "200\n");
 }
 
 #[test]

@@ -354,6 +354,34 @@ fn read_error_in_the_warm_up_is_reported() {
     ran.exits(4).shows("EIO");
 }
 
+/// The request that proves direct I/O reads the first block, and nothing else here does.
+#[test]
+fn read_error_before_the_run_is_reported() {
+    needs!("fusermount3");
+    for flags in [
+        "--depth 1",
+        "--depth 4 --engine uring",
+        "--depth 4 --engine aio",
+    ] {
+        let simulated = Simulated::new("latency=50us,eio-read=0-65536", 64 * MIB);
+        let path = simulated.disk.path().to_str().unwrap();
+        let words = format!("run {path} --rw randread --bs 4k --ops 8 --span 32M-48M {flags}");
+        let ran = Ran::of(program(argv(&words)).args(["--warmup", "0s", "--json"]));
+        let record = ran.exits(4).record();
+        let read = record.measurements[0].op(OpKind::Read).unwrap();
+        assert_eq!(read.data.count, 8, "{flags}: {}", ran.err);
+        assert!(read.data.errors["EIO"] >= 1, "{flags}");
+        assert!(ran.findings().contains(&"io-errors".to_owned()), "{flags}");
+    }
+    let survey = Simulated::new("latency=50us,eio-read=0-4096", 64 * MIB);
+    let path = survey.disk.path().to_str().unwrap();
+    let ran = Ran::of(program([
+        "curve", path, "--points", "0", "--reads", "10", "--json",
+    ]));
+    let record = ran.exits(4).record();
+    assert!(record.surface().unwrap().data.access_errors["EIO"] >= 1);
+}
+
 #[test]
 fn a_stall_is_seen_in_full() {
     needs!("fusermount3");

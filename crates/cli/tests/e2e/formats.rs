@@ -143,6 +143,29 @@ fn a_saved_run_advises_another_version_of_postgresql() {
     }
 }
 
+#[test]
+fn shown_comparison_has_all_metrics_with_verbose() {
+    let fixture =
+        |name: &str| format!("{}/../../tests/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    let comparison = fixture("comparison.json");
+    let (short, whole) = (
+        run(["show", &comparison]),
+        run(["show", &comparison, "--verbose"]),
+    );
+    short.exits(0);
+    whole.exits(0);
+    let (short, whole) = (short.out.lines().count(), whole.out.lines().count());
+    assert!(short < whole, "{short} {whole}");
+    let record = fixture("check-directory.json");
+    // What would print twice is refused, and nothing is ignored.
+    for words in [
+        ["show", &comparison, "--format", "csv", "-o", "-"],
+        ["show", &record, "--format", "csv", "-o", "-"],
+    ] {
+        run(words).exits(2).shows_nothing().tells("--format");
+    }
+}
+
 fn fio_json(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }

@@ -438,7 +438,9 @@ fn history_behind_dangling_symlink_is_refused() {
 #[test]
 fn killed_run_is_in_the_history_up_to_its_last_slice() {
     let here = Here::new();
-    let record = killed_once_kept(&here, "run --rw randread --time 60s --size 1M --json");
+    let run = "run --rw randread --time 60s --size 1M --json --label nightly";
+    let record = killed_once_kept(&here, run);
+    assert_eq!(here.line("history --json").json()[0]["label"], "nightly");
     let read = &record.measurements[0];
     assert!(read.data.wall_ns >= 1_000_000_000 && read.errors_total() == 0);
 }
@@ -501,7 +503,9 @@ fn killed_once_kept(here: &Here, line: &str) -> Record {
 fn run_that_cannot_be_saved_stays_whole_in_its_journal() {
     let here = Here::new();
     let child = here
-        .with_history(&mut program(argv("run --rw randread --time 4s --size 1M")))
+        .with_history(&mut program(argv(
+            "run --rw randread --time 4s --size 1M --label nightly",
+        )))
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -524,6 +528,7 @@ fn run_that_cannot_be_saved_stays_whole_in_its_journal() {
     let runs = here.line("history --json").exits(0).json();
     assert_eq!(runs.as_array().unwrap().len(), 1);
     assert_eq!(runs[0]["partial"], false);
+    assert_eq!(runs[0]["label"], "nightly");
     assert!(!has_journal());
 }
 

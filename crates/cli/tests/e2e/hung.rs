@@ -7,6 +7,7 @@ use diskproof_model::finding::Severity;
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
+use diskproof_simdisk::Hanging;
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::time::Duration;
@@ -82,6 +83,22 @@ fn alone(patient: &HangingDisk, engine: &str, flags: &[&str], requests: u64) {
         running.stderr()
     );
     running.exit_after_answer(patient, 4);
+}
+
+/// The request that proves direct I/O is the first of all.
+#[test]
+fn disk_that_hangs_at_its_first_request_ends_the_run() {
+    needs!("fusermount3");
+    for flags in ["--depth 1", "--depth 4 --engine uring"] {
+        let patient = HangingDisk::file();
+        patient.disk.hang_at(Hanging::Everything);
+        let path = patient.path().display();
+        let words = format!("run {path} --rw randread --bs 4k --time 1h {flags}");
+        let mut running = Running::start(patient.place.path(), &argv(&words), "2s");
+        let tells = || running.stderr().contains("no answer for");
+        assert!(eventually(tells), "{flags}: {}", running.stderr());
+        running.exit_after_answer(&patient, 4);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use crate::program::{Ran, argv, counts, names, needs, program_path, random_file,
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{Layout, SyncCall, SyncPolicy};
 use diskproof_model::record::Record;
+use diskproof_simdisk::seccomp::forbid;
 use diskproof_simdisk::testbed::{Disk, place};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -248,6 +249,31 @@ fn what_was_written_is_verified() {
         );
         assert_eq!(verify.blocks_written, Some(verify.blocks));
     }
+}
+
+/// What comes back from the page cache may be right while the disk has lost it.
+#[test]
+fn blocks_that_the_page_cache_keeps_are_not_verified() {
+    let here = place();
+    let written = "--rw write --bs 64k --ops 16 --size 4M --buffered --verify --json";
+    let path = here.path().to_str().unwrap();
+    let words = [&["run", path], &argv(written)[..]].concat();
+    let verified = run(&words);
+    let result = |ran: &Ran| {
+        let record = ran.record();
+        let verify = record.measurements[0].data.verify.as_ref().unwrap();
+        (verify.blocks, verify.bad_blocks, verify.cached_blocks)
+    };
+    verified.exits(0);
+    assert_eq!(result(&verified), (16, 0, Some(0)));
+    // Pages that cannot be dropped: mapped or locked ones, say.
+    let mut command = program::program(&words);
+    forbid(&mut command, &[libc::SYS_fadvise64]);
+    let cached = Ran::of(command);
+    cached.exits(5);
+    assert_eq!(result(&cached), (16, 0, Some(16)));
+    let headline = cached.record().verdict.unwrap().headline;
+    assert!(headline.starts_with("Nothing is proved"), "{headline}");
 }
 
 #[test]

@@ -85,9 +85,10 @@ pub(crate) struct DeviceFamily {
     pub(crate) members: Vec<Member>,
     /// Partitions of the target that the kernel knows.
     pub(crate) slices: Vec<Slice>,
-    /// Partitions whose range overlaps the target's, though they are not part of it.
+    /// Partitions whose range overlaps the target's, or that of a partition behind it, though they
+    /// are not part of it.
     pub(crate) overlapping: Vec<String>,
-    /// Other paths to the same disk.
+    /// Other paths to the same disk, or to one behind it.
     pub(crate) paths: Vec<String>,
     /// Files behind it, where it is a loop device.
     pub(crate) backing_files: Vec<BackingFile>,
@@ -211,7 +212,7 @@ impl DeviceFamily {
                     let Some(below) = member(root, &device_number(stat.st_rdev)) else {
                         return;
                     };
-                    let disk = self.add_behind(&below, start);
+                    let disk = self.add_behind(root, &below, start);
                     // A partition has no file of its own: its disk may be a loop device, too.
                     if let Some(disk) = disk {
                         (above, start) = (disk.member, disk.start);
@@ -232,20 +233,25 @@ impl DeviceFamily {
         }
     }
 
-    /// Adds a device behind a loop device, in which the target begins at byte `start`. Returns the
-    /// disk around it, where it is a partition.
-    fn add_behind(&mut self, below: &Member, start: u64) -> Option<BackingDisk> {
+    /// Adds a device behind a loop device, in which the target begins at byte `start`, with all
+    /// that shares its blocks, as if it were the target. Returns the disk around it, where it is a
+    /// partition.
+    fn add_behind(&mut self, root: &SysRoot, below: &Member, start: u64) -> Option<BackingDisk> {
         self.add_with_partitions(below.clone());
         let mut disk = None;
         if is_partition(below)
             && let Some(member) = below.sysfs.parent().and_then(member_at)
         {
             self.add(member.clone());
+            self.add_overlapping(below, &member);
+            self.add_paths(root, &member);
             let own_start = slice(below).map_or(0, |own| own.start);
             disk = Some(BackingDisk {
                 member,
                 start: start + own_start,
             });
+        } else {
+            self.add_paths(root, below);
         }
         self.backing_devices.push(BackingDevice {
             member: below.clone(),
@@ -544,7 +550,9 @@ mod tests {
         ];
         sysfs.block("x/zzloop2", "240:8", &loop_2);
         let family = DeviceFamily::read(&sysfs.root(), "240:8").unwrap();
-        assert_eq!(names(&family), ["zzloop2", "zzloop0p1", "zzloop0"]);
+        let members = ["zzloop2", "zzloop0p1", "zzloop0", "zzloop0p2"];
+        assert_eq!(names(&family), members);
+        assert_eq!(family.overlapping, ["zzloop0p2"]);
         let [device] = &family.backing_devices[..] else {
             panic!("{family:?}");
         };
@@ -557,6 +565,33 @@ mod tests {
             start: 4096 + (1 << 20) + 512,
         };
         assert_eq!(family.backing_files, [expected]);
+    }
+
+    /// What is mounted by one path is destroyed by the other, also through a loop device.
+    #[test]
+    fn other_paths_to_a_disk_behind_a_loop_device_belong_to_it() {
+        let Some(node) = any_block_device() else {
+            println!("SKIPPED: other_paths_to_a_disk_behind_a_loop_device: no block device");
+            return;
+        };
+        let below = device_number(stat(&node).unwrap().st_rdev);
+        let is_behind = [("loop/backing_file", node.to_str().unwrap())];
+        let wwid = [("device/wwid", "naa.5000c500a1b2c3d4")];
+        for is_part in [false, true] {
+            let sysfs = FakeSysfs::new();
+            sysfs.block("x/zzloop2", "240:8", &is_behind);
+            sysfs.block("x/zzb", "240:32", &wwid);
+            partition(&sysfs, "x/zzb/zzb1", "240:33", "0", "8");
+            if is_part {
+                sysfs.block("x/zza", "240:16", &wwid);
+                partition(&sysfs, "x/zza/zza1", &below, "0", "8");
+            } else {
+                sysfs.block("x/zza", &below, &wwid);
+            }
+            let family = DeviceFamily::read(&sysfs.root(), "240:8").unwrap();
+            assert_eq!(family.paths, ["zzb"], "{family:?}");
+            assert!(names(&family).ends_with(&["zzb", "zzb1"]), "{family:?}");
+        }
     }
 
     fn any_block_device() -> Option<PathBuf> {

@@ -1,8 +1,9 @@
 //! Tools that behave as the real ones do, on a state file, and what they print word for word.
 
-use super::{CacheTool, SwitchedDisk, WriteCacheSwitch, choose_tool};
+use super::{CacheTool, SwitchedDisk, WriteCacheSwitch, choose_tool, controller_node};
 use crate::GuardedWriteCache;
 use crate::disk::bare_layer;
+use crate::link::NvmeController;
 use diskproof_model::target::{LayerKind, Link, WriteCache};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -124,4 +125,22 @@ fn disks_without_a_switch_say_what_to_do() {
     assert!(why.contains("cache_type"), "{why}");
     assert!(of("loop0", LayerKind::Loop, None).is_err());
     assert!(of("zram0", LayerKind::Zram, None).is_err());
+}
+
+#[test]
+fn controller_node_is_used_only_if_it_is_that_controller() {
+    let place = tempfile::tempdir().unwrap();
+    // A character device that every machine has: 1:3.
+    std::os::unix::fs::symlink("/dev/null", place.path().join("nvme0")).unwrap();
+    let found = |name: &str, number: &str| {
+        let controller = NvmeController {
+            name: name.to_owned(),
+            number: number.to_owned(),
+        };
+        controller_node(&controller, place.path())
+    };
+    assert_eq!(found("nvme0", "1:3"), Some(place.path().join("nvme0")));
+    // The node of another controller by this name, and none.
+    assert_eq!(found("nvme0", "243:0"), None);
+    assert_eq!(found("nvme1", "1:3"), None);
 }

@@ -12,7 +12,7 @@ use crate::run::error::{RunError, worker_error};
 use crate::run::first_request::find_slow;
 use crate::run::hang::relative_to_origin;
 use crate::run::limits::in_flight_max;
-use crate::run::prepare::{check_writable, set_cache};
+use crate::run::prepare::{check_writable, prove_direct, set_cache};
 use crate::run::select::select;
 use crate::run::session::Session;
 use crate::run::supervise::{Event, Inbox as _, Overdue, Supervisor, WaitLimits};
@@ -96,10 +96,13 @@ impl Session {
             depth: DEPTH,
             ..Workload::named(ACCEPT)
         };
+        prove_direct(&reads, target, self.patience(watch))?;
         let cache = set_cache(&reads, target)?;
-        let slow = find_slow(&reads, target, self.stall_timeout, watch)?;
+        // The test reads or writes each of its blocks itself, and counts the errors.
+        let slow = find_slow(&reads, target, self.patience(watch))?.slow;
         let requests = in_flight_max(Group::alone(&reads), 1);
-        let engine = select(&reads, cache.used, target, requests, slow)?.engine;
+        let patience = self.patience(watch);
+        let engine = select(&reads, cache.used, target, requests, slow, patience)?.engine;
         Ok(AcceptDevice {
             engine: engine.used,
             cache,

@@ -67,8 +67,13 @@ impl AnyBackend {
             )?)),
             EngineKind::Aio => Self::Aio(AioBackend::new(fd, buffers, config.depth, batched)?),
             EngineKind::Null => Self::Null(NullBackend::new(buffers, config.depth as usize)),
-            // The survey refuses mappings earlier.
-            EngineKind::Sync | EngineKind::Mmap => Self::Sync(SyncBackend::new(fd, buffers)),
+            EngineKind::Sync => Self::Sync(SyncBackend::new(fd, buffers)),
+            // Whoever sends single requests refuses mappings before. Another engine in its place
+            // would be recorded as a mapping.
+            EngineKind::Mmap => {
+                let why = "single requests cannot go through a memory mapping";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+            }
         })
     }
 }

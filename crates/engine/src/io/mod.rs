@@ -11,6 +11,7 @@ pub(crate) mod files;
 pub(crate) mod interruptions;
 pub(crate) mod mmap;
 pub(crate) mod null;
+pub(crate) mod residency;
 mod ring;
 pub(crate) mod sync;
 pub(crate) mod uring;

@@ -6,6 +6,7 @@ use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, MonotonicClock, WorkerClock};
 use crate::io::errno_name;
 use crate::io::files::TargetFiles;
+use crate::io::residency::ResidentPages;
 use crate::io::sync::sync;
 use crate::load::write_journal::WriteJournal;
 use crate::lock::lock;
@@ -23,11 +24,13 @@ use diskproof_model::measurement::{
 use diskproof_model::plan::{CachePolicy, EngineKind, SyncCall, Verify};
 use diskproof_model::progress::{Phase, Watch};
 use diskproof_model::series::{Cell, TimeSeries};
+use rustix::fs::{Advice, fadvise};
 use std::collections::BTreeSet;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 impl Session {
     /// Makes durable what was written to the target of the assignment at `index`. A target that
@@ -180,6 +183,10 @@ fn sync_all(files: &[OwnedFd]) -> i32 {
 const READ_BYTES: usize = 1 << 20;
 /// At most this many bad blocks are named; all are counted.
 const NAMED_MAX: usize = 100;
+/// The kernel may hold a page for a moment, and does not drop it then.
+const DROP_TRIES: u32 = 3;
+/// The pause before the next try.
+const DROP_PAUSE: Duration = Duration::from_millis(50);
 /// Cells of the series that the watcher sees; a longer series merges them.
 const CELLS_MAX: usize = 1024;
 
@@ -276,15 +283,16 @@ impl BlocksToRead {
             if errno != 0 {
                 return Ok(VerifyEnd::SyncFailed(errno));
             }
-            for file in &files {
-                let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
-            }
         }
         if files.is_empty() {
             return Err(io::ErrorKind::NotFound.into());
         }
         let further = files.split_off(1);
         let files = TargetFiles::several(files.remove(0), further, self.part);
+        if self.cache != CachePolicy::Direct {
+            let cached_blocks = self.drop_cached(&files).ok();
+            lock(&self.checked.result).cached_blocks = cached_blocks;
+        }
         let mut check = BlockCheck {
             files: &files,
             journal: &self.journal,
@@ -296,6 +304,47 @@ impl BlocksToRead {
         };
         check.check_repeatedly(self.read_bytes, self.times);
         Ok(VerifyEnd::Read)
+    }
+}
+
+impl BlocksToRead {
+    /// Drops the files from the page cache, and counts the blocks that it holds all the same.
+    fn drop_cached(&self, files: &TargetFiles) -> io::Result<u64> {
+        let mut cached = 0;
+        for _ in 0..DROP_TRIES {
+            for part in files.parts(None) {
+                let _ = fadvise(part.fd, 0, None, Advice::DontNeed);
+            }
+            cached = self.count_cached(files)?;
+            if cached == 0 {
+                break;
+            }
+            std::thread::sleep(DROP_PAUSE);
+        }
+        Ok(cached)
+    }
+
+    /// Counts the blocks that the page cache holds although it was told to drop them: its pages may
+    /// be locked or mapped, or the filesystem has no other place for them. Comes before the first
+    /// read, since each read brings others into the cache.
+    fn count_cached(&self, files: &TargetFiles) -> io::Result<u64> {
+        let mut cached = 0;
+        let mut seen: Option<(usize, ResidentPages)> = None;
+        for (offset, _) in self.journal.written() {
+            let place = files.place(offset);
+            let index = files.index(offset);
+            let resident = match seen.take() {
+                Some((file, resident)) if file == index && resident.covers(place.offset) => {
+                    resident
+                }
+                _ => ResidentPages::around(place.fd, place.offset)?,
+            };
+            if resident.holds_any(place.offset, self.block_bytes as u64) {
+                cached += 1;
+            }
+            seen = Some((index, resident));
+        }
+        Ok(cached)
     }
 }
 

@@ -1,24 +1,22 @@
 //! The first requests to a target: small, timed, outside of any measurement. Where they are slow, a
 //! full queue of large blocks would not be answered before the run ends.
 
-use crate::io::Extent;
 use crate::io::buffers::{ALIGNMENT_BYTES, Buffers};
 use crate::io::clock::{Clock as _, MonotonicClock};
+use crate::io::{Extent, errno_name};
 use crate::random::Random;
 use crate::run::error::RunError;
 use crate::run::limits::{extent_of, largest_block};
-use crate::run::supervise::StallTimeout;
-use crate::run::watchdog::CallEnd;
-use crate::run::watched_call::{CallProgress, SilentCall, WatchedCall};
+use crate::run::watched_call::{Patience, call_before_run};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::OpKind;
+use diskproof_model::errno;
+use diskproof_model::measurement::{OpKind, OpMeasurement, PerOp};
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
-use diskproof_model::progress::{Phase, Watch};
 use rustix::io::{pread, pwrite};
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 /// The most that the first request moves.
 pub(crate) const FIRST_BYTES: u32 = 64 << 10;
@@ -40,14 +38,56 @@ const DRAIN_NS_MAX: u64 = 4_000_000_000;
 /// 256 MiB in a third of what this many separate requests take.
 const LARGE_DRAIN_NS: u64 = 8_000_000_000;
 
+/// The errors of the disk on requests before a workload. They are counted as those of its warm-up
+/// are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct EarlyErrors(Vec<(OpKind, String)>);
+
+impl EarlyErrors {
+    /// Adds an error, by its number, where it is one of the disk. Others show themselves again in
+    /// the run, which has the same target and program.
+    pub(crate) fn add(&mut self, kind: OpKind, errno: i32) {
+        let name = errno_name(errno);
+        if errno::is_of_disk(&name) {
+            self.0.push((kind, name));
+        }
+    }
+
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
+    /// Counts the errors among those of single accesses, by name.
+    pub(crate) fn count_accesses(&self, errors: &mut BTreeMap<String, u64>) {
+        for (_, name) in &self.0 {
+            *errors.entry(name.clone()).or_default() += 1;
+        }
+    }
+
+    /// Counts the errors in the operations of a measurement.
+    pub(crate) fn count_in(&self, ops: &mut PerOp<OpMeasurement>) {
+        for (kind, name) in &self.0 {
+            let op = ops.entry(*kind).or_default();
+            *op.errors.entry(name.clone()).or_default() += 1;
+        }
+    }
+}
+
+/// The answers of a target to its first requests.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FirstAnswers {
+    /// `None` where the target is fast enough for the queue of the workload.
+    pub slow: Option<SlowTarget>,
+    pub errors: EarlyErrors,
+}
+
 /// Times the first requests to a target, before a workload with a queue and before the trials of
-/// I/O engines. `None` where the target is fast enough for the queue of the workload.
+/// I/O engines.
 pub(crate) fn find_slow(
     workload: &Workload,
     target: &OpenTarget,
-    stall_timeout: StallTimeout,
-    watch: &mut dyn Watch,
-) -> Result<Option<SlowTarget>, RunError> {
+    patience: Patience<'_>,
+) -> Result<FirstAnswers, RunError> {
     let is_ring = matches!(
         workload.engine,
         EngineChoice::Fixed(EngineKind::Uring | EngineKind::Aio)
@@ -57,44 +97,25 @@ pub(crate) fn find_slow(
     let is_of_files = target.part_of_file().is_some();
     // The request goes to one file.
     if !has_queue || moves_nothing || is_of_files {
-        return Ok(None);
+        return Ok(FirstAnswers::default());
     }
     let Some(mut first) = FirstRequest::new(workload, target) else {
-        return Ok(None);
+        return Ok(FirstAnswers::default());
     };
     let answered = Arc::new(AtomicBool::new(false));
-    let stop = AtomicBool::new(false);
     let answer = Arc::clone(&answered);
-    let call = WatchedCall {
-        workload,
-        open: target,
-        target: None,
-        // As the layout, it belongs to no measured time.
-        phase: Phase::Layout,
-        stall_ns: stall_timeout.ns(),
-        stop: &stop,
+    let time = move |files: Vec<OwnedFd>| {
+        let timed = match files.first() {
+            Some(fd) => first.time(fd, &answer),
+            None => None,
+        };
+        (timed, first.errors)
     };
-    let waited = call.run(
-        watch,
-        |_, _| CallProgress {
-            has_moved: answered.swap(false, Ordering::Relaxed),
-            done: 0.0,
-        },
-        move |files| first.time(files.first()?, &answer),
-    )?;
-    match waited {
-        CallEnd::Returned(Some(timed)) if timed.limits(workload) => Ok(Some(timed)),
-        CallEnd::Returned(_) => Ok(None),
-        CallEnd::Silent(SilentCall { lasted_ns, .. }) => {
-            target.leave_open();
-            if stop.load(Ordering::Relaxed) {
-                return Err(RunError::interrupted(&workload.name));
-            }
-            let path = &target.identity().path;
-            let silence = Duration::from_nanos(lasted_ns);
-            Err(RunError::stalled(path, &workload.name, silence))
-        }
-    }
+    let (timed, errors) = call_before_run(workload, target, patience, &answered, time)?;
+    Ok(FirstAnswers {
+        slow: timed.filter(|timed| timed.limits(workload)),
+        errors,
+    })
 }
 
 /// A target where a request of `bytes` takes `ns`.
@@ -157,6 +178,7 @@ struct FirstRequest {
     /// The span of its requests; empty where a new scratch file has nothing to read.
     extent: Extent,
     random: Random,
+    errors: EarlyErrors,
 }
 
 impl FirstRequest {
@@ -186,11 +208,13 @@ impl FirstRequest {
             writes,
             extent,
             random: Random::new(MonotonicClock.now(), 0),
+            errors: EarlyErrors::default(),
         })
     }
 
-    /// Times a request; `None` where it fails. The second one decides: the first may wake the disk
-    /// up, or be the one that a limit of rate has saved. If it is not slow, a large one follows.
+    /// Times a request; `None` where it fails, for an error that `errors` then has. The second one
+    /// decides: the first may wake the disk up, or be the one that a limit of rate has saved. If it
+    /// is not slow, a large one follows.
     fn time(&mut self, fd: &OwnedFd, answered: &AtomicBool) -> Option<SlowTarget> {
         let (small, large) = (self.bytes, self.large_bytes);
         let mut buffers = Buffers::new(1, large as usize).ok()?;
@@ -220,13 +244,14 @@ impl FirstRequest {
         let bytes = memory.len() as u64;
         let Extent { start, length } = self.extent;
         if length == 0 {
-            return time_call(bytes, || pwrite(fd, memory, start));
+            return self.time_call(OpKind::Write, bytes, || pwrite(fd, memory, start));
         }
         let offset = start + self.random.below(length / bytes) * bytes;
-        let read_ns = time_call(bytes, || pread(fd, &mut *memory, offset))?;
+        let read = || pread(fd, &mut *memory, offset);
+        let read_ns = self.time_call(OpKind::Read, bytes, read)?;
         let mut write_ns = 0;
         if self.writes {
-            write_ns = time_call(bytes, || pwrite(fd, memory, offset))?;
+            write_ns = self.time_call(OpKind::Write, bytes, || pwrite(fd, memory, offset))?;
         }
         if self.reads {
             Some(read_ns.max(write_ns))
@@ -234,16 +259,24 @@ impl FirstRequest {
             Some(write_ns)
         }
     }
-}
 
-/// The time of a call, in nanoseconds; `None` where it does not move all of the bytes.
-fn time_call(bytes: u64, call: impl FnOnce() -> rustix::io::Result<usize>) -> Option<u64> {
-    let start_ns = MonotonicClock.now();
-    let moved = call().ok()? as u64;
-    if moved != bytes {
-        return None;
+    /// The time of a call, in nanoseconds; `None` where it does not move all of the bytes.
+    fn time_call(
+        &mut self,
+        kind: OpKind,
+        bytes: u64,
+        call: impl FnOnce() -> rustix::io::Result<usize>,
+    ) -> Option<u64> {
+        let start_ns = MonotonicClock.now();
+        match call() {
+            Ok(moved) if moved as u64 == bytes => Some(MonotonicClock.now() - start_ns),
+            Ok(_) => None,
+            Err(errno) => {
+                self.errors.add(kind, errno.raw_os_error());
+                None
+            }
+        }
     }
-    Some(MonotonicClock.now() - start_ns)
 }
 
 #[cfg(test)]

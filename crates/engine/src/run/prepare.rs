@@ -7,15 +7,18 @@ use crate::load::transaction::{Log, SplitSpan};
 use crate::load::write_journal::{BLOCKS_MAX, WriteJournal};
 use crate::run::block_calls::{checked_calls, device_call};
 use crate::run::error::{RunError, unsuitable};
-use crate::run::first_request::SlowTarget;
+use crate::run::first_request::{EarlyErrors, SlowTarget};
 use crate::run::limits::{extent_of, largest_block, parts_of};
 use crate::run::select::select;
+use crate::run::watched_call::{Patience, call_before_run};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::{CacheUse, Measurement};
+use diskproof_model::measurement::{CacheUse, Measurement, OpKind, PerOp};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Verify, Workload,
 };
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// A target made ready for one workload.
 pub(crate) struct PreparedTarget {
@@ -55,6 +58,7 @@ pub(crate) fn prepare_target(
     in_flight_max: u64,
     slow: Option<SlowTarget>,
     seed: u64,
+    patience: Patience<'_>,
 ) -> Result<PreparedTarget, RunError> {
     let size_bytes = if workload.layout == Layout::Provides {
         target.capacity_bytes()
@@ -80,7 +84,9 @@ pub(crate) fn prepare_target(
         None
     };
 
-    let selected = select(workload, cache.used, target, in_flight_max, slow)?;
+    let selected = select(workload, cache.used, target, in_flight_max, slow, patience)?;
+    let mut ops = PerOp::new();
+    selected.errors.count_in(&mut ops);
     check_parts(workload, selected.engine.used, extent, target)?;
     if workload.checks_reads() && selected.engine.used == EngineKind::Mmap {
         let why = "a memory mapping has no buffers to check; use another engine";
@@ -91,6 +97,7 @@ pub(crate) fn prepare_target(
         known: Measurement {
             unwritten_bytes,
             punted: selected.is_punted,
+            ops,
             ..Measurement::unmeasured(workload.clone(), span, selected.engine, cache)
         },
         extent,
@@ -273,6 +280,40 @@ fn journal_for(
     let journal = WriteJournal::new(seed, extent.start, extent.length, block)
         .with_pattern(workload.shape.content.known.clone());
     Ok(Some(Arc::new(journal)))
+}
+
+/// Proves direct I/O on a target where the workload wants it, before [`set_cache`]. This sends the
+/// first request of all to the target, which may never answer it. Returns the error of the disk on
+/// it.
+pub(crate) fn prove_direct(
+    workload: &Workload,
+    target: &mut OpenTarget,
+    patience: Patience<'_>,
+) -> Result<EarlyErrors, RunError> {
+    let mut errors = EarlyErrors::default();
+    let is_mapped = workload.engine == EngineChoice::Fixed(EngineKind::Mmap);
+    if is_mapped || workload.cache != CachePolicy::Direct {
+        return Ok(errors);
+    }
+    let Some(trial) = target.direct_trial()? else {
+        return Ok(errors);
+    };
+    let answered = Arc::new(AtomicBool::new(false));
+    let run = move |files: Vec<OwnedFd>| files.first().map(|fd| trial.run(fd));
+    let tried = call_before_run(workload, target, patience, &answered, run)?;
+    if let Some(tried) = tried {
+        let tried = tried?;
+        if let Some(failed) = tried.failed() {
+            let kind = if failed.is_write {
+                OpKind::Write
+            } else {
+                OpKind::Read
+            };
+            errors.add(kind, failed.errno);
+        }
+        target.note_direct(&tried);
+    }
+    Ok(errors)
 }
 
 /// Treats the page cache as the workload asks, as far as the target allows.

@@ -9,16 +9,20 @@ use crate::io::buffers::Buffers;
 use crate::io::uring::UringBackend;
 use crate::io::{Backend, BlockCall, Op, Request, SubmitPolicy, WaitMode, errno_name};
 use crate::run::block_calls::{calls_of, device_call};
+use crate::run::calibrate::random_reads;
 use crate::run::error::RunError;
-use crate::run::first_request::{FIRST_BYTES, SlowTarget};
+use crate::run::first_request::{EarlyErrors, FIRST_BYTES, SlowTarget};
+use crate::run::watched_call::{Patience, call_before_run};
 use diskproof_device::OpenTarget;
 use diskproof_model::errno;
-use diskproof_model::measurement::{EngineUse, Fallback, FallbackCause};
+use diskproof_model::measurement::{EngineUse, Fallback, FallbackCause, OpKind};
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
-use rates::reason_for_aio;
+use rates::RateComparison;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The I/O engines for a workload, in the order of their preference; at least one. Fails where the
 /// requested engine cannot carry out the workload.
@@ -59,78 +63,242 @@ pub(crate) struct SelectedEngine {
     /// True if io_uring hands, or would hand, this target's I/O to kernel worker threads; `None`
     /// where that was not tested or is unknown.
     pub is_punted: Option<bool>,
+    /// Errors of the disk on the requests by which engines were tried.
+    pub errors: EarlyErrors,
 }
 
 /// Selects the I/O engine for one workload on one target: the first candidate that works here. All
 /// workloads of the run together keep up to `in_flight_max` requests in flight. A slow target gets
 /// no further request, but where it is to be trimmed, those that show whether io_uring can. On
-/// other targets this sends a few reads or discards of nothing, without a deadline: the target has
-/// just answered a request in time ([`crate::run::first_request`]).
+/// other targets this sends a few reads or discards of nothing. A target that answers none of them
+/// in time ends the run with an error, as one that does not answer its first request does: it may
+/// hang at any of them.
 pub(crate) fn select(
     workload: &Workload,
     cache: CachePolicy,
     target: &OpenTarget,
     in_flight_max: u64,
     slow: Option<SlowTarget>,
+    patience: Patience<'_>,
 ) -> Result<SelectedEngine, RunError> {
-    let engines = candidates(workload, cache, target)?;
-    let aio_fits = in_flight_max <= aio_left(Path::new(AIO_LIMITS));
-    let mut fallbacks = Vec::new();
-    let depth = reduced_depth(workload, slow);
-    let trial_read = match slow {
-        None => TrialRead::Sent,
-        Some(_) => TrialRead::Omitted,
+    let trials = EngineTrials {
+        engines: candidates(workload, cache, target)?,
+        workload: workload.clone(),
+        cache,
+        usable_bytes: target.usable_bytes(),
+        alignment_bytes: target.alignment_bytes(),
+        call: device_call(workload, target),
+        aio_fits: in_flight_max <= aio_left(Path::new(AIO_LIMITS)),
+        slow,
+        answered: Arc::new(AtomicBool::new(false)),
     };
-    for kind in engines.iter().copied() {
-        let tried = if kind == EngineKind::Aio && !aio_fits {
-            Err(TrialError::setup_errno(libc::EAGAIN))
-        } else {
-            try_out(kind, workload, cache, target, trial_read)
+    let chosen = if trials.send_nothing() {
+        trials.choose(target.fd())
+    } else {
+        let answered = Arc::clone(&trials.answered);
+        let choose = move |files: Vec<OwnedFd>| match files.first() {
+            Some(fd) => trials.choose(fd.as_fd()),
+            None => Err(UnusableEngine {
+                kind: EngineKind::Sync,
+                why: "it has no open file".to_owned(),
+            }),
         };
-        let Err(error) = tried else {
-            let may_use_aio = aio_fits && engines.contains(&EngineKind::Aio);
-            let mut selected = SelectedEngine {
-                engine: EngineUse {
-                    asked: workload.engine,
-                    used: kind,
-                    fallbacks,
-                    features: Vec::new(),
-                    depth,
-                    done_before_wait: None,
-                },
-                is_punted: None,
-            };
-            // On a slow target, the I/O engine makes no difference.
-            if kind == EngineKind::Uring && slow.is_none() {
-                selected.test_punting(workload, cache, target, may_use_aio);
-            }
-            return Ok(selected);
-        };
-        let fallback = fallback_after(kind, &error);
-        if engines.len() == 1 {
-            return Err(unusable(kind, target, fallback.why));
-        }
-        fallbacks.push(fallback);
+        call_before_run(workload, target, patience, &answered, choose)?
+    };
+    chosen.map_err(|UnusableEngine { kind, why }| unusable(kind, target, why))
+}
+
+/// An engine that cannot be used, and the reason.
+struct UnusableEngine {
+    kind: EngineKind,
+    why: String,
+}
+
+/// The trials of the engines for a workload on a target. Their requests may never return, so they
+/// own all that they need.
+struct EngineTrials {
+    /// In the order of their preference.
+    engines: Vec<EngineKind>,
+    workload: Workload,
+    cache: CachePolicy,
+    usable_bytes: u64,
+    alignment_bytes: u32,
+    /// The call of the device that the workload needs, where it trims.
+    call: Option<BlockCall>,
+    /// Whether the kernel has enough requests left for Linux AIO.
+    aio_fits: bool,
+    slow: Option<SlowTarget>,
+    /// Set after each answer.
+    answered: Arc<AtomicBool>,
+}
+
+impl EngineTrials {
+    /// True where the first engine is chosen without a request.
+    fn send_nothing(&self) -> bool {
+        !matches!(
+            self.engines.first(),
+            Some(EngineKind::Uring | EngineKind::Aio)
+        )
     }
-    // Not reached: every choice of several engines ends with blocking calls, which need no trial.
-    let tried: Vec<String> = fallbacks.into_iter().map(|tried| tried.why).collect();
-    Err(unusable(EngineKind::Sync, target, tried.join("; ")))
+
+    fn choose(&self, fd: BorrowedFd<'_>) -> Result<SelectedEngine, UnusableEngine> {
+        let mut fallbacks = Vec::new();
+        let mut errors = EarlyErrors::default();
+        for kind in self.engines.iter().copied() {
+            let tried = if kind == EngineKind::Aio && !self.aio_fits {
+                Err(TrialError::setup_errno(libc::EAGAIN))
+            } else {
+                self.try_out(kind, fd, &mut errors)
+            };
+            let Err(error) = tried else {
+                let mut selected = SelectedEngine {
+                    engine: EngineUse {
+                        asked: self.workload.engine,
+                        used: kind,
+                        fallbacks,
+                        features: Vec::new(),
+                        depth: reduced_depth(&self.workload, self.slow),
+                        done_before_wait: None,
+                    },
+                    is_punted: None,
+                    errors,
+                };
+                // On a slow target, the I/O engine makes no difference.
+                if kind == EngineKind::Uring && self.slow.is_none() {
+                    selected.test_punting(self, fd);
+                }
+                return Ok(selected);
+            };
+            let fallback = fallback_after(kind, &error);
+            if self.engines.len() == 1 {
+                let why = fallback.why;
+                return Err(UnusableEngine { kind, why });
+            }
+            fallbacks.push(fallback);
+        }
+        // Not reached: every choice of several engines ends with blocking calls, which need no
+        // trial.
+        let tried: Vec<String> = fallbacks.into_iter().map(|tried| tried.why).collect();
+        Err(UnusableEngine {
+            kind: EngineKind::Sync,
+            why: tried.join("; "),
+        })
+    }
+
+    /// Sets the I/O engine up and sends what shows that it works here.
+    fn try_out(
+        &self,
+        kind: EngineKind,
+        fd: BorrowedFd<'_>,
+        errors: &mut EarlyErrors,
+    ) -> Result<(), TrialError> {
+        let batched = SubmitPolicy::Batched;
+        let block = self.tried_bytes();
+        let own = || fd.try_clone_to_owned().map_err(TrialError::Setup);
+        let buffers = || Buffers::new(1, block as usize).map_err(TrialError::Setup);
+        match kind {
+            EngineKind::Uring => {
+                let mut backend = UringBackend::new(own()?, buffers()?, 1, self.cache, batched)
+                    .map_err(TrialError::Setup)?;
+                if let Some(call) = self.call {
+                    try_call(&mut backend, call, self.is_punted(fd))
+                        .map_err(TrialError::Request)?;
+                    self.answered.store(true, Ordering::Relaxed);
+                }
+                self.read_one(backend, errors)
+            }
+            EngineKind::Aio => {
+                let backend =
+                    AioBackend::new(own()?, buffers()?, 1, batched).map_err(TrialError::Setup)?;
+                self.read_one(backend, errors)
+            }
+            EngineKind::Sync | EngineKind::Mmap | EngineKind::Null => Ok(()),
+        }
+    }
+
+    /// Bytes of a request that only tries: as small as the target allows, as it may be slow.
+    fn tried_bytes(&self) -> u32 {
+        self.workload
+            .block_bytes
+            .min(FIRST_BYTES.max(self.alignment_bytes))
+    }
+
+    /// Reads a block at the start of the target, where there is data and the target is not slow.
+    /// Fails where the engine does not work. An error of the disk says nothing about the engine,
+    /// and is added to `errors`.
+    fn read_one(
+        &self,
+        mut backend: impl Backend,
+        errors: &mut EarlyErrors,
+    ) -> Result<(), TrialError> {
+        let block = self.tried_bytes();
+        let has_data = self.usable_bytes >= u64::from(block);
+        if self.slow.is_some() || !self.workload.reads() || !has_data {
+            return Ok(());
+        }
+        let result = send_one(&mut backend, Op::Read, block).map_err(TrialError::Request)?;
+        self.answered.store(true, Ordering::Relaxed);
+        if result >= 0 {
+            return Ok(());
+        }
+        if errno::is_of_disk(&errno_name(-result)) {
+            errors.add(OpKind::Read, -result);
+            Ok(())
+        } else {
+            let error = io::Error::from_raw_os_error(-result);
+            Err(TrialError::Request(error))
+        }
+    }
+
+    fn rate_comparison<'a>(&'a self, fd: BorrowedFd<'a>) -> RateComparison<'a> {
+        RateComparison {
+            reads: random_reads(&self.workload),
+            depth: self.workload.depth,
+            block_bytes: self.workload.block_bytes,
+            cache: self.cache,
+            usable_bytes: self.usable_bytes,
+            fd,
+            answered: &self.answered,
+        }
+    }
+
+    /// True where io_uring hands every request to a worker thread: it first tries each without
+    /// blocking, and this file does not take RWF_NOWAIT. `None` where that is unknown.
+    fn is_punted(&self, fd: BorrowedFd<'_>) -> Option<bool> {
+        let block = self.tried_bytes();
+        if self.usable_bytes < u64::from(block) {
+            return None;
+        }
+        let buffers = Buffers::new(1, block as usize).ok()?;
+        let vector = libc::iovec {
+            iov_base: buffers.slot(0).cast(),
+            iov_len: block as usize,
+        };
+        // SAFETY: one vector that covers the buffer, which lives until after the call.
+        let got =
+            unsafe { libc::preadv2(fd.as_raw_fd(), &raw const vector, 1, 0, libc::RWF_NOWAIT) };
+        let error = io::Error::last_os_error();
+        self.answered.store(true, Ordering::Relaxed);
+        if got >= 0 {
+            return Some(false);
+        }
+        match error.raw_os_error() {
+            Some(libc::EOPNOTSUPP) => Some(true),
+            Some(libc::EAGAIN) => Some(false),
+            _ => None,
+        }
+    }
 }
 
 impl SelectedEngine {
     /// Tests whether io_uring, the selected engine, hands requests to worker threads here. If so,
     /// selects Linux AIO instead, where that may be used and is faster.
-    fn test_punting(
-        &mut self,
-        workload: &Workload,
-        cache: CachePolicy,
-        target: &OpenTarget,
-        may_use_aio: bool,
-    ) {
-        self.is_punted = is_punted(workload, target);
+    fn test_punting(&mut self, trials: &EngineTrials, fd: BorrowedFd<'_>) {
+        let may_use_aio = trials.aio_fits && trials.engines.contains(&EngineKind::Aio);
+        self.is_punted = trials.is_punted(fd);
         if self.is_punted == Some(true)
             && may_use_aio
-            && let Some(why) = reason_for_aio(workload, cache, target)
+            && let Some(why) = trials.rate_comparison(fd).reason_for_aio()
         {
             self.engine.used = EngineKind::Aio;
             self.engine.fallbacks.push(Fallback {
@@ -265,80 +433,6 @@ fn read_number(path: &Path) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// A read by which an I/O engine is tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum TrialRead {
-    /// Reads a block, where there is data.
-    Sent,
-    /// The target is slow, so no read is spent on a trial.
-    Omitted,
-}
-
-/// Sets the I/O engine up and sends what shows that it works here.
-fn try_out(
-    kind: EngineKind,
-    workload: &Workload,
-    cache: CachePolicy,
-    target: &OpenTarget,
-    trial_read: TrialRead,
-) -> Result<(), TrialError> {
-    let batched = SubmitPolicy::Batched;
-    let block = tried_bytes(workload, target);
-    let reads = trial_read == TrialRead::Sent
-        && workload.reads()
-        && target.usable_bytes() >= u64::from(block);
-    match kind {
-        EngineKind::Uring => {
-            let fd = target
-                .fd()
-                .try_clone_to_owned()
-                .map_err(TrialError::Setup)?;
-            let buffers = Buffers::new(1, block as usize).map_err(TrialError::Setup)?;
-            let mut backend =
-                UringBackend::new(fd, buffers, 1, cache, batched).map_err(TrialError::Setup)?;
-            if let Some(call) = device_call(workload, target) {
-                try_call(&mut backend, call, is_punted(workload, target))
-                    .map_err(TrialError::Request)?;
-            }
-            if reads {
-                read_one(backend, block).map_err(TrialError::Request)?;
-            }
-            Ok(())
-        }
-        EngineKind::Aio => {
-            let fd = target
-                .fd()
-                .try_clone_to_owned()
-                .map_err(TrialError::Setup)?;
-            let buffers = Buffers::new(1, block as usize).map_err(TrialError::Setup)?;
-            let backend = AioBackend::new(fd, buffers, 1, batched).map_err(TrialError::Setup)?;
-            if reads {
-                read_one(backend, block).map_err(TrialError::Request)?;
-            }
-            Ok(())
-        }
-        EngineKind::Sync | EngineKind::Mmap | EngineKind::Null => Ok(()),
-    }
-}
-
-/// Bytes of a request that only tries: as small as the target allows, as it may be slow.
-fn tried_bytes(workload: &Workload, target: &OpenTarget) -> u32 {
-    workload
-        .block_bytes
-        .min(FIRST_BYTES.max(target.alignment_bytes()))
-}
-
-/// Reads a block at the start of the target. Fails where the engine does not work; an error of the
-/// disk is no failure.
-fn read_one(mut backend: impl Backend, len: u32) -> io::Result<()> {
-    let result = send_one(&mut backend, Op::Read, len)?;
-    // A disk error says nothing about the I/O engine; the run counts it.
-    if result < 0 && !errno::is_of_disk(&errno_name(-result)) {
-        return Err(io::Error::from_raw_os_error(-result));
-    }
-    Ok(())
-}
-
 /// Fails where io_uring lacks this call of a device; it has discards only. The answer to a discard
 /// of nothing is EINVAL from a kernel that has the command, EOPNOTSUPP from Linux 5.19 to 6.11.
 /// Older kernels do not know commands at all. The kernel tries each discard without blocking, and
@@ -371,38 +465,6 @@ fn send_one(backend: &mut impl Backend, op: Op, len: u32) -> io::Result<i32> {
         if let Some(result) = outcome {
             return Ok(result);
         }
-    }
-}
-
-/// True where io_uring hands every request to a worker thread: it first tries each without
-/// blocking, and this file does not take RWF_NOWAIT. `None` where that is unknown.
-fn is_punted(workload: &Workload, target: &OpenTarget) -> Option<bool> {
-    let block = tried_bytes(workload, target);
-    if target.usable_bytes() < u64::from(block) {
-        return None;
-    }
-    let buffers = Buffers::new(1, block as usize).ok()?;
-    let vector = libc::iovec {
-        iov_base: buffers.slot(0).cast(),
-        iov_len: block as usize,
-    };
-    // SAFETY: one vector that covers the buffer, which lives until after the call.
-    let got = unsafe {
-        libc::preadv2(
-            target.fd().as_raw_fd(),
-            &raw const vector,
-            1,
-            0,
-            libc::RWF_NOWAIT,
-        )
-    };
-    if got >= 0 {
-        return Some(false);
-    }
-    match io::Error::last_os_error().raw_os_error() {
-        Some(libc::EOPNOTSUPP) => Some(true),
-        Some(libc::EAGAIN) => Some(false),
-        _ => None,
     }
 }
 

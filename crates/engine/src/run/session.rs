@@ -14,10 +14,11 @@ use crate::run::layout::{
 };
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{
-    PreparedTarget, check_alignment, check_writable, prepare_target, set_cache,
+    PreparedTarget, check_alignment, check_writable, prepare_target, prove_direct, set_cache,
 };
 use crate::run::supervise::{STALL_NS, StallTimeout};
 use crate::run::totals::{CounterLog, ProcessTotal, count_devices, divide_cpu_time};
+use crate::run::watched_call::Patience;
 use crate::run::workers::{Assignment, StartTime, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
@@ -337,9 +338,11 @@ impl Session {
             streams: Streams::with_reads(0),
             ..Workload::named("first write")
         };
+        prove_direct(&writes, target, self.patience(watch))?;
         set_cache(&writes, target)?;
-        let slow = find_slow(&writes, target, self.stall_timeout, watch)?;
-        Ok(slow.map(|slow| slow.transfer_ns(bytes)))
+        // The layout that follows meets an error of the disk, too, and reports it.
+        let first = find_slow(&writes, target, self.patience(watch))?;
+        Ok(first.slow.map(|slow| slow.transfer_ns(bytes)))
     }
 
     /// Makes a target ready for a workload: page cache, content, span and I/O engine.
@@ -351,6 +354,7 @@ impl Session {
         watch: &mut dyn Watch,
     ) -> Result<PreparedTarget, RunError> {
         check_writable(workload, target)?;
+        let mut errors = prove_direct(workload, target, self.patience(watch))?;
         let cache = set_cache(workload, target)?;
         let size_bytes = target.capacity_bytes().max(target.usable_bytes());
         check_alignment(
@@ -365,11 +369,28 @@ impl Session {
             // The layout has set the page cache in its own way.
             set_cache(workload, target)?;
         }
-        let slow = find_slow(workload, target, self.stall_timeout, watch)?;
-        Ok(PreparedTarget {
-            skip_bytes: self.skip_bytes,
-            ..prepare_target(workload, target, cache, in_flight_max, slow, self.seed)?
-        })
+        let first = find_slow(workload, target, self.patience(watch))?;
+        let mut prepared = prepare_target(
+            workload,
+            target,
+            cache,
+            in_flight_max,
+            first.slow,
+            self.seed,
+            self.patience(watch),
+        )?;
+        errors.append(first.errors);
+        errors.count_in(&mut prepared.known.ops);
+        prepared.skip_bytes = self.skip_bytes;
+        Ok(prepared)
+    }
+
+    /// The patience with a target before a workload.
+    pub(crate) fn patience<'a>(&self, watch: &'a mut dyn Watch) -> Patience<'a> {
+        Patience {
+            stall_timeout: self.stall_timeout,
+            watch,
+        }
     }
 
     /// Writes the part of a scratch file that a workload needs and that is not written yet.

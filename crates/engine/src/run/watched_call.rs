@@ -2,14 +2,16 @@
 //! progress, and can end the wait for it.
 
 use crate::run::error::{RunError, worker_error};
-use crate::run::supervise::CHECK_EVERY;
+use crate::run::supervise::{CHECK_EVERY, StallTimeout};
 use crate::run::watchdog::{CallEnd, Sign, call_with_timeout};
 use diskproof_device::OpenTarget;
 use diskproof_model::plan::Workload;
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
 use diskproof_model::series::TimeSeries;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The progress of a call since the last look.
 pub(crate) struct CallProgress {
@@ -93,5 +95,49 @@ impl WatchedCall<'_> {
                 silent_ns: last_silent_ns,
             }),
         })
+    }
+}
+
+/// How long a target may be silent, and who watches meanwhile.
+pub(crate) struct Patience<'a> {
+    pub stall_timeout: StallTimeout,
+    pub watch: &'a mut dyn Watch,
+}
+
+/// Makes requests that belong to no measured time, before a workload. `work` gets all files of the
+/// target, and sets `answered` after each answer. A target that does not answer in time is
+/// abandoned, and the run ends with [`RunError::Stalled`].
+pub(crate) fn call_before_run<T: Send + 'static>(
+    workload: &Workload,
+    target: &OpenTarget,
+    patience: Patience<'_>,
+    answered: &Arc<AtomicBool>,
+    work: impl FnOnce(Vec<OwnedFd>) -> T + Send + 'static,
+) -> Result<T, RunError> {
+    let stop = AtomicBool::new(false);
+    let call = WatchedCall {
+        workload,
+        open: target,
+        target: None,
+        // As the layout, it belongs to no measured time.
+        phase: Phase::Layout,
+        stall_ns: patience.stall_timeout.ns(),
+        stop: &stop,
+    };
+    let look = |_: &mut TimeSeries, _| CallProgress {
+        has_moved: answered.swap(false, Ordering::Relaxed),
+        done: 0.0,
+    };
+    match call.run(patience.watch, look, work)? {
+        CallEnd::Returned(value) => Ok(value),
+        CallEnd::Silent(SilentCall { lasted_ns, .. }) => {
+            target.leave_open();
+            if stop.load(Ordering::Relaxed) {
+                return Err(RunError::interrupted(&workload.name));
+            }
+            let path = &target.identity().path;
+            let silence = Duration::from_nanos(lasted_ns);
+            Err(RunError::stalled(path, &workload.name, silence))
+        }
     }
 }

@@ -20,11 +20,11 @@ use crate::io::clock::{ActiveClock, WorkerClock};
 use crate::measure::sampler::FileSampler;
 use crate::run::assemble::join_interruptions;
 use crate::run::error::{RunError, worker_error};
-use crate::run::first_request::{SlowTarget, find_slow};
+use crate::run::first_request::{EarlyErrors, SlowTarget, find_slow};
 use crate::run::hang::relative_to_origin;
 use crate::run::layout::{LayoutGoal, LayoutWay};
 use crate::run::limits::{extent_of, in_flight_max};
-use crate::run::prepare::{check_span, check_writable, set_cache};
+use crate::run::prepare::{check_span, check_writable, prove_direct, set_cache};
 use crate::run::select::{refuse_mapping, select};
 use crate::run::session::Session;
 use crate::run::supervise::{Event, Inbox as _, Overdue, StallTimeout, Supervisor, WaitLimits};
@@ -59,7 +59,8 @@ impl Session {
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
     ) -> Result<SurfaceMeasurement, RunError> {
-        let PreparedSurvey { surveyed, cache } = self.prepare_survey(survey, target, watch)?;
+        let prepared = self.prepare_survey(survey, target, watch)?;
+        let surveyed = prepared.surveyed;
         let snapshot = Snapshot::take(target.identity());
         let clock = ActiveClock::new();
         let start_ns = clock.now();
@@ -87,7 +88,8 @@ impl Session {
         let mut asked = ByteCount::default();
         asked.add(survey.operation, log.bytes());
         let device = snapshot.finish(asked);
-        let results = std::mem::take(&mut *log.results());
+        let mut results = std::mem::take(&mut *log.results());
+        prepared.errors.count_accesses(&mut results.access_errors);
         Ok(SurfaceMeasurement {
             target: index,
             survey: survey.clone(),
@@ -98,7 +100,7 @@ impl Session {
             curve_ns: results.curve_ns,
             curve_cpu: results.curve_cpu,
             engine: surveyed.stream,
-            cache,
+            cache: prepared.cache,
             curve: results.curve,
             burst: results.burst,
             access: results.access,
@@ -151,20 +153,58 @@ impl Session {
             engine: survey.engine,
             ..Workload::named(SURVEY)
         };
+        let mut errors = prove_direct(&streaming, target, self.patience(watch))?;
         let cache = set_cache(&streaming, target)?;
-        let slow = find_slow(&streaming, target, self.stall_timeout, watch)?;
+        let first = find_slow(&streaming, target, self.patience(watch))?;
+        errors.append(first.errors);
         let single = Workload {
             depth: 1,
             block_bytes: target.alignment_bytes(),
             ..streaming.clone()
         };
         let engines = SurveyEngines {
-            stream: select_engine(&streaming, cache.used, target, slow)?,
-            read_one: select_engine(&single, cache.used, target, slow)?,
+            stream: self.select_engine(
+                &streaming,
+                &cache,
+                target,
+                first.slow,
+                &mut errors,
+                watch,
+            )?,
+            read_one: self.select_engine(
+                &single,
+                &cache,
+                target,
+                first.slow,
+                &mut errors,
+                watch,
+            )?,
         };
         let surveyed = survey_target(survey, target, cache.used, self.seed, engines);
         check_span(&streaming, target, SPAN_BYTES_MIN, surveyed.extent.length)?;
-        Ok(PreparedSurvey { surveyed, cache })
+        Ok(PreparedSurvey {
+            surveyed,
+            cache,
+            errors,
+        })
+    }
+
+    /// The best I/O engine for a part of a survey. Errors of the disk on its trials are added to
+    /// `errors`.
+    fn select_engine(
+        &self,
+        workload: &Workload,
+        cache: &CacheUse,
+        target: &OpenTarget,
+        slow: Option<SlowTarget>,
+        errors: &mut EarlyErrors,
+        watch: &mut dyn Watch,
+    ) -> Result<EngineKind, RunError> {
+        let requests = in_flight_max(Group::alone(workload), 1);
+        let patience = self.patience(watch);
+        let selected = select(workload, cache.used, target, requests, slow, patience)?;
+        errors.append(selected.errors);
+        Ok(selected.engine.used)
     }
 }
 
@@ -172,6 +212,8 @@ impl Session {
 struct PreparedSurvey {
     surveyed: SurveyTarget,
     cache: CacheUse,
+    /// Errors of the disk on the requests before the survey.
+    errors: EarlyErrors,
 }
 
 /// Errors and the progress display show this name: a survey has no workload of its own.
@@ -185,17 +227,6 @@ struct SurveyEngines {
     stream: EngineKind,
     /// The engine of one request at a time.
     read_one: EngineKind,
-}
-
-fn select_engine(
-    workload: &Workload,
-    cache: CachePolicy,
-    target: &OpenTarget,
-    slow: Option<SlowTarget>,
-) -> Result<EngineKind, RunError> {
-    let requests = in_flight_max(Group::alone(workload), 1);
-    let engine = select(workload, cache, target, requests, slow)?.engine;
-    Ok(engine.used)
 }
 
 fn survey_target(

@@ -319,7 +319,13 @@ fn verification_remark(verify: &VerifyResult) -> Option<Remark> {
     } else {
         " before an interruption"
     };
+    let cached = verify.cached_blocks.unwrap_or(0);
     let text = match (verify.blocks, verify.bad_blocks) {
+        (_, 0) if cached > 0 => format!(
+            "{} of {written} read back{interrupted}, all correct, but the page cache still held \
+             {cached} of them",
+            verify.blocks
+        ),
         (0, _) => format!("0 of {written} read back{interrupted}"),
         (_, 0) if is_whole => format!("{written} read back, all correct"),
         (blocks, 0) => format!("{blocks} of {written} read back{interrupted}, all correct"),
@@ -330,7 +336,7 @@ fn verification_remark(verify: &VerifyResult) -> Option<Remark> {
     };
     let (kind, word) = if verify.bad_blocks > 0 {
         (RemarkKind::Failed, WRONG_DATA)
-    } else if is_whole {
+    } else if is_whole && cached == 0 {
         (RemarkKind::Verified, VERIFIED)
     } else {
         (RemarkKind::Failed, UNVERIFIED)

@@ -35,6 +35,20 @@ fn conditions_fail_a_build_only_where_noise_would_not() {
     let text = format!("random-read-d1.iops{way}{sign}0.001%");
     let undecided = outcome(&short, &short_slower, &text);
     assert_eq!(undecided, Ok(ConditionOutcome::Undecided), "{change}");
+    // A threshold on either side of the change, within its interval: as `--expect` decides.
+    let ratio = rate(&held(&sides[0], &sides[1])).ratio.unwrap();
+    let high = ratio.high_95.unwrap();
+    for end in [ratio.low_95, high] {
+        let within = (ratio.value * 0.1 + end * 0.9 - 1.0) * 100.0;
+        for way in ['<', '>'] {
+            let text = format!("random-read-d1.iops{way}{within:.6}%");
+            let within = outcome(&short, &short_slower, &text);
+            assert_eq!(within, Ok(ConditionOutcome::Undecided), "{text}: {ratio:?}");
+        }
+    }
+    let beyond = format!("random-read-d1.iops>{:.6}%", (high - 1.0) * 100.0 + 0.1);
+    let beyond = outcome(&short, &short_slower, &beyond);
+    assert_eq!(beyond, Ok(ConditionOutcome::DoesNotHold), "{ratio:?}");
     let error = outcome(&a, &slower, "random-raed-d1.iops<-5%").unwrap_err();
     states(
         &error.to_string(),
@@ -83,4 +97,35 @@ fn conditions_that_cannot_be_read_say_what_is_possible() {
     ] {
         states(&text.parse::<Limit>().unwrap_err().to_string(), &[part]);
     }
+}
+
+/// Two targets, of which each has the same workload.
+fn of_two_targets(id: &str) -> Record {
+    changed(|run| {
+        run.0.run_id = id.to_owned();
+        run.0.targets.push(fixture::target());
+        run.0.plan.targets.push("/other".to_owned());
+        let mut other = run.1.clone();
+        for measurement in &mut other {
+            measurement.target = 1;
+        }
+        run.1.extend(other);
+    })
+}
+
+#[test]
+fn condition_names_one_of_several_targets() {
+    let [a, b] = ["a", "b"].map(of_two_targets);
+    let outcome = |text: &str| compare(&ask(&[&a], &[&b], &[text]));
+    for metric in ["random-read-d1.iops", "random-read-d1.read.iops"] {
+        let error = outcome(&format!("{metric}<-50%")).unwrap_err().to_string();
+        states(&error, &[&format!("write 1:{metric} or 2:{metric}")]);
+        let named = outcome(&format!("2:{metric}<-50%")).unwrap();
+        assert_eq!(named.conditions[0].outcome, ConditionOutcome::DoesNotHold);
+    }
+    let error = outcome("3:random-read-d1.iops<-50%").unwrap_err();
+    states(&error.to_string(), &["no metric", "2:random-read-d1.iops"]);
+    // One of the targets has too few requests for it.
+    let rare = outcome("2:commit-fdatasync.p99.9>5%").unwrap();
+    assert_eq!(rare.conditions[0].outcome, ConditionOutcome::Unanswered);
 }

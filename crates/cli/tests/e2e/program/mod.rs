@@ -61,6 +61,18 @@ pub(crate) fn within_memory<S: AsRef<OsStr>>(
     in_clean_environment(command, arguments)
 }
 
+/// The program with this soft limit on open files, which it may raise.
+pub(crate) fn within_files<S: AsRef<OsStr>>(
+    soft_limit: u32,
+    arguments: impl IntoIterator<Item = S>,
+) -> Command {
+    let mut command = Command::new("prlimit");
+    command
+        .arg(format!("--nofile={soft_limit}:"))
+        .arg(program_path());
+    in_clean_environment(command, arguments)
+}
+
 fn in_clean_environment<S: AsRef<OsStr>>(
     mut command: Command,
     arguments: impl IntoIterator<Item = S>,

@@ -4,10 +4,11 @@
 use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
 use crate::io::uring::UringBackend;
-use crate::io::{Extent, SubmitPolicy};
-use crate::run::calibrate::{measure_rate, random_reads};
-use diskproof_device::OpenTarget;
+use crate::io::{Backend, Extent, SubmitPolicy};
+use crate::run::calibrate::measure_rate;
 use diskproof_model::plan::{CachePolicy, Workload};
+use std::os::fd::BorrowedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Linux AIO must be this much faster to replace io_uring.
 const AIO_GAIN_MIN: f64 = 1.1;
@@ -46,70 +47,62 @@ fn best_of_each(
     Some(best)
 }
 
-/// Compares both interfaces where io_uring hands every request to a worker thread: Linux AIO may be
-/// faster (a device that completes in the submission) or far slower (a filesystem that blocks in
-/// it). Both run a few milliseconds of random reads. Returns the reason to use AIO where it wins.
-///
-/// The reads have no deadline. The target has answered a first request in time before
-/// ([`crate::run::first_request`]).
-pub(super) fn reason_for_aio(
-    workload: &Workload,
-    cache: CachePolicy,
-    target: &OpenTarget,
-) -> Option<String> {
-    let comparison = RateComparison {
-        reads: random_reads(workload),
-        depth: workload.depth,
-        block_bytes: workload.block_bytes,
-        cache,
-        target,
-    };
-    let EngineRates {
-        first: uring,
-        second: aio,
-    } = best_of_each(|| comparison.uring_rate(), || comparison.aio_rate())?;
-    if aio <= uring * AIO_GAIN_MIN {
-        return None;
-    }
-    Some(format!(
-        "io_uring passes every request to a worker thread here (no RWF_NOWAIT): {uring:.0} \
-         reads/s in a trial, {aio:.0} with Linux AIO"
-    ))
-}
-
 /// The random reads by which the I/O engines are compared, for a few milliseconds each time.
-struct RateComparison<'a> {
-    reads: Workload,
-    depth: u32,
-    block_bytes: u32,
-    cache: CachePolicy,
-    target: &'a OpenTarget,
+pub(super) struct RateComparison<'a> {
+    pub reads: Workload,
+    pub depth: u32,
+    pub block_bytes: u32,
+    pub cache: CachePolicy,
+    pub usable_bytes: u64,
+    pub fd: BorrowedFd<'a>,
+    /// Set after each short run.
+    pub answered: &'a AtomicBool,
 }
 
 impl RateComparison<'_> {
+    /// Compares both interfaces where io_uring hands every request to a worker thread: Linux AIO
+    /// may be faster (a device that completes in the submission) or far slower (a filesystem that
+    /// blocks in it). Both run a few milliseconds of random reads. Returns the reason to use AIO
+    /// where it wins.
+    pub(super) fn reason_for_aio(&self) -> Option<String> {
+        let EngineRates {
+            first: uring,
+            second: aio,
+        } = best_of_each(|| self.uring_rate(), || self.aio_rate())?;
+        if aio <= uring * AIO_GAIN_MIN {
+            return None;
+        }
+        Some(format!(
+            "io_uring passes every request to a worker thread here (no RWF_NOWAIT): {uring:.0} \
+             reads/s in a trial, {aio:.0} with Linux AIO"
+        ))
+    }
+
     /// The requests per second with io_uring; `None` where it fails.
     fn uring_rate(&self) -> Option<f64> {
         let batched = SubmitPolicy::Batched;
-        let fd = self.target.fd().try_clone_to_owned().ok()?;
+        let fd = self.fd.try_clone_to_owned().ok()?;
         let buffers = self.buffers()?;
         let backend = UringBackend::new(fd, buffers, self.depth, self.cache, batched).ok()?;
-        measure_rate(backend, &self.reads, self.extent())
+        self.rate(backend)
     }
 
     /// The requests per second with Linux AIO; `None` where it fails.
     fn aio_rate(&self) -> Option<f64> {
-        let fd = self.target.fd().try_clone_to_owned().ok()?;
+        let fd = self.fd.try_clone_to_owned().ok()?;
         let buffers = self.buffers()?;
         let backend = AioBackend::new(fd, buffers, self.depth, SubmitPolicy::Batched).ok()?;
-        measure_rate(backend, &self.reads, self.extent())
+        self.rate(backend)
+    }
+
+    fn rate(&self, backend: impl Backend) -> Option<f64> {
+        let rate = measure_rate(backend, &self.reads, Extent::new(0, self.usable_bytes));
+        self.answered.store(true, Ordering::Relaxed);
+        rate
     }
 
     fn buffers(&self) -> Option<Buffers> {
         Buffers::new(self.depth as usize, self.block_bytes as usize).ok()
-    }
-
-    fn extent(&self) -> Extent {
-        Extent::new(0, self.target.usable_bytes())
     }
 }
 
