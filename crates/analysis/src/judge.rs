@@ -1,7 +1,7 @@
 //! Facts and measurements in, the record out: estimates, latencies in short, commands, findings,
 //! advice, expectations. Puts the parts of this crate together; holds no threshold of its own.
 
-use crate::advice::postgres;
+use crate::advice::advised_settings;
 use crate::compare::{run_to_run, widen_to_runs};
 use crate::expect::Expected;
 use crate::limited_by::limited_by;
@@ -131,7 +131,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record.findings = rules::findings(&record);
     add_limits(&mut record);
     results::add_answers(&mut record, data);
-    record.advice = postgres::advice(&record);
+    record.advice = advised_settings(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = judge_promises(&record);
     record.expectations.extend(drop_limit(&record));

@@ -19,9 +19,9 @@ const UNSAFE_WHY: &str = "Not tried: off is faster only because a crash then los
 /// A tried setting on which the figures gave no advice is inserted before this one.
 const BEFORE_SETTING: &str = "full_page_writes";
 
-/// Adds the trials of a record to the advice that its figures gave. `advice` must already have its
-/// entry on [`BEFORE_SETTING`].
-pub(super) fn add_tried(record: &Record, advice: &mut Vec<Advice>) {
+/// Changes the advice that the figures gave to what the trials of a record showed, and adds the
+/// settings that were only tried. `advice` must already have its entry on [`BEFORE_SETTING`].
+pub(super) fn apply_trials(record: &Record, advice: &mut Vec<Advice>) {
     let Some(postgres) = record.postgres() else {
         return;
     };
@@ -51,43 +51,56 @@ fn find_or_insert(setting: &str, advice: &mut Vec<Advice>) -> usize {
     index
 }
 
-/// Changes the advice on a setting to what its trial showed.
+/// Changes the advice on a setting to what its trial showed. A decision of the server replaces the
+/// reason that the figures gave, and so does a trial without a gain. Otherwise both reasons stand.
 fn apply_trial(tried: &TrialRow, entry: &mut Advice) {
     let trial = &tried.data.trial;
-    let decided_value = decided_value(tried);
-    let has_no_gain = is_without_gain(tried);
-    // A decision of the server replaces the reason that the figures gave, and so does a trial
-    // without a gain. Otherwise both reasons stand.
     let outcome = outcome_text(tried);
-    if entry.why.is_empty() || decided_value.is_some() || has_no_gain {
-        entry.why = outcome;
-    } else {
-        entry.why = format!("{outcome} {}", entry.why);
-    }
-    if let Some(value) = decided_value {
-        entry.value = Some(value.to_owned());
-        entry.default = Some(trial.default.clone());
-        entry.range = None;
-        entry.condition = match tried.figures.outcome {
-            TrialOutcome::Faster => gain_condition(&trial.setting).map(str::to_owned),
-            _ => None,
-        };
-    } else if has_no_gain {
-        entry.range = None;
-        if entry.value.as_deref() == Some(trial.candidate.as_deref().unwrap_or_default()) {
-            entry.value = None;
+    match conclusion(tried) {
+        Conclusion::Use(value) => {
+            entry.why = outcome;
+            entry.value = Some(value.to_owned());
+            entry.default = Some(trial.default.clone());
+            entry.range = None;
+            entry.condition = match tried.figures.outcome {
+                TrialOutcome::Faster => gain_condition(&trial.setting).map(str::to_owned),
+                _ => None,
+            };
         }
+        Conclusion::NoGain => {
+            entry.why = outcome;
+            entry.range = None;
+            if entry.value == trial.candidate {
+                entry.value = None;
+            }
+        }
+        Conclusion::Open if entry.why.is_empty() => entry.why = outcome,
+        Conclusion::Open => entry.why = format!("{outcome} {}", entry.why),
     }
 }
 
-/// The value that the trial showed to be right: the candidate if it was faster, the default if it
-/// was not. `None` where the trial decided nothing.
-fn decided_value(tried: &TrialRow) -> Option<&str> {
+/// What a trial says about the value of its setting.
+enum Conclusion<'a> {
+    /// This value is right: the candidate if it was faster, the default if it was not.
+    Use(&'a str),
+    /// The candidate showed no gain, although its interval still includes one. It is not worth
+    /// another try.
+    NoGain,
+    /// Nothing: the advice from the figures stands.
+    Open,
+}
+
+fn conclusion(tried: &TrialRow) -> Conclusion<'_> {
     let trial = &tried.data.trial;
-    match tried.figures.outcome {
-        TrialOutcome::Faster => Some(trial.candidate.as_deref().unwrap_or_default()),
-        TrialOutcome::Same | TrialOutcome::Slower => Some(&trial.default),
-        TrialOutcome::Undecided | TrialOutcome::Unproven | TrialOutcome::Untested => None,
+    match (tried.figures.outcome, &tried.figures.gain) {
+        (TrialOutcome::Faster, _) => {
+            Conclusion::Use(trial.candidate.as_deref().unwrap_or_default())
+        }
+        (TrialOutcome::Same | TrialOutcome::Slower, _) => Conclusion::Use(&trial.default),
+        (TrialOutcome::Undecided, Some(gain)) if gain.value <= 1.0 => Conclusion::NoGain,
+        (TrialOutcome::Undecided | TrialOutcome::Unproven | TrialOutcome::Untested, _) => {
+            Conclusion::Open
+        }
     }
 }
 
@@ -104,14 +117,6 @@ fn combine_limit_advice(tried: &TrialRow) -> Option<Advice> {
         default: Some(trial.default.clone()),
         ..leave_alone("io_max_combine_limit", why, &[])
     })
-}
-
-/// Whether an undecided trial measured no gain. Its interval still includes one.
-fn is_without_gain(tried: &TrialRow) -> bool {
-    match &tried.figures.gain {
-        Some(gain) => tried.figures.outcome == TrialOutcome::Undecided && gain.value <= 1.0,
-        None => false,
-    }
 }
 
 /// The load for which a faster value is right; `None` where it is right for every load.
@@ -229,7 +234,7 @@ mod tests {
             trials,
             end_ns: None,
         }));
-        super::super::postgres::advice(&record)
+        crate::advice::advised_settings(&record)
     }
 
     fn find<'a>(advice: &'a [Advice], setting: &str) -> &'a Advice {
