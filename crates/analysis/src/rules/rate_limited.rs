@@ -375,8 +375,8 @@ fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWork
     } else {
         (cells.ops, Unit::Requests)
     };
-    let interval_ns = row.headline_ops()[0].1.data.shown_series().interval_ns as f64;
-    let rate = values.iter().sum::<f64>() / values.len() as f64 * 1e9 / interval_ns;
+    let per_cell = values.iter().sum::<f64>() / values.len() as f64;
+    let rate = per_cell * 1e9 / cells.interval_ns as f64;
     if unit == Unit::Bytes && fills_link(record, row, rate) {
         return None;
     }
@@ -393,8 +393,9 @@ fn has_large_blocks(row: &Row) -> bool {
 }
 
 /// Operations and bytes in each full cell of the steady part.
-#[derive(Default)]
 struct SteadyCells {
+    /// The length of a cell.
+    interval_ns: u64,
     ops: Vec<f64>,
     bytes: Vec<f64>,
 }
@@ -408,7 +409,11 @@ fn steady_cells(row: &Row) -> Option<SteadyCells> {
     let last = series.cells.iter().rposition(|cell| cell.ops > 0)?;
     let first = skipped_ns.div_ceil(interval_ns) as usize;
     let end = (full as usize).min(last);
-    let mut steady = SteadyCells::default();
+    let mut steady = SteadyCells {
+        interval_ns,
+        ops: Vec::new(),
+        bytes: Vec::new(),
+    };
     for cell in series.cells.get(first..end)? {
         steady.ops.push(cell.ops as f64);
         steady.bytes.push(cell.bytes as f64);
