@@ -6,7 +6,9 @@
 //! [`BEFORE_SETTING`], then [`UNSAFE_SETTINGS`]. The settings that nobody should change come last.
 
 use super::fitness::leave_alone;
+use super::wal_sync_method;
 use diskproof_model::digits::{figure_to_digits, rounded};
+use diskproof_model::finding::Cause;
 use diskproof_model::postgres::{TrialOutcome, TrialRow};
 use diskproof_model::record::{Advice, Record};
 
@@ -31,7 +33,7 @@ pub(super) fn apply_trials(record: &Record, advice: &mut Vec<Advice>) {
     advice.push(leave_alone(UNSAFE_SETTINGS, UNSAFE_WHY.to_owned(), &[]));
     for tried in &postgres.trials {
         let index = find_or_insert(tried.data.trial.setting.as_str(), advice);
-        apply_trial(tried, &mut advice[index]);
+        apply_trial(tried, record, &mut advice[index]);
         if let Some(limit) = combine_limit_advice(tried) {
             advice.insert(index, limit);
         }
@@ -53,9 +55,20 @@ fn find_or_insert(setting: &str, advice: &mut Vec<Advice>) -> usize {
 
 /// Changes the advice on a setting to what its trial showed. A decision of the server replaces the
 /// reason that the figures gave, and so does a trial without a gain. Otherwise both reasons stand.
-fn apply_trial(tried: &TrialRow, entry: &mut Advice) {
+fn apply_trial(tried: &TrialRow, record: &Record, entry: &mut Advice) {
     let trial = &tried.data.trial;
     let outcome = outcome_text(tried);
+    if trial.setting == wal_sync_method::SETTING
+        && tried.figures.outcome == TrialOutcome::Faster
+        && let Some(code) = doubt_about_flushes(record)
+    {
+        let why = format!(
+            "{outcome} Leave it unchanged, because commits may not be durable here ({code}): a \
+             method that skips the flush is faster, too."
+        );
+        *entry = leave_alone(&trial.setting, why, &[]);
+        return;
+    }
     match conclusion(tried) {
         Conclusion::Use(value) => {
             entry.why = outcome;
@@ -77,6 +90,16 @@ fn apply_trial(tried: &TrialRow, entry: &mut Advice) {
         Conclusion::Open if entry.why.is_empty() => entry.why = outcome,
         Conclusion::Open => entry.why = format!("{outcome} {}", entry.why),
     }
+}
+
+/// The code of a finding that acknowledged writes of the run may not be durable. Then the fastest
+/// method may be the one that skips the flush, and no trial can tell.
+fn doubt_about_flushes(record: &Record) -> Option<&str> {
+    record
+        .findings
+        .iter()
+        .find(|finding| finding.is_serious() && finding.says.objection() == Some(Cause::NotDurable))
+        .map(|finding| finding.code.as_str())
 }
 
 /// What a trial says about the value of its setting.
@@ -192,6 +215,7 @@ fn outcome_text(tried: &TrialRow) -> String {
 mod tests {
     use super::*;
     use crate::fixture::{self, states};
+    use diskproof_model::finding::Severity;
     use diskproof_model::postgres::{
         PlannedTrial, PostgresRecord, TrialFigures, TrialGain, TrialLoad, TrialMeasurement,
     };
@@ -226,7 +250,7 @@ mod tests {
         }
     }
 
-    fn advice_of(trials: Vec<TrialRow>) -> Vec<Advice> {
+    fn record_with(trials: Vec<TrialRow>) -> Record {
         let mut record = fixture::record();
         record.results.push(TaskResult::Inserts(PostgresRecord {
             version: "15.8".to_owned(),
@@ -234,7 +258,11 @@ mod tests {
             trials,
             end_ns: None,
         }));
-        crate::advice::advised_settings(&record)
+        record
+    }
+
+    fn advice_of(trials: Vec<TrialRow>) -> Vec<Advice> {
+        crate::advice::advised_settings(&record_with(trials))
     }
 
     fn find<'a>(advice: &'a [Advice], setting: &str) -> &'a Advice {
@@ -294,6 +322,24 @@ mod tests {
         assert!(undecided((1.1, 0.9, 1.3)));
         // What was just tried without a gain is not advised as an experiment.
         assert!(!undecided((0.98, 0.8, 1.2)));
+    }
+
+    #[test]
+    fn faster_sync_method_is_not_advised_where_commits_may_not_be_durable() {
+        let with_findings = |findings| {
+            let gain = (8.0, 7.5, 8.5);
+            let trial = tried("wal_sync_method", TrialOutcome::Faster, gain);
+            let mut record = record_with(vec![trial]);
+            record.findings = findings;
+            let advice = crate::advice::advised_settings(&record);
+            find(&advice, "wal_sync_method").clone()
+        };
+        assert_eq!(with_findings(Vec::new()).value.as_deref(), Some("16"));
+        let path = "/measurements/7/data/wall_ns";
+        let doubt = fixture::finding("sync-method-differs", Severity::Warning, path);
+        let refused = with_findings(vec![doubt]);
+        assert_eq!((refused.value, refused.range), (None, None));
+        states(&refused.why, &["8.0×", "(sync-method-differs)"]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncCall, SyncPolic
 use diskproof_model::record::{Advice, Estimate, Record};
 use diskproof_model::row::Row;
 
-const SETTING: &str = "wal_sync_method";
+pub(super) const SETTING: &str = "wal_sync_method";
 /// PostgreSQL's default on Linux (documentation of wal_sync_method).
 const DEFAULT: &str = "fdatasync";
 /// A smaller gain does not outweigh that the default is the method that most servers run with.
