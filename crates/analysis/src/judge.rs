@@ -11,7 +11,7 @@ use crate::ping::ping_figures;
 use crate::promised::judge_promises;
 use crate::reproduce::RanWorkload;
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
-use crate::steady::SteadyPart;
+use crate::steady::{KnownFall, SteadyPart};
 use crate::sustain::drop_limit;
 use crate::{reproduce, results, rules, slices, verdict};
 use diskproof_model::data::RunData;
@@ -214,10 +214,15 @@ fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> V
             Some(credit) => credit.sustained_from_ns(index),
             None => None,
         };
-        let mut steady = SteadyPart::of(m, falls[index], sustained_from_ns);
-        let is_shared = falls[index].is_some() || sustained_from_ns.is_some();
+        // A limiter whose rate is known explains more than a fall that workloads share.
+        let known_fall = match (sustained_from_ns, falls[index]) {
+            (Some(from_ns), _) => Some(KnownFall::Limiter { from_ns }),
+            (None, Some(first_slice)) => Some(KnownFall::Shared { first_slice }),
+            (None, None) => None,
+        };
+        let mut steady = SteadyPart::find(m, known_fall);
         if let Some(burst_end_ns) = steady.burst_end_ns()
-            && !is_shared
+            && known_fall.is_none()
             && machine_fell(&all, index, burst_end_ns)
         {
             steady = SteadyPart::unsettled(m);

@@ -222,9 +222,14 @@ fn group_limits(record: &Record, target: usize) -> Vec<GroupLimit> {
     found
 }
 
-/// A sentence on the first limit that a control group sets on a target, for findings that it
-/// explains.
-pub(super) fn allowed_by_group(record: &Record, target: usize) -> Option<(String, Evidence)> {
+/// A limit of a control group, as other findings name it that it explains.
+pub(super) struct GroupStatement {
+    pub(super) sentence: String,
+    pub(super) evidence: Evidence,
+}
+
+/// The first limit that a control group sets on a target; `None` without one.
+pub(super) fn first_group_limit(record: &Record, target: usize) -> Option<GroupStatement> {
     let first = group_limits(record, target).into_iter().next()?;
     let limit = &record.host.io_limits[first.number];
     let sentence = format!(
@@ -233,7 +238,10 @@ pub(super) fn allowed_by_group(record: &Record, target: usize) -> Option<(String
         figure_text(first.allowed, None, first.key.unit.per_second()),
         limit.device
     );
-    Some((sentence, first.evidence(0.0)))
+    Some(GroupStatement {
+        sentence,
+        evidence: first.evidence(0.0),
+    })
 }
 
 /// A workload whose rate is more even than a medium's.
