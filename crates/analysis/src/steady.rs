@@ -54,8 +54,8 @@ const FALL_STEP_NS: u64 = 50_000_000;
 const TURNOVER_PARTS_MIN: u64 = 4;
 
 impl<'a> SteadyPart<'a> {
-    /// The steady part of a measurement: it begins with the first window after the warm-up, or after
-    /// the fall that is known.
+    /// The steady part of a measurement: it begins with the first window after the warm-up, or
+    /// after the fall that is known.
     pub(crate) fn find(measurement: &'a Measurement, known_fall: Option<KnownFall>) -> Self {
         let warmup = match known_fall {
             // Single requests have a pace of their own, and no rate that settles.

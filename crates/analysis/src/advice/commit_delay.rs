@@ -15,7 +15,7 @@ const COMMITS: &str = "commit-fdatasync";
 /// The advice; `None` where commits were not measured. The value to try is half the time of a flush
 /// after one 8 kB write (documentation of commit_delay). It helps only sessions that commit at the
 /// same time.
-pub(super) fn advise(record: &Record) -> Option<Advice> {
+pub(super) fn advise_commit_delay(record: &Record) -> Option<Advice> {
     let row = find_row(record, COMMITS)?;
     let commits = row.op(OpKind::Commit)?;
     if commits.data.count == 0 {

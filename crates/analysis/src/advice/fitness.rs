@@ -1,5 +1,5 @@
-//! What the settings share: the figures of the workloads of `check`, the reasons why a rate must not
-//! become a setting, and the advice to leave a setting alone.
+//! Functions that the settings share: the figures of the workloads of `check`, the reasons why a
+//! rate must not become a setting, and the advice to leave a setting alone.
 
 use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;

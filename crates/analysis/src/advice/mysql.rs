@@ -59,8 +59,9 @@ pub(super) fn advise_io_capacity(record: &Record) -> Option<Advice> {
         format!("The default of {} is {default}", version.name)
     };
     let why = format!(
-        "The disk wrote {} pages of 16 kB a second, with an fsync after every 64. {default_clause}. The \
-         setting is the rate of background writes that the server expects of the disk.",
+        "The disk wrote {} pages of 16 kB a second, with an fsync after every 64. \
+         {default_clause}. The setting is the rate of background writes that the server expects of \
+         the disk.",
         rate.value_text()
     );
     Some(Advice {

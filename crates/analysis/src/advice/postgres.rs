@@ -1,17 +1,21 @@
-//! The settings of PostgreSQL on which a run says something, in the order in which they are printed.
+//! The settings of PostgreSQL on which a run says something, in the order of their printing.
 
+use super::commit_delay::advise_commit_delay;
 use super::fitness::leave_alone;
-use super::{commit_delay, io_concurrency, random_page_cost, tried, wal_sync_method};
+use super::io_concurrency::{advise_from_check, advise_from_sweep};
+use super::random_page_cost::advise_random_page_cost;
+use super::tried::apply_trials;
+use super::wal_sync_method::advise_wal_sync_method;
 use diskproof_model::record::{Advice, Record};
 
 /// The advice from the figures of the disk, changed to what trials on a server showed.
 pub(super) fn advise(record: &Record) -> Vec<Advice> {
     let mut advice = Vec::new();
-    advice.extend(random_page_cost::advise(record));
-    advice.extend(io_concurrency::advise_from_check(record));
-    advice.extend(wal_sync_method::advise(record));
-    advice.extend(commit_delay::advise(record));
-    advice.extend(io_concurrency::advise_from_sweep(record));
+    advice.extend(advise_random_page_cost(record));
+    advice.extend(advise_from_check(record));
+    advice.extend(advise_wal_sync_method(record));
+    advice.extend(advise_commit_delay(record));
+    advice.extend(advise_from_sweep(record));
     let was_tried = match record.postgres() {
         Some(postgres) => !postgres.trials.is_empty(),
         None => false,
@@ -22,7 +26,7 @@ pub(super) fn advise(record: &Record) -> Vec<Advice> {
         advice.push(leave_alone("full_page_writes", why.to_owned(), &[]));
     }
     // Last, because the trials find their place by the entry on full_page_writes.
-    tried::apply_trials(record, &mut advice);
+    apply_trials(record, &mut advice);
     advice
 }
 

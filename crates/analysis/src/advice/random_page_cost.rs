@@ -1,5 +1,5 @@
-//! PostgreSQL's random_page_cost: the time of a random page over that of a sequential one, as far as
-//! the pages are not found in the cache.
+//! PostgreSQL's random_page_cost: the time of a random page over that of a sequential one, as far
+//! as the pages are not found in the cache.
 
 use super::fitness::{
     find_operations, half_width_or_max, leave_alone, mean_latency_text, reason_against_workloads,
@@ -38,7 +38,7 @@ const EXPLAINED_FACTOR: f64 = 1.5;
 const SEEK_NS_MIN: f64 = 2e6;
 
 /// The advice; `None` where one of the two workloads was not measured.
-pub(super) fn advise(record: &Record) -> Option<Advice> {
+pub(super) fn advise_random_page_cost(record: &Record) -> Option<Advice> {
     let from = [RANDOM_READS, SEQUENTIAL_READS];
     let random = find_operations(record, RANDOM_READS, OpKind::Read)?;
     let sequential = find_operations(record, SEQUENTIAL_READS, OpKind::Read)?;
@@ -136,8 +136,8 @@ struct PageCost {
 }
 
 /// Why the cost is larger than the one that is often advised for SSDs; empty where it is about the
-/// same, and for a rotating disk. The kernel calls every virtio disk rotating, so the time of a page
-/// decides whether it is one.
+/// same, and for a rotating disk. The kernel calls every virtio disk rotating, so the time of a
+/// page decides whether it is one.
 fn large_cost_text(random: OpRow<'_>, time_ratio: f64) -> String {
     let rotates = random.figures.latency.mean >= SEEK_NS_MIN;
     let is_much_larger = time_ratio * (1.0 - HIT_SHARE) >= EXPLAINED_FACTOR * COST_OF_SSDS;

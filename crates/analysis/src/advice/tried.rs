@@ -6,7 +6,7 @@
 //! [`BEFORE_SETTING`], then [`UNSAFE_SETTINGS`]. The settings that nobody should change come last.
 
 use super::fitness::leave_alone;
-use super::wal_sync_method;
+use super::wal_sync_method::SETTING as WAL_SYNC_METHOD;
 use diskproof_model::digits::{figure_to_digits, rounded};
 use diskproof_model::finding::Cause;
 use diskproof_model::postgres::{TrialOutcome, TrialRow};
@@ -58,7 +58,7 @@ fn find_or_insert(setting: &str, advice: &mut Vec<Advice>) -> usize {
 fn apply_trial(tried: &TrialRow, record: &Record, entry: &mut Advice) {
     let trial = &tried.data.trial;
     let outcome = outcome_text(tried);
-    if trial.setting == wal_sync_method::SETTING
+    if trial.setting == WAL_SYNC_METHOD
         && tried.figures.outcome == TrialOutcome::Faster
         && let Some(code) = doubt_about_flushes(record)
     {

@@ -29,7 +29,7 @@ struct MethodRate<'a> {
 }
 
 /// The advice; `None` unless the default and at least one other method were measured.
-pub(super) fn advise(record: &Record) -> Option<Advice> {
+pub(super) fn advise_wal_sync_method(record: &Record) -> Option<Advice> {
     let rates = MethodRates::collect(record);
     let default = rates.find(DEFAULT, 1)?;
     let best = rates.best_other()?;
@@ -260,11 +260,11 @@ mod tests {
 
     #[test]
     fn faster_method_is_advised_where_large_commits_do_not_lose() {
-        let advice = advise(&pair(1500.0)).unwrap();
+        let advice = advise_wal_sync_method(&pair(1500.0)).unwrap();
         assert_eq!(advice.value.as_deref(), Some("open_datasync"));
         states(&advice.why, &["open_datasync makes 1.50 times"]);
         for (rate, value) in [(790.0, "open_datasync"), (500.0, "fdatasync")] {
-            let advice = advise(&record(&[
+            let advice = advise_wal_sync_method(&record(&[
                 ("fdatasync", FDATASYNC, 1, 1000.0),
                 ("open_datasync", OPEN_DATASYNC, 1, 1500.0),
                 ("fdatasync-x8", FDATASYNC, 8, 800.0),
@@ -282,7 +282,7 @@ mod tests {
             (1110.0, "fdatasync"),
             (1200.0, "open_datasync"),
         ] {
-            let advice = advise(&pair(rate)).unwrap();
+            let advice = advise_wal_sync_method(&pair(rate)).unwrap();
             assert_eq!(
                 advice.value.as_deref(),
                 Some(value),
@@ -290,20 +290,23 @@ mod tests {
                 advice.why
             );
         }
-        states(&advise(&pair(1090.0)).unwrap().why, &["10 %"]);
+        states(
+            &advise_wal_sync_method(&pair(1090.0)).unwrap().why,
+            &["10 %"],
+        );
     }
 
     #[test]
     fn nothing_is_advised_from_one_method_or_an_uncertain_rate() {
         let alone = record(&[("fdatasync", FDATASYNC, 1, 1000.0)]);
-        assert!(advise(&alone).is_none());
+        assert!(advise_wal_sync_method(&alone).is_none());
         let mut uncertain = pair(2000.0);
         let op = uncertain.measurements[1]
             .figures
             .ops
             .get_mut(&OpKind::Commit);
         op.unwrap().iops.half_width_95 = Some(800.0);
-        let advice = advise(&uncertain).unwrap();
+        let advice = advise_wal_sync_method(&uncertain).unwrap();
         assert_eq!(advice.value, None);
         states(&advice.why, &["±40 %"]);
     }
@@ -313,7 +316,7 @@ mod tests {
         let of = |change: fn(&mut Row)| {
             let mut record = pair(2000.0);
             change(&mut record.measurements[1]);
-            advise(&record)
+            advise_wal_sync_method(&record)
         };
         let changes: [fn(&mut Row); 5] = [
             |m| m.data.workload.depth = 4,

@@ -140,7 +140,7 @@ impl Diagnosis {
     }
 }
 
-/// The cause of what a check found, as a sentence of its claim, and the remedy that follows from it.
+/// The cause of what a check found, as a part of its claim, and the remedy that follows from it.
 pub(super) struct Explanation {
     pub(super) cause: String,
     pub(super) remedy: String,
@@ -360,8 +360,8 @@ const NAMES_MAX: usize = 20;
 /// stays short.
 const NAMES_SHOWN: usize = 4;
 
-/// The names of the workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads (random-read-d1,
-/// random-read-d32)`.
+/// The names of the workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads
+/// (random-read-d1, random-read-d32)`.
 pub(super) fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
     let mut indices: Vec<usize> = indices.into_iter().collect();
     indices.dedup();

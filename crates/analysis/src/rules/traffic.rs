@@ -1,5 +1,5 @@
-//! The bytes that the disks moved beyond those requested, and whether other programs caused it. Every
-//! judgement on foreign traffic comes from here.
+//! The bytes that the disks moved beyond those requested, and whether other programs caused it.
+//! Every judgement on foreign traffic comes from here.
 //!
 //! Bytes beyond the request prove other programs only where neither our own requests nor the
 //! filesystem explain them: reads past the page cache, and writes to a bare device or beside pure

@@ -14,7 +14,7 @@ const MANY_IN_FLIGHT: &str = "random-read-d32";
 /// Advises as many reads in flight as the disk works on at a time: the rate at depth 32 over that
 /// at depth 1. It is a power of two, because the rate is known at two depths only. `None` where one
 /// of the workloads was not measured.
-pub(in crate::advice) fn advise_from_check(record: &Record) -> Option<Advice> {
+pub(crate) fn advise_from_check(record: &Record) -> Option<Advice> {
     let from = [ONE_IN_FLIGHT, MANY_IN_FLIGHT];
     let one = find_operations(record, ONE_IN_FLIGHT, OpKind::Read)?;
     let many = find_operations(record, MANY_IN_FLIGHT, OpKind::Read)?;

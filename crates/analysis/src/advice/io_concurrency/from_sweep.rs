@@ -18,7 +18,7 @@ const NEAR_PAGE: std::ops::RangeInclusive<u32> = 4096..=16_384;
 
 /// The settings that follow from the knee of random reads of about a page; empty without such a
 /// knee.
-pub(in crate::advice) fn advise_from_sweep(record: &Record) -> Vec<Advice> {
+pub(crate) fn advise_from_sweep(record: &Record) -> Vec<Advice> {
     let Some(knee) = knee_of_pages(record) else {
         return Vec::new();
     };

@@ -36,7 +36,8 @@ pub(super) struct ConcurrencySetting {
 }
 
 impl ConcurrencySetting {
-    /// The advice to set `setting` to this value. `condition` is the clause of [`Advice::condition`].
+    /// The advice to set `setting` to this value. `condition` is the clause of
+    /// [`Advice::condition`].
     pub(super) fn advice(
         &self,
         setting: &str,
@@ -103,7 +104,8 @@ fn with_default_text(
     }
 }
 
-/// The smallest setting from which versions before 13 compute at least this many requests in flight.
+/// The smallest setting from which versions before 13 compute at least this many requests in
+/// flight.
 fn setting_before_13(depth: u32) -> u32 {
     let mut setting = 1;
     // 1 + 1/2 + … + 1/setting

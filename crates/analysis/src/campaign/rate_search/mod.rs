@@ -165,8 +165,8 @@ enum Phase {
     },
     /// Rates near the limit make the interval narrow.
     Near,
-    /// A cell below the interval gave up. Its rate is measured once more, because that may have been
-    /// a single stall.
+    /// A cell below the interval gave up. Its rate is measured once more, because that may have
+    /// been a single stall.
     Repeated,
     /// It was too high again: the target became slower, and is saturated anew.
     Fallen,

@@ -238,7 +238,7 @@ fn search_ends_in_its_time_and_follows_from_its_seed() {
     assert_ne!(run(1), run(2));
 }
 
-/// A target with a capacity of 1000/s, on which the first cell that `is_chosen` stalls: it gives up.
+/// A search on a target of 1000 requests/s, on which the first cell that `is_chosen` gives up.
 /// Returns the answer, and the number of cells that stalled.
 fn searched_with_stall(is_chosen: fn(&RateSearch, &RateCell) -> bool) -> (RateAnswer, usize) {
     let promise = RatePromise {
