@@ -3,7 +3,7 @@
 //! others.
 
 use crate::estimate::student::multiple_95;
-use crate::estimate::{mean, variance};
+use crate::estimate::{mean, variance, widening};
 use diskproof_model::trend::{Drift, LatencyPoint, SlowHour};
 
 /// With fewer points no line is fitted.
@@ -47,7 +47,9 @@ pub fn drift(points: &[LatencyPoint]) -> Option<Drift> {
         error_squares += residual * residual;
         residuals.push(residual);
     }
-    let error = (error_squares / (count - 2.0) / squares).sqrt();
+    // Neighbours are alike where the latency follows the hours of the day, or wanders.
+    let variance = error_squares / (count - 2.0) / squares * widening(&residuals);
+    let error = variance.sqrt();
     Some(Drift {
         per_day: slope / level,
         half_width_95: multiple_95(count - 2.0) * error / level,

@@ -17,9 +17,8 @@ use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{
     Estimate, Expectation, ExpectationOutcome, FilesRecord, Record, TaskResult,
 };
-use diskproof_model::row::{OpRow, Row};
 use diskproof_model::target::TargetIdentity;
-use observed::{Observed, Uncertainty, figure_of_operations, figure_of_part};
+use observed::{NamedOps, Observed, Uncertainty, figure_of_operations, figure_of_part};
 use parse::is_cpu;
 
 /// Multiple of the half-width by which a figure must lie off its threshold, so that the next run
@@ -145,7 +144,7 @@ impl Expected {
         for (index, m) in record.measurements.iter().enumerate() {
             if m.data.workload.name == self.workload {
                 observations.push(Observation {
-                    figure: figure_of_operations(metric, m.cpu_share(), &self.named_ops(m)),
+                    figure: figure_of_operations(metric, &NamedOps::in_workload(m, self.op)),
                     source: Some(FigureSource::Measurement(index)),
                 });
             }
@@ -159,7 +158,7 @@ impl Expected {
             .steps
             .iter()
             .find(|row| row.data.step.name() == self.workload && row.data.op.count > 0)?;
-        figure_of_operations(metric, step.cpu_share(), &[step.op()])
+        figure_of_operations(metric, &NamedOps::FilesStep(step))
     }
 
     /// Met or missed if both ends of the interval are, else undecided.
@@ -190,12 +189,17 @@ impl Expected {
             .max_by_key(|m| m.data.wall_ns)?;
         let times = match figure.uncertainty {
             Uncertainty::AtLeast => {
-                let ops = self.named_ops(slowest);
                 let Quantity::Figure(metric) = self.quantity else {
                     return None;
                 };
-                let (op, quantile) = (ops.first()?, metric.quantile()?);
-                LatencyHistogram::count_for(quantile) as f64 / op.data.count as f64
+                let quantile = metric.quantile()?;
+                let latencies = NamedOps::in_workload(slowest, self.op).latencies()?;
+                let independent = latencies.independent_latencies(quantile)?;
+                let times = LatencyHistogram::count_for(quantile) as f64 / independent;
+                if times <= 1.0 {
+                    return None;
+                }
+                times
             }
             Uncertainty::Exact | Uncertainty::Unknown => return None,
             Uncertainty::Interval([low, high]) => {
@@ -221,14 +225,6 @@ impl Expected {
             (None, Some(_)) => true,
             (Some(one), Some(other)) => self.relation.is_worse(one.value, other.value),
             (_, None) => false,
-        }
-    }
-
-    /// The operations of a workload that the threshold names; the headline ones if it names none.
-    fn named_ops<'a>(&self, m: &'a Row) -> Vec<OpRow<'a>> {
-        match self.op {
-            Some(op) => m.op(op).into_iter().collect(),
-            None => m.headline_ops().into_iter().map(|(_, op)| op).collect(),
         }
     }
 }
@@ -348,6 +344,7 @@ mod tests {
     use super::*;
     use crate::fixture::{self, measured};
     use diskproof_model::measurement::OpKind;
+    use diskproof_model::row::LatencySummary;
     use diskproof_model::surface::SeekPattern;
 
     fn expected(text: &str) -> Expected {
@@ -418,6 +415,63 @@ mod tests {
         assert_eq!(open.outcome(), ExpectationOutcome::Undecided);
         assert_eq!(open.decided_by_ns, Some(10_000_000_000));
         assert_eq!(seen(">=10ms").outcome(), ExpectationOutcome::Met);
+    }
+
+    /// Random reads of 0.5 ms, of which every fiftieth takes 20 to 40 ms.
+    fn record_with_long_latencies(mut longest_ns_of_cell: impl FnMut(usize) -> u64) -> Record {
+        let mut record = fixture::record();
+        let reads = measured(&mut record, "random-read-d1");
+        let op = reads.data.ops.get_mut(&OpKind::Read).unwrap();
+        let mut latencies = LatencyHistogram::new();
+        for read in 0..op.count {
+            latencies.record(match read % 50 {
+                0 => 20_000_000 + 20_000_000 * read / op.count,
+                _ => 500_000,
+            });
+        }
+        op.latency = latencies;
+        for (index, cell) in op.series.cells.iter_mut().enumerate() {
+            cell.latency_max_ns = longest_ns_of_cell(index);
+        }
+        record
+    }
+
+    #[test]
+    fn percentile_of_latencies_from_a_single_moment_decides_nothing() {
+        let spread = record_with_long_latencies(|_| 40_000_000);
+        let seen = expected("random-read-d1.p99<=10ms").evaluate(&spread);
+        assert_eq!(seen.outcome(), ExpectationOutcome::Missed, "{seen:?}");
+        let one_moment = record_with_long_latencies(|index| match index {
+            100 => 40_000_000,
+            _ => 500_000,
+        });
+        let seen = expected("random-read-d1.p99<=10ms").evaluate(&one_moment);
+        assert_eq!(seen.outcome(), ExpectationOutcome::Undecided, "{seen:?}");
+    }
+
+    #[test]
+    fn latencies_of_an_open_loop_count_from_the_intended_start() {
+        let mut record = fixture::record();
+        let reads = measured(&mut record, "random-read-d1");
+        reads.data.workload.rate = Some(2000.0);
+        let mut late = LatencyHistogram::new();
+        let op = reads.data.ops.get_mut(&OpKind::Read).unwrap();
+        (0..op.count).for_each(|_| late.record(800_000_000));
+        reads
+            .figures
+            .ops
+            .get_mut(&OpKind::Read)
+            .unwrap()
+            .latency_intended = Some(LatencySummary::of(&late));
+        op.latency_intended = Some(late);
+        for figure in ["p99", "p50", "mean", "max"] {
+            let text = format!("random-read-d1.{figure}<=10ms");
+            assert_eq!(
+                outcome(&text, &record),
+                ExpectationOutcome::Missed,
+                "{text}"
+            );
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Facts and measurements in, the record out: estimates, latencies in short, commands, findings,
 //! advice, expectations. Puts the parts of this crate together; holds no threshold of its own.
 
-use crate::advice::postgres;
+use crate::advice::advised_settings;
 use crate::compare::{run_to_run, widen_to_runs};
 use crate::expect::Expected;
 use crate::limited_by::limited_by;
@@ -11,7 +11,7 @@ use crate::ping::ping_figures;
 use crate::promised::judge_promises;
 use crate::reproduce::RanWorkload;
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
-use crate::steady::SteadyPart;
+use crate::steady::{KnownFall, SteadyPart};
 use crate::sustain::drop_limit;
 use crate::{reproduce, results, rules, slices, verdict};
 use diskproof_model::data::RunData;
@@ -131,7 +131,7 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record.findings = rules::findings(&record);
     add_limits(&mut record);
     results::add_answers(&mut record, data);
-    record.advice = postgres::advice(&record);
+    record.advice = advised_settings(&record);
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = judge_promises(&record);
     record.expectations.extend(drop_limit(&record));
@@ -214,10 +214,15 @@ fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> V
             Some(credit) => credit.sustained_from_ns(index),
             None => None,
         };
-        let mut steady = SteadyPart::of(m, falls[index], sustained_from_ns);
-        let is_shared = falls[index].is_some() || sustained_from_ns.is_some();
+        // A limiter whose rate is known explains more than a fall that workloads share.
+        let known_fall = match (sustained_from_ns, falls[index]) {
+            (Some(from_ns), _) => Some(KnownFall::Limiter { from_ns }),
+            (None, Some(first_slice)) => Some(KnownFall::Shared { first_slice }),
+            (None, None) => None,
+        };
+        let mut steady = SteadyPart::find(m, known_fall);
         if let Some(burst_end_ns) = steady.burst_end_ns()
-            && !is_shared
+            && known_fall.is_none()
             && machine_fell(&all, index, burst_end_ns)
         {
             steady = SteadyPart::unsettled(m);

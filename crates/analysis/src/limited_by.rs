@@ -23,34 +23,44 @@ const SCALING_MIN: f64 = 0.8;
 /// The rate no longer grows if they raise it by less than this share: most requests wait for
 /// others.
 const SATURATED_MAX: f64 = 0.5;
+/// A rate that is surely this many times as high at a larger depth was limited by the smaller one.
+const SURE_GAIN: f64 = 1.25;
+/// Below this gain a larger depth does not raise the rate: figures of one disk differ by as much
+/// from run to run.
+const SAME_GAIN: f64 = 1.1;
 /// From this mean depth on, a queue is long enough to show whether the disk sees it.
 const HELD_MIN: f64 = 4.0;
 /// Up to this mean depth the disk had one request at a time: the kernel's counters round to
 /// milliseconds.
 const SERIAL_MAX: f64 = 1.2;
 
-/// The limit of a row, with its evidence. `index` is that of the row in the record.
+/// The limit of a row, with its evidence. `index` is that of the row in the record, which must
+/// already have its findings.
+///
+/// A finding decides before anything else, also against the disk. Of the other evidence the most
+/// direct counts first: the requested rate, the time in flushes, the link, the disk's queue. The
+/// comparison with another depth comes last, because it only shows where the limit is not.
 pub(crate) fn limited_by(record: &Record, index: usize) -> LimitedBy {
     let row = &record.measurements[index];
     if row.headline_ops().iter().all(|(_, op)| op.data.count == 0) {
-        return unknown("nothing was measured");
+        return unknown_limit("nothing was measured");
     }
-    if let Some(named) = by_finding(record, index) {
+    if let Some(named) = limit_of_finding(record, index) {
         return named;
     }
     if !row.figures.together_with.is_empty() {
-        return unknown("other workloads ran at the same time");
+        return unknown_limit("other workloads ran at the same time");
     }
-    let known = by_rate(row, index)
-        .or_else(|| by_flushes(row, index, OpKind::Sync, "syncs"))
-        .or_else(|| by_durable_writes(row, index))
-        .or_else(|| by_link(record, row, index))
-        .or_else(|| by_serialisation(record, row, index))
-        .or_else(|| by_depth(record, row, index));
-    known.unwrap_or_else(|| unknown("no measurement shows it"))
+    let limit = schedule_limit(row, index)
+        .or_else(|| flush_limit(row, index, OpKind::Sync, "syncs"))
+        .or_else(|| durable_write_limit(row, index))
+        .or_else(|| link_limit(record, row, index))
+        .or_else(|| filesystem_lock_limit(record, row, index))
+        .or_else(|| depth_limit(record, row, index));
+    limit.unwrap_or_else(|| unknown_limit("no measurement shows it"))
 }
 
-fn unknown(why: &str) -> LimitedBy {
+fn unknown_limit(why: &str) -> LimitedBy {
     LimitedBy {
         limit: RateLimit::Unknown,
         why: why.to_owned(),
@@ -58,7 +68,7 @@ fn unknown(why: &str) -> LimitedBy {
     }
 }
 
-fn known(limit: RateLimit, why: String, evidence: Evidence) -> LimitedBy {
+fn known_limit(limit: RateLimit, why: String, evidence: Evidence) -> LimitedBy {
     LimitedBy {
         limit,
         why,
@@ -66,7 +76,8 @@ fn known(limit: RateLimit, why: String, evidence: Evidence) -> LimitedBy {
     }
 }
 
-fn by_finding(record: &Record, index: usize) -> Option<LimitedBy> {
+/// The limit that a finding names, else an unknown one where the figure is not the disk's.
+fn limit_of_finding(record: &Record, index: usize) -> Option<LimitedBy> {
     for finding in &record.findings {
         if !finding.concerns(index) {
             continue;
@@ -94,11 +105,13 @@ fn by_finding(record: &Record, index: usize) -> Option<LimitedBy> {
     }
     let objection = record.objection(FigureSource::Measurement(index))?;
     let code = &objection.finding.code;
-    Some(unknown(&format!("the figure is not the disk's: {code}")))
+    Some(unknown_limit(&format!(
+        "the figure is not the disk's: {code}"
+    )))
 }
 
 /// An open loop that keeps its schedule is limited by the requested rate.
-fn by_rate(row: &Row, index: usize) -> Option<LimitedBy> {
+fn schedule_limit(row: &Row, index: usize) -> Option<LimitedBy> {
     let rate = row.data.workload.rate?;
     let why = if row.figures.ping.is_some() {
         "requests were sent at a fixed pace"
@@ -108,11 +121,16 @@ fn by_rate(row: &Row, index: usize) -> Option<LimitedBy> {
         return None;
     };
     let schedule = evidence(index, "data/workload/rate", rate, rate, "1/s");
-    Some(known(RateLimit::RequestedRate, why.to_owned(), schedule))
+    Some(known_limit(
+        RateLimit::RequestedRate,
+        why.to_owned(),
+        schedule,
+    ))
 }
 
 /// The limit where syncs or durable writes took most of the time. `what` names them in the reason.
-fn by_flushes(row: &Row, index: usize, kind: OpKind, what: &str) -> Option<LimitedBy> {
+/// A single one shows no share.
+fn flush_limit(row: &Row, index: usize, kind: OpKind, what: &str) -> Option<LimitedBy> {
     let op = row.op(kind)?;
     if op.data.count <= 1 {
         return None;
@@ -127,12 +145,12 @@ fn by_flushes(row: &Row, index: usize, kind: OpKind, what: &str) -> Option<Limit
     let place = format!("figures/ops/{}/latency/mean", kind.as_str());
     let threshold = SYNC_SHARE_MIN * worker_ns / op.data.count as f64;
     let mean = evidence(index, &place, op.figures.latency.mean, threshold, "ns");
-    Some(known(RateLimit::Flush, why, mean))
+    Some(known_limit(RateLimit::Flush, why, mean))
 }
 
 /// The limit of one session whose writes are durable when they return: the flush is a part of
 /// each.
-fn by_durable_writes(row: &Row, index: usize) -> Option<LimitedBy> {
+fn durable_write_limit(row: &Row, index: usize) -> Option<LimitedBy> {
     let w = &row.data.workload;
     let is_alone = w.depth * w.workers == 1 && w.rate.is_none();
     let is_durable = matches!(w.sync, SyncPolicy::WithWrite { .. });
@@ -140,10 +158,12 @@ fn by_durable_writes(row: &Row, index: usize) -> Option<LimitedBy> {
         return None;
     }
     let what = "writes that return when they are durable";
-    by_flushes(row, index, OpKind::Commit, what)
+    flush_limit(row, index, OpKind::Commit, what)
 }
 
-fn by_link(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
+/// The limit of a row that transfers about as much as the link of its only disk carries. With
+/// several disks it is unknown how the rate divides among their links.
+fn link_limit(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
     let disks: Vec<_> = record.targets.get(row.data.target)?.disks().collect();
     let [disk] = disks.as_slice() else {
         return None;
@@ -159,12 +179,12 @@ fn by_link(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
     let why = format!("{percent} of the {most} that the link carries");
     let place = format!("figures/ops/{}/throughput/value", kind.as_str());
     let throughput = evidence(index, &place, rate, LINK_SHARE_MIN * link, "B/s");
-    Some(known(RateLimit::Link, why, throughput))
+    Some(known_limit(RateLimit::Link, why, throughput))
 }
 
 /// Many random writes in flight of which the disk sees one at a time: the filesystem holds back the
 /// others, such as by the lock of the file.
-fn by_serialisation(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
+fn filesystem_lock_limit(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
     let queued = row.data.device.queue_depth?;
     let is_file = record.targets.get(row.data.target)?.kind != TargetKind::BlockDevice;
     // Sequential requests may be merged, and are then counted once.
@@ -189,42 +209,55 @@ fn by_serialisation(record: &Record, row: &Row, index: usize) -> Option<LimitedB
         SERIAL_MAX,
         "requests",
     );
-    Some(known(RateLimit::FilesystemLock, why, queue))
+    Some(known_limit(RateLimit::FilesystemLock, why, queue))
 }
 
-/// The smallest and the largest gain that the intervals of both rates allow. The widths are
-/// relative half-widths. Both ends must lead to the same limit.
-fn gain_bounds(gain: f64, more_width: f64, less_width: f64) -> (f64, f64) {
-    let high = match less_width {
-        width if width < 1.0 => gain * (1.0 + more_width) / (1.0 - width),
-        _ => f64::INFINITY,
-    };
-    (gain * (1.0 - more_width) / (1.0 + less_width), high)
+/// The gains in rate by a larger depth that the intervals of both rates allow. Both ends must lead
+/// to the same limit.
+struct GainInterval {
+    low: f64,
+    high: f64,
+}
+
+impl GainInterval {
+    /// `deep_half_width` and `shallow_half_width` are the relative half-widths of the rates at the
+    /// larger and at the smaller depth.
+    fn around(gain: f64, deep_half_width: f64, shallow_half_width: f64) -> Self {
+        let high = if shallow_half_width < 1.0 {
+            gain * (1.0 + deep_half_width) / (1.0 - shallow_half_width)
+        } else {
+            f64::INFINITY
+        };
+        Self {
+            low: gain * (1.0 - deep_half_width) / (1.0 + shallow_half_width),
+            high,
+        }
+    }
 }
 
 /// Compares the row with the same workload at another number of requests in flight, which shows
 /// whether more of them raise the rate.
-fn by_depth(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
+fn depth_limit(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
     let other = other_depth(record, row)?;
-    let is_deeper = in_flight(other) > in_flight(row);
-    let (more, less) = if is_deeper {
+    let other_is_deeper = in_flight(other) > in_flight(row);
+    let (deep, shallow) = if other_is_deeper {
         (other, row)
     } else {
         (row, other)
     };
-    let times = in_flight(more) / in_flight(less);
-    let gain = more.total_iops() / less.total_iops();
-    let (low, high) = gain_bounds(gain, more.precision()?, less.precision()?);
+    let times = in_flight(deep) / in_flight(shallow);
+    let gain = deep.total_iops() / shallow.total_iops();
+    let gains = GainInterval::around(gain, deep.precision()?, shallow.precision()?);
     // The gains at which the share of the added requests that raise the rate is reached.
     let scaling = 1.0 + SCALING_MIN * (times - 1.0);
     let saturated = 1.0 + SATURATED_MAX * (times - 1.0);
-    let (limit, needed) = if low >= scaling {
+    let (limit, deciding_gain) = if gains.low >= scaling {
         (RateLimit::QueueDepth, scaling)
-    } else if high <= saturated && !is_deeper {
+    } else if gains.high <= saturated && !other_is_deeper {
         (RateLimit::Device, saturated)
-    } else if low >= SURE_GAIN && is_deeper {
+    } else if gains.low >= SURE_GAIN && other_is_deeper {
         (RateLimit::QueueDepth, SURE_GAIN)
-    } else if high < SAME_GAIN && is_deeper {
+    } else if gains.high < SAME_GAIN && other_is_deeper {
         (RateLimit::Device, SAME_GAIN)
     } else {
         return None;
@@ -232,17 +265,17 @@ fn by_depth(record: &Record, row: &Row, index: usize) -> Option<LimitedBy> {
     let (kind, op): (OpKind, OpRow<'_>) = row.headline_ops().into_iter().next()?;
     let why = format!(
         "{:.0} in flight reach {gain:.1} times the rate of {:.0}",
-        in_flight(more),
-        in_flight(less)
+        in_flight(deep),
+        in_flight(shallow)
     );
-    let threshold = if is_deeper {
-        more.total_iops() / needed
+    let threshold = if other_is_deeper {
+        deep.total_iops() / deciding_gain
     } else {
-        less.total_iops() * needed
+        shallow.total_iops() * deciding_gain
     };
     let place = format!("figures/ops/{}/iops/value", kind.as_str());
     let rate = evidence(index, &place, op.figures.iops.value, threshold, "1/s");
-    Some(known(limit, why, rate))
+    Some(known_limit(limit, why, rate))
 }
 
 /// The same workload with the next larger number of requests in flight, else with the next smaller
@@ -286,12 +319,6 @@ fn is_same_but_depth(row: &Row, other: &Row) -> bool {
         && theirs.rate.is_none()
         && own.rate.is_none()
 }
-
-/// A rate that is surely this many times as high at a larger depth was limited by the smaller one.
-const SURE_GAIN: f64 = 1.25;
-/// Below this gain a larger depth does not raise the rate: figures of one disk differ by as much
-/// from run to run.
-const SAME_GAIN: f64 = 1.1;
 
 #[cfg(test)]
 mod tests {

@@ -346,9 +346,10 @@ fn writes_a_journal(row: &Row) -> bool {
     asked > 0 && written as f64 > JOURNAL_WRITE_TIMES * asked as f64
 }
 
-/// `no disk counter confirms the figures (unproven)`: the objection to the held rate.
-fn why_not_the_disk(record: &Record) -> String {
-    let held = row_index(record, 0, RateCellKind::Hold);
+/// `no disk counter confirms the figures (unproven)`: the objection to the held rate of the
+/// workload with this index in the plan.
+fn why_not_the_disk(record: &Record, searched: usize) -> String {
+    let held = row_index(record, searched, RateCellKind::Hold);
     let objection = held.and_then(|index| record.objection(FigureSource::Measurement(index)));
     match objection {
         Some(objection) => uncapitalised(&objection.text()),
@@ -359,10 +360,13 @@ fn why_not_the_disk(record: &Record) -> String {
 /// The answer of a search as a clause of the headline; `None` where the plan has no search.
 pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> {
     let figures = &load.figures;
-    let Decide::Rate(plan) = &record.plan.workload_task()?.decide else {
+    let workloads = record.plan.workload_task()?;
+    let Decide::Rate(plan) = &workloads.decide else {
         return None;
     };
-    let unit = match record.plan.workloads().first()?.transaction {
+    // A workload of a given time may come before the searched one.
+    let (searched, workload) = workloads.searched().next()?;
+    let unit = match workload.transaction {
         Some(_) => "transactions/s",
         None => "requests/s",
     };
@@ -408,7 +412,10 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
             format!("undecided {promise}: this program did not offer the rates on time")
         }
         LoadOutcome::NotTheDisk => {
-            format!("undecided {promise}: {}", why_not_the_disk(record))
+            format!(
+                "undecided {promise}: {}",
+                why_not_the_disk(record, searched)
+            )
         }
         LoadOutcome::Unfinished if figures.rate > 0.0 => {
             format!("undecided {promise}, so far {between}: the search ended early")

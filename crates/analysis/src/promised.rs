@@ -1,9 +1,10 @@
 //! The figures of a data sheet (`--spec`) as thresholds: the value that passes for each, and the
 //! measured figure that answers it. They are judged like every other threshold.
 
+use crate::estimate::largest_by;
 use crate::expect::{Expected, Quantity, Relation};
 use crate::mechanics::{reach, reported_rpm};
-use crate::shape::Reach;
+use crate::shape::{Reach, Shape};
 use diskproof_model::figure::{Part, named};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, Promise, Record};
@@ -97,6 +98,16 @@ pub(crate) fn judge_promises(record: &Record) -> Vec<Expectation> {
 impl Promised {
     fn evaluate(&self, record: &Record) -> Expectation {
         let mut expectation = self.expected.evaluate(record);
+        if self.expected.part == Part::Curve
+            && let Some(rate) = fastest_level_rate(record)
+        {
+            expectation.observed = Some(rate);
+            expectation.interval = None;
+            if expectation.objection.is_none() {
+                expectation.met = self.expected.relation.holds(rate, self.expected.threshold);
+                expectation.undecided = false;
+            }
+        }
         let is_open = match self.expected.part {
             // In a part of the surface the arm has less far to go than the sheet's average.
             Part::Access(_) => expectation.met && !covers_whole_surface(record),
@@ -110,6 +121,14 @@ impl Promised {
         expectation.promise = Some(self.promise.clone());
         expectation
     }
+}
+
+/// The rate of the fastest level of the curve, in bytes per second; `None` of a curve without
+/// levels. A single sample is no answer to a promise: it may be too fast by chance.
+fn fastest_level_rate(record: &Record) -> Option<f64> {
+    let shape = Shape::from_curve(record.curve(), reach(record, record.surface()?))?;
+    let fastest = largest_by(&shape.levels, |level| level.ln_rate)?;
+    Some(fastest.rate())
 }
 
 /// Returns `true` if the access times are those of the whole surface.
@@ -284,6 +303,21 @@ mod tests {
     }
 
     const ACCESS: &str = "random access";
+
+    /// After a pause, a disk that read ahead answers one sample too fast.
+    #[test]
+    fn single_fast_sample_keeps_no_promise() {
+        let disk = rotating(|disk| disk.outer = 80e6);
+        let mut run = disk.run(7);
+        run.0.plan.questions.data_sheet = Some(DataSheet {
+            rpm: Some(disk.rpm),
+            bytes_per_second: Some(92e6),
+            ..DataSheet::default()
+        });
+        run.1.curve[1].bytes_per_second = 95e6;
+        let kept = outcomes(&surveyed::judge(run));
+        assert!(kept.contains(&row("transfer rate", Missed)), "{kept:?}");
+    }
 
     #[test]
     fn every_promise_is_a_row_also_when_all_are_kept() {

@@ -7,6 +7,7 @@
 //! intervals (weighted least squares). Rays that are farther from it than their intervals allow
 //! widen its errors, and the farthest one is named.
 
+use crate::estimate::student::multiple_95;
 use crate::load::load_figures;
 use diskproof_model::digits::{figure_text, to_a_percent};
 use diskproof_model::measurement::OpKind;
@@ -146,8 +147,7 @@ impl CostLine {
         for end in ends {
             squares += ((end.cost - self.cost_at(end.read_share)) / end.error).powi(2);
         }
-        let freedom = ends.len().saturating_sub(2).max(1);
-        (squares / freedom as f64).max(1.0)
+        (squares / line_freedom(ends)).max(1.0)
     }
 
     /// The end that lies farthest from the line; `None` where every distance may be chance.
@@ -171,6 +171,11 @@ impl CostLine {
     }
 }
 
+/// The degrees of freedom about a line through these ends; at least 1.
+fn line_freedom(ends: &[RayEnd]) -> f64 {
+    ends.len().saturating_sub(2).max(1) as f64
+}
+
 /// Fits the boundary; `None` where too few rays are decided.
 fn fit_boundary(rays: &[RayFigures]) -> Option<RayBoundary> {
     let mut ends = Vec::new();
@@ -182,7 +187,15 @@ fn fit_boundary(rays: &[RayFigures]) -> Option<RayBoundary> {
     }
     let line = CostLine::through(&ends)?;
     let n = ends.len() as u64;
-    let widened = DEVIATIONS_95 * line.misfit(&ends).sqrt();
+    let bend = line.farthest_end(&ends);
+    // The errors of the rays are known, until they lie off the line: then the few distances from
+    // the line show the error, and not well.
+    let multiple = if bend.is_some() {
+        multiple_95(line_freedom(&ends))
+    } else {
+        DEVIATIONS_95
+    };
+    let widened = multiple * line.misfit(&ends).sqrt();
     let read_error = widened * line.read_variance.sqrt() / line.read;
     let write_error = widened * line.write_variance.sqrt() / line.write;
     let common = widened * widened * line.covariance / (line.read * line.write);
@@ -196,7 +209,7 @@ fn fit_boundary(rays: &[RayFigures]) -> Option<RayBoundary> {
         reads: Estimate::new(n, reads, Some(read_error * reads), "1/s"),
         writes: Estimate::new(n, writes, Some(write_error * writes), "1/s"),
         write_cost: Estimate::new(n, write_cost, Some(ratio_error * write_cost), "1"),
-        bend: line.farthest_end(&ends),
+        bend,
     })
 }
 
@@ -378,6 +391,21 @@ mod tests {
         assert_eq!(bend.read_share, 0.5);
         assert!((-0.3..-0.1).contains(&bend.deviation), "{bend:?}");
         assert!(found.reads.half_width_95 > straight.reads.half_width_95);
+    }
+
+    /// A bend of three rays: the error of the line has one degree of freedom.
+    #[test]
+    fn bent_line_through_three_rays_is_hardly_known() {
+        let rays: Vec<RayFigures> = [(0.0, 1000.0), (0.5, 1200.0), (1.0, 4000.0)]
+            .iter()
+            .map(|(share, rate)| ray(*share, *rate, 0.03, LoadOutcome::Sustained))
+            .collect();
+        let found = fit_boundary(&rays).unwrap();
+        assert!(found.bend.is_some(), "{found:?}");
+        // Student's t of one degree of freedom is 12.7, and the misfit is more than 1.
+        let width = found.writes.relative_half_width().unwrap();
+        assert!(width > 12.7 * 0.01, "{found:?}");
+        assert!(is_within(&found.reads, 3000.0), "{found:?}");
     }
 
     #[test]

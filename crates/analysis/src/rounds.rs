@@ -18,7 +18,7 @@ pub(crate) const DROP_ROUNDS: usize = 3;
 pub(crate) struct DropShare {
     /// Negative where the rate rose.
     pub(crate) share: f64,
-    /// Half of its 95 % interval; 0 of a fall that was found.
+    /// Half of its 95 % interval.
     half_width: f64,
 }
 
@@ -38,10 +38,7 @@ impl DropShare {
 /// to the last. `None` of too few rounds.
 pub(crate) fn drop_share(rates: &[f64], fall: Option<&LastingFall>) -> Option<DropShare> {
     if let Some(fall) = fall {
-        return Some(DropShare {
-            share: 1.0 - fall.after / fall.before,
-            half_width: 0.0,
-        });
+        return Some(share_of_fall(rates, fall));
     }
     if rates.len() < 2 * DROP_ROUNDS {
         return None;
@@ -58,6 +55,36 @@ pub(crate) fn drop_share(rates: &[f64], fall: Option<&LastingFall>) -> Option<Dr
         share: 1.0 - mean(last) / before,
         half_width: multiple_95(2.0 * (rounds - 1.0)) * error / before,
     })
+}
+
+/// The share of a fall that was found. Its interval follows from how much the rounds before and
+/// after it scatter, as shares of their levels. Rounds of one side that are too few to show that
+/// scatter as much as the others.
+fn share_of_fall(rates: &[f64], fall: &LastingFall) -> DropShare {
+    let ratio = fall.after / fall.before;
+    let middle = (fall.before * fall.after).sqrt();
+    let first_after = rates.iter().take_while(|rate| **rate >= middle).count();
+    // The fall lies within a round: in the first one after it, or in the last one before it.
+    let before = &rates[..first_after.saturating_sub(1)];
+    let after = rates.get(first_after + 1..).unwrap_or_default();
+    let mut squares = 0.0;
+    let mut freedom = 0.0;
+    for side in [before, after] {
+        if side.len() >= 2 {
+            let side_freedom = (side.len() - 1) as f64;
+            squares += variance(side) / mean(side).powi(2) * side_freedom;
+            freedom += side_freedom;
+        }
+    }
+    let mut half_width = 0.0;
+    if freedom > 0.0 && squares.is_finite() {
+        let rounds = 1.0 / before.len().max(1) as f64 + 1.0 / after.len().max(1) as f64;
+        half_width = multiple_95(freedom) * ratio * (squares / freedom * rounds).sqrt();
+    }
+    DropShare {
+        share: 1.0 - ratio,
+        half_width,
+    }
 }
 
 /// A fall from some rounds to those that end a load.
@@ -117,6 +144,26 @@ mod tests {
         assert_eq!(fall.first_after, 3);
         assert!((fall.after - 306.0).abs() < 1.0, "{fall:?}");
         assert!((fall.before - 39_667.0).abs() < 1.0, "{fall:?}");
+    }
+
+    #[test]
+    fn fall_is_as_uncertain_as_its_rounds_scatter() {
+        let fall = LastingFall {
+            at_ns: 0,
+            before: 100.0,
+            after: 69.6,
+        };
+        let rates = [
+            98.0, 102.0, 97.0, 103.0, 100.0, 80.0, 66.0, 73.0, 67.0, 72.0, 70.0,
+        ];
+        let drop = drop_share(&rates, Some(&fall)).unwrap();
+        assert!((drop.share - 0.304).abs() < 1e-9, "{drop:?}");
+        // 30 % is neither exceeded for certain nor kept.
+        assert!(drop.low() < 0.3 && drop.high() > 0.31, "{drop:?}");
+        assert!(drop.low() > 0.2, "{drop:?}");
+        // The fall is within the only round, whose scatter is unknown.
+        let drop = drop_share(&[100.0, 69.0], Some(&fall)).unwrap();
+        assert_eq!(drop.low(), drop.high());
     }
 
     #[test]

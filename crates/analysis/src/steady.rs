@@ -15,38 +15,54 @@ use diskproof_model::window::{Window, WindowLatency, joined};
 pub(crate) struct SteadyPart<'a> {
     measurement: &'a Measurement,
     pub(crate) settling: Settling,
-    /// The windows before the steady part, and that part as one window; `None` where the row covers
-    /// the whole measured time.
-    parts: Option<(&'a [Window], Window)>,
+    /// `None` where the row covers the whole measured time.
+    parts: Option<Parts<'a>>,
 }
 
-/// A window belongs to a burst as long as its rate is at least this share of the burst's.
+/// The two parts of a measured time.
+struct Parts<'a> {
+    /// The windows before the steady part; never empty.
+    earlier: &'a [Window],
+    /// The steady part as one window.
+    steady: Window,
+}
+
+/// A fall of the rate that is known from more than the measurement itself.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum KnownFall {
+    /// Several workloads of the run fell at one moment.
+    Shared {
+        /// The index of the first slice after the fall.
+        first_slice: usize,
+    },
+    /// A limiter allows only its base rate.
+    Limiter {
+        /// From this measured time on.
+        from_ns: u64,
+    },
+}
+
+/// A window belongs to a burst as long as its rate is at least this share of the burst's. A smaller
+/// share would count windows of the fall itself.
 const BURST_SHARE: f64 = 0.9;
 
-/// The moment of a fall within a slice is found to this time.
+/// The moment of a fall within a slice is found to this time, in nanoseconds. A longer step would
+/// count more of the burst as steady; a shorter one would hold too few operations for a rate.
 const FALL_STEP_NS: u64 = 50_000_000;
 /// After a change of the rate, one turnover of the queue is skipped, but at most one of this many
 /// parts of the rest.
 const TURNOVER_PARTS_MIN: u64 = 4;
 
 impl<'a> SteadyPart<'a> {
-    /// The steady part of a measurement: it begins with the first window after the warm-up. `fall`
-    /// is the index of the first slice after a fall that the workloads of the run share. From
-    /// `sustained_from_ns` of the measured time on, a limiter allows its base rate only.
-    pub(crate) fn of(
-        measurement: &'a Measurement,
-        fall: Option<usize>,
-        sustained_from_ns: Option<u64>,
-    ) -> Self {
-        // Single requests have a pace of their own, and no rate that settles.
-        let warmup = if !measurement.requests.is_empty() {
-            Settling::WHOLE
-        } else if let Some(from_ns) = sustained_from_ns {
-            Settling::new(from_ns, Some(true))
-        } else if let Some(fall) = fall {
-            settling_after(measurement, fall)
-        } else {
-            common_settling(measurement)
+    /// The steady part of a measurement: it begins with the first window after the warm-up, or
+    /// after the fall that is known.
+    pub(crate) fn find(measurement: &'a Measurement, known_fall: Option<KnownFall>) -> Self {
+        let warmup = match known_fall {
+            // Single requests have a pace of their own, and no rate that settles.
+            _ if !measurement.requests.is_empty() => Settling::WHOLE,
+            Some(KnownFall::Limiter { from_ns }) => Settling::new(from_ns, Some(true)),
+            Some(KnownFall::Shared { first_slice }) => settling_after(measurement, first_slice),
+            None => common_settling(measurement),
         };
         if warmup.settling_ns == 0 {
             return Self::whole(measurement, warmup.settled);
@@ -62,16 +78,18 @@ impl<'a> SteadyPart<'a> {
             _ => return Self::unsettled(measurement),
         };
         let (earlier, steady) = windows.split_at(first);
-        // A stall is not a warm-up, and stays in the row. After a shared fall, each request waits
-        // as long as in a stall.
-        let is_known_fall = fall.is_some() || sustained_from_ns.is_some();
-        if !is_known_fall && is_stall(&joined(earlier)) {
+        // A stall is not a warm-up, and stays in the row. After a known fall, each request waits as
+        // long as in a stall.
+        if known_fall.is_none() && is_stall(&joined(earlier)) {
             return Self::unsettled(measurement);
         }
         Self {
             measurement,
             settling: Settling::new(steady[0].start_ns, warmup.settled),
-            parts: Some((earlier, joined(steady))),
+            parts: Some(Parts {
+                earlier,
+                steady: joined(steady),
+            }),
         }
     }
 
@@ -90,8 +108,8 @@ impl<'a> SteadyPart<'a> {
 
     /// The measured time at which a burst ended; `None` where the row does not begin after one.
     pub(crate) fn burst_end_ns(&self) -> Option<u64> {
-        let (earlier, steady) = self.parts.as_ref()?;
-        let burst = &earlier[..self.burst_windows(earlier, steady)];
+        let parts = self.parts.as_ref()?;
+        let burst = &parts.earlier[..self.burst_windows(parts)];
         burst.last().map(|window| window.end_ns)
     }
 
@@ -100,28 +118,29 @@ impl<'a> SteadyPart<'a> {
     pub(crate) fn phases(&self) -> Vec<PhaseRecord> {
         let mut phases = Vec::new();
         if let Some(first) = &self.measurement.first_write {
-            phases.push(first_write(first));
+            phases.push(first_write_phase(first));
         }
-        let Some((earlier, steady)) = &self.parts else {
+        let Some(parts) = &self.parts else {
             if !phases.is_empty() {
                 phases.push(self.whole_phase());
             }
             return phases;
         };
-        let (burst, settling) = earlier.split_at(self.burst_windows(earlier, steady));
+        let (burst, settling) = parts.earlier.split_at(self.burst_windows(parts));
         if !burst.is_empty() {
             phases.push(self.phase(PhaseKind::Burst, &joined(burst)));
         }
         if !settling.is_empty() {
             phases.push(self.phase(PhaseKind::Settling, &joined(settling)));
         }
-        phases.push(self.phase(PhaseKind::Steady, steady));
+        phases.push(self.phase(PhaseKind::Steady, &parts.steady));
         phases
     }
 
     /// The number of earlier windows that are a burst. Between it and the steady part the rate
     /// fell.
-    fn burst_windows(&self, earlier: &[Window], steady: &Window) -> usize {
+    fn burst_windows(&self, parts: &Parts<'_>) -> usize {
+        let Parts { earlier, steady } = parts;
         let half = &earlier[..earlier.len().div_ceil(2)];
         let rates: f64 = half.iter().map(|window| self.rate_in(window)).sum();
         let level = rates / half.len() as f64;
@@ -214,12 +233,12 @@ impl<'a> SteadyPart<'a> {
     pub(crate) fn counted(&self) -> Measurement {
         let mut kept = self.measurement.clone();
         kept.windows = Vec::new();
-        if let Some((earlier, steady)) = &self.parts {
+        if let Some(Parts { earlier, steady }) = &self.parts {
             kept.windows = earlier.to_vec();
             if let Some(first) = kept.windows.first_mut() {
                 first.asked += asked_in_warmup(self.measurement, earlier, steady);
             }
-            narrow(&mut kept, steady);
+            narrow_to_steady(&mut kept, steady);
             kept.windows.push(without_latencies(steady));
         }
         for op in kept.ops.values_mut() {
@@ -293,7 +312,7 @@ fn asked_in_warmup(m: &Measurement, earlier: &[Window], steady: &Window) -> Byte
 }
 
 /// Reduces counts, latencies, CPU time and counters to the steady part.
-fn narrow(m: &mut Measurement, steady: &Window) {
+fn narrow_to_steady(m: &mut Measurement, steady: &Window) {
     let length_ns = steady.length_ns().max(1) as f64;
     let waited_share = steady.waited_ns as f64 / length_ns / steady.threads.max(1) as f64;
     m.cpu = steady.cpu;
@@ -336,7 +355,7 @@ fn phase_op(count: u64, bytes: u64, rate: RateEstimate, latency: &LatencyHistogr
 }
 
 /// The first write of a file, as a phase of the workload that overwrites it.
-fn first_write(m: &Measurement) -> PhaseRecord {
+fn first_write_phase(m: &Measurement) -> PhaseRecord {
     let mut ops = PerOp::new();
     if let Some(op) = m.ops.get(&OpKind::Write) {
         let rate = estimate::rate(&op.series, m.wall_ns);
@@ -396,7 +415,7 @@ fn device_use(m: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
     (steady.asked, device)
 }
 
-/// Whether a request waited for longer than half of the window.
+/// Returns `true` if a request waited for longer than half of the window.
 fn is_stall(window: &Window) -> bool {
     window.ops.keys().any(|kind| {
         let latencies = histogram(window, *kind, |op| &op.latency);
@@ -444,16 +463,19 @@ fn common_settling(m: &Measurement) -> Settling {
     }
 }
 
-/// The warm-up that ends in slice `fall`, with the first cells below the middle of both levels.
-fn settling_after(m: &Measurement, fall: usize) -> Settling {
-    let begin_ns: u64 = m.slices[..fall].iter().map(|slice| slice.wall_ns).sum();
+/// The warm-up that ends in this slice, with the first cells below the middle of both levels.
+fn settling_after(m: &Measurement, first_slice: usize) -> Settling {
+    let begin_ns: u64 = m.slices[..first_slice]
+        .iter()
+        .map(|slice| slice.wall_ns)
+        .sum();
     let Some(series) = headline_series(&m.ops) else {
         return Settling::new(begin_ns, Some(true));
     };
     let before = rate_between(&series, 0, begin_ns);
     let after = rate_between(&series, begin_ns, m.wall_ns);
     let middle = (before + after) / 2.0;
-    let end_ns = begin_ns + m.slices[fall].wall_ns;
+    let end_ns = begin_ns + m.slices[first_slice].wall_ns;
     let mut settling_ns = end_ns;
     for from_ns in (begin_ns..end_ns).step_by(FALL_STEP_NS as usize) {
         if rate_between(&series, from_ns, from_ns + FALL_STEP_NS) < middle {

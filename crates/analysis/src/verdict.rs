@@ -24,20 +24,24 @@ use diskproof_model::verdict::{
 const ENDED_BURSTS: [&str; 3] = ["burst-exhausted", "burst-figure", "cache-cliff"];
 
 /// What a database does with a disk, and the figures that decide how well it goes.
-struct Use {
+struct DatabaseUse {
     name: &'static str,
+    /// The workload that answers for it, by its name in `check`.
     workload: &'static str,
     operation: OpKind,
-    /// Which rate of the operation decides.
+    /// The rate of the operation that decides.
     figure: fn(OpRow<'_>) -> &Estimate,
+    /// The use is limited from this rate on, and poor below it.
     limited_from: f64,
+    /// It is good from this rate on.
     good_from: f64,
+    /// The reasons for both rates.
     source: &'static str,
 }
 
 /// In the order in which a database meets them: filled, scanned, searched, written to.
-const USES: [Use; 4] = [
-    Use {
+const USES: [DatabaseUse; 4] = [
+    DatabaseUse {
         name: "bulk load",
         workload: "sequential-write",
         operation: OpKind::Write,
@@ -46,7 +50,7 @@ const USES: [Use; 4] = [
         good_from: 500e6,
         source: STREAM_SOURCE,
     },
-    Use {
+    DatabaseUse {
         name: "scans",
         workload: "sequential-read",
         operation: OpKind::Read,
@@ -55,7 +59,7 @@ const USES: [Use; 4] = [
         good_from: 500e6,
         source: STREAM_SOURCE,
     },
-    Use {
+    DatabaseUse {
         name: "look-ups",
         workload: "random-read-d1",
         operation: OpKind::Read,
@@ -65,7 +69,7 @@ const USES: [Use; 4] = [
         source: "2 ms per page: no disk head moves and settles faster; 0.5 ms: flash on a local \
                  bus or a fast network answers in this time",
     },
-    Use {
+    DatabaseUse {
         name: "commits",
         workload: "commit-fdatasync",
         operation: OpKind::Commit,
@@ -82,7 +86,10 @@ const STREAM_SOURCE: &str =
 
 /// The verdict on a record and its findings.
 pub fn verdict(record: &Record) -> RunVerdict {
-    let grades: Vec<UseGrade> = USES.iter().flat_map(|use_| grades(record, use_)).collect();
+    let grades: Vec<UseGrade> = USES
+        .iter()
+        .flat_map(|usage| grades_of_use(record, usage))
+        .collect();
     // Of several targets each has its own grades, which no sentence holds.
     let figures = if grades.is_empty() || record.targets.len() > 1 {
         plain_headline(record)
@@ -93,14 +100,16 @@ pub fn verdict(record: &Record) -> RunVerdict {
         Some(outcome) => format!("{outcome} {figures}"),
         None => figures,
     };
-    let own = [span_caveat(record), unseen_burst(record), no_scan(record)];
-    let mut caveats: Vec<String> = own.into_iter().flatten().collect();
+    let mut caveats = Vec::new();
+    caveats.extend(span_caveat(record));
+    caveats.extend(burst_caveat(record));
+    caveats.extend(scan_caveat(record));
     caveats.extend(words::accept_caveats(record));
     RunVerdict {
         headline,
         grades,
-        worst: most_severe(record.findings.iter()).map(leading),
-        weakness: weakness(record).map(leading),
+        worst: most_severe(record.findings.iter()).map(leading_finding),
+        weakness: weakness_of_disk(record).map(leading_finding),
         trust: trust(record),
         caveats,
     }
@@ -116,9 +125,10 @@ pub(crate) fn answer_fitness(record: &mut Record) {
     }
 }
 
-/// How much of a rotating disk the random figures cover, and what they are on the whole disk.
+/// The caveat that random figures cover a part of a rotating disk, with those of the whole disk
+/// where they are known; `None` where that is no matter.
 fn span_caveat(record: &Record) -> Option<String> {
-    let index = random_measurement(record)?;
+    let index = random_row_index(record)?;
     let whole = whole_disk(record, index)?;
     let span = format_bytes(whole.span_bytes);
     let disk = format_bytes(whole.disk_bytes);
@@ -140,8 +150,8 @@ fn span_caveat(record: &Record) -> Option<String> {
     })
 }
 
-/// Single random reads, else the first workload with random accesses.
-fn random_measurement(record: &Record) -> Option<usize> {
+/// The index of the single random reads, else of the first workload with random accesses.
+fn random_row_index(record: &Record) -> Option<usize> {
     let mut first_random = None;
     for (index, m) in record.measurements.iter().enumerate() {
         let name = m.data.workload.name.as_str();
@@ -155,16 +165,18 @@ fn random_measurement(record: &Record) -> Option<usize> {
     first_random
 }
 
-/// Whether it says something of a disk as a whole, for more than one use.
-fn is_of_a_disk(record: &Record) -> bool {
+/// Returns `true` if the run grades more than one use of a single target. Then a reader takes it
+/// for an answer about the whole disk.
+fn grades_a_disk(record: &Record) -> bool {
     let graded = USES
         .iter()
-        .filter(|use_| !grades(record, use_).is_empty())
+        .filter(|usage| !grades_of_use(record, usage).is_empty())
         .count();
     record.targets.len() == 1 && graded > 1
 }
 
-/// Whether it promises what a disk does for more than the time of one workload.
+/// Returns `true` if readers take the rates for what the disk does for longer than the run: those
+/// of several workloads, of a search, or of a test for a database.
 fn is_promise(record: &Record) -> bool {
     record.plan.layers().is_none()
         && (record.measurements.len() > 1
@@ -172,22 +184,22 @@ fn is_promise(record: &Record) -> bool {
             || record.plan.questions.fit_for.is_some())
 }
 
-/// Whether the rates are not those of a disk that could have a credit.
-fn is_without_a_disk(finding: &Finding) -> bool {
+/// Returns `true` if, by this finding, no disk that could have a credit gave the rates.
+fn excludes_the_disk(finding: &Finding) -> bool {
     matches!(
         finding.says.objection(),
         Some(Cause::Cache | Cause::PageCache | Cause::EmptyBlocks)
     )
 }
 
-/// For how long the highest rates were kept without a pause, and what tests whether they last: a
-/// burst credit that allows them for longer would not have shown.
-fn unseen_burst(record: &Record) -> Option<String> {
+/// The caveat that a burst credit which lasts longer than the rates were kept without a pause would
+/// not have shown, and what tests for one. `None` where nothing suggests more than was measured.
+fn burst_caveat(record: &Record) -> Option<String> {
     if !is_promise(record) {
         return None;
     }
     for finding in &record.findings {
-        if ENDED_BURSTS.contains(&finding.code.as_str()) || is_without_a_disk(finding) {
+        if ENDED_BURSTS.contains(&finding.code.as_str()) || excludes_the_disk(finding) {
             return None;
         }
     }
@@ -206,9 +218,10 @@ fn unseen_burst(record: &Record) -> Option<String> {
     }
 }
 
-/// How much of the disk was read at most, and what reads all of it.
-fn no_scan(record: &Record) -> Option<String> {
-    if !is_of_a_disk(record) {
+/// The caveat that the run is no search for bad blocks, with the largest share of the disk that it
+/// can have read. `None` of a run that says nothing about a whole disk.
+fn scan_caveat(record: &Record) -> Option<String> {
+    if !grades_a_disk(record) {
         return None;
     }
     let target = record.targets.first()?;
@@ -252,21 +265,21 @@ fn no_scan(record: &Record) -> Option<String> {
     ))
 }
 
-/// One grade for each target.
-fn grades(record: &Record, use_: &Use) -> Vec<UseGrade> {
+/// The grades of one use: one for each target on which its workload ran.
+fn grades_of_use(record: &Record, usage: &DatabaseUse) -> Vec<UseGrade> {
     let mut grades = Vec::new();
     for (index, m) in record.measurements.iter().enumerate() {
-        if name_in_check(m) == Some(use_.workload)
-            && let Some(op) = m.op(use_.operation)
+        if name_in_check(m) == Some(usage.workload)
+            && let Some(op) = m.op(usage.operation)
         {
-            grades.push(grade(record, use_, index, op));
+            grades.push(grade(record, usage, index, op));
         }
     }
     grades
 }
 
-fn grade(record: &Record, use_: &Use, index: usize, op: OpRow<'_>) -> UseGrade {
-    let within = (use_.figure)(op);
+fn grade(record: &Record, usage: &DatabaseUse, index: usize, op: OpRow<'_>) -> UseGrade {
+    let within = (usage.figure)(op);
     let figure = match whole_disk(record, index) {
         Some(WholeDisk {
             known: Some(known), ..
@@ -280,8 +293,8 @@ fn grade(record: &Record, use_: &Use, index: usize, op: OpRow<'_>) -> UseGrade {
     let (grade, or) = match not_graded {
         Some(_) => (None, None),
         None => {
-            let grade = use_.grade(figure.value);
-            (Some(grade), use_.other_grade(&figure, grade))
+            let grade = usage.grade(figure.value);
+            (Some(grade), usage.other_grade(&figure, grade))
         }
     };
     let doubts = record
@@ -291,22 +304,22 @@ fn grade(record: &Record, use_: &Use, index: usize, op: OpRow<'_>) -> UseGrade {
         .map(|finding| finding.code.clone())
         .collect();
     UseGrade {
-        name: use_.name.to_owned(),
+        name: usage.name.to_owned(),
         measurement: index,
         grade,
         or,
         not_graded,
         figure,
         thresholds: GradeThresholds {
-            limited_from: use_.limited_from,
-            good_from: use_.good_from,
-            source: use_.source.to_owned(),
+            limited_from: usage.limited_from,
+            good_from: usage.good_from,
+            source: usage.source.to_owned(),
         },
         doubts,
     }
 }
 
-impl Use {
+impl DatabaseUse {
     fn grade(&self, rate: f64) -> Grade {
         if rate >= self.good_from {
             Grade::Good
@@ -328,7 +341,7 @@ impl Use {
     }
 }
 
-/// Why a figure of the disk supports no grade.
+/// The reason why a figure of the disk supports no grade; `None` where it supports one.
 fn not_graded(op: OpRow<'_>, figure: &Estimate) -> Option<String> {
     if op.data.count == 0 {
         return Some("nothing was measured".to_owned());
@@ -355,7 +368,7 @@ fn most_severe<'a>(findings: impl Iterator<Item = &'a Finding>) -> Option<&'a Fi
     worst
 }
 
-fn leading(finding: &Finding) -> LeadingFinding {
+fn leading_finding(finding: &Finding) -> LeadingFinding {
     LeadingFinding {
         severity: finding.severity,
         code: finding.code.clone(),
@@ -364,7 +377,7 @@ fn leading(finding: &Finding) -> LeadingFinding {
 }
 
 /// The most severe finding on the disk itself, whose figures are right.
-fn weakness(record: &Record) -> Option<&Finding> {
+fn weakness_of_disk(record: &Record) -> Option<&Finding> {
     most_severe(
         record
             .findings
@@ -373,7 +386,8 @@ fn weakness(record: &Record) -> Option<&Finding> {
     )
 }
 
-/// How far the figures can be relied on. A good measurement of a bad disk is reliable.
+/// The trust in the figures: wrong ones count before doubtful ones. A good measurement of a bad
+/// disk is reliable.
 fn trust(record: &Record) -> Trust {
     let mut wrong = Vec::new();
     let mut doubtful = Vec::new();
@@ -389,10 +403,10 @@ fn trust(record: &Record) -> Trust {
     }
     let count = wrong.len() + doubtful.len();
     if let Some(finding) = most_severe(wrong.iter().copied()) {
-        return because(TrustLevel::Unreliable, "Unreliable", finding, count);
+        return trust_lowered_by(TrustLevel::Unreliable, "Unreliable", finding, count);
     }
     if let Some(finding) = most_severe(doubtful.iter().copied()) {
-        return because(TrustLevel::Doubtful, "Doubtful", finding, count);
+        return trust_lowered_by(TrustLevel::Doubtful, "Doubtful", finding, count);
     }
     let (level, why) = if !record.partial {
         (TrustLevel::Reliable, "The figures are reliable.")
@@ -415,7 +429,7 @@ fn trust(record: &Record) -> Trust {
 }
 
 /// `Doubtful: other programs used the disk (+2 more).` One line of a terminal.
-fn because(level: TrustLevel, word: &str, finding: &Finding, count: usize) -> Trust {
+fn trust_lowered_by(level: TrustLevel, word: &str, finding: &Finding, count: usize) -> Trust {
     let more = match count {
         0 | 1 => String::new(),
         count => format!(" (+{} more)", count - 1),

@@ -15,24 +15,51 @@ const DIGITS_MIN: i32 = 2;
 /// that of the half-width's first digit, and there are two or three. Without a half-width two
 /// digits remain. Digits that are not known become zeros: 13,688 ± 821 is `13,700`.
 pub fn rounded(value: f64, half_width: Option<f64>) -> String {
+    grouped(&rounded_ungrouped(value, half_width))
+}
+
+/// As [`rounded`], without commas between the digits: `13700`. Configuration files need it.
+pub fn rounded_ungrouped(value: f64, half_width: Option<f64>) -> String {
     if !value.is_finite() {
         return value.to_string();
     }
     if value == 0.0 {
         return "0".to_owned();
     }
-    let first = exponent(value);
-    let last = match half_width.filter(|half_width| half_width.is_finite()) {
-        Some(half_width) if half_width > 0.0 => {
-            exponent(half_width).clamp(first - DIGITS_MAX + 1, first - DIGITS_MIN + 1)
-        }
-        Some(_) => first - DIGITS_MAX + 1,
-        None => first - DIGITS_MIN + 1,
-    };
-    to_place(value, last)
+    to_place(value, last_place(value, half_width))
 }
 
-/// A value with its last digit at this place.
+/// Returns the number that [`rounded`] prints: 13,700 for 13,688 ± 821.
+pub fn rounded_number(value: f64, half_width: Option<f64>) -> f64 {
+    if !value.is_finite() || value == 0.0 {
+        return value;
+    }
+    let last = last_place(value, half_width);
+    let step = 10f64.powi(last.abs());
+    if last >= 0 {
+        (value / step).round() * step
+    } else {
+        // Dividing by a whole number gives the double nearest to the decimal fraction.
+        (value * step).round() / step
+    }
+}
+
+/// The place of the last digit that a half-width supports: 2 for hundreds, -1 for tenths.
+fn last_place(value: f64, half_width: Option<f64>) -> i32 {
+    let first = exponent(value);
+    let last_of_most_digits = first - DIGITS_MAX + 1;
+    let last_of_fewest_digits = first - DIGITS_MIN + 1;
+    match half_width {
+        Some(half_width) if !half_width.is_finite() => last_of_fewest_digits,
+        Some(half_width) if half_width > 0.0 => {
+            exponent(half_width).clamp(last_of_most_digits, last_of_fewest_digits)
+        }
+        Some(_) => last_of_most_digits,
+        None => last_of_fewest_digits,
+    }
+}
+
+/// A value with its last digit at this place, without commas.
 fn to_place(value: f64, last: i32) -> String {
     let step = 10f64.powi(last.abs());
     let rounded = match last {
@@ -40,7 +67,7 @@ fn to_place(value: f64, last: i32) -> String {
         _ => value,
     };
     let decimals = usize::try_from(-last).unwrap_or(0);
-    grouped(&format!("{rounded:.decimals$}"))
+    format!("{rounded:.decimals$}")
 }
 
 /// The number of significant digits of a value that its half-width supports.
@@ -62,7 +89,7 @@ pub fn to_digits(value: f64, digits: i32) -> f64 {
 /// A figure in its unit with so many digits.
 pub fn figure_to_digits(value: f64, digits: i32, unit: &str) -> String {
     in_unit(value, unit, |by| {
-        to_place(value / by, exponent(value / by) - digits + 1)
+        grouped(&to_place(value / by, exponent(value / by) - digits + 1))
     })
 }
 
@@ -213,6 +240,10 @@ mod tests {
             assert_eq!(rounded(value, half_width), text, "{value} ± {half_width:?}");
         }
         assert_eq!(rounded(f64::NAN, None), "NaN");
+        assert_eq!(rounded_ungrouped(13_688.0, Some(821.0)), "13700");
+        assert_eq!(rounded_number(13_688.0, Some(821.0)), 13_700.0);
+        // 51 times the double 0.1 would be 5.1000000000000005.
+        assert_eq!(rounded_number(5.12, Some(0.1)), 5.1);
     }
 
     #[test]
@@ -240,9 +271,11 @@ mod tests {
             share in 0.01f64..1.0,
         ) {
             let half_width = value * share;
-            let text = rounded(value, Some(half_width)).replace(',', "");
+            let text = rounded_ungrouped(value, Some(half_width));
             let printed: f64 = text.parse().expect("a number");
             prop_assert!((printed - value).abs() <= half_width * 0.51, "{value} {text}");
+            let number = rounded_number(value, Some(half_width));
+            prop_assert!((number - value).abs() <= half_width * 0.51, "{value} {number}");
         }
     }
 }

@@ -1,16 +1,27 @@
-//! Whether a figure may become a setting, and what to say where it may not.
+//! Functions that the settings share: the figures of the workloads of `check`, the reasons why a
+//! rate must not become a setting, and the advice to leave a setting alone.
 
 use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;
+use diskproof_model::digits::figure_text;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Advice, Estimate, Record};
 use diskproof_model::row::{OpRow, Row};
 
-/// Relative half-width of a rate; the widest that may become a setting where it is unknown.
-pub(super) fn width(rate: &Estimate) -> f64 {
+/// The relative half-width of a rate. An unknown one counts as the widest that may become a
+/// setting.
+pub(super) fn half_width_or_max(rate: &Estimate) -> f64 {
     rate.relative_half_width().unwrap_or(HALF_WIDTH_MAX)
+}
+
+/// The mean latency of one request at a time, which is known as well as its rate; times `slowdown`,
+/// as it is across the whole disk.
+pub(super) fn mean_latency_text(op: OpRow<'_>, slowdown: f64) -> String {
+    let mean_ns = op.figures.latency.mean * slowdown;
+    let half_width_ns = mean_ns * half_width_or_max(&op.figures.iops);
+    figure_text(mean_ns, Some(half_width_ns), "ns")
 }
 
 /// Advice not to change a setting.
@@ -26,42 +37,77 @@ pub(super) fn leave_alone(setting: &str, why: String, from: &[&str]) -> Advice {
     }
 }
 
-/// The measurement of a workload that `check` or `commit` knows by this name, and its place.
-pub(super) fn measured<'a>(record: &'a Record, workload: &str) -> Option<(usize, &'a Row)> {
-    let mut measured = record.measurements.iter().enumerate();
-    measured.find(|(_, m)| name_in_check(m) == Some(workload))
+/// The row of a workload that `check` or `commit` knows by this name.
+pub(super) fn find_row<'a>(record: &'a Record, workload: &str) -> Option<&'a Row> {
+    let index = find_index(record, workload)?;
+    Some(&record.measurements[index])
 }
 
-/// Its operations of this kind.
-pub(super) fn op<'a>(record: &'a Record, workload: &str, kind: OpKind) -> Option<OpRow<'a>> {
-    measured(record, workload)?.1.op(kind)
+fn find_index(record: &Record, workload: &str) -> Option<usize> {
+    record
+        .measurements
+        .iter()
+        .position(|row| name_in_check(row) == Some(workload))
 }
 
-/// Why a rate of a measurement, whose relative half-width is this, must not become a setting.
-pub(super) fn unfit_rate(record: &Record, index: usize, precision: Option<f64>) -> Option<String> {
-    let m = &record.measurements[index];
-    let workload = &m.data.workload.name;
+/// The operations of one kind of such a workload.
+pub(super) fn find_operations<'a>(
+    record: &'a Record,
+    workload: &str,
+    kind: OpKind,
+) -> Option<OpRow<'a>> {
+    find_row(record, workload)?.op(kind)
+}
+
+/// The reason why the rates of these workloads, as `check` or `commit` names them, must not become
+/// a setting: that of the first one which has any. A workload that was not measured has none.
+pub(super) fn reason_against_workloads(record: &Record, workloads: &[&str]) -> Option<String> {
+    for workload in workloads {
+        if let Some(index) = find_index(record, workload)
+            && let Some(reason) = reason_against_row(record, index)
+        {
+            return Some(reason);
+        }
+    }
+    None
+}
+
+/// The reason why the rate of the row with this index must not become a setting.
+pub(super) fn reason_against_row(record: &Record, index: usize) -> Option<String> {
+    reason_against_rate(record, index, record.measurements[index].precision())
+}
+
+/// The reason why a rate that comes from the row with this index must not become a setting.
+/// `half_width` is the relative half-width of that rate.
+pub(super) fn reason_against_rate(
+    record: &Record,
+    index: usize,
+    half_width: Option<f64>,
+) -> Option<String> {
+    let row = &record.measurements[index];
+    let workload = &row.data.workload.name;
     // A commit goes through the page cache, as the server's own do; what is synced has reached the
     // disk all the same.
-    let is_direct = match m.data.cache.used {
+    let reached_disk = match row.data.cache.used {
         CachePolicy::Direct => true,
-        CachePolicy::Cached => m.data.ops.contains_key(&OpKind::Commit),
+        CachePolicy::Cached => row.data.ops.contains_key(&OpKind::Commit),
         CachePolicy::Buffered => false,
     };
     let objection = record.objection(FigureSource::Measurement(index));
-    let why = match objection {
+    let source_of_error = match objection {
         Some(objection) => Some(objection.finding.code.as_str()),
-        None if is_direct => None,
+        None if reached_disk => None,
         None => Some("page cache"),
     };
-    if let Some(why) = why {
+    if let Some(source_of_error) = source_of_error {
         return Some(format!(
-            "Leave it unchanged, because the figure of {workload} is not the disk's ({why})."
+            "Leave it unchanged, because the figure of {workload} is not the disk's \
+             ({source_of_error})."
         ));
     }
-    let known = match precision {
-        Some(width) if width <= HALF_WIDTH_MAX => return None,
-        Some(width) => format!("known only to ±{:.0} %", width * 100.0),
+    let known = match half_width {
+        Some(half_width) if half_width <= HALF_WIDTH_MAX => return None,
+        Some(half_width) => format!("known only to ±{:.0} %", half_width * 100.0),
         None => "unknown".to_owned(),
     };
     Some(format!(

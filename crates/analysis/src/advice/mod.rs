@@ -1,8 +1,25 @@
-//! Settings that follow from the figures of a run.
+//! Settings of a database server that follow from the figures of a run, and those to leave alone.
 
+mod commit_delay;
 mod fitness;
 mod io_concurrency;
 mod mysql;
-pub mod postgres;
+mod postgres;
+mod random_page_cost;
 mod tried;
 mod wal_sync_method;
+
+use diskproof_model::record::{Advice, Record};
+
+/// The settings that a record supports: MySQL's where the run used a profile for MySQL, else
+/// PostgreSQL's. A run with several targets has none, because a server has one value of a setting,
+/// and it is unknown which of the disks the server uses.
+pub fn advised_settings(record: &Record) -> Vec<Advice> {
+    if record.targets.len() != 1 {
+        return Vec::new();
+    }
+    match mysql::advise_io_capacity(record) {
+        Some(io_capacity) => vec![io_capacity],
+        None => postgres::advise(record),
+    }
+}

@@ -1,6 +1,6 @@
 //! `innodb_io_capacity` from the page writes of a profile for MySQL or MariaDB.
 
-use super::fitness::{leave_alone, unfit_rate};
+use super::fitness::{leave_alone, reason_against_row};
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Advice, Record};
@@ -8,15 +8,17 @@ use diskproof_model::record::{Advice, Record};
 /// The workload of the profiles that writes pages as the server's background flushing does.
 const PAGES: &str = "mysql-pages";
 const SETTING: &str = "innodb_io_capacity";
-/// The smallest value that the server takes, and the largest that its manual recommends to try.
+/// The smallest value that the server takes.
 const CAPACITY_MIN: f64 = 100.0;
+/// The largest value that the server's manual recommends to try.
 const CAPACITY_MAX: f64 = 20_000.0;
 
 /// A server version whose default is known.
 struct ServerVersion {
+    /// The profile of `--fit-for` that is meant for it.
     profile: &'static str,
     name: &'static str,
-    capacity: f64,
+    default_capacity: f64,
 }
 
 /// The manuals of MySQL 8.0 (15.8.7), 8.4 and 9.x (17.8.7), and of MariaDB.
@@ -24,32 +26,31 @@ const VERSIONS: [ServerVersion; 2] = [
     ServerVersion {
         profile: "mysql",
         name: "MySQL 8.4 and 9.x",
-        capacity: 10_000.0,
+        default_capacity: 10_000.0,
     },
     ServerVersion {
         profile: "mysql-8.0",
         name: "MySQL 8.0 and MariaDB",
-        capacity: 200.0,
+        default_capacity: 200.0,
     },
 ];
 
 /// The advice for the server of a profile; `None` where the run used another profile.
-pub(super) fn advice(record: &Record) -> Option<Advice> {
+pub(super) fn advise_io_capacity(record: &Record) -> Option<Advice> {
     let profile = record.plan.questions.fit_for.as_deref()?;
     let version = VERSIONS.iter().find(|version| version.profile == profile)?;
     let index = record
         .measurements
         .iter()
         .position(|m| m.data.workload.name == PAGES)?;
-    let measured = &record.measurements[index];
-    if let Some(reason) = unfit_rate(record, index, measured.precision()) {
+    if let Some(reason) = reason_against_row(record, index) {
         return Some(leave_alone(SETTING, reason, &[PAGES]));
     }
-    let writes = measured.op(OpKind::Write)?;
+    let writes = record.measurements[index].op(OpKind::Write)?;
     let rate = &writes.figures.iops;
-    let capacity = two_digits_below(rate.value).clamp(CAPACITY_MIN, CAPACITY_MAX);
-    let default = rounded(version.capacity, None);
-    let compared = if version.capacity > rate.value {
+    let capacity = two_digits_at_most(rate.value).clamp(CAPACITY_MIN, CAPACITY_MAX);
+    let default = rounded(version.default_capacity, None);
+    let default_clause = if version.default_capacity > rate.value {
         format!(
             "The default of {}, {default}, is higher than that",
             version.name
@@ -58,19 +59,20 @@ pub(super) fn advice(record: &Record) -> Option<Advice> {
         format!("The default of {} is {default}", version.name)
     };
     let why = format!(
-        "The disk wrote {} pages of 16 kB a second, with an fsync after every 64. {compared}. The \
-         setting is the rate of background writes that the server expects of the disk.",
+        "The disk wrote {} pages of 16 kB a second, with an fsync after every 64. \
+         {default_clause}. The setting is the rate of background writes that the server expects of \
+         the disk.",
         rate.value_text()
     );
     Some(Advice {
         value: Some(format!("{capacity:.0}")),
-        default: Some(format!("{:.0}", version.capacity)),
+        default: Some(format!("{:.0}", version.default_capacity)),
         ..leave_alone(SETTING, why, &[PAGES])
     })
 }
 
-/// The largest number of two digits, and zeros, that is not greater.
-fn two_digits_below(rate: f64) -> f64 {
+/// The largest number of two digits followed by zeros that is at most the rate: 7700 for 7770.
+fn two_digits_at_most(rate: f64) -> f64 {
     let step = 10_f64.powf(rate.max(10.0).log10().floor() - 1.0);
     (rate / step).floor() * step
 }
@@ -90,7 +92,7 @@ mod tests {
             writes.iops.value = rate;
             writes.iops.half_width_95 = writes.iops.half_width_95.map(|half| half * scale);
         }
-        super::super::postgres::advice(&record).remove(0)
+        crate::advice::advised_settings(&record).remove(0)
     }
 
     #[test]

@@ -6,7 +6,9 @@
 //! [`BEFORE_SETTING`], then [`UNSAFE_SETTINGS`]. The settings that nobody should change come last.
 
 use super::fitness::leave_alone;
+use super::wal_sync_method::SETTING as WAL_SYNC_METHOD;
 use diskproof_model::digits::{figure_to_digits, rounded};
+use diskproof_model::finding::Cause;
 use diskproof_model::postgres::{TrialOutcome, TrialRow};
 use diskproof_model::record::{Advice, Record};
 
@@ -19,9 +21,9 @@ const UNSAFE_WHY: &str = "Not tried: off is faster only because a crash then los
 /// A tried setting on which the figures gave no advice is inserted before this one.
 const BEFORE_SETTING: &str = "full_page_writes";
 
-/// Adds the trials of a record to the advice that its figures gave. `advice` must already have its
-/// entry on [`BEFORE_SETTING`].
-pub(super) fn add_tried(record: &Record, advice: &mut Vec<Advice>) {
+/// Changes the advice that the figures gave to what the trials of a record showed, and adds the
+/// settings that were only tried. `advice` must already have its entry on [`BEFORE_SETTING`].
+pub(super) fn apply_trials(record: &Record, advice: &mut Vec<Advice>) {
     let Some(postgres) = record.postgres() else {
         return;
     };
@@ -31,7 +33,7 @@ pub(super) fn add_tried(record: &Record, advice: &mut Vec<Advice>) {
     advice.push(leave_alone(UNSAFE_SETTINGS, UNSAFE_WHY.to_owned(), &[]));
     for tried in &postgres.trials {
         let index = find_or_insert(tried.data.trial.setting.as_str(), advice);
-        apply_trial(tried, &mut advice[index]);
+        apply_trial(tried, record, &mut advice[index]);
         if let Some(limit) = combine_limit_advice(tried) {
             advice.insert(index, limit);
         }
@@ -51,43 +53,77 @@ fn find_or_insert(setting: &str, advice: &mut Vec<Advice>) -> usize {
     index
 }
 
-/// Changes the advice on a setting to what its trial showed.
-fn apply_trial(tried: &TrialRow, entry: &mut Advice) {
+/// Changes the advice on a setting to what its trial showed. A decision of the server replaces the
+/// reason that the figures gave, and so does a trial without a gain. Otherwise both reasons stand.
+fn apply_trial(tried: &TrialRow, record: &Record, entry: &mut Advice) {
     let trial = &tried.data.trial;
-    let decided_value = decided_value(tried);
-    let has_no_gain = is_without_gain(tried);
-    // A decision of the server replaces the reason that the figures gave, and so does a trial
-    // without a gain. Otherwise both reasons stand.
     let outcome = outcome_text(tried);
-    if entry.why.is_empty() || decided_value.is_some() || has_no_gain {
-        entry.why = outcome;
-    } else {
-        entry.why = format!("{outcome} {}", entry.why);
+    if trial.setting == WAL_SYNC_METHOD
+        && tried.figures.outcome == TrialOutcome::Faster
+        && let Some(code) = doubt_about_flushes(record)
+    {
+        let why = format!(
+            "{outcome} Leave it unchanged, because commits may not be durable here ({code}): a \
+             method that skips the flush is faster, too."
+        );
+        *entry = leave_alone(&trial.setting, why, &[]);
+        return;
     }
-    if let Some(value) = decided_value {
-        entry.value = Some(value.to_owned());
-        entry.default = Some(trial.default.clone());
-        entry.range = None;
-        entry.condition = match tried.figures.outcome {
-            TrialOutcome::Faster => gain_condition(&trial.setting).map(str::to_owned),
-            _ => None,
-        };
-    } else if has_no_gain {
-        entry.range = None;
-        if entry.value.as_deref() == Some(trial.candidate.as_deref().unwrap_or_default()) {
-            entry.value = None;
+    match conclusion(tried) {
+        Conclusion::Use(value) => {
+            entry.why = outcome;
+            entry.value = Some(value.to_owned());
+            entry.default = Some(trial.default.clone());
+            entry.range = None;
+            entry.condition = match tried.figures.outcome {
+                TrialOutcome::Faster => gain_condition(&trial.setting).map(str::to_owned),
+                _ => None,
+            };
         }
+        Conclusion::NoGain => {
+            entry.why = outcome;
+            entry.range = None;
+            if entry.value == trial.candidate {
+                entry.value = None;
+            }
+        }
+        Conclusion::Open if entry.why.is_empty() => entry.why = outcome,
+        Conclusion::Open => entry.why = format!("{outcome} {}", entry.why),
     }
 }
 
-/// The value that the trial showed to be right: the candidate if it was faster, the default if it
-/// was not. `None` where the trial decided nothing.
-fn decided_value(tried: &TrialRow) -> Option<&str> {
+/// The code of a finding that acknowledged writes of the run may not be durable. Then the fastest
+/// method may be the one that skips the flush, and no trial can tell.
+fn doubt_about_flushes(record: &Record) -> Option<&str> {
+    record
+        .findings
+        .iter()
+        .find(|finding| finding.is_serious() && finding.says.objection() == Some(Cause::NotDurable))
+        .map(|finding| finding.code.as_str())
+}
+
+/// What a trial says about the value of its setting.
+enum Conclusion<'a> {
+    /// This value is right: the candidate if it was faster, the default if it was not.
+    Use(&'a str),
+    /// The candidate showed no gain, although its interval still includes one. It is not worth
+    /// another try.
+    NoGain,
+    /// Nothing: the advice from the figures stands.
+    Open,
+}
+
+fn conclusion(tried: &TrialRow) -> Conclusion<'_> {
     let trial = &tried.data.trial;
-    match tried.figures.outcome {
-        TrialOutcome::Faster => Some(trial.candidate.as_deref().unwrap_or_default()),
-        TrialOutcome::Same | TrialOutcome::Slower => Some(&trial.default),
-        TrialOutcome::Undecided | TrialOutcome::Unproven | TrialOutcome::Untested => None,
+    match (tried.figures.outcome, &tried.figures.gain) {
+        (TrialOutcome::Faster, _) => {
+            Conclusion::Use(trial.candidate.as_deref().unwrap_or_default())
+        }
+        (TrialOutcome::Same | TrialOutcome::Slower, _) => Conclusion::Use(&trial.default),
+        (TrialOutcome::Undecided, Some(gain)) if gain.value <= 1.0 => Conclusion::NoGain,
+        (TrialOutcome::Undecided | TrialOutcome::Unproven | TrialOutcome::Untested, _) => {
+            Conclusion::Open
+        }
     }
 }
 
@@ -104,14 +140,6 @@ fn combine_limit_advice(tried: &TrialRow) -> Option<Advice> {
         default: Some(trial.default.clone()),
         ..leave_alone("io_max_combine_limit", why, &[])
     })
-}
-
-/// Whether an undecided trial measured no gain. Its interval still includes one.
-fn is_without_gain(tried: &TrialRow) -> bool {
-    match &tried.figures.gain {
-        Some(gain) => tried.figures.outcome == TrialOutcome::Undecided && gain.value <= 1.0,
-        None => false,
-    }
 }
 
 /// The load for which a faster value is right; `None` where it is right for every load.
@@ -187,6 +215,7 @@ fn outcome_text(tried: &TrialRow) -> String {
 mod tests {
     use super::*;
     use crate::fixture::{self, states};
+    use diskproof_model::finding::Severity;
     use diskproof_model::postgres::{
         PlannedTrial, PostgresRecord, TrialFigures, TrialGain, TrialLoad, TrialMeasurement,
     };
@@ -221,7 +250,7 @@ mod tests {
         }
     }
 
-    fn advice_of(trials: Vec<TrialRow>) -> Vec<Advice> {
+    fn record_with(trials: Vec<TrialRow>) -> Record {
         let mut record = fixture::record();
         record.results.push(TaskResult::Inserts(PostgresRecord {
             version: "15.8".to_owned(),
@@ -229,7 +258,11 @@ mod tests {
             trials,
             end_ns: None,
         }));
-        super::super::postgres::advice(&record)
+        record
+    }
+
+    fn advice_of(trials: Vec<TrialRow>) -> Vec<Advice> {
+        crate::advice::advised_settings(&record_with(trials))
     }
 
     fn find<'a>(advice: &'a [Advice], setting: &str) -> &'a Advice {
@@ -289,6 +322,24 @@ mod tests {
         assert!(undecided((1.1, 0.9, 1.3)));
         // What was just tried without a gain is not advised as an experiment.
         assert!(!undecided((0.98, 0.8, 1.2)));
+    }
+
+    #[test]
+    fn faster_sync_method_is_not_advised_where_commits_may_not_be_durable() {
+        let with_findings = |findings| {
+            let gain = (8.0, 7.5, 8.5);
+            let trial = tried("wal_sync_method", TrialOutcome::Faster, gain);
+            let mut record = record_with(vec![trial]);
+            record.findings = findings;
+            let advice = crate::advice::advised_settings(&record);
+            find(&advice, "wal_sync_method").clone()
+        };
+        assert_eq!(with_findings(Vec::new()).value.as_deref(), Some("16"));
+        let path = "/measurements/7/data/wall_ns";
+        let doubt = fixture::finding("sync-method-differs", Severity::Warning, path);
+        let refused = with_findings(vec![doubt]);
+        assert_eq!((refused.value, refused.range), (None, None));
+        states(&refused.why, &["8.0×", "(sync-method-differs)"]);
     }
 
     #[test]

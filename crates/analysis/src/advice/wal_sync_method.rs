@@ -1,7 +1,7 @@
 //! PostgreSQL's wal_sync_method: the fastest of the methods that were measured, where it is faster
 //! by a margin that decides.
 
-use super::fitness::{leave_alone, unfit_rate, width};
+use super::fitness::{half_width_or_max, leave_alone, reason_against_row};
 use crate::checked::PAGE_BYTES;
 use crate::estimate::largest_by;
 use diskproof_model::digits::rounded;
@@ -10,7 +10,7 @@ use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncCall, SyncPolic
 use diskproof_model::record::{Advice, Estimate, Record};
 use diskproof_model::row::Row;
 
-const SETTING: &str = "wal_sync_method";
+pub(super) const SETTING: &str = "wal_sync_method";
 /// PostgreSQL's default on Linux (documentation of wal_sync_method).
 const DEFAULT: &str = "fdatasync";
 /// A smaller gain does not outweigh that the default is the method that most servers run with.
@@ -28,65 +28,36 @@ struct MethodRate<'a> {
     iops: &'a Estimate,
 }
 
-/// The advice, where the default and at least one other method were measured.
-pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
-    let mut rates = MethodRates::default();
-    let mut unfit = None;
-    for (index, m) in record.measurements.iter().enumerate() {
-        let (Some((method, pages)), Some(commits)) = (method_of(m), m.op(OpKind::Commit)) else {
-            continue;
-        };
-        if commits.data.count == 0 || !has_usual_write_cache(record, m) {
-            continue;
-        }
-        if unfit.is_none() {
-            unfit = unfit_rate(record, index, m.precision());
-        }
-        rates.all.push(MethodRate {
-            method,
-            pages,
-            workload: &m.data.workload.name,
-            iops: &commits.figures.iops,
-        });
-    }
+/// The advice; `None` unless the default and at least one other method were measured.
+pub(super) fn advise_wal_sync_method(record: &Record) -> Option<Advice> {
+    let rates = MethodRates::collect(record);
     let default = rates.find(DEFAULT, 1)?;
     let best = rates.best_other()?;
     let from = [default.workload, best.workload];
-    if let Some(why) = unfit {
-        return Some(leave_alone(SETTING, why, &from));
+    if let Some(reason) = rates.reason_against {
+        return Some(leave_alone(SETTING, reason, &from));
     }
     let gain = RateRatio::of(best, default);
-    let percent = (GAIN_MIN - 1.0) * 100.0;
-    let mut against = if gain.value <= GAIN_MIN {
-        Some(format!(
-            "This is less than the {percent:.0} % that would justify a change."
-        ))
-    } else if gain.low() <= GAIN_MIN {
-        Some(format!(
-            "Its interval reaches below the {percent:.0} % that would justify a change."
-        ))
-    } else {
-        None
+    let large_gain = match (
+        rates.find(best.method, PAGES_LARGE),
+        rates.find(DEFAULT, PAGES_LARGE),
+    ) {
+        (Some(large), Some(large_default)) => Some(RateRatio::of(large, large_default)),
+        _ => None,
     };
-    let mut large_text = String::new();
-    if let Some(large) = rates.find(best.method, PAGES_LARGE)
-        && let Some(large_default) = rates.find(DEFAULT, PAGES_LARGE)
-    {
-        let large_gain = RateRatio::of(large, large_default);
-        if against.is_none() && large_gain.value <= LARGE_MIN {
-            against = Some("Large commits would lose what small ones gain.".to_owned());
-        }
-        large_text = format!(", and {} times with {PAGES_LARGE} pages", large_gain.text());
-    }
+    let large_clause = match &large_gain {
+        Some(large_gain) => format!(", and {} times with {PAGES_LARGE} pages", large_gain.text()),
+        None => String::new(),
+    };
     let mut why = format!(
         "With one page per commit, {} makes {} times as many commits as {DEFAULT} ({} and \
-         {}){large_text}.",
+         {}){large_clause}.",
         best.method,
         gain.text(),
         best.iops.value_text(),
         default.iops.value_text(),
     );
-    let value = match against {
+    let value = match reason_to_keep_default(&gain, large_gain.as_ref()) {
         None => best.method,
         Some(reason) => {
             why.push_str(&format!(" {reason}"));
@@ -100,23 +71,73 @@ pub(super) fn wal_sync_method(record: &Record) -> Option<Advice> {
     })
 }
 
-/// The rates of a record.
+/// The reason not to change to a method with these gains over the default; `None` where the change
+/// pays.
+fn reason_to_keep_default(gain: &RateRatio, large_gain: Option<&RateRatio>) -> Option<String> {
+    let percent = (GAIN_MIN - 1.0) * 100.0;
+    if gain.value <= GAIN_MIN {
+        return Some(format!(
+            "This is less than the {percent:.0} % that would justify a change."
+        ));
+    }
+    if gain.low() <= GAIN_MIN {
+        return Some(format!(
+            "Its interval reaches below the {percent:.0} % that would justify a change."
+        ));
+    }
+    match large_gain {
+        Some(large_gain) if large_gain.value <= LARGE_MIN => {
+            Some("Large commits would lose what small ones gain.".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// The rates of all methods that a record measured.
 #[derive(Default)]
 struct MethodRates<'a> {
-    all: Vec<MethodRate<'a>>,
+    rates: Vec<MethodRate<'a>>,
+    /// The reason why one of the rates must not become a setting; that of the first one which has
+    /// any.
+    reason_against: Option<String>,
 }
 
 impl<'a> MethodRates<'a> {
+    fn collect(record: &'a Record) -> Self {
+        let mut found = Self::default();
+        for (index, row) in record.measurements.iter().enumerate() {
+            let Some((method, pages)) = method_and_pages(row) else {
+                continue;
+            };
+            let Some(commits) = row.op(OpKind::Commit) else {
+                continue;
+            };
+            if commits.data.count == 0 || !has_usual_write_cache(record, row) {
+                continue;
+            }
+            if found.reason_against.is_none() {
+                found.reason_against = reason_against_row(record, index);
+            }
+            found.rates.push(MethodRate {
+                method,
+                pages,
+                workload: &row.data.workload.name,
+                iops: &commits.figures.iops,
+            });
+        }
+        found
+    }
+
     fn find(&self, method: &str, pages: u32) -> Option<&MethodRate<'a>> {
-        self.all
+        self.rates
             .iter()
             .find(|rate| rate.method == method && rate.pages == pages)
     }
 
-    /// The fastest method of small commits beside the default.
+    /// The fastest method of one-page commits except the default.
     fn best_other(&self) -> Option<&MethodRate<'a>> {
         let others = self
-            .all
+            .rates
             .iter()
             .filter(|rate| rate.pages == 1 && rate.method != DEFAULT);
         largest_by(others, |rate| rate.iops.value)
@@ -135,7 +156,7 @@ impl RateRatio {
         let value = rate.iops.value / base.iops.value.max(f64::MIN_POSITIVE);
         Self {
             value,
-            half_width: value * width(rate.iops).hypot(width(base.iops)),
+            half_width: value * half_width_or_max(rate.iops).hypot(half_width_or_max(base.iops)),
         }
     }
 
@@ -148,19 +169,23 @@ impl RateRatio {
     }
 }
 
-/// The method and the pages of a commit, where one session writes its log as a server does.
-fn method_of(m: &Row) -> Option<(&'static str, u32)> {
-    let w = &m.data.workload;
-    let is_log = w.streams.is_only(OpKind::Write)
-        && w.access == Access::Sequential
-        && m.data.cache.used == CachePolicy::Cached
-        && w.block_mix.is_empty()
-        && w.rate.is_none()
-        && w.depth * w.workers == 1
-        && m.figures.together_with.is_empty()
-        && m.data.engine.used == EngineKind::Sync
-        && w.block_bytes.is_multiple_of(PAGE_BYTES);
-    let method = match w.sync {
+/// The method and the pages of each commit; `None` unless one session writes its log as a server
+/// does.
+fn method_and_pages(row: &Row) -> Option<(&'static str, u32)> {
+    let workload = &row.data.workload;
+    let writes_log = workload.streams.is_only(OpKind::Write)
+        && workload.access == Access::Sequential
+        && row.data.cache.used == CachePolicy::Cached
+        && workload.block_mix.is_empty()
+        && workload.rate.is_none()
+        && workload.depth * workload.workers == 1
+        && row.figures.together_with.is_empty()
+        && row.data.engine.used == EngineKind::Sync
+        && workload.block_bytes.is_multiple_of(PAGE_BYTES);
+    if !writes_log {
+        return None;
+    }
+    let method = match workload.sync {
         SyncPolicy::Every { writes: 1, call } => match call {
             SyncCall::Fdatasync => DEFAULT,
             SyncCall::Fsync => "fsync",
@@ -172,20 +197,16 @@ fn method_of(m: &Row) -> Option<(&'static str, u32)> {
         },
         _ => return None,
     };
-    if is_log {
-        Some((method, w.block_bytes / PAGE_BYTES))
-    } else {
-        None
-    }
+    Some((method, workload.block_bytes / PAGE_BYTES))
 }
 
-/// Whether the write cache of its disks was in the state that the run found: in another one, the
-/// figure says nothing about the disk as it is used.
-fn has_usual_write_cache(record: &Record, m: &Row) -> bool {
-    let Some(state) = m.data.workload.write_cache else {
+/// Whether the write cache of the row's disks was in the state that the run found. In another
+/// state, the figure says nothing about the disk as it is used.
+fn has_usual_write_cache(record: &Record, row: &Row) -> bool {
+    let Some(state) = row.data.workload.write_cache else {
         return true;
     };
-    let Some(target) = record.targets.get(m.data.target) else {
+    let Some(target) = record.targets.get(row.data.target) else {
         return true;
     };
     target
@@ -239,11 +260,11 @@ mod tests {
 
     #[test]
     fn faster_method_is_advised_where_large_commits_do_not_lose() {
-        let advice = wal_sync_method(&pair(1500.0)).unwrap();
+        let advice = advise_wal_sync_method(&pair(1500.0)).unwrap();
         assert_eq!(advice.value.as_deref(), Some("open_datasync"));
         states(&advice.why, &["open_datasync makes 1.50 times"]);
         for (rate, value) in [(790.0, "open_datasync"), (500.0, "fdatasync")] {
-            let advice = wal_sync_method(&record(&[
+            let advice = advise_wal_sync_method(&record(&[
                 ("fdatasync", FDATASYNC, 1, 1000.0),
                 ("open_datasync", OPEN_DATASYNC, 1, 1500.0),
                 ("fdatasync-x8", FDATASYNC, 8, 800.0),
@@ -261,7 +282,7 @@ mod tests {
             (1110.0, "fdatasync"),
             (1200.0, "open_datasync"),
         ] {
-            let advice = wal_sync_method(&pair(rate)).unwrap();
+            let advice = advise_wal_sync_method(&pair(rate)).unwrap();
             assert_eq!(
                 advice.value.as_deref(),
                 Some(value),
@@ -269,20 +290,23 @@ mod tests {
                 advice.why
             );
         }
-        states(&wal_sync_method(&pair(1090.0)).unwrap().why, &["10 %"]);
+        states(
+            &advise_wal_sync_method(&pair(1090.0)).unwrap().why,
+            &["10 %"],
+        );
     }
 
     #[test]
     fn nothing_is_advised_from_one_method_or_an_uncertain_rate() {
         let alone = record(&[("fdatasync", FDATASYNC, 1, 1000.0)]);
-        assert!(wal_sync_method(&alone).is_none());
+        assert!(advise_wal_sync_method(&alone).is_none());
         let mut uncertain = pair(2000.0);
         let op = uncertain.measurements[1]
             .figures
             .ops
             .get_mut(&OpKind::Commit);
         op.unwrap().iops.half_width_95 = Some(800.0);
-        let advice = wal_sync_method(&uncertain).unwrap();
+        let advice = advise_wal_sync_method(&uncertain).unwrap();
         assert_eq!(advice.value, None);
         states(&advice.why, &["±40 %"]);
     }
@@ -292,7 +316,7 @@ mod tests {
         let of = |change: fn(&mut Row)| {
             let mut record = pair(2000.0);
             change(&mut record.measurements[1]);
-            wal_sync_method(&record)
+            advise_wal_sync_method(&record)
         };
         let changes: [fn(&mut Row); 5] = [
             |m| m.data.workload.depth = 4,

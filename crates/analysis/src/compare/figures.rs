@@ -18,8 +18,9 @@ use crate::estimate::student::multiple_95;
 use crate::estimate::{self, Settling, mean};
 use crate::slices;
 use diskproof_model::comparison::Figure;
+use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::Estimate;
+use diskproof_model::record::{Estimate, FileStepRow};
 use diskproof_model::row::{LatencySummary, OpRow, Row};
 use diskproof_model::window::SliceOp;
 
@@ -76,11 +77,11 @@ pub(super) fn latency_estimate(
 ) -> Option<SideEstimate> {
     let mut op_runs = Vec::new();
     for measurement in runs {
-        op_runs.push(OpRun::find(measurement, op)?);
+        op_runs.push(OpLatencies::find(measurement, op)?);
     }
     match figure {
         Figure::Mean => {
-            let means: Vec<Estimate> = op_runs.iter().map(OpRun::mean_estimate).collect();
+            let means: Vec<Estimate> = op_runs.iter().map(OpLatencies::mean_estimate).collect();
             from_estimates(&means)
         }
         Figure::P50 => percentile_estimate(&op_runs, 0.50),
@@ -248,13 +249,23 @@ fn latency_of(op: OpRow<'_>) -> &LatencySummary {
         .unwrap_or(&op.figures.latency)
 }
 
-/// One kind of operation of one run.
-struct OpRun<'a> {
+/// The latencies of one kind of operation of one run: under an offered load from the intended
+/// start, else from the submission.
+pub(crate) struct OpLatencies<'a> {
     op: OpRow<'a>,
     distribution: LatencyDistribution,
     is_open_loop: bool,
     /// All operations in flight together; `None` where these are the only ones.
     shared: Option<SharedLoad>,
+}
+
+/// The 95 % interval of a percentile.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PercentileInterval {
+    pub(crate) low_ns: f64,
+    /// `None` where too few independent latencies lie beyond the percentile: another run may have
+    /// much longer ones.
+    pub(crate) high_ns: Option<f64>,
 }
 
 /// Operations of several kinds that share a queue.
@@ -265,9 +276,9 @@ struct SharedLoad {
     count: u64,
 }
 
-impl<'a> OpRun<'a> {
-    /// The operations of this kind; `None` where the run made none.
-    fn find(measurement: &'a Row, kind: OpKind) -> Option<Self> {
+impl<'a> OpLatencies<'a> {
+    /// The latencies of this kind; `None` where the run made no such operation.
+    pub(crate) fn find(measurement: &'a Row, kind: OpKind) -> Option<Self> {
         let op = measurement.op(kind)?;
         let distribution = LatencyDistribution::merged([op.seen_latencies()])?;
         let together = measurement.headline_ops();
@@ -286,6 +297,44 @@ impl<'a> OpRun<'a> {
             distribution,
             is_open_loop: measurement.data.workload.rate.is_some(),
             shared,
+        })
+    }
+
+    /// The latencies of a step on files, whose operations are the only ones in flight.
+    pub(crate) fn of_files_step(step: &'a FileStepRow) -> Option<Self> {
+        let op = step.op();
+        Some(Self {
+            op,
+            distribution: LatencyDistribution::merged([op.seen_latencies()])?,
+            is_open_loop: false,
+            shared: None,
+        })
+    }
+
+    /// The distribution itself.
+    pub(crate) fn histogram(&self) -> &'a LatencyHistogram {
+        self.op.seen_latencies()
+    }
+
+    pub(crate) fn longest_ns(&self) -> u64 {
+        latency_of(self.op).max
+    }
+
+    /// The 95 % interval of a percentile; `None` where too little was measured for one.
+    pub(crate) fn percentile_interval(&self, quantile: f64) -> Option<PercentileInterval> {
+        let sample = percentile_estimate(std::slice::from_ref(self), quantile)?.sample;
+        if matches!(sample.within, Within::Unknown) {
+            return None;
+        }
+        let multiple = multiple_95(sample.freedom());
+        let above = sample.arm(Arm::Above, multiple);
+        Some(PercentileInterval {
+            low_ns: sample.value * (-sample.arm(Arm::Below, multiple)).exp(),
+            high_ns: if above.is_finite() {
+                Some(sample.value * above.exp())
+            } else {
+                None
+            },
         })
     }
 
@@ -350,7 +399,7 @@ impl<'a> OpRun<'a> {
     }
 
     /// The number of independent latencies that its latencies are worth at `quantile`.
-    fn independent_latencies(&self, quantile: f64) -> Option<f64> {
+    pub(crate) fn independent_latencies(&self, quantile: f64) -> Option<f64> {
         Some(self.distribution.count() as f64 / self.latencies_per_independent(quantile)?)
     }
 
@@ -376,7 +425,8 @@ impl<'a> OpRun<'a> {
         self.distribution.count() as f64 / counts.len() as f64 * wide
     }
 
-    fn mean_estimate(&self) -> Estimate {
+    /// The mean with its interval, in nanoseconds.
+    pub(crate) fn mean_estimate(&self) -> Estimate {
         let value = latency_of(self.op).mean;
         let (dispersion, count) = (self.distribution.dispersion(), self.distribution.count());
         let independent = (dispersion / count as f64).sqrt();
@@ -392,7 +442,7 @@ impl<'a> OpRun<'a> {
     }
 }
 
-fn percentile_estimate(runs: &[OpRun<'_>], quantile: f64) -> Option<SideEstimate> {
+fn percentile_estimate(runs: &[OpLatencies<'_>], quantile: f64) -> Option<SideEstimate> {
     let merged = LatencyDistribution::merged(runs.iter().map(|run| run.op.seen_latencies()))?;
     let value = merged.percentile(quantile)? as f64;
     let mut logs = Vec::new();
@@ -406,7 +456,7 @@ fn percentile_estimate(runs: &[OpRun<'_>], quantile: f64) -> Option<SideEstimate
         .sum();
     let freedom = runs
         .iter()
-        .map(OpRun::freedom)
+        .map(OpLatencies::freedom)
         .fold(f64::INFINITY, f64::min);
     let within = match effective {
         Some(effective) => Within::Ranks {

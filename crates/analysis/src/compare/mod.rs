@@ -35,6 +35,7 @@ mod verdict;
 pub(crate) use differences::facts_of_target;
 pub(crate) use distribution::percentile_points;
 pub(crate) use earlier::{run_to_run, widen as widen_to_runs};
+pub(crate) use figures::OpLatencies;
 pub use limit::CompareError;
 pub use limit::{Limit, LimitError};
 pub(crate) use own::{OwnFigure, PartOfRun, own_figures};

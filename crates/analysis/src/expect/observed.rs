@@ -1,11 +1,13 @@
 //! The figures that thresholds name, each with its uncertainty.
 
 use super::parse::is_cpu;
+use crate::compare::OpLatencies;
 use crate::estimate::sum_of;
 use diskproof_model::figure::{Metric, Part, part_figure};
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::record::{Estimate, Record, positive_interval};
-use diskproof_model::row::OpRow;
+use diskproof_model::op::OpKind;
+use diskproof_model::record::{Estimate, FileStepRow, Record, positive_interval};
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::surface::CurvePoint;
 
 /// The 97.5 % quantile of the normal distribution.
@@ -88,46 +90,101 @@ pub(super) fn figure_of_part(record: &Record, part: Part, metric: &Metric) -> Op
     })
 }
 
-/// A figure of a workload. `cpu_share` is that of all its operations; `ops` are those that the
-/// threshold names. `None` where too little was measured, and for a latency of several kinds.
-pub(super) fn figure_of_operations(
-    metric: &Metric,
-    cpu_share: f64,
-    ops: &[OpRow<'_>],
-) -> Option<Observed> {
+/// The operations that a threshold names.
+pub(super) enum NamedOps<'a> {
+    /// Some kinds of operations of a workload, each of which occurred.
+    Workload { row: &'a Row, kinds: Vec<OpKind> },
+    /// The operation of a step on files.
+    FilesStep(&'a FileStepRow),
+}
+
+impl<'a> NamedOps<'a> {
+    /// The operations of this kind of a workload; the headline ones if it is `None`.
+    pub(super) fn in_workload(row: &'a Row, kind: Option<OpKind>) -> Self {
+        let kinds = match kind {
+            Some(kind) if row.op(kind).is_some() => vec![kind],
+            Some(_) => Vec::new(),
+            None => row.headline_ops().iter().map(|(kind, _)| *kind).collect(),
+        };
+        Self::Workload { row, kinds }
+    }
+
+    fn ops(&self) -> Vec<OpRow<'a>> {
+        match self {
+            Self::Workload { row, kinds } => {
+                kinds.iter().filter_map(|kind| row.op(*kind)).collect()
+            }
+            Self::FilesStep(step) => vec![step.op()],
+        }
+    }
+
+    /// The latencies that a threshold judges: under an offered load from the intended start, else
+    /// from the submission. `None` if there are several kinds, as in a mix: reads and writes have
+    /// no common latency.
+    pub(super) fn latencies(&self) -> Option<OpLatencies<'a>> {
+        match self {
+            Self::Workload { row, kinds } => match kinds.as_slice() {
+                [kind] => OpLatencies::find(row, *kind),
+                _ => None,
+            },
+            Self::FilesStep(step) => OpLatencies::of_files_step(step),
+        }
+    }
+
+    /// The CPU time of this program, which all operations of the workload share.
+    fn cpu_share(&self) -> f64 {
+        match self {
+            Self::Workload { row, .. } => row.cpu_share(),
+            Self::FilesStep(step) => step.cpu_share(),
+        }
+    }
+}
+
+/// A figure of the operations that a threshold names. `None` where too little was measured, and for
+/// a latency of several kinds.
+pub(super) fn figure_of_operations(metric: &Metric, named: &NamedOps<'_>) -> Option<Observed> {
     if is_cpu(metric) {
-        return Some(Observed::exact(cpu_share * 100.0));
+        return Some(Observed::exact(named.cpu_share() * 100.0));
     }
     if metric.unit == "ns" {
-        // Reads and writes of a mix have no common latency.
-        return match ops {
-            [op] if op.data.count > 0 => latency_figure(metric, *op),
-            _ => None,
-        };
+        return latency_figure(metric, &named.latencies()?);
     }
     let mut estimates = Vec::new();
-    for op in ops {
-        estimates.push(metric.of_operation(*op)?);
+    for op in named.ops() {
+        estimates.push(metric.of_operation(op)?);
     }
     Some(Observed::from_estimate(&sum_of(estimates)?))
 }
 
 /// A percentile, the mean or the longest of the latencies.
-fn latency_figure(metric: &Metric, op: OpRow<'_>) -> Option<Observed> {
-    let Some(quantile) = metric.quantile() else {
-        return Some(match metric.threshold {
-            "mean" => mean_latency_figure(op),
-            _ => Observed::exact(metric.of_operation(op)?.value),
-        });
-    };
-    let histogram = &op.data.latency;
-    match histogram.percentile(quantile) {
-        Some(ns) => {
-            let uncertainty = quantile_interval(histogram, quantile);
-            Some(Observed::new(ns as f64, uncertainty))
+fn latency_figure(metric: &Metric, latencies: &OpLatencies<'_>) -> Option<Observed> {
+    match metric.quantile() {
+        Some(quantile) => percentile_figure(latencies, quantile),
+        None if metric.threshold == "mean" => {
+            Some(Observed::from_estimate(&latencies.mean_estimate()))
         }
-        None => quantile_at_least(histogram, quantile),
+        None => Some(Observed::exact(latencies.longest_ns() as f64)),
     }
+}
+
+/// A percentile. Long latencies come in clusters, so its interval is that of the independent
+/// latencies that they are worth. `None` where even the fastest operation may be slower than it.
+fn percentile_figure(latencies: &OpLatencies<'_>, quantile: f64) -> Option<Observed> {
+    let histogram = latencies.histogram();
+    let Some(ns) = histogram.percentile(quantile) else {
+        let independent = latencies.independent_latencies(quantile);
+        return quantile_at_least(histogram, quantile, independent);
+    };
+    let value = ns as f64;
+    Some(match latencies.percentile_interval(quantile) {
+        None => Observed::new(value, Uncertainty::Unknown),
+        Some(interval) => match interval.high_ns {
+            Some(high_ns) => {
+                Observed::new(value, Uncertainty::Interval([interval.low_ns, high_ns]))
+            }
+            None => Observed::new(interval.low_ns, Uncertainty::AtLeast),
+        },
+    })
 }
 
 /// The fastest or slowest rate of a curve, with the interval of its point where that has one.
@@ -141,34 +198,19 @@ fn figure_at_point(rate: f64, points: &[CurvePoint]) -> Observed {
     Observed::exact(rate)
 }
 
-/// The mean latency, with the wider of two intervals. In a closed loop the mean varies as the rate
-/// does (Little's law). At a fixed rate only the scatter of the latencies shows how it varies.
-fn mean_latency_figure(op: OpRow<'_>) -> Observed {
-    let value = op.figures.latency.mean;
-    let deviation = op.data.latency.deviation_ns(value);
-    let by_latencies = NORMAL_95 * deviation / (op.data.count as f64).sqrt();
-    let half_width = op
-        .figures
-        .iops
-        .relative_half_width()
-        .map(|by_rate| (value * by_rate).max(by_latencies));
-    Observed::within(value, half_width)
-}
-
-/// The interval of a quantile from the order statistics around it (Hahn and Meeker, Statistical
-/// Intervals, 1991, 5.2).
-fn quantile_interval(histogram: &LatencyHistogram, quantile: f64) -> Uncertainty {
-    let width = NORMAL_95 * (quantile * (1.0 - quantile) / histogram.count() as f64).sqrt();
-    let low_ns = histogram.value_at(quantile - width);
-    let high_ns = histogram.value_at(quantile + width);
-    Uncertainty::Interval([low_ns as f64, high_ns as f64])
-}
-
 /// The lower end of the interval of a quantile that has too few operations beyond it for an upper
 /// end. It is the highest order statistic that lies at or below the quantile in 97.5 of 100 cases.
-/// `None` where even the fastest operation does not.
-fn quantile_at_least(histogram: &LatencyHistogram, quantile: f64) -> Option<Observed> {
-    let count = histogram.count() as f64;
+/// `independent` is the number of independent latencies that the histogram is worth; where it is
+/// unknown, all are independent. `None` where even the fastest operation is not such a statistic.
+fn quantile_at_least(
+    histogram: &LatencyHistogram,
+    quantile: f64,
+    independent: Option<f64>,
+) -> Option<Observed> {
+    let count = match independent {
+        Some(independent) => independent.floor().max(1.0),
+        None => histogram.count() as f64,
+    };
     // From the top: the chance that exactly so many of the operations lie at or below it.
     let mut rank = count;
     let mut exactly = quantile.powf(count);
@@ -193,7 +235,7 @@ mod tests {
     fn at_least(latencies: u64, quantile: f64) -> Option<u64> {
         let mut histogram = LatencyHistogram::new();
         (1..=latencies).for_each(|ns| histogram.record(ns));
-        quantile_at_least(&histogram, quantile).map(|seen| seen.value as u64)
+        quantile_at_least(&histogram, quantile, None).map(|seen| seen.value as u64)
     }
 
     #[test]
@@ -220,17 +262,5 @@ mod tests {
         // 1000 ÷ (1 + 2 × 1.5)
         assert_eq!([low(1500.0), low(0.0)], [250.0, 1000.0]);
         assert!(low(1e9) > 0.0);
-    }
-
-    #[test]
-    fn quantiles_have_intervals_from_the_samples_around_them() {
-        let mut histogram = LatencyHistogram::new();
-        (1..=1000_u64).for_each(|us| histogram.record(us * 1000));
-        // 95 % ± 1.96 × √(0.95 × 0.05 ÷ 1000) = 93.65 % to 96.35 %.
-        let Uncertainty::Interval([low, high]) = quantile_interval(&histogram, 0.95) else {
-            panic!("an interval")
-        };
-        assert!((936_000.0..=938_500.0).contains(&low), "{low}");
-        assert!((963_000.0..=965_500.0).contains(&high), "{high}");
     }
 }

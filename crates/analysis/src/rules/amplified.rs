@@ -74,7 +74,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             format_bytes(asked_bytes)
         ),
     };
-    let (cause, remedy) = cause_and_remedy(record, worst);
+    let Explanation { cause, remedy } = explanation(record, worst);
     let claim = format!(
         "The disk moved more than requested in {}: in {} it {verb} {}, {asked}. {cause}",
         scope(record, hits.iter().map(|hit| hit.measured.index)),
@@ -156,7 +156,8 @@ fn unused_read_ahead_bytes(target: &TargetIdentity, rows: &[&Row]) -> u64 {
     WINDOWS * window_bytes * workers
 }
 
-fn cause_and_remedy(record: &Record, hit: &AmplifiedWorkload<'_>) -> (String, &'static str) {
+/// The cause of the additional bytes, as far as the workload and its target show it.
+fn explanation(record: &Record, hit: &AmplifiedWorkload<'_>) -> Explanation {
     let row = hit.measured.row;
     let is_buffered = row.data.cache.used != CachePolicy::Direct;
     let is_partial = !has_whole_pages(row);
@@ -197,10 +198,10 @@ fn cause_and_remedy(record: &Record, hit: &AmplifiedWorkload<'_>) -> (String, &'
             let remedy = "Check the filesystem (data=journal, copy on write, block size) and other \
                           users of the disk (iotop, pidstat -d). If possible, measure the block \
                           device itself.";
-            return (unknown_cause(record, row), remedy);
+            return Explanation::new(unknown_cause(record, row), remedy);
         }
     };
-    (cause.to_owned(), remedy)
+    Explanation::new(cause, remedy)
 }
 
 fn unknown_cause(record: &Record, row: &Row) -> String {

@@ -61,7 +61,10 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     let bad: u64 = hits.iter().map(|hit| hit.result.wrong_blocks()).sum();
     let blocks: u64 = hits.iter().map(|hit| hit.result.blocks).sum();
     let unchecked: u64 = hits.iter().map(|hit| hit.result.unchecked()).sum();
-    let (fault, remedy) = fault_and_remedy(record, &hits);
+    let Explanation {
+        cause: fault,
+        remedy,
+    } = fault_of_blocks(record, &hits);
     let claim = format!(
         "{bad} of {} {} {fault} in {}{}{}.",
         counted(blocks, "block"),
@@ -80,7 +83,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
             .evidence("data/verify/bad_blocks", wrong, 0.0, "1")
     });
     let (claim, remedy) = match capacity(record, &hits) {
-        Some(Capacity::Counterfeit(text)) => (format!("{text} {claim}"), COUNTERFEIT),
+        Some(Capacity::Counterfeit(text)) => (format!("{text} {claim}"), COUNTERFEIT.to_owned()),
         Some(Capacity::LostFrom(text)) => (format!("{text} {claim}"), remedy),
         None => (claim, remedy),
     };
@@ -101,14 +104,14 @@ fn first_bad_blocks(result: &VerifyResult) -> String {
     format!(": {}", named.join("; "))
 }
 
-/// What the blocks are instead of what they should be, and what to do about it.
-fn fault_and_remedy(record: &Record, hits: &[VerifiedRow<'_>]) -> (&'static str, &'static str) {
+/// The fault of the blocks as a clause: what is in them, which is not what should be.
+fn fault_of_blocks(record: &Record, hits: &[VerifiedRow<'_>]) -> Explanation {
     if hits.iter().all(|hit| has_known_content(record, hit)) {
-        ("not the given pattern", NOT_THE_PATTERN)
+        Explanation::new("not the given pattern", NOT_THE_PATTERN)
     } else if hits.iter().all(|hit| hit.result.runs.is_some()) {
-        ("not what an earlier run wrote", NOT_AS_WRITTEN)
+        Explanation::new("not what an earlier run wrote", NOT_AS_WRITTEN)
     } else {
-        ("wrong when read back", WRONG)
+        Explanation::new("wrong when read back", WRONG)
     }
 }
 
@@ -122,7 +125,7 @@ fn has_known_content(record: &Record, hit: &VerifiedRow<'_>) -> bool {
     }
 }
 
-/// What damaged blocks show of how much a block device holds.
+/// The capacity of a block device, as far as damaged blocks show it.
 enum Capacity {
     /// `/dev/sdb claims 96 MiB, but holds 24 MiB: blocks beyond replace those 24 MiB lower.`
     Counterfeit(String),

@@ -65,7 +65,7 @@ const LINK_SHARE: std::ops::RangeInclusive<f64> = 0.7..=1.03;
 
 const LINK_SHARE_USB2: std::ops::RangeInclusive<f64> = 0.45..=1.03;
 
-/// What a USB 2 link carries, in bytes per second.
+/// The coded rate of a USB 2 link, in bytes per second.
 const USB2: f64 = 60e6;
 
 /// From this share of one CPU on the program may itself be the limit.
@@ -73,15 +73,15 @@ const CPU_SHARE: f64 = 0.85;
 
 /// The flat part.
 struct Plateau {
-    /// Its last point, as an index into the shape's points; `None`: the whole curve.
+    /// The last point, as an index into the shape's points; `None` where the whole curve is flat.
     last: Option<usize>,
-    /// Its rate in bytes per second.
+    /// In bytes per second.
     rate: f64,
     /// The rate that the falling part suggests for the start, where there is one.
     expected: Option<f64>,
 }
 
-/// Whether this rule finds something.
+/// Returns `true` if this rule finds something.
 pub(super) fn is_flat(record: &Record) -> bool {
     check(record).is_some()
 }
@@ -104,7 +104,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         ),
         None => String::new(),
     };
-    let (cause, remedy) = cause_and_remedy(record, surface, plateau.rate);
+    let Explanation { cause, remedy } = explanation(record, surface, plateau.rate);
     let claim = format!(
         "{}. Up to there, something other than the disk is the limit.{gain} {cause}",
         describe_extent(&plateau, &shape, surface, reach)
@@ -113,7 +113,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis::new(Severity::Warning, claim, observations).with_remedy(remedy))
 }
 
-/// How far the curve is flat, and at which rate.
+/// A clause on the end of the flat part and its rate.
 fn describe_extent(
     plateau: &Plateau,
     shape: &Shape,
@@ -313,25 +313,25 @@ fn places(shape: &Shape, level: &Level, top: &Level) -> Vec<Place> {
     places
 }
 
-/// What may limit the rate besides the link.
+/// The parts that may limit the rate besides the link.
 const OTHER_LIMITS: &str =
     "cable, port, controller, bridge or expander, a limit set by the host, or the CPU";
 
-/// What is the limit, as far as the record tells, and what to do about it.
-fn cause_and_remedy(record: &Record, surface: &SurfaceRecord, rate: f64) -> (String, String) {
+/// The limit of the flat part, as far as the record shows it.
+fn explanation(record: &Record, surface: &SurfaceRecord, rate: f64) -> Explanation {
     if surface.figures.curve_cpu_share >= CPU_SHARE {
         let share = format_percent(surface.figures.curve_cpu_share);
-        return (
+        return Explanation::new(
             format!(
                 "This program used {share} of a CPU during the survey, so the CPU is the likely \
                  limit."
             ),
-            "Measure on a machine with a faster or less busy CPU.".to_owned(),
+            "Measure on a machine with a faster or less busy CPU.",
         );
     }
     let Some(link_rate) = link_bytes_per_second(record, surface.data.target) else {
-        return (
-            "The system does not report the speed of the link.".to_owned(),
+        return Explanation::new(
+            "The system does not report the speed of the link.",
             format!(
                 "Check how the disk is connected, and replace or bypass these one by one until the \
                  top of the curve rises: {OTHER_LIMITS}."
@@ -341,16 +341,15 @@ fn cause_and_remedy(record: &Record, surface: &SurfaceRecord, rate: f64) -> (Str
     let names = link_names(record, surface.data.target);
     let carried = format_throughput(link_rate);
     if usual_share(link_rate).contains(&(rate / link_rate)) {
-        (
+        Explanation::new(
             format!(
                 "The link explains it: {names} carries {carried} after encoding, minus protocol \
                  overhead."
             ),
-            "Connect the disk to a faster link: another port, cable, enclosure or controller."
-                .to_owned(),
+            "Connect the disk to a faster link: another port, cable, enclosure or controller.",
         )
     } else if rate > link_rate {
-        (
+        Explanation::new(
             format!(
                 "The link does not explain it: {names} carries only {carried}, so a cache in the \
                  path answered."
@@ -358,7 +357,7 @@ fn cause_and_remedy(record: &Record, surface: &SurfaceRecord, rate: f64) -> (Str
             format!("Look for a cache, then for {OTHER_LIMITS}."),
         )
     } else {
-        (
+        Explanation::new(
             format!("The link does not explain it: {names} carries {carried}."),
             format!(
                 "Replace or bypass these one by one until the top of the curve rises: \

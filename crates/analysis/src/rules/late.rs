@@ -1,7 +1,7 @@
 //! `late`: a run ended on time while requests were still in flight. Whether the target hangs is
 //! unknown then.
 
-use super::rate_limited::allowed_by_group;
+use super::rate_limited::first_group_limit;
 use super::rule::*;
 use diskproof_model::measurement::Hang;
 
@@ -23,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// Requests that had no answer when the run ended.
 struct LateRequests<'a> {
-    /// Of the workload; `None` of the survey.
+    /// The index of the workload; `None` for the survey.
     index: Option<usize>,
     target: usize,
     name: &'a str,
@@ -89,13 +89,15 @@ fn requests_without_answer(late: &[LateRequests<'_>]) -> Option<Statement> {
 
 /// The first limit of a control group that explains why requests are late.
 fn limit_of_a_group(record: &Record, late: &[LateRequests<'_>]) -> Option<Statement> {
-    let mut late = late.iter();
-    let (sentence, evidence) =
-        late.find_map(|requests| allowed_by_group(record, requests.target))?;
-    Some(Statement {
-        sentence,
-        evidence: vec![evidence],
-    })
+    for requests in late {
+        if let Some(limit) = first_group_limit(record, requests.target) {
+            return Some(Statement {
+                sentence: limit.sentence,
+                evidence: vec![limit.evidence],
+            });
+        }
+    }
+    None
 }
 
 /// A disk that was too slow for the curve of the plan, by its access time.

@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// A workload or survey that went through the page cache against its plan.
 struct BufferedInstead<'a> {
-    /// Of the workload; `None` of the survey.
+    /// The index of the workload; `None` for the survey.
     index: Option<usize>,
     target: usize,
     /// The call that refused direct I/O, and its error.

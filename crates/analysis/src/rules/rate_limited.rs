@@ -222,9 +222,14 @@ fn group_limits(record: &Record, target: usize) -> Vec<GroupLimit> {
     found
 }
 
-/// A sentence on the first limit that a control group sets on a target, for findings that it
-/// explains.
-pub(super) fn allowed_by_group(record: &Record, target: usize) -> Option<(String, Evidence)> {
+/// A limit of a control group, as other findings name it that it explains.
+pub(super) struct GroupStatement {
+    pub(super) sentence: String,
+    pub(super) evidence: Evidence,
+}
+
+/// The first limit that a control group sets on a target; `None` without one.
+pub(super) fn first_group_limit(record: &Record, target: usize) -> Option<GroupStatement> {
     let first = group_limits(record, target).into_iter().next()?;
     let limit = &record.host.io_limits[first.number];
     let sentence = format!(
@@ -233,7 +238,10 @@ pub(super) fn allowed_by_group(record: &Record, target: usize) -> Option<(String
         figure_text(first.allowed, None, first.key.unit.per_second()),
         limit.device
     );
-    Some((sentence, first.evidence(0.0)))
+    Some(GroupStatement {
+        sentence,
+        evidence: first.evidence(0.0),
+    })
 }
 
 /// A workload whose rate is more even than a medium's.
@@ -375,8 +383,8 @@ fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWork
     } else {
         (cells.ops, Unit::Requests)
     };
-    let interval_ns = row.headline_ops()[0].1.data.shown_series().interval_ns as f64;
-    let rate = values.iter().sum::<f64>() / values.len() as f64 * 1e9 / interval_ns;
+    let per_cell = values.iter().sum::<f64>() / values.len() as f64;
+    let rate = per_cell * 1e9 / cells.interval_ns as f64;
     if unit == Unit::Bytes && fills_link(record, row, rate) {
         return None;
     }
@@ -393,8 +401,9 @@ fn has_large_blocks(row: &Row) -> bool {
 }
 
 /// Operations and bytes in each full cell of the steady part.
-#[derive(Default)]
 struct SteadyCells {
+    /// The length of a cell.
+    interval_ns: u64,
     ops: Vec<f64>,
     bytes: Vec<f64>,
 }
@@ -408,7 +417,11 @@ fn steady_cells(row: &Row) -> Option<SteadyCells> {
     let last = series.cells.iter().rposition(|cell| cell.ops > 0)?;
     let first = skipped_ns.div_ceil(interval_ns) as usize;
     let end = (full as usize).min(last);
-    let mut steady = SteadyCells::default();
+    let mut steady = SteadyCells {
+        interval_ns,
+        ops: Vec::new(),
+        bytes: Vec::new(),
+    };
     for cell in series.cells.get(first..end)? {
         steady.ops.push(cell.ops as f64);
         steady.bytes.push(cell.bytes as f64);

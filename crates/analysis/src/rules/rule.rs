@@ -1,6 +1,6 @@
-//! What a rule is: the entry of one finding in the registry; and what the rules share: which
-//! measurements they examine, how they point into the record, and how they name what a finding
-//! concerns.
+//! The type of a rule, which is the entry of one finding in the registry, and the functions that
+//! rules share: to choose the measurements that they examine, to point into the record, and to name
+//! the workloads that a finding concerns.
 
 use crate::estimate;
 use crate::limiter::Unit;
@@ -92,7 +92,7 @@ impl Check {
 /// What a check found; the rule adds code, title and remedy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnosis {
-    /// Its weight.
+    /// Its weight; a rule may have several.
     pub severity: Severity,
     /// One sentence with the figures that decide, one with the consequence for a database.
     pub claim: String,
@@ -136,6 +136,21 @@ impl Diagnosis {
         Self {
             reproduce: Some(command.to_owned()),
             ..self
+        }
+    }
+}
+
+/// The cause of what a check found, as a part of its claim, and the remedy that follows from it.
+pub(super) struct Explanation {
+    pub(super) cause: String,
+    pub(super) remedy: String,
+}
+
+impl Explanation {
+    pub(super) fn new(cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            cause: cause.into(),
+            remedy: remedy.into(),
         }
     }
 }
@@ -345,8 +360,8 @@ const NAMES_MAX: usize = 20;
 /// stays short.
 const NAMES_SHOWN: usize = 4;
 
-/// The workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads (random-read-d1,
-/// random-read-d32)`.
+/// The names of the workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads
+/// (random-read-d1, random-read-d32)`.
 pub(super) fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
     let mut indices: Vec<usize> = indices.into_iter().collect();
     indices.dedup();

@@ -29,9 +29,10 @@ const SHARE_FAILURE: f64 = 0.5;
 /// Fewer bytes than this prove nothing.
 const ASKED_BYTES_MIN: u64 = 1 << 20;
 
-/// What was requested from a target's disks and what they did: of a workload or of the survey.
+/// The bytes that were requested from a target's disks, and those that the disks counted, of a
+/// workload or of the survey.
 struct CountedBytes<'a> {
-    /// Of the workload; `None` of the survey.
+    /// The index of the workload; `None` for the survey.
     index: Option<usize>,
     target: usize,
     name: String,
@@ -43,7 +44,7 @@ struct CountedBytes<'a> {
     reproduce: &'a str,
 }
 
-/// What shows that a cache answered.
+/// The evidence that a cache answered.
 struct MissingBytes {
     /// Share of the requested bytes that the disks moved.
     share: f64,
@@ -59,7 +60,7 @@ struct CacheHit<'a> {
     missing: MissingBytes,
 }
 
-/// Whether the disks' counters show that a cache answered.
+/// Returns `true` if the disks' counters show that a cache answered.
 pub(super) fn is_served_from_cache(record: &Record) -> bool {
     check(record).is_some()
 }
@@ -67,7 +68,7 @@ pub(super) fn is_served_from_cache(record: &Record) -> bool {
 fn check(record: &Record) -> Option<Diagnosis> {
     let hits = cache_hits(record);
     let worst = smallest_by(&hits, |hit| hit.missing.share)?;
-    let (cause, remedy) = cause_and_remedy(record, &hits);
+    let Explanation { cause, remedy } = explanation(record, &hits);
     let scope = places(record, hits.iter().map(|hit| hit.counted.index));
     let claim = match &worst.missing.shortfall {
         None => format!(
@@ -241,8 +242,8 @@ fn missing_bytes(counted: &CountedBytes<'_>) -> Option<MissingBytes> {
     })
 }
 
-/// Which cache answered, as far as the layers show, and what to do about it.
-fn cause_and_remedy(record: &Record, hits: &[CacheHit<'_>]) -> (String, String) {
+/// The cache that answered, as far as the layers show it.
+fn explanation(record: &Record, hits: &[CacheHit<'_>]) -> Explanation {
     for (index, target) in record.targets.iter().enumerate() {
         if !hits.iter().any(|hit| hit.counted.target == index) {
             continue;
@@ -255,27 +256,26 @@ fn cause_and_remedy(record: &Record, hits: &[CacheHit<'_>]) -> (String, String) 
             );
             let remedy =
                 format!("Bypass it with losetup --direct-io=on /dev/{name}, and measure again.");
-            return (cause, remedy);
+            return Explanation::new(cause, remedy);
         }
     }
     let is_buffered = hits
         .iter()
         .any(|hit| hit.counted.cache == CachePolicy::Buffered);
-    let (cause, remedy) = if is_buffered {
-        (
+    if is_buffered {
+        Explanation::new(
             "These workloads went through the kernel's page cache.",
             "Measure a filesystem or a device that supports O_DIRECT, or use a --size of several \
              times the memory.",
         )
     } else {
-        (
+        Explanation::new(
             "Direct I/O was on, so a lower layer has a cache: the filesystem, a cache device, or \
              compression.",
             "Do not compare these figures with those of a disk. Measure the block device below \
              the cache, or use a --size larger than the cache.",
         )
-    };
-    (cause.to_owned(), remedy.to_owned())
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! requests is their latency.
 
 use super::rule::*;
-use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::series::TimeSeries;
 
 pub(super) const RULE: Rule = Rule {
     code: "stalled",
@@ -97,18 +97,18 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
         return None;
     }
     let ops = row.headline_ops();
-    let (kind, slowest) = slowest_cell(&ops)?;
+    let slowest = slowest_cell(&ops)?;
     let series = headline_series(row)?;
     let gap = longest_gap(&series)?;
     // The cells around the gap may hold completions: no request waited for longer than the slowest.
     let length_ns = slowest
-        .latency_max_ns
+        .latency_ns
         .min(gap.length_ns + 2 * series.interval_ns);
     if length_ns < LENGTH_NS_MIN || (length_ns as f64) < LATENCIES_MIN * usual_latency_ns(&ops) {
         return None;
     }
-    let place = format!("data/ops/{}/series", kind.as_str());
-    let slowest_ns = slowest.latency_max_ns as f64;
+    let place = format!("data/ops/{}/series", slowest.kind.as_str());
+    let slowest_ns = slowest.latency_ns as f64;
     Some(Pause {
         place: workload_name(record, row),
         start_ns: gap.end_ns.saturating_sub(length_ns),
@@ -118,14 +118,33 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     })
 }
 
-/// The cell with the longest latency, and its kind of operation.
-fn slowest_cell(ops: &[(OpKind, OpRow<'_>)]) -> Option<(OpKind, Cell)> {
-    ops.iter()
-        .flat_map(|(kind, op)| op.data.series.cells.iter().map(|cell| (*kind, *cell)))
-        .max_by_key(|(_, cell)| cell.latency_max_ns)
+/// The longest latency of a row.
+struct SlowestCell {
+    kind: OpKind,
+    latency_ns: u64,
 }
 
-/// How many requests waited during a pause of this length.
+/// The cell with the longest latency over all kinds of operation; `None` without any cell.
+fn slowest_cell(ops: &[(OpKind, OpRow<'_>)]) -> Option<SlowestCell> {
+    let mut slowest: Option<SlowestCell> = None;
+    for (kind, op) in ops {
+        for cell in &op.data.series.cells {
+            let latency_ns = cell.latency_max_ns;
+            match &slowest {
+                Some(slowest) if slowest.latency_ns > latency_ns => {}
+                _ => {
+                    slowest = Some(SlowestCell {
+                        kind: *kind,
+                        latency_ns,
+                    });
+                }
+            }
+        }
+    }
+    slowest
+}
+
+/// The number of requests that waited during a pause of this length.
 fn waiting_requests(row: &Row, ops: &[(OpKind, OpRow<'_>)], length_ns: u64) -> u64 {
     let depth = wanted_depth(row) as u64;
     let slow: u64 = ops
@@ -180,7 +199,7 @@ fn usual_latency_ns(ops: &[(OpKind, OpRow<'_>)]) -> f64 {
     usual_ns
 }
 
-/// How many operations took at least so long.
+/// The number of operations that took at least so long.
 fn longer_than(op: OpRow<'_>, least_ns: u64) -> u64 {
     let mut sum = 0;
     for bucket in op.data.latency.buckets() {
@@ -214,6 +233,7 @@ mod tests {
     use crate::fixture::{self, states};
     use crate::rules::hung::tests::{hang, reads};
     use diskproof_model::measurement::{Hang, Measurement};
+    use diskproof_model::series::Cell;
 
     const MS: u64 = 1_000_000;
     const SECOND: u64 = 1000 * MS;

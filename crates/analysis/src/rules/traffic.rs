@@ -1,5 +1,5 @@
-//! What the disks moved beyond what was requested, and whether other programs caused it. Every
-//! judgement on foreign traffic comes from here.
+//! The bytes that the disks moved beyond those requested, and whether other programs caused it.
+//! Every judgement on foreign traffic comes from here.
 //!
 //! Bytes beyond the request prove other programs only where neither our own requests nor the
 //! filesystem explain them: reads past the page cache, and writes to a bare device or beside pure
@@ -42,7 +42,8 @@ const TREE_BYTES: u64 = 256 << 10;
 /// The page cache reads the missing part of a smaller write.
 const PAGE_BYTES: u32 = 4096;
 
-/// What was requested from a target's disks and what they did: of a workload or of the survey.
+/// The bytes that were requested from a target's disks, and those that the disks counted, of a
+/// workload or of the survey.
 pub(super) struct Traffic<'a> {
     pub(super) index: Option<usize>,
     pub(super) name: String,

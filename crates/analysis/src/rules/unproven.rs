@@ -23,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// A workload or survey without counters.
 struct UncountedFigures<'a> {
-    /// Of the workload; `None` of the survey.
+    /// The index of the workload; `None` for the survey.
     index: Option<usize>,
     why: &'a str,
 }

@@ -45,6 +45,8 @@ fn check(disk: &DiskHealth) -> Option<Diagnosis> {
     }
     if let Some(left) = disk.spare_percent
         && let Some(alarm) = disk.spare_threshold_percent
+        // Virtual disks report 0 % left and an alarm at 0 %: they count no spare blocks.
+        && alarm > 0
         && left <= alarm
     {
         severity = Severity::Failure;
@@ -82,5 +84,14 @@ mod tests {
         assert_eq!(used_up.0, Severity::Failure);
         let spare = observed(&faulty(|disk| disk.spare_percent = Some(10)), "worn-out");
         assert_eq!(spare, (Severity::Failure, 10.0, 10.0));
+    }
+
+    #[test]
+    fn disk_that_counts_no_spare_blocks_has_used_none() {
+        let virtual_disk = faulty(|disk| {
+            disk.spare_percent = Some(0);
+            disk.spare_threshold_percent = Some(0);
+        });
+        assert!(virtual_disk.health.iter().all(|disk| check(disk).is_none()));
     }
 }

@@ -105,8 +105,8 @@ pub(super) fn is_slow_by_one_request(
         }
     }
     let slow = &curve[points[lone.point].index];
-    let extra_ns =
-        slow.busy_ns as f64 * (1.0 - (points[lone.point].ln_rate - lone.neighbours_ln_rate).exp());
+    let share_of_neighbours = slow.bytes_per_second / lone.neighbours_ln_rate.exp();
+    let extra_ns = slow.busy_ns as f64 * (1.0 - share_of_neighbours);
     slow.latency_max_ns as f64 - median(&others_ns) >= ONE_REQUEST * extra_ns
 }
 

@@ -133,8 +133,9 @@ impl Shape {
     }
 }
 
-/// The points that say what the medium does, in order of position; of very many the middle ones of
-/// equal groups.
+/// The points that say what the medium does, in order of position. Very many are joined to equal
+/// groups, each with the mean rate of its members and the index of the slowest one: that one is
+/// read again, and its longest request tells whether the place is slow.
 fn good_points(curve: &[CurvePoint]) -> Vec<ShapePoint> {
     let mut points = Vec::new();
     for (index, point) in curve.iter().enumerate() {
@@ -151,13 +152,19 @@ fn good_points(curve: &[CurvePoint]) -> Vec<ShapePoint> {
     if group == 1 {
         return points;
     }
-    points
-        .chunks(group)
-        .map(|g| ShapePoint {
-            ln_rate: mean(g.iter().map(|p| p.ln_rate)),
-            ..g[0]
-        })
-        .collect()
+    let mut groups = Vec::new();
+    for members in points.chunks(group) {
+        let slowest = members
+            .iter()
+            .min_by(|a, b| a.ln_rate.total_cmp(&b.ln_rate))
+            .unwrap_or(&members[0]);
+        groups.push(ShapePoint {
+            index: slowest.index,
+            offset_bytes: members[0].offset_bytes,
+            ln_rate: mean(members.iter().map(|member| member.ln_rate)),
+        });
+    }
+    groups
 }
 
 fn is_good(point: &CurvePoint) -> bool {

@@ -6,11 +6,11 @@ use std::ops::Range;
 /// A point, or a group of them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ShapePoint {
-    /// Its index in the curve.
+    /// The index in the curve; of a group that of its slowest point.
     pub index: usize,
-    /// Where the sample begins.
+    /// The start of the sample; of a group that of its first point.
     pub offset_bytes: u64,
-    /// Natural logarithm of its rate in bytes per second.
+    /// The natural logarithm of the rate in bytes per second; of a group the mean.
     pub ln_rate: f64,
 }
 

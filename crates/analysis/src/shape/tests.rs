@@ -105,3 +105,18 @@ fn very_many_points_are_judged_in_groups() {
     }));
     assert_eq!((shape.points.len(), shape.dips.len()), (3334, 1));
 }
+
+#[test]
+fn single_delayed_request_within_a_group_is_no_dip() {
+    let disk = rotating(|disk| (disk.accesses, disk.points) = (0, 10_000));
+    let mut curve = disk.survey(1).curve;
+    // The second of three points.
+    let slow = 3001;
+    let busy_ns = 3 * curve[slow].busy_ns;
+    curve[slow].latency_max_ns += busy_ns - curve[slow].busy_ns;
+    curve[slow].busy_ns = busy_ns;
+    curve[slow].bytes_per_second /= 3.0;
+    let shape = Shape::from_curve(&curve, Reach::Whole).unwrap();
+    assert_eq!(shape.points[1000].index, slow);
+    assert_eq!(shape.dips, []);
+}

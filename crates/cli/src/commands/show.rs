@@ -10,7 +10,7 @@ use crate::stdio::{
     ColorWhen, Presentation, Verbosity, commands_page, ignore_closed_pipe, record_page, to_stdout,
     write_record_page,
 };
-use diskproof_analysis::advice::postgres::advice;
+use diskproof_analysis::advice::advised_settings;
 use diskproof_history::StoredRun;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::fleet::FleetRecord;
@@ -122,7 +122,7 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
     if let Some(version) = show.pg_version {
         // A file of the record has this question, too, so that its advice and its question agree.
         record.plan.questions.postgres_version = Some(version);
-        record.advice = advice(&record);
+        record.advice = advised_settings(&record);
         saved_page = None;
     }
     let paths = files(&[&show.outputs, &show.html]);

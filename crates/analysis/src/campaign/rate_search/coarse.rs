@@ -96,8 +96,16 @@ impl RateSearch {
         })
     }
 
+    /// Takes a cell that should saturate the target. If the target served it, only a hiccup ended
+    /// the doubling, which then goes on from this rate.
     pub(super) fn after_saturation(&mut self, measured: MeasuredRate, left: u32) -> SearchStep {
         let cell = measured.cell;
+        let was_served = !measured.gave_up && measured.served >= SERVED_SHARE * cell.rate;
+        if was_served && cell.rate < LAST_RATE {
+            self.best_served = self.best_served.max(measured.served);
+            self.phase = Phase::Doubling;
+            return SearchStep::Cell(self.doubling_cell(2.0 * cell.rate));
+        }
         self.saturated = measured
             .served
             .max(SATURATED_SHARE_MIN * self.best_served)

@@ -146,8 +146,9 @@ const CONTROLS_MAX: usize = 3;
 const CONTROL_S: f64 = 12.0;
 
 /// The phase to which the cell belongs that is measured now. Phases follow each other in this
-/// order.
-/// `Repeated` and `Fallen` occur only on targets that became slower, and lead back to `Near`.
+/// order, with two exceptions. `Saturation` leads back to `Doubling` if a hiccup of the target had
+/// ended the doubling too early. `Repeated` follows a near cell that gave up; it and `Fallen` lead
+/// back to `Near`.
 #[derive(Debug, Clone)]
 enum Phase {
     /// The rate doubles until it is not served.
@@ -164,7 +165,8 @@ enum Phase {
     },
     /// Rates near the limit make the interval narrow.
     Near,
-    /// A rate below the interval was too high, and is measured once more.
+    /// A cell below the interval gave up. Its rate is measured once more, because that may have
+    /// been a single stall.
     Repeated,
     /// It was too high again: the target became slower, and is saturated anew.
     Fallen,

@@ -97,12 +97,8 @@ impl RateSearch {
     /// fit.
     pub(super) fn refit_after_near(&mut self) -> SearchStep {
         let promised = self.promise.late_share;
-        let last_near = self
-            .cells
-            .iter()
-            .rev()
-            .find(|cell| cell.cell.kind == RateCellKind::Near);
-        if let Some(last) = last_near {
+        if let Some(index) = self.last_near_index() {
+            let last = &self.cells[index];
             let rate = last.rate();
             let gave_up = last.gave_up;
             let is_saturated = gave_up || last.is_saturated(promised);
@@ -117,6 +113,16 @@ impl RateSearch {
                 });
             }
         }
+        self.refit_and_choose()
+    }
+
+    fn last_near_index(&self) -> Option<usize> {
+        self.cells
+            .iter()
+            .rposition(|cell| cell.cell.kind == RateCellKind::Near)
+    }
+
+    fn refit_and_choose(&mut self) -> SearchStep {
         self.refit();
         self.near_cells += 1;
         let interval = &self.fit.interval;
@@ -132,12 +138,27 @@ impl RateSearch {
         self.next_near()
     }
 
+    /// Decides whether the target became slower, after a near cell that gave up. If the repeated
+    /// cell keeps the rate, the near cell met a single stall: it says nothing about higher rates,
+    /// and is dropped.
     pub(super) fn after_repeated(&mut self, measured: MeasuredRate) -> SearchStep {
         let gave_up = measured.gave_up;
+        let is_saturated = measured.is_saturated(self.promise.late_share);
         self.cells.push(measured);
-        if !gave_up {
+        if gave_up {
+            return self.begin_fallen();
+        }
+        if is_saturated {
             return self.refit_after_near();
         }
+        if let Some(stalled) = self.last_near_index() {
+            self.cells.remove(stalled);
+        }
+        self.refit_and_choose()
+    }
+
+    /// The target became slower: the next cell saturates it anew.
+    fn begin_fallen(&mut self) -> SearchStep {
         self.falls += 1;
         self.phase = Phase::Fallen;
         SearchStep::Cell(RateCell {

@@ -237,3 +237,56 @@ fn search_ends_in_its_time_and_follows_from_its_seed() {
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
 }
+
+/// A search on a target of 1000 requests/s, on which the first cell that `is_chosen` gives up.
+/// Returns the answer, and the number of cells that stalled.
+fn searched_with_stall(is_chosen: fn(&RateSearch, &RateCell) -> bool) -> (RateAnswer, usize) {
+    let promise = RatePromise {
+        late_share: P99,
+        limit_s: 0.03,
+    };
+    let mut search = RateSearch::new(promise, RateSearchTimes::default(), 5);
+    let mut busy = Busy::new(Station::new(4, 1000.0, Service::Exponential), 0.03, 31);
+    let mut stalled = 0;
+    let mut measured = None;
+    loop {
+        let cell = match search.next(measured) {
+            SearchStep::Cell(cell) => cell,
+            SearchStep::Answer(answer) => return (answer, stalled),
+        };
+        let mut result = busy.measure(cell);
+        if stalled == 0 && is_chosen(&search, &cell) {
+            stalled += 1;
+            result.gave_up = true;
+            result.served = cell.rate / 10.0;
+            result.batches.truncate(1);
+            result.batches[0].late = result.batches[0].requests / 2.0;
+        }
+        measured = Some(result);
+    }
+}
+
+fn is_unchanged(stalled: &RateAnswer) -> bool {
+    let (quiet, _) = searched_with_stall(|_, _| false);
+    stalled.saturated > 0.95 * quiet.saturated
+        && stalled.high >= quiet.rate
+        && stalled.low <= quiet.rate
+}
+
+#[test]
+fn stall_of_one_near_cell_bounds_nothing_if_the_repeated_cell_keeps_the_rate() {
+    let (answer, stalled) = searched_with_stall(|search, cell| {
+        cell.kind == RateCellKind::Near
+            && search.near_cells >= 2
+            && cell.rate < search.fit.interval.low
+    });
+    assert_eq!((stalled, answer.falls), (1, 0));
+    assert!(is_unchanged(&answer), "{answer:?}");
+}
+
+#[test]
+fn stall_of_the_first_cell_does_not_end_the_doubling() {
+    let (answer, stalled) = searched_with_stall(|_, cell| cell.kind == RateCellKind::Doubling);
+    assert_eq!(stalled, 1);
+    assert!(is_unchanged(&answer), "{answer:?}");
+}

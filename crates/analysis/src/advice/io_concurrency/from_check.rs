@@ -1,0 +1,83 @@
+//! effective_io_concurrency from the random reads of `check` at depths 1 and 32.
+
+use super::setting::{BITMAP_SCANS, EFFECTIVE, GAIN_MIN, effective_setting};
+use crate::advice::fitness::{
+    find_operations, half_width_or_max, leave_alone, reason_against_workloads,
+};
+use diskproof_model::digits::rounded;
+use diskproof_model::measurement::OpKind;
+use diskproof_model::record::{Advice, Record};
+
+const ONE_IN_FLIGHT: &str = "random-read-d1";
+const MANY_IN_FLIGHT: &str = "random-read-d32";
+
+/// Advises as many reads in flight as the disk works on at a time: the rate at depth 32 over that
+/// at depth 1. It is a power of two, because the rate is known at two depths only. `None` where one
+/// of the workloads was not measured.
+pub(crate) fn advise_from_check(record: &Record) -> Option<Advice> {
+    let from = [ONE_IN_FLIGHT, MANY_IN_FLIGHT];
+    let one = find_operations(record, ONE_IN_FLIGHT, OpKind::Read)?;
+    let many = find_operations(record, MANY_IN_FLIGHT, OpKind::Read)?;
+    if let Some(reason) = reason_against_workloads(record, &from) {
+        return Some(leave_alone(EFFECTIVE, reason, &from));
+    }
+    if one.figures.iops.value <= 0.0 {
+        return None;
+    }
+    let gain = many.figures.iops.value / one.figures.iops.value;
+    let relative_half_width =
+        half_width_or_max(&one.figures.iops).hypot(half_width_or_max(&many.figures.iops));
+    let pays = gain >= GAIN_MIN;
+    let depth = if pays {
+        (gain.ceil() as u32).next_power_of_two()
+    } else {
+        1
+    };
+    let setting = effective_setting(record.plan.questions.postgres_version, depth);
+    let effect = if pays { "pays" } else { "gains little" };
+    let why = format!(
+        "32 reads in flight reach {} times the rate of one ({} and {}), so prefetching {effect}.{}",
+        rounded(gain, Some(gain * relative_half_width)),
+        many.figures.iops.value_text(),
+        one.figures.iops.value_text(),
+        setting.default_text,
+    );
+    let condition = if pays { Some(BITMAP_SCANS) } else { None };
+    Some(setting.advice(EFFECTIVE, why, &from, condition))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::advice::advised_settings;
+    use crate::fixture::{self, find_advice, states};
+
+    #[test]
+    fn effective_io_concurrency_is_one_value_for_the_version() {
+        // 10,000/s against 2000/s: the disk works on five reads at a time.
+        let of = |version: Option<u32>| {
+            let mut record = fixture::record();
+            record.plan.questions.postgres_version = version;
+            record.advice = advised_settings(&record);
+            find_advice(&record, "effective_io_concurrency")
+        };
+        let cases = [
+            (Some(18), "16", Some("16"), false),
+            (Some(17), "8", Some("1"), true),
+            (Some(13), "8", Some("1"), true),
+            // 4 × (1 + 1/2 + 1/3 + 1/4) = 8.3
+            (Some(12), "4", Some("1"), true),
+            (None, "16", None, true),
+        ];
+        for (version, value, default, changes) in cases {
+            let advice = of(version);
+            let found = (
+                advice.value.as_deref(),
+                advice.default.as_deref(),
+                advice.changes(),
+            );
+            assert_eq!(found, (Some(value), default, changes), "{version:?}");
+        }
+        states(&of(Some(18)).why, &["5.00 times", "(10,000/s and 2000/s)"]);
+        states(&of(None).why, &["--pg-version"]);
+    }
+}
