@@ -153,6 +153,8 @@ fn new_files_keep_their_names_and_may_only_be_made() {
     assert_eq!(job.layout_workloads, [made.plan.workloads[0].name.as_str()]);
     assert_eq!(made.plan.workloads[0].flags.ops.map(|ops| ops.0), Some(1));
     assert_eq!(made.plan.size.map(|size| size.0), Some(16 * MIB));
+    let several = "[a]\ndirectory=/data\nrw=write\nsize=2m\nnrfiles=2\ncreate_only=1\n";
+    assert_eq!(as_fio(several).plan.workloads[0].flags.stride, None);
     for text in [
         "[a]\nfilename=/data/new\nsize=16m\nunlink=1\n",
         "[a]\nunlink=1\ndirectory=/data\nrw=randread\nsize=16m\nnrfiles=4\n",
