@@ -98,7 +98,9 @@ fn add_workload_sum(workload: &WorkloadSum, samples: &mut Samples) {
     let family = "together_latency_seconds";
     for point in &latencies.percentiles {
         let mut labels = labels.clone();
-        labels.push(("quantile", (point.percent / 100.0).to_string()));
+        // Rounded, because 99.9 / 100 is 0.9990000000000001.
+        let quantile = (point.percent * 1e7).round() / 1e9;
+        labels.push(("quantile", quantile.to_string()));
         add_sample(samples, family, labels, point.latency_ns as f64 / 1e9);
     }
     let count = latencies.count as f64;
