@@ -59,7 +59,7 @@ struct RunInSlots {
     storages: BTreeSet<String>,
     /// Paths of its targets.
     targets: Vec<String>,
-    /// One for each workload of the plan on each of its targets.
+    /// One for each workload on each of its targets.
     rows: Vec<SlottedRow>,
     /// The share of the disk's counters that the run accounts for; of several rows, the share that
     /// is farthest from 1.
@@ -357,7 +357,7 @@ impl RunInSlots {
     }
 }
 
-/// A row for each workload of the plan on each of its targets.
+/// A row for each workload on each of its targets, of the groups that were measured at all.
 fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
     let mut rows = Vec::new();
     for (group, planned) in record.plan.groups().enumerate() {
@@ -383,6 +383,12 @@ fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
             }
         }
     }
+    let measured: BTreeSet<usize> = rows
+        .iter()
+        .filter(|row| !row.slots.is_empty())
+        .map(|row| row.group)
+        .collect();
+    rows.retain(|row| measured.contains(&row.group));
     rows
 }
 
