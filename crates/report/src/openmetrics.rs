@@ -2,6 +2,7 @@
 //! node_exporter's textfile collector reads) and in OpenMetrics 1.0. Names and labels are stable.
 //! Collectors reject a whole file for one duplicate series, so every series is written once.
 
+use crate::describe::fleet_sum::latency_at;
 use crate::labels;
 use crate::text::clean;
 use diskproof_model::figure::{Figure, figures};
@@ -74,6 +75,15 @@ fn add_sum(sum: &FleetSum, samples: &mut Samples) {
     }
 }
 
+/// Percentiles of a sum, with their quantiles. The same in all files, so that series go on.
+const SUM_QUANTILES: [(f64, &str); 5] = [
+    (50.0, "0.5"),
+    (90.0, "0.9"),
+    (99.0, "0.99"),
+    (99.9, "0.999"),
+    (99.99, "0.9999"),
+];
+
 fn add_workload_sum(workload: &WorkloadSum, samples: &mut Samples) {
     let labels = vec![
         ("workload", workload.workload.clone()),
@@ -96,12 +106,12 @@ fn add_workload_sum(workload: &WorkloadSum, samples: &mut Samples) {
         return;
     };
     let family = "together_latency_seconds";
-    for point in &latencies.percentiles {
-        let mut labels = labels.clone();
-        // Rounded, because 99.9 / 100 is 0.9990000000000001.
-        let quantile = (point.percent * 1e7).round() / 1e9;
-        labels.push(("quantile", quantile.to_string()));
-        add_sample(samples, family, labels, point.latency_ns as f64 / 1e9);
+    for (percent, quantile) in SUM_QUANTILES {
+        if let Some(latency_ns) = latency_at(&latencies.percentiles, percent) {
+            let mut labels = labels.clone();
+            labels.push(("quantile", quantile.to_owned()));
+            add_sample(samples, family, labels, latency_ns as f64 / 1e9);
+        }
     }
     let count = latencies.count as f64;
     add_suffixed_sample(samples, family, "_count", labels, count);
@@ -475,6 +485,8 @@ mod tests {
         }
         let quantile = r#"op="read",quantile="0.999",verb="merge"} 0.0025"#;
         assert!(text.contains(quantile), "{text}");
+        // Beyond the last percentile that is known.
+        assert!(!text.contains("0.9999"), "{text}");
         assert!(text.ends_with("# EOF\n"), "{text}");
         fleet.sum = None;
         let text = written(|out| write_fleet(&fleet, out));

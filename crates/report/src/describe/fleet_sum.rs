@@ -150,7 +150,7 @@ const PERCENT_ROUNDING: f64 = 1e-9;
 
 /// The latency, in nanoseconds, at this percentile or the next higher known one; `None` where only
 /// lower ones are known.
-pub(super) fn latency_at(ascending: &[PercentilePoint], percent: f64) -> Option<u64> {
+pub(crate) fn latency_at(ascending: &[PercentilePoint], percent: f64) -> Option<u64> {
     for point in ascending {
         if point.percent >= percent - PERCENT_ROUNDING {
             return Some(point.latency_ns);
