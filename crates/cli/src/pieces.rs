@@ -1,7 +1,9 @@
 //! A record as short lines, so that it comes back whole through any launcher. Those cut long lines
 //! (srun -l at 1,024 bytes, pdsh at 131,071), mix lines of several processes, and put names before
-//! them. Each line is complete in itself: `diskproof1 ID NUMBER/COUNT BASE64`, of the deflated
-//! JSON. ID is the beginning of the SHA-256 of the deflated data, in hexadecimal digits.
+//! them. Each line is complete in itself: `diskproof1 ID NUMBER/COUNT BASE64 .`, of the deflated
+//! JSON. ID is the beginning of the SHA-256 of the deflated data, in hexadecimal digits. The full
+//! stop ends the text where something follows without a line break: ansible appends stderr to
+//! stdout so. Lines without it are read, too.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
@@ -38,7 +40,7 @@ pub(crate) fn write_pieces(document: &impl Serialize, out: &mut dyn Write) -> io
         let number = index + 1;
         write!(out, "{MARK}{id} {number:04}/{:04} ", pieces.len())?;
         out.write_all(piece)?;
-        writeln!(out)?;
+        writeln!(out, " .")?;
     }
     Ok(())
 }
@@ -334,6 +336,22 @@ mod tests {
         );
         let (complete, _) = joined([line]);
         assert!(is(&one, &complete[0]));
+    }
+
+    /// ansible appends stderr to stdout without a line break.
+    #[test]
+    fn text_right_behind_a_piece_does_not_change_it() {
+        let document = large();
+        let text = format!(
+            "h1 | CHANGED | rc=0 >>\n{}Done",
+            lines(&document).join("\n")
+        );
+        let (complete, left) = joined(text.lines().map(str::to_owned));
+        assert!(is(&document, &complete[0]) && left.is_empty());
+        // Lines of earlier versions end with their text.
+        let older = lines(&document).into_iter();
+        let (complete, _) = joined(older.map(|line| line.trim_end_matches(" .").to_owned()));
+        assert!(is(&document, &complete[0]));
     }
 
     #[test]

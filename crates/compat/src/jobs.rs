@@ -93,8 +93,10 @@ pub struct DescribedJob {
     pub group: usize,
     /// Options of its own section.
     pub options: Vec<JobOption>,
-    /// The workloads that carry it out.
+    /// The workloads that carry it out; none of a job that only makes its files.
     pub workloads: Vec<JobWorkload>,
+    /// Names of the workloads before which the files of such a job are made.
+    pub layout_workloads: Vec<String>,
     /// Number of copies (`numjobs`).
     pub copies: u64,
     /// Existing files or disks that each copy visits in turn; at least 1.

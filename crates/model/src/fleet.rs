@@ -273,6 +273,16 @@ pub enum RowState {
 }
 
 impl RowState {
+    /// Every state.
+    pub const ALL: [Self; 6] = [
+        Self::Alike,
+        Self::Slower,
+        Self::Faster,
+        Self::Suspect,
+        Self::Errors,
+        Self::NotJudged,
+    ];
+
     /// The word used in tables.
     pub fn as_str(self) -> &'static str {
         match self {

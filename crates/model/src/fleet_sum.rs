@@ -40,9 +40,12 @@ pub struct SumMember {
     pub bound_ns: u64,
     /// The source of the offset between its clock and that of the first member.
     pub clock: ClockBasis,
-    /// Slots that it did not measure, which are in no sum.
+    /// Slots that it did not measure on all of its targets, which are in no sum.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<u32>,
+    /// Paths of the targets that did not measure a slot which another of its targets did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped_targets: Vec<String>,
     /// Bytes that its disks counted as a share of those that it asked for, of the workload where
     /// both differ most; absent where its disks count nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -71,11 +71,14 @@ pub static FORMATS: &[&Format] = &[
         "every latency distribution, for HdrHistogram's tools",
         hlog::write_record,
     ),
-    &Format::new(
-        ".prom",
-        "metrics for node_exporter's textfile collector",
-        openmetrics::write_record,
-    ),
+    &Format {
+        fleet: Some(openmetrics::write_fleet),
+        ..Format::new(
+            ".prom",
+            "metrics for node_exporter's textfile collector",
+            openmetrics::write_record,
+        )
+    },
     &Format::new(
         ".conf",
         "settings with their reasons, to include in postgresql.conf",

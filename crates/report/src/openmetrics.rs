@@ -1,11 +1,14 @@
-//! A record as metrics for Prometheus, valid in its own format (0.0.4, which node_exporter's
-//! textfile collector reads) and in OpenMetrics 1.0. Names and labels are stable. Collectors reject
-//! a whole file for one duplicate series, so every series is written once.
+//! A record or a fleet as metrics for Prometheus, valid in its own format (0.0.4, which
+//! node_exporter's textfile collector reads) and in OpenMetrics 1.0. Names and labels are stable.
+//! Collectors reject a whole file for one duplicate series, so every series is written once.
 
+use crate::describe::fleet_sum::latency_at;
 use crate::labels;
 use crate::text::clean;
 use diskproof_model::figure::{Figure, figures};
 use diskproof_model::finding::Severity;
+use diskproof_model::fleet::{FleetOutcome, FleetRecord, RowState};
+use diskproof_model::fleet_sum::{FleetSum, WorkloadSum};
 use diskproof_model::record::{ExpectationOutcome, Record};
 use diskproof_model::verdict::{RunVerdict, TrustLevel};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +31,90 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     label_run(record, &mut samples);
     write_samples(&samples, out)?;
     writeln!(out, "# EOF")
+}
+
+/// Writes how many disks of a fleet are in which state, and what its hosts gave together.
+pub fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
+    let mut samples = Samples::default();
+    add_fleet(fleet, &mut samples);
+    if let Some(sum) = &fleet.sum {
+        add_sum(sum, &mut samples);
+    }
+    for sample in samples.values_mut().flatten() {
+        add_label(&mut sample.labels, "verb", "merge");
+    }
+    write_samples(&samples, out)?;
+    writeln!(out, "# EOF")
+}
+
+/// Adds the verdict on a fleet, and the number of disks in each state.
+fn add_fleet(fleet: &FleetRecord, samples: &mut Samples) {
+    let alike = match fleet.outcome {
+        FleetOutcome::Alike => 1.0,
+        FleetOutcome::TooFew | FleetOutcome::Undecided => 0.5,
+        FleetOutcome::Differs => 0.0,
+    };
+    add_sample(samples, "fleet_alike", Vec::new(), alike);
+    for state in RowState::ALL {
+        let count = fleet.rows.iter().filter(|row| row.state == state).count();
+        let labels = vec![("state", state.as_str().to_owned())];
+        add_sample(samples, "fleet_rows", labels, count as f64);
+    }
+    let missing = fleet.missing.len() as f64;
+    add_sample(samples, "fleet_missing", Vec::new(), missing);
+}
+
+/// Adds what the hosts gave together.
+fn add_sum(sum: &FleetSum, samples: &mut Samples) {
+    let hosts = sum.members.len() as f64;
+    let left_out = sum.left_out.len() as f64;
+    add_sample(samples, "together_hosts", Vec::new(), hosts);
+    add_sample(samples, "together_hosts_left_out", Vec::new(), left_out);
+    for workload in &sum.workloads {
+        add_workload_sum(workload, samples);
+    }
+}
+
+/// Percentiles of a sum, with their quantiles. The same in all files, so that series go on.
+const SUM_QUANTILES: [(f64, &str); 5] = [
+    (50.0, "0.5"),
+    (90.0, "0.9"),
+    (99.0, "0.99"),
+    (99.9, "0.999"),
+    (99.99, "0.9999"),
+];
+
+fn add_workload_sum(workload: &WorkloadSum, samples: &mut Samples) {
+    let labels = vec![
+        ("workload", workload.workload.clone()),
+        ("op", workload.op.as_str().to_owned()),
+    ];
+    let throughput = workload.throughput.value;
+    let slots = workload.slots as f64;
+    for (family, value) in [
+        ("together_iops", Some(workload.iops.value)),
+        ("together_iops_half_width", workload.iops.half_width_95),
+        ("together_throughput_bytes_per_second", Some(throughput)),
+        ("together_slots", Some(slots)),
+        ("together_overlap_ratio", Some(workload.overlap)),
+    ] {
+        if let Some(value) = value {
+            add_sample(samples, family, labels.clone(), value);
+        }
+    }
+    let Some(latencies) = &workload.latencies else {
+        return;
+    };
+    let family = "together_latency_seconds";
+    for (percent, quantile) in SUM_QUANTILES {
+        if let Some(latency_ns) = latency_at(&latencies.percentiles, percent) {
+            let mut labels = labels.clone();
+            labels.push(("quantile", quantile.to_owned()));
+            add_sample(samples, family, labels, latency_ns as f64 / 1e9);
+        }
+    }
+    let count = latencies.count as f64;
+    add_suffixed_sample(samples, family, "_count", labels, count);
 }
 
 /// Samples by the name of their family without the prefix `diskproof_`. Both formats require all
@@ -317,6 +404,9 @@ fn escaped_value(value: &str) -> String {
 mod tests {
     use super::*;
     use crate::fixture::written;
+    use diskproof_model::comparison::PercentilePoint;
+    use diskproof_model::fleet_sum::FleetLatencies;
+    use diskproof_model::op::OpKind;
     use diskproof_model::record::{Expectation, Record};
     use std::collections::BTreeSet;
 
@@ -363,6 +453,44 @@ mod tests {
                 "{labels}"
             );
         }
+    }
+
+    #[test]
+    fn fleet_has_its_states_and_the_sum_of_its_hosts() {
+        let mut fleet = crate::fixture::fleet(8);
+        let mut sum = crate::fixture::fleet_sum();
+        sum.workloads[0].latencies = Some(FleetLatencies {
+            op: OpKind::Read,
+            count: 40,
+            percentiles: vec![PercentilePoint {
+                percent: 99.9,
+                latency_ns: 2_500_000,
+            }],
+        });
+        fleet.sum = Some(sum);
+        let text = written(|out| write_fleet(&fleet, out));
+        let of_sum = r#"workload="random-read-d32",op="read",verb="merge""#;
+        for line in [
+            r#"diskproof_fleet_alike{verb="merge"} 0"#.to_owned(),
+            r#"diskproof_fleet_rows{state="slower",verb="merge"} 1"#.to_owned(),
+            r#"diskproof_fleet_rows{state="alike",verb="merge"} 7"#.to_owned(),
+            r#"diskproof_fleet_rows{state="errors",verb="merge"} 0"#.to_owned(),
+            r#"diskproof_together_hosts_left_out{verb="merge"} 0"#.to_owned(),
+            format!("diskproof_together_iops{{{of_sum}}} 9000"),
+            format!("diskproof_together_iops_half_width{{{of_sum}}} 12.5"),
+            format!("diskproof_together_throughput_bytes_per_second{{{of_sum}}} 36864000"),
+            format!("diskproof_together_latency_seconds_count{{{of_sum}}} 40"),
+        ] {
+            assert!(text.lines().any(|own| own == line), "{line}: {text}");
+        }
+        let quantile = r#"op="read",quantile="0.999",verb="merge"} 0.0025"#;
+        assert!(text.contains(quantile), "{text}");
+        // Beyond the last percentile that is known.
+        assert!(!text.contains("0.9999"), "{text}");
+        assert!(text.ends_with("# EOF\n"), "{text}");
+        fleet.sum = None;
+        let text = written(|out| write_fleet(&fleet, out));
+        assert!(!text.contains("together"), "{text}");
     }
 
     #[test]

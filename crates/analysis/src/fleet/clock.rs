@@ -83,12 +83,27 @@ impl RunClock {
         self.started_ns + i128::from(ns)
     }
 
-    /// The offset from this clock to another one; `None` where it is unknown. Fences are more exact
-    /// than wall clocks, and one kernel has one clock even where its error is unknown.
+    /// The offset from this clock to another one; `None` where it is unknown. Of fences and wall
+    /// clocks the more exact ones count: fences of Slurm take up to 8 ms, and one kernel has one
+    /// clock. Fences that contradict what the hosts state of their clocks refute it.
     pub(super) fn offset_to(&self, other: &Self) -> Option<ClockOffset> {
-        if let Some(offset) = self.offset_by_fences(other) {
-            return Some(offset);
+        let by_fences = self.offset_by_fences(other);
+        let by_wall_clocks = self.offset_by_wall_clocks(other);
+        let (Some(fences), Some(wall_clocks)) = (by_fences, by_wall_clocks) else {
+            return by_fences.or(by_wall_clocks);
+        };
+        let apart_ns = (fences.offset_ns - wall_clocks.offset_ns).unsigned_abs();
+        let possible_ns = u128::from(fences.bound_ns) + u128::from(wall_clocks.bound_ns);
+        if wall_clocks.bound_ns < fences.bound_ns && apart_ns <= possible_ns {
+            Some(wall_clocks)
+        } else {
+            Some(fences)
         }
+    }
+
+    /// The offset by what both hosts state of their wall clocks; `None` where one states nothing.
+    /// One kernel has one clock even where its error is unknown.
+    fn offset_by_wall_clocks(&self, other: &Self) -> Option<ClockOffset> {
         let own = self.wall.as_ref()?;
         let others = other.wall.as_ref()?;
         if own.boot_id.is_some() && own.boot_id == others.boot_id {
@@ -189,6 +204,29 @@ mod tests {
         assert_eq!(offset.bound_at(later_ns), offset.bound_ns + 6_000_000);
         let back = right.offset_to(&wrong).unwrap();
         assert!((back.offset_ns + offset.offset_ns).abs() <= 1);
+    }
+
+    #[test]
+    fn wall_clocks_count_where_they_are_better_than_fences() {
+        let mut one = clock(0, &[(0, 8_000_000)]);
+        let mut other = clock(0, &[(5_000_000, 8_000_000)]);
+        assert_eq!(one.offset_to(&other).unwrap().basis, ClockBasis::Fences);
+        one.wall = Some(wall(Some(100_000), "a"));
+        other.wall = Some(wall(Some(100_000), "b"));
+        let offset = one.offset_to(&other).unwrap();
+        assert_eq!(offset.basis, ClockBasis::WallClocks);
+        assert_eq!((offset.offset_ns, offset.bound_ns), (0, 200_080));
+        other.wall = Some(wall(None, "a"));
+        let same = one.offset_to(&other).unwrap();
+        assert_eq!((same.bound_ns, same.basis), (0, ClockBasis::SameClock));
+        // A clock that is 3 s wrong, and does not know it.
+        one.started_ns += 3_000_000_000;
+        one.wall = Some(wall(Some(100_000), "b"));
+        other.wall = Some(wall(Some(100_000), "a"));
+        let offset = one.offset_to(&other).unwrap();
+        assert_eq!(offset.basis, ClockBasis::Fences);
+        let error_ns = (offset.offset_ns + 3_000_000_000).unsigned_abs();
+        assert!(error_ns <= u128::from(offset.bound_ns), "{offset:?}");
     }
 
     #[test]

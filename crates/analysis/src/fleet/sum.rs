@@ -57,16 +57,23 @@ struct RunInSlots {
     /// The number of ranks that the launcher started, where it said so.
     ranks: Option<u32>,
     storages: BTreeSet<String>,
+    /// Paths of its targets.
+    targets: Vec<String>,
+    /// One for each workload on each of its targets.
     rows: Vec<SlottedRow>,
     /// The share of the disk's counters that the run accounts for; of several rows, the share that
     /// is farthest from 1.
     accounted: Option<f64>,
 }
 
-/// What one workload measured on one target.
+/// What one workload measured on one target; empty where that is nothing.
 #[derive(Debug)]
 struct SlottedRow {
     workload: String,
+    /// The place of its target among those of the run.
+    target: usize,
+    /// The place of its workload among the groups of the plan: a group has its slots in common.
+    group: usize,
     slots: Vec<MeasuredSlot>,
     ops: BTreeMap<OpKind, SlottedOp>,
 }
@@ -184,14 +191,12 @@ impl TogetherRuns {
 impl RunInSlots {
     fn new(record: &Record, together: &TogetherRecord, started: jiff::Timestamp) -> Self {
         let mut accounted: Option<f64> = None;
-        let mut rows = Vec::new();
         for row in &record.measurements {
             if let Some(share) = row.data.device.accounted
                 && accounted.is_none_or(|other| (share - 1.0).abs() > (other - 1.0).abs())
             {
                 accounted = Some(share);
             }
-            rows.push(SlottedRow::new(&whole(&row.data)));
         }
         Self {
             name: match record.host.rank {
@@ -209,7 +214,12 @@ impl RunInSlots {
             ended_early: record.ended_early.clone(),
             ranks: record.host.rank.and_then(|rank| rank.size),
             storages: storages_of(record),
-            rows,
+            targets: record
+                .targets
+                .iter()
+                .map(|target| target.path.clone())
+                .collect(),
+            rows: slotted_rows(record),
             accounted,
         }
     }
@@ -222,9 +232,21 @@ impl RunInSlots {
                 "it measured another plan than most of the others",
             ));
         }
+        let slots = self.together.slots as usize;
         let measured = self.numbers().len();
-        if measured * 2 > self.together.slots as usize {
+        if measured * 2 > slots {
             return None;
+        }
+        let lacking = self.targets_lacking();
+        if self.begun_slots().len() * 2 > slots && !lacking.is_empty() {
+            return Some(reason(
+                "few-slots",
+                &format!(
+                    "only {measured} of {slots} slots were measured on all of its targets: {} \
+                     lacks others",
+                    lacking.join(", ")
+                ),
+            ));
         }
         Some(self.why_late(measured))
     }
@@ -271,13 +293,46 @@ impl RunInSlots {
         )
     }
 
-    /// The numbers of the slots that it measured on any of its targets.
+    /// The numbers of the slots that it measured whole: all workloads of the slot on all of their
+    /// targets. A sum without one of its targets would be too low.
     fn numbers(&self) -> BTreeSet<u32> {
         let mut numbers = BTreeSet::new();
-        for row in &self.rows {
-            numbers.extend(row.slots.iter().map(|slot| slot.number));
+        for (number, group) in self.begun_slots() {
+            if self.rows_lacking(number, group).next().is_none() {
+                numbers.insert(number);
+            }
         }
         numbers
+    }
+
+    /// The numbers of the slots that it measured on any of its targets, with their groups.
+    fn begun_slots(&self) -> BTreeMap<u32, usize> {
+        let mut begun = BTreeMap::new();
+        for row in &self.rows {
+            for slot in &row.slots {
+                begun.insert(slot.number, row.group);
+            }
+        }
+        begun
+    }
+
+    /// The rows of a group that did not measure a slot of it.
+    fn rows_lacking(&self, number: u32, group: usize) -> impl Iterator<Item = &SlottedRow> {
+        self.rows.iter().filter(move |row| {
+            row.group == group && row.slots.iter().all(|slot| slot.number != number)
+        })
+    }
+
+    /// Paths of the targets that did not measure a slot which another one did.
+    fn targets_lacking(&self) -> Vec<String> {
+        let mut targets = BTreeSet::new();
+        for (number, group) in self.begun_slots() {
+            targets.extend(self.rows_lacking(number, group).map(|row| row.target));
+        }
+        targets
+            .iter()
+            .filter_map(|target| self.targets.get(*target).cloned())
+            .collect()
     }
 
     fn slot(&self, number: u32) -> Option<&MeasuredSlot> {
@@ -302,8 +357,44 @@ impl RunInSlots {
     }
 }
 
+/// A row for each workload on each of its targets, of the groups that were measured at all.
+fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
+    let mut rows = Vec::new();
+    for (group, planned) in record.plan.groups().enumerate() {
+        for workload in planned.workloads {
+            for target in 0..record.targets.len() {
+                if !workload.runs_on(target) {
+                    continue;
+                }
+                let mut row = SlottedRow {
+                    workload: workload.name.clone(),
+                    target,
+                    group,
+                    slots: Vec::new(),
+                    ops: BTreeMap::new(),
+                };
+                let measured = record.measurements.iter().find(|measured| {
+                    measured.data.target == target && measured.data.workload.name == workload.name
+                });
+                if let Some(measured) = measured {
+                    row.take(&whole(&measured.data));
+                }
+                rows.push(row);
+            }
+        }
+    }
+    let measured: BTreeSet<usize> = rows
+        .iter()
+        .filter(|row| !row.slots.is_empty())
+        .map(|row| row.group)
+        .collect();
+    rows.retain(|row| measured.contains(&row.group));
+    rows
+}
+
 impl SlottedRow {
-    fn new(measured: &Measurement) -> Self {
+    /// Takes what was measured.
+    fn take(&mut self, measured: &Measurement) {
         let mut slots = Vec::new();
         let mut cells_from_ns = 0;
         for slice in &measured.slices {
@@ -334,11 +425,8 @@ impl SlottedRow {
             };
             ops.insert(*kind, op);
         }
-        Self {
-            workload: measured.workload.name.clone(),
-            slots,
-            ops,
-        }
+        self.slots = slots;
+        self.ops = ops;
     }
 }
 
@@ -515,19 +603,25 @@ fn member_record(member: &Member<'_>) -> SumMember {
         skipped: (0..member.run.together.slots)
             .filter(|number| !numbers.contains(number))
             .collect(),
+        skipped_targets: member.run.targets_lacking(),
         accounted: member.run.accounted,
     }
 }
 
-/// The slots that all members measured, each with the time in which all of them surely did.
+/// The slots that all members measured on all of their targets, each with the time in which all of
+/// them surely did.
 fn common_slots(members: &[Member<'_>]) -> BTreeMap<u32, Time> {
     let mut common = BTreeMap::new();
     let Some(first) = members.first() else {
         return common;
     };
-    for number in first.run.numbers() {
+    let mut numbers = first.run.numbers();
+    for member in members {
+        let own = member.run.numbers();
+        numbers.retain(|number| own.contains(number));
+    }
+    for number in numbers {
         let mut time: Option<Time> = None;
-        let mut count = 0;
         for member in members {
             for row in &member.run.rows {
                 for slot in row.slots.iter().filter(|slot| slot.number == number) {
@@ -535,12 +629,8 @@ fn common_slots(members: &[Member<'_>]) -> BTreeMap<u32, Time> {
                     time = Some(time.map_or(own, |other: Time| other.within(own)));
                 }
             }
-            if member.run.slot(number).is_some() {
-                count += 1;
-            }
         }
         if let Some(time) = time
-            && count == members.len()
             && time.length_ns() > 0
         {
             common.insert(number, time);

@@ -105,7 +105,11 @@ impl JobFile {
 fn read_jobs(sections: &[Section], translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
     let mut jobs = Vec::new();
     for section in sections {
-        jobs.push(reading::read_job(section, translation)?);
+        jobs.push(if translation.overrides.takes_refused {
+            reading::read_job(&reading::without_refused(section), translation)?
+        } else {
+            reading::read_job(section, translation)?
+        });
     }
     check_copies(&jobs)?;
     share_exitall(&mut jobs);
@@ -141,7 +145,10 @@ fn place_jobs(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Plac
     for execution in &mut executions {
         for workloads in workloads_by_part.by_ref().take(execution.part_count) {
             // A job that only creates its files has no workload. Its plan has one, a read.
-            if !only_creates {
+            if only_creates {
+                let names = workloads.into_iter().map(|workload| workload.name);
+                execution.layout_workloads.extend(names);
+            } else {
                 execution.workloads.extend(workloads);
             }
         }
@@ -162,6 +169,8 @@ struct JobExecution {
     /// The new files that each copy has.
     new_files: u64,
     workloads: Vec<JobWorkload>,
+    /// Names of the workloads before which the files of a job are made that does nothing else.
+    layout_workloads: Vec<String>,
 }
 
 impl Default for JobExecution {
@@ -171,6 +180,7 @@ impl Default for JobExecution {
             visited_files: 1,
             new_files: 1,
             workloads: Vec::new(),
+            layout_workloads: Vec::new(),
         }
     }
 }
@@ -192,6 +202,7 @@ impl JobExecution {
             },
             new_files: first.files,
             workloads: Vec::new(),
+            layout_workloads: Vec::new(),
         }
     }
 }
@@ -275,6 +286,7 @@ impl WrittenJobs<'_> {
                 group,
                 options: own_options(&self.sections[index]),
                 workloads: execution.workloads,
+                layout_workloads: execution.layout_workloads,
                 copies: job.numjobs,
                 files: execution.visited_files,
                 new_files: execution.new_files,

@@ -68,6 +68,35 @@ pub(crate) fn read_job(section: &Section, translation: &Translation<'_>) -> Tran
     Ok(job)
 }
 
+/// Engines that fio has, and that no other program replaces.
+const FURTHER_ENGINES: &str = "splice sg mtd pmemblk dev-dax libpmem io_uring_cmd";
+
+/// The section without the options and engines that fio has and diskproof refuses. Test suites ask
+/// with `--showcmd` whether fio reads a job file; a run of it is refused all the same.
+pub(crate) fn without_refused(section: &Section) -> Section {
+    let mut kept = section.clone();
+    kept.settings.retain(|setting| {
+        let Some(option) = fio_option(&setting.option.key) else {
+            return true;
+        };
+        let value = setting.option.value.as_deref();
+        if option.name() == "ioengine" {
+            return !value.is_some_and(is_refused_engine);
+        }
+        let is_readable = !option.is_boolean || matches!(value, None | Some("0" | "1"));
+        !(is_readable && matches!(option.handling, FioHandling::Refused { .. }))
+    });
+    kept
+}
+
+/// Whether fio has this engine, and diskproof refuses it.
+fn is_refused_engine(name: &str) -> bool {
+    let others = OTHER_ENGINES.iter().map(|engines| engines.names);
+    others
+        .chain([FURTHER_ENGINES])
+        .any(|names| names.split_whitespace().any(|other| other == name))
+}
+
 /// Refuses an engine that is not supported.
 pub(crate) fn check_engine(section: &Section, translation: &Translation<'_>) -> Translated<()> {
     JobReader::new(section, translation).check_engine()

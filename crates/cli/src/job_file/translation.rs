@@ -17,6 +17,9 @@ pub struct CliOverrides<'a> {
     pub size: Option<u64>,
     /// Whether only the options are read: no file matters then, and the plan stays empty.
     pub only_options: bool,
+    /// Whether options and engines that fio has and diskproof refuses are taken, too: jobs that are
+    /// only shown.
+    pub takes_refused: bool,
     /// Whether the jobs measure the disk, or run as in fio.
     pub closeness: Closeness,
     /// The directory of the output, where it goes to a file.

@@ -473,7 +473,8 @@ impl<'a> PlacedJob<'a, '_> {
         if job.rw().leaves_no_content() {
             fit_trims(&mut flags, part.length);
         }
-        if job.alternates {
+        // The one read of a job that only creates its files goes to any of them.
+        if job.alternates && !job.only_creates {
             alternate(&mut flags, job, part);
         }
         flags.jobs = Some(Count(copies));

@@ -8,6 +8,7 @@ use diskproof_simdisk::spec::parse;
 use diskproof_simdisk::testbed::{TempDir, place};
 use serde_json::Value;
 use std::fs::File;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -211,13 +212,22 @@ fn fences_of_hydra_give_one_instant_and_the_clocks() {
         .args(["-n", "3", "-launcher", "fork", &program_path(), "run"])
         .arg(&file)
         .args(["--together", "--rw", "randread", "--time", "1s"])
-        .args(["--no-history", "--no-health", "-q"])
+        .args(["--no-history", "--no-health", "-q", "--pieces", "-o"])
+        .arg(format!("{}/", here.path().display()))
         .stdin(Stdio::null());
     let ran = Ran::of(command);
     ran.exits(0);
     let json = merged(&here, &[&ran.out], &["--json", "--expect", "3"]).json();
     let members = json["sum"]["members"].as_array().unwrap();
     assert_eq!(members.len(), 3, "{json}");
+    // These ranks have one kernel.
+    for member in members {
+        assert_eq!(member["clock"], "same-clock", "{member}");
+    }
+    let as_of_three_kernels = records_of_three_kernels(here.path());
+    let apart = merged(&here, &[&as_of_three_kernels], &["--json"]).json();
+    let members = apart["sum"]["members"].as_array().unwrap();
+    assert_eq!(members.len(), 3, "{apart}");
     for member in &members[1..] {
         assert_eq!(member["clock"], "fences", "{member}");
     }
@@ -226,6 +236,23 @@ fn fences_of_hydra_give_one_instant_and_the_clocks() {
     page.shows("3 hosts together");
     let none = run(["merge", "/nonexistent/x.json"]);
     none.exits(2);
+}
+
+/// The records in a folder, as if each rank had a kernel of its own, and knew nothing of its clock.
+fn records_of_three_kernels(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let mut record: Value =
+            serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        record["clock"]["wall"]["boot_id"] = record["run_id"].clone();
+        record["clock"]["wall"]["bound_ns"] = Value::Null;
+        text.push_str(&format!("{record}\n"));
+    }
+    text
 }
 
 /// A rank that never comes to the fence costs the others ten seconds, and nothing else.

@@ -352,6 +352,67 @@ fn pieces_survive_hydra() {
     assert!(json.get("missing").is_none() && json.get("refused").is_none());
 }
 
+/// clush's worker `exec` starts the command here, once for each name; -b prints each output whole.
+#[test]
+fn pieces_survive_clush() {
+    needs!("clush");
+    let place = place();
+    let target = targets_of_hosts(&place);
+    let command = format!(
+        "{} check {target}/%h --time 1s --pieces --no-history -q",
+        crate::program::program_path()
+    );
+    let mut clush = Command::new("clush");
+    clush
+        .args(["-b", "-R", "exec", "-w", "a,b,c", &command])
+        .env("HOME", place.path())
+        .stdin(Stdio::null());
+    assert_three_whole_records(&mut clush);
+}
+
+/// Ansible with local connections, in both of its outputs; without -o it appends stderr to stdout.
+#[test]
+fn pieces_survive_ansible() {
+    needs!("ansible");
+    let place = place();
+    let target = targets_of_hosts(&place);
+    let inventory = place.path().join("inventory");
+    std::fs::write(&inventory, "a\nb\nc\n").unwrap();
+    let command = format!(
+        "{} check {target}/{{{{ inventory_hostname }}}} --time 1s --pieces --no-history",
+        crate::program::program_path()
+    );
+    for output in [["-f", "3"].as_slice(), &["-f", "3", "-o"]] {
+        let mut ansible = Command::new("ansible");
+        ansible
+            .args(["all", "-c", "local", "-i", inventory.to_str().unwrap()])
+            .args(["-e", "ansible_python_interpreter=auto_silent"])
+            .args(output)
+            .args(["-a", &command])
+            .env("HOME", place.path())
+            .env("ANSIBLE_NOCOLOR", "1")
+            .stdin(Stdio::null());
+        assert_three_whole_records(&mut ansible);
+    }
+}
+
+/// The folder of the files `a`, `b` and `c`, which stand for the disks of three hosts.
+fn targets_of_hosts(place: &TempDir) -> String {
+    for name in ["a", "b", "c"] {
+        random_file(&place.path().join(name), 4 << 20);
+    }
+    place.path().to_str().unwrap().to_owned()
+}
+
+fn assert_three_whole_records(launcher: &mut Command) {
+    let output = launcher.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    let json = merge_stream(&text, &["--json"]).json();
+    assert_eq!(json["rows"].as_array().unwrap().len(), 3, "{text} {told}");
+    assert!(json.get("missing").is_none() && json.get("refused").is_none());
+}
+
 /// pdsh's module `exec` starts the command here, once for each name, without a daemon.
 #[test]
 fn pieces_survive_pdsh() {

@@ -99,6 +99,10 @@ fn probes_of_test_suites_find_fio() {
         "! fio --enghelp=nosuch 2>/dev/null",
         "! fio --terse-version=9 --parse-only 2>/dev/null",
         "printf '[a]\\nrw=randread\\nsize=1m\\n' >j; fio --warnings-fatal --showcmd j >/dev/null",
+        "printf '[a]\\nioengine=e4defrag\\nrw=write\\nsize=1m\\natomic=1\\n' >e; \
+         fio --warnings-fatal --showcmd e | grep -q 'ioengine=e4defrag .*atomic=1'",
+        "! grep -wq e4defrag <(fio --enghelp)",
+        "! fio e 2>/dev/null",
         "ioping -v | grep -qx 'ioping 1.3'",
         "test \"$(hdparm -V)\" = 'hdparm v9.65'",
         "sysbench --version | grep -qx 'sysbench 1.0.20'",

@@ -58,11 +58,15 @@ impl DescribedJobs {
         }
     }
 
-    /// The job that a workload carries out.
+    /// The job that a workload carries out, or whose files are made before it.
     pub(super) fn job_of(&self, workload_name: &str) -> Option<&DescribedJob> {
         self.jobs.iter().find(|job| {
             let mut workloads = job.workloads.iter();
             workloads.any(|workload| workload.name == workload_name)
+                || job
+                    .layout_workloads
+                    .iter()
+                    .any(|name| name == workload_name)
         })
     }
 }

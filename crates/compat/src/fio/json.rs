@@ -5,7 +5,7 @@ use super::job_options::fio_option;
 use super::normal::direction_names;
 use super::stats::{DirectionStats, JobEntry, SteadyEntry, figures, percentiles};
 use crate::jobs::JobOption;
-use diskproof_model::fio_bins::{bins, depth_shares, range_shares};
+use diskproof_model::fio_bins::{bins, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::DiskTotals;
 use diskproof_model::shape::{SteadyFigure, SteadyTest};
@@ -163,6 +163,10 @@ fn ranges(shares: &[(&str, f64)]) -> Json {
 }
 
 fn job(entry: &JobEntry, frame: &RunFrame<'_>, form: JsonForm) -> Json {
+    let mut at_once = ONE_AT_ONCE;
+    if entry.depth == 0 {
+        at_once = ONE_AT_ONCE.map(|(label, _)| (label, 0.0));
+    }
     let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));
     let mut pairs = vec![
         ("jobname", quoted(&entry.name)),
@@ -194,9 +198,9 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, form: JsonForm) -> Json {
         ("ctx", 0.to_string()),
         ("majf", 0.to_string()),
         ("minf", 0.to_string()),
-        ("iodepth_level", ranges(&depth_shares(entry.in_flight))),
-        ("iodepth_submit", ranges(&ONE_AT_ONCE)),
-        ("iodepth_complete", ranges(&ONE_AT_ONCE)),
+        ("iodepth_level", ranges(&entry.depth_shares())),
+        ("iodepth_submit", ranges(&at_once)),
+        ("iodepth_complete", ranges(&at_once)),
         ("latency_ns", ranges(&shares.ns)),
         ("latency_us", ranges(&shares.us)),
         ("latency_ms", ranges(&shares.ms)),

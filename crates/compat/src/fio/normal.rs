@@ -6,7 +6,7 @@ use super::stats::{
     DirectionStats, JobEntry, JobError, Percentile, SteadyEntry, figures, percentiles,
 };
 use super::values::Base;
-use diskproof_model::fio_bins::{RangeShares, RateSamples, depth_shares, range_shares};
+use diskproof_model::fio_bins::{RangeShares, RateSamples, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::shape::{SteadyFigure, SteadyTest};
 use std::fmt::Write as _;
@@ -271,7 +271,8 @@ fn latency_ranges(shares: &RangeShares) -> String {
 }
 
 fn footer_text(entry: &JobEntry) -> String {
-    let depths: Vec<String> = depth_shares(entry.in_flight)
+    let depths: Vec<String> = entry
+        .depth_shares()
         .iter()
         .map(|(label, share)| format!("{label}={share:3.1}%"))
         .collect();

@@ -3,7 +3,7 @@
 use super::values::{Base, bytes};
 use crate::jobs::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
 use diskproof_model::errno;
-use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins};
+use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins, depth_shares};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{
@@ -173,6 +173,17 @@ impl JobEntry {
         } else {
             stats.latency.clone()
         }
+    }
+
+    /// The shares of the depths in percent, all 0 of a job that did not run.
+    pub(super) fn depth_shares(&self) -> Vec<(&'static str, f64)> {
+        let mut shares = depth_shares(self.in_flight);
+        if self.depth == 0 {
+            for (_, share) in &mut shares {
+                *share = 0.0;
+            }
+        }
+        shares
     }
 
     /// The number of the entry's error; 0 without one.
@@ -550,14 +561,10 @@ fn add_job<'a>(
     job: &DescribedJob,
     measurements: &'a [Measurement],
 ) {
-    if job.workloads.is_empty() {
-        // The job only made its files.
-        open.push(OpenEntry {
-            entry: entry_of(described, job, job.copies),
-            members: Vec::new(),
-        });
-    }
     let is_grouped = described.is_switched_on(job, "group_reporting");
+    if job.workloads.is_empty() {
+        add_creating_job(open, described, job, is_grouped);
+    }
     // The index of the entry of each part of the job, by the name of its workload.
     let mut entry_of_part: BTreeMap<&str, usize> = BTreeMap::new();
     for workload in &job.workloads {
@@ -585,6 +592,34 @@ fn add_job<'a>(
         entry_of_part
             .entry(&workload.name)
             .or_insert(open.len() - 1);
+    }
+}
+
+/// Adds a job that only made its files: an entry for each copy, or one for its group.
+fn add_creating_job(
+    open: &mut Vec<OpenEntry<'_>>,
+    described: &DescribedJobs,
+    job: &DescribedJob,
+    is_grouped: bool,
+) {
+    if is_grouped
+        && let Some(last) = open.last_mut()
+        && last.entry.group == job.group
+    {
+        last.entry.take_options(described, job);
+        last.entry.jobs += job.copies;
+        return;
+    }
+    let (entries, copies) = if is_grouped {
+        (1, job.copies)
+    } else {
+        (job.copies, 1)
+    };
+    for _ in 0..entries {
+        open.push(OpenEntry {
+            entry: entry_of(described, job, copies),
+            members: Vec::new(),
+        });
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::frame::{DiskFigures, EMULATES, GroupDirection, RunFrame};
 use super::stats::{JobEntry, figures, percentiles};
-use diskproof_model::fio_bins::{depth_shares, range_shares};
+use diskproof_model::fio_bins::range_shares;
 use diskproof_model::histogram::LatencyHistogram;
 
 /// The version of the line's format (`--terse-version`).
@@ -119,7 +119,7 @@ fn add_directions(
 
 /// The shares of the depths, then those of the latencies in microseconds and in milliseconds.
 fn add_shares(fields: &mut Vec<String>, entry: &JobEntry) {
-    for (_, share) in depth_shares(entry.in_flight) {
+    for (_, share) in entry.depth_shares() {
         fields.push(format!("{share:3.1}%"));
     }
     let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));

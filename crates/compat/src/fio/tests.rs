@@ -776,6 +776,44 @@ fn rest_of_a_job_has_a_line_of_latency() {
     assert_eq!(lines(&with_queue).len(), 3);
 }
 
+/// As fio prints a job of two copies beside another one.
+#[test]
+fn jobs_that_only_make_files_have_an_entry_for_each_copy_or_group() {
+    let described = |options: &[(&str, Option<&str>)]| {
+        let job = |name: &str, copies: u64| DescribedJob {
+            name: name.to_owned(),
+            copies,
+            options: options
+                .iter()
+                .map(|(key, value)| option(key, *value))
+                .collect(),
+            layout_workloads: vec![format!("{name}-layout")],
+            ..DescribedJob::default()
+        };
+        DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![job("a", 2), job("b", 1)],
+        }
+    };
+    let names = |options| {
+        let entries = super::stats::entries(&described(options), &[]);
+        let mut shown = Vec::new();
+        for entry in &entries {
+            assert!(entry.depth_shares().iter().all(|(_, share)| *share == 0.0));
+            shown.push((entry.name.clone(), entry.jobs));
+        }
+        shown
+    };
+    let entry = |name: &str, jobs: u64| (name.to_owned(), jobs);
+    assert_eq!(names(&[]), [entry("a", 1), entry("a", 1), entry("b", 1)]);
+    assert_eq!(names(&[("group_reporting", None)]), [entry("a", 3)]);
+    let mut printer = (request("--name=a").printer)(described(&[]));
+    assert_eq!(
+        printer.laying_out("b-layout", 2 << 20),
+        "b: Laying out IO file (1 file / 2MiB)\n"
+    );
+}
+
 #[test]
 fn layout_of_a_copy_has_the_name_of_its_job() {
     let described = DescribedJobs {

@@ -58,7 +58,11 @@ fn skipped_fact(sum: &FleetSum) -> Option<Block> {
     let mut names = Vec::new();
     for member in members {
         slots.extend(&member.skipped);
-        names.push(member.name.as_str());
+        names.push(if member.skipped_targets.is_empty() {
+            member.name.clone()
+        } else {
+            format!("{} ({})", member.name, member.skipped_targets.join(", "))
+        });
     }
     slots.sort_unstable();
     slots.dedup();
@@ -66,12 +70,9 @@ fn skipped_fact(sum: &FleetSum) -> Option<Block> {
         1 => ("is", "it"),
         _ => ("are", "them"),
     };
-    let were = match names.len() {
-        1 => "was",
-        _ => "were",
-    };
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let text = format!(
-        "{} of {} {are} not in the sum: {} {were} not ready for {them}",
+        "{} of {} {are} not in the sum: {} did not measure {them}",
         counted(slots.len() as u64, "slot"),
         sum.slots,
         names_text(&names)
@@ -149,7 +150,7 @@ const PERCENT_ROUNDING: f64 = 1e-9;
 
 /// The latency, in nanoseconds, at this percentile or the next higher known one; `None` where only
 /// lower ones are known.
-pub(super) fn latency_at(ascending: &[PercentilePoint], percent: f64) -> Option<u64> {
+pub(crate) fn latency_at(ascending: &[PercentilePoint], percent: f64) -> Option<u64> {
     for point in ascending {
         if point.percent >= percent - PERCENT_ROUNDING {
             return Some(point.latency_ns);

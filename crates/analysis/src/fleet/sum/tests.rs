@@ -261,6 +261,69 @@ fn late_host_is_named_and_not_in_the_sum() {
     assert_eq!(some.workloads[0].iops.value, 9_000.0);
 }
 
+/// The record of a host with a second target `/b`, which did not measure `lacking`.
+fn record_of_two_targets(rank: u32, lacking: &[u32]) -> Record {
+    let mut record = host(rank).record();
+    let mut target = record.targets[0].clone();
+    target.path = "/b".to_owned();
+    record.targets.push(target);
+    let mut second = Host {
+        skipped: lacking.to_vec(),
+        ..host(rank)
+    }
+    .record()
+    .measurements
+    .remove(0);
+    second.data.target = 1;
+    record.measurements.push(second);
+    record
+}
+
+#[test]
+fn slot_that_a_target_did_not_measure_is_in_no_sum() {
+    let sum_of = |lacking: &[u32]| {
+        let mut runs = TogetherRuns::default();
+        runs.add(&host(0).record());
+        runs.add(&record_of_two_targets(1, lacking));
+        runs.add(&record_of_two_targets(2, &[]));
+        runs.sum(None).unwrap()
+    };
+    let whole = sum_of(&[]);
+    assert_eq!(whole.workloads[0].iops.value, 15_000.0);
+    assert!(
+        whole
+            .members
+            .iter()
+            .all(|member| member.skipped_targets.is_empty())
+    );
+    let some = sum_of(&[3]);
+    let reads = &some.workloads[0];
+    assert_eq!((reads.slots, reads.iops.value), (7, 15_000.0));
+    assert_eq!(reads.iops.half_width_95, Some(0.0));
+    let member = some
+        .members
+        .iter()
+        .find(|member| member.name == "db1 #1")
+        .unwrap();
+    assert_eq!(
+        (member.skipped.as_slice(), member.skipped_targets.as_slice()),
+        ([3].as_slice(), ["/b".to_owned()].as_slice())
+    );
+    // Nothing is left of it where a target lacks most slots, or all.
+    for lacking in [Vec::from_iter(0..6), Vec::from_iter(0..8)] {
+        let out = sum_of(&lacking);
+        assert_eq!(codes(&out), [("db1 #1", "few-slots")]);
+        assert!(out.left_out[0].reason.why.contains("/b"), "{out:?}");
+        assert_eq!(out.workloads[0].iops.value, 9_000.0);
+    }
+    // Nor where it has no row at all.
+    let mut lost = record_of_two_targets(1, &[]);
+    lost.measurements.truncate(1);
+    let mut runs = runs(&[host(0), host(2)]);
+    runs.add(&lost);
+    assert_eq!(codes(&runs.sum(None).unwrap()), [("db1 #1", "few-slots")]);
+}
+
 #[test]
 fn other_plan_is_named() {
     let mut records = vec![host(0).record(), host(1).record(), host(2).record()];

@@ -67,30 +67,37 @@ impl Matrix {
             for block_bytes in &axes.block_bytes {
                 for depth in &axes.depths {
                     let why = why_impossible(*operation, *block_bytes, *depth, limits);
-                    matrix.add(cell_workload(*operation, *block_bytes, *depth), why);
+                    matrix.add(cell_workload(*operation, *block_bytes, *depth), why, limits);
                 }
             }
         }
         if let Some(block_bytes) = diskproof_analysis::sweep::span_block_bytes(axes) {
             for span_bytes in &axes.span_bytes {
                 let why = why_span_impossible(block_bytes, *span_bytes, limits);
-                matrix.add(span_workload(block_bytes, *span_bytes), why);
+                matrix.add(span_workload(block_bytes, *span_bytes), why, limits);
             }
         }
         if axes.view == Some(SweepView::RandomAccess) {
             for operation in &axes.operations {
                 let why = why_impossible(*operation, MIXED_BYTES_MAX, 1, limits);
-                matrix.add(mixed_workload(*operation, limits), why);
+                matrix.add(mixed_workload(*operation, limits), why, limits);
             }
         }
         matrix.set_limits(limits);
         matrix
     }
 
-    fn add(&mut self, workload: Workload, why_impossible: Option<String>) {
-        match why_impossible {
-            None => self.cells.push(workload),
-            Some(why) => self.skipped.push(Skipped::new(workload.name, why)),
+    /// Adds a cell. Skips one that the target cannot do, and one that writes where nothing may be
+    /// written.
+    fn add(&mut self, workload: Workload, why_impossible: Option<String>, limits: &MatrixLimits) {
+        if let Some(ban) = limits.write_ban
+            && workload.writes()
+        {
+            self.skipped.push(ban.skipped(workload.name, ""));
+        } else if let Some(why) = why_impossible {
+            self.skipped.push(Skipped::new(workload.name, why));
+        } else {
+            self.cells.push(workload);
         }
     }
 
@@ -176,18 +183,13 @@ fn mixed_workload(operation: SweepOperation, limits: &MatrixLimits) -> Workload 
     }
 }
 
-/// Says why a cell cannot be measured; `None` for one that can.
+/// Says why the target cannot do a cell; `None` for one that it can.
 fn why_impossible(
     operation: SweepOperation,
     block_bytes: u32,
     depth: u32,
     limits: &MatrixLimits,
 ) -> Option<String> {
-    if let Some(ban) = limits.write_ban
-        && operation.writes()
-    {
-        return Some(ban.why().to_owned());
-    }
     let block = u64::from(block_bytes);
     let sector = limits.sector_bytes.max(1);
     if !block_bytes.is_multiple_of(sector) {
@@ -233,7 +235,7 @@ mod tests {
     use super::super::{DEPTHS, SIZES};
     use super::*;
     use diskproof_analysis::campaign::{SweepPass, SweepSetup};
-    use diskproof_model::plan::Plan;
+    use diskproof_model::plan::{Plan, SkipCause};
 
     fn axes_of(operations: &[SweepOperation]) -> SweepPlan {
         SweepPlan {
@@ -289,10 +291,6 @@ mod tests {
             sector_bytes: 4096,
             ..limits()
         };
-        let read_only = MatrixLimits {
-            write_ban: Some(WriteBan::ReadOnlyFlag),
-            ..limits()
-        };
         let small = MatrixLimits {
             target_bytes: 8 << 20,
             ..limits()
@@ -300,9 +298,6 @@ mod tests {
         assert_eq!(why_impossible(read, 4096, 1, &native), None);
         let sector = why_impossible(read, 512, 1, &native).unwrap();
         assert!(sector.contains("4096 bytes"), "{sector}");
-        let mix = SweepOperation::RandRw;
-        let unreleased = why_impossible(mix, 4096, 1, &read_only).unwrap();
-        assert!(unreleased.contains("--read-only"), "{unreleased}");
         let memory = why_impossible(read, 64 << 20, 64, &limits()).unwrap();
         assert!(memory.contains("4 GiB"), "{memory}");
         assert!(memory.contains("2 GiB"), "{memory}");
@@ -310,6 +305,31 @@ mod tests {
         assert!(blocks.contains("fewer than 16"), "{blocks}");
         let stride = why_impossible(SweepOperation::Stride, 64 << 10, 1, &small).unwrap();
         assert!(stride.contains("fewer than 256"), "{stride}");
+    }
+
+    #[test]
+    fn write_ban_skips_what_writes_and_says_who_decided_it() {
+        let axes = axes_of(&[SweepOperation::RandRead, SweepOperation::RandRw]);
+        let unreleased = "a file is only read unless --overwrite releases it";
+        for (ban, cause, why) in [
+            (WriteBan::ReadOnlyFlag, SkipCause::User, "--read-only"),
+            (
+                WriteBan::Unreleased(unreleased),
+                SkipCause::Target,
+                unreleased,
+            ),
+        ] {
+            let banned = MatrixLimits {
+                write_ban: Some(ban),
+                ..limits()
+            };
+            let matrix = Matrix::from_plan(&axes, &banned);
+            assert!(matrix.cells.iter().all(|cell| !cell.writes()));
+            assert_eq!(matrix.skipped.len(), SIZES.len() * DEPTHS.len());
+            for skipped in &matrix.skipped {
+                assert_eq!((skipped.cause, skipped.why.as_str()), (cause, why));
+            }
+        }
     }
 
     #[test]

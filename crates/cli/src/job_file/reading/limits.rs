@@ -209,10 +209,10 @@ pub(super) fn set_file_size(reader: &JobReader<'_>, job: &mut FioJob) -> Transla
         None => 1,
     };
     let each_bytes = reader.bytes("filesize", 0)?;
-    let total_bytes = each_bytes.saturating_mul(job.files.max(names));
-    if total_bytes > 0 {
-        job.extent.file_bytes = Some(total_bytes);
+    if each_bytes == 0 {
+        return Err(given.error("a file has at least one byte"));
     }
+    job.extent.file_bytes = Some(each_bytes.saturating_mul(job.files.max(names)));
     Ok(())
 }
 

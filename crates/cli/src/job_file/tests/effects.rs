@@ -97,6 +97,45 @@ fn a_missing_size_is_named_whatever_the_job_includes() {
     }
 }
 
+/// xfstests asks so whether fio reads a job file.
+#[test]
+fn jobs_that_are_only_shown_may_have_what_a_run_refuses() {
+    let shown = CliOverrides {
+        only_options: true,
+        takes_refused: true,
+        ..AS_FIO
+    };
+    for option in [
+        "ioengine=e4defrag",
+        "ioengine=falloc",
+        "ioengine=splice",
+        "atomic=1",
+        "ioengine=falloc\niodepth=8",
+    ] {
+        let text = format!("[a]\nfilename=/data/new\nrw=write\nsize=1m\n{option}\n");
+        assert!(translated(&text, AS_FIO).is_err(), "{option}");
+        let jobs = translated(&text, shown).unwrap().jobs;
+        let last = jobs.jobs[0].options.last().unwrap();
+        let written = option.lines().last().unwrap();
+        let (key, value) = written.split_once('=').unwrap();
+        assert_eq!(
+            (last.key.as_str(), last.value.as_deref()),
+            (key, Some(value))
+        );
+    }
+    // fio refuses these, too.
+    for option in [
+        "ioengine=nosuch",
+        "atomic=2",
+        "nosuch=1",
+        "bs=",
+        "filesize=0",
+    ] {
+        let text = format!("[a]\nfilename=/data/new\nrw=write\nsize=1m\n{option}\n");
+        assert!(translated(&text, shown).is_err(), "{option}");
+    }
+}
+
 #[test]
 fn new_files_keep_their_names_and_may_only_be_made() {
     let as_fio = |text: &str| translated(text, AS_FIO).unwrap();
@@ -109,9 +148,13 @@ fn new_files_keep_their_names_and_may_only_be_made() {
     let new = |name: &str, bytes| (name.to_owned(), bytes);
     let made = as_fio("[a]\nfilename=/data/new\nsize=16m\ncreate_only=1\n");
     assert_eq!(made.plan.scratch_files[0].name(), Some("new"));
-    assert!(made.jobs.jobs[0].workloads.is_empty());
+    let job = &made.jobs.jobs[0];
+    assert!(job.workloads.is_empty());
+    assert_eq!(job.layout_workloads, [made.plan.workloads[0].name.as_str()]);
     assert_eq!(made.plan.workloads[0].flags.ops.map(|ops| ops.0), Some(1));
     assert_eq!(made.plan.size.map(|size| size.0), Some(16 * MIB));
+    let several = "[a]\ndirectory=/data\nrw=write\nsize=2m\nnrfiles=2\ncreate_only=1\n";
+    assert_eq!(as_fio(several).plan.workloads[0].flags.stride, None);
     for text in [
         "[a]\nfilename=/data/new\nsize=16m\nunlink=1\n",
         "[a]\nunlink=1\ndirectory=/data\nrw=randread\nsize=16m\nnrfiles=4\n",

@@ -107,6 +107,7 @@ const AS_FIO: CliOverrides<'_> = CliOverrides {
     targets: &[],
     size: None,
     only_options: false,
+    takes_refused: false,
     closeness: Closeness::Fio,
     output: None,
 };
