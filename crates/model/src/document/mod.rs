@@ -280,6 +280,18 @@ mod tests {
         assert!(is_refused, "{found}");
     }
 
+    /// A sweep of 960 cells on ten disks.
+    #[test]
+    fn rows_of_many_workloads_on_many_targets_are_read() {
+        let mut document: Value = serde_json::from_str(CHECK).unwrap();
+        let mut row = document["measurements"][0].clone();
+        row["data"]["ops"] = json!({});
+        row["data"]["windows"] = json!([]);
+        document["measurements"] = json!(vec![row; 9600]);
+        let record = Record::from_json(&document.to_string()).unwrap();
+        assert_eq!(record.measurements.len(), 9600);
+    }
+
     #[test]
     fn series_that_would_fill_the_memory_are_refused() {
         let mut document: Value = serde_json::from_str(CHECK).unwrap();
