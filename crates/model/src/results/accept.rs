@@ -5,7 +5,7 @@ use crate::accept::{
     AcceptMeasurement, AcceptRecord, AcceptVerdict, PIECES_MAX, Procedure, chunk_bytes,
 };
 use crate::data::RunData;
-use crate::document::{DocumentError, index_below};
+use crate::document::{DocumentError, target_of};
 use crate::figure::tables::{ACCEPTED, ACCEPTED_RATE};
 use crate::figure::{FigureList, Key, Part, target_labels};
 use crate::op::OpKind;
@@ -49,12 +49,7 @@ impl Outcome for AcceptRecord {
     }
 
     fn check(&self, record: &Record, path: &str) -> Result<(), DocumentError> {
-        index_below(
-            format!("{path}/data/target"),
-            self.data.target,
-            record.targets.len(),
-            "targets",
-        )?;
+        target_of(record, format!("{path}/data/target"), self.data.target)?;
         match wrong_pieces(&self.data) {
             None => Ok(()),
             Some(why) => Err(DocumentError::Data {
