@@ -47,8 +47,8 @@ pub struct Stats {
     pub depth_max: u64,
 }
 
-/// A simulated disk that is served. Dropping it unmounts lazily, ends the threads, and fails the
-/// requests in flight.
+/// A simulated disk that is served. Dropping it unmounts lazily, ends the threads, fails the
+/// requests in flight, and empties an honest write cache.
 #[derive(Debug)]
 pub struct SimDisk {
     connection: Connection,
@@ -269,6 +269,9 @@ impl Drop for SimDisk {
             // A server thread that panicked has printed why; the mount ends all the same.
             let _ = thread.join();
         }
+        // An orderly end gives a disk the time to empty its cache; one that lies never does. An
+        // error has nobody left to hear of it.
+        let _ = self.server.backing.flush();
     }
 }
 
