@@ -291,6 +291,10 @@ impl Store for Backing {
     fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> Result<(), i32> {
         Self::write_at(self, bytes, offset_bytes).map_err(errno_of)
     }
+
+    fn trim(&self, offset_bytes: u64, length_bytes: u64) -> Result<(), i32> {
+        Self::trim(self, offset_bytes, length_bytes).map_err(errno_of)
+    }
 }
 
 fn errno_of(error: std::io::Error) -> i32 {
@@ -456,9 +460,8 @@ impl Server {
                 Ok(Reply::Written(length as u32))
             }
             Operation::Trim => {
-                self.backing
-                    .trim(request.offset_bytes, length as u64)
-                    .map_err(errno_of)?;
+                self.counterfeit
+                    .trim(&self.backing, request.offset_bytes, length)?;
                 counters
                     .trimmed_bytes
                     .fetch_add(length as u64, Ordering::Relaxed);
