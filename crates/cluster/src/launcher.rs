@@ -8,6 +8,9 @@ struct RankVariables {
     rank: &'static str,
     /// The variable with the number of ranks; `None` where the launcher does not tell it.
     size: Option<&'static str>,
+    /// A variable that only processes with a rank have; `None` where the one with the rank is
+    /// enough.
+    only_with: Option<&'static str>,
 }
 
 /// The variables of each launcher, in the order in which they are looked for. Those of Open MPI and
@@ -17,23 +20,30 @@ const RANKS: [RankVariables; 5] = [
     RankVariables {
         rank: "OMPI_COMM_WORLD_RANK",
         size: Some("OMPI_COMM_WORLD_SIZE"),
+        only_with: None,
     },
     RankVariables {
         rank: "PMI_RANK",
         size: Some("PMI_SIZE"),
+        only_with: None,
     },
+    // A batch script has rank 0 of all tasks of its job, too, although it is none of them. Only
+    // srun starts a step (srun(1), "OUTPUT ENVIRONMENT VARIABLES").
     RankVariables {
         rank: "SLURM_PROCID",
-        size: Some("SLURM_NTASKS"),
+        size: Some("SLURM_STEP_NUM_TASKS"),
+        only_with: Some("SLURM_STEP_ID"),
     },
     // An indexed Job of Kubernetes.
     RankVariables {
         rank: "JOB_COMPLETION_INDEX",
         size: None,
+        only_with: None,
     },
     RankVariables {
         rank: "PMIX_RANK",
         size: None,
+        only_with: None,
     },
 ];
 
@@ -62,6 +72,12 @@ const PMI_SOCKET: &str = "PMI_FD";
 /// one.
 pub fn rank(variable: impl Fn(&str) -> Option<String>) -> Option<Rank> {
     for variables in RANKS {
+        if variables
+            .only_with
+            .is_some_and(|name| variable(name).is_none())
+        {
+            continue;
+        }
         if let Some(text) = variable(variables.rank)
             && let Ok(rank) = text.parse()
         {
@@ -110,9 +126,14 @@ mod tests {
     #[test]
     fn first_launcher_with_a_rank_counts() {
         let rank = |rank, size| Some(Rank { rank, size });
-        let slurm = [("SLURM_PROCID", "0"), ("SLURM_NTASKS", "1")];
+        let slurm = [
+            ("SLURM_PROCID", "0"),
+            ("SLURM_STEP_ID", "0"),
+            ("SLURM_STEP_NUM_TASKS", "1"),
+            ("SLURM_NTASKS", "4"),
+        ];
         assert_eq!(found(&slurm), rank(0, Some(1)));
-        let within = [slurm[0], slurm[1], ("PMI_RANK", "3"), ("PMI_SIZE", "8")];
+        let within = [&slurm[..], &[("PMI_RANK", "3"), ("PMI_SIZE", "8")]].concat();
         assert_eq!(found(&within), rank(3, Some(8)));
         assert_eq!(found(&[("JOB_COMPLETION_INDEX", "12")]), rank(12, None));
         assert_eq!(
@@ -120,6 +141,24 @@ mod tests {
             rank(2, None)
         );
         assert_eq!(found(&[]), None);
+    }
+
+    #[test]
+    fn batch_script_has_no_rank() {
+        let script = [
+            ("SLURM_JOB_ID", "17"),
+            ("SLURM_PROCID", "0"),
+            ("SLURM_NTASKS", "4"),
+        ];
+        assert_eq!(found(&script), None);
+        let mpirun = [&script[..], &[("PMIX_RANK", "2")]].concat();
+        assert_eq!(
+            found(&mpirun),
+            Some(Rank {
+                rank: 2,
+                size: None
+            })
+        );
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //! set.
 
 use diskproof_model::together::{KernelClock, WallSource};
+use std::io::{self, BufRead, BufReader};
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 /// The reference of a chrony that follows no source but its own clock (127.127.1.1).
@@ -70,26 +72,44 @@ pub fn wall_bound(
 /// Returns the bound that chrony gives for the wall clock; `None` where it does not run, or follows
 /// no other clock.
 pub fn chrony_bound_ns() -> Option<u64> {
-    let mut chronyc = Command::new("chronyc")
-        .args(["-c", "tracking"])
+    tracking_bound_ns(&first_line(
+        Command::new("chronyc").args(["-c", "tracking"]),
+        ANSWER_WITHIN,
+    )?)
+}
+
+/// Returns the first line that a program prints, which must end well within this time.
+fn first_line(command: &mut Command, within: Duration) -> Option<String> {
+    let mut program = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .ok()?;
-    let end = Instant::now() + ANSWER_WITHIN;
-    while let Ok(None) = chronyc.try_wait() {
+    let end = Instant::now() + within;
+    let output = program.stdout.take()?;
+    let (sender, receiver) = mpsc::channel();
+    // A process that the program started may hold the pipe for ever. Only this thread waits for it.
+    std::thread::spawn(move || {
+        let (mut line, mut output) = (String::new(), BufReader::new(output));
+        if output.read_line(&mut line).is_ok() {
+            // Nobody receives it after the time is over.
+            let _ = sender.send(line);
+        }
+        // The program fails where nobody reads the rest.
+        let _ = io::copy(&mut output, &mut io::sink());
+    });
+    while let Ok(None) = program.try_wait() {
         if Instant::now() >= end {
             // It may have ended meanwhile.
-            let _ = chronyc.kill();
+            let _ = program.kill();
         }
         std::thread::sleep(LOOK_EVERY);
     }
-    let output = chronyc.wait_with_output().ok()?;
-    if !output.status.success() {
+    if !program.wait().ok()?.success() {
         return None;
     }
-    tracking_bound_ns(&String::from_utf8_lossy(&output.stdout))
+    receiver.recv_timeout(within).ok()
 }
 
 /// Returns the bound of a line of `chronyc -c tracking`: the distance from the reference, the root
@@ -121,7 +141,12 @@ fn tracking_bound_ns(line: &str) -> Option<u64> {
     let distance: f64 = distance.parse().ok()?;
     let delay: f64 = delay.parse().ok()?;
     let dispersion: f64 = dispersion.parse().ok()?;
-    Some(((distance.abs() + dispersion + delay / 2.0) * 1e9).ceil() as u64)
+    let bound_ns = ((distance.abs() + dispersion + delay / 2.0) * 1e9).ceil();
+    // "nan" is a number to the parser, and 0 as an integer: an exact clock.
+    if delay < 0.0 || dispersion < 0.0 || !bound_ns.is_finite() {
+        return None;
+    }
+    Some(bound_ns as u64)
 }
 
 #[cfg(test)]
@@ -171,5 +196,26 @@ mod tests {
         let own = line.replace("C0A80101", OWN_REFERENCE);
         assert_eq!(tracking_bound_ns(&own), None);
         assert_eq!(tracking_bound_ns("506 Cannot talk to daemon"), None);
+        for wrong in ["nan", "inf", "-0.000300"] {
+            let line = line.replace("0.000300", wrong);
+            assert_eq!(tracking_bound_ns(&line), None, "{line}");
+        }
+    }
+
+    /// The sleeper keeps the pipe for much longer than the answer takes.
+    #[test]
+    fn descendant_that_holds_the_pipe_is_not_waited_for() {
+        let started = Instant::now();
+        let within = Duration::from_secs(20);
+        let shell = |script| first_line(Command::new("sh").args(["-c", script]), within);
+        assert_eq!(shell("sleep 100 & echo a; echo b"), Some("a\n".to_owned()));
+        assert_eq!(shell("echo a; exit 1"), None);
+        let short = Duration::from_millis(100);
+        let mut silent = Command::new("sh");
+        assert_eq!(
+            first_line(silent.args(["-c", "sleep 100; true"]), short),
+            None
+        );
+        assert!(started.elapsed() < Duration::from_secs(60));
     }
 }

@@ -28,8 +28,8 @@ pub enum Tone {
 }
 
 impl Tone {
-    /// A text in this role.
-    pub fn of<'a>(self, text: impl Into<Cow<'a, str>>) -> Span<'a> {
+    /// The text in this role.
+    pub fn span<'a>(self, text: impl Into<Cow<'a, str>>) -> Span<'a> {
         Span {
             tone: self,
             text: text.into(),
@@ -381,7 +381,7 @@ impl From<String> for Cell {
 }
 
 impl Cell {
-    /// A text in this role.
+    /// The text in this role.
     pub fn toned(tone: Tone, text: impl Into<String>) -> Self {
         Self {
             text: text.into(),

@@ -208,10 +208,17 @@ impl Estimate {
     }
 }
 
-/// Two figures as a range, with their common unit once: `140 to 480/s`.
+/// Two figures as a range, with their unit once where it is the same: `140 to 480/s`, but `700 ms to
+/// 1.2 s`.
 pub fn joined_range(low: &str, high: &str) -> String {
-    let low_number = low.strip_suffix(unit_of(high)).map_or(low, str::trim_end);
-    format!("{low_number} to {high}")
+    let unit = unit_of(low);
+    let mut low_text = low;
+    if unit == unit_of(high)
+        && let Some(number) = low.strip_suffix(unit)
+    {
+        low_text = number.trim_end();
+    }
+    format!("{low_text} to {high}")
 }
 
 #[cfg(test)]
@@ -262,6 +269,16 @@ mod tests {
         let large = of(1_283_000.0, Some(15_000.0), "1/s");
         assert_eq!(large.text(), "1.28 M/s ±1 %");
         assert_eq!(of(480_000.0, None, "ns").text(), "480 µs");
+    }
+
+    #[test]
+    fn range_names_a_common_unit_once() {
+        assert_eq!(joined_range("140/s", "480/s"), "140 to 480/s");
+        assert_eq!(joined_range("1.0 s", "1.2 s"), "1.0 to 1.2 s");
+        assert_eq!(joined_range("700 ms", "1.2 s"), "700 ms to 1.2 s");
+        assert_eq!(joined_range("900 µs", "1.1 ms"), "900 µs to 1.1 ms");
+        assert_eq!(joined_range("900/s", "1.1 k/s"), "900/s to 1.1 k/s");
+        assert_eq!(joined_range("3", "5"), "3 to 5");
     }
 
     proptest! {

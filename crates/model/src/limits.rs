@@ -18,14 +18,14 @@ pub(crate) const PACKED_CELLS_MAX: u64 = 8_000_000;
 const LENGTH_MAX: usize = 10_000;
 
 /// Longest lists, by key. The engine keeps at most 8192 cells of a series and 1000 blocks of a
-/// scan.
+/// scan. A plan has up to 1440 workloads, each of which is measured on every target.
 const LENGTHS: [(&str, usize); 10] = [
     ("access", 1_000_000),
     ("cells", 20_000),
     ("curve", 1_000_000),
     ("examples", 4096),
     ("map", 20_000),
-    ("measurements", 4096),
+    ("measurements", 20_000),
     ("metrics", 100_000),
     ("readings", 1000),
     ("rows", 100_000),

@@ -502,6 +502,12 @@ impl DiskTimes {
 }
 
 impl DeviceUse {
+    /// True if the counters cover all bytes that were `asked` of the disks, which may be none.
+    pub fn is_counted(&self, asked: ByteCount) -> bool {
+        let has_share = self.accounted.is_some() || self.share_of(asked).is_none();
+        self.unresolved.is_none() && has_share
+    }
+
     /// Bytes that the disks moved or discarded over those that were `asked` of them; `None` where
     /// nothing was.
     pub fn share_of(&self, asked: ByteCount) -> Option<f64> {

@@ -6,7 +6,7 @@ use crate::measurement::{
     DeviceUse, EngineUse, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX, Starvation,
     SteadyOutcome, StopReason, VerifyResult, ZeroSample,
 };
-use crate::window::{LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
+use crate::window::{ByteCount, LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -158,8 +158,9 @@ impl Measurement {
             let mine = self.ops.entry(kind).or_default();
             mine.merge(op, weights.begin_ns());
         }
+        let my_asked = self.asked;
         self.asked += asked;
-        self.merge_device(device, weights);
+        self.merge_device(my_asked, device, asked, weights);
         self.achieved_depth = weights.depth(self.achieved_depth, achieved_depth);
         self.dead_time_ns = weights.dead_time(self.dead_time_ns, dead_time_ns);
         self.starved = starvation(self.starved, starved, weights);
@@ -190,17 +191,33 @@ impl Measurement {
         self.span_bytes = my_end.max(their_end) - self.span_start_bytes;
     }
 
-    fn merge_device(&mut self, theirs: DeviceUse, weights: Weights) {
-        self.device = match weights.kind {
-            MergeKind::SameHost if weights.theirs_ns > weights.mine_ns => theirs,
-            MergeKind::SameHost => std::mem::take(&mut self.device),
+    /// Adds the counters of the disks. The sum of the requested bytes stands in `asked` already:
+    /// `my_asked` is this measurement's own part of it, and `their_asked` the other's.
+    fn merge_device(
+        &mut self,
+        my_asked: ByteCount,
+        theirs: DeviceUse,
+        their_asked: ByteCount,
+        weights: Weights,
+    ) {
+        let mine = std::mem::take(&mut self.device);
+        let (sum, is_counted) = match weights.kind {
+            MergeKind::SameHost if weights.theirs_ns > weights.mine_ns => {
+                let is_counted = theirs.is_counted(their_asked);
+                (theirs, is_counted)
+            }
+            MergeKind::SameHost => {
+                let is_counted = mine.is_counted(my_asked);
+                (mine, is_counted)
+            }
             MergeKind::OtherHost | MergeKind::Later => {
-                sum_of_devices(&self.device, &theirs, weights)
+                let is_counted = mine.is_counted(my_asked) && theirs.is_counted(their_asked);
+                (sum_of_devices(&mine, &theirs, weights), is_counted)
             }
         };
-        if self.device.accounted.is_some() {
-            self.device.accounted = self.device.share_of(self.asked);
-        }
+        // The bytes of a part without counters are requested and not moved.
+        let accounted = is_counted.then(|| sum.share_of(self.asked)).flatten();
+        self.device = DeviceUse { accounted, ..sum };
     }
 
     fn merge_windows(&mut self, theirs: Vec<Window>, weights: Weights) {
@@ -493,8 +510,7 @@ fn starvation(a: Starvation, b: Starvation, weights: Weights) -> Starvation {
     }
 }
 
-/// Returns the sum of the counters of both. `accounted` is that of the first: the caller derives it
-/// anew.
+/// Returns the sum of the counters of both. `accounted` is unknown: the caller derives it.
 fn sum_of_devices(a: &DeviceUse, b: &DeviceUse, weights: Weights) -> DeviceUse {
     let queue_depth = match (a.queue_depth, b.queue_depth) {
         (Some(mine), Some(theirs)) => Some(weights.average(mine, theirs)),
@@ -514,7 +530,7 @@ fn sum_of_devices(a: &DeviceUse, b: &DeviceUse, weights: Weights) -> DeviceUse {
         trim_bytes: sum_of_both(a.trim_bytes, b.trim_bytes),
         queue_depth,
         times,
-        accounted: a.accounted,
+        accounted: None,
         unresolved: a.unresolved.clone().or_else(|| b.unresolved.clone()),
         elsewhere_bytes: sum_of_both(a.elsewhere_bytes, b.elsewhere_bytes),
         exits_reported: a.exits_reported && b.exits_reported,
@@ -628,6 +644,73 @@ mod tests {
                 .collect(),
             ..VerifyResult::default()
         })
+    }
+
+    /// A slice that requested these bytes, and a disk that moved as many of them.
+    fn counted(asked: u64, moved: u64) -> Measurement {
+        let mut slice = uncounted(asked, None);
+        slice.device.read_bytes = moved;
+        slice.device.accounted = slice.device.share_of(slice.asked);
+        slice
+    }
+
+    /// A slice whose disk was not counted, for this reason.
+    fn uncounted(asked: u64, why: Option<&str>) -> Measurement {
+        let engine = EngineUse {
+            asked: EngineChoice::Auto,
+            used: EngineKind::Aio,
+            fallbacks: Vec::new(),
+            features: Vec::new(),
+            depth: None,
+            done_before_wait: None,
+        };
+        let cache = CacheUse {
+            asked: CachePolicy::Direct,
+            used: CachePolicy::Direct,
+            why: None,
+        };
+        let mut slice = Measurement::unmeasured(Workload::named("w"), (0, 1 << 20), engine, cache);
+        slice.wall_ns = 1_000_000_000;
+        slice.asked.read_bytes = asked;
+        slice.device.unresolved = why.map(str::to_owned);
+        slice
+    }
+
+    #[test]
+    fn slice_without_counters_leaves_the_share_of_the_disk_unknown() {
+        let reset = "the counters of sda went backwards";
+        for (first, second, share) in [
+            (counted(100, 100), counted(300, 300), Some(1.0)),
+            (counted(100, 100), counted(300, 100), Some(0.5)),
+            (counted(100, 100), uncounted(100, Some(reset)), None),
+            (counted(100, 100), uncounted(100, None), None),
+            // A slice that requested nothing has no share, and takes none from the others.
+            (counted(100, 100), counted(0, 0), Some(1.0)),
+            (counted(0, 0), counted(0, 0), None),
+        ] {
+            for (mut sum, other) in [
+                (first.clone(), second.clone()),
+                (second.clone(), first.clone()),
+            ] {
+                for kind in [MergeKind::Later, MergeKind::OtherHost] {
+                    let mut one = sum.clone();
+                    one.merge(other.clone(), kind);
+                    assert_eq!(one.device.accounted, share, "{kind:?} {first:?} {second:?}");
+                    let reasons = [&first, &second].map(|slice| slice.device.unresolved.clone());
+                    let reason = reasons.into_iter().flatten().next();
+                    assert_eq!(one.device.unresolved, reason);
+                }
+                let was_asked = first.asked.read_bytes + second.asked.read_bytes > 0;
+                sum.append(other);
+                sum.append(counted(50, 50));
+                let is_known = share.is_some() || !was_asked;
+                assert_eq!(
+                    sum.device.accounted.is_some(),
+                    is_known,
+                    "{first:?} {second:?}"
+                );
+            }
+        }
     }
 
     fn sum(mut a: OpMeasurement, b: &OpMeasurement) -> OpMeasurement {

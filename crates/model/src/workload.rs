@@ -3,7 +3,7 @@
 
 use crate::op::OpKind;
 use crate::shape::LoadShape;
-use crate::stream::{BlockShare, Streams};
+use crate::stream::{BlockShare, Stream, Streams};
 use crate::sync::SyncPolicy;
 use crate::target::WriteCache;
 use crate::transaction::Transaction;
@@ -237,14 +237,89 @@ impl Workload {
         self.sync.is_per_write()
     }
 
-    /// The most bytes that this workload may write; `None` without a byte limit. A mixed workload's
-    /// limit counts reads too, so its share is rounded up.
+    /// The most bytes that this workload may write; `None` without a byte limit. The limit counts
+    /// the reads of a mix too. The kind and the size of each step are drawn at random, so more may
+    /// be written than the mean share: the result allows for that.
     pub fn write_bytes_max(&self) -> Option<u64> {
-        let share = 1000 - u64::from(self.streams.permille(OpKind::Read));
-        self.stop
-            .bytes
-            .map(|b| (u128::from(b) * u128::from(share)).div_ceil(1000) as u64)
+        let limit_bytes = self.stop.bytes?;
+        let step = self.step_bytes();
+        if step.changed >= step.moved {
+            return Some(limit_bytes);
+        }
+        let share = step.changed / step.moved;
+        let mean = limit_bytes as f64 * share;
+        // The standard deviation of a sum of steps is largest where all have the largest size.
+        let deviation = (limit_bytes as f64 * step.moved_max * share * (1.0 - share)).sqrt();
+        let most = (mean + WRITE_DEVIATIONS * deviation).ceil();
+        Some((most as u64).min(limit_bytes))
     }
+
+    fn step_bytes(&self) -> StepBytes {
+        if let Some(transaction) = &self.transaction {
+            let block_bytes = f64::from(self.block_bytes);
+            let changed =
+                f64::from(transaction.log_bytes) + f64::from(transaction.writes) * block_bytes;
+            let moved = changed + f64::from(transaction.reads) * block_bytes;
+            return StepBytes {
+                changed,
+                moved,
+                moved_max: moved,
+            };
+        }
+        let mut bytes = StepBytes {
+            changed: 0.0,
+            moved: 0.0,
+            moved_max: 0.0,
+        };
+        for stream in self.streams.iter() {
+            let sizes = self.sizes_of(stream);
+            let mean = f64::from(stream.permille) / 1000.0 * mean_size(&sizes);
+            bytes.moved += mean;
+            if !stream.does.contains(&OpKind::Read) {
+                bytes.changed += mean;
+            }
+            for size in sizes {
+                bytes.moved_max = bytes.moved_max.max(f64::from(size.block_bytes));
+            }
+        }
+        bytes
+    }
+
+    /// The sizes of the stream's operations; never empty.
+    fn sizes_of(&self, stream: &Stream) -> Vec<BlockShare> {
+        if !stream.sizes.is_empty() {
+            stream.sizes.clone()
+        } else if !self.block_mix.is_empty() {
+            self.block_mix.clone()
+        } else {
+            vec![BlockShare::new(self.block_bytes, 1)]
+        }
+    }
+}
+
+/// More standard deviations than a run of a mix is above the mean of what it writes, but for one
+/// run in three million.
+const WRITE_DEVIATIONS: f64 = 5.0;
+
+/// The bytes of one step of a workload. A step that both trims and writes a block counts it once,
+/// as the limit of bytes does.
+struct StepBytes {
+    /// The mean of what it writes or trims.
+    changed: f64,
+    /// The mean of what it reads, writes or trims.
+    moved: f64,
+    /// The most that one step moves.
+    moved_max: f64,
+}
+
+fn mean_size(sizes: &[BlockShare]) -> f64 {
+    let mut weights = 0.0;
+    let mut bytes = 0.0;
+    for size in sizes {
+        weights += f64::from(size.weight);
+        bytes += f64::from(size.weight) * f64::from(size.block_bytes);
+    }
+    if weights > 0.0 { bytes / weights } else { 0.0 }
 }
 
 fn is_whole_cache_blocks(bytes: u64) -> bool {
@@ -452,4 +527,71 @@ pub enum Verify {
     Checksum,
     /// Every block written carries the same, and is left for a later workload to check.
     SignOnly,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    fn limited(streams: Streams) -> Workload {
+        Workload {
+            streams,
+            stop: Stop {
+                bytes: Some(GIB),
+                ..Stop::default()
+            },
+            ..Workload::named("mix")
+        }
+    }
+
+    /// The most that is written, as a share of the limit.
+    fn most_written(workload: &Workload) -> f64 {
+        workload.write_bytes_max().unwrap() as f64 / GIB as f64
+    }
+
+    #[test]
+    fn write_limit_is_exact_without_a_mix() {
+        assert_eq!(most_written(&limited(Streams::with_reads(0))), 1.0);
+        assert_eq!(most_written(&limited(Streams::with_reads(1000))), 0.0);
+        let trims_and_writes = Streams::doing(&[OpKind::Trim, OpKind::Write]);
+        assert_eq!(most_written(&limited(trims_and_writes)), 1.0);
+        assert_eq!(Workload::named("free").write_bytes_max(), None);
+    }
+
+    #[test]
+    fn write_limit_of_a_mix_allows_for_chance() {
+        let mut mix = limited(Streams::with_reads(500));
+        let most = most_written(&mix);
+        assert!(most > 0.5 && most < 0.51, "{most}");
+        // Eight requests may all be writes.
+        mix.stop.bytes = Some(8 * 8192);
+        assert_eq!(mix.write_bytes_max(), Some(8 * 8192));
+    }
+
+    #[test]
+    fn write_limit_counts_the_sizes_of_the_writes() {
+        let chains: [&[OpKind]; 2] = [&[OpKind::Read], &[OpKind::Write]];
+        let sizes = [BlockShare::new(1 << 20, 1)];
+        let mut mix = limited(Streams::from_chains(&chains, 990, &sizes));
+        mix.block_bytes = 4096;
+        // 1 % of writes of 1 MiB: 72 % of the bytes on average.
+        let most = most_written(&mix);
+        assert!(most > 0.75 && most < 0.85, "{most}");
+    }
+
+    #[test]
+    fn write_limit_of_transactions_counts_the_log() {
+        let mut load = limited(Streams::with_reads(0));
+        load.block_bytes = 8192;
+        load.transaction = Some(Transaction {
+            reads: 3,
+            log_bytes: 4096,
+            log_span_bytes: 1 << 24,
+            writes: 1,
+        });
+        let most = most_written(&load);
+        assert!(most > 1.5 / 4.5 && most < 0.36, "{most}");
+    }
 }

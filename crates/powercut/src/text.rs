@@ -49,10 +49,11 @@ pub fn write_report(
     }
     let is_lying = report.verdict == CutVerdict::Lying;
     if report.has_trace {
-        let (gone, all) = (report.control_vanished, report.control_accepted);
+        let (vanished, accepted) = (report.control_vanished, report.control_accepted);
         writeln!(
             out,
-            "\n  {gone} of {all} control pages, written without a sync, vanished."
+            "\n  {vanished} control pages, written without a sync, lost the last of {accepted} \
+             accepted writes."
         )?;
     } else {
         let again = if is_lying {

@@ -1,42 +1,43 @@
-//! A terminal page: lines of limited width, labels with hanging text, colours. Every text passes
-//! [`clean`] here, so that no printer can forget it.
+//! A terminal page: lines of limited width, labels with hanging text, colours. The page makes every
+//! text safe with [`clean`], so that no printer can forget it.
 
 use crate::style::{Color, Style, WIDTH_MIN};
 use crate::text::{clean, columns, glue_units, wrap};
 use anstyle::AnsiColor;
+use diskproof_model::block::{Span, Tone};
 use std::fmt::Arguments;
 use std::io::{self, Write};
-
-pub(crate) use diskproof_model::block::{Span as StyledText, Tone as TextStyle};
 
 /// Running text wraps here even on a wider page, because longer lines are hard to read.
 const TEXT_COLUMNS_MAX: usize = 100;
 /// Columns between a label that is longer than the indent and its text.
-const GAP: usize = 2;
-/// Column at which the text of a fact begins, if its label is short.
+const LABEL_GAP: usize = 2;
+/// Column at which the text of a fact begins, if its label is short. The page has [`WIDTH_MIN`]
+/// columns or more, so that most of a line is left for the text.
 pub(crate) const INDENT: usize = 11;
 
-/// The colour of a role. Single points are magenta: unlike yellow, it is legible on dark and light
+/// The colour of a tone. Single points are magenta: unlike yellow, it is legible on dark and light
 /// terminals.
-fn ansi(tone: TextStyle) -> anstyle::Style {
+fn ansi_style(tone: Tone) -> anstyle::Style {
     let style = anstyle::Style::new();
     match tone {
-        TextStyle::Plain => style,
-        TextStyle::Bold => style.bold(),
-        TextStyle::Dim => style.dimmed(),
-        TextStyle::Good => style.fg_color(Some(AnsiColor::Green.into())),
-        TextStyle::Error => style.bold().fg_color(Some(AnsiColor::Red.into())),
-        TextStyle::Warning => style.bold().fg_color(Some(AnsiColor::Yellow.into())),
-        TextStyle::Note => style.fg_color(Some(AnsiColor::Cyan.into())),
-        TextStyle::Dot => style.fg_color(Some(AnsiColor::Magenta.into())),
+        Tone::Plain => style,
+        Tone::Bold => style.bold(),
+        Tone::Dim => style.dimmed(),
+        Tone::Good => style.fg_color(Some(AnsiColor::Green.into())),
+        Tone::Error => style.bold().fg_color(Some(AnsiColor::Red.into())),
+        Tone::Warning => style.bold().fg_color(Some(AnsiColor::Yellow.into())),
+        Tone::Note => style.fg_color(Some(AnsiColor::Cyan.into())),
+        Tone::Dot => style.fg_color(Some(AnsiColor::Magenta.into())),
     }
 }
 
-/// Adds to the last piece of a line if the style is the same.
-pub(crate) fn push_piece(pieces: &mut Vec<StyledText<'_>>, style: TextStyle, text: &str) {
-    match pieces.last_mut() {
-        Some(last) if last.tone == style => last.text.to_mut().push_str(text),
-        _ => pieces.push(style.of(text.to_owned())),
+/// Adds text to the spans of a line: to the last one if it has this tone, so that a line has no more
+/// colour codes than it needs.
+pub(crate) fn push_text(spans: &mut Vec<Span<'_>>, tone: Tone, text: &str) {
+    match spans.last_mut() {
+        Some(last) if last.tone == tone => last.text.to_mut().push_str(text),
+        _ => spans.push(tone.span(text.to_owned())),
     }
 }
 
@@ -61,7 +62,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Returns the first error of the output, if there was one.
+    /// Returns the first error of the output, if there was one. The page may go on after it.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         std::mem::replace(&mut self.first_error, Ok(()))
     }
@@ -78,33 +79,38 @@ impl<'a> Page<'a> {
     }
 
     /// Wrapped text from the first column on.
-    pub(crate) fn text(&mut self, text: StyledText<'_>) {
-        self.entry(TextStyle::Plain.of(""), 0, text);
+    pub(crate) fn text(&mut self, text: Span<'_>) {
+        self.entry(Tone::Plain.span(""), 0, text);
     }
 
     /// A label and, from column `indent` on, wrapped text that hangs to its right. A longer label
     /// moves the first line of the text to the right; one that fills the line stands alone.
-    pub(crate) fn entry(&mut self, label: StyledText<'_>, indent: usize, text: StyledText<'_>) {
+    /// `indent` is less than [`WIDTH_MIN`].
+    pub(crate) fn entry(&mut self, label: Span<'_>, indent: usize, text: Span<'_>) {
         let width = self.width.min(TEXT_COLUMNS_MAX);
-        let name = clean(&label.text);
-        let mut taken = columns(&name);
-        if taken > width - indent {
-            for line in wrap(&name, width, width) {
+        let label_text = clean(&label.text);
+        let mut label_columns = columns(&label_text);
+        if label_columns > width - indent {
+            for line in wrap(&label_text, width, width) {
                 self.write_styled(label.tone, &line);
                 self.blank();
             }
-            taken = 0;
+            // The text then starts on a line of its own.
+            label_columns = 0;
         } else {
-            self.write_styled(label.tone, &name);
+            self.write_styled(label.tone, &label_text);
         }
-        let start = match taken {
+        let text_start = match label_columns {
             0 => indent,
-            _ => indent.max(taken + GAP),
+            _ => indent.max(label_columns + LABEL_GAP),
         };
         let content = glue_units(&clean(&text.text));
-        let lines = wrap(&content, width.saturating_sub(start), width - indent);
+        let lines = wrap(&content, width.saturating_sub(text_start), width - indent);
         for (index, line) in lines.iter().enumerate() {
-            let pad = if index == 0 { start - taken } else { indent };
+            let pad = match index {
+                0 => text_start - label_columns,
+                _ => indent,
+            };
             if !line.is_empty() {
                 self.write(format_args!("{:pad$}", ""));
                 self.write_styled(text.tone, line);
@@ -115,46 +121,47 @@ impl<'a> Page<'a> {
 
     /// A label and its text.
     pub(crate) fn fact(&mut self, label: &str, text: &str) {
-        self.entry(TextStyle::Dim.of(label), INDENT, TextStyle::Plain.of(text));
+        self.entry(Tone::Dim.span(label), INDENT, Tone::Plain.span(text));
     }
 
     /// A line that is never broken: a row of a table that fits, or a command that will be pasted.
-    pub(crate) fn unbroken(&mut self, line: StyledText<'_>) {
+    pub(crate) fn unbroken(&mut self, line: Span<'_>) {
         self.write_styled(line.tone, &clean(&line.text));
         self.blank();
     }
 
-    /// A line of several styles, without blanks at its end; never broken.
-    pub(crate) fn pieces(&mut self, pieces: &[StyledText<'_>]) {
-        let last = pieces
+    /// A line of several tones, without blanks at its end; never broken.
+    pub(crate) fn spans(&mut self, spans: &[Span<'_>]) {
+        let last_visible = spans
             .iter()
-            .rposition(|piece| !piece.text.trim_end().is_empty());
-        if let Some(last) = last {
-            for piece in &pieces[..last] {
-                self.write_piece(piece.tone, &piece.text);
+            .rposition(|span| !span.text.trim_end().is_empty());
+        if let Some(last) = last_visible {
+            for span in &spans[..last] {
+                self.write_span(span.tone, &span.text);
             }
-            self.write_piece(pieces[last].tone, pieces[last].text.trim_end());
+            self.write_span(spans[last].tone, spans[last].text.trim_end());
         }
         self.blank();
     }
 
-    /// The width of a line in columns.
+    /// The width of a line in columns, at least [`WIDTH_MIN`].
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// Writes a piece of a line; blanks have no style.
-    fn write_piece(&mut self, tone: TextStyle, text: &str) {
-        let style = if text.trim().is_empty() {
-            TextStyle::Plain
+    /// Writes a part of a line. Blanks get no colour codes.
+    fn write_span(&mut self, tone: Tone, text: &str) {
+        let visible_tone = if text.trim().is_empty() {
+            Tone::Plain
         } else {
             tone
         };
-        self.write_styled(style, &clean(text));
+        self.write_styled(visible_tone, &clean(text));
     }
 
-    fn write_styled(&mut self, tone: TextStyle, text: &str) {
-        let style = ansi(tone);
+    /// Writes text, which [`clean`] has made safe, with the colour codes of its tone.
+    fn write_styled(&mut self, tone: Tone, text: &str) {
+        let style = ansi_style(tone);
         if self.color == Color::Plain || style.is_plain() || text.is_empty() {
             self.write(format_args!("{text}"));
         } else {
@@ -167,11 +174,11 @@ impl<'a> Page<'a> {
 mod tests {
     use super::*;
 
-    fn entry(color: Color, label: StyledText<'_>, width: usize, text: &str) -> String {
+    fn entry(color: Color, label: Span<'_>, width: usize, text: &str) -> String {
         let style = Style { width: 1, color };
         crate::fixture::written(|out| {
             let mut page = Page::new(&style, out);
-            page.entry(label, width, TextStyle::Plain.of(text));
+            page.entry(label, width, Tone::Plain.span(text));
             page.finish()
         })
     }
@@ -179,7 +186,7 @@ mod tests {
     #[test]
     fn entry_hangs_text_beside_its_label() {
         let long = "word ".repeat(12);
-        let text = entry(Color::Plain, TextStyle::Bold.of("disk"), 8, &long);
+        let text = entry(Color::Plain, Tone::Bold.span("disk"), 8, &long);
         let line = ["word"; 6].join(" ");
         assert_eq!(text, format!("disk    {line}\n        {line}\n"));
     }
@@ -187,14 +194,14 @@ mod tests {
     #[test]
     fn entry_breaks_a_label_wider_than_the_page() {
         let label = "n".repeat(60);
-        let text = entry(Color::Plain, TextStyle::Bold.of(&label), 8, "text");
+        let text = entry(Color::Plain, Tone::Bold.span(&label), 8, "text");
         let (first, second) = label.split_at(40);
         assert_eq!(text, format!("{first}\n{second}\n        text\n"));
     }
 
     #[test]
     fn colours_enclose_words_only() {
-        let text = entry(Color::Ansi, TextStyle::Error.of("failure"), 9, "\u{1b}[2J");
+        let text = entry(Color::Ansi, Tone::Error.span("failure"), 9, "\u{1b}[2J");
         assert_eq!(text, "\u{1b}[1m\u{1b}[31mfailure\u{1b}[0m  \\u{1b}[2J\n");
     }
 
@@ -220,7 +227,7 @@ mod tests {
         let mut out = Hole(Vec::new(), 0);
         let page = &mut Page::new(&crate::fixture::plain(80), &mut out);
         for text in ["one", "two", "three"] {
-            page.unbroken(TextStyle::Plain.of(text));
+            page.unbroken(Tone::Plain.span(text));
         }
         let error = page.finish().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);

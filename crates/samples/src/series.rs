@@ -90,15 +90,16 @@ impl TimeSeries {
         self.cells[index].merge(cell);
     }
 
-    /// Adds another series over the same time; the coarser interval wins.
+    /// Adds another series over the same time. The cells of the sum are as long as the longer ones;
+    /// where these are no multiple of the shorter ones, as long as their least common multiple.
     #[inline]
     pub fn merge(&mut self, other: &Self) {
-        let interval = self.interval_ns.max(other.interval_ns);
-        while self.interval_ns < interval {
-            *self = self.coarser(2);
+        let common_ns = common_multiple(self.interval_ns, other.interval_ns);
+        if self.interval_ns < common_ns {
+            *self = self.coarser((common_ns / self.interval_ns) as usize);
         }
-        let other = if other.interval_ns < interval {
-            other.coarser((interval / other.interval_ns) as usize)
+        let other = if other.interval_ns < common_ns {
+            other.coarser((common_ns / other.interval_ns) as usize)
         } else {
             other.clone()
         };
@@ -151,6 +152,16 @@ impl TimeSeries {
     pub fn total(&self) -> Cell {
         Cell::sum(&self.cells)
     }
+}
+
+/// Returns the shortest length in which cells of both lengths fit without a rest; the longest of
+/// all where there is none in 64 bits.
+fn common_multiple(a_ns: u64, b_ns: u64) -> u64 {
+    let (mut divisor, mut rest) = (a_ns, b_ns);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    (a_ns / divisor.max(1)).saturating_mul(b_ns)
 }
 
 /// Events over time: equal cells without gaps, and in each list one number for each cell.
@@ -212,6 +223,9 @@ impl TryFrom<Columns> for TimeSeries {
         let has_both_forms = count > 0 && !columns.cells.is_empty();
         if !has_all_numbers || !has_all_or_no_errors || has_both_forms {
             return Err("the lists of a series differ in length");
+        }
+        if columns.interval_ns == 0 {
+            return Err("the cells of a series have no length");
         }
         let mut cells = columns.cells;
         for index in 0..count {
@@ -355,6 +369,43 @@ mod tests {
         assert_eq!(serde_json::from_str::<TimeSeries>(&text).unwrap(), series);
         let uneven = lists.replace("[3,4]", "[3]");
         assert!(serde_json::from_str::<TimeSeries>(&uneven).is_err());
+        // Readers divide by the length.
+        let no_length = lists.replace("\"interval_ns\":5", "\"interval_ns\":0");
+        assert!(serde_json::from_str::<TimeSeries>(&no_length).is_err());
+    }
+
+    /// 100 and 120 ms: the first cell that ends with a cell of both is 600 ms long.
+    #[test]
+    fn merged_cells_cover_the_same_time() {
+        let steady = |interval_ns: u64, seconds: u64| {
+            let mut series = TimeSeries::new(interval_ns);
+            for _ in 0..seconds * 1_000_000_000 / interval_ns {
+                series.cells.push(Cell {
+                    ops: interval_ns / 1_000_000,
+                    ..Cell::default()
+                });
+            }
+            series
+        };
+        for (one_ms, other_ms, sum_ms) in [(100, 120, 600), (120, 100, 600), (20, 80, 80)] {
+            let mut sum = steady(one_ms * 1_000_000, 6);
+            sum.merge(&steady(other_ms * 1_000_000, 6));
+            assert_eq!(sum.interval_ns, sum_ms * 1_000_000);
+            let all: Vec<u64> = sum.cells.iter().map(|cell| cell.ops).collect();
+            assert_eq!(all, vec![2 * sum_ms; (6000 / sum_ms) as usize]);
+        }
+    }
+
+    #[test]
+    fn lengths_without_a_common_multiple_give_one_cell() {
+        let mut sum = TimeSeries::new(u64::MAX - 1);
+        sum.cells = vec![Cell::single(1, 1)];
+        let mut other = TimeSeries::new(u64::MAX - 2);
+        other.cells = vec![Cell::single(1, 1), Cell::single(1, 1)];
+        for (mut one, two) in [(sum.clone(), &other), (other.clone(), &sum)] {
+            one.merge(two);
+            assert_eq!(one.total().ops, 3);
+        }
     }
 
     /// Events in the order of their times, as they come.

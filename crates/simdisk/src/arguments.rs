@@ -10,7 +10,8 @@ pub(crate) const USAGE: &str = concat!(
     "Serves a simulated disk over FUSE as the regular file FILE until SIGTERM or SIGINT.\n",
     "Prints 'ready FILE' when it is mounted.\n",
     "kill -9 is a power cut: with --backing and cache=honest or lying, the backing file\n",
-    "then holds what survived.\n",
+    "then holds what survived. Any other end empties an honest cache first.\n",
+    "A backing file that exists must be empty or have the disk's size.\n",
     "A named disk has its own size unless --size is given.\n",
     "'simdisk --model help' lists names and keys."
 );

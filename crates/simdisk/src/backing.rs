@@ -2,15 +2,20 @@
 //! write cache.
 
 use crate::models::write_cache::{CacheModel, SECTOR_BYTES};
-use rustix::fs::FallocateFlags;
+use rustix::fs::{FallocateFlags, FlockOperation};
+use rustix::io::Errno;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
 const SECTOR: usize = SECTOR_BYTES as usize;
+/// The most sectors in the write cache: 512 MiB, more than a disk has. A full cache is written to
+/// the medium, whether a flush asked for it or not.
+const CACHED_MAX: usize = (512 << 20) / SECTOR;
 
 /// The place where a disk keeps its content.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -18,8 +23,8 @@ pub enum Medium {
     /// A sparse file in memory, gone with the disk. Unwritten bytes are zero and take no room.
     #[default]
     Memory,
-    /// This file, made if missing, set to the disk's size. It is never synced: it outlives a killed
-    /// server, not a crash of the machine.
+    /// This file, made if missing. One with content must have the disk's size. It is never synced:
+    /// it outlives a killed server, not a crash of the machine.
     File(PathBuf),
 }
 
@@ -41,21 +46,41 @@ struct Volatile {
 
 impl Medium {
     fn open(&self, size_bytes: u64) -> io::Result<File> {
-        let file = match self {
-            Self::Memory => File::from(rustix::fs::memfd_create(
-                "simdisk",
-                rustix::fs::MemfdFlags::CLOEXEC,
-            )?),
-            Self::File(path) => File::options()
-                .read(true)
-                .write(true)
-                .create(true)
-                .truncate(false)
-                .open(path)?,
-        };
-        file.set_len(size_bytes)?;
-        Ok(file)
+        match self {
+            Self::Memory => {
+                let flags = rustix::fs::MemfdFlags::CLOEXEC;
+                let file = File::from(rustix::fs::memfd_create("simdisk", flags)?);
+                file.set_len(size_bytes)?;
+                Ok(file)
+            }
+            Self::File(path) => open_file(path, size_bytes),
+        }
     }
+}
+
+/// Opens the file of a disk for this server alone. A file of another size holds something else,
+/// and none of it may be cut off.
+fn open_file(path: &Path, size_bytes: u64) -> io::Result<File> {
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    let lock = FlockOperation::NonBlockingLockExclusive;
+    rustix::fs::flock(&file, lock).map_err(|error| match error {
+        Errno::WOULDBLOCK => io::Error::other("another server keeps a disk in it"),
+        other => other.into(),
+    })?;
+    match file.metadata()?.len() {
+        0 => file.set_len(size_bytes)?,
+        own if own == size_bytes => {}
+        other => {
+            let why = format!("it has {other} bytes, and the disk {size_bytes}");
+            return Err(io::Error::other(why));
+        }
+    }
+    Ok(file)
 }
 
 impl Backing {
@@ -109,15 +134,17 @@ impl Backing {
             buffer,
         } in sectors(offset_bytes, data.len())
         {
-            let mut content = match volatile.sectors.remove(&sector) {
-                Some(content) => content,
-                None => self.load(sector)?,
+            if !volatile.sectors.contains_key(&sector) && volatile.sectors.len() >= CACHED_MAX {
+                self.empty(&mut volatile)?;
+            }
+            let content = match volatile.sectors.entry(sector) {
+                Entry::Occupied(cached) => cached.into_mut(),
+                Entry::Vacant(place) => place.insert(self.load(sector)?),
             };
             content[within..within + buffer.len()].copy_from_slice(&data[buffer]);
             if self.write_cache.destages(sector, sequence) {
-                self.store(sector, &content)?;
-            } else {
-                volatile.sectors.insert(sector, content);
+                self.store(sector, content)?;
+                volatile.sectors.remove(&sector);
             }
         }
         Ok(())
@@ -129,9 +156,15 @@ impl Backing {
             return Ok(());
         }
         let mut volatile = self.volatile.write().expect("no holder of the lock panics");
-        for (sector, content) in std::mem::take(&mut volatile.sectors) {
-            self.store(sector, &content)?;
+        self.empty(&mut volatile)
+    }
+
+    /// Stores every sector of the cache. After an error all of them are in it still.
+    fn empty(&self, volatile: &mut Volatile) -> io::Result<()> {
+        for (sector, content) in &volatile.sectors {
+            self.store(*sector, content)?;
         }
+        volatile.sectors.clear();
         Ok(())
     }
 
@@ -252,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_destage_keeps_whole_sectors_in_write_order() {
+    fn partial_destage_keeps_whole_sectors() {
         let backing = backing(CacheModel::Honest {
             destaged_per_mille: 500,
         });
@@ -273,6 +306,41 @@ mod tests {
             both(&backing, 0, 10_000),
             (vec![2; 10_000], vec![2; 10_000])
         );
+    }
+
+    #[test]
+    fn file_of_another_size_is_refused_and_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("precious");
+        std::fs::write(&path, [7; 4096]).unwrap();
+        let medium = Medium::File(path.clone());
+        let open = |size_bytes| Backing::open(&medium, size_bytes, CacheModel::Durable);
+        for size_bytes in [1024, 8192] {
+            let why = open(size_bytes).unwrap_err().to_string();
+            assert!(why.contains("4096 bytes"), "{why}");
+            assert_eq!(std::fs::read(&path).unwrap(), [7; 4096]);
+        }
+        let own = open(4096).unwrap();
+        let why = open(4096).unwrap_err().to_string();
+        assert!(why.contains("another server"), "{why}");
+        drop(own);
+        open(4096).unwrap();
+    }
+
+    /// A medium that takes no write, as on a full filesystem.
+    #[test]
+    fn failed_flush_keeps_the_cache() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("image");
+        std::fs::write(&path, [0; 4096]).unwrap();
+        let honest = CacheModel::Honest {
+            destaged_per_mille: 0,
+        };
+        let mut backing = Backing::open(&Medium::File(path.clone()), 4096, honest).unwrap();
+        backing.write_at(b"abc", 100).unwrap();
+        backing.file = File::open(&path).unwrap();
+        assert!(backing.flush().is_err());
+        assert_eq!(both(&backing, 100, 3), (b"abc".to_vec(), vec![0; 3]));
     }
 
     #[test]

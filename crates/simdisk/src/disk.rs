@@ -47,8 +47,8 @@ pub struct Stats {
     pub depth_max: u64,
 }
 
-/// A simulated disk that is served. Dropping it unmounts lazily, ends the threads, and fails the
-/// requests in flight.
+/// A simulated disk that is served. Dropping it unmounts lazily, ends the threads, fails the
+/// requests in flight, and empties an honest write cache.
 #[derive(Debug)]
 pub struct SimDisk {
     connection: Connection,
@@ -269,6 +269,9 @@ impl Drop for SimDisk {
             // A server thread that panicked has printed why; the mount ends all the same.
             let _ = thread.join();
         }
+        // An orderly end gives a disk the time to empty its cache; one that lies never does. An
+        // error has nobody left to hear of it.
+        let _ = self.server.backing.flush();
     }
 }
 
@@ -287,6 +290,10 @@ impl Store for Backing {
 
     fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> Result<(), i32> {
         Self::write_at(self, bytes, offset_bytes).map_err(errno_of)
+    }
+
+    fn trim(&self, offset_bytes: u64, length_bytes: u64) -> Result<(), i32> {
+        Self::trim(self, offset_bytes, length_bytes).map_err(errno_of)
     }
 }
 
@@ -453,9 +460,8 @@ impl Server {
                 Ok(Reply::Written(length as u32))
             }
             Operation::Trim => {
-                self.backing
-                    .trim(request.offset_bytes, length as u64)
-                    .map_err(errno_of)?;
+                self.counterfeit
+                    .trim(&self.backing, request.offset_bytes, length)?;
                 counters
                     .trimmed_bytes
                     .fetch_add(length as u64, Ordering::Relaxed);

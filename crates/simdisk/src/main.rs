@@ -1,5 +1,5 @@
 //! The program `simdisk`: serves one simulated disk until SIGTERM, SIGINT, SIGHUP or SIGQUIT. `kill
-//! -9` is the power cut.
+//! -9` is the power cut; at any other end the disk empties an honest write cache.
 
 mod arguments;
 mod signals;

@@ -4,6 +4,7 @@ use crate::models::{DiskRequest, TimingModel};
 use crate::precedence::take_precedence;
 use std::collections::HashMap;
 use std::num::NonZeroU64;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -15,16 +16,20 @@ const SPIN_SHARE: u64 = 2;
 
 /// Replies of type `A` that wait for their time.
 pub(crate) struct ReplySchedule<A> {
+    /// The longest that the timer spins.
+    spin_max_ns: u64,
     switched_on: Instant,
     state: Mutex<ScheduleState<A>>,
     changed: Condvar,
+    /// True if a reply came to be due before the one that the timer waits for.
+    has_earlier: AtomicBool,
 }
 
 struct ScheduleState<A> {
     timing: Box<dyn TimingModel>,
     waiting: HashMap<u64, A>,
     waiting_max: usize,
-    /// The time at which the timer thread wakes up by itself.
+    /// The time at which the timer thread sends the next reply by itself.
     wakes_ns: u64,
     stopping: bool,
 }
@@ -40,9 +45,11 @@ impl<A: Send> ReplySchedule<A> {
             stopping: false,
         };
         Self {
+            spin_max_ns: SPIN_MAX_NS,
             switched_on: Instant::now(),
             state: Mutex::new(state),
             changed: Condvar::new(),
+            has_earlier: AtomicBool::new(false),
         }
     }
 
@@ -64,6 +71,7 @@ impl<A: Send> ReplySchedule<A> {
         state.timing.submit(request);
         let due = state.take_due(self.now_ns());
         if state.timing.next_ns().is_some_and(|ns| ns < state.wakes_ns) {
+            self.has_earlier.store(true, Ordering::Relaxed);
             self.changed.notify_one();
         }
         drop(state);
@@ -89,20 +97,21 @@ impl<A: Send> ReplySchedule<A> {
             let next_ns = state.timing.next_ns().unwrap_or(u64::MAX);
             let left_ns = next_ns.saturating_sub(now_ns).min(3_600_000_000_000);
             state.wakes_ns = next_ns;
-            let sleep = Duration::from_nanos(left_ns - SPIN_MAX_NS.min(left_ns / SPIN_SHARE));
+            let sleep = Duration::from_nanos(left_ns - self.spin_max_ns.min(left_ns / SPIN_SHARE));
             let (woken, outcome) = self
                 .changed
                 .wait_timeout(state, sleep)
                 .expect("no holder of the lock panics");
             state = woken;
-            state.wakes_ns = 0;
             if outcome.timed_out() && state.timing.next_ns() == Some(next_ns) {
                 drop(state);
-                while self.now_ns() < next_ns {
+                while self.now_ns() < next_ns && !self.has_earlier.load(Ordering::Relaxed) {
                     std::hint::spin_loop();
                 }
                 state = self.lock();
             }
+            state.wakes_ns = 0;
+            self.has_earlier.store(false, Ordering::Relaxed);
         }
     }
 
@@ -150,6 +159,36 @@ mod tests {
         schedule.submit(request(1, schedule.now_ns()), "a", |a| sent.push(a));
         assert_eq!(sent, ["a"]);
         assert_eq!(schedule.waiting_max(), 1);
+    }
+
+    /// The timer of this test spins for seconds, and is at it when the second request arrives.
+    #[test]
+    fn spinning_timer_sends_a_reply_that_is_due_earlier() {
+        let disk = Flash {
+            read_latency_ns: 3_000_000_000,
+            write_latency_ns: 1_000_000,
+            ..Flash::default()
+        };
+        let mut schedule = ReplySchedule::new(Box::new(disk.start()));
+        schedule.spin_max_ns = u64::MAX;
+        let (sender, receiver) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let timer = scope.spawn(|| schedule.run_timer(|n| sender.send(n).unwrap()));
+            let start_ns = schedule.now_ns();
+            schedule.submit(request(1, start_ns), 1, |_| panic!("not due yet"));
+            // Half of the time it sleeps.
+            std::thread::sleep(Duration::from_millis(1700));
+            let write = DiskRequest {
+                operation: Operation::Write,
+                ..request(2, schedule.now_ns())
+            };
+            schedule.submit(write, 2, |_| {});
+            let first = receiver.recv_timeout(Duration::from_secs(10)).unwrap();
+            let is_early = schedule.now_ns() < start_ns + 3_000_000_000;
+            schedule.stop();
+            timer.join().unwrap();
+            assert_eq!((first, is_early), (2, true));
+        });
     }
 
     #[test]

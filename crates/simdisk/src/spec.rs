@@ -168,7 +168,7 @@ fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
 fn set_flash(flash: &mut Flash, key: &str, value: &str) -> Option<()> {
     match key {
         "iops" => flash.iops = Some(positive(value)?),
-        "channels" => flash.channels = Some(u32::try_from(positive(value)?).ok()?),
+        "channels" => flash.channels = Some(number_of_parts(value)?),
         "latency" => {
             flash.read_latency_ns = time(value)?;
             flash.write_latency_ns = flash.read_latency_ns;
@@ -251,7 +251,7 @@ fn set_rotating(disk: &mut Rotating, key: &str, value: &str) -> Option<()> {
             geometry.outer_bytes_per_s = positive_size(outer)?;
             geometry.inner_bytes_per_s = positive_size(inner)?;
         }
-        "zones" => geometry.zones = small_positive(value)?,
+        "zones" => geometry.zones = number_of_parts(value)?,
         "queue" => disk.queue_depth = small_positive(value)?,
         "buffer" => disk.buffer_bytes = size(value)?,
         _ => disk.overhead_ns = time(value)?,
@@ -263,7 +263,7 @@ fn set_any(model: &mut Model, key: &str, value: &str) -> Option<()> {
     match key {
         "stripe" => {
             let (count, chunk) = value.split_once('/')?;
-            let count: u32 = small_positive(count)?;
+            let count: u32 = number_of_parts(count)?;
             let members = vec![model.mechanism.clone(); count as usize];
             model.mechanism = Mechanism::Striped {
                 chunk_bytes: size(chunk).filter(|s| *s > 0)?,
@@ -399,6 +399,14 @@ fn small_positive(text: &str) -> Option<u32> {
     text.parse().ok().filter(|n| *n > 0)
 }
 
+/// The most members, zones or channels of a disk: more than any has, and each takes memory.
+const PARTS_MAX: u32 = 65_536;
+
+/// A number of parts that the model keeps, at least 1.
+fn number_of_parts(text: &str) -> Option<u32> {
+    small_positive(text).filter(|count| *count <= PARTS_MAX)
+}
+
 /// A range of bytes such as `4KiB-8KiB`, which must not be empty.
 fn span(text: &str) -> Option<Range<u64>> {
     let (from, to) = text.split_once('-')?;
@@ -409,6 +417,20 @@ fn span(text: &str) -> Option<Range<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_parts_than_a_disk_has_are_refused() {
+        for text in [
+            "channels=4000000000",
+            "rpm=7200,zones=4000000000",
+            "stripe=4000000000/1MiB",
+        ] {
+            let found = parse(text);
+            let is_refused = matches!(found, Err(SpecError::Value { .. }));
+            assert!(is_refused, "{text}: {:?}", found.map(|model| model.name));
+        }
+        parse("channels=65536").unwrap();
+    }
 
     #[test]
     fn spec_keys_build_flash_model() {

@@ -42,8 +42,8 @@ impl ServerProcess {
         running
     }
 
-    fn power_cut(mut self) {
-        self.child.kill().unwrap();
+    fn end(mut self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
         self.child.wait().unwrap();
     }
 }
@@ -57,9 +57,9 @@ impl Drop for ServerProcess {
     }
 }
 
-/// Writes ones and flushes, writes twos elsewhere without a flush, cuts the power; how many ones
-/// and twos survived.
-fn survivors(model: &str) -> (usize, usize) {
+/// Writes ones and flushes, writes twos elsewhere without a flush, ends the server by this signal;
+/// how many ones and twos survived.
+fn survivors(model: &str, signal: Signal) -> (usize, usize) {
     let scratch = Scratch::new();
     let disk = ServerProcess::start(&scratch, model);
     let file = open_direct(&disk.mount_point).unwrap();
@@ -72,7 +72,7 @@ fn survivors(model: &str) -> (usize, usize) {
         file.write_all_at(buffer.bytes_mut(), n * 4096).unwrap();
     }
     drop(file);
-    disk.power_cut();
+    disk.end(signal);
     let image = std::fs::read(scratch.path("image")).unwrap();
     let count = |value| {
         let is_whole = |sector: &&[u8]| sector.iter().all(|b| *b == value);
@@ -87,6 +87,7 @@ fn power_cut_loses_cached_writes() {
         return;
     }
     let all = BLOCKS as usize * 8;
+    let survivors = |model| survivors(model, Signal::KILL);
     assert_eq!(survivors("cache=durable"), (all, all));
     assert_eq!(survivors("cache=honest"), (all, 0));
     assert_eq!(survivors("cache=lying"), (0, 0));
@@ -95,6 +96,16 @@ fn power_cut_loses_cached_writes() {
     assert!((all / 4..all * 3 / 4).contains(&unflushed), "{unflushed}");
     let (flushed, _) = survivors("cache=lying/50%");
     assert!((all / 4..all * 3 / 4).contains(&flushed), "{flushed}");
+}
+
+#[test]
+fn orderly_end_empties_an_honest_cache() {
+    if root::missing("orderly_end_empties_an_honest_cache") {
+        return;
+    }
+    let all = BLOCKS as usize * 8;
+    assert_eq!(survivors("cache=honest", Signal::TERM), (all, all));
+    assert_eq!(survivors("cache=lying", Signal::TERM), (0, 0));
 }
 
 #[test]

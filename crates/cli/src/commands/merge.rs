@@ -11,7 +11,8 @@ use crate::saved::{
     read_page, read_stream,
 };
 use crate::stdio::{
-    ColorWhen, Presentation, Verbosity, fleet_page, ignore_closed_pipe, to_stdout, write_page,
+    ColorWhen, Presentation, Verbosity, colored_fleet_page, ignore_closed_pipe, to_stdout,
+    write_colored_page,
 };
 use anyhow::Context as _;
 use diskproof_analysis::fleet::{Added, Fleet, FleetQuestion};
@@ -208,7 +209,7 @@ pub(super) fn print(
 ) -> anyhow::Result<()> {
     ignore_closed_pipe(to_stdout(|out| match presentation {
         Presentation::Json => json::write_fleet(fleet, out),
-        Presentation::Page => write_page(&fleet_page(fleet, detail), color, out),
+        Presentation::Page => write_colored_page(&colored_fleet_page(fleet, detail), color, out),
     }))
 }
 

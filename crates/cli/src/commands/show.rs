@@ -7,8 +7,8 @@ use crate::flags::{files, is_stdout, parse_page_name};
 use crate::output_files::{Trial, open_outputs, save_records, warn_of_left_out};
 use crate::saved::{HistoryFileFlag, SavedDocument, find};
 use crate::stdio::{
-    ColorWhen, Presentation, Verbosity, commands_page, ignore_closed_pipe, record_page, to_stdout,
-    write_record_page,
+    ColorWhen, Presentation, Verbosity, colored_commands_page, colored_record_page,
+    ignore_closed_pipe, to_stdout, write_record_page,
 };
 use diskproof_analysis::advice::advised_settings;
 use diskproof_history::StoredRun;
@@ -135,14 +135,14 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
         ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
     } else if outputs.is_empty() || show.commands {
         let mut page = if show.verbose {
-            record_page(&record, Detail::Whole)
+            colored_record_page(&record, Detail::Whole)
         } else {
             match saved_page {
                 Some(saved_page) => saved_page,
-                None => record_page(&record, Detail::Short),
+                None => colored_record_page(&record, Detail::Short),
             }
         };
-        let commands = commands_page(&record);
+        let commands = colored_commands_page(&record);
         // The saved page of a run with --commands already ends with them.
         if show.commands && !page.ends_with(&commands) {
             page = format!("{page}\n{commands}");

@@ -10,7 +10,9 @@ use crate::flags::{SECOND, is_stdout, parse_page_name};
 use crate::interrupt;
 use crate::output_files::{Output, Trial, open_outputs, save_records};
 use crate::saved::{HistoryOptions, keep, print_notes, refuse_foreign_history};
-use crate::stdio::{ColorWhen, Verbosity, ignore_closed_pipe, record_page, to_stdout, write_page};
+use crate::stdio::{
+    ColorWhen, Verbosity, colored_record_page, ignore_closed_pipe, to_stdout, write_colored_page,
+};
 use diskproof_model::data::RunData;
 use diskproof_model::plan::Plan;
 use diskproof_model::units::{format_duration, parse_duration};
@@ -248,7 +250,7 @@ fn conclude(watch: &WatchFlags, kernel: WatchedKernel, outputs: &[Output]) -> an
     facts.note.clone_from(&watch.note);
     let record = diskproof_analysis::judge::judge(facts, &data, &[]);
     let saved = save_records(&record, outputs, watch.verbosity());
-    let page = record_page(&record, Detail::Whole);
+    let page = colored_record_page(&record, Detail::Whole);
     let notes = if watch.is_saved() {
         keep(&record, &page, &watch.history)
     } else {
@@ -261,7 +263,7 @@ fn conclude(watch: &WatchFlags, kernel: WatchedKernel, outputs: &[Output]) -> an
             diskproof_report::json::write_record(&record, out)
         } else {
             writeln!(out)?;
-            write_page(&page, watch.color, out)
+            write_colored_page(&page, watch.color, out)
         }
     });
     print_notes("", &notes, watch.verbosity());

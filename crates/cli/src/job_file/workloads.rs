@@ -8,6 +8,7 @@ use super::translation::{Closeness, Translated, Translation};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::workload::{Bytes, Count, Position, SpanBounds, WORKLOADS_MAX, WorkloadFlags};
 use diskproof_compat::JobWorkload;
+use diskproof_model::figure::names_part_of_survey;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::EngineKind;
 use diskproof_model::shape::LoadShape;
@@ -114,11 +115,15 @@ impl WorkloadList {
     }
 
     /// A name that no workload has yet: the label with the number of the copy, or the word where
-    /// the label has no letter.
+    /// the label has no letter. A label that thresholds take for a part of a survey gets one word
+    /// more.
     fn unused_name(&mut self, label: &str, word: &str, copy: Option<u64>) -> String {
         let mut base = plain_label(label);
         if base.is_empty() {
             base = word.to_owned();
+        }
+        if names_part_of_survey(&base) {
+            base.push_str("-job");
         }
         let wanted = match copy {
             Some(copy) => format!("{base}-{copy}"),

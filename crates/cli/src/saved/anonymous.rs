@@ -9,6 +9,7 @@ use diskproof_model::plan::Origin;
 use diskproof_model::record::{Kept, Record};
 use diskproof_model::target::{Layer, LayerKind, MAPPER_USERS, OTHER_MAPPER_USER};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
 /// The treatment of the text at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,18 @@ struct Identity {
     plural: &'static str,
     /// A number follows it in a record.
     placeholder: &'static str,
+    /// The records in which the number means the same.
+    known_in: KnownIn,
+}
+
+/// The records in which equal placeholders of a kind stand for the same thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum KnownIn {
+    /// What a record calls so says nothing of other machines: the first path, a process.
+    AnyRecord,
+    /// It tells machines apart: the placeholder has the mark of its record. Without the mark all
+    /// hosts of a fleet would be one.
+    OneRecord,
 }
 
 impl Identity {
@@ -46,22 +59,31 @@ impl Identity {
             noun,
             plural,
             placeholder,
+            known_in: KnownIn::AnyRecord,
+        }
+    }
+
+    /// The same, of a kind that tells machines apart.
+    const fn of_machine(self) -> Self {
+        Self {
+            known_in: KnownIn::OneRecord,
+            ..self
         }
     }
 }
 
-const HOST: Identity = Identity::new("host name", "host names", "host");
+const HOST: Identity = Identity::new("host name", "host names", "host").of_machine();
 const GROUP: Identity = Identity::new("control group", "control groups", "/group");
 const PATH: Identity = Identity::new("path", "paths", "/path");
 const SOURCE: Identity = Identity::new("mount source", "mount sources", "source");
-const SERIAL: Identity = Identity::new("serial number", "serial numbers", "serial");
+const SERIAL: Identity = Identity::new("serial number", "serial numbers", "serial").of_machine();
 const PROCESS: Identity = Identity::new("process name", "process names", "process");
 const SERVER: Identity = Identity::new("server address", "server addresses", "server");
 const COMMAND: Identity = Identity::new("command", "commands", "command");
 const NOTE: Identity = Identity::new("note", "notes", "note");
 const VOLUME: Identity = Identity::new("volume name", "volume names", "volume");
 const RAID: Identity = Identity::new("RAID name", "RAID names", "md_");
-const BOOT: Identity = Identity::new("boot id", "boot ids", "boot");
+const BOOT: Identity = Identity::new("boot id", "boot ids", "boot").of_machine();
 const REASON: Identity = Identity::new("reason", "reasons", "the reason is left out");
 
 /// The treatment of places, each by its end, without the indexes of lists.
@@ -258,7 +280,7 @@ pub(crate) fn anonymous(record: &Record) -> anyhow::Result<Anonymous> {
         Kept::FiguresOnly => return Err(no_data().into()),
         Kept::Whole => {}
     }
-    let mut names = Replaced::default();
+    let mut names = Replaced::new(&record.run_id);
     let mut reduced = record.clone();
     let verb = &record.plan.origin.verb;
     reduced.plan.origin = Origin::new(verb.clone(), vec!["diskproof".to_owned(), verb.clone()]);
@@ -316,7 +338,14 @@ fn kept_text(record: &Record) -> String {
 
 /// The names that were replaced so far.
 #[derive(Debug, Default)]
-struct Replaced(Vec<ReplacedName>);
+struct Replaced {
+    names: Vec<ReplacedName>,
+    /// The mark of the record in placeholders of its machine.
+    mark: String,
+}
+
+/// Bytes of a record's mark: two of a thousand records have the same once in ten thousand times.
+const MARK_BYTES: usize = 4;
 
 #[derive(Debug)]
 struct ReplacedName {
@@ -326,10 +355,24 @@ struct ReplacedName {
 }
 
 impl Replaced {
+    /// No name yet, of the record with this id. The mark is a hash, because the id begins with the
+    /// time.
+    fn new(run_id: &str) -> Self {
+        let hash = Sha256::digest(run_id);
+        let mut mark = String::new();
+        for byte in &hash[..MARK_BYTES] {
+            mark.push_str(&format!("{byte:02x}"));
+        }
+        Self {
+            names: Vec::new(),
+            mark,
+        }
+    }
+
     /// The placeholder of a name; the same name of one kind has the same everywhere.
     fn placeholder(&mut self, identity: Identity, text: &str) -> String {
         let mut number = 1;
-        for name in &self.0 {
+        for name in &self.names {
             if name.identity == identity {
                 if name.text == text {
                     return name.placeholder.clone();
@@ -337,12 +380,13 @@ impl Replaced {
                 number += 1;
             }
         }
-        let placeholder = if identity == REASON {
-            identity.placeholder.to_owned()
-        } else {
-            format!("{}{number}", identity.placeholder)
+        let word = identity.placeholder;
+        let placeholder = match identity.known_in {
+            _ if identity == REASON => word.to_owned(),
+            KnownIn::AnyRecord => format!("{word}{number}"),
+            KnownIn::OneRecord => format!("{word}{number}-{}", self.mark),
         };
-        self.0.push(ReplacedName {
+        self.names.push(ReplacedName {
             identity,
             text: text.to_owned(),
             placeholder: placeholder.clone(),
@@ -353,7 +397,7 @@ impl Replaced {
     /// `1 host name, 2 paths`.
     fn text(&self) -> String {
         let mut counts: Vec<(Identity, usize)> = Vec::new();
-        for name in &self.0 {
+        for name in &self.names {
             match counts.iter_mut().find(|(known, _)| *known == name.identity) {
                 Some((_, count)) => *count += 1,
                 None => counts.push((name.identity, 1)),

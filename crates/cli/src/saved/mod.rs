@@ -9,7 +9,7 @@ mod stream;
 mod unfinished;
 
 use crate::failure::Failure;
-use crate::stdio::{Verbosity, eprint_line, record_page};
+use crate::stdio::{Verbosity, colored_record_page, eprint_line};
 pub(crate) use anonymous::anonymous;
 use diskproof_analysis::again::judged_quietly;
 use diskproof_history::{
@@ -253,7 +253,7 @@ fn recover(place: &HistoryPlace, run: LeftRun) -> Result<Recovered, Failure> {
         }
     };
     let record = judged_quietly(stored);
-    let page = record_page(&record, Detail::Whole);
+    let page = colored_record_page(&record, Detail::Whole);
     history_answer(place, move |place| {
         let new = NewRun {
             record: &record,

@@ -11,8 +11,8 @@ use crate::output_files::{Output, save_record, temporary_path};
 use crate::pieces::write_pieces;
 use crate::saved::{self, HistoryOptions, RunKey, SaveNote, is_saved};
 use crate::stdio::{
-    Verbosity, close_stdout, commands_page, eprint_line, eprint_text, ignore_closed_pipe,
-    is_closed_stdout, record_page, to_stdout, write_record_page,
+    Verbosity, close_stdout, colored_commands_page, colored_record_page, eprint_line, eprint_text,
+    ignore_closed_pipe, is_closed_stdout, to_stdout, write_record_page,
 };
 use crate::tool_lines::{SharedPrinter, ToolEnd};
 use anyhow::Result;
@@ -173,10 +173,10 @@ fn page_for_flags(record: &Record, flags: &MeasuringFlags) -> String {
     } else {
         Detail::Short
     };
-    let mut page = record_page(record, detail);
+    let mut page = colored_record_page(record, detail);
     if flags.commands || flags.verbose {
         page.push('\n');
-        page.push_str(&commands_page(record));
+        page.push_str(&colored_commands_page(record));
     }
     page
 }

@@ -1,6 +1,7 @@
 //! Parsers of the values of a workload's flags and keys: one per type, for flags and keys alike.
 //! Independent of targets and of other values.
 
+use diskproof_model::figure::names_part_of_survey;
 use diskproof_model::plan::{BlockShare, Distribution, WriteFlag, Zone};
 use diskproof_model::units::{UnitError, parse_duration, parse_size};
 use serde::de::{Deserializer, Error, Visitor};
@@ -63,6 +64,12 @@ impl FromStr for WorkloadName {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
+        if names_part_of_survey(text) {
+            return Err(ValueError::Value(format!(
+                "'{text}' names a part of a survey in thresholds (--expect); give the workload \
+                 another name"
+            )));
+        }
         let length = text.chars().count();
         if (1..=NAME_CHARS_MAX).contains(&length)
             && !text.starts_with('-')

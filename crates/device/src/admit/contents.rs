@@ -1,5 +1,6 @@
-//! Signatures and unknown data on a disk or in a file become reasons, each with the command that
-//! removes it. Pure.
+//! Turns what a scan found on a disk or in a file into reasons to refuse it: signatures, data of an
+//! unknown format, and places that cannot be read. A reason names the command that removes the
+//! data, for the user to run; diskproof removes none. Pure.
 
 use super::permit::UnknownContent;
 use super::refusal::RefusalReasons;
@@ -12,11 +13,11 @@ use diskproof_model::units::{counted, format_bytes};
 const ZERO_BLOCK_BYTES: u64 = 4096;
 /// Length of a label of ZFS, which has to be zeroed as a whole.
 const ZFS_LABEL_BYTES: u64 = 256 << 10;
-/// Bytes that the suggested command zeroes at a signature: no signature is longer, and a partition
-/// table is farther from the start of any of them.
-const SIGNATURE_BYTES: u64 = 32;
+/// Bytes that the suggested command zeroes at a signature, where the partition table must survive:
+/// no signature is longer, and the table is farther from the start of any of them.
+const SIGNATURE_BYTES_MAX: u64 = 32;
 
-/// For a device: every signature is a reason. diskproof removes none; the user does.
+/// Judges the device that is to be overwritten: every signature is a reason.
 pub(super) fn judge_device(
     path: &str,
     found: &ScanResult,
@@ -25,13 +26,13 @@ pub(super) fn judge_device(
 ) {
     for signature in &found.signatures {
         reasons.add(
-            format!("it holds a signature: {}", described(signature)),
-            clearing(path, signature),
+            format!("it holds a signature: {}", signature_and_place(signature)),
+            removal_from_device(path, signature),
         );
     }
     if unknown_content == UnknownContent::Refuse {
         for unknown in &found.unknown {
-            add_unknown(path, unknown, reasons);
+            refuse_unknown(path, unknown, reasons);
         }
         if found.has_remains {
             reasons.add(
@@ -41,10 +42,10 @@ pub(super) fn judge_device(
             );
         }
     }
-    judge_unreadable_device(&quoted(path), found, reasons);
+    refuse_unreadable_device(&quoted(path), found, reasons);
 }
 
-fn add_unknown(path: &str, unknown: &Unknown, reasons: &mut RefusalReasons) {
+fn refuse_unknown(path: &str, unknown: &Unknown, reasons: &mut RefusalReasons) {
     let place = unknown
         .slice
         .as_ref()
@@ -56,7 +57,7 @@ fn add_unknown(path: &str, unknown: &Unknown, reasons: &mut RefusalReasons) {
             "it holds data of an unknown format: {sectors} of the {} at byte {}{place}, first {}",
             format_bytes(unknown.length),
             unknown.start,
-            dump(unknown)
+            hexdump_line(unknown)
         ),
         format!(
             "after saving what it holds: add --wipe-unknown, which zeroes the first and last MiB; \
@@ -68,8 +69,8 @@ fn add_unknown(path: &str, unknown: &Unknown, reasons: &mut RefusalReasons) {
     );
 }
 
-/// A line as `hexdump -C` prints it.
-fn dump(unknown: &Unknown) -> String {
+/// The first unknown bytes as a line of `hexdump -C`.
+fn hexdump_line(unknown: &Unknown) -> String {
     let mut hex = Vec::new();
     let mut text = String::new();
     for byte in &unknown.shown {
@@ -82,10 +83,11 @@ fn dump(unknown: &Unknown) -> String {
     format!("{:08x}  {}  |{text}|", unknown.offset, hex.join(" "))
 }
 
-/// For the disk around a partition: the partition is a part of whatever the whole disk is. `wipefs
-/// --all` would remove the partition table too, and so would a block of zeros near the start.
-pub(super) fn judge_around(disk: &str, found: &ScanResult, reasons: &mut RefusalReasons) {
-    let disk = quoted(disk);
+/// Judges the disk around a partition: the partition is a part of whatever the whole disk is. The
+/// remedies keep the partition table, which `wipefs --all` and a block of zeros near the start of
+/// the disk would remove.
+pub(super) fn judge_whole_disk(path: &str, found: &ScanResult, reasons: &mut RefusalReasons) {
+    let disk = quoted(path);
     for signature in &found.signatures {
         let Signature { what, offset, .. } = signature;
         reasons.add(
@@ -93,102 +95,112 @@ pub(super) fn judge_around(disk: &str, found: &ScanResult, reasons: &mut Refusal
                 "its whole disk {disk} holds a signature: {what} (byte {offset}), and the \
                  partition is a part of it"
             ),
-            format!("after saving what it holds: {}", wipe_at(&disk, signature)),
+            format!(
+                "after saving what it holds: {}",
+                removal_of_one(&disk, signature)
+            ),
         );
     }
-    judge_unreadable(found, reasons);
+    refuse_unreadable(found, reasons);
 }
 
-/// A part of the backing store that is judged elsewhere.
-pub(super) struct Shown<'a> {
-    /// The scan of that part.
+/// A part of a backing store whose signatures were judged already, at the target or at a disk
+/// around it.
+pub(super) struct JudgedPart<'a> {
+    /// The scan of that part; its offsets count from the start of the part.
     pub(super) found: &'a ScanResult,
     /// The start of that part in the backing store, in bytes.
     pub(super) start: u64,
 }
 
-impl Shown<'_> {
-    fn has(&self, signature: &Signature) -> bool {
-        self.found.signatures.iter().any(|other| {
-            other.what == signature.what && other.offset + self.start == signature.offset
+impl JudgedPart<'_> {
+    /// True if `signature`, whose offset counts from the start of the backing store, was found in
+    /// this part too.
+    fn contains(&self, signature: &Signature) -> bool {
+        self.found.signatures.iter().any(|judged| {
+            judged.what == signature.what && judged.offset + self.start == signature.offset
         })
     }
 }
 
-/// For the file or device behind a loop device. Signatures in the `shown` parts are judged there.
-pub(super) fn judge_behind(
+/// Judges the file or device behind a loop device. Signatures in the `judged` parts are reasons
+/// already and are skipped.
+pub(super) fn judge_backing_store(
     path: &str,
-    behind: &ScanResult,
-    shown: &[Shown<'_>],
+    found: &ScanResult,
+    judged: &[JudgedPart<'_>],
     reasons: &mut RefusalReasons,
 ) {
-    for signature in &behind.signatures {
-        if shown.iter().any(|part| part.has(signature)) {
+    for signature in &found.signatures {
+        if judged.iter().any(|part| part.contains(signature)) {
             continue;
         }
         reasons.add(
             format!(
                 "{path}, which lies behind it, holds a signature: {}",
-                described(signature)
+                signature_and_place(signature)
             ),
             format!(
                 "create the loop device on another file, or after saving what it holds: {}",
-                wipe_at(&quoted(path), signature)
+                removal_of_one(&quoted(path), signature)
             ),
         );
     }
-    judge_unreadable(behind, reasons);
+    refuse_unreadable(found, reasons);
 }
 
-/// For a file: another one is easily made, so no command removes anything.
+/// Judges a file that is to be overwritten. Another one is easily made, so no remedy removes
+/// anything.
 pub(super) fn judge_file(found: &ScanResult, reasons: &mut RefusalReasons) {
     for signature in &found.signatures {
         reasons.add(
-            format!("it holds a signature: {}", described(signature)),
+            format!("it holds a signature: {}", signature_and_place(signature)),
             "it is an image or a database: name another file, or a directory for a scratch file",
         );
     }
-    judge_unreadable(found, reasons);
+    refuse_unreadable(found, reasons);
 }
 
-/// The commands that remove one signature and nothing else. The labels of a pool are hundreds of
-/// copies, which only ZFS's own tool removes all.
-fn wipe_at(quoted: &str, signature: &Signature) -> String {
+/// The commands that remove one signature and nothing else from the disk or file `quoted_path`. The
+/// labels of a ZFS pool are hundreds of copies, and only the tool of ZFS removes all of them.
+fn removal_of_one(quoted_path: &str, signature: &Signature) -> String {
     if signature.clearing == Clearing::ZpoolLabelclear {
-        return format!("zpool labelclear -f {quoted}");
+        return format!("zpool labelclear -f {quoted_path}");
     }
     let offset = signature.offset;
     format!(
-        "wipefs --offset {offset} {quoted}; where that finds nothing: dd if=/dev/zero of={quoted} \
-         bs=1 seek={offset} count={SIGNATURE_BYTES} conv=notrunc,fsync"
+        "wipefs --offset {offset} {quoted_path}; where that finds nothing: dd if=/dev/zero \
+         of={quoted_path} bs=1 seek={offset} count={SIGNATURE_BYTES_MAX} conv=notrunc,fsync"
     )
 }
 
-/// The remedy for a part that cannot be read.
-const FAILING: &str =
+/// The remedy for places that cannot be read.
+const CHECK_THE_DISK: &str =
     "see dmesg and smartctl --all: the disk may be failing, or be too slow to be examined";
 
-fn judge_unreadable(found: &ScanResult, reasons: &mut RefusalReasons) {
+fn refuse_unreadable(found: &ScanResult, reasons: &mut RefusalReasons) {
     if let Some(reason) = unreadable_reason(found) {
-        reasons.add(reason, FAILING);
+        reasons.add(reason, CHECK_THE_DISK);
     }
 }
 
-/// For the device itself: the remedy also lists the unreadable places, and the way on where nothing
-/// on the device is needed.
-fn judge_unreadable_device(quoted: &str, found: &ScanResult, reasons: &mut RefusalReasons) {
+/// As [`refuse_unreadable`], for the device that is to be overwritten: the remedy also says how to
+/// list the unreadable places, and how to go on where nothing on the device is needed.
+fn refuse_unreadable_device(quoted_path: &str, found: &ScanResult, reasons: &mut RefusalReasons) {
     if let Some(reason) = unreadable_reason(found) {
         reasons.add(
             reason,
             format!(
-                "{FAILING}. Return a new disk that cannot be read; 'diskproof curve {quoted} \
-                 --scan' lists the places, and writes nothing. Where nothing on it is needed, \
-                 overwrite it (dd if=/dev/zero of={quoted} bs=1M oflag=direct) and try again"
+                "{CHECK_THE_DISK}. Return a new disk that cannot be read; 'diskproof curve \
+                 {quoted_path} --scan' lists the places, and writes nothing. Where nothing on it \
+                 is needed, overwrite it (dd if=/dev/zero of={quoted_path} bs=1M oflag=direct) and \
+                 try again"
             ),
         );
     }
 }
 
+/// `None` if every place of a signature could be read.
 fn unreadable_reason(found: &ScanResult) -> Option<String> {
     let first = found.unreadable.first()?;
     let why = match first.errno {
@@ -204,7 +216,7 @@ fn unreadable_reason(found: &ScanResult) -> Option<String> {
 }
 
 /// `ext2/3/4 filesystem or its journal in partition sda1 (byte 1049656)`.
-fn described(signature: &Signature) -> String {
+fn signature_and_place(signature: &Signature) -> String {
     let place = signature
         .slice
         .as_ref()
@@ -221,43 +233,49 @@ fn partition_phrase(slice: &Slice) -> String {
     }
 }
 
-fn clearing(path: &str, signature: &Signature) -> String {
-    const SAVED: &str = "after saving what it holds";
-    let partition = signature.slice.as_ref().map(|slice| &slice.name);
-    let place = match partition {
+/// Says how to remove a signature from the device that is to be overwritten, on which nothing else
+/// has to survive.
+fn removal_from_device(path: &str, signature: &Signature) -> String {
+    let holder = match signature.slice.as_ref().map(|slice| &slice.name) {
         Some(SliceName::Kernel(name)) => node(name),
-        Some(SliceName::Number(_)) | None => path.to_owned(),
-    };
-    let (place, path) = (quoted(&place), quoted(path));
-    match (signature.clearing, partition) {
-        // Without its node no tool reaches into a partition; with the table its partitions are
+        None => path.to_owned(),
+        // Without its node no tool reaches into a partition. With the table its partitions are
         // released.
-        (_, Some(SliceName::Number(_))) => {
-            format!("{SAVED} (partx --add {place} makes it a device): wipefs --all {place}")
+        Some(SliceName::Number(_)) => {
+            let disk = quoted(path);
+            return format!(
+                "after saving what it holds (partx --add {disk} makes it a device): wipefs --all \
+                 {disk}"
+            );
         }
-        (Clearing::Wipefs, _) => format!(
-            "{SAVED}: wipefs --all {place}; where that finds nothing: {}",
-            zeros(&path, signature.offset)
+    };
+    let command = removal_command(&quoted(&holder), &quoted(path), signature);
+    format!("after saving what it holds: {command}")
+}
+
+/// The command for a signature in `quoted_holder`, a disk or a partition with a node. The offset of
+/// the signature counts from the start of `quoted_disk`.
+fn removal_command(quoted_holder: &str, quoted_disk: &str, signature: &Signature) -> String {
+    match signature.clearing {
+        Clearing::Wipefs => format!(
+            "wipefs --all {quoted_holder}; where that finds nothing: {}",
+            zero_command(quoted_disk, signature.offset, ZERO_BLOCK_BYTES)
         ),
-        (Clearing::ZpoolLabelclear, _) => {
-            format!("{SAVED}: zpool labelclear -f {place}, or wipefs --all {place}")
+        Clearing::ZpoolLabelclear => {
+            format!("zpool labelclear -f {quoted_holder}, or wipefs --all {quoted_holder}")
         }
-        (Clearing::Zeros, _) => format!("{SAVED}: {}", zeros(&path, signature.offset)),
-        (Clearing::ZeroedLabel, _) => {
-            let dd = dd_command(&path, signature.offset, ZFS_LABEL_BYTES);
-            format!("{SAVED}: {dd}")
-        }
+        Clearing::Zeros => zero_command(quoted_disk, signature.offset, ZERO_BLOCK_BYTES),
+        Clearing::ZeroedLabel => zero_command(quoted_disk, signature.offset, ZFS_LABEL_BYTES),
     }
 }
 
-fn zeros(quoted: &str, offset: u64) -> String {
-    dd_command(quoted, offset, ZERO_BLOCK_BYTES)
-}
-
-fn dd_command(quoted: &str, offset: u64, length: u64) -> String {
-    let (seek, count) = (offset / ZERO_BLOCK_BYTES, length / ZERO_BLOCK_BYTES);
+/// The command that zeroes `length` bytes, a multiple of [`ZERO_BLOCK_BYTES`], from the block on
+/// that contains `offset`.
+fn zero_command(quoted_path: &str, offset: u64, length: u64) -> String {
+    let seek = offset / ZERO_BLOCK_BYTES;
+    let count = length / ZERO_BLOCK_BYTES;
     format!(
-        "dd if=/dev/zero of={quoted} bs={ZERO_BLOCK_BYTES} seek={seek} count={count} \
+        "dd if=/dev/zero of={quoted_path} bs={ZERO_BLOCK_BYTES} seek={seek} count={count} \
          conv=notrunc,fsync"
     )
 }

@@ -4,7 +4,7 @@
 //! writes nothing. A check that fails to run is a reason to refuse.
 
 use super::ancestry::Ancestry;
-use super::contents::{self, Shown};
+use super::contents::{self, JudgedPart};
 use super::family::{BackingDevice, BackingFile, DeviceFamily, Member, Subject};
 use super::file::{judge_names, judge_outside};
 use super::in_use;
@@ -239,7 +239,7 @@ fn judge_contents(
     let scanned = inspector.scan_device(identity.size_bytes, &family.slices);
     contents::judge_device(&identity.path, &scanned, consent.unknown, reasons);
     let whole = if family.whole != family.target {
-        judge_disk_around(&family.whole, &family.whole_slices(), reasons)
+        judge_disk_of_partition(&family.whole, &family.whole_slices(), reasons)
     } else {
         None
     };
@@ -248,7 +248,7 @@ fn judge_contents(
 
 /// Judges the disk around a partition: a member of a RAID of the firmware, say, shows the
 /// partitions of the volume as its own. Returns the scan of the disk and its partitions.
-fn judge_disk_around(
+fn judge_disk_of_partition(
     disk: &Member,
     slices: &[Slice],
     reasons: &mut RefusalReasons,
@@ -260,7 +260,7 @@ fn judge_disk_around(
     };
     match Inspector::open_relative(&node, &disk.device) {
         Ok(inspector) => {
-            contents::judge_around(&node, &inspector.scan_around(size_bytes), reasons);
+            contents::judge_whole_disk(&node, &inspector.scan_around(size_bytes), reasons);
             Some(inspector.scan(size_bytes, slices))
         }
         Err(error) => {
@@ -292,9 +292,9 @@ fn judge_backing(
         target_start: family.target_start(),
     }));
     for device in &family.backing_devices {
-        judge_device_behind(device, &shown_behind(device.start, target, &disks), reasons);
+        judge_backing_device(device, &judged_parts(device.start, target, &disks), reasons);
         if let Some(disk) = &device.disk
-            && let Some(found) = judge_disk_around(&disk.member, &disk.slices(), reasons)
+            && let Some(found) = judge_disk_of_partition(&disk.member, &disk.slices(), reasons)
         {
             disks.push(DiskScan {
                 found,
@@ -303,19 +303,23 @@ fn judge_backing(
         }
     }
     for file in &family.backing_files {
-        let shown = shown_behind(file.start, target, &disks);
-        if let Err(error) = judge_file(root, file, &shown, reasons) {
+        let judged = judged_parts(file.start, target, &disks);
+        if let Err(error) = judge_backing_file(root, file, &judged, reasons) {
             add_uninspected(file, &error.to_string(), reasons);
         }
     }
 }
 
-fn judge_device_behind(device: &BackingDevice, shown: &[Shown<'_>], reasons: &mut RefusalReasons) {
+fn judge_backing_device(
+    device: &BackingDevice,
+    judged: &[JudgedPart<'_>],
+    reasons: &mut RefusalReasons,
+) {
     let node = device.member.node();
     match Inspector::open_relative(&node, &device.member.device) {
         Ok(inspector) => {
             let behind = inspector.scan(device.size_bytes, &[]);
-            contents::judge_behind(&node, &behind, shown, reasons);
+            contents::judge_backing_store(&node, &behind, judged, reasons);
         }
         Err(error) => reasons.add_uninspected(format!(
             "{node}, which lies behind it, cannot be inspected: {error}"
@@ -326,24 +330,28 @@ fn judge_device_behind(device: &BackingDevice, shown: &[Shown<'_>], reasons: &mu
 /// Places what was found in the target and in the disks around it in a backing store in which the
 /// target begins at byte `start`. A disk begins where the target does, less the place of the target
 /// on that disk.
-fn shown_behind<'a>(start: u64, target: &'a ScanResult, disks: &'a [DiskScan]) -> Vec<Shown<'a>> {
-    let mut shown = vec![Shown {
+fn judged_parts<'a>(
+    start: u64,
+    target: &'a ScanResult,
+    disks: &'a [DiskScan],
+) -> Vec<JudgedPart<'a>> {
+    let mut judged = vec![JudgedPart {
         found: target,
         start,
     }];
     for disk in disks {
-        shown.push(Shown {
+        judged.push(JudgedPart {
             found: &disk.found,
             start: start.saturating_sub(disk.target_start),
         });
     }
-    shown
+    judged
 }
 
-fn judge_file(
+fn judge_backing_file(
     root: &SysRoot,
     file: &BackingFile,
-    shown: &[Shown<'_>],
+    judged: &[JudgedPart<'_>],
     reasons: &mut RefusalReasons,
 ) -> Result<(), OpenError> {
     let path = file.path.display().to_string();
@@ -364,7 +372,7 @@ fn judge_file(
     let stat = fstat(&fd).map_err(|errno| open_failed(&path, errno))?;
     judge_names(stat.st_nlink, reasons);
     let behind = Inspector::through(fd.as_fd()).scan(stat.st_size.unsigned_abs(), &[]);
-    contents::judge_behind(&path, &behind, shown, reasons);
+    contents::judge_backing_store(&path, &behind, judged, reasons);
     Ok(())
 }
 
@@ -393,7 +401,7 @@ mod tests {
         sysfs.block("x/sda/sda1", "8:1", &attributes);
         let family = DeviceFamily::read(&sysfs.root(), "8:1").unwrap();
         let mut reasons = RefusalReasons::default();
-        let found = judge_disk_around(&family.whole, &family.whole_slices(), &mut reasons);
+        let found = judge_disk_of_partition(&family.whole, &family.whole_slices(), &mut reasons);
         assert!(found.is_none());
         assert_eq!(reasons.count(), 1);
     }

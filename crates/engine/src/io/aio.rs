@@ -48,7 +48,7 @@ struct Event {
     res2: i64,
 }
 
-/// Head of the completion ring. The kernel maps it at the address that is the context id. `struct
+/// The header of the completion ring. The kernel maps it at the address that is the context id. `struct
 /// aio_ring` of fs/aio.c has not changed since Linux 2.5, and libaio and fio read it, too. The
 /// events follow it.
 #[repr(C)]
@@ -65,7 +65,7 @@ struct EventRing {
 
 const RING_MAGIC: u32 = 0xa10a_10a1;
 
-/// The way in which syncs are carried out.
+/// Syncs of this backend run in one of two ways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SyncMethod {
     /// By the kernel's own threads, in parallel with other requests: since Linux 4.18.
@@ -75,7 +75,9 @@ enum SyncMethod {
     Blocking,
 }
 
-/// Linux AIO.
+/// Linux AIO. From [`Backend::enqueue`] to [`Backend::reap`] a request is in one of four places:
+/// `queued`, then `in_flight`, then `fetched` where `io_getevents` brought its event; or in
+/// `completed_early`, which bypasses the kernel's queue. Together they are at most the depth.
 #[derive(Debug)]
 pub struct AioBackend {
     files: TargetFiles,
@@ -84,17 +86,24 @@ pub struct AioBackend {
     /// One control block per slot; its address must stay while in flight, so the vector never
     /// grows.
     iocbs: Vec<Iocb>,
+    /// Requests that no `io_submit` has taken yet.
     queued: Vec<*mut Iocb>,
+    /// Requests that the kernel has, those included whose events are in its ring.
+    in_flight: usize,
+    /// Events in the kernel's ring that the next reap takes: those that were there at the end of
+    /// the last wait. Their requests count as in flight until then.
+    reapable_in_ring: u32,
+    /// Room for the events of `io_getevents`.
     events: Vec<Event>,
-    ready: usize,
-    /// Events in the kernel's ring that the next reap takes.
-    readable: u32,
-    /// Done without the kernel's queue: sync_file_range has no AIO form.
+    /// The first so many of `events` wait for the next reap.
+    fetched: usize,
+    /// Slots and results of requests that ended without the kernel's queue: it has no form of
+    /// sync_file_range, or it refused them.
     completed_early: Vec<(u32, i32)>,
     sync_method: SyncMethod,
-    in_flight: usize,
+    /// Calls of [`Backend::wait`].
     waits: u64,
-    /// Waits that asked the kernel, some of which only look.
+    /// Those of them that called `io_getevents`, some with a timeout of 0.
     kernel_waits: u64,
     /// The completion ring, where its layout is known.
     ring: Option<NonNull<EventRing>>,
@@ -102,7 +111,8 @@ pub struct AioBackend {
 }
 
 impl AioBackend {
-    /// For up to `depth` requests in flight.
+    /// Makes a context for up to `depth` requests in flight. Fails with EAGAIN where the system's
+    /// limit of AIO requests (fs.aio-max-nr) is reached.
     pub(crate) fn new(
         files: impl Into<TargetFiles>,
         buffers: Buffers,
@@ -116,36 +126,36 @@ impl AioBackend {
         {
             return Err(io::Error::last_os_error());
         }
-        let number = files.first().as_raw_fd() as u32;
+        let first_fd = files.first().as_raw_fd() as u32;
         let iocbs = (0..u64::from(depth))
             .map(|slot| Iocb {
                 data: slot,
-                fd: number,
+                fd: first_fd,
                 ..Iocb::default()
             })
             .collect();
-        let (batch, depth) = (BatchSize::for_depth(depth, submission), depth as usize);
+        // A queued request syncs one file only.
+        let sync_method = if depth > 1 && !files.are_several() {
+            SyncMethod::Queued
+        } else {
+            SyncMethod::Blocking
+        };
         Ok(Self {
+            files,
             context,
             buffers,
             iocbs,
-            queued: Vec::with_capacity(depth),
-            events: vec![Event::default(); depth],
-            ready: 0,
-            readable: 0,
-            completed_early: Vec::with_capacity(depth),
-            // A request of the queue syncs one file.
-            sync_method: if depth > 1 && !files.are_several() {
-                SyncMethod::Queued
-            } else {
-                SyncMethod::Blocking
-            },
+            queued: Vec::with_capacity(depth as usize),
             in_flight: 0,
+            reapable_in_ring: 0,
+            events: vec![Event::default(); depth as usize],
+            fetched: 0,
+            completed_early: Vec::with_capacity(depth as usize),
+            sync_method,
             waits: 0,
             kernel_waits: 0,
             ring: event_ring(context),
-            batch,
-            files,
+            batch: BatchSize::for_depth(depth, submission),
         })
     }
 
@@ -203,67 +213,71 @@ impl AioBackend {
         self.queued.push(iocb);
     }
 
-    /// The result of a request that the kernel refused. Before Linux 4.18 it refuses syncs with
-    /// EINVAL; from then on they are blocking calls.
+    /// Ends a request that the kernel refused with `errno`, which is its result. A kernel before
+    /// Linux 4.18 refuses queued syncs with EINVAL: this sync and all later ones are then blocking
+    /// calls.
     #[cold]
-    fn refused(&mut self, slot: u32, errno: i32) -> i32 {
-        let call = match self.iocbs[slot as usize].opcode {
-            IOCB_CMD_FSYNC => SyncCall::Fsync,
-            IOCB_CMD_FDSYNC => SyncCall::Fdatasync,
-            _ => return -errno,
+    fn complete_refused(&mut self, slot: u32, errno: i32) {
+        let refused_sync = match self.iocbs[slot as usize].opcode {
+            IOCB_CMD_FSYNC => Some(SyncCall::Fsync),
+            IOCB_CMD_FDSYNC => Some(SyncCall::Fdatasync),
+            _ => None,
         };
-        if errno != libc::EINVAL {
-            return -errno;
-        }
-        self.sync_method = SyncMethod::Blocking;
-        sync(self.files.first().as_raw_fd(), call)
+        let result = match refused_sync {
+            Some(call) if errno == libc::EINVAL => {
+                self.sync_method = SyncMethod::Blocking;
+                sync(self.files.first().as_raw_fd(), call)
+            }
+            Some(_) | None => -errno,
+        };
+        self.completed_early.push((slot, result));
     }
 
-    /// Submits what is queued, without waiting for completions.
-    fn send(&mut self) -> io::Result<()> {
+    /// Submits a batch without waiting for completions. The number of completions after it decides
+    /// the size of the next batch.
+    fn submit_batch(&mut self) -> io::Result<()> {
         let sent = self.queued.len() as u32;
         self.submit()?;
-        self.batch.learn(sent, self.unread());
+        self.batch.learn(sent, self.events_in_ring());
         Ok(())
     }
 
-    /// Completions that can be read without a call.
+    /// Events that can be read without a system call; 0 where the ring's layout is unknown.
     #[inline(always)]
-    fn unread(&self) -> u32 {
+    fn events_in_ring(&self) -> u32 {
         let Some(ring) = self.ring else { return 0 };
         // SAFETY: the kernel maps the ring as long as the context lives.
         let ring = unsafe { ring.as_ref() };
-        let (head, tail, nr) = (
-            ring.head.load(Ordering::Relaxed),
-            ring.tail.load(Ordering::Acquire),
-            ring.nr,
-        );
+        let head = ring.head.load(Ordering::Relaxed);
+        let tail = ring.tail.load(Ordering::Acquire);
         if tail >= head {
             tail - head
         } else {
-            tail + nr - head
+            tail + ring.nr - head
         }
     }
 
-    /// Reads the events that are in the kernel's ring. This is the only reader.
+    /// Passes on the events that were in the kernel's ring at the end of the last wait. Nothing else
+    /// moves the head of the ring but `io_getevents`, which this thread calls too.
     #[inline(always)]
-    fn read(&mut self, sink: &mut impl FnMut(u32, i32)) {
+    fn reap_ring(&mut self, sink: &mut impl FnMut(u32, i32)) {
         let Some(ring) = self.ring else { return };
         // SAFETY: as above; the events lie behind the head, `nr` of them.
         let (ring, events) = unsafe { (ring.as_ref(), ring.as_ptr().add(1).cast::<Event>()) };
-        let (mut head, nr) = (ring.head.load(Ordering::Relaxed), ring.nr);
-        for _ in 0..self.readable {
-            // SAFETY: below `nr`; between head and tail the kernel has written the event, and
+        let mut head = ring.head.load(Ordering::Relaxed);
+        for _ in 0..self.reapable_in_ring {
+            // SAFETY: `head` is below `nr`; between head and tail the kernel has written the event, and
             // leaves it alone until the head passes it.
             let event = unsafe { events.add(head as usize).read() };
-            head = if head + 1 == nr { 0 } else { head + 1 };
+            head = if head + 1 == ring.nr { 0 } else { head + 1 };
             self.files.note_end(event.data as u32);
             sink(event.data as u32, event.res as i32);
         }
         ring.head.store(head, Ordering::Release);
-        self.in_flight -= std::mem::take(&mut self.readable) as usize;
+        self.in_flight -= std::mem::take(&mut self.reapable_in_ring) as usize;
     }
 
+    /// Submits what is queued. What the kernel does not take before other requests end stays queued.
     fn submit(&mut self) -> io::Result<()> {
         let mut first = 0;
         while first < self.queued.len() {
@@ -288,12 +302,11 @@ impl AioBackend {
                 break;
             }
             if errno != libc::EINTR {
-                // The kernel refused the first one, and nothing that ends could change its mind:
-                // that is this request's result. SAFETY: the pointer leads to a
-                // live control block, as above.
+                // The kernel refused the first request, whatever ends before it: the refusal is the
+                // result of that request. SAFETY: the pointer leads to a live control block, as
+                // above.
                 let slot = unsafe { (*rest[0]).data } as u32;
-                let result = self.refused(slot, errno);
-                self.completed_early.push((slot, result));
+                self.complete_refused(slot, errno);
                 first += 1;
             }
         }
@@ -307,11 +320,11 @@ fn event_ring(context: u64) -> Option<NonNull<EventRing>> {
     let ring = NonNull::new(context as usize as *mut EventRing)?;
     // SAFETY: io_setup maps the ring at the address that it returns as the id (fs/aio.c:
     // aio_setup_ring).
-    let head = unsafe { ring.as_ref() };
-    let known = head.magic == RING_MAGIC
-        && head.incompat_features == 0
-        && head.header_length as usize == size_of::<EventRing>();
-    known.then_some(ring)
+    let header = unsafe { ring.as_ref() };
+    let is_known = header.magic == RING_MAGIC
+        && header.incompat_features == 0
+        && header.header_length as usize == size_of::<EventRing>();
+    if is_known { Some(ring) } else { None }
 }
 
 impl Backend for AioBackend {
@@ -324,7 +337,7 @@ impl Backend for AioBackend {
                 };
                 self.prepare(&request);
             }
-            self.send()?;
+            self.submit_batch()?;
             if !self.queued.is_empty() {
                 // The kernel takes no more before completions are reaped.
                 return Ok(());
@@ -334,9 +347,9 @@ impl Backend for AioBackend {
 
     fn wait(&mut self, patience: WaitMode) -> io::Result<()> {
         self.submit()?;
-        self.readable = self.unread();
+        self.reapable_in_ring = self.events_in_ring();
         self.waits += 1;
-        if self.in_flight == 0 || self.readable > 0 {
+        if self.in_flight == 0 || self.reapable_in_ring > 0 {
             return Ok(());
         }
         let wait_ns = match patience {
@@ -350,17 +363,15 @@ impl Backend for AioBackend {
             tv_sec: 0,
             tv_nsec: wait_ns.min(999_999_999) as i64,
         };
-        let (least, most) = (
-            libc::c_long::from(wait_ns > 0),
-            self.events.len() as libc::c_long,
-        );
-        // SAFETY: the events array has room for `most` entries; the timeout outlives the call.
+        let events_min = libc::c_long::from(wait_ns > 0);
+        let events_max = self.events.len() as libc::c_long;
+        // SAFETY: the events array has room for `events_max` entries; the timeout outlives the call.
         let got = unsafe {
             libc::syscall(
                 libc::SYS_io_getevents,
                 self.context,
-                least,
-                most,
+                events_min,
+                events_max,
                 self.events.as_mut_ptr(),
                 &raw const timeout,
             )
@@ -371,24 +382,24 @@ impl Backend for AioBackend {
                 errno => Err(io::Error::from_raw_os_error(errno)),
             };
         }
-        self.ready = got as usize;
-        self.in_flight -= self.ready;
+        self.fetched = got as usize;
+        self.in_flight -= self.fetched;
         Ok(())
     }
 
     #[inline(always)]
     fn reap(&mut self, sink: &mut impl FnMut(u32, i32)) {
-        if self.readable > 0 {
-            self.read(sink);
+        if self.reapable_in_ring > 0 {
+            self.reap_ring(sink);
         }
-        for event in &self.events[..std::mem::take(&mut self.ready)] {
+        for event in &self.events[..std::mem::take(&mut self.fetched)] {
             self.files.note_end(event.data as u32);
             sink(event.data as u32, event.res as i32);
         }
         if !self.completed_early.is_empty() {
-            self.completed_early
-                .drain(..)
-                .for_each(|(slot, result)| sink(slot, result));
+            for (slot, result) in self.completed_early.drain(..) {
+                sink(slot, result);
+            }
         }
     }
 
@@ -397,8 +408,10 @@ impl Backend for AioBackend {
     }
 
     fn done_before_wait(&self) -> Option<f64> {
-        (self.ring.is_some() && self.waits > 0)
-            .then(|| 1.0 - self.kernel_waits as f64 / self.waits as f64)
+        if self.ring.is_none() || self.waits == 0 {
+            return None;
+        }
+        Some(1.0 - self.kernel_waits as f64 / self.waits as f64)
     }
 
     fn drop_cache(&mut self, extent: Option<Extent>) {

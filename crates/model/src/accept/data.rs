@@ -53,12 +53,19 @@ impl AcceptPlan {
             Some(false) => GUESS_FLASH,
             _ => GUESS_ROTATING,
         };
+        let time_ns = |bytes: f64| (bytes / rate as f64 * 1e9) as u64;
         // Every block is written and read.
-        let moved_bytes = 2.0 * self.size_bytes as f64;
-        let whole_ns = (moved_bytes / rate as f64 * 1e9) as u64;
+        let whole_ns = time_ns(2.0 * self.size_bytes as f64);
         match self.procedure {
             Procedure::Whole => whole_ns,
-            Procedure::Probe { .. } => whole_ns.min(PROBE_NS),
+            Procedure::Probe { filler_bytes: None } => whole_ns.min(PROBE_NS),
+            // The filler takes at most half of the device.
+            Procedure::Probe {
+                filler_bytes: Some(bytes),
+            } => {
+                let filler_ns = time_ns(bytes.min(self.size_bytes / 2) as f64);
+                whole_ns.min(filler_ns.saturating_add(PROBE_NS))
+            }
         }
     }
 }
@@ -687,6 +694,22 @@ fn common_divisor(one: u64, other: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn given_filler_takes_its_time() {
+        let guess = |filler_bytes: Option<u64>| {
+            let plan = AcceptPlan {
+                procedure: Procedure::Probe { filler_bytes },
+                size_bytes: 4_000_000_000_000,
+                salt: 7,
+            };
+            plan.time_ns_guess(Some(true)) / 1_000_000_000
+        };
+        assert_eq!(guess(None), 420);
+        // 1.2 TB at 120 MB/s.
+        assert_eq!(guess(Some(1_200_000_000_000)), 10_420);
+        assert_eq!(guess(Some(u64::MAX)), 16_666 + 420);
+    }
 
     #[test]
     fn rest_of_a_test_follows_from_its_own_rates() {

@@ -15,4 +15,5 @@ pub use data::{
     Undecided, WriteCliff,
 };
 pub use layout::{BLOCK_BYTES, Batch, Pass, Piece, chunk_bytes, chunks, salted, shuffled};
+pub(crate) use states::PIECES_MAX;
 pub use states::{PieceState, PieceStates};

@@ -69,7 +69,7 @@ impl PieceState {
 
 /// The most pieces of a record that is read: of 64 MiB each they are 1 PiB. Whoever wrote the
 /// record must not decide how much memory it takes.
-const PIECES_MAX: usize = 1 << 24;
+pub(crate) const PIECES_MAX: usize = 1 << 24;
 
 /// The states of the pieces, in the order in which they are written.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

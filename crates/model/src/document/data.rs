@@ -1,20 +1,14 @@
 //! Checks of the measured data that concern more than a single number.
 
-use super::error::{DocumentError, index_below};
+use super::error::{DocumentError, index_below, target_of};
 use super::measured::check_measurement;
 use crate::record::Record;
 
 /// Checks what the judgement relies on.
 pub(super) fn check_data(record: &Record) -> Result<(), DocumentError> {
-    let targets = record.targets.len();
     for (place, row) in record.measurements.iter().enumerate() {
         let path = format!("/measurements/{place}/data");
-        index_below(
-            format!("{path}/target"),
-            row.data.target,
-            targets,
-            "targets",
-        )?;
+        target_of(record, format!("{path}/target"), row.data.target)?;
         check_measurement(&row.data, &path)?;
         if let Some(first) = &row.data.first_write {
             check_measurement(first, &format!("{path}/first_write"))?;
@@ -24,6 +18,29 @@ pub(super) fn check_data(record: &Record) -> Result<(), DocumentError> {
         result
             .outcome()
             .check(record, &format!("/results/{place}"))?;
+    }
+    for (place, slice) in record.dropped.iter().enumerate() {
+        target_of(record, format!("/dropped/{place}/target"), slice.target)?;
+    }
+    check_references(record)
+}
+
+/// Checks the indices of what follows from the measurements.
+fn check_references(record: &Record) -> Result<(), DocumentError> {
+    let count = record.measurements.len();
+    for (place, credit) in record.burst_credits.iter().enumerate() {
+        let path = format!("/burst_credits/{place}");
+        target_of(record, format!("{path}/target"), credit.target)?;
+        for index in &credit.at_base {
+            index_below(format!("{path}/at_base"), *index, count, "measurements")?;
+        }
+        for index in &credit.in_burst {
+            index_below(format!("{path}/in_burst"), *index, count, "measurements")?;
+        }
+    }
+    for (place, grade) in record.verdict.iter().flat_map(|v| &v.grades).enumerate() {
+        let path = format!("/verdict/grades/{place}/measurement");
+        index_below(path, grade.measurement, count, "measurements")?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use crate::comparison::COMPARISON_SCHEMA;
 use crate::fleet::FLEET_SCHEMA;
-use crate::record::RECORD_SCHEMA;
+use crate::record::{RECORD_SCHEMA, Record};
 
 /// Characters that an error quotes of a path or a schema's name.
 const QUOTED_CHARS_MAX: usize = 200;
@@ -114,6 +114,11 @@ pub(crate) fn index_below(
         count,
         what,
     })
+}
+
+/// Refuses the index of a target that the record does not have.
+pub(crate) fn target_of(record: &Record, path: String, target: usize) -> Result<(), DocumentError> {
+    index_below(path, target, record.targets.len(), "targets")
 }
 
 /// serde_json quotes an unexpected string whole.

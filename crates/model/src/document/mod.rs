@@ -7,7 +7,7 @@ mod measured;
 mod walk;
 
 pub use error::DocumentError;
-pub(crate) use error::index_below;
+pub(crate) use error::{index_below, target_of};
 pub(crate) use measured::check_operation;
 
 use crate::comparison::{COMPARISON_SCHEMA, Comparison};
@@ -261,6 +261,121 @@ mod tests {
         }
     }
 
+    /// The text of the check with something added that it has not.
+    fn check_with(key: &str, value: Value) -> String {
+        let mut document: Value = serde_json::from_str(CHECK).unwrap();
+        document[key] = value;
+        document.to_string()
+    }
+
+    /// The data and the figures of a search with one trial.
+    fn search(workload: usize, held: usize, control: usize) -> (Value, Value) {
+        let trial = json!({
+            "workload": workload, "kind": "hold", "rate": 1.0, "start_ns": 0, "warmup_ns": 0,
+            "wall_ns": 1, "served": 1.0, "is_over": false, "batches": [],
+        });
+        let control = json!({ "factor": 1.2, "rate": 1.0, "failed": true, "trial": control });
+        let figures = json!({
+            "outcome": "sustained", "low": 1.0, "rate": 1.0, "high": 1.0, "saturated": 1.0,
+            "slope": 1.0, "episodes": 9.0, "held": held, "control": control, "falls": 0,
+            "unseen_credit": 0.0, "generator_late_share": 0.0,
+            "cause": { "limit": "unknown", "why": "" },
+        });
+        (json!({ "trials": [trial] }), figures)
+    }
+
+    fn load(workload: usize, held: usize, control: usize) -> Value {
+        let (data, figures) = search(workload, held, control);
+        json!([{ "kind": "load", "data": data, "figures": figures }])
+    }
+
+    fn rays(workload: usize, held: usize, control: usize) -> Value {
+        let (data, figures) = search(workload, held, control);
+        let ray = json!({ "read_share": 0.5, "load": figures });
+        json!([{ "kind": "rays", "data": { "rays": [data] }, "figures": { "rays": [ray] } }])
+    }
+
+    /// An observed device, in steps of `interval_ns`.
+    fn observed(target: usize, interval_ns: u64, cell_ns: u64) -> Value {
+        let rate = json!({ "n": 1, "value": 1.0, "half_width_95": null, "unit": "1/s" });
+        let read = json!({
+            "count": 1, "bytes": 1, "merges": 0, "iops": rate, "throughput": rate,
+            "seek_share": 0.0, "sizes": [],
+            "series": { "start_ns": 0, "interval_ns": cell_ns },
+        });
+        let device = json!({
+            "target": target, "name": "sda", "wall_ns": 1, "ops": { "read": read },
+            "queue_depth": 0.0, "queue_depth_max": 0.0,
+        });
+        json!([{ "kind": "observed", "interval_ns": interval_ns, "devices": [device] }])
+    }
+
+    fn layers(place: usize, cost: usize, below: usize) -> Value {
+        let difference = json!({ "n": 1, "difference": 0.0, "half_width_95": null });
+        let place = json!({
+            "target": place, "start_bytes": 0, "length_bytes": 1, "blocks": "top", "compared": 0,
+        });
+        let cost = json!({
+            "workload": "w", "target": cost, "below": below, "own_time": difference,
+            "share": difference, "meaning": "real",
+        });
+        json!([{ "kind": "layers", "places": [place], "costs": [cost] }])
+    }
+
+    #[test]
+    fn indices_of_every_result_are_checked() {
+        let second = 1_000_000_000;
+        for valid in [
+            load(0, 0, 0),
+            rays(0, 0, 0),
+            observed(0, second, second),
+            layers(0, 0, 0),
+        ] {
+            let text = check_with("results", valid.clone());
+            AnyDocument::from_json(&text).unwrap_or_else(|error| panic!("{valid}: {error}"));
+        }
+        for (results, place) in [
+            (load(99, 0, 0), "data/trials/0/workload is 99"),
+            (load(0, 1, 0), "figures/held is 1"),
+            (load(0, 0, 1), "figures/control/trial is 1"),
+            (rays(99, 0, 0), "data/rays/0/trials/0/workload is 99"),
+            (rays(0, 1, 0), "figures/rays/0/load/held is 1"),
+            (rays(0, 0, 1), "figures/rays/0/load/control/trial is 1"),
+            (observed(1, second, second), "devices/0/target is 1"),
+            (observed(0, 0, second), "interval_ns is 0"),
+            (layers(1, 0, 0), "places/0/target is 1"),
+            (layers(0, 1, 0), "costs/0/target is 1"),
+            (layers(0, 0, 1), "costs/0/below is 1"),
+        ] {
+            let message = error(&check_with("results", results));
+            let expected = format!("/results/0/{place}");
+            assert!(message.starts_with(&expected), "{expected}: {message}");
+        }
+        let message = error(&check_with("results", observed(0, second, 0)));
+        assert!(message.contains("no length"), "{message}");
+    }
+
+    #[test]
+    fn indices_of_what_follows_are_checked() {
+        let credit = |target: usize, at_base: usize, in_burst: usize| {
+            json!([{
+                "target": target, "unit": "1/s", "base": 1.0, "burst": 2.0, "credit": 1.0,
+                "burst_ns": 1, "refill_ns": 1, "at_base": [at_base], "in_burst": [in_burst],
+                "has_reads": true,
+            }])
+        };
+        AnyDocument::from_json(&check_with("burst_credits", credit(0, 0, 0))).unwrap();
+        for (credits, place) in [
+            (credit(1, 0, 0), "target is 1"),
+            (credit(0, 99, 0), "at_base is 99"),
+            (credit(0, 0, 99), "in_burst is 99"),
+        ] {
+            let message = error(&check_with("burst_credits", credits));
+            let expected = format!("/burst_credits/0/{place}");
+            assert!(message.starts_with(&expected), "{expected}: {message}");
+        }
+    }
+
     /// 4,096 small texts, each of which is a distribution with every bucket filled.
     #[test]
     fn distributions_that_would_fill_the_memory_are_refused() {
@@ -278,6 +393,18 @@ mod tests {
         let found = AnyDocument::from_json(&many).unwrap_err();
         let is_refused = matches!(found, DocumentError::TooLong { most: 100_000, .. });
         assert!(is_refused, "{found}");
+    }
+
+    /// A sweep of 960 cells on ten disks.
+    #[test]
+    fn rows_of_many_workloads_on_many_targets_are_read() {
+        let mut document: Value = serde_json::from_str(CHECK).unwrap();
+        let mut row = document["measurements"][0].clone();
+        row["data"]["ops"] = json!({});
+        row["data"]["windows"] = json!([]);
+        document["measurements"] = json!(vec![row; 9600]);
+        let record = Record::from_json(&document.to_string()).unwrap();
+        assert_eq!(record.measurements.len(), 9600);
     }
 
     #[test]

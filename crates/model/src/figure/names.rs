@@ -62,6 +62,15 @@ pub fn named(text: &str) -> Option<Named<'_>> {
     None
 }
 
+/// True if a metric of a workload with this name would be read as that of a part of a survey:
+/// `burst.throughput`, `access.p50`, `curve.max`. No workload may have such a name.
+pub fn names_part_of_survey(name: &str) -> bool {
+    of_workloads().any(|metric| {
+        named(&format!("{name}.{}", metric.threshold))
+            .is_some_and(|found| found.part != Part::Workload)
+    })
+}
+
 /// The metric of a part of a survey that has this subject.
 fn named_part<'t>(
     text: &str,
@@ -125,6 +134,17 @@ mod tests {
         assert_eq!(quantile("a.p99.9"), Some(0.999));
         assert_eq!(quantile("a.b.commit.p99.99"), Some(0.9999));
         assert_eq!(quantile("curve.max"), None);
+    }
+
+    #[test]
+    fn names_of_parts_of_a_survey_are_no_names_of_workloads() {
+        for name in ["curve", "access", "burst"] {
+            assert!(names_part_of_survey(name), "{name}");
+        }
+        // A load has no metric that a workload has, too.
+        for name in ["load", "curve-2", "bursts", "a.burst", "random-read-d1"] {
+            assert!(!names_part_of_survey(name), "{name}");
+        }
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! An acceptance test of one device.
 
 use super::{Outcome, OwnRequests, ResultAnswer};
-use crate::accept::{AcceptRecord, AcceptVerdict};
+use crate::accept::{
+    AcceptMeasurement, AcceptRecord, AcceptVerdict, PIECES_MAX, Procedure, chunk_bytes,
+};
 use crate::data::RunData;
-use crate::document::DocumentError;
+use crate::document::{DocumentError, target_of};
 use crate::figure::tables::{ACCEPTED, ACCEPTED_RATE};
 use crate::figure::{FigureList, Key, Part, target_labels};
 use crate::op::OpKind;
@@ -46,7 +48,72 @@ impl Outcome for AcceptRecord {
         }
     }
 
-    fn check(&self, _: &Record, _: &str) -> Result<(), DocumentError> {
-        Ok(())
+    fn check(&self, record: &Record, path: &str) -> Result<(), DocumentError> {
+        target_of(record, format!("{path}/data/target"), self.data.target)?;
+        match wrong_pieces(&self.data) {
+            None => Ok(()),
+            Some(why) => Err(DocumentError::Data {
+                path: format!("{path}/data/chunk_bytes"),
+                why,
+            }),
+        }
+    }
+}
+
+/// The reason why the pieces of a device cannot be counted from the sizes in a record, by which
+/// every reader divides; `None` where they can.
+fn wrong_pieces(data: &AcceptMeasurement) -> Option<&'static str> {
+    let size_bytes = data.plan.size_bytes;
+    if size_bytes > i64::MAX as u64 {
+        return Some("no device is so large");
+    }
+    if data.chunk_bytes == 0 || data.chunk_bytes > size_bytes.max(chunk_bytes(size_bytes)) {
+        return Some("a chunk has at least a byte and at most the size of the device");
+    }
+    if data.plan.procedure == Procedure::Whole {
+        let pieces = size_bytes.div_ceil(data.chunk_bytes);
+        if pieces > PIECES_MAX as u64 {
+            return Some("no test has so many chunks");
+        }
+        if data.states.0.len() as u64 > pieces {
+            return Some("the device has fewer chunks than states");
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accept::{AcceptPlan, PieceStates};
+
+    const GIB: u64 = 1 << 30;
+
+    fn measured(size_bytes: u64, chunk_bytes: u64) -> AcceptMeasurement {
+        let plan = AcceptPlan {
+            procedure: Procedure::Whole,
+            size_bytes,
+            salt: 7,
+        };
+        AcceptMeasurement {
+            chunk_bytes,
+            ..AcceptMeasurement::new(plan)
+        }
+    }
+
+    #[test]
+    fn sizes_that_no_test_has_are_refused() {
+        for size_bytes in [4096, GIB, 8_000_000_000_000] {
+            let own = measured(size_bytes, chunk_bytes(size_bytes));
+            assert_eq!(wrong_pieces(&own), None, "{size_bytes}");
+        }
+        let refused = [(GIB, 0), (1 << 62, 1), (u64::MAX, 4096), (GIB, 1 << 62)];
+        for (size_bytes, chunk_bytes) in refused {
+            let why = wrong_pieces(&measured(size_bytes, chunk_bytes));
+            assert!(why.is_some(), "{size_bytes} {chunk_bytes}");
+        }
+        let mut many_states = measured(GIB, GIB);
+        many_states.states = PieceStates::pending(2);
+        assert!(wrong_pieces(&many_states).is_some());
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Outcome, OwnRequests, ResultAnswer};
 use crate::data::RunData;
-use crate::document::DocumentError;
+use crate::document::{DocumentError, target_of};
 use crate::figure::tables::{OBSERVED, OBSERVED_OPERATION};
 use crate::figure::{FigureList, Key, Part};
 use crate::observed::ObservedRecord;
@@ -42,7 +42,15 @@ impl Outcome for ObservedRecord {
         }
     }
 
-    fn check(&self, _: &Record, _: &str) -> Result<(), DocumentError> {
+    fn check(&self, record: &Record, path: &str) -> Result<(), DocumentError> {
+        if self.interval_ns == 0 {
+            let path = format!("{path}/interval_ns");
+            return Err(DocumentError::NoLength { path });
+        }
+        for (place, device) in self.devices.iter().enumerate() {
+            let path = format!("{path}/devices/{place}/target");
+            target_of(record, path, device.target)?;
+        }
         Ok(())
     }
 }

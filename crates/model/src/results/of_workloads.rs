@@ -5,7 +5,7 @@
 use super::{Outcome, OwnRequests, ResultAnswer};
 use crate::campaign::CampaignPart;
 use crate::data::RunData;
-use crate::document::DocumentError;
+use crate::document::{DocumentError, target_of};
 use crate::figure::tables::{LAYER, MATRIX, PREDICTED_CELL};
 use crate::figure::{FigureList, Key, Part};
 use crate::latency_search::LatencySearch;
@@ -84,7 +84,21 @@ impl Outcome for LayersRecord {
         }
     }
 
-    fn check(&self, _: &Record, _: &str) -> Result<(), DocumentError> {
+    fn check(&self, record: &Record, path: &str) -> Result<(), DocumentError> {
+        for (number, place) in self.places.iter().enumerate() {
+            target_of(
+                record,
+                format!("{path}/places/{number}/target"),
+                place.target,
+            )?;
+        }
+        for (number, cost) in self.costs.iter().enumerate() {
+            let path = format!("{path}/costs/{number}");
+            target_of(record, format!("{path}/target"), cost.target)?;
+            if let Some(below) = cost.below {
+                target_of(record, format!("{path}/below"), below)?;
+            }
+        }
         Ok(())
     }
 }

@@ -4,10 +4,10 @@
 use super::{Outcome, OwnRequests, ResultAnswer};
 use crate::data::RunData;
 use crate::digits::to_a_percent;
-use crate::document::DocumentError;
+use crate::document::{DocumentError, index_below};
 use crate::figure::tables::{BOUNDARY, LOAD};
 use crate::figure::{FigureList, Key, Part, target_labels};
-use crate::rate::LoadRecord;
+use crate::rate::{LoadData, LoadFigures, LoadRecord};
 use crate::rays::RaysRecord;
 use crate::record::Record;
 
@@ -33,8 +33,8 @@ impl Outcome for LoadRecord {
         list.table(&key, LOAD, &self.figures);
     }
 
-    fn check(&self, _: &Record, _: &str) -> Result<(), DocumentError> {
-        Ok(())
+    fn check(&self, record: &Record, path: &str) -> Result<(), DocumentError> {
+        check_search(record, &self.data, &self.figures, SearchPath::alone(path))
     }
 }
 
@@ -65,7 +65,57 @@ impl Outcome for RaysRecord {
         }
     }
 
-    fn check(&self, _: &Record, _: &str) -> Result<(), DocumentError> {
+    fn check(&self, record: &Record, path: &str) -> Result<(), DocumentError> {
+        let no_trials = LoadData::default();
+        for (number, ray) in self.figures.rays.iter().enumerate() {
+            let data = self.data.rays.get(number).unwrap_or(&no_trials);
+            check_search(record, data, &ray.load, SearchPath::ray(path, number))?;
+        }
         Ok(())
     }
+}
+
+/// The JSON pointers of a search: to what was measured, and to its figures.
+struct SearchPath {
+    data: String,
+    figures: String,
+}
+
+impl SearchPath {
+    fn alone(path: &str) -> Self {
+        Self {
+            data: format!("{path}/data"),
+            figures: format!("{path}/figures"),
+        }
+    }
+
+    fn ray(path: &str, number: usize) -> Self {
+        Self {
+            data: format!("{path}/data/rays/{number}"),
+            figures: format!("{path}/figures/rays/{number}/load"),
+        }
+    }
+}
+
+/// Checks that the trials of a search have a workload, and that its figures name trials.
+fn check_search(
+    record: &Record,
+    data: &LoadData,
+    figures: &LoadFigures,
+    path: SearchPath,
+) -> Result<(), DocumentError> {
+    let workloads = record.plan.workloads().len();
+    for (place, trial) in data.trials.iter().enumerate() {
+        let path = format!("{}/trials/{place}/workload", path.data);
+        index_below(path, trial.workload, workloads, "workloads")?;
+    }
+    let trials = data.trials.len();
+    if let Some(held) = figures.held {
+        index_below(format!("{}/held", path.figures), held, trials, "trials")?;
+    }
+    if let Some(control) = &figures.control {
+        let path = format!("{}/control/trial", path.figures);
+        index_below(path, control.trial, trials, "trials")?;
+    }
+    Ok(())
 }

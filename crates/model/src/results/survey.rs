@@ -2,7 +2,7 @@
 
 use super::{Outcome, OwnError, OwnRequests, ResultAnswer};
 use crate::data::RunData;
-use crate::document::{DocumentError, index_below};
+use crate::document::{DocumentError, index_below, target_of};
 use crate::figure::tables::{ACCESS, BURST, CURVE, CURVE_COST, SCAN, SHORT_STROKE};
 use crate::figure::{FigureList, Key, Part, survey_key, target_labels};
 use crate::record::Record;
@@ -71,12 +71,7 @@ impl Outcome for SurfaceRecord {
     }
 
     fn check(&self, record: &Record, path: &str) -> Result<(), DocumentError> {
-        index_below(
-            format!("{path}/data/target"),
-            self.data.target,
-            record.targets.len(),
-            "targets",
-        )?;
+        target_of(record, format!("{path}/data/target"), self.data.target)?;
         for (place, stroke) in self.figures.short_strokes.iter().enumerate() {
             index_below(
                 format!("{path}/figures/short_strokes/{place}/measurement"),

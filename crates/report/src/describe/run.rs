@@ -52,7 +52,7 @@ fn progress_text(record: &Record) -> Option<String> {
     if adds_workloads {
         return None;
     }
-    let planned = record.plan.workloads().len() * record.plan.targets.len().max(1);
+    let planned = planned_measurements(&record.plan);
     if planned <= 1 {
         return None;
     }
@@ -75,7 +75,19 @@ fn progress_text(record: &Record) -> Option<String> {
     Some(format!(". After {elapsed}: {}.", list(parts)))
 }
 
-/// Names the planned workloads that did not run on a target. Empty where the run itself decided
+/// The number of measurements that the workloads of a plan have, one on each of their targets.
+fn planned_measurements(plan: &Plan) -> usize {
+    let mut planned = 0;
+    for workload in plan.workloads() {
+        planned += match workload.target {
+            Some(_) => 1,
+            None => plan.targets.len().max(1),
+        };
+    }
+    planned
+}
+
+/// Names the planned workloads of a target that did not run on it. Empty where the run itself decided
 /// which workloads it needed.
 pub(crate) fn unmeasured_workloads(record: &Record, target: usize) -> Vec<&str> {
     // A search measures as few depths as it needs, and rates of its own; a load that does not fall
@@ -90,7 +102,7 @@ pub(crate) fn unmeasured_workloads(record: &Record, target: usize) -> Vec<&str> 
         if has_rays && workload.stop.time_ns.is_none() {
             continue;
         }
-        if !is_measured(record, target, &workload.name) {
+        if workload.runs_on(target) && !is_measured(record, target, &workload.name) {
             names.push(workload.name.as_str());
         }
     }
@@ -130,5 +142,24 @@ mod tests {
         let other = "2026-11-20T10:00:00+02:00";
         assert_eq!(start_text(other), other);
         assert_eq!(start_text("früher"), "früher");
+    }
+
+    #[test]
+    fn workload_of_one_target_is_not_missed_on_another() {
+        let mut record = crate::fixture::record();
+        record.plan.targets.push("/data2".to_owned());
+        for workload in record.plan.workloads_mut() {
+            workload.target = Some(0);
+        }
+        assert_eq!(unmeasured_workloads(&record, 1), Vec::<&str>::new());
+        assert_eq!(
+            planned_measurements(&record.plan),
+            record.plan.workloads().len()
+        );
+        record.measurements.clear();
+        assert_eq!(
+            unmeasured_workloads(&record, 0).len(),
+            record.plan.workloads().len()
+        );
     }
 }

@@ -6,9 +6,9 @@ use super::ping::write_ping;
 use super::scan::write_scan;
 use crate::chart::charts;
 use crate::labels;
-use crate::page::{INDENT, Page, TextStyle};
+use crate::page::{INDENT, Page};
 use crate::text::columns;
-use diskproof_model::block::{Block, Fact};
+use diskproof_model::block::{Block, Fact, Tone};
 use diskproof_model::finding::Finding;
 use diskproof_model::record::Record;
 
@@ -26,18 +26,18 @@ pub(super) fn write_blocks(page: &mut Page<'_>, record: Option<&Record>, blocks:
         }
         before = Some(block);
         match block {
-            Block::Heading(text) => page.text(TextStyle::Bold.of(text)),
-            Block::Text(tone, text) => page.text(tone.of(text)),
+            Block::Heading(text) => page.text(Tone::Bold.span(text)),
+            Block::Text(tone, text) => page.text(tone.span(text)),
             Block::Fact(fact) => {
-                let label = fact.tone.of(&fact.label);
-                let text = TextStyle::Plain.of(&fact.text);
+                let label = fact.tone.span(&fact.label);
+                let text = Tone::Plain.span(&fact.text);
                 page.entry(label, fact_indent(blocks, index), text);
             }
             Block::Table(table) => write_grid(page, table),
             Block::Finding(finding) => write_finding(page, finding),
             Block::Command { what, text } => {
-                page.unbroken(TextStyle::Bold.of(format!("# {what}")));
-                page.unbroken(TextStyle::Plain.of(text));
+                page.unbroken(Tone::Bold.span(format!("# {what}")));
+                page.unbroken(Tone::Plain.span(text));
             }
             Block::Chart(_) | Block::Ping(_) | Block::Scan => {
                 if let Some(record) = record {
@@ -97,10 +97,10 @@ fn write_finding(page: &mut Page<'_>, finding: &Finding) {
         Some(title) => format!("{title} ({})", finding.code),
         None => finding.code.clone(),
     };
-    let label = tone.of(labels::severity(finding.severity));
-    page.entry(label, INDENT, TextStyle::Bold.of(heading));
+    let label = tone.span(labels::severity(finding.severity));
+    page.entry(label, INDENT, Tone::Bold.span(heading));
     for text in [&finding.claim, &format!("→ {}", finding.remedy)] {
-        page.entry(TextStyle::Plain.of(""), INDENT, TextStyle::Plain.of(text));
+        page.entry(Tone::Plain.span(""), INDENT, Tone::Plain.span(text));
     }
 }
 

@@ -2,8 +2,9 @@
 //! a character. Single points are other characters, so that they differ in shape as well as colour.
 
 use crate::chart::{Axis, AxisSide, Chart, Range, Ranges, SeriesMark};
-use crate::page::{Page, StyledText, TextStyle, push_piece};
+use crate::page::{Page, push_text};
 use crate::text::{columns, glue};
+use diskproof_model::block::{Span, Tone};
 
 /// The bits of the dots of a braille character, by column and row.
 const BRAILLE: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
@@ -40,7 +41,7 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) {
     let height = (width / COLUMNS_PER_ROW).clamp(*ROWS.start(), *ROWS.end());
     let mut canvas = Canvas::new(width, height);
     canvas.draw(chart, &ranges);
-    page.text(TextStyle::Dim.of(legend_text(chart)));
+    page.text(Tone::Dim.span(legend_text(chart)));
     write_units(page, chart, left, width);
     let left_labels = row_labels(&ranges.y, height);
     let right_labels = ranges
@@ -52,15 +53,15 @@ pub(super) fn write_graph(page: &mut Page<'_>, chart: &Chart) {
             Some(label) => format!("{label:>left$} ┤"),
             None => format!("{:left$} │", ""),
         };
-        let mut pieces = vec![TextStyle::Dim.of(axis)];
+        let mut pieces = vec![Tone::Dim.span(axis)];
         pieces.extend(canvas.row(row));
         if let Some(labels) = &right_labels {
             pieces.push(match &labels[row] {
-                Some(label) => TextStyle::Dim.of(format!("├ {label}")),
-                None => TextStyle::Dim.of("│"),
+                Some(label) => Tone::Dim.span(format!("├ {label}")),
+                None => Tone::Dim.span("│"),
             });
         }
-        page.pieces(&pieces);
+        page.spans(&pieces);
     }
     write_ground(page, &ranges.x, &chart.x, Margin { left, width });
 }
@@ -110,7 +111,7 @@ fn write_units(page: &mut Page<'_>, chart: &Chart, left: usize, width: usize) {
     if let Some(axis) = &chart.y_right {
         units += &format!("{:width$}  {}", "", axis.unit);
     }
-    page.pieces(&[TextStyle::Dim.of(units)]);
+    page.spans(&[Tone::Dim.span(units)]);
 }
 
 /// The labels of the rows, from the top.
@@ -142,11 +143,11 @@ fn write_ground(page: &mut Page<'_>, x: &Range, axis: &Axis, margin: Margin) {
         }
     }
     let ground: String = line.into_iter().collect();
-    page.pieces(&[TextStyle::Dim.of(format!("{:left$} └{ground}", ""))]);
+    page.spans(&[Tone::Dim.span(format!("{:left$} └{ground}", ""))]);
     if columns(&text) + 1 + columns(&axis.unit) <= width {
         text += &format!(" {}", axis.unit);
     }
-    page.pieces(&[TextStyle::Dim.of(format!("{:left$}  {text}", ""))]);
+    page.spans(&[Tone::Dim.span(format!("{:left$}  {text}", ""))]);
 }
 
 /// A position on a graph: from left to right and from bottom to top, each from 0 to 1.
@@ -293,26 +294,26 @@ impl Canvas {
     }
 
     /// A row as pieces of one style each.
-    fn row(&self, row: usize) -> Vec<StyledText<'static>> {
+    fn row(&self, row: usize) -> Vec<Span<'static>> {
         let mut pieces = Vec::new();
         for index in row * self.width..(row + 1) * self.width {
             let (style, c) = self.character(index);
-            push_piece(&mut pieces, style, c.encode_utf8(&mut [0; 4]));
+            push_text(&mut pieces, style, c.encode_utf8(&mut [0; 4]));
         }
         pieces
     }
 
     /// The character at an index. Lines hide single points.
-    fn character(&self, index: usize) -> (TextStyle, char) {
+    fn character(&self, index: usize) -> (Tone, char) {
         let dots = self.lines[index];
         if dots != 0 {
             let braille = char::from_u32(BRAILLE_BLANK + u32::from(dots)).unwrap_or(' ');
-            return (TextStyle::Plain, braille);
+            return (Tone::Plain, braille);
         }
         match self.points[index] {
-            None => (TextStyle::Plain, ' '),
-            Some(mark) if mark == POINTS[0] => (TextStyle::Dot, mark),
-            Some(mark) => (TextStyle::Error, mark),
+            None => (Tone::Plain, ' '),
+            Some(mark) if mark == POINTS[0] => (Tone::Dot, mark),
+            Some(mark) => (Tone::Error, mark),
         }
     }
 }
@@ -369,7 +370,7 @@ mod tests {
     fn graph_line_reaches_both_corners() {
         let mut canvas = Canvas::new(2, 1);
         canvas.polyline(&[Place::new(0.0, 1.0), Place::new(1.0, 0.0)]);
-        let line = [TextStyle::Plain.of("⠑⢄".to_owned())];
+        let line = [Tone::Plain.span("⠑⢄".to_owned())];
         assert_eq!(canvas.row(0), line);
         canvas.extremes(&[Place::new(0.0, 0.5)], '•');
         assert_eq!(

@@ -3,10 +3,10 @@
 //! is its [`Narrow`].
 
 use super::sparkline::sparkline;
-use crate::page::{Page, StyledText, TextStyle, push_piece};
+use crate::page::{Page, push_text};
 use crate::text::{clean, columns, glue, list};
 use diskproof_model::block::{
-    Align, Cell, Column, Group, Mark, Narrow, Place, Table, TableRow, Titles,
+    Align, Cell, Column, Group, Mark, Narrow, Place, Span, Table, TableRow, Titles, Tone,
 };
 use std::borrow::Cow;
 
@@ -27,7 +27,7 @@ const SHADED_COLUMNS: usize = 7;
 struct Line<'t> {
     /// The group that begins with this row.
     group: Option<&'t Group>,
-    cells: Vec<StyledText<'t>>,
+    cells: Vec<Span<'t>>,
     /// The values of the graph next to the row; empty without one.
     course: &'t [f64],
 }
@@ -76,7 +76,7 @@ impl<'t> Grid<'t> {
                 None => "",
             };
             let tone = line.cells[0].tone;
-            line.cells.insert(0, tone.of(title));
+            line.cells.insert(0, tone.span(title));
         }
     }
 
@@ -133,12 +133,12 @@ impl<'t> Grid<'t> {
         }
         let names = self.names(shown);
         if names.iter().any(|name| !name.is_empty()) {
-            let tones = vec![TextStyle::Dim; shown.len()];
+            let tones = vec![Tone::Dim; shown.len()];
             write_line(page, columns, &names, &tones, caption);
         }
         for (line, graph) in self.lines.iter().zip(&graphs) {
             write_title(page, line.group);
-            let tones: Vec<TextStyle> = shown.iter().map(|index| line.cells[*index].tone).collect();
+            let tones: Vec<Tone> = shown.iter().map(|index| line.cells[*index].tone).collect();
             write_line(page, columns, &shown_texts(line, shown), &tones, graph);
         }
     }
@@ -188,11 +188,11 @@ impl<'t> Grid<'t> {
     /// Writes two cells of a row as a title, and the others below them.
     fn write_entries(&self, page: &mut Page<'_>) {
         for line in &self.lines {
-            let title = TextStyle::Bold.of(format!("  {}", line.cells[0].text));
-            page.entry(title, INDENT, TextStyle::Bold.of(&*line.cells[1].text));
+            let title = Tone::Bold.span(format!("  {}", line.cells[0].text));
+            page.entry(title, INDENT, Tone::Bold.span(&*line.cells[1].text));
             for cell in &line.cells[2..] {
-                let text = TextStyle::Plain.of(&*cell.text);
-                page.entry(TextStyle::Plain.of(""), INDENT, text);
+                let text = Tone::Plain.span(&*cell.text);
+                page.entry(Tone::Plain.span(""), INDENT, text);
             }
         }
     }
@@ -201,9 +201,9 @@ impl<'t> Grid<'t> {
     fn write_titled(&self, page: &mut Page<'_>, naming: usize) {
         for line in &self.lines {
             let (names, rest) = line.cells.split_at(naming.min(line.cells.len()));
-            page.text(TextStyle::Bold.of(nonempty_texts(names).join(" ")));
-            let text = line.cells[0].tone.of(nonempty_texts(rest).join(" · "));
-            page.entry(TextStyle::Plain.of(""), INDENT, text);
+            page.text(Tone::Bold.span(nonempty_texts(names).join(" ")));
+            let text = line.cells[0].tone.span(nonempty_texts(rest).join(" · "));
+            page.entry(Tone::Plain.span(""), INDENT, text);
         }
     }
 
@@ -213,7 +213,7 @@ impl<'t> Grid<'t> {
             write_title(page, line.group);
             let name = line.cells[0].text.trim();
             if !name.is_empty() {
-                page.text(TextStyle::Bold.of(name));
+                page.text(Tone::Bold.span(name));
             }
             let mut figures = Vec::new();
             for (column, cell) in self.columns.iter().zip(&line.cells).skip(1) {
@@ -223,8 +223,8 @@ impl<'t> Grid<'t> {
                     figures.push(glue(figure.trim_start()));
                 }
             }
-            let list_text = line.cells[0].tone.of(list(figures));
-            page.entry(TextStyle::Plain.of(""), INDENT, list_text);
+            let list_text = line.cells[0].tone.span(list(figures));
+            page.entry(Tone::Plain.span(""), INDENT, list_text);
         }
     }
 }
@@ -264,7 +264,7 @@ fn has_courses(table: &Table, index: usize) -> bool {
 }
 
 /// The texts of cells that are not empty.
-fn nonempty_texts<'t>(cells: &'t [StyledText<'_>]) -> Vec<&'t str> {
+fn nonempty_texts<'t>(cells: &'t [Span<'_>]) -> Vec<&'t str> {
     cells
         .iter()
         .map(|cell| &*cell.text)
@@ -292,10 +292,10 @@ fn grid_line<'t>(row: &'t TableRow, used: &[usize]) -> Line<'t> {
 }
 
 /// The text of a cell in its own style, or in that of its row.
-fn styled_text(cell: &Cell, row_tone: TextStyle) -> StyledText<'_> {
+fn styled_text(cell: &Cell, row_tone: Tone) -> Span<'_> {
     match cell.tone {
-        TextStyle::Plain => row_tone.of(shaded_text(cell)),
-        tone => tone.of(shaded_text(cell)),
+        Tone::Plain => row_tone.span(shaded_text(cell)),
+        tone => tone.span(shaded_text(cell)),
     }
 }
 
@@ -318,10 +318,10 @@ fn shaded_text(cell: &Cell) -> Cow<'_, str> {
 
 fn write_title(page: &mut Page<'_>, group: Option<&Group>) {
     let Some(group) = group else { return };
-    page.text(TextStyle::Bold.of(&group.title));
+    page.text(Tone::Bold.span(&group.title));
     if !group.warning.is_empty() {
-        let warning = TextStyle::Warning.of(&group.warning);
-        page.entry(TextStyle::Plain.of(""), 2, warning);
+        let warning = Tone::Warning.span(&group.warning);
+        page.entry(Tone::Plain.span(""), 2, warning);
     }
 }
 
@@ -329,16 +329,16 @@ fn write_line(
     page: &mut Page<'_>,
     columns: &Columns,
     cells: &[String],
-    tones: &[TextStyle],
+    tones: &[Tone],
     graph: &str,
 ) {
-    let mut pieces: Vec<StyledText<'_>> = Vec::new();
+    let mut pieces: Vec<Span<'_>> = Vec::new();
     for (text, tone) in columns.cells(cells).iter().zip(tones) {
-        push_piece(&mut pieces, *tone, text);
+        push_text(&mut pieces, *tone, text);
     }
     let gap = " ".repeat(GRAPH_GAP.saturating_sub(columns.gap()));
-    pieces.push(tones[0].of(format!("{gap}{graph}")));
-    page.pieces(&pieces);
+    pieces.push(tones[0].span(format!("{gap}{graph}")));
+    page.spans(&pieces);
 }
 
 /// Writes a table in the widest form that fits the page.

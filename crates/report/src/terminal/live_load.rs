@@ -3,8 +3,9 @@
 
 use super::graph::write_graph;
 use crate::chart::{Axis, Chart, Series, SeriesMark};
-use crate::page::{Page, TextStyle};
+use crate::page::Page;
 use crate::style::Style;
+use diskproof_model::block::Tone;
 use diskproof_model::units::{
     format_bytes, format_duration, format_latency, format_rate, format_throughput,
 };
@@ -56,7 +57,7 @@ pub struct RateAt {
 /// Writes the page. It is redrawn as a whole.
 pub fn write_live_load(load: &LiveLoad, style: &Style, out: &mut dyn Write) -> io::Result<()> {
     let page = &mut Page::new(style, out);
-    page.text(TextStyle::Bold.of(load.title.clone()));
+    page.text(Tone::Bold.span(load.title.clone()));
     page.fact("phase", &phase_text(load));
     page.fact("rate", &rate_text(load));
     page.fact("moved", &format_bytes(load.moved_bytes));

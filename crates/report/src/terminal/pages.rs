@@ -11,9 +11,9 @@ use crate::describe::method::command_blocks;
 use crate::describe::saved_runs::saved_run_blocks;
 use crate::describe::target::{host_section, identity_sections};
 use crate::describe::{self, answer_blocks, plan};
-use crate::page::{Page, TextStyle};
+use crate::page::Page;
 use crate::style::Style;
-use diskproof_model::block::{Block, Shown};
+use diskproof_model::block::{Block, Shown, Tone};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::fleet::FleetRecord;
 use diskproof_model::health::DiskHealth;
@@ -94,7 +94,7 @@ pub fn write_comparison(
         page.blank();
     }
     for candidate in &comparison.candidates {
-        page.text(TextStyle::Bold.of(&candidate.summary));
+        page.text(Tone::Bold.span(&candidate.summary));
     }
     page.blank();
     write_blocks(page, None, &comparison::blocks(comparison, detail));

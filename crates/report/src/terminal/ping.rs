@@ -4,10 +4,10 @@ use super::grid::Columns;
 use super::sparkline::{LogScale, bar};
 use crate::describe::ping::{errors_text, mean_text, percentiles_text, shown_ops, title_text};
 use crate::labels;
-use crate::page::{Page, TextStyle};
+use crate::page::Page;
 use crate::style::Style;
 use crate::text::{clean, columns, list, shortened};
-use diskproof_model::block::Align;
+use diskproof_model::block::{Align, Tone};
 use diskproof_model::digits::figure_text;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
@@ -101,7 +101,7 @@ impl RequestLines {
         }
         let page = &mut Page::new(&self.style, out);
         let indent = " ".repeat(self.bar_start);
-        page.unbroken(TextStyle::Dim.of(format!("{indent}{line}")));
+        page.unbroken(Tone::Dim.span(format!("{indent}{line}")));
         page.finish()
     }
 
@@ -124,24 +124,23 @@ impl RequestLines {
         };
         let number = format!("#{}", request.number);
         let time = format_latency(request.latency_ns);
-        let Remark {
-            text: remark,
-            style,
-        } = remark_on(request, mean_ns);
+        let remark = remark_on(request, mean_ns);
         let size = &self.size;
         let start = format!("{size} {arrow} {name} {number:>NUMBER_COLUMNS$} ");
         let pad = " ".repeat(TIME_COLUMNS.saturating_sub(columns(&time)));
-        let mut pieces = vec![
-            TextStyle::Plain.of(start),
-            style.of(format!("{pad}{time} ")),
-            style.of(format!("{remark:<REMARK_COLUMNS$} ")),
+        let mut spans = vec![
+            Tone::Plain.span(start),
+            remark.tone.span(format!("{pad}{time} ")),
+            remark
+                .tone
+                .span(format!("{:<REMARK_COLUMNS$} ", remark.text)),
         ];
         if request.error.is_none() {
             let share = BAR_SCALE.share(request.latency_ns as f64);
-            pieces.push(style.of(bar(share, self.bar_columns)));
+            spans.push(remark.tone.span(bar(share, self.bar_columns)));
         }
         let page = &mut Page::new(&self.style, out);
-        page.pieces(&pieces);
+        page.spans(&spans);
         page.finish()
     }
 }
@@ -149,7 +148,7 @@ impl RequestLines {
 /// A remark on a request; empty where nothing stands out.
 struct Remark<'a> {
     text: &'a str,
-    style: TextStyle,
+    tone: Tone,
 }
 
 /// The mean of the requests before it decides whether a request is slow or fast.
@@ -157,7 +156,7 @@ fn remark_on(request: &SingleRequest, mean_ns: Option<f64>) -> Remark<'_> {
     if let Some(error) = &request.error {
         return Remark {
             text: error,
-            style: TextStyle::Error,
+            tone: Tone::Error,
         };
     }
     if let Some(why) = request.ignored {
@@ -168,16 +167,16 @@ fn remark_on(request: &SingleRequest, mean_ns: Option<f64>) -> Remark<'_> {
         };
         return Remark {
             text,
-            style: TextStyle::Dim,
+            tone: Tone::Dim,
         };
     }
     let latency_ns = request.latency_ns as f64;
-    let (text, style) = match mean_ns {
-        Some(mean_ns) if latency_ns > SLOW_FACTOR * mean_ns => ("slow", TextStyle::Warning),
-        Some(mean_ns) if latency_ns < FAST_SHARE * mean_ns => ("fast", TextStyle::Plain),
-        _ => ("", TextStyle::Plain),
+    let (text, tone) = match mean_ns {
+        Some(mean_ns) if latency_ns > SLOW_FACTOR * mean_ns => ("slow", Tone::Warning),
+        Some(mean_ns) if latency_ns < FAST_SHARE * mean_ns => ("fast", Tone::Plain),
+        _ => ("", Tone::Plain),
     };
-    Remark { text, style }
+    Remark { text, tone }
 }
 
 /// The path of a target, and what is below it: `/data` and ` (ext4 sda 252 GiB)`.
@@ -246,37 +245,33 @@ impl TargetName {
 /// and histogram, then the requests that do not count.
 pub(super) fn write_ping(page: &mut Page<'_>, measurement: &Row, ping: &PingFigures) {
     for (kind, op) in shown_ops(measurement) {
-        page.text(TextStyle::Bold.of(title_text(measurement, kind, op)));
+        page.text(Tone::Bold.span(title_text(measurement, kind, op)));
         let failures = errors_text(measurement, kind, op);
         if !failures.is_empty() {
-            write_indented(page, TextStyle::Error, &format!("failed: {failures}"));
+            write_indented(page, Tone::Error, &format!("failed: {failures}"));
         }
         if let Some(latency) = ping.latency.get(&kind)
             && op.data.count > 0
         {
-            write_indented(page, TextStyle::Plain, &mean_text(op.data.count, latency));
-            write_indented(
-                page,
-                TextStyle::Plain,
-                &percentiles_text(&op.figures.latency),
-            );
+            write_indented(page, Tone::Plain, &mean_text(op.data.count, latency));
+            write_indented(page, Tone::Plain, &percentiles_text(&op.figures.latency));
             let alone = match ping.awake() {
                 Some(point) => &point.mean,
                 None => &latency.mean,
             };
-            write_indented(page, TextStyle::Plain, &load_text(measurement, op, alone));
+            write_indented(page, Tone::Plain, &load_text(measurement, op, alone));
             write_histogram(page, &op.data.latency);
         }
     }
     let notes = ignored_notes(&measurement.data.requests);
     if !notes.is_empty() {
-        page.text(TextStyle::Dim.of(list(notes)));
+        page.text(Tone::Dim.span(list(notes)));
     }
     write_after_idle(page, ping);
 }
 
-fn write_indented(page: &mut Page<'_>, style: TextStyle, text: &str) {
-    page.entry(TextStyle::Plain.of(""), INDENT, style.of(text));
+fn write_indented(page: &mut Page<'_>, tone: Tone, text: &str) {
+    page.entry(Tone::Plain.span(""), INDENT, tone.span(text));
 }
 
 /// Says how much load the requests were, and how much they would be without pauses, if each took
@@ -351,13 +346,13 @@ fn write_histogram(page: &mut Page<'_>, histogram: &LatencyHistogram) {
     let mut next_bin = None;
     for ((bin, count), row) in counts.iter().zip(&rows) {
         if matches!(next_bin, Some(next) if next < *bin) {
-            page.unbroken(TextStyle::Dim.of(format!("{indent}…")));
+            page.unbroken(Tone::Dim.span(format!("{indent}…")));
         }
         next_bin = Some(bin + 1);
         let share = *count as f64 / most as f64;
-        page.pieces(&[
-            TextStyle::Plain.of(format!("{indent}{}  ", table.padded_line(row))),
-            TextStyle::Note.of(bar(share, bar_columns)),
+        page.spans(&[
+            Tone::Plain.span(format!("{indent}{}  ", table.padded_line(row))),
+            Tone::Note.span(bar(share, bar_columns)),
         ]);
     }
 }
@@ -389,7 +384,7 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingFigures) {
         return;
     }
     page.blank();
-    page.text(TextStyle::Bold.of("first request after an idle time"));
+    page.text(Tone::Bold.span("first request after an idle time"));
     let heading = ["idle", "n", "mean", "± 95 %", "p50", "min", "max", "slow"];
     let mut lines = vec![heading.map(str::to_owned).to_vec()];
     let mut longest_ns = IDLE_SCALE_NS_MIN;
@@ -407,19 +402,19 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingFigures) {
     };
     let room = page.width().saturating_sub(table.total() + 2);
     let bar_columns = room.min(TABLE_BAR_COLUMNS_MAX);
-    page.unbroken(TextStyle::Dim.of(table.padded_line(&lines[0])));
+    page.unbroken(Tone::Dim.span(table.padded_line(&lines[0])));
     for (point, row) in ping.after_idle.iter().zip(&lines[1..]) {
         let line = table.padded_line(row);
         let pad = " ".repeat((table.total() + 2).saturating_sub(columns(&line)));
-        let style = match point.slow {
-            0 => TextStyle::Plain,
-            _ => TextStyle::Warning,
+        let tone = match point.slow {
+            0 => Tone::Plain,
+            _ => Tone::Warning,
         };
         let share = scale.share(point.p50_ns as f64);
-        page.pieces(&[
-            style.of(line),
-            TextStyle::Plain.of(pad),
-            TextStyle::Note.of(bar(share, bar_columns)),
+        page.spans(&[
+            tone.span(line),
+            Tone::Plain.span(pad),
+            Tone::Note.span(bar(share, bar_columns)),
         ]);
     }
     let mut legend =
@@ -428,7 +423,7 @@ fn write_after_idle(page: &mut Page<'_>, ping: &PingFigures) {
     if let Some(ns) = ping.slow_from_ns {
         legend.push_str(&format!(" slow: longer than {}.", format_latency(ns)));
     }
-    page.text(TextStyle::Dim.of(legend));
+    page.text(Tone::Dim.span(legend));
 }
 
 fn idle_row(point: &IdlePoint) -> Vec<String> {

@@ -2,7 +2,8 @@
 
 use super::sparkline::{even_parts, worst_sparkline};
 use crate::describe::surface::{place_text, scan_reach_text};
-use crate::page::{INDENT, Page, StyledText, TextStyle};
+use crate::page::{INDENT, Page};
+use diskproof_model::block::{Span, Tone};
 use diskproof_model::surface::Scan;
 use diskproof_model::units::{counted, format_bytes, format_latency};
 
@@ -29,14 +30,14 @@ pub(super) fn write_scan(page: &mut Page<'_>, scan: &Scan, span_start_bytes: u64
         offset_bytes: block.offset_bytes,
         what: format!("took {}", format_latency(block.latency_ns)),
     });
-    write_places(page, TextStyle::Warning.of("slow"), slow, scan.slow_blocks);
+    write_places(page, Tone::Warning.span("slow"), slow, scan.slow_blocks);
     let unreadable = scan.unreadable.iter().map(|range| Place {
         lba: range.lba,
         offset_bytes: range.offset_bytes,
         what: format!("{} {}", format_bytes(range.length_bytes), range.errno),
     });
     let count = scan.unreadable.len() as u64;
-    write_places(page, TextStyle::Error.of("bad"), unreadable, count);
+    write_places(page, Tone::Error.span("bad"), unreadable, count);
 }
 
 /// A place that is slow or unreadable.
@@ -60,9 +61,9 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) {
         return;
     }
     let indent = " ".repeat(INDENT - "map".len());
-    page.pieces(&[
-        TextStyle::Dim.of(format!("map{indent}")),
-        TextStyle::Plain.of(worst_sparkline(&latencies, width)),
+    page.spans(&[
+        Tone::Dim.span(format!("map{indent}")),
+        Tone::Plain.span(worst_sparkline(&latencies, width)),
     ]);
     let mut marks = String::new();
     for cells in even_parts(&scan.map, width) {
@@ -71,9 +72,9 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) {
     }
     let mut legend = "longest latency by position, logarithmic".to_owned();
     if marks.contains('!') {
-        page.pieces(&[
-            TextStyle::Plain.of(" ".repeat(INDENT)),
-            TextStyle::Error.of(marks),
+        page.spans(&[
+            Tone::Plain.span(" ".repeat(INDENT)),
+            Tone::Error.span(marks),
         ]);
         legend.push_str(", ! unreadable blocks");
     }
@@ -83,7 +84,7 @@ fn write_map(page: &mut Page<'_>, scan: &Scan) {
 /// Writes the first places under one label, and counts the others of `total`.
 fn write_places(
     page: &mut Page<'_>,
-    mut label: StyledText<'_>,
+    mut label: Span<'_>,
     places: impl Iterator<Item = Place>,
     total: u64,
 ) {
@@ -91,8 +92,8 @@ fn write_places(
     for listed in places.take(PLACES_SHOWN) {
         let position = place_text(listed.offset_bytes);
         let text = format!("LBA {}, {position}: {}", listed.lba, listed.what);
-        page.entry(label, INDENT, TextStyle::Plain.of(text));
-        label = TextStyle::Plain.of("");
+        page.entry(label, INDENT, Tone::Plain.span(text));
+        label = Tone::Plain.span("");
         shown += 1;
     }
     let more = total.saturating_sub(shown);

@@ -4,9 +4,9 @@ use super::blocks::write_blocks;
 use super::sparkline::bar;
 use crate::describe::run::{short_run_id, start_text};
 use crate::labels::third_digit_unit;
-use crate::page::{Page, TextStyle};
+use crate::page::Page;
 use crate::style::Style;
-use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow};
+use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow, Tone};
 use diskproof_model::digits::figure_text;
 use diskproof_model::saved::named;
 use diskproof_model::trend::{Trend, TrendChange, TrendPoint};
@@ -23,7 +23,7 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
     write_blocks(page, None, &tables);
     if !trends.is_empty() {
         page.blank();
-        page.text(TextStyle::Dim.of(
+        page.text(Tone::Dim.span(
             "Each run against the median of the ten before it. usual: runs like those before \
              differ as much by chance.",
         ));
@@ -56,12 +56,12 @@ fn trend_blocks(trend: &Trend) -> [Block; 2] {
 }
 
 fn point_row(point: &TrendPoint, unit: &str, largest: f64) -> TableRow {
-    let mut tone = TextStyle::Plain;
+    let mut tone = Tone::Plain;
     let mut remark = String::new();
     if let Some(change) = &point.change {
         remark = change_text(change);
         if change.is_beyond_chance == Some(true) {
-            tone = TextStyle::Bold;
+            tone = Tone::Bold;
         }
     }
     if let Some(code) = &point.objection {

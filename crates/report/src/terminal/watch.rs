@@ -4,10 +4,10 @@
 use super::grid::Columns;
 use crate::describe::observed::capacity_text;
 use crate::describe::server::{explained_text, processes_table, rates_text};
-use crate::page::{Page, TextStyle};
+use crate::page::Page;
 use crate::style::Style;
-use crate::text::{clean, glue, joined};
-use diskproof_model::block::Table;
+use crate::text::{glue, joined};
+use diskproof_model::block::{Table, Tone};
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::postgres::{ServerStep, ServerView};
 use diskproof_model::units::{format_duration, format_throughput};
@@ -93,7 +93,7 @@ pub fn write_watch_heading(style: &Style, out: &mut dyn Write) -> io::Result<()>
     let names = [
         "time", "device", "read/s", "MB/s", "ms", "write/s", "MB/s", "ms", "queue", "seeks", "load",
     ];
-    page.unbroken(TextStyle::Dim.of(step_line(&names.map(str::to_owned))));
+    page.unbroken(Tone::Dim.span(step_line(&names.map(str::to_owned))));
     page.finish()
 }
 
@@ -107,7 +107,7 @@ pub fn write_watch_step(
 ) -> io::Result<()> {
     let page = &mut Page::new(style, out);
     for name in &step.vanished {
-        page.text(TextStyle::Warning.of(format!("{name} has vanished")));
+        page.text(Tone::Warning.span(format!("{name} has vanished")));
     }
     let shown: Vec<&DeviceStep> = step
         .devices
@@ -117,19 +117,19 @@ pub fn write_watch_step(
     let digits = usize::from(step.length_ns < WHOLE_SECONDS_FROM_NS);
     let mut time = format!("{:.digits$}s", step.elapsed_ns as f64 / 1e9);
     if shown.is_empty() {
-        page.unbroken(TextStyle::Dim.of(format!("{time:>5} no requests")));
+        page.unbroken(Tone::Dim.span(format!("{time:>5} no requests")));
     }
     for device in shown {
         let line = step_line(&device_cells(&time, device));
-        page.unbroken(TextStyle::Plain.of(line));
+        page.unbroken(Tone::Plain.span(line));
         time.clear();
         if let Some(text) = threads_text(device) {
-            page.unbroken(TextStyle::Dim.of(clean(&format!("{INDENT}by {text}"))));
+            page.unbroken(Tone::Dim.span(format!("{INDENT}by {text}")));
         }
     }
     if let Some(text) = processes_text(&step.processes, step.length_ns) {
         let line = format!("{INDENT}all disks: {text}");
-        page.unbroken(TextStyle::Dim.of(clean(&line)));
+        page.unbroken(Tone::Dim.span(line));
     }
     if let Some(server) = &step.server {
         write_server_step(page, server);
@@ -255,7 +255,7 @@ fn write_server_step(page: &mut Page<'_>, view: &ServerView) {
     match view {
         ServerView::Waiting => {
             let text = format!("{INDENT}PostgreSQL: connected; rates follow with the next step");
-            page.unbroken(TextStyle::Dim.of(text));
+            page.unbroken(Tone::Dim.span(text));
         }
         ServerView::Lost { why, is_retried } => {
             let next = if *is_retried {
@@ -266,30 +266,30 @@ fn write_server_step(page: &mut Page<'_>, view: &ServerView) {
             // The server's own errors begin with its name.
             let reason = why.strip_prefix("PostgreSQL: ").unwrap_or(why);
             let text = format!("PostgreSQL: {next}: {reason}");
-            write_indented(page, TextStyle::Warning, &text);
+            write_indented(page, Tone::Warning, &text);
         }
         ServerView::Step(step) => write_server_rates(page, step),
     }
 }
 
 /// Wraps the text, because its end names the device or the remedy.
-fn write_indented(page: &mut Page<'_>, style: TextStyle, text: &str) {
-    page.entry(style.of(""), INDENT.len(), style.of(clean(text)));
+fn write_indented(page: &mut Page<'_>, tone: Tone, text: &str) {
+    page.entry(tone.span(""), INDENT.len(), tone.span(text));
 }
 
 fn write_server_rates(page: &mut Page<'_>, step: &ServerStep) {
     if let Some(load) = &step.explained {
         let time = glue(&format_duration(load.wall_ns));
         let text = format!("{} ({time})", explained_text(load));
-        write_indented(page, TextStyle::Bold, &text);
+        write_indented(page, Tone::Bold, &text);
     }
     let rates = rates_text(&step.counters, step.length_ns);
-    page.unbroken(TextStyle::Dim.of(format!("{INDENT}server {rates}")));
+    page.unbroken(Tone::Dim.span(format!("{INDENT}server {rates}")));
     let busiest = step.counters.io.iter().filter(|io| io.bytes() > 0);
     let rows = processes_table(busiest.take(SERVER_ROWS_MAX), step.length_ns);
     let width = page.width().saturating_sub(INDENT.len());
     for line in table_lines(&rows, width) {
-        page.unbroken(TextStyle::Dim.of(format!("{INDENT}{line}")));
+        page.unbroken(Tone::Dim.span(format!("{INDENT}{line}")));
     }
 }
 

@@ -17,8 +17,8 @@ struct HistogramText {
     min_ns: u64,
     /// The longest in nanoseconds, exact.
     max_ns: u64,
-    /// The number of latencies by length: HdrHistogram V2 (lowest 1, highest 2^57 or more, three
-    /// significant digits), deflated, in base64. The libraries of HdrHistogram decode it.
+    /// The number of latencies by length: HdrHistogram V2 (lowest 1, highest 2^42 - 1 or more,
+    /// three significant digits), deflated, in base64. The libraries of HdrHistogram decode it.
     hdr: String,
 }
 

@@ -113,7 +113,7 @@ impl Connection {
         mount(
             "simdisk",
             &path,
-            "fuse.simdisk",
+            FILESYSTEM,
             MountFlags::NODEV | MountFlags::NOSUID,
             options.as_c_str(),
         )
@@ -235,13 +235,55 @@ fn open_device() -> rustix::io::Result<OwnedFd> {
     )
 }
 
-/// Creates the mount point; a dead mount that a killed server left there is unmounted first.
+/// The type of our mounts.
+const FILESYSTEM: &str = "fuse.simdisk";
+
+/// True if the mount that a path leads to is one of ours. The path itself may not answer.
+fn is_own_mount(path: &Path) -> bool {
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return false;
+    };
+    let parent = if parent.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        parent
+    };
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    match parent.canonicalize() {
+        Ok(parent) => filesystem_at(&mounts, &parent.join(name)) == Some(FILESYSTEM),
+        Err(_) => false,
+    }
+}
+
+/// The type of the uppermost filesystem that is mounted on a path, of the lines of
+/// /proc/self/mountinfo (proc(5)); `None` where none is.
+fn filesystem_at<'m>(mounts: &'m str, path: &Path) -> Option<&'m str> {
+    // The kernel escapes these characters.
+    let escaped = path
+        .to_str()?
+        .replace('\\', "\\134")
+        .replace(' ', "\\040")
+        .replace('\t', "\\011")
+        .replace('\n', "\\012");
+    let mut found = None;
+    for line in mounts.lines() {
+        if line.split(' ').nth(4) == Some(&escaped) {
+            let (_, filesystem) = line.split_once(" - ")?;
+            found = filesystem.split(' ').next();
+        }
+    }
+    found
+}
+
+/// Creates the mount point; a dead mount that a killed server left there is unmounted first. One of
+/// another program stays.
 fn prepare(path: &Path, root: Root) -> Result<PathBuf, ServeError> {
     let mount_point_error = |source| ServeError::MountPoint {
         path: path.to_owned(),
         source,
     };
-    if std::fs::metadata(path).is_err_and(|e| e.raw_os_error() == Some(libc::ENOTCONN)) {
+    let is_dead = std::fs::metadata(path).is_err_and(|e| e.raw_os_error() == Some(libc::ENOTCONN));
+    if is_dead && is_own_mount(path) {
         unmount(path, UnmountFlags::DETACH).map_err(|e| mount_point_error(e.into()))?;
     }
     match root {
@@ -255,4 +297,24 @@ fn prepare(path: &Path, root: Root) -> Result<PathBuf, ServeError> {
         Root::Directory => std::fs::create_dir_all(path).map_err(mount_point_error)?,
     }
     path.canonicalize().map_err(mount_point_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_of_another_program_is_not_ours() {
+        let mounts = "\
+22 1 0:21 / / rw - ext4 /dev/vda rw
+40 22 0:50 / /mnt/a\\040b rw,nosuid shared:7 - fuse.sshfs host: rw
+41 22 0:51 / /mnt/disk rw,nosuid - fuse.sshfs host: rw
+42 41 0:52 / /mnt/disk rw,nosuid - fuse.simdisk simdisk rw,user_id=0
+";
+        let found = |path: &str| filesystem_at(mounts, Path::new(path));
+        assert_eq!(found("/mnt/a b"), Some("fuse.sshfs"));
+        assert_eq!(found("/mnt/disk"), Some(FILESYSTEM), "the uppermost");
+        assert_eq!(found("/mnt/other"), None);
+        assert!(!is_own_mount(Path::new("/proc")));
+    }
 }

@@ -16,8 +16,8 @@ pub enum Beyond {
     Drops,
     /// Writes fail, and reads return zeros.
     Fails,
-    /// Everything is stored, and reads return one wrong bit in each block of 4096 bytes that was
-    /// written.
+    /// Everything is stored, and reads return one wrong bit in the last byte of each block of 4096
+    /// bytes that was written.
     Flips,
     /// Writes are lost, except for the last so many bytes.
     Caches {
@@ -85,6 +85,8 @@ pub trait Store {
     fn read_at(&self, bytes: &mut [u8], offset_bytes: u64) -> Result<(), i32>;
     /// Writes to a place.
     fn write_at(&self, bytes: &[u8], offset_bytes: u64) -> Result<(), i32>;
+    /// Drops the content of a range.
+    fn trim(&self, offset_bytes: u64, length_bytes: u64) -> Result<(), i32>;
 }
 
 /// A counterfeit with what it remembers of its writes.
@@ -96,7 +98,8 @@ pub struct FakeDisk {
 
 #[derive(Debug, Default)]
 struct Memory {
-    /// Blocks that a thin device has stored.
+    /// Blocks that a thin device has stored, or that were written beyond the real size of one that
+    /// flips bits.
     stored: BTreeSet<u64>,
     /// Blocks of a cache, by their offset.
     cached: BTreeMap<u64, Vec<u8>>,
@@ -115,7 +118,6 @@ impl FakeDisk {
 
     /// Reads as the counterfeit does: other bytes than were written, beyond its real size.
     pub fn read(&self, store: &dyn Store, offset: u64, buffer: &mut [u8]) -> Result<(), i32> {
-        let end = offset + buffer.len() as u64;
         for part in self.model.parts(offset, buffer.len()) {
             let bytes = &mut buffer[part.buffer];
             match part.offset_bytes {
@@ -124,22 +126,20 @@ impl FakeDisk {
             }
         }
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        for at in blocks(offset, buffer.len()) {
-            let from = at.max(offset);
-            let to = (at + BLOCK_BYTES).min(end);
-            let bytes = &mut buffer[(from - offset) as usize..(to - offset) as usize];
+        for part in blocks(offset, buffer.len()) {
+            let bytes = &mut buffer[part.buffer];
             match self.model.beyond {
-                Beyond::Thin if !memory.stored.contains(&at) => bytes.fill(0),
-                Beyond::Flips if at >= self.model.real_bytes => {
-                    if let Some(last) = bytes.last_mut()
-                        && *last != 0
+                Beyond::Thin if !memory.stored.contains(&part.block) => bytes.fill(0),
+                Beyond::Flips if memory.stored.contains(&part.block) => {
+                    if part.within.end == BLOCK_BYTES as usize
+                        && let Some(last) = bytes.last_mut()
                     {
                         *last ^= 1;
                     }
                 }
                 Beyond::Caches { .. } => {
-                    if let Some(kept) = memory.cached.get(&at) {
-                        bytes.copy_from_slice(&kept[(from - at) as usize..(to - at) as usize]);
+                    if let Some(kept) = memory.cached.get(&part.block) {
+                        bytes.copy_from_slice(&kept[part.within]);
                     }
                 }
                 _ => {}
@@ -148,7 +148,7 @@ impl FakeDisk {
         Ok(())
     }
 
-    /// Stores what a write leaves. Caches and thin devices take whole blocks.
+    /// Stores what a write leaves.
     pub fn write(&self, store: &dyn Store, offset: u64, data: &[u8]) -> Result<(), i32> {
         let end = offset + data.len() as u64;
         if end > self.model.real_bytes && self.model.beyond == Beyond::Fails {
@@ -162,19 +162,47 @@ impl FakeDisk {
                 store.write_at(&data[part.buffer], place)?;
             }
         }
-        if let Beyond::Caches { bytes } = self.model.beyond {
-            self.cache(bytes, offset, data);
+        match self.model.beyond {
+            Beyond::Caches { bytes } => self.cache(bytes, offset, data),
+            Beyond::Flips => {
+                let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+                for part in blocks(offset, data.len()) {
+                    if part.block >= self.model.real_bytes {
+                        memory.stored.insert(part.block);
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Drops the content of a range where its bytes lie. A thin device does not get the room back.
+    pub fn trim(&self, store: &dyn Store, offset: u64, length: usize) -> Result<(), i32> {
+        for part in self.model.parts(offset, length) {
+            if let Some(place) = part.offset_bytes {
+                store.trim(place, part.buffer.len() as u64)?;
+            }
+        }
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
+        for part in blocks(offset, length) {
+            if let Some(kept) = memory.cached.get_mut(&part.block) {
+                kept[part.within.clone()].fill(0);
+            }
+            if self.model.beyond == Beyond::Flips && part.within.len() == BLOCK_BYTES as usize {
+                memory.stored.remove(&part.block);
+            }
         }
         Ok(())
     }
 
     fn write_thin(&self, store: &dyn Store, offset: u64, data: &[u8]) -> Result<(), i32> {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        for (at, bytes) in blocks(offset, data.len()).zip(data.chunks(BLOCK_BYTES as usize)) {
+        for part in blocks(offset, data.len()) {
             let is_full = (memory.stored.len() as u64 + 1) * BLOCK_BYTES > self.model.real_bytes;
-            if memory.stored.contains(&at) || !is_full {
-                memory.stored.insert(at);
-                store.write_at(bytes, at)?;
+            if memory.stored.contains(&part.block) || !is_full {
+                memory.stored.insert(part.block);
+                store.write_at(&data[part.buffer], part.block + part.within.start as u64)?;
             }
         }
         Ok(())
@@ -182,13 +210,16 @@ impl FakeDisk {
 
     fn cache(&self, cache_bytes: u64, offset: u64, data: &[u8]) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        for (at, bytes) in blocks(offset, data.len()).zip(data.chunks(BLOCK_BYTES as usize)) {
-            if at < self.model.real_bytes || bytes.len() as u64 != BLOCK_BYTES {
+        for part in blocks(offset, data.len()) {
+            if part.block < self.model.real_bytes {
                 continue;
             }
-            if memory.cached.insert(at, bytes.to_vec()).is_none() {
-                memory.oldest.push_back(at);
+            if !memory.cached.contains_key(&part.block) {
+                memory.oldest.push_back(part.block);
             }
+            let kept = memory.cached.entry(part.block);
+            let kept = kept.or_insert_with(|| vec![0; BLOCK_BYTES as usize]);
+            kept[part.within].copy_from_slice(&data[part.buffer]);
             while memory.oldest.len() as u64 * BLOCK_BYTES > cache_bytes {
                 if let Some(oldest) = memory.oldest.pop_front() {
                     memory.cached.remove(&oldest);
@@ -198,11 +229,29 @@ impl FakeDisk {
     }
 }
 
-/// The offsets of the blocks that a request touches.
-fn blocks(offset: u64, length: usize) -> impl Iterator<Item = u64> {
+/// The part of a request in one block.
+struct BlockPart {
+    /// The offset of the block.
+    block: u64,
+    /// Place of the bytes within the block.
+    within: Range<usize>,
+    /// Place of the bytes in the buffer of the request.
+    buffer: Range<usize>,
+}
+
+/// The parts of a request in the blocks that it touches, in order.
+fn blocks(offset: u64, length: usize) -> impl Iterator<Item = BlockPart> {
+    let request_end = offset + length as u64;
     let first = offset / BLOCK_BYTES;
-    let end = (offset + length as u64).div_ceil(BLOCK_BYTES);
-    (first..end).map(|block| block * BLOCK_BYTES)
+    (first..request_end.div_ceil(BLOCK_BYTES)).map(move |number| {
+        let block = number * BLOCK_BYTES;
+        let (from, to) = (block.max(offset), (block + BLOCK_BYTES).min(request_end));
+        BlockPart {
+            block,
+            within: (from - block) as usize..(to - block) as usize,
+            buffer: (from - offset) as usize..(to - offset) as usize,
+        }
+    })
 }
 
 #[cfg(test)]
@@ -248,6 +297,12 @@ mod tests {
             self.0.lock().unwrap()[from..from + bytes.len()].copy_from_slice(bytes);
             Ok(())
         }
+
+        fn trim(&self, offset_bytes: u64, length_bytes: u64) -> Result<(), i32> {
+            let (from, to) = (offset_bytes, offset_bytes + length_bytes);
+            self.0.lock().unwrap()[from as usize..to as usize].fill(0);
+            Ok(())
+        }
     }
 
     /// Writes sixteen blocks, each full of its number, the last one first; then the last byte of
@@ -269,6 +324,65 @@ mod tests {
                     .map(|()| *buffer.last().unwrap())
             })
             .collect()
+    }
+
+    /// A fake of four real blocks among sixteen, and its medium.
+    fn fake(beyond: Beyond) -> (FakeDisk, Bytes) {
+        let fake = FakeDisk::new(Counterfeit {
+            real_bytes: 4 * BLOCK_BYTES,
+            beyond,
+        });
+        (fake, Bytes(Mutex::new(vec![0; 16 * BLOCK_BYTES as usize])))
+    }
+
+    fn read(disk: &(FakeDisk, Bytes), offset: u64, length: usize) -> Vec<u8> {
+        let mut buffer = vec![0; length];
+        disk.0.read(&disk.1, offset, &mut buffer).unwrap();
+        buffer
+    }
+
+    #[test]
+    fn parts_of_blocks_are_read_where_they_were_written() {
+        let caches = Beyond::Caches {
+            bytes: 8 * BLOCK_BYTES,
+        };
+        for beyond in [Beyond::Thin, caches] {
+            let disk = fake(beyond);
+            // Two parts of one block, and a write across the bound of another.
+            let block = 8 * BLOCK_BYTES;
+            disk.0.write(&disk.1, block + 512, &[66; 512]).unwrap();
+            disk.0.write(&disk.1, block + 1536, &[67; 512]).unwrap();
+            let bound = block + 2 * BLOCK_BYTES;
+            disk.0.write(&disk.1, bound - 512, &[68; 1024]).unwrap();
+            let parts = [vec![0; 512], vec![66; 512], vec![0; 512], vec![67; 512]].concat();
+            assert_eq!(read(&disk, block, 2048), parts, "{beyond:?}");
+            let across = [vec![0; 512], vec![68; 1024], vec![0; 512]].concat();
+            assert_eq!(read(&disk, bound - 1024, 2048), across, "{beyond:?}");
+        }
+    }
+
+    #[test]
+    fn flipped_bit_does_not_depend_on_the_request() {
+        let disk = fake(Beyond::Flips);
+        let block = 8 * BLOCK_BYTES;
+        disk.0.write(&disk.1, block, &[0; 4096]).unwrap();
+        assert_eq!(read(&disk, block, 512), [0; 512]);
+        assert_eq!(read(&disk, block + 3584, 512)[511], 1, "a block of zeros");
+        assert_eq!(read(&disk, block + 4096, 4096), [0; 4096], "never written");
+    }
+
+    #[test]
+    fn trims_reach_what_the_fake_keeps() {
+        let disk = fake(Beyond::Wraps);
+        disk.0.write(&disk.1, 0, &[9; 4096]).unwrap();
+        disk.0.trim(&disk.1, 4 * BLOCK_BYTES, 4096).unwrap();
+        assert_eq!(read(&disk, 0, 4096), [0; 4096]);
+        for beyond in [Beyond::Flips, Beyond::Caches { bytes: BLOCK_BYTES }] {
+            let disk = fake(beyond);
+            disk.0.write(&disk.1, 8 * BLOCK_BYTES, &[9; 4096]).unwrap();
+            disk.0.trim(&disk.1, 8 * BLOCK_BYTES, 4096).unwrap();
+            assert_eq!(read(&disk, 8 * BLOCK_BYTES, 4096), [0; 4096], "{beyond:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,8 @@ pub struct Sleep {
 #[derive(Debug, Clone)]
 pub struct Sleeper {
     sleep: Sleep,
+    /// Requests that have arrived and not ended.
+    under_way: u64,
     /// The time at which the last request arrived or ended.
     active_ns: u64,
     /// The time from which on it is awake.
@@ -25,6 +27,7 @@ impl Sleeper {
     pub fn new(sleep: Sleep) -> Self {
         Self {
             sleep,
+            under_way: 0,
             active_ns: 0,
             awake_ns: 0,
         }
@@ -33,15 +36,18 @@ impl Sleeper {
     /// Returns the time that a request which arrives now waits for the disk to wake up, and wakes
     /// it.
     pub fn extra_ns(&mut self, now_ns: u64) -> u64 {
-        if now_ns.saturating_sub(self.active_ns.max(self.awake_ns)) >= self.sleep.after_ns {
+        let idle_ns = now_ns.saturating_sub(self.active_ns.max(self.awake_ns));
+        if self.under_way == 0 && idle_ns >= self.sleep.after_ns {
             self.awake_ns = now_ns + self.sleep.wake_ns;
         }
+        self.under_way += 1;
         self.active_ns = now_ns;
         self.awake_ns.saturating_sub(now_ns)
     }
 
     /// Notes that a request has ended, which keeps the disk awake.
     pub fn ended(&mut self, at_ns: u64) {
+        self.under_way = self.under_way.saturating_sub(1);
         self.active_ns = self.active_ns.max(at_ns);
     }
 }
@@ -64,6 +70,20 @@ mod tests {
         // The next one arrives while it wakes up.
         assert_eq!(disk.extra_ns(2600), 200);
         disk.ended(2800);
+        disk.ended(2850);
         assert_eq!(disk.extra_ns(2900), 0);
+    }
+
+    #[test]
+    fn disk_is_awake_while_a_request_is_under_way() {
+        let mut disk = Sleeper::new(Sleep {
+            after_ns: 1000,
+            wake_ns: 300,
+        });
+        assert_eq!(disk.extra_ns(10), 0);
+        assert_eq!(disk.extra_ns(5000), 0);
+        disk.ended(5500);
+        disk.ended(6000);
+        assert_eq!(disk.extra_ns(7000), 300);
     }
 }

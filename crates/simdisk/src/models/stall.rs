@@ -5,7 +5,7 @@ use super::timing::{DiskCompletion, DiskRequest, TimingModel};
 /// A time in which the disk answers nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stall {
-    /// Time after the arrival of the first request.
+    /// Time after the arrival of the first request, in which the earlier stalls do not count.
     pub after_ns: u64,
     /// The length of a stall, in nanoseconds.
     pub length_ns: u64,

@@ -59,8 +59,8 @@ impl DiskRequest {
     }
 }
 
-/// The time that `bytes` take at `bytes_per_s`, rounded up; 0 for a rate of 0 (no limit is written
-/// as `None` by callers).
+/// The time that `bytes` take at `bytes_per_s`, rounded up. A rate of 0 counts as 1 B/s; callers
+/// have `None` for a disk without a limit.
 pub fn transfer_ns(bytes: u64, bytes_per_s: u64) -> u64 {
     (u128::from(bytes) * 1_000_000_000).div_ceil(u128::from(bytes_per_s.max(1))) as u64
 }

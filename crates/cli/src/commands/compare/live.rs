@@ -604,7 +604,7 @@ fn side_data(side: usize, whole: &RunData) -> RunData {
 fn save(record: &Arc<Record>, options: HistoryOptions) -> Vec<SaveNote> {
     let own_record = Arc::clone(record);
     let save = Deferred::start_or_run("diskproof-save", move || {
-        let page = crate::stdio::record_page(&own_record, Detail::Whole);
+        let page = crate::stdio::colored_record_page(&own_record, Detail::Whole);
         saved::keep(&own_record, &page, &options)
     });
     match save.wait(SAVE_LIMIT) {

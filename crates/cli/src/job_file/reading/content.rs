@@ -67,7 +67,7 @@ impl JobReader<'_> {
             repeat_percent,
             ..self.repeated_blocks(smallest_write, repeat_percent)?
         };
-        let scrambles = self.switch("scramble_buffers")?;
+        let scrambles = self.optional_flag("scramble_buffers")?;
         if filler_percent == ALL_PERCENT && !content.filler.is_empty() && scrambles == Some(true) {
             return Err(self.error(
                 "scramble_buffers",

@@ -61,14 +61,14 @@ impl JobReader<'_> {
     /// The use of the page cache by a job with this engine. A memory mapping always goes through
     /// it.
     pub(super) fn cache(&self, engine: EngineKind) -> Translated<Cache> {
-        let direct = self.switch("direct")?;
-        let buffered = self.switch("buffered")?;
+        let direct = self.optional_flag("direct")?;
+        let buffered = self.optional_flag("buffered")?;
         let is_direct = if self.is_later("buffered", "direct") {
             buffered == Some(false)
         } else {
             direct == Some(true)
         };
-        let is_emptied = self.switch("invalidate")?.unwrap_or(true);
+        let is_emptied = self.optional_flag("invalidate")?.unwrap_or(true);
         if is_direct && engine != EngineKind::Mmap {
             Ok(Cache::Direct)
         } else if is_emptied {

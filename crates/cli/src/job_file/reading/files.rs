@@ -15,7 +15,7 @@ const LOGS: [&str; 4] = [
     "write_hist_log",
 ];
 
-/// `filename`. Each one adds to those before it.
+/// Sets the names of `filename`. Each setting adds names to those of the settings before it.
 pub(super) fn set_filename(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let has_own_directory = match reader.setting("directory") {
         Some(setting) => setting.scope == Scope::Own,
@@ -53,58 +53,71 @@ pub(super) fn set_filename(reader: &JobReader<'_>, job: &mut FioJob) -> Translat
     Ok(())
 }
 
-/// `nrfiles`, and whether sequential requests go to the files in turn. They are one file here, so
-/// that must be possible in its parts.
+/// The value of `file_service_type` without its count: fio's choice of the file of the next request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileService {
+    /// The files in turn, which is fio's default.
+    RoundRobin,
+    /// Any of the files.
+    Random,
+    /// Each file up to its end, then the next one.
+    Sequential,
+}
+
+/// The order in which a job visits its files, which are parts of one file here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileOrder {
+    /// The offsets are random over all files.
+    AllAtOnce,
+    /// One file after the other.
+    OneAfterAnother,
+    /// A request to each file in turn.
+    InTurn,
+}
+
+/// Sets `nrfiles`, and for sequential requests whether they go to the files in turn. Refuses an
+/// order of the files that the parts of one file cannot have.
 pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    job.files = reader.files()?;
-    let names = match &job.filename {
-        Some(given) => given.names.len() as u64,
-        None => 1,
-    };
-    if job.files.max(names) <= 1 {
+    job.files = reader.file_count()?;
+    let has_one_file = job.files <= 1 && job.file_count() <= 1;
+    if has_one_file {
         return Ok(());
     }
-    let service = match reader.value("file_service_type")? {
-        // The number of requests after which the file changes follows a colon.
-        Some(given) => match given.text.split_once(':') {
-            Some((service, _)) => service,
-            None => given.text,
-        },
-        None => "roundrobin",
-    };
-    // The weighted choices visit some blocks again, and others never.
-    if !matches!(service, "roundrobin" | "random" | "sequential") {
-        return Err(reader.error(
-            "file_service_type",
-            "files are chosen alike here; use roundrobin, random or sequential",
-        ));
-    }
+    // Several names in `filename` are chosen by this option too, so it is checked for both.
+    let service = reader.file_service()?;
     if job.files <= 1 {
         return Ok(());
     }
-    // A job without a limit reads every block, so that the order of the files does not matter.
-    let visits_all = ["runtime", "io_size", "number_ios"]
-        .iter()
-        .all(|limit| !reader.is_set(limit));
-    if reader.is_set("filename") {
+    let Some(order) = file_order(reader, job, service) else {
         return Err(too_many_files(reader));
+    };
+    if order == FileOrder::InTurn {
+        job.alternates = job.may_alternate();
+        if !job.alternates {
+            reader.note(IN_ORDER);
+        }
+    }
+    Ok(())
+}
+
+/// The order of the several files of a job; `None` if the parts of one file cannot have it.
+fn file_order(reader: &JobReader<'_>, job: &FioJob, service: FileService) -> Option<FileOrder> {
+    if reader.is_set("filename") {
+        return None;
     }
     if job.is_random() {
-        if job.is_uniform() {
-            return Ok(());
-        }
-        return Err(too_many_files(reader));
+        return if job.is_uniform() {
+            Some(FileOrder::AllAtOnce)
+        } else {
+            None
+        };
     }
     match service {
-        "sequential" => Ok(()),
-        "roundrobin" | "random" if job.goes_onward() && (service == "roundrobin" || visits_all) => {
-            job.alternates = job.may_alternate();
-            if !job.alternates {
-                reader.note(IN_ORDER);
-            }
-            Ok(())
-        }
-        _ => Err(too_many_files(reader)),
+        FileService::Sequential => Some(FileOrder::OneAfterAnother),
+        FileService::RoundRobin if job.goes_onward() => Some(FileOrder::InTurn),
+        // A job without a limit reads every block, so that the order of the files does not matter.
+        FileService::Random if job.goes_onward() && !reader.has_limit() => Some(FileOrder::InTurn),
+        FileService::RoundRobin | FileService::Random => None,
     }
 }
 
@@ -123,7 +136,7 @@ pub(super) fn set_filename_format(reader: &JobReader<'_>, job: &mut FioJob) -> T
     Ok(())
 }
 
-/// `directory`: several of them separated by colons.
+/// Sets `directory`: several of them separated by colons.
 pub(super) fn set_directories(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     if let Some(given) = reader.value("directory")? {
         job.directories = split_names(given.text);
@@ -153,12 +166,40 @@ impl JobReader<'_> {
     }
 
     /// The number of files of each copy. Where all would have one name, they are one file.
-    fn files(&self) -> Translated<u64> {
+    fn file_count(&self) -> Translated<u64> {
         if self.filename_format().contains("$filenum") {
             Ok(self.bytes("nrfiles", 1)?.max(1))
         } else {
             Ok(1)
         }
+    }
+
+    /// Refuses fio's weighted choices, which visit some blocks again and others never.
+    fn file_service(&self) -> Translated<FileService> {
+        let Some(given) = self.value("file_service_type")? else {
+            return Ok(FileService::RoundRobin);
+        };
+        // The number of requests after which the file changes follows a colon.
+        let word = match given.text.split_once(':') {
+            Some((word, _)) => word,
+            None => given.text,
+        };
+        match word {
+            "roundrobin" => Ok(FileService::RoundRobin),
+            "random" => Ok(FileService::Random),
+            "sequential" => Ok(FileService::Sequential),
+            _ => {
+                Err(given
+                    .error("files are chosen alike here; use roundrobin, random or sequential"))
+            }
+        }
+    }
+
+    /// True if something else than the end of its part ends the job.
+    fn has_limit(&self) -> bool {
+        ["runtime", "io_size", "number_ios"]
+            .iter()
+            .any(|limit| self.is_set(limit))
     }
 
     /// Refuses logs that would be missing at the end.
@@ -195,7 +236,8 @@ impl JobReader<'_> {
         ))
     }
 
-    /// Whether a path lies in the current directory or in that of the output.
+    /// True if a path lies in the current directory or in that of the output. The text of the path
+    /// decides: symbolic links are not resolved.
     fn is_in_chosen_directory(&self, path: &Path) -> bool {
         if path.components().any(|part| part == Component::ParentDir) {
             return false;

@@ -223,9 +223,10 @@ impl<'a> JobReader<'a> {
         Ok(self.parsed(name, numbers::short_time_ns)?.unwrap_or(0))
     }
 
-    /// Reads a switch: without a value, or with a number, of which only 0 means no. `check` has
-    /// refused other numbers than 0 and 1 where fio does.
-    pub(super) fn switch(&self, name: &str) -> Translated<Option<bool>> {
+    /// Reads an option that is on or off; `None` without the setting. A setting without a value is
+    /// on, and of the numbers only 0 is off. `check` has refused other numbers than 0 and 1 where
+    /// fio does.
+    pub(super) fn optional_flag(&self, name: &str) -> Translated<Option<bool>> {
         let Some(setting) = self.setting(name) else {
             return Ok(None);
         };
@@ -236,9 +237,9 @@ impl<'a> JobReader<'a> {
         }
     }
 
-    /// A switch that is off without the setting.
+    /// As [`Self::optional_flag`], off without the setting.
     pub(super) fn flag(&self, name: &str) -> Translated<bool> {
-        Ok(self.switch(name)?.unwrap_or(false))
+        Ok(self.optional_flag(name)?.unwrap_or(false))
     }
 }
 

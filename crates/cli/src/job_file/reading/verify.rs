@@ -11,25 +11,142 @@ use diskproof_model::shape::BlockPattern;
 /// The names of fio's checksums begin with one of these.
 const CHECKSUMS: [&str; 4] = ["md5", "crc", "sha", "xxhash"];
 
+/// The passes of a job with `verify`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum VerifyPasses {
+    /// The job writes signed blocks, then reads them back and checks them.
+    WriteThenCheck,
+    /// The job writes signed blocks, which a later job may check (`do_verify=0`).
+    WriteSigned,
+    /// The job reads, and checks what it reads.
+    CheckReads,
+    /// The job reads and checks the blocks that it would have written (`verify_only`).
+    CheckInsteadOfWriting,
+    /// The job reads, and checks nothing (`do_verify=0`).
+    ReadUnchecked,
+}
+
+impl VerifyPasses {
+    fn check(self) -> bool {
+        match self {
+            Self::WriteThenCheck | Self::CheckReads | Self::CheckInsteadOfWriting => true,
+            Self::WriteSigned | Self::ReadUnchecked => false,
+        }
+    }
+}
+
+/// Sets the verification that `verify`, `verify_only`, `do_verify` and `verify_pattern` describe.
+/// Everything is checked before the job changes.
+pub(super) fn set_verify(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let only_checks = reader.flag("verify_only")?;
+    let Some(kind) = reader.verify_kind()? else {
+        if only_checks {
+            return Err(reader.error("verify_only", "it needs verify, such as crc32c"));
+        }
+        return Ok(());
+    };
+    let pattern = reader.checked_pattern(&kind)?;
+    let rw = job.rw();
+    refuse_unverifiable(reader, &kind, only_checks, rw)?;
+    let passes = reader.verify_passes(only_checks, rw)?;
+    if passes == VerifyPasses::WriteThenCheck && pattern.is_none() {
+        reader.note_checksums(kind.text)?;
+    }
+
+    job.flags.shape.content.known = pattern;
+    job.flags.signs_only = passes == VerifyPasses::WriteSigned;
+    if passes.check() {
+        job.flags.verify = Some(true);
+    }
+    if passes == VerifyPasses::CheckInsteadOfWriting {
+        job.flags.rw = Some(Rw {
+            chains: Rw::READ.chains,
+            ..rw
+        });
+    }
+    Ok(())
+}
+
+fn refuse_unverifiable(
+    reader: &JobReader<'_>,
+    kind: &GivenValue<'_>,
+    only_checks: bool,
+    rw: Rw,
+) -> Translated<()> {
+    if !has_pattern(kind.text) && !is_checksum(kind.text) {
+        return Err(kind.error(
+            "diskproof verifies with checksums; use one, such as crc32c, or remove the option",
+        ));
+    }
+    if rw.leaves_no_content() {
+        return Err(kind.error("trims leave nothing to verify; remove the option"));
+    }
+    if only_checks && rw.is_mix() {
+        return Err(reader.error(
+            "verify_only",
+            "the blocks that a mix wrote are unknown; use rw=read over the written blocks",
+        ));
+    }
+    Ok(())
+}
+
+/// True for the kinds of `verify` that write a pattern, alone or with a header.
+fn has_pattern(kind: &str) -> bool {
+    matches!(kind, "meta" | "pattern" | "pattern_hdr")
+}
+
+fn is_checksum(kind: &str) -> bool {
+    CHECKSUMS.iter().any(|checksum| kind.starts_with(checksum))
+}
+
 impl<'a> JobReader<'a> {
-    /// The kind of `verify`. fio writes null, but does not check it.
-    fn verified_kind(&self) -> Translated<Option<GivenValue<'a>>> {
+    /// The value of `verify`; `None` where fio checks nothing. It writes null, but does not check
+    /// it.
+    fn verify_kind(&self) -> Translated<Option<GivenValue<'a>>> {
         match self.value("verify")? {
             Some(given) if matches!(given.text, "0" | "none" | "null") => Ok(None),
             given => Ok(given),
         }
     }
 
-    /// `verify_pattern`, which may contain the offset of the block (`%o`).
-    fn verify_pattern(&self) -> Translated<Option<BlockPattern>> {
-        self.parsed("verify_pattern", |text| {
+    /// The pattern of `verify=pattern`, with which every block is compared. It may contain the
+    /// offset of the block (`%o`). `None` for the other kinds: diskproof's checksums replace them.
+    fn checked_pattern(&self, kind: &GivenValue<'_>) -> Translated<Option<BlockPattern>> {
+        if kind.text != "pattern" {
+            return Ok(None);
+        }
+        let pattern = self.parsed("verify_pattern", |text| {
             block_pattern(text).ok_or(PATTERN_FORM)
-        })
+        })?;
+        match pattern {
+            Some(pattern) => Ok(Some(pattern)),
+            None => Err(kind.error("it needs the pattern; add one such as verify_pattern=0x55")),
+        }
+    }
+
+    fn verify_passes(&self, only_checks: bool, rw: Rw) -> Translated<VerifyPasses> {
+        // Read even with verify_only, which overrides it: an invalid value is an error.
+        let is_checked = self.optional_flag("do_verify")?.unwrap_or(true);
+        if only_checks {
+            return Ok(VerifyPasses::CheckInsteadOfWriting);
+        }
+        let passes = if rw.changes_blocks() {
+            if is_checked {
+                VerifyPasses::WriteThenCheck
+            } else {
+                VerifyPasses::WriteSigned
+            }
+        } else if is_checked {
+            VerifyPasses::CheckReads
+        } else {
+            VerifyPasses::ReadUnchecked
+        };
+        Ok(passes)
     }
 
     /// Notes how diskproof's own checksums differ from what fio would write and check.
     fn note_checksums(&self, kind: &str) -> Translated<()> {
-        if is_pattern(kind) || self.is_set("verify_pattern") {
+        if has_pattern(kind) || self.is_set("verify_pattern") {
             self.note(
                 "verify uses diskproof's own checksums, checked after all writes; the blocks \
                  contain random data instead of the pattern",
@@ -48,61 +165,4 @@ impl<'a> JobReader<'a> {
         }
         Ok(())
     }
-}
-
-/// Whether fio verifies with a pattern, and not only with a checksum.
-fn is_pattern(kind: &str) -> bool {
-    matches!(kind, "meta" | "pattern" | "pattern_hdr")
-}
-
-fn is_checksum(kind: &str) -> bool {
-    CHECKSUMS.iter().any(|checksum| kind.starts_with(checksum))
-}
-
-/// `verify`, `verify_only`, `do_verify`, `verify_backlog` and `verify_pattern`.
-pub(super) fn set_verify(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    let only_checks = reader.flag("verify_only")?;
-    let Some(given) = reader.verified_kind()? else {
-        if only_checks {
-            return Err(reader.error("verify_only", "it needs verify, such as crc32c"));
-        }
-        return Ok(());
-    };
-    if given.text == "pattern" {
-        let Some(pattern) = reader.verify_pattern()? else {
-            return Err(given.error("it needs the pattern; add one such as verify_pattern=0x55"));
-        };
-        job.flags.shape.content.known = Some(pattern);
-    }
-    if !is_pattern(given.text) && !is_checksum(given.text) {
-        return Err(given.error(
-            "diskproof verifies with checksums; use one, such as crc32c, or remove the option",
-        ));
-    }
-    let rw = job.rw();
-    if rw.leaves_no_content() {
-        return Err(given.error("trims leave nothing to verify; remove the option"));
-    }
-    if only_checks && rw.is_mix() {
-        return Err(reader.error(
-            "verify_only",
-            "the blocks that a mix wrote are unknown; use rw=read over the written blocks",
-        ));
-    }
-    let is_checked = reader.switch("do_verify")?.unwrap_or(true) || only_checks;
-    let writes = rw.changes_blocks() && !only_checks;
-    if is_checked {
-        job.flags.verify = Some(true);
-    }
-    job.flags.signs_only = writes && !is_checked;
-    if is_checked && writes && job.flags.shape.content.known.is_none() {
-        reader.note_checksums(given.text)?;
-    }
-    if only_checks {
-        job.flags.rw = Some(Rw {
-            chains: Rw::READ.chains,
-            ..rw
-        });
-    }
-    Ok(())
 }

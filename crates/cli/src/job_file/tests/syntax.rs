@@ -154,6 +154,8 @@ fn workload_names_are_valid_and_unique() {
         names(&found),
         ["seq-read", "seq-read-2", "mine", "2J", "read"]
     );
+    let surveyed = plan(&format!("{global}[burst]\n[access]\n"));
+    assert_eq!(names(&surveyed), ["burst-job", "access-job"]);
     let long = format!("[{}]\nnumjobs=3\n", "y".repeat(100));
     let found = plan(&format!("{global}{long}{long}"));
     assert!(

@@ -2,6 +2,7 @@
 
 use super::*;
 use diskproof_analysis::fixture;
+use diskproof_model::together::{WallClock, WallSource};
 use serde_json::Map;
 use std::collections::BTreeSet;
 
@@ -141,6 +142,32 @@ fn anonymous_record_derives_to_itself() {
         .replace("disk (pid", "process2 (pid")
         .replace("on (pid", "process3 (pid");
     assert_eq!(anonymous.record.findings[0].claim, renamed);
+}
+
+/// `merge` tells hosts and disks apart by these names, and clocks by the boot.
+#[test]
+fn machines_of_two_records_stay_apart() {
+    let placeholders = |run_id: &str| {
+        let mut record = named_record();
+        record.run_id = run_id.to_owned();
+        record.clock.wall = Some(WallClock {
+            bound_ns: None,
+            source: WallSource::Nobody,
+            paired_within_ns: 0,
+            gained_ns: None,
+            apart_ns: 0,
+            boot_id: Some("secret-boot".to_owned()),
+        });
+        let record = anonymous(&record).unwrap().record;
+        let serial = record.targets[0].layers[0].serial.clone().unwrap();
+        let boot = record.clock.wall.unwrap().boot_id.unwrap();
+        [record.host.name, serial, boot]
+    };
+    let first = placeholders("one");
+    assert_eq!(first, placeholders("one"));
+    for (mine, theirs) in first.iter().zip(placeholders("other")) {
+        assert!(*mine != theirs && !mine.contains("secret"), "{mine}");
+    }
 }
 
 #[test]

@@ -86,6 +86,8 @@ fn workload_name_is_one_argument_in_every_shell() {
     let long = "x".repeat(41);
     let wrong = ["", "a b", "a/b", "a\nb", "-a", &long];
     assert_rejected::<WorkloadName>(&wrong.map(|name| (name, "up to 40")));
+    // `--expect burst.throughput>=1M` would judge the survey.
+    assert_rejected::<WorkloadName>(&["curve", "access", "burst"].map(|name| (name, "survey")));
 }
 
 #[test]
