@@ -9,7 +9,7 @@ use diskproof_model::rays::{
     RayFigures, SEQUENTIAL_MIXED, SEQUENTIAL_READ, SEQUENTIAL_READ_PAGES, SEQUENTIAL_WRITE,
     SEQUENTIAL_WRITE_PAGES,
 };
-use diskproof_model::record::Record;
+use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::sweep::{CellState, SweepMatrix, SweepOperation};
 
 /// The size for which schedulers state operations per second.
@@ -78,6 +78,27 @@ fn swept_capacity(
         sequential_iops,
         random: random_matrix,
     })
+}
+
+/// The reason why the figures of a sweep are not the disk's, or not final; `None` where they may
+/// set a scheduler. Rays have none: where they are in doubt they decide nothing.
+pub(crate) fn swept_doubt(record: &Record) -> Option<String> {
+    let index = record
+        .results
+        .iter()
+        .position(|result| matches!(result, TaskResult::Sweep(_)))?;
+    if let Some(objection) = record.objection(FigureSource::Result(index)) {
+        let finding = objection.finding;
+        return Some(format!(
+            "These are not the disk's figures: {}. {}",
+            finding.heading(),
+            finding.claim
+        ));
+    }
+    if record.partial {
+        return Some("The sweep ended early: a later cell may be faster.".to_owned());
+    }
+    None
 }
 
 fn matrix_of(matrices: &[SweepMatrix], operation: SweepOperation) -> Option<&SweepMatrix> {
