@@ -255,3 +255,48 @@ fn moved_per_second(record: &Record, name: &str) -> Option<MovedPerSecond> {
     }
     if moved.iops > 0.0 { Some(moved) } else { None }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::finding::{Cause, Evidence, Finding, Meaning, Severity};
+    use diskproof_model::sweep::SweepRecord;
+
+    #[test]
+    fn sweep_that_a_cache_answered_or_that_ended_early_is_in_doubt() {
+        let mut record = crate::fixture::record();
+        record.findings.clear();
+        record.partial = false;
+        assert_eq!(swept_doubt(&record), None);
+        record.results = vec![TaskResult::Sweep(SweepRecord {
+            matrices: Vec::new(),
+            spans: Vec::new(),
+        })];
+        assert_eq!(swept_doubt(&record), None);
+        record.partial = true;
+        assert!(swept_doubt(&record).is_some_and(|doubt| doubt.contains("ended early")));
+        let meaning = Meaning::NotTheDisk {
+            cause: Cause::Cache,
+        };
+        record.findings.push(Finding {
+            code: "served-from-cache".to_owned(),
+            title: Some("A cache answered".to_owned()),
+            severity: Severity::Failure,
+            says: meaning,
+            claim: "The disk moved fewer bytes than requested.".to_owned(),
+            evidence: vec![Evidence {
+                path: "/measurements/0/data/device/accounted".to_owned(),
+                observed: 0.1,
+                threshold: 0.9,
+                unit: "1".to_owned(),
+            }],
+            remedy: String::new(),
+            reproduce: None,
+        });
+        let doubt = swept_doubt(&record).unwrap();
+        assert!(
+            doubt.contains("not the disk's figures: A cache answered."),
+            "{doubt}"
+        );
+    }
+}
