@@ -6,7 +6,7 @@ use crate::measurement::{
     DeviceUse, EngineUse, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX, Starvation,
     SteadyOutcome, StopReason, VerifyResult, ZeroSample,
 };
-use crate::window::{ByteCount, LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
+use crate::window::{LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -158,7 +158,8 @@ impl Measurement {
             let mine = self.ops.entry(kind).or_default();
             mine.merge(op, weights.begin_ns());
         }
-        self.merge_device(device, asked, weights);
+        self.asked += asked;
+        self.merge_device(device, weights);
         self.achieved_depth = weights.depth(self.achieved_depth, achieved_depth);
         self.dead_time_ns = weights.dead_time(self.dead_time_ns, dead_time_ns);
         self.starved = starvation(self.starved, starved, weights);
@@ -189,29 +190,16 @@ impl Measurement {
         self.span_bytes = my_end.max(their_end) - self.span_start_bytes;
     }
 
-    /// Merges the counters of the disks and what was asked of them. The bytes that the disks
-    /// account for stay unknown where a side asked something and has no counters.
-    fn merge_device(&mut self, theirs: DeviceUse, asked: ByteCount, weights: Weights) {
-        let is_mine_counted = is_counted(&self.device, self.asked);
-        let is_theirs_counted = is_counted(&theirs, asked);
-        self.asked += asked;
-        let is_counted = match weights.kind {
-            // Both used the same disks at once: the counters of the longer one have all of it.
-            MergeKind::SameHost if weights.theirs_ns > weights.mine_ns => {
-                self.device = theirs;
-                self.device.accounted.is_some()
-            }
-            MergeKind::SameHost => self.device.accounted.is_some(),
+    fn merge_device(&mut self, theirs: DeviceUse, weights: Weights) {
+        self.device = match weights.kind {
+            MergeKind::SameHost if weights.theirs_ns > weights.mine_ns => theirs,
+            MergeKind::SameHost => std::mem::take(&mut self.device),
             MergeKind::OtherHost | MergeKind::Later => {
-                self.device = sum_of_devices(&self.device, &theirs, weights);
-                is_mine_counted && is_theirs_counted
+                sum_of_devices(&self.device, &theirs, weights)
             }
         };
-        self.device.accounted = None;
-        if is_counted {
+        if self.device.accounted.is_some() {
             self.device.accounted = self.device.share_of(self.asked);
-            // A side without counters asked nothing.
-            self.device.unresolved = None;
         }
     }
 
@@ -503,11 +491,6 @@ fn starvation(a: Starvation, b: Starvation, weights: Weights) -> Starvation {
     }
 }
 
-/// True if the counters of the disks cover all that was asked of them.
-fn is_counted(device: &DeviceUse, asked: ByteCount) -> bool {
-    device.accounted.is_some() || device.share_of(asked).is_none()
-}
-
 /// Returns the sum of the counters of both. `accounted` is that of the first: the caller derives it
 /// anew.
 fn sum_of_devices(a: &DeviceUse, b: &DeviceUse, weights: Weights) -> DeviceUse {
@@ -643,54 +626,6 @@ mod tests {
                 .collect(),
             ..VerifyResult::default()
         })
-    }
-
-    /// A slice that read so much, of which the disks have counted this; `None` without counters.
-    fn reading(asked_bytes: u64, counted_bytes: Option<u64>) -> Measurement {
-        let engine = EngineUse {
-            asked: EngineChoice::Auto,
-            used: EngineKind::Sync,
-            fallbacks: Vec::new(),
-            features: Vec::new(),
-            depth: None,
-            done_before_wait: None,
-        };
-        let cache = CacheUse {
-            asked: CachePolicy::Direct,
-            used: CachePolicy::Direct,
-            why: None,
-        };
-        let mut slice = Measurement::unmeasured(Workload::named("w"), (0, 4096), engine, cache);
-        slice.wall_ns = 1;
-        slice.asked.read_bytes = asked_bytes;
-        match counted_bytes {
-            Some(bytes) => slice.device.read_bytes = bytes,
-            None => slice.device.unresolved = Some("no counters".to_owned()),
-        }
-        if counted_bytes.is_some() {
-            slice.device.accounted = slice.device.share_of(slice.asked);
-        }
-        slice
-    }
-
-    #[test]
-    fn slices_are_accounted_if_all_that_asked_were_counted() {
-        let merged = |first: &Measurement, next: &Measurement| {
-            let mut sum = first.clone();
-            sum.append(next.clone());
-            sum.device.accounted
-        };
-        let known = reading(1000, Some(900));
-        let unknown = reading(1000, None);
-        let idle = reading(0, Some(0));
-        let idle_unknown = reading(0, None);
-        assert_eq!(merged(&known, &known), Some(0.9));
-        for silent in [&idle, &idle_unknown] {
-            assert_eq!(merged(&known, silent), Some(0.9));
-            assert_eq!(merged(silent, &known), Some(0.9));
-        }
-        assert_eq!(merged(&known, &unknown), None);
-        assert_eq!(merged(&unknown, &known), None);
     }
 
     fn sum(mut a: OpMeasurement, b: &OpMeasurement) -> OpMeasurement {
