@@ -213,9 +213,6 @@ impl TryFrom<Columns> for TimeSeries {
         if !has_all_numbers || !has_all_or_no_errors || has_both_forms {
             return Err("the lists of a series differ in length");
         }
-        if columns.interval_ns == 0 {
-            return Err("the cells of a series have no length");
-        }
         let mut cells = columns.cells;
         for index in 0..count {
             cells.push(Cell {
