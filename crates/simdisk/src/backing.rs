@@ -18,8 +18,8 @@ pub enum Medium {
     /// A sparse file in memory, gone with the disk. Unwritten bytes are zero and take no room.
     #[default]
     Memory,
-    /// This file, made if missing or empty. One of another size is refused: it is not a disk of
-    /// this size. It is never synced: it outlives a killed server, not a crash of the machine.
+    /// This file, made if missing, set to the disk's size. It is never synced: it outlives a killed
+    /// server, not a crash of the machine.
     File(PathBuf),
 }
 
@@ -53,14 +53,7 @@ impl Medium {
                 .truncate(false)
                 .open(path)?,
         };
-        let found_bytes = file.metadata()?.len();
-        if found_bytes == 0 {
-            file.set_len(size_bytes)?;
-        } else if found_bytes != size_bytes {
-            return Err(io::Error::other(format!(
-                "the file has {found_bytes} bytes, and the disk {size_bytes}"
-            )));
-        }
+        file.set_len(size_bytes)?;
         Ok(file)
     }
 }
@@ -227,17 +220,6 @@ mod tests {
 
     fn backing(write_cache: CacheModel) -> Backing {
         Backing::open(&Medium::Memory, 10_000, write_cache).unwrap()
-    }
-
-    #[test]
-    fn file_of_another_size_is_left_alone() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("precious");
-        std::fs::write(&path, [7; 4096]).unwrap();
-        let medium = Medium::File(path.clone());
-        Backing::open(&medium, 512, CacheModel::Durable).unwrap_err();
-        assert_eq!(std::fs::read(&path).unwrap(), [7; 4096]);
-        Backing::open(&medium, 4096, CacheModel::Durable).unwrap();
     }
 
     #[test]
