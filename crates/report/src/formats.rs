@@ -47,7 +47,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
-        left_out: None,
+        count_left_out: None,
         extension: ".svg",
         description: "all charts on one sheet; with % in the name a file per chart",
         requires: Requires::Charts,
@@ -57,7 +57,7 @@ pub static FORMATS: &[&Format] = &[
         identity: None,
     },
     &Format {
-        left_out: None,
+        count_left_out: None,
         extension: ".gnuplot",
         description: "all charts as a gnuplot script with its data",
         requires: Requires::Nothing,
@@ -122,7 +122,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
-        left_out: Some(tracked::left_out),
+        count_left_out: Some(tracked::count_left_out),
         ..Format::new(
             ".bmf.json",
             "Bencher Metric Format, to follow figures from build to build",
@@ -130,7 +130,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
-        left_out: Some(tracked::left_out),
+        count_left_out: Some(tracked::count_left_out),
         ..Format::new(
             ".bigger.json",
             "rates for github-action-benchmark's customBiggerIsBetter",
@@ -138,7 +138,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
-        left_out: Some(tracked::left_out),
+        count_left_out: Some(tracked::count_left_out),
         ..Format::new(
             ".smaller.json",
             "latencies for github-action-benchmark's customSmallerIsBetter",
