@@ -63,7 +63,7 @@ pub use admit::{
     scratch_bytes_max,
 };
 pub use cgroups::memory_free_bytes;
-pub use claimed::{ClaimedDirectory, is_first_name};
+pub use claimed::ClaimedDirectory;
 pub use counters::{Pulse, Snapshot};
 pub use disk_counters::{CountersOfDisk, disk_counters};
 pub use disk_tally::DiskTally;
