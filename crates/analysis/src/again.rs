@@ -89,7 +89,7 @@ fn measured(record: &Record) -> Option<RunData> {
         ..RunData::default()
     };
     for result in &record.results {
-        result.outcome().restore(&mut data);
+        result.inner().restore(&mut data);
     }
     Some(data)
 }

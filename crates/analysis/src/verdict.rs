@@ -452,7 +452,7 @@ fn has_figures(record: &Record) -> bool {
     record
         .results
         .iter()
-        .filter_map(|result| result.outcome().own_requests())
+        .filter_map(|result| result.inner().own_requests())
         .any(|own| own.has_figures)
 }
 

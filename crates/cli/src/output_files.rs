@@ -261,7 +261,7 @@ fn missing_data(record: &Record, format: &Format) -> anyhow::Error {
 
 /// Warns on stderr of figures that a format leaves out because they are not the disk's.
 pub(crate) fn warn_of_left_out(record: &Record, format: &Format) {
-    let left_out = match format.left_out {
+    let left_out = match format.count_left_out {
         Some(count) => count(record),
         None => 0,
     };

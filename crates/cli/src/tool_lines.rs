@@ -438,8 +438,9 @@ impl ToolLines {
         self.has_failed || self.printer.lock().is_complete()
     }
 
-    /// Waits until everything is printed.
+    /// Waits until everything is printed. Says on stderr if lines were lost, which the tool itself
+    /// would have printed late.
     pub(crate) fn finish(self, heartbeat: &Heartbeat) {
-        self.lines.finish(heartbeat, Verbosity::Quiet);
+        self.lines.finish(heartbeat, Verbosity::Lines);
     }
 }

@@ -59,9 +59,8 @@ impl ClaimContent {
     }
 }
 
-/// True for the names that a file of a [`KeptDirectory`](crate::KeptDirectory) has before it gets
-/// its own. After a power cut a file may still have such a name.
-pub fn is_first_name(name: &[u8]) -> bool {
+/// True for the names that a file has before it gets its own.
+fn is_first_name(name: &[u8]) -> bool {
     [UNFINISHED, TRIAL].map(str::as_bytes).contains(&name)
 }
 

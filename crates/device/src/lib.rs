@@ -65,7 +65,7 @@ pub use admit::{
     scratch_bytes_max,
 };
 pub use cgroups::memory_free_bytes;
-pub use claimed::{ClaimedDirectory, is_first_name};
+pub use claimed::ClaimedDirectory;
 pub use counters::{Pulse, Snapshot};
 pub use descriptor_limit::{raise_descriptor_limit, with_limit_of_user};
 pub use direct_trial::{DirectTrial, FailedTrial, TriedDirect};

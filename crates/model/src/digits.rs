@@ -93,8 +93,11 @@ pub fn figure_to_digits(value: f64, digits: i32, unit: &str) -> String {
     })
 }
 
-/// Place of the first digit: 0 for 1 to 9.99, 3 for 1000.
+/// Place of the first digit: 0 for 1 to 9.99, 3 for 1000; 0 for zero, which has none.
 fn exponent(value: f64) -> i32 {
+    if value == 0.0 {
+        return 0;
+    }
     value.abs().log10().floor() as i32
 }
 
@@ -269,6 +272,13 @@ mod tests {
         let large = of(1_283_000.0, Some(15_000.0), "1/s");
         assert_eq!(large.text(), "1.28 M/s ±1 %");
         assert_eq!(of(480_000.0, None, "ns").text(), "480 µs");
+    }
+
+    #[test]
+    fn zero_has_digits() {
+        assert_eq!(figure_to_digits(0.0, 3, "1/s"), "0.00/s");
+        assert_eq!(digits_of(0.0, Some(1.0)), DIGITS_MIN);
+        assert_eq!(to_digits(0.0, 3), 0.0);
     }
 
     #[test]

@@ -82,7 +82,7 @@ impl Record {
         let Some(result) = self.results.get(index) else {
             return false;
         };
-        let is_about_source = match result.outcome().own_requests() {
+        let is_about_source = match result.inner().own_requests() {
             Some(own) => finding.rests_on(&format!("/targets/{}", own.target)),
             None => (0..self.measurements.len())
                 .any(|measurement| self.is_about_measurement(finding, measurement)),

@@ -6,7 +6,7 @@ use crate::conninfo_text::{
     Password, find_password, parse_settings, read_passwords, service_files, service_settings,
 };
 use crate::error::PostgresError;
-use crate::tls::{TlsFiles, TlsUse};
+use crate::tls::TlsUse;
 use crate::user::{home_of_user, name_of_user};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -202,20 +202,12 @@ impl ConnectInfo {
                 password,
             });
         }
-        let uses_network = hosts
-            .iter()
-            .any(|host| matches!(host.place, ServerPlace::Address { .. }));
-        let files = if uses_network {
-            TlsFiles::Read
-        } else {
-            TlsFiles::Ignore
-        };
         Ok(Self {
             hosts,
             connect_within: connect_within(setting_of("connect_timeout"))?,
             options: setting_of("options"),
             application: setting_of("application_name").unwrap_or_else(|| APPLICATION.to_owned()),
-            tls: TlsUse::from_settings(&setting_of, home.as_deref(), files)?,
+            tls: TlsUse::from_settings(&setting_of, home.as_deref())?,
             ignored_file,
             user,
             database,
@@ -548,22 +540,16 @@ mod tests {
         for (text, attempts) in [
             ("user=x", &[Prefer, Disable][..]),
             ("user=x sslmode=allow", &[Disable, Require]),
-            ("host=h user=x sslmode=disable sslrootcert=/no", &[Disable]),
-            ("host=/run/pg user=x sslmode=verify-full", &[Require]),
-            (
-                "host=/run/pg user=x sslmode=require sslcert=/no",
-                &[Require],
-            ),
+            ("user=x sslmode=disable sslrootcert=/no", &[Disable]),
             ("postgresql://x@h/d?ssl=true", &[Require]),
             ("user=x sslrootcert=system", &[Require]),
         ] {
             assert_eq!(parsed(text).unwrap().tls.attempts, attempts, "{text}");
         }
         for text in [
-            "host=h user=x sslmode=verify-full",
-            "host=/run/pg,h user=x sslmode=verify-full",
-            "host=h user=x sslmode=verify-ca sslrootcert=/no-such-file",
-            "host=h user=x sslmode=require sslcert=/no-such-file",
+            "user=x sslmode=verify-full",
+            "user=x sslmode=verify-ca sslrootcert=/no-such-file",
+            "user=x sslmode=require sslcert=/no-such-file",
             "user=x sslrootcert=system sslmode=verify-ca",
             "user=x sslnegotiation=direct",
             "user=x channel_binding=yes",

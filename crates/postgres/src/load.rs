@@ -65,9 +65,8 @@ impl Cluster {
     /// Runs a load for some time. `progress` gets the number of commits so far, many times a
     /// second.
     ///
-    /// A session reports its syncs only when it ends. They are counted before the sessions of the
-    /// load are opened and after their end, without those of the first inserts, which are not
-    /// measured. The position in the WAL is exact at any time, so it is read after these inserts.
+    /// The WAL is counted before the sessions of the load and after their end, because a session
+    /// reports its counters only when it ends.
     pub fn run_load(
         &self,
         load: &CommitLoad,
@@ -82,9 +81,7 @@ impl Cluster {
             words: None,
         };
         self.change(&method, &load.method, stop)?;
-        let syncs_before = self.wal_syncs(&mut session)?;
-        let mut bytes_before = wal_position(&mut session)?;
-        let mut first_insert_syncs = 0;
+        let before = self.wal_counters(&mut session)?;
         let mut result = if load.by_pgbench {
             let printed = run_pgbench(self, load, time, stop, progress)?;
             LoadResult {
@@ -94,18 +91,15 @@ impl Cluster {
             }
         } else {
             let sessions = self.open_sessions(load, stop)?;
-            bytes_before = wal_position(&mut session)?;
-            if load.synchronous {
-                first_insert_syncs = sessions.len() as u64;
-            }
             run_sessions(sessions, time, stop, progress)?
         };
         wait_for_end_of_sessions(&mut session)?;
-        result.wal_bytes = wal_position(&mut session)?.saturating_sub(bytes_before);
-        if let (Some(before), Some(after)) = (syncs_before, self.wal_syncs(&mut session)?)
+        let after = self.wal_counters(&mut session)?;
+        result.wal_bytes = after.bytes.saturating_sub(before.bytes);
+        if let (Some(after), Some(before)) = (after.syncs, before.syncs)
             && ["fdatasync", "fsync"].contains(&load.method.as_str())
         {
-            result.wal_syncs = Some(after.saturating_sub(before + first_insert_syncs));
+            result.wal_syncs = Some(after.saturating_sub(before));
         }
         Ok(result)
     }
@@ -135,22 +129,21 @@ impl Cluster {
         Ok(sessions)
     }
 
-    /// The syncs of the WAL since the server was made; `None` where the server does not count them.
-    fn wal_syncs(&self, session: &mut PostgresClient) -> Result<Option<u64>, PostgresError> {
+    fn wal_counters(&self, session: &mut PostgresClient) -> Result<WalCounters, PostgresError> {
+        let position = session.value("SELECT pg_current_wal_insert_lsn() - '0/0'")?;
+        let bytes = count_of(&position)?;
         let syncs = match self.programs().version {
-            ..14 => return Ok(None),
+            ..14 => return Ok(WalCounters { bytes, syncs: None }),
             14..18 => session.value("SELECT wal_sync FROM pg_stat_wal")?,
             18.. => session.value(
                 "SELECT coalesce(sum(fsyncs), 0)::bigint FROM pg_stat_io WHERE object = 'wal'",
             )?,
         };
-        Ok(Some(count_of(&syncs)?))
+        Ok(WalCounters {
+            bytes,
+            syncs: Some(count_of(&syncs)?),
+        })
     }
-}
-
-/// The bytes of WAL that the server has inserted since it was made.
-fn wal_position(session: &mut PostgresClient) -> Result<u64, PostgresError> {
-    count_of(&session.value("SELECT pg_current_wal_insert_lsn() - '0/0'")?)
 }
 
 /// Recycles the WAL segments by two checkpoints: the second one recycles what the first one needed.
@@ -164,6 +157,13 @@ struct LoadSession {
     insert: PreparedRun,
     /// Keeps the session open. The end of the load ends it.
     _client: PostgresClient,
+}
+
+/// The WAL that a server has written since it was made.
+struct WalCounters {
+    bytes: u64,
+    /// `None` where the server does not count them.
+    syncs: Option<u64>,
 }
 
 /// The number that a counter of the server has.

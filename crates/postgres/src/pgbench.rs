@@ -8,7 +8,7 @@ use crate::guard::{inherited, path_of};
 use crate::program_log::ProgramLog;
 use crate::stream::StopCheck;
 use diskproof_device::ProgramGroup;
-use std::io::Write;
+use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -40,6 +40,7 @@ pub(crate) fn run_pgbench(
     let path = cluster.programs().path("pgbench");
     let (out, log) = (ProgramLog::new()?, ProgramLog::new()?);
     let (clients, threads) = (load.clients.to_string(), load.clients.min(THREADS_MAX));
+    let synchronous = if load.synchronous { "on" } else { "off" };
     let socket_directory = inherited(cluster.data()).map_err(std::io::Error::from)?;
     let mut command = Command::new(&path);
     command
@@ -51,7 +52,7 @@ pub(crate) fn run_pgbench(
         .args(["-T", &time.as_secs().max(1).to_string(), "postgres"])
         .env_clear()
         .env("LC_ALL", "C")
-        .env("PGOPTIONS", session_options(load))
+        .env("PGOPTIONS", format!("-c synchronous_commit={synchronous}"))
         .stdin(Stdio::piped())
         .stdout(out.output()?)
         .stderr(log.output()?);
@@ -61,8 +62,8 @@ pub(crate) fn run_pgbench(
     let begun = Instant::now();
     let mut program = ProgramGroup::start(&mut command)
         .map_err(|error| PostgresError::program(path.display(), error))?;
-    if let Some(mut stdin) = program.child().stdin.take() {
-        write_script(&mut stdin)?;
+    if let Some(mut script) = program.child().stdin.take() {
+        script.write_all(format!("{INSERT};\n").as_bytes())?;
     }
     let status = loop {
         if let Some(status) = program.try_wait()? {
@@ -83,25 +84,6 @@ pub(crate) fn run_pgbench(
         let why = format!("it printed no rate: {}", text.trim());
         PostgresError::program(path.display(), why)
     })
-}
-
-/// The settings of the sessions, as libpq reads them from PGOPTIONS.
-fn session_options(load: &CommitLoad) -> String {
-    let synchronous = if load.synchronous { "on" } else { "off" };
-    let mut options = format!("-c synchronous_commit={synchronous}");
-    if let Some(delay_us) = load.commit_delay_us {
-        options.push_str(&format!(" -c commit_delay={delay_us}"));
-    }
-    options
-}
-
-/// Writes the script to pgbench. A pgbench that has ended before it reads the script is no error
-/// here: its status and its own words say why.
-fn write_script(stdin: &mut impl Write) -> std::io::Result<()> {
-    match stdin.write_all(format!("{INSERT};\n").as_bytes()) {
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written,
-    }
 }
 
 /// Reads the figures; `None` of any other text. Before version 14 pgbench prints the rate twice,
@@ -144,44 +126,5 @@ mod tests {
             assert_eq!(read_pgbench(text), Some(printed));
         }
         assert_eq!(read_pgbench("nothing"), None);
-    }
-
-    #[test]
-    fn sessions_have_the_delay_of_the_load() {
-        let mut load = CommitLoad {
-            clients: 1,
-            synchronous: true,
-            method: "fdatasync".to_owned(),
-            by_pgbench: true,
-            commit_delay_us: None,
-        };
-        assert_eq!(session_options(&load), "-c synchronous_commit=on");
-        load.synchronous = false;
-        load.commit_delay_us = Some(250);
-        assert_eq!(
-            session_options(&load),
-            "-c synchronous_commit=off -c commit_delay=250"
-        );
-    }
-
-    /// A program that has ended.
-    struct ClosedPipe;
-
-    impl Write for ClosedPipe {
-        fn write(&mut self, _: &[u8]) -> std::io::Result<usize> {
-            Err(std::io::ErrorKind::BrokenPipe.into())
-        }
-
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn program_that_ends_before_its_script_is_no_error_of_the_pipe() {
-        write_script(&mut ClosedPipe).unwrap();
-        let mut script = Vec::new();
-        write_script(&mut script).unwrap();
-        assert!(script.ends_with(b";\n"));
     }
 }

@@ -93,16 +93,12 @@ fn processes_in(place: &Stat) -> Vec<Pid> {
         let Ok(number) = entry.file_name().to_string_lossy().parse() else {
             continue;
         };
-        // The name first: the directory of another process may be on a filesystem that does not
-        // answer, such as a dead NFS mount, and this call would wait for it.
-        let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-        if !NAMES.contains(&name.trim_end()) {
-            continue;
-        }
         let Ok(cwd) = std::fs::metadata(entry.path().join("cwd")) else {
             continue;
         };
-        if (cwd.dev(), cwd.ino()) == (place.st_dev, place.st_ino) {
+        let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
+        let is_here = (cwd.dev(), cwd.ino()) == (place.st_dev, place.st_ino);
+        if is_here && NAMES.contains(&name.trim_end()) {
             pids.extend(Pid::from_raw(number));
         }
     }

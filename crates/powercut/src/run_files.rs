@@ -1,6 +1,5 @@
 //! The names of a run's files in its directory, which tell them from anything else there.
 
-use diskproof_device::is_first_name;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -36,9 +35,7 @@ pub fn holds_only_files_of_run(directory: &Path) -> bool {
         let Ok(kind) = entry.file_type() else {
             return false;
         };
-        let name = entry.file_name();
-        let is_of_run = is_run_name(name.as_bytes()) || is_first_name(name.as_bytes());
-        if !kind.is_file() || !is_of_run {
+        if !kind.is_file() || !is_run_name(entry.file_name().as_bytes()) {
             return false;
         }
     }
@@ -57,22 +54,5 @@ fn is_numbered(name: &[u8], prefix: &str) -> bool {
     match name.strip_prefix(prefix.as_bytes()) {
         Some(number) => !number.is_empty() && number.iter().all(u8::is_ascii_digit),
         None => false,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn directory_of_a_cut_run_holds_only_its_files() {
-        let place = tempfile::tempdir().unwrap();
-        // A cut between the write of a file and its rename leaves the first name.
-        for name in [PAGES_FILE, "file-3", "entry-17", "unfinished"] {
-            std::fs::write(place.path().join(name), "").unwrap();
-        }
-        assert!(holds_only_files_of_run(place.path()));
-        std::fs::write(place.path().join("thesis.tex"), "").unwrap();
-        assert!(!holds_only_files_of_run(place.path()));
     }
 }

@@ -49,11 +49,10 @@ pub fn write_report(
     }
     let is_lying = report.verdict == CutVerdict::Lying;
     if report.has_trace {
-        let (vanished, accepted) = (report.control_vanished, report.control_accepted);
+        let (gone, all) = (report.control_vanished, report.control_accepted);
         writeln!(
             out,
-            "\n  {vanished} control pages, written without a sync, lost the last of {accepted} \
-             accepted writes."
+            "\n  {gone} of {all} control pages, written without a sync, vanished."
         )?;
     } else {
         let again = if is_lying {

@@ -9,7 +9,7 @@ use diskproof_model::rays::{
     RayFigures, SEQUENTIAL_MIXED, SEQUENTIAL_READ, SEQUENTIAL_READ_PAGES, SEQUENTIAL_WRITE,
     SEQUENTIAL_WRITE_PAGES,
 };
-use diskproof_model::record::Record;
+use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::sweep::{CellState, SweepMatrix, SweepOperation};
 
 /// The size for which schedulers state operations per second.
@@ -78,6 +78,27 @@ fn swept_capacity(
         sequential_iops,
         random: random_matrix,
     })
+}
+
+/// The reason why the figures of a sweep are not the disk's, or not final; `None` where they may
+/// set a scheduler. Rays have none: where they are in doubt they decide nothing.
+pub(crate) fn swept_doubt(record: &Record) -> Option<String> {
+    let index = record
+        .results
+        .iter()
+        .position(|result| matches!(result, TaskResult::Sweep(_)))?;
+    if let Some(objection) = record.objection(FigureSource::Result(index)) {
+        let finding = objection.finding;
+        return Some(format!(
+            "These are not the disk's figures: {}. {}",
+            finding.heading(),
+            finding.claim
+        ));
+    }
+    if record.partial {
+        return Some("The sweep ended early: a later cell may be faster.".to_owned());
+    }
+    None
 }
 
 fn matrix_of(matrices: &[SweepMatrix], operation: SweepOperation) -> Option<&SweepMatrix> {
@@ -233,4 +254,49 @@ fn moved_per_second(record: &Record, name: &str) -> Option<MovedPerSecond> {
         moved.bytes_per_second += op.figures.throughput.value;
     }
     if moved.iops > 0.0 { Some(moved) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::finding::{Cause, Evidence, Finding, Meaning, Severity};
+    use diskproof_model::sweep::SweepRecord;
+
+    #[test]
+    fn sweep_that_a_cache_answered_or_that_ended_early_is_in_doubt() {
+        let mut record = crate::fixture::record();
+        record.findings.clear();
+        record.partial = false;
+        assert_eq!(swept_doubt(&record), None);
+        record.results = vec![TaskResult::Sweep(SweepRecord {
+            matrices: Vec::new(),
+            spans: Vec::new(),
+        })];
+        assert_eq!(swept_doubt(&record), None);
+        record.partial = true;
+        assert!(swept_doubt(&record).is_some_and(|doubt| doubt.contains("ended early")));
+        let meaning = Meaning::NotTheDisk {
+            cause: Cause::Cache,
+        };
+        record.findings.push(Finding {
+            code: "served-from-cache".to_owned(),
+            title: Some("A cache answered".to_owned()),
+            severity: Severity::Failure,
+            says: meaning,
+            claim: "The disk moved fewer bytes than requested.".to_owned(),
+            evidence: vec![Evidence {
+                path: "/measurements/0/data/device/accounted".to_owned(),
+                observed: 0.1,
+                threshold: 0.9,
+                unit: "1".to_owned(),
+            }],
+            remedy: String::new(),
+            reproduce: None,
+        });
+        let doubt = swept_doubt(&record).unwrap();
+        assert!(
+            doubt.contains("not the disk's figures: A cache answered."),
+            "{doubt}"
+        );
+    }
 }

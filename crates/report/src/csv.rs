@@ -55,7 +55,7 @@ fn record_row(record: &Record, figure: &Figure<'_>) -> String {
         figure.value.to_string(),
         finite_cell(figure.half_width_95),
         number_cell(figure.n),
-        figure.unit.to_owned(),
+        text_cell(figure.unit),
         number_cell(key.offset_bytes),
         number_cell(key.distance_bytes),
         number_cell(key.time_s),

@@ -21,7 +21,7 @@ pub type WriteOne<T> = fn(&T, &mut dyn Write) -> io::Result<()>;
 /// Writes the result of `info`.
 pub type WriteIdentity = fn(&Examined<'_>, &mut dyn Write) -> io::Result<()>;
 
-/// How a record is written.
+/// The writer of a record.
 #[derive(Debug, Clone, Copy)]
 pub enum RecordWriter {
     /// To one file.
@@ -42,7 +42,7 @@ pub struct Format {
     /// The files of a record.
     pub record: RecordWriter,
     /// Counts the figures of a record that the format leaves out because they are not the disk's.
-    pub left_out: Option<fn(&Record) -> usize>,
+    pub count_left_out: Option<fn(&Record) -> usize>,
     /// Writes a comparison, if the format supports it.
     pub comparison: Option<WriteOne<Comparison>>,
     /// Writes a fleet, if the format supports it.
@@ -91,9 +91,9 @@ pub enum Requires {
     Workloads,
     /// Enough data for a chart.
     Charts,
-    /// A sweep that reads a disk, or decided rays of 4 KiB.
+    /// A sweep that reads a disk, or the answers of `load --rays` with 4 KiB, all of them decided.
     Reads,
-    /// A sweep that reads and writes, or decided rays of 4 KiB.
+    /// A sweep that reads and writes, or such rays of 4 KiB.
     ReadsAndWrites,
     /// Decided rays of 4 KiB.
     RaysOfPages,
@@ -196,7 +196,7 @@ impl Format {
             extension,
             description,
             requires: Requires::Nothing,
-            left_out: None,
+            count_left_out: None,
             record: RecordWriter::File(write),
             comparison: None,
             fleet: None,
@@ -206,8 +206,10 @@ impl Format {
 
     /// The files of a record; empty if it lacks what the format requires.
     pub fn files<'a>(&self, record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> {
+        if !self.requires.is_met_by(record) {
+            return Vec::new();
+        }
         match self.record {
-            _ if !self.requires.is_met_by(record) => Vec::new(),
             RecordWriter::File(write) => {
                 vec![OutputFile::new(path, move |out| write(record, out))]
             }

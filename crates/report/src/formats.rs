@@ -47,7 +47,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
-        left_out: None,
+        count_left_out: None,
         extension: ".svg",
         description: "all charts on one sheet; with % in the name a file per chart",
         requires: Requires::Charts,
@@ -57,7 +57,7 @@ pub static FORMATS: &[&Format] = &[
         identity: None,
     },
     &Format {
-        left_out: None,
+        count_left_out: None,
         extension: ".gnuplot",
         description: "all charts as a gnuplot script with its data",
         requires: Requires::Nothing,
@@ -125,7 +125,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
-        left_out: Some(tracked::left_out),
+        count_left_out: Some(tracked::count_left_out),
         ..Format::new(
             ".bmf.json",
             "Bencher Metric Format, to follow figures from build to build",
@@ -133,7 +133,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
-        left_out: Some(tracked::left_out),
+        count_left_out: Some(tracked::count_left_out),
         ..Format::new(
             ".bigger.json",
             "rates for github-action-benchmark's customBiggerIsBetter",
@@ -141,7 +141,7 @@ pub static FORMATS: &[&Format] = &[
         )
     },
     &Format {
-        left_out: Some(tracked::left_out),
+        count_left_out: Some(tracked::count_left_out),
         ..Format::new(
             ".smaller.json",
             "latencies for github-action-benchmark's customSmallerIsBetter",

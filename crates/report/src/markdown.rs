@@ -78,7 +78,20 @@ fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
         let cells: Vec<String> = texts.iter().map(|text| cell(text.trim())).collect();
         writeln!(out, "| {} |", cells.join(" | "))?;
     }
-    writeln!(out)
+    writeln!(out)?;
+    write_warnings(table, out)
+}
+
+/// Writes why rows of a table are in doubt: a list item for each group that is.
+fn write_warnings(table: &Table, out: &mut dyn Write) -> io::Result<()> {
+    let mut has_warnings = false;
+    for group in table.rows.iter().flat_map(|row| &row.group) {
+        if !group.warning.is_empty() {
+            writeln!(out, "* {}: {}", cell(&group.title), cell(&group.warning))?;
+            has_warnings = true;
+        }
+    }
+    if has_warnings { writeln!(out) } else { Ok(()) }
 }
 
 /// The columns of a table in Markdown.
@@ -159,6 +172,7 @@ mod tests {
     use crate::describe::figures::shown_ops;
     use crate::fixture::{self, written};
     use crate::formats::format_of;
+    use diskproof_model::block::TableRow;
     use std::path::Path;
 
     #[test]
@@ -169,6 +183,26 @@ mod tests {
             cell("[x](y)\n# z"),
             "\\[x\\](y)\\n\\# z".replace("\\n", "\\\\n")
         );
+    }
+
+    #[test]
+    fn reason_for_doubt_stands_below_the_table() {
+        let group = Group {
+            title: "random-read-d32".to_owned(),
+            warning: "other engines: uring | sync".to_owned(),
+            ..Group::default()
+        };
+        let row = TableRow {
+            group: Some(group),
+            ..TableRow::default()
+        };
+        let table = Table {
+            rows: vec![row],
+            ..Table::default()
+        };
+        let page = written(|out| write_table(&table, out));
+        let warning = "\n\n* random-read-d32: other engines: uring \\| sync\n";
+        assert!(page.contains(warning), "{page}");
     }
 
     #[test]

@@ -8,13 +8,17 @@
 //! promise.
 
 use crate::capacity::{
-    DiskCapacity, RayCapacity, RayDirection, rays, rays_of_pages, reads, writes,
+    DiskCapacity, RayCapacity, RayDirection, rays, rays_of_pages, reads, swept_doubt, writes,
 };
 use crate::text::clean;
 use diskproof_model::record::Record;
 use diskproof_model::sweep::size_word;
 use diskproof_model::target::TargetIdentity;
 use std::io::{self, Write};
+
+/// The largest percentile below 100 in the two decimals of io.cost.qos. The kernel takes 100 for no
+/// limit on latencies.
+const LATENCY_PERCENT_MAX: f64 = 99.99;
 
 /// Writes the settings of blk-iocost: a shell script with one line for each setting, and what it
 /// follows from.
@@ -27,6 +31,9 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
     };
     let write_capacity = writes(record);
     write_script_head(record, out)?;
+    if let Some(doubt) = swept_doubt(record) {
+        writeln!(out, "# {}", clean(&doubt))?;
+    }
     let mut model = model_text('r', &reads);
     let mut latencies = Vec::from_iter(latency_text('r', &reads));
     let mut is_guessed = reads.sequential_iops.is_none();
@@ -104,10 +111,8 @@ fn write_iocost_of_rays(
         out,
         "# The promise that was searched, in µs. enable=1 enables the controller."
     )?;
-    let (percent, limit_us) = (
-        capacity.promise.percent,
-        capacity.promise.limit_ns.div_ceil(1000),
-    );
+    let percent = capacity.promise.percent.min(LATENCY_PERCENT_MAX);
+    let limit_us = capacity.promise.limit_ns.div_ceil(1000);
     let latencies: Vec<String> = ['r', 'w']
         .iter()
         .map(|letter| format!("{letter}pct={percent:.2} {letter}lat={limit_us}"))
@@ -182,25 +187,30 @@ fn is_number(text: &str) -> bool {
 /// Writes the properties of the one disk of the record for Seastar.
 pub(crate) fn write_seastar(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     if let Some(capacity) = rays_of_pages(record) {
-        write_disk(record, out)?;
+        write_disk(record, None, out)?;
         write_ray_properties("read", &capacity.reads, out)?;
         return write_ray_properties("write", &capacity.writes, out);
     }
     let (Some(reads), Some(writes)) = (reads(record), writes(record)) else {
         return Ok(());
     };
-    write_disk(record, out)?;
+    write_disk(record, swept_doubt(record), out)?;
     write_properties("read", &reads, out)?;
     write_properties("write", &writes, out)
 }
 
-/// Begins the only disk of the file.
-fn write_disk(record: &Record, out: &mut dyn Write) -> io::Result<()> {
+/// Begins the only disk of the file. The first line also says why its figures are in doubt, where
+/// they are.
+fn write_disk(record: &Record, doubt: Option<String>, out: &mut dyn Write) -> io::Result<()> {
     let place = match record.targets.first() {
         Some(target) => mount_point(target),
         None => "",
     };
-    writeln!(out, "# Start with --io-properties-file THIS_FILE")?;
+    write!(out, "# Start with --io-properties-file THIS_FILE")?;
+    if let Some(doubt) = doubt {
+        write!(out, ". {}", clean(&doubt))?;
+    }
+    writeln!(out)?;
     writeln!(out, "disks:")?;
     // A JSON string is a YAML string, whatever it contains.
     writeln!(out, "  - mountpoint: {}", serde_json::to_string(place)?)

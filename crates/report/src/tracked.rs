@@ -63,7 +63,7 @@ fn is_the_disks(record: &Record, figure: &Figure<'_>) -> bool {
 }
 
 /// Counts the figures that are left out because they are not the disk's.
-pub(crate) fn left_out(record: &Record) -> usize {
+pub(crate) fn count_left_out(record: &Record) -> usize {
     figures(record)
         .iter()
         .filter(|figure| is_tracked(figure) && !is_the_disks(record, figure))
@@ -185,7 +185,7 @@ mod tests {
             !left.iter().any(|subject| subject.contains(&name)),
             "{left:?}"
         );
-        assert_eq!(left_out(&record), all.len() - left.len());
+        assert_eq!(count_left_out(&record), all.len() - left.len());
         let text = written(|out| write_bencher(&record, out));
         assert!(!text.contains(&name), "{text}");
     }

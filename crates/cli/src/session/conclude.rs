@@ -609,7 +609,7 @@ fn has_answer(record: &Record, answer: ResultAnswer) -> bool {
     record
         .results
         .iter()
-        .any(|result| result.outcome().answer() == answer)
+        .any(|result| result.inner().answer() == answer)
 }
 
 fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
@@ -673,7 +673,7 @@ fn failed_request(record: &Record) -> Option<FailedRequest<'_>> {
         }
     }
     for result in &record.results {
-        if let Some(own) = result.outcome().own_requests()
+        if let Some(own) = result.inner().own_requests()
             && let Some(error) = own.error
             && let Some(errno) = error.errno
         {
@@ -700,7 +700,7 @@ pub(crate) fn has_errors(record: &Record) -> bool {
     record
         .results
         .iter()
-        .filter_map(|result| result.outcome().own_requests())
+        .filter_map(|result| result.inner().own_requests())
         .any(|own| own.error.is_some())
 }
 

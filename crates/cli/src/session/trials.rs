@@ -188,35 +188,19 @@ impl Trials<'_> {
             slice: slice.max(SLICE_MIN),
             limit: time.max(STATEMENT_MIN),
         };
-        let tried = self.measure_pairs(measured, &running, &candidate, begun, time);
-        // Also after a failure, which ends this trial only: the next one compares with the defaults.
-        if setting.scope == SettingScope::Reload {
-            let restored = self.bench.cluster.change(&setting, &trial.default, &stop);
-            return tried.and(restored);
-        }
-        tried
-    }
-
-    /// Measures pairs of slices with the default and with the candidate until the time is over.
-    fn measure_pairs(
-        &mut self,
-        measured: &mut TrialMeasurement,
-        running: &RunningTrial<'_>,
-        candidate: &str,
-        begun: Instant,
-        time: Duration,
-    ) -> Result<(), PostgresError> {
-        let default = &running.trial.default;
         while measured.pairs.len() < self.plan.pairs_max as usize && begun.elapsed() < time {
             if self.order.below(2) == 0 {
-                let default_slice = self.slice(running, default)?;
-                let candidate_slice = self.slice(running, candidate)?;
-                add_pair(measured, default_slice, candidate_slice);
+                let default = self.slice(&running, &trial.default)?;
+                let other = self.slice(&running, &candidate)?;
+                add_pair(measured, default, other);
             } else {
-                let candidate_slice = self.slice(running, candidate)?;
-                let default_slice = self.slice(running, default)?;
-                add_pair(measured, default_slice, candidate_slice);
+                let other = self.slice(&running, &candidate)?;
+                let default = self.slice(&running, &trial.default)?;
+                add_pair(measured, default, other);
             }
+        }
+        if setting.scope == SettingScope::Reload {
+            self.bench.cluster.change(&setting, &trial.default, &stop)?;
         }
         Ok(())
     }

@@ -1,5 +1,4 @@
-//! fio's normal output, with numbers shortened by thousands or by 1024, until they have few enough
-//! digits.
+//! fio's normal output: the lines of each job or group of copies, and those of each group.
 
 use super::frame::{GroupDirection, GroupTotal, RunFrame};
 use super::stats::{
@@ -14,32 +13,43 @@ use std::fmt::Write as _;
 /// Prefixes of units, each a step above the one before.
 const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];
 
-/// A number with at most so many digits, then its prefix and its unit: `95.5MiB`.
-pub(super) fn short(number: u64, digits: usize, base: Base, unit: &str) -> String {
-    let (step, binary) = match base {
-        Base::Decimal => (1000, ""),
-        Base::Binary => (1024, "i"),
+/// A number with at most so many digits, then its prefix and its unit: `95.5MiB`. Shortens and
+/// rounds as fio does (num2str in its lib/num2str.c).
+pub(super) fn shortened(number: u64, digits: usize, base: Base, unit: &str) -> String {
+    let step = match base {
+        Base::Decimal => 1000,
+        Base::Binary => 1024,
     };
-    let (mut whole, mut rest, mut prefix) = (number, None, 0);
+    let mut whole = number;
+    // What the last division left, as a part of `step`; `None` while nothing was divided.
+    let mut rest = None;
+    let mut prefix = 0;
     while digits_of(whole) > digits && prefix + 1 < PREFIXES.len() {
         rest = Some(whole % step);
         whole /= step;
         prefix += 1;
     }
-    let kind = match (base, PREFIXES[prefix]) {
-        (_, "") => String::new(),
-        (Base::Binary, "k") => "Ki".to_owned(),
-        (_, letter) => format!("{letter}{binary}"),
-    };
+    let unit = format!("{}{unit}", prefix_text(PREFIXES[prefix], base));
     let Some(rest) = rest else {
-        return format!("{whole}{kind}{unit}");
+        return format!("{whole}{unit}");
     };
     let decimals = digits.saturating_sub(digits_of(whole) + 1);
     if decimals == 0 {
-        return format!("{}{kind}{unit}", whole + u64::from(rest * 2 >= step));
+        let rounded = whole + u64::from(rest * 2 >= step);
+        return format!("{rounded}{unit}");
     }
     let value = whole as f64 + rest as f64 / step as f64;
-    format!("{value:.decimals$}{kind}{unit}")
+    format!("{value:.decimals$}{unit}")
+}
+
+/// The prefix as fio spells it with this base: `Ki` and `Mi`, or `k` and `M`.
+fn prefix_text(prefix: &str, base: Base) -> String {
+    match (base, prefix) {
+        (_, "") => String::new(),
+        (Base::Decimal, _) => prefix.to_owned(),
+        (Base::Binary, "k") => "Ki".to_owned(),
+        (Base::Binary, _) => format!("{prefix}i"),
+    }
 }
 
 /// The number of decimal digits.
@@ -54,7 +64,7 @@ struct BytesText {
     second: String,
 }
 
-/// Bytes in units of both bases, first in the job's, with `per` behind each unit: `/s` for a rate.
+/// Bytes in units of both bases, first in the job's. `per` follows each unit: `/s` for a rate.
 fn bytes_text(bytes: u64, base: Base, per: &str) -> BytesText {
     let unit = format!("B{per}");
     let other = match base {
@@ -62,12 +72,12 @@ fn bytes_text(bytes: u64, base: Base, per: &str) -> BytesText {
         Base::Decimal => Base::Binary,
     };
     BytesText {
-        first: short(bytes, 4, base, &unit),
-        second: short(bytes, 4, other, &unit),
+        first: shortened(bytes, 4, base, &unit),
+        second: shortened(bytes, 4, other, &unit),
     }
 }
 
-/// The lines of an entry.
+/// The lines of a job, or of its copies that report together.
 pub(super) fn entry_text(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> String {
     let error = match &entry.error {
         None => "err= 0".to_owned(),
@@ -91,7 +101,7 @@ pub(super) fn entry_text(entry: &JobEntry, frame: &RunFrame<'_>, pid: u32) -> St
         text.push_str(&direction_text("mixed", &mixed, entry));
     }
     let latencies = entry.directions.iter().map(|stats| &stats.latency);
-    text.push_str(&latency_ranges(&range_shares(latencies)));
+    text.push_str(&latency_range_lines(&range_shares(latencies)));
     if entry.sync.count() > 0 {
         text.push_str("  fsync/fdatasync/sync_file_range:\n");
         text.push_str(&latency_line("sync", &entry.sync));
@@ -110,7 +120,7 @@ fn steady_text(steady: &SteadyEntry, base: Base) -> String {
     let latency = match steady.end.figure {
         SteadyFigure::Latency => {
             let mean = steady.mean(&outcome.latency_samples);
-            format!(", lat={}nsec", short(mean, 4, Base::Decimal, ""))
+            format!(", lat={}nsec", shortened(mean, 4, Base::Decimal, ""))
         }
         SteadyFigure::Ops | SteadyFigure::Bytes => String::new(),
     };
@@ -119,7 +129,7 @@ fn steady_text(steady: &SteadyEntry, base: Base) -> String {
         if outcome.is_attained { "yes" } else { "no" },
         rate.first,
         rate.second,
-        short(steady.mean(&outcome.iops_samples), 4, Base::Decimal, ""),
+        shortened(steady.mean(&outcome.iops_samples), 4, Base::Decimal, ""),
         steady.figure(),
         match steady.end.test {
             SteadyTest::Deviation => "mean dev",
@@ -136,6 +146,7 @@ pub(super) fn direction_names(entry: &JobEntry) -> [&'static str; 3] {
     [first, "write", "trim"]
 }
 
+/// The lines of a direction; empty where it had no requests.
 fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) -> String {
     let stats = direction.stats;
     if stats.count == 0 {
@@ -148,16 +159,16 @@ fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) 
     let rate = bytes_text(stats.rate(), entry.base, "/s");
     let mut text = format!(
         "  {name}: IOPS={}, BW={} ({})({}/{}msec){resets}\n",
-        short(stats.iops() as u64, 4, Base::Decimal, ""),
+        shortened(stats.iops() as u64, 4, Base::Decimal, ""),
         rate.first,
         rate.second,
         bytes_text(stats.bytes, entry.base, "").first,
         stats.runtime_ms
     );
     let (clat, lat) = (entry.clat(stats), entry.lat(stats));
-    for (name, latency) in [("clat", &clat), (" lat", &lat)] {
+    for (label, latency) in [("clat", &clat), (" lat", &lat)] {
         if latency.count() > 0 {
-            text.push_str(&latency_line(name, latency));
+            text.push_str(&latency_line(label, latency));
         }
     }
     if entry.shows_clat {
@@ -170,43 +181,44 @@ fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) 
     text
 }
 
-fn latency_line(name: &str, histogram: &LatencyHistogram) -> String {
+fn latency_line(label: &str, histogram: &LatencyHistogram) -> String {
     let scaled = figures(histogram).scaled();
     let figures = scaled.figures;
     format!(
-        "    {name} ({}): min={}, max={}, avg={:5.2}, stdev={:5.2}\n",
+        "    {label} ({}): min={}, max={}, avg={:5.2}, stdev={:5.2}\n",
         scaled.unit,
-        short(figures.min, 6, Base::Decimal, ""),
-        short(figures.max, 6, Base::Decimal, ""),
+        shortened(figures.min, 6, Base::Decimal, ""),
+        shortened(figures.max, 6, Base::Decimal, ""),
         figures.mean,
         figures.deviation
     )
 }
 
-fn percentile_lines(name: &str, histogram: &LatencyHistogram, list: &[f64]) -> String {
+fn percentile_lines(label: &str, histogram: &LatencyHistogram, percents: &[f64]) -> String {
     /// The columns of a line that percentiles may take, as in fio.
     const LINE_COLUMNS: usize = 73;
     /// The columns of a percentile besides its time: ` 99.00th=[],` and a space.
     const OTHER_COLUMNS: usize = 12;
-    let values = percentiles(histogram, list);
+    let values = percentiles(histogram, percents);
     let (Some(least), Some(most)) = (values.first(), values.last()) else {
         return String::new();
     };
-    let (unit, divisor) = match (least.ns, most.ns) {
+    // As in fio, the unit follows from both ends.
+    let (unit, unit_ns) = match (least.ns, most.ns) {
         (2_000_001.., 100_000_000..) => ("msec", 1_000_000),
         (2_001.., 100_000..) => ("usec", 1_000),
         _ => ("nsec", 1),
     };
-    let width = digits_of(most.ns / divisor).max(5);
+    let width = digits_of(most.ns / unit_ns).max(5);
     let mut lines = Vec::new();
     for values_of_line in values.chunks(LINE_COLUMNS / (OTHER_COLUMNS + width)) {
         let texts: Vec<String> = values_of_line
             .iter()
-            .map(|value| percentile_text(value, divisor, width))
+            .map(|value| percentile_text(value, unit_ns, width))
             .collect();
         lines.push(format!("     |{}", texts.join(",")));
     }
-    format!("    {name} percentiles ({unit}):\n{}\n", lines.join(",\n"))
+    format!("    {label} percentiles ({unit}):\n{}\n", lines.join(",\n"))
 }
 
 /// ` 99.00th=[  123]`, in units of so many nanoseconds and so many columns.
@@ -239,19 +251,20 @@ fn sampled_rates_text(stats: &DirectionStats, group_rate: u64, base: Base) -> St
     )
 }
 
-/// The figures of rates, in a unit this many times larger.
-fn rate_samples_text(samples: &RateSamples, unit: f64, share: &str) -> String {
+/// The figures of sampled rates, each divided by `divisor`.
+fn rate_samples_text(samples: &RateSamples, divisor: f64, share: &str) -> String {
     format!(
         "min={:5.0}, max={:5.0}{share}, avg={:5.2}, stdev={:5.2}, samples={}\n",
-        (samples.min / unit).floor(),
-        (samples.max / unit).floor(),
-        samples.mean / unit,
-        samples.deviation / unit,
+        (samples.min / divisor).floor(),
+        (samples.max / divisor).floor(),
+        samples.mean / divisor,
+        samples.deviation / divisor,
         samples.count
     )
 }
 
-fn latency_ranges(shares: &RangeShares) -> String {
+/// The shares of latencies in fio's ranges; ranges without any are skipped.
+fn latency_range_lines(shares: &RangeShares) -> String {
     /// Shares on one line, as fio's output has them.
     const PER_LINE: usize = 5;
     let mut text = String::new();
@@ -261,9 +274,13 @@ fn latency_ranges(shares: &RangeShares) -> String {
         ("msec", &shares.ms),
     ];
     for (unit, ranges) in units {
-        let known = ranges.iter().filter(|(_, share)| *share > 0.0);
-        let shown = known.map(|(label, share)| format!("{label}={:3.2}%", share.max(0.01)));
-        for line in shown.collect::<Vec<_>>().chunks(PER_LINE) {
+        let mut shown = Vec::new();
+        for (label, share) in ranges {
+            if *share > 0.0 {
+                shown.push(format!("{label}={:3.2}%", share.max(0.01)));
+            }
+        }
+        for line in shown.chunks(PER_LINE) {
             let _ = writeln!(text, "  lat ({unit})   : {}", line.join(", "));
         }
     }
@@ -271,42 +288,44 @@ fn latency_ranges(shares: &RangeShares) -> String {
 }
 
 fn footer_text(entry: &JobEntry) -> String {
+    // Constant: the requests of a call are not counted here.
+    let one_by_one = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
     let depths: Vec<String> = entry
         .depth_shares()
         .iter()
         .map(|(label, share)| format!("{label}={share:3.1}%"))
         .collect();
-    let depths = depths.join(", ");
-    let searched = entry.searched_latency();
     let [read, write, trim] = &entry.directions;
-    let one_level = "0=0.0%, 4=100.0%, 8=0.0%, 16=0.0%, 32=0.0%, 64=0.0%, >=64=0.0%";
-    let errors = match &entry.continued {
-        None => String::new(),
-        Some(continued) => format!(
-            "     errors    : total={}, first_error={}/<{}>\n",
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0",
+        entry.user_percent, entry.system_percent
+    );
+    let _ = writeln!(text, "  IO depths    : {}", depths.join(", "));
+    let _ = writeln!(text, "     submit    : {one_by_one}");
+    let _ = writeln!(text, "     complete  : {one_by_one}");
+    let _ = writeln!(
+        text,
+        "     issued rwts: total={},{},{},{} short={},{},0,0 dropped=0,0,0,0",
+        read.count, write.count, trim.count, entry.syncs, read.short, write.short
+    );
+    if let Some(continued) = &entry.continued {
+        let _ = writeln!(
+            text,
+            "     errors    : total={}, first_error={}/<{}>",
             continued.errors,
             continued.first_number(),
             continued.first_name()
-        ),
-    };
-    format!(
-        "  cpu          : usr={:3.2}%, sys={:3.2}%, ctx=0, majf=0, minf=0\n  \
-         IO depths    : {depths}\n     submit    : {one_level}\n     complete  : {one_level}\n     \
-         issued rwts: total={},{},{},{} short={},{},0,0 dropped=0,0,0,0\n{errors}     \
-         latency   : target={}, window={}, percentile={:.2}%, depth={}\n",
-        entry.user_percent,
-        entry.system_percent,
-        read.count,
-        write.count,
-        trim.count,
-        entry.syncs,
-        read.short,
-        write.short,
-        searched.latency_ns,
-        searched.window_us,
-        searched.percent,
-        entry.depth
-    )
+        );
+    }
+    let searched = entry.searched_latency();
+    let _ = writeln!(
+        text,
+        "     latency   : target={}, window={}, percentile={:.2}%, depth={}",
+        searched.latency_ns, searched.window_us, searched.percent, entry.depth
+    );
+    text
 }
 
 /// The lines of a group; `entries` are its members, at least one.

@@ -3,7 +3,7 @@
 use super::frame::{EMULATES, RunFrame, disk_lines};
 use super::json::{JsonForm, document};
 use super::logs::logs;
-use super::normal::{entry_text, group_text, short};
+use super::normal::{entry_text, group_text, shortened};
 use super::stats::{JobError, entries};
 use super::terse::{TerseVersion, entry_line};
 use super::values::{Base, bytes};
@@ -320,8 +320,8 @@ fn threads_and_processes(threads: u64, processes: u64) -> String {
 
 /// The smallest and the largest size of one direction.
 fn shown_sizes(sizes: SizeRange, base: Base) -> String {
-    let least = short(sizes.least, 4, base, "B");
-    let most = short(sizes.most, 4, base, "B");
+    let least = shortened(sizes.least, 4, base, "B");
+    let most = shortened(sizes.most, 4, base, "B");
     format!("{least}-{most}")
 }
 

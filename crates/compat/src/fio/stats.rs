@@ -10,7 +10,6 @@ use diskproof_model::measurement::{
     CpuTime, Measurement, OpKind, OpMeasurement, SteadyOutcome, StopReason,
 };
 use diskproof_model::plan::{SyncCall, SyncPolicy};
-use diskproof_model::series::Cell;
 use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
 use std::collections::BTreeMap;
 
@@ -396,28 +395,53 @@ impl DirectionStats {
         self.rates = Some(RateSpan::at(self.rate()));
     }
 
-    /// Takes the rates over time of all members together, at fio's interval. As in fio, each copy
-    /// of a job counts the samples again.
-    fn sample(&mut self, members: &[&Measurement], kinds: &[OpKind], copies: u64) {
-        let mut sums: BTreeMap<u64, Cell> = BTreeMap::new();
-        for measurement in members {
-            for op in ops_of_kinds(measurement, kinds) {
-                for slot in 0..measurement.wall_ns / SAMPLE_NS {
-                    let start = slot * SAMPLE_NS;
-                    let cell = op.series.total_between(start, start + SAMPLE_NS);
-                    sums.entry(slot).or_default().merge(&cell);
-                }
-            }
-        }
+    /// Takes the rates over time of all members together. As in fio, each copy of a job counts the
+    /// samples again.
+    fn set_samples(&mut self, samples: &[SampleSum], copies: u64) {
         let per_second = SECOND_NS / SAMPLE_NS as f64;
-        let kib = sums
-            .values()
-            .map(|cell| cell.bytes as f64 / KIB * per_second);
-        let ops = sums.values().map(|cell| cell.ops as f64 * per_second);
+        let kib = samples.iter().map(|sample| sample.bytes / KIB * per_second);
+        let ops = samples.iter().map(|sample| sample.ops * per_second);
         self.kib_per_second = RateSamples::from_rates(kib);
         self.iops = RateSamples::from_rates(ops);
         self.kib_per_second.count *= copies;
         self.iops.count *= copies;
+    }
+}
+
+/// What all members of an entry moved in one of fio's intervals.
+#[derive(Debug, Clone, Copy, Default)]
+struct SampleSum {
+    bytes: f64,
+    ops: f64,
+}
+
+/// Adds the operations of these kinds to the samples, one for each whole interval of fio. A cell of
+/// the series counts in each interval by the share of its time there: from 41 s on the cells no
+/// longer divide the intervals, and from 5.5 minutes on they are longer.
+fn add_samples(samples: &mut Vec<SampleSum>, measurement: &Measurement, kinds: &[OpKind]) {
+    let count = (measurement.wall_ns / SAMPLE_NS) as usize;
+    for op in ops_of_kinds(measurement, kinds) {
+        if samples.len() < count {
+            samples.resize(count, SampleSum::default());
+        }
+        let mut start_ns = op.series.start_ns;
+        for cell in &op.series.cells {
+            let next_ns = start_ns.saturating_add(op.series.interval_ns);
+            // The last cell ends with the measurement.
+            let end_ns = next_ns.min(measurement.wall_ns).max(start_ns + 1);
+            let mut part_ns = start_ns;
+            while part_ns < end_ns {
+                let slot = part_ns / SAMPLE_NS;
+                let part_end_ns = end_ns.min((slot + 1) * SAMPLE_NS);
+                let share = (part_end_ns - part_ns) as f64 / (end_ns - start_ns) as f64;
+                if let Some(sample) = samples[..count].get_mut(slot as usize) {
+                    sample.bytes += cell.bytes as f64 * share;
+                    sample.ops += cell.ops as f64 * share;
+                }
+                part_ns = part_end_ns;
+            }
+            start_ns = next_ns;
+        }
     }
 }
 
@@ -674,6 +698,12 @@ pub(super) fn write_kind(measurement: &Measurement) -> OpKind {
     }
 }
 
+/// The operations that an entry counts. A write with a sync of its own is both a write and a
+/// commit, and counts once.
+fn counted_kinds(measurement: &Measurement) -> [OpKind; 3] {
+    [OpKind::Read, write_kind(measurement), OpKind::Trim]
+}
+
 /// Returns the entry with the figures of its measurements: first their sums, then the means, which
 /// need the sums, and the rates over time.
 fn with_figures(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
@@ -701,21 +731,14 @@ fn with_figures(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     let all_ns = entry.runtime_ms.max(1) as f64 * 1e6;
     entry.user_percent = cpu.user_ns as f64 * 100.0 / all_ns;
     entry.system_percent = cpu.system_ns as f64 * 100.0 / all_ns;
-    let kinds = [OpKind::Read, OpKind::Write, OpKind::Trim, OpKind::Commit];
-    let kinds_of_directions = entry.kinds_of_directions(&kinds);
-    for (stats, kinds) in entry.directions.iter_mut().zip(kinds_of_directions) {
-        stats.sample(members, kinds, entry.jobs);
-    }
-    if let Some(both) = &mut entry.both {
-        both.sample(members, &kinds, entry.jobs);
-    }
+    entry.set_samples(members);
     entry
 }
 
 impl JobEntry {
     /// Adds a measurement to the sums.
     fn add_measurement(&mut self, measurement: &Measurement) {
-        let kinds = [OpKind::Read, write_kind(measurement), OpKind::Trim];
+        let kinds = counted_kinds(measurement);
         let kinds_of_directions = self.kinds_of_directions(&kinds);
         for (stats, kinds) in self.directions.iter_mut().zip(kinds_of_directions) {
             stats.add(measurement, kinds);
@@ -744,6 +767,27 @@ impl JobEntry {
         self.take_error(measurement);
     }
 
+    /// Takes the rates over time from all measurements of the entry, of the operations that its sums
+    /// count.
+    fn set_samples(&mut self, members: &[&Measurement]) {
+        let mut samples_of_directions: [Vec<SampleSum>; 3] = Default::default();
+        let mut samples_of_both = Vec::new();
+        for measurement in members {
+            let kinds = counted_kinds(measurement);
+            let kinds_of_directions = self.kinds_of_directions(&kinds);
+            for (samples, kinds) in samples_of_directions.iter_mut().zip(kinds_of_directions) {
+                add_samples(samples, measurement, kinds);
+            }
+            add_samples(&mut samples_of_both, measurement, &kinds);
+        }
+        for (stats, samples) in self.directions.iter_mut().zip(&samples_of_directions) {
+            stats.set_samples(samples, self.jobs);
+        }
+        if let Some(both) = &mut self.both {
+            both.set_samples(&samples_of_both, self.jobs);
+        }
+    }
+
     /// The kinds of operations of each direction: one, or all in the first direction of an entry
     /// with mixed reads.
     fn kinds_of_directions<'k>(&self, kinds: &'k [OpKind]) -> Vec<&'k [OpKind]> {
@@ -761,5 +805,77 @@ fn error_number(name: &str) -> i32 {
     match errno::number(name) {
         Some(number) => number as i32,
         None => EIO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::measurement;
+    use diskproof_model::plan::Workload;
+    use diskproof_model::series::{Cell, TimeSeries};
+
+    /// A measurement of so many seconds with 100 reads of 4 KiB in each, in cells of this length.
+    fn steady_reads(seconds: u64, interval_ns: u64) -> Measurement {
+        let wall_ns = seconds * 1_000_000_000;
+        let mut reads = measurement(&Workload::named("a"), OpKind::Read, 100 * seconds, wall_ns);
+        let cells = wall_ns.div_ceil(interval_ns);
+        let mut series = TimeSeries::new(interval_ns);
+        for index in 0..cells {
+            let start_ns = index * interval_ns;
+            let end_ns = (start_ns + interval_ns).min(reads.wall_ns);
+            let ops = (end_ns - start_ns) / 10_000_000;
+            let cell = Cell {
+                ops,
+                bytes: ops * 4096,
+                ..Cell::default()
+            };
+            series.add(start_ns, &cell, usize::MAX);
+        }
+        let op = OpMeasurement {
+            series,
+            ..OpMeasurement::default()
+        };
+        reads.ops = [(OpKind::Read, op)].into_iter().collect();
+        reads
+    }
+
+    #[test]
+    fn samples_of_a_constant_rate_are_constant_whatever_the_cells() {
+        for interval_ns in [
+            10_000_000,
+            40_000_000,
+            160_000_000,
+            640_000_000,
+            5_120_000_000,
+        ] {
+            let reads = steady_reads(64, interval_ns);
+            let mut samples = Vec::new();
+            add_samples(&mut samples, &reads, &[OpKind::Read]);
+            assert_eq!(samples.len(), 128, "{interval_ns}");
+            for sample in samples {
+                assert!((sample.ops - 50.0).abs() < 1e-6, "{interval_ns} {sample:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn write_with_its_sync_is_sampled_once() {
+        let mut writes = steady_reads(2, 10_000_000);
+        let op = writes.ops.remove(&OpKind::Read).unwrap();
+        writes.ops.insert(OpKind::Write, op.clone());
+        writes.ops.insert(OpKind::Commit, op.clone());
+        let mut entry = JobEntry {
+            is_mixed: true,
+            jobs: 1,
+            ..JobEntry::default()
+        };
+        entry.set_samples(&[&writes]);
+        assert_eq!(entry.directions[0].iops.mean, 100.0);
+        // A measurement of commits alone has writes.
+        writes.ops.remove(&OpKind::Write);
+        entry.is_mixed = false;
+        entry.set_samples(&[&writes]);
+        assert_eq!(entry.directions[1].iops.mean, 100.0);
     }
 }

@@ -1,4 +1,4 @@
-use super::normal::short;
+use super::normal::shortened;
 use super::values::Base;
 use super::*;
 use crate::drop_in::Started;
@@ -62,14 +62,14 @@ fn wrong_command_lines_are_refused() {
 
 #[test]
 fn numbers_are_shortened_as_fio_does_it() {
-    let binary = |number| short(number, 4, Base::Binary, "B");
+    let binary = |number| shortened(number, 4, Base::Binary, "B");
     assert_eq!(binary(8_118_272), "7928KiB");
     assert_eq!(binary(100_139_008), "95.5MiB");
-    assert_eq!(short(1_048_576, 4, Base::Decimal, "B"), "1049kB");
-    assert_eq!(short(100_139_008, 4, Base::Decimal, "B"), "100MB");
-    assert_eq!(short(24_436, 4, Base::Decimal, ""), "24.4k");
-    assert_eq!(short(4_764_400, 6, Base::Decimal, ""), "4764.4k");
-    assert_eq!(short(3096, 4, Base::Decimal, ""), "3096");
+    assert_eq!(shortened(1_048_576, 4, Base::Decimal, "B"), "1049kB");
+    assert_eq!(shortened(100_139_008, 4, Base::Decimal, "B"), "100MB");
+    assert_eq!(shortened(24_436, 4, Base::Decimal, ""), "24.4k");
+    assert_eq!(shortened(4_764_400, 6, Base::Decimal, ""), "4764.4k");
+    assert_eq!(shortened(3096, 4, Base::Decimal, ""), "3096");
 }
 
 /// Two seconds of 1000 reads per second, each of 100 or 200 us.

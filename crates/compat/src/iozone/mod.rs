@@ -86,9 +86,21 @@ fn last_size(given: &GivenArguments, name: &str, most: u64, default: u64) -> Res
     Ok(sizes.last().copied().unwrap_or(default))
 }
 
+/// Refuses a size that is given twice: its figures would stand in both rows.
+fn refuse_repeated(sizes_kib: &[u64], option: &str) -> Result<(), String> {
+    for (index, kib) in sizes_kib.iter().enumerate() {
+        if sizes_kib[..index].contains(kib) {
+            return Err(format!("-{option} {kib}: this size is given twice"));
+        }
+    }
+    Ok(())
+}
+
 fn read_sizes(given: &GivenArguments) -> Result<Sizes, String> {
     let mut files = kibibytes(given, "s", FILE_KIB_MAX)?;
     let mut records = kibibytes(given, "r", RECORD_KIB_MAX)?;
+    refuse_repeated(&files, "s")?;
+    refuse_repeated(&records, "r")?;
     let is_auto = given.has("a");
     for limit in ["n", "g", "y", "q"] {
         if given.has(limit) && !is_auto {

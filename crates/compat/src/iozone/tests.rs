@@ -1,5 +1,5 @@
 use super::*;
-use crate::fixture::{directory, load, measurement, plan, result};
+use crate::fixture::{directory, load, measurement, plan, result, words};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Layout;
 
@@ -61,4 +61,14 @@ fn table_and_matrices_have_the_layout_of_the_tool() {
         ));
     }
     assert_eq!(text, wanted);
+}
+
+#[test]
+fn size_that_is_given_twice_is_refused() {
+    for line in ["-s 64 -s 64", "-s 64 -r 4 -r 16 -r 4"] {
+        match (DROP_IN.start)(&words(line)) {
+            Err(error) => assert!(error.text().contains("given twice"), "{line}"),
+            Ok(_) => panic!("{line}"),
+        }
+    }
 }

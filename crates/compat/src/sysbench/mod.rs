@@ -374,8 +374,8 @@ fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
 /// Reads the number of reads per write.
 fn read_ratio(given: &GivenArguments) -> Result<f64, String> {
     let text = given.value("file-rw-ratio").unwrap_or("1.5");
-    match text.parse() {
-        Ok(ratio) if ratio >= 0.0 => Ok(ratio),
+    match text.parse::<f64>() {
+        Ok(ratio) if ratio >= 0.0 && ratio.is_finite() => Ok(ratio),
         _ => Err(format!("--file-rw-ratio={text}: not a ratio")),
     }
 }

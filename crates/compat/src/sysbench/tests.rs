@@ -239,3 +239,14 @@ fn old_names_come_first_and_with_a_warning() {
     };
     assert_eq!(defaults.printer.interval(&last), "");
 }
+
+#[test]
+fn ratio_of_reads_is_finite() {
+    for ratio in ["inf", "nan", "-1"] {
+        let line = format!("fileio --file-test-mode=rndrw --file-rw-ratio={ratio} run");
+        match (DROP_IN.start)(&words(&line)) {
+            Err(error) => assert!(error.text().contains("not a ratio"), "{line}"),
+            Ok(_) => panic!("{line}"),
+        }
+    }
+}

@@ -111,13 +111,14 @@ impl Session {
         })
     }
 
-    /// Moves the pieces of a batch, one after the other. Begins none after `time_ns`, and ends what
-    /// was written with a flush. What was moved before the watcher interrupted is returned.
+    /// Moves the pieces of a batch, one after the other. Each starts within `start_within_ns` of the
+    /// first one, and a flush ends what was written. Returns also what was moved before the watcher
+    /// interrupted.
     pub fn move_pieces(
         &self,
         batch: &Batch,
         device: &mut AcceptDevice,
-        time_ns: u64,
+        start_within_ns: u64,
         target: &OpenTarget,
         watch: &mut dyn Watch,
     ) -> Result<MovedBatch, RunError> {
@@ -134,13 +135,16 @@ impl Session {
             seed: self.seed,
             write_shift: 0,
         };
-        let (engine, content) = (device.engine, device.content.clone());
-        let (own_batch, own_log) = (batch.clone(), Arc::clone(&log));
+        // What the thread takes with it.
+        let engine = device.engine;
+        let content = device.content.clone();
+        let thread_batch = batch.clone();
+        let thread_log = Arc::clone(&log);
         let answered_offset = device.answered_offset;
         let working = Deferred::start("diskproof-accept", move || {
-            let mut mover = Mover::open(fd, engine, config, content, &own_batch, &own_log)?;
+            let mut mover = Mover::open(fd, engine, config, content, &thread_batch, &thread_log)?;
             mover.answered_offset = answered_offset;
-            mover.run(time_ns)
+            mover.run(start_within_ns)
         })
         .map_err(RunError::Thread)?;
         let followed = self.follow_pieces(&working, &log, target, watch)?;
@@ -226,7 +230,7 @@ impl Session {
             .map_err(|source| worker_error(&Workload::named(ACCEPT), target, source))?;
         let (places, content) = (places.to_vec(), device.content.clone());
         let reading = Deferred::start("diskproof-accept", move || {
-            count_own(&File::from(fd), &places, &content)
+            count_written_places(&File::from(fd), &places, &content)
         })
         .map_err(RunError::Thread)?;
         let stall = Duration::from_nanos(self.stall_timeout.without_deadline_ns());
@@ -244,16 +248,21 @@ impl Session {
     }
 }
 
-fn count_own(file: &File, places: &[Piece], content: &SectorContent) -> io::Result<usize> {
-    let mut own = 0;
+/// Counts the places whose first block this test has written.
+fn count_written_places(
+    file: &File,
+    places: &[Piece],
+    content: &SectorContent,
+) -> io::Result<usize> {
+    let mut written = 0;
     let mut buffers = Buffers::new(1, PLACE_BYTES)?;
     for place in places {
         let block = buffers.bytes_mut(0, PLACE_BYTES);
         if file.read_exact_at(block, place.offset_bytes).is_ok() && content.is_of_run(block) {
-            own += 1;
+            written += 1;
         }
     }
-    Ok(own)
+    Ok(written)
 }
 
 /// The outcome of waiting for the thread that moves pieces.
@@ -267,6 +276,7 @@ struct Followed {
 /// Shows the watcher the progress.
 struct MoveProgress {
     start_ns: u64,
+    /// The counts of the log at the last tick.
     bytes: u64,
     requests: u64,
     /// When the last request ended, on the clock.

@@ -12,17 +12,8 @@ use diskproof_model::ping::SingleRequest;
 use diskproof_model::series::Cell;
 use std::collections::VecDeque;
 
-/// Counts one operation, which completed `at_ns` after the start of the measured time.
-fn count_op(ops: &mut PerOp<OpMeasurement>, kind: OpKind, at_ns: u64, done: Cell) {
-    let op = ops.entry(kind).or_default();
-    op.count += 1;
-    op.bytes += done.bytes;
-    op.latency.record(done.latency_max_ns);
-    op.series.add(at_ns, &done, SERIES_CELLS_MAX);
-}
-
-/// The newest requests that the measurement keeps one by one. The sums contain all of
-/// them. More would make the record of a long ping larger.
+/// The measurement keeps so many of the newest requests one by one. Its sums contain all of them.
+/// With more, the record of a long ping is larger.
 const KEPT_MAX: usize = 100_000;
 
 /// The requests of one target so far.
@@ -165,4 +156,13 @@ impl PingLog {
             ..self.measured
         }
     }
+}
+
+/// Counts one operation, which completed `at_ns` after the start of the measured time.
+fn count_op(ops: &mut PerOp<OpMeasurement>, kind: OpKind, at_ns: u64, done: Cell) {
+    let op = ops.entry(kind).or_default();
+    op.count += 1;
+    op.bytes += done.bytes;
+    op.latency.record(done.latency_max_ns);
+    op.series.add(at_ns, &done, SERIES_CELLS_MAX);
 }

@@ -15,9 +15,7 @@ pub(super) fn check_data(record: &Record) -> Result<(), DocumentError> {
         }
     }
     for (place, result) in record.results.iter().enumerate() {
-        result
-            .outcome()
-            .check(record, &format!("/results/{place}"))?;
+        result.inner().check(record, &format!("/results/{place}"))?;
     }
     for (place, slice) in record.dropped.iter().enumerate() {
         target_of(record, format!("/dropped/{place}/target"), slice.target)?;

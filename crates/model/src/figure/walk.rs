@@ -108,7 +108,7 @@ impl<'r> FigureList<'r> {
     fn results(&mut self, record: &'r Record) {
         for (index, result) in record.results.iter().enumerate() {
             self.result = Some(index);
-            result.outcome().add_figures(record, self);
+            result.inner().add_figures(record, self);
         }
         self.result = None;
     }

@@ -1,6 +1,6 @@
 //! An acceptance test of one device.
 
-use super::{Outcome, OwnRequests, ResultAnswer};
+use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::accept::{
     AcceptMeasurement, AcceptRecord, AcceptVerdict, PIECES_MAX, Procedure, chunk_bytes,
 };
@@ -11,7 +11,7 @@ use crate::figure::{FigureList, Key, Part, target_labels};
 use crate::op::OpKind;
 use crate::record::Record;
 
-impl Outcome for AcceptRecord {
+impl ResultOfTask for AcceptRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         Some(OwnRequests {
             target: self.data.target,

@@ -1,6 +1,6 @@
 //! Operations on many small files, in a directory of the first target.
 
-use super::{Outcome, OwnError, OwnRequests, ResultAnswer};
+use super::{OwnError, OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
 use crate::document::{DocumentError, check_operation};
 use crate::figure::tables::FILE_STEP;
@@ -8,7 +8,7 @@ use crate::figure::{FigureList, Key, Part};
 use crate::files::FilesMeasurement;
 use crate::record::{FilesRecord, Record};
 
-impl Outcome for FilesRecord {
+impl ResultOfTask for FilesRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         let mut own = OwnRequests {
             target: 0,

@@ -1,6 +1,6 @@
 //! INSERTs of a temporary PostgreSQL server on the first target.
 
-use super::{Outcome, OwnRequests, ResultAnswer};
+use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
 use crate::document::DocumentError;
 use crate::figure::tables::{SERVER_LOAD, TRIAL};
@@ -8,7 +8,7 @@ use crate::figure::{FigureList, Key, Part};
 use crate::postgres::{PostgresMeasurement, PostgresRecord};
 use crate::record::Record;
 
-impl Outcome for PostgresRecord {
+impl ResultOfTask for PostgresRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         Some(OwnRequests {
             target: 0,

@@ -1,4 +1,4 @@
-//! What came of a task, in one file a kind: everything that the rest of the program asks of a
+//! The results of tasks, in one file a kind: everything that the rest of the program asks of a
 //! result without caring which one it is. How a result follows from what was measured, and its
 //! clause in the headline, stand in `crates/analysis/src/results.rs`; its blocks on a page in
 //! `crates/report/src/describe`.
@@ -18,9 +18,9 @@ use crate::figure::FigureList;
 use crate::record::{Kept, Record, TaskResult};
 
 /// The interface of every result to the rest of the program.
-pub trait Outcome {
-    /// The requests that were made for it and are none of a workload; `None` of a result that
-    /// follows from the measurements.
+pub trait ResultOfTask {
+    /// The requests that were made for the result itself and belong to no workload; `None` of a
+    /// result that follows from the measurements.
     fn own_requests(&self) -> Option<OwnRequests<'_>>;
 
     /// The answer to the question of its run.
@@ -87,8 +87,8 @@ impl ResultAnswer {
 }
 
 impl TaskResult {
-    /// The same as what every result can be asked.
-    pub fn outcome(&self) -> &dyn Outcome {
+    /// The result itself, of whichever kind.
+    pub fn inner(&self) -> &dyn ResultOfTask {
         match self {
             Self::Survey(survey) => &**survey,
             Self::Sweep(sweep) => sweep,
@@ -106,8 +106,8 @@ impl TaskResult {
         }
     }
 
-    /// The same, to drop what no page shows.
-    fn outcome_mut(&mut self) -> &mut dyn Outcome {
+    /// As [`Self::inner`], to drop what no page shows.
+    fn inner_mut(&mut self) -> &mut dyn ResultOfTask {
         match self {
             Self::Survey(survey) => &mut **survey,
             Self::Sweep(sweep) => sweep,
@@ -135,7 +135,7 @@ impl Record {
             end_ns = row.end_ns().max(end_ns);
         }
         for result in &self.results {
-            if let Some(own) = result.outcome().own_requests() {
+            if let Some(own) = result.inner().own_requests() {
                 end_ns = own.end_ns.max(end_ns);
             }
         }
@@ -149,7 +149,7 @@ impl Record {
             row.data.keep_what_is_shown();
         }
         for result in &mut self.results {
-            result.outcome_mut().keep_what_is_shown();
+            result.inner_mut().keep_what_is_shown();
         }
         Self {
             kept: Kept::FiguresOnly,

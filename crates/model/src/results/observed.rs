@@ -1,6 +1,6 @@
 //! The load of others, which was watched.
 
-use super::{Outcome, OwnRequests, ResultAnswer};
+use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
 use crate::document::{DocumentError, target_of};
 use crate::figure::tables::{OBSERVED, OBSERVED_OPERATION};
@@ -8,7 +8,7 @@ use crate::figure::{FigureList, Key, Part};
 use crate::observed::ObservedRecord;
 use crate::record::Record;
 
-impl Outcome for ObservedRecord {
+impl ResultOfTask for ObservedRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         let mut end_ns = 0;
         for device in &self.devices {

@@ -2,7 +2,7 @@
 //! latency, what each layer costs, and what a run was a part of. None makes requests of its own,
 //! and none has a question that could stay open.
 
-use super::{Outcome, OwnRequests, ResultAnswer};
+use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::campaign::CampaignPart;
 use crate::data::RunData;
 use crate::document::{DocumentError, target_of};
@@ -14,7 +14,7 @@ use crate::record::Record;
 use crate::sweep::{CellState, SweepRecord};
 use crate::together::TogetherRecord;
 
-impl Outcome for SweepRecord {
+impl ResultOfTask for SweepRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         None
     }
@@ -45,7 +45,7 @@ impl Outcome for SweepRecord {
     }
 }
 
-impl Outcome for LatencySearch {
+impl ResultOfTask for LatencySearch {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         None
     }
@@ -64,7 +64,7 @@ impl Outcome for LatencySearch {
     }
 }
 
-impl Outcome for LayersRecord {
+impl ResultOfTask for LayersRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         None
     }
@@ -103,7 +103,7 @@ impl Outcome for LayersRecord {
     }
 }
 
-impl Outcome for CampaignPart {
+impl ResultOfTask for CampaignPart {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         None
     }
@@ -124,7 +124,7 @@ impl Outcome for CampaignPart {
     }
 }
 
-impl Outcome for TogetherRecord {
+impl ResultOfTask for TogetherRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         None
     }

@@ -1,7 +1,7 @@
 //! Rates that keep a promise: one search, and one for each of several shares of reads. Their
 //! trials are workloads.
 
-use super::{Outcome, OwnRequests, ResultAnswer};
+use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
 use crate::digits::to_a_percent;
 use crate::document::{DocumentError, index_below};
@@ -14,7 +14,7 @@ use crate::record::Record;
 /// A search has one target.
 const TARGET: usize = 0;
 
-impl Outcome for LoadRecord {
+impl ResultOfTask for LoadRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         None
     }
@@ -38,7 +38,7 @@ impl Outcome for LoadRecord {
     }
 }
 
-impl Outcome for RaysRecord {
+impl ResultOfTask for RaysRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         None
     }

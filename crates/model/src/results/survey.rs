@@ -1,6 +1,6 @@
 //! A survey: transfer rate, access time and scan of one target.
 
-use super::{Outcome, OwnError, OwnRequests, ResultAnswer};
+use super::{OwnError, OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
 use crate::document::{DocumentError, index_below, target_of};
 use crate::figure::tables::{ACCESS, BURST, CURVE, CURVE_COST, SCAN, SHORT_STROKE};
@@ -8,7 +8,7 @@ use crate::figure::{FigureList, Key, Part, survey_key, target_labels};
 use crate::record::Record;
 use crate::surface::SurfaceRecord;
 
-impl Outcome for SurfaceRecord {
+impl ResultOfTask for SurfaceRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         let (mut has_blocks, mut has_unreadable) = (false, false);
         if let Some(scan) = &self.data.scan {

@@ -1,6 +1,6 @@
 //! A load that goes on and on, on the first target. Its requests are those of a workload.
 
-use super::{Outcome, OwnRequests, ResultAnswer};
+use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
 use crate::document::DocumentError;
 use crate::figure::tables::{BUCKET, SUSTAINED};
@@ -8,7 +8,7 @@ use crate::figure::{FigureList, Key, Part, target_labels};
 use crate::record::Record;
 use crate::sustain::SustainRecord;
 
-impl Outcome for SustainRecord {
+impl ResultOfTask for SustainRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         None
     }

@@ -21,12 +21,12 @@ pub(crate) fn finding_blocks(all: &[Finding]) -> Vec<Block> {
     Block::headed("findings", all.iter().cloned().map(Block::Finding))
 }
 
-/// Whether a finding names a limit that sets the rate in place of the disk.
+/// True if a finding names a limit that sets the rate in place of the disk.
 fn is_limiter(finding: &Finding) -> bool {
-    let cap = Meaning::Limit {
+    let rate_is_capped = Meaning::Limit {
         limit: RateLimit::Cap,
     };
-    finding.says == cap
+    finding.says == rate_is_capped
 }
 
 /// Names each limit that sets the rate in place of the disk, as a part of the verdict.
@@ -54,7 +54,7 @@ pub(crate) enum FindingsShown {
 
 /// Describes failures and warnings, the failures first, and counts the findings that are not shown.
 /// The findings of [`limit_facts`] are part of the verdict, so they are neither shown nor counted.
-pub(crate) fn short_finding_blocks(all: &[Finding], wanted: FindingsShown) -> Vec<Block> {
+pub(crate) fn short_finding_blocks(all: &[Finding], detail: FindingsShown) -> Vec<Block> {
     let others: Vec<&Finding> = all.iter().filter(|finding| !is_limiter(finding)).collect();
     let mut shown = Vec::new();
     for severity in [Severity::Failure, Severity::Warning] {
@@ -64,12 +64,12 @@ pub(crate) fn short_finding_blocks(all: &[Finding], wanted: FindingsShown) -> Ve
             }
         }
     }
-    shown.truncate(match wanted {
+    shown.truncate(match detail {
         FindingsShown::TitleOfWorst => 1,
         FindingsShown::WithRemedies(count) => count,
     });
     let hidden = hidden_text(&others, shown.len());
-    if wanted == FindingsShown::TitleOfWorst
+    if detail == FindingsShown::TitleOfWorst
         && let Some(finding) = shown.first()
     {
         // The line of the only one counts the others.

@@ -53,19 +53,38 @@ fn measuring_command(fleet: &FleetRecord, group: usize) -> Option<String> {
     let example = metrics.flat_map(|metric| metric.example).next()?;
     let argv = fleet.examples.get(example)?.plan.origin.argv();
     let mut words = vec!["diskproof".to_owned()];
-    let mut skips_next = false;
+    words.extend(words_to_repeat(argv).iter().map(|word| quoted(word)));
+    words.push("--pieces".to_owned());
+    Some(words.join(" "))
+}
+
+/// The words of a command line after the program, without the flags that hold for one run only:
+/// where its output goes, and a start that is over.
+fn words_to_repeat(argv: &[String]) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut is_value_dropped = false;
     for word in argv.iter().skip(1) {
-        if std::mem::take(&mut skips_next) {
+        if is_value_dropped {
+            is_value_dropped = false;
             continue;
         }
         match word.as_str() {
-            "-o" | "--output" | "--html" => skips_next = true,
+            "-o" | "--output" | "--html" | "--start-at" => is_value_dropped = true,
             "--json" | "--pieces" => {}
-            word => words.push(quoted(word)),
+            joined if has_dropped_flag(joined) => {}
+            kept => words.push(kept.to_owned()),
         }
     }
-    words.push("--pieces".to_owned());
-    Some(words.join(" "))
+    words
+}
+
+/// True if a word is such a flag together with its value: `--html=x.html`, `-ox.json`.
+fn has_dropped_flag(word: &str) -> bool {
+    let is_short = word.starts_with("-o") && word.len() > 2;
+    is_short
+        || ["--output=", "--html=", "--start-at="]
+            .iter()
+            .any(|flag| word.starts_with(flag))
 }
 
 /// A command for each slow or failing row that takes its node out of Slurm. Empty where the rows
@@ -95,4 +114,30 @@ pub(super) fn drain_commands(fleet: &FleetRecord) -> Vec<Block> {
         });
     }
     blocks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_command_writes_no_file_and_starts_at_once() {
+        let argv: Vec<String> = [
+            "diskproof",
+            "check",
+            "/data",
+            "-o",
+            "a.json",
+            "--html=a.html",
+            "-ob.csv",
+            "--json",
+            "--start-at",
+            "12:00",
+            "--quick",
+            "--output=c.md",
+        ]
+        .map(str::to_owned)
+        .into();
+        assert_eq!(words_to_repeat(&argv), ["check", "/data", "--quick"]);
+    }
 }

@@ -171,7 +171,7 @@ fn figure_sections(record: &Record) -> Vec<Section> {
     let has_figures = record
         .results
         .iter()
-        .filter_map(|result| result.outcome().own_requests())
+        .filter_map(|result| result.inner().own_requests())
         .any(|own| own.has_figures);
     if record.measurements.is_empty() && !has_figures {
         let text = Block::text(Tone::Error, "nothing was measured");

@@ -488,16 +488,30 @@ fn limits_legend(plan: &Plan) -> Block {
     if let Some(sentence) = precision_text(plan.workloads()) {
         text.push_str(&sentence);
     }
-    if plan
-        .workloads()
-        .iter()
-        .any(|workload| workload.start == Start::WithPrevious)
-    {
-        text.push_str(
-            " + runs at the same time as the one above; the first to reach a limit ends all.",
-        );
+    if let Some(ends) = concurrent_ends(plan.workloads()) {
+        text.push_str(" + runs at the same time as the one above; ");
+        text.push_str(ends);
     }
     Block::text(Tone::Dim, text)
+}
+
+/// Says how workloads end that run at the same time; `None` where none do.
+fn concurrent_ends(workloads: &[Workload]) -> Option<&'static str> {
+    let mut concurrent = Vec::new();
+    for (index, workload) in workloads.iter().enumerate() {
+        let next = workloads.get(index + 1);
+        let is_joined = next.is_some_and(|next| next.start == Start::WithPrevious);
+        if is_joined || workload.start == Start::WithPrevious {
+            concurrent.push(workload);
+        }
+    }
+    let alone = concurrent.iter().filter(|workload| workload.ends_alone);
+    match alone.count() {
+        _ if concurrent.is_empty() => None,
+        0 => Some("the first to reach a limit ends all."),
+        count if count == concurrent.len() => Some("each ends at its own limit."),
+        _ => Some("some end all at their limit, and the others end alone."),
+    }
 }
 
 /// States the precision that ends workloads earlier, as a further sentence; `None` where no
@@ -524,4 +538,35 @@ fn precision_text(workloads: &[Workload]) -> Option<String> {
     Some(format!(
         " {subject} earlier once the rate is known to {known}."
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workload(start: Start, ends_alone: bool) -> Workload {
+        Workload {
+            start,
+            ends_alone,
+            ..Workload::named("w")
+        }
+    }
+
+    #[test]
+    fn ends_of_concurrent_workloads_are_named_as_they_are() {
+        use Start::{AfterPrevious, WithPrevious};
+        let ends = |alone: [bool; 3]| {
+            concurrent_ends(&[
+                workload(AfterPrevious, false),
+                workload(AfterPrevious, alone[0]),
+                workload(WithPrevious, alone[1]),
+                workload(WithPrevious, alone[2]),
+            ])
+        };
+        assert_eq!(concurrent_ends(&[workload(AfterPrevious, false)]), None);
+        let all = Some("the first to reach a limit ends all.");
+        assert_eq!(ends([false; 3]), all);
+        assert_eq!(ends([true; 3]), Some("each ends at its own limit."));
+        assert!(ends([true, false, true]).is_some_and(|text| text.starts_with("some end all")));
+    }
 }

@@ -12,7 +12,7 @@ use crate::describe::fleet::{FleetDetail, answer_blocks, latencies_table, speed_
 use crate::describe::fleet_sum;
 use diskproof_model::block::Block;
 use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue, RowState};
-use diskproof_model::units::format_percent;
+use diskproof_model::units::{counted, format_percent};
 use maud::{Markup, html};
 use std::io::{self, Write};
 
@@ -42,7 +42,8 @@ pub fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Result<()> {
         DataBlock::new("chart-data", charts::data(&charts).to_string()),
         DataBlock::new(FLEET_ID, serde_json::to_string(fleet)?),
     ];
-    let title = format!("{} disks · fleet", fleet.rows.len());
+    let rows = counted(fleet.rows.len() as u64, fleet.rows_are.noun());
+    let title = format!("{rows} · fleet");
     let document = Document {
         title: &title,
         sections: &sections,

@@ -210,7 +210,7 @@ fn target_cards(record: &Record, target: &TargetIdentity) -> Vec<Vec<Block>> {
 fn data_section(record: &Record, kept: PageData) -> Markup {
     let content = html! {
         p {
-            "This file contains the whole record: every setting, series and histogram. "
+            (contents_sentence(kept)) " "
             code { "diskproof show THIS-FILE.html" }
             " prints it; other commands accept it as a saved run."
             @if kept == PageData::FiguresOnly {
@@ -231,6 +231,15 @@ fn data_section(record: &Record, kept: PageData) -> Markup {
         (wide_table("Contents of the record", &contents_table(record)))
     };
     section("data", "Data", &content)
+}
+
+fn contents_sentence(kept: PageData) -> &'static str {
+    match kept {
+        PageData::FiguresOnly => "This file contains the settings and figures of the record.",
+        PageData::Whole => {
+            "This file contains the whole record: every setting, series and histogram."
+        }
+    }
 }
 
 fn contents_table(record: &Record) -> Markup {

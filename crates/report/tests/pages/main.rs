@@ -350,7 +350,7 @@ fn budget_shows_time_bytes_and_place() {
     let place = "4 GiB in /var/lib/postgresql (ext4, 80 GiB free)";
     assert_shows(
         &budget(|_| ()),
-        &["about 58 s", "7 min 19 s", "at most 16 GiB", place],
+        &["about 58 s", "7 min 19 s", "at most 16.2 GiB", place],
     );
     let reading = terminal::budget_line(&fixture::read_only_plan(), &[fixture::device()]);
     assert_shows(

@@ -6,7 +6,7 @@ use crate::flags::SECOND;
 use crate::inspection;
 use crate::stdio::{Presentation, Verbosity, eprint_line, print_document};
 use crate::targets::{identify, resolve_target};
-use diskproof_device::{Intent, OpenTarget, admit, host_facts, probe};
+use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Heartbeat, SignsOfLife, Waited};
 use diskproof_model::shell::quoted;
@@ -194,13 +194,12 @@ fn open_pages(
     Ok(Some(OpenTarget::open(admission)?))
 }
 
-/// Finds the run that `--run` names, or the newest on this target, first among those of this host.
-/// Fails where the log has none.
+/// Finds the run that `--run` names, or the newest on this target. Fails where the log has none.
 fn choose_run(flags: &CutVerifyFlags, identity: &TargetIdentity) -> anyhow::Result<RunDescription> {
     let runs = flags.connection.connect()?.list()?;
     let chosen = match &flags.run {
         Some(digits) => run_named(digits, &runs)?,
-        None => newest_on(&identity.path, &host_facts().name, &runs),
+        None => runs.iter().find(|run| run.target.path == identity.path),
     };
     if let Some(run) = chosen {
         return Ok(run.clone());
@@ -211,24 +210,6 @@ fn choose_run(flags: &CutVerifyFlags, identity: &TargetIdentity) -> anyhow::Resu
     };
     let text = format!("{wanted}: the log has no such run. {}", listed(&runs));
     Err(Failure::Usage(text).into())
-}
-
-/// The newest run on the target of this path. Several hosts may log to one server and use the same
-/// path; a run of another host counts only where this one has none, as after the disk was moved.
-fn newest_on<'a>(path: &str, host: &str, runs: &'a [RunDescription]) -> Option<&'a RunDescription> {
-    let mut of_other_host = None;
-    for run in runs {
-        if run.target.path != path {
-            continue;
-        }
-        if run.host == host {
-            return Some(run);
-        }
-        if of_other_host.is_none() {
-            of_other_host = Some(run);
-        }
-    }
-    of_other_host
 }
 
 /// The run whose name begins with these digits; fails for several.
@@ -273,17 +254,7 @@ fn deciding_command(flags: &CutVerifyFlags, log: &RunLog) -> String {
 }
 
 fn print(flags: &CutVerifyFlags, log: &RunLog, report: &CutReport) -> anyhow::Result<()> {
-    let is_of_this_host = log.description.host == host_facts().name;
-    if !is_of_this_host {
-        eprint_line(&format!(
-            "run {} was made on host {}, not on this one",
-            short(&log.description.run),
-            log.description.host
-        ));
-    }
-    // The command accuses a disk on which the run of another host has left nothing.
-    let may_decide = is_of_this_host || flags.run.is_some();
-    let command = if report.reason == Some(NotProvenReason::NoTrace) && may_decide {
+    let command = if report.reason == Some(NotProvenReason::NoTrace) {
         Some(deciding_command(flags, log))
     } else {
         None
@@ -300,47 +271,4 @@ fn print(flags: &CutVerifyFlags, log: &RunLog, report: &CutReport) -> anyhow::Re
         |out| writeln!(out, "{document:#}"),
         |page| write_report(report, &log.description, command.as_deref(), page),
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run_of(host: &str, path: &str) -> RunDescription {
-        serde_json::from_value(json!({
-            "run": "0123456789abcdef0123456789abcdef",
-            "started_ms": 1,
-            "host": host,
-            "boot_id": "one",
-            "target": {
-                "path": path,
-                "kind": "block-device",
-                "size_bytes": 4096,
-                "serial": null,
-                "model": null,
-                "inode": 7,
-                "filesystem": null
-            },
-            "method": "fdatasync",
-            "is_control_evidence": true,
-            "streams": []
-        }))
-        .unwrap()
-    }
-
-    #[test]
-    fn newest_run_of_this_host_comes_before_one_of_another() {
-        let runs = [
-            run_of("b", "/data"),
-            run_of("a", "/other"),
-            run_of("a", "/data"),
-        ];
-        let host_of_newest =
-            |host: &str| newest_on("/data", host, &runs).map(|run| run.host.clone());
-        assert_eq!(host_of_newest("a").as_deref(), Some("a"));
-        assert_eq!(host_of_newest("b").as_deref(), Some("b"));
-        // The disk was moved to a new host.
-        assert_eq!(host_of_newest("c").as_deref(), Some("b"));
-        assert!(newest_on("/none", "a", &runs).is_none());
-    }
 }
