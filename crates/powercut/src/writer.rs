@@ -116,8 +116,9 @@ impl WriteRun {
     /// stay, because it may be the cut.
     ///
     /// The order matters. The log knows the run before the first write. The threads have ended
-    /// before the log hears that the run stopped, so that no write follows. The files are removed
-    /// last, when no verification can need them.
+    /// before the log hears that the run stopped, so that no write follows. Where a disk holds one
+    /// of them, its power may have been cut: the log hears of no stop, and the files stay. The
+    /// files are removed last, when no verification can need them.
     pub fn write(
         self,
         log: &mut LogClient,
@@ -141,7 +142,12 @@ impl WriteRun {
             Ok(threads) => {
                 let reported = report_until_end(&state, log, decide);
                 state.stop.store(true, Ordering::SeqCst);
-                wait_for_threads(threads, [&self.pages, &self.control]);
+                if wait_for_threads(&threads, END_TIMEOUT) == ThreadsEnd::Held {
+                    // Closing them might block this thread, too.
+                    self.pages.leave_open();
+                    self.control.leave_open();
+                    return Err(error_of_held_threads(&state, reported));
+                }
                 reported
             }
             Err(error) => Err(error),
@@ -411,16 +417,39 @@ fn report_until_end(
     }
 }
 
-/// Waits until the threads have ended, but no longer than [`END_TIMEOUT`]. Where one does not end,
-/// its target does not answer. The targets are then never closed: closing one might block this
-/// thread, too.
-fn wait_for_threads(threads: Vec<JoinHandle<()>>, targets: [&OpenTarget; 2]) {
-    let end = Instant::now() + END_TIMEOUT;
+/// The state of the threads at the end of a wait for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ThreadsEnd {
+    /// All have ended.
+    All,
+    /// At least one waits for a disk that does not answer. It may still write.
+    Held,
+}
+
+/// Waits until the threads have ended, but no longer than `timeout`.
+fn wait_for_threads(threads: &[JoinHandle<()>], timeout: Duration) -> ThreadsEnd {
+    let end = Instant::now() + timeout;
     while threads.iter().any(|thread| !thread.is_finished()) {
         if Instant::now() >= end {
-            targets.iter().for_each(|target| target.leave_open());
-            return;
+            return ThreadsEnd::Held;
         }
         std::thread::sleep(POLL);
+    }
+    ThreadsEnd::All
+}
+
+/// The error of a run whose threads a target holds: the first failure of a thread, else that of the
+/// reports, else that the target does not answer.
+fn error_of_held_threads(state: &RunState, reported: Result<RunProgress, CutError>) -> CutError {
+    if let Some(failure) = state.take_failure() {
+        return failure;
+    }
+    match reported {
+        Err(error) => error,
+        Ok(_) => target_error(
+            &state.description,
+            "a write",
+            io::ErrorKind::TimedOut.into(),
+        ),
     }
 }
