@@ -6,6 +6,7 @@ use crate::protocol::{WireMessage, progress_frame_bytes};
 use crate::run::{RunDescription, RunProgress, parse_run};
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -92,19 +93,16 @@ impl LogStore {
                     return Err(io::Error::other(text));
                 }
                 check_room(folder, RoomFor::NewRun)?;
-                let path = folder.join(format!("{number:032x}.{EXTENSION}"));
-                let file = File::create_new(path)?;
-                // The name has to survive, too.
-                File::open(folder)?.sync_all()?;
                 LogSink::File {
-                    file,
+                    file: File::create_new(log_path(folder, number))?,
                     folder: folder.clone(),
                 }
             }
             Self::Memory(logs) => {
-                if lock(logs).insert(number, Vec::new()).is_some() {
-                    return Err(io::ErrorKind::AlreadyExists.into());
-                }
+                match lock(logs).entry(number) {
+                    Entry::Occupied(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+                    Entry::Vacant(place) => place.insert(Vec::new()),
+                };
                 LogSink::Memory {
                     logs: Arc::clone(logs),
                     run: number,
@@ -112,8 +110,26 @@ impl LogStore {
             }
         };
         let mut log = OpenLog { sink, bytes: 0 };
-        log.append(&WireMessage::Run(Box::new(run.clone())))?;
-        Ok(log)
+        match log.begin(run) {
+            Ok(()) => Ok(log),
+            Err(error) => {
+                self.discard(number);
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes a log that could not begin, so that its run can be tried again. The error of the
+    /// beginning is the one that matters.
+    fn discard(&self, run: u128) {
+        match self {
+            Self::Folder(folder) => {
+                let _ = std::fs::remove_file(log_path(folder, run));
+            }
+            Self::Memory(logs) => {
+                lock(logs).remove(&run);
+            }
+        }
     }
 
     /// Returns the numbers of the runs, in no order.
@@ -163,7 +179,7 @@ impl LogStore {
     pub(crate) fn open_frames(&self, run: u128) -> io::Result<Box<dyn Read>> {
         match self {
             Self::Folder(folder) => {
-                let path = folder.join(format!("{run:032x}.{EXTENSION}"));
+                let path = log_path(folder, run);
                 Ok(Box::new(BufReader::new(open_regular(&path)?)))
             }
             Self::Memory(logs) => match lock(logs).get(&run) {
@@ -172,6 +188,11 @@ impl LogStore {
             },
         }
     }
+}
+
+/// Returns the path of the log of a run.
+fn log_path(folder: &Path, run: u128) -> PathBuf {
+    folder.join(format!("{run:032x}.{EXTENSION}"))
 }
 
 /// Opens a log to read it. A pipe of its name would make the server wait for ever.
@@ -200,6 +221,14 @@ fn check_room(folder: &Path, purpose: RoomFor) -> io::Result<()> {
 }
 
 impl OpenLog {
+    /// Makes the name of a new log and its first frame durable.
+    fn begin(&mut self, run: &RunDescription) -> io::Result<()> {
+        if let LogSink::File { folder, .. } = &self.sink {
+            File::open(folder)?.sync_all()?;
+        }
+        self.append(&WireMessage::Run(Box::new(run.clone())))
+    }
+
     /// Appends a frame and makes it durable. A frame that cannot be written whole is removed again:
     /// nothing behind half a frame could be read.
     pub(crate) fn append(&mut self, message: &WireMessage) -> io::Result<()> {
@@ -300,6 +329,38 @@ mod tests {
                 read += 1;
             }
             assert!((2..4).contains(&read), "{read}");
+        }
+    }
+
+    #[test]
+    fn run_that_has_a_log_in_memory_keeps_it() {
+        let store = LogStore::memory();
+        let mut log = store.create(&example()).unwrap();
+        log.append(&WireMessage::Progress(progress(1, 1))).unwrap();
+        let error = store.create(&example()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        let number = example().run_number().unwrap();
+        let mut frames = store.open_frames(number).unwrap();
+        assert!(WireMessage::receive(&mut frames).is_ok());
+        let report = WireMessage::receive(&mut frames).unwrap();
+        assert_eq!(report, WireMessage::Progress(progress(1, 1)));
+    }
+
+    #[test]
+    fn log_that_cannot_begin_leaves_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        // Its frame is too long.
+        let unsendable = RunDescription {
+            host: "x".repeat(1 << 20),
+            ..example()
+        };
+        for store in [
+            LogStore::Folder(place.path().to_owned()),
+            LogStore::memory(),
+        ] {
+            store.create(&unsendable).unwrap_err();
+            assert_eq!(store.run_numbers().unwrap(), []);
+            store.create(&example()).unwrap();
         }
     }
 
