@@ -3,7 +3,7 @@
 //! its last frame may stay torn: it is a report that was never confirmed.
 
 use crate::protocol::{WireMessage, progress_frame_bytes};
-use crate::run::{RunDescription, RunProgress, parse_run};
+use crate::run::{EXACT_MAX, RunDescription, RunProgress, parse_run};
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -271,8 +271,8 @@ pub(crate) fn reports_within(bytes: u64, streams: usize) -> u64 {
     bytes / progress_frame_bytes(streams) as u64
 }
 
-/// Checks that a report may follow the `last` one. A report that goes back, or that counts other
-/// streams, comes from no writer; the error says so.
+/// Checks that a report may follow the `last` one. A report that goes back, that counts other
+/// streams, or more writes than any disk ever gets, comes from no writer; the error says so.
 pub(crate) fn check_follows(
     streams: usize,
     last: Option<&RunProgress>,
@@ -280,6 +280,9 @@ pub(crate) fn check_follows(
 ) -> Result<(), &'static str> {
     if next.counts.len() != streams {
         return Err("a report that counts other streams than the run has");
+    }
+    if next.counts.iter().any(|count| *count > EXACT_MAX) {
+        return Err("a report of more writes than a run can make");
     }
     let Some(last) = last else {
         return Ok(());
@@ -405,6 +408,19 @@ mod tests {
             newest[..2],
             [LISTED_MAX as u128 + 6, LISTED_MAX as u128 + 4]
         );
+    }
+
+    /// The judgement adds slots to counts.
+    #[test]
+    fn report_of_more_writes_than_a_run_can_make_is_refused() {
+        let streams = example().streams.len();
+        let before = progress(5, 5);
+        assert!(check_follows(streams, None, &progress(6, EXACT_MAX)).is_ok());
+        for last in [None, Some(&before)] {
+            for count in [EXACT_MAX + 1, u64::MAX] {
+                assert!(check_follows(streams, last, &progress(6, count)).is_err());
+            }
+        }
     }
 
     #[test]

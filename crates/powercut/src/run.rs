@@ -15,7 +15,7 @@ const SLOTS_MAX: u32 = 1 << 20;
 /// Longest text of a description, in bytes: Linux's PATH_MAX.
 const TEXT_BYTES_MAX: usize = 4096;
 /// Numbers that JSON readers of every language keep exact (RFC 8259, 6).
-const EXACT_MAX: u64 = 1 << 53;
+pub(crate) const EXACT_MAX: u64 = 1 << 53;
 
 /// Pages of one worker: 8 MiB.
 pub(crate) const PAGE_SLOTS: u32 = 1024;
