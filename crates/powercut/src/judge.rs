@@ -256,6 +256,9 @@ fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOu
         // The first write to this slot that is damaged.
         let first_damaged = match state {
             SlotState::Whole(number) if number >= last => None,
+            // An interrupted write can garble every sector of its page. A file is replaced by a
+            // rename, which leaves the old one or the new one.
+            SlotState::Foreign if may_be_in_flight && stream.is_paged() => None,
             SlotState::Whole(0) | SlotState::Foreign => {
                 outcome.lost += later_writes(stream, slot, 0, count);
                 Some(u64::from(slot) + 1)
