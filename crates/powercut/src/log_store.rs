@@ -3,16 +3,17 @@
 //! its last frame may stay torn: it is a report that was never confirmed.
 
 use crate::protocol::{WireMessage, progress_frame_bytes};
-use crate::run::{RunDescription, RunProgress, parse_run};
+use crate::run::{EXACT_MAX, RunDescription, RunProgress, parse_run};
 use rustix::fs::OFlags;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most bytes of one log: weeks of reports.
+/// The most bytes of one log: reports of six days from the most workers (`report_pace`).
 pub(crate) const LOG_BYTES_MAX: u64 = 1 << 30;
 /// The most runs in one folder. A list reads the first frame of each.
 const RUNS_MAX: usize = 10_000;
@@ -92,19 +93,16 @@ impl LogStore {
                     return Err(io::Error::other(text));
                 }
                 check_room(folder, RoomFor::NewRun)?;
-                let path = folder.join(format!("{number:032x}.{EXTENSION}"));
-                let file = File::create_new(path)?;
-                // The name has to survive, too.
-                File::open(folder)?.sync_all()?;
                 LogSink::File {
-                    file,
+                    file: File::create_new(log_path(folder, number))?,
                     folder: folder.clone(),
                 }
             }
             Self::Memory(logs) => {
-                if lock(logs).insert(number, Vec::new()).is_some() {
-                    return Err(io::ErrorKind::AlreadyExists.into());
-                }
+                match lock(logs).entry(number) {
+                    Entry::Occupied(_) => return Err(io::ErrorKind::AlreadyExists.into()),
+                    Entry::Vacant(place) => place.insert(Vec::new()),
+                };
                 LogSink::Memory {
                     logs: Arc::clone(logs),
                     run: number,
@@ -112,8 +110,26 @@ impl LogStore {
             }
         };
         let mut log = OpenLog { sink, bytes: 0 };
-        log.append(&WireMessage::Run(Box::new(run.clone())))?;
-        Ok(log)
+        match log.begin(run) {
+            Ok(()) => Ok(log),
+            Err(error) => {
+                self.discard(number);
+                Err(error)
+            }
+        }
+    }
+
+    /// Removes a log that could not begin, so that its run can be tried again. The error of the
+    /// beginning is the one that matters.
+    fn discard(&self, run: u128) {
+        match self {
+            Self::Folder(folder) => {
+                let _ = std::fs::remove_file(log_path(folder, run));
+            }
+            Self::Memory(logs) => {
+                lock(logs).remove(&run);
+            }
+        }
     }
 
     /// Returns the numbers of the runs, in no order.
@@ -163,7 +179,7 @@ impl LogStore {
     pub(crate) fn open_frames(&self, run: u128) -> io::Result<Box<dyn Read>> {
         match self {
             Self::Folder(folder) => {
-                let path = folder.join(format!("{run:032x}.{EXTENSION}"));
+                let path = log_path(folder, run);
                 Ok(Box::new(BufReader::new(open_regular(&path)?)))
             }
             Self::Memory(logs) => match lock(logs).get(&run) {
@@ -172,6 +188,11 @@ impl LogStore {
             },
         }
     }
+}
+
+/// Returns the path of the log of a run.
+fn log_path(folder: &Path, run: u128) -> PathBuf {
+    folder.join(format!("{run:032x}.{EXTENSION}"))
 }
 
 /// Opens a log to read it. A pipe of its name would make the server wait for ever.
@@ -200,6 +221,14 @@ fn check_room(folder: &Path, purpose: RoomFor) -> io::Result<()> {
 }
 
 impl OpenLog {
+    /// Makes the name of a new log and its first frame durable.
+    fn begin(&mut self, run: &RunDescription) -> io::Result<()> {
+        if let LogSink::File { folder, .. } = &self.sink {
+            File::open(folder)?.sync_all()?;
+        }
+        self.append(&WireMessage::Run(Box::new(run.clone())))
+    }
+
     /// Appends a frame and makes it durable. A frame that cannot be written whole is removed again:
     /// nothing behind half a frame could be read.
     pub(crate) fn append(&mut self, message: &WireMessage) -> io::Result<()> {
@@ -242,8 +271,8 @@ pub(crate) fn reports_within(bytes: u64, streams: usize) -> u64 {
     bytes / progress_frame_bytes(streams) as u64
 }
 
-/// Checks that a report may follow the `last` one. A report that goes back, or that counts other
-/// streams, comes from no writer; the error says so.
+/// Checks that a report may follow the `last` one. A report that goes back, that counts other
+/// streams, or more writes than any disk ever gets, comes from no writer; the error says so.
 pub(crate) fn check_follows(
     streams: usize,
     last: Option<&RunProgress>,
@@ -251,6 +280,9 @@ pub(crate) fn check_follows(
 ) -> Result<(), &'static str> {
     if next.counts.len() != streams {
         return Err("a report that counts other streams than the run has");
+    }
+    if next.counts.iter().any(|count| *count > EXACT_MAX) {
+        return Err("a report of more writes than a run can make");
     }
     let Some(last) = last else {
         return Ok(());
@@ -304,6 +336,38 @@ mod tests {
     }
 
     #[test]
+    fn run_that_has_a_log_in_memory_keeps_it() {
+        let store = LogStore::memory();
+        let mut log = store.create(&example()).unwrap();
+        log.append(&WireMessage::Progress(progress(1, 1))).unwrap();
+        let error = store.create(&example()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        let number = example().run_number().unwrap();
+        let mut frames = store.open_frames(number).unwrap();
+        assert!(WireMessage::receive(&mut frames).is_ok());
+        let report = WireMessage::receive(&mut frames).unwrap();
+        assert_eq!(report, WireMessage::Progress(progress(1, 1)));
+    }
+
+    #[test]
+    fn log_that_cannot_begin_leaves_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        // Its frame is too long.
+        let unsendable = RunDescription {
+            host: "x".repeat(1 << 20),
+            ..example()
+        };
+        for store in [
+            LogStore::Folder(place.path().to_owned()),
+            LogStore::memory(),
+        ] {
+            store.create(&unsendable).unwrap_err();
+            assert_eq!(store.run_numbers().unwrap(), []);
+            store.create(&example()).unwrap();
+        }
+    }
+
+    #[test]
     fn pipe_among_the_logs_is_no_log() {
         let place = tempfile::tempdir().unwrap();
         let store = LogStore::Folder(place.path().to_owned());
@@ -344,6 +408,19 @@ mod tests {
             newest[..2],
             [LISTED_MAX as u128 + 6, LISTED_MAX as u128 + 4]
         );
+    }
+
+    /// The judgement adds slots to counts.
+    #[test]
+    fn report_of_more_writes_than_a_run_can_make_is_refused() {
+        let streams = example().streams.len();
+        let before = progress(5, 5);
+        assert!(check_follows(streams, None, &progress(6, EXACT_MAX)).is_ok());
+        for last in [None, Some(&before)] {
+            for count in [EXACT_MAX + 1, u64::MAX] {
+                assert!(check_follows(streams, last, &progress(6, count)).is_err());
+            }
+        }
     }
 
     #[test]

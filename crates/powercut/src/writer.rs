@@ -6,6 +6,7 @@ use crate::client::LogClient;
 use crate::commit_schedule::{CONTROL_EVERY, CommitSchedule};
 use crate::error::CutError;
 use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, fill};
+use crate::report_pace::ReportPace;
 use crate::run::{CutMethod, RunDescription, RunProgress, StreamKind};
 use crate::run_files::{entry_name, file_name, is_run_name};
 use diskproof_device::{KeptDirectory, OpenError, OpenTarget, WriteDurability};
@@ -20,11 +21,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The pause between two reports. The time that the log takes to confirm one comes on top.
+/// The pause between two looks at the progress, which may be reported. The time that the log takes
+/// to confirm a report comes on top.
 const REPORT_EVERY: Duration = Duration::from_millis(2);
-/// The longest time between two reports, even if nothing was written. The log takes a silence of a
-/// minute for the cut.
-const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(1);
 /// The longest that threads may take to end: a disk without power may never answer.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause of a wait before it looks again: for threads that end, and for a stream that is ahead
@@ -116,8 +115,9 @@ impl WriteRun {
     /// stay, because it may be the cut.
     ///
     /// The order matters. The log knows the run before the first write. The threads have ended
-    /// before the log hears that the run stopped, so that no write follows. The files are removed
-    /// last, when no verification can need them.
+    /// before the log hears that the run stopped, so that no write follows. Where a disk holds one
+    /// of them, its power may have been cut: the log hears of no stop, and the files stay. The
+    /// files are removed last, when no verification can need them.
     pub fn write(
         self,
         log: &mut LogClient,
@@ -141,7 +141,12 @@ impl WriteRun {
             Ok(threads) => {
                 let reported = report_until_end(&state, log, decide);
                 state.stop.store(true, Ordering::SeqCst);
-                wait_for_threads(threads, [&self.pages, &self.control]);
+                if wait_for_threads(&threads, END_TIMEOUT) == ThreadsEnd::Held {
+                    // Closing them might block this thread, too.
+                    self.pages.leave_open();
+                    self.control.leave_open();
+                    return Err(error_of_held_threads(&state, reported));
+                }
                 reported
             }
             Err(error) => Err(error),
@@ -390,37 +395,59 @@ fn report_until_end(
     log: &mut LogClient,
     mut decide: impl FnMut(&RunProgress) -> NextStep,
 ) -> Result<RunProgress, CutError> {
-    let mut last = state.progress();
+    let mut pace = ReportPace::new(&state.description.streams, &state.progress());
     let mut is_last = false;
     loop {
         let progress = state.progress();
-        let age = progress.elapsed_ns.saturating_sub(last.elapsed_ns);
-        let is_due = Duration::from_nanos(age) >= SIGN_OF_LIFE_EVERY;
-        if progress.counts != last.counts || is_due || is_last {
+        if pace.is_due(&progress) || is_last {
             log.report(&progress)?;
             for (confirmed, count) in state.confirmed.iter().zip(&progress.counts) {
                 confirmed.store(*count, Ordering::SeqCst);
             }
-            last = progress;
+            pace.note_report(progress);
         }
+        let last = pace.reported();
         if is_last {
-            return Ok(last);
+            return Ok(last.clone());
         }
-        is_last = decide(&last) == NextStep::Stop || state.stop.load(Ordering::SeqCst);
+        is_last = decide(last) == NextStep::Stop || state.stop.load(Ordering::SeqCst);
         std::thread::sleep(REPORT_EVERY);
     }
 }
 
-/// Waits until the threads have ended, but no longer than [`END_TIMEOUT`]. Where one does not end,
-/// its target does not answer. The targets are then never closed: closing one might block this
-/// thread, too.
-fn wait_for_threads(threads: Vec<JoinHandle<()>>, targets: [&OpenTarget; 2]) {
-    let end = Instant::now() + END_TIMEOUT;
+/// The state of the threads at the end of a wait for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ThreadsEnd {
+    /// All have ended.
+    All,
+    /// At least one waits for a disk that does not answer. It may still write.
+    Held,
+}
+
+/// Waits until the threads have ended, but no longer than `timeout`.
+fn wait_for_threads(threads: &[JoinHandle<()>], timeout: Duration) -> ThreadsEnd {
+    let end = Instant::now() + timeout;
     while threads.iter().any(|thread| !thread.is_finished()) {
         if Instant::now() >= end {
-            targets.iter().for_each(|target| target.leave_open());
-            return;
+            return ThreadsEnd::Held;
         }
         std::thread::sleep(POLL);
+    }
+    ThreadsEnd::All
+}
+
+/// The error of a run whose threads a target holds: the first failure of a thread, else that of the
+/// reports, else that the target does not answer.
+fn error_of_held_threads(state: &RunState, reported: Result<RunProgress, CutError>) -> CutError {
+    if let Some(failure) = state.take_failure() {
+        return failure;
+    }
+    match reported {
+        Err(error) => error,
+        Ok(_) => target_error(
+            &state.description,
+            "a write",
+            io::ErrorKind::TimedOut.into(),
+        ),
     }
 }

@@ -11,6 +11,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
 
 const MIB: u64 = 1 << 20;
 
@@ -153,6 +154,45 @@ fn files_of_another_program_in_the_directory_of_a_writer_stay() {
     for name in theirs {
         assert_eq!(std::fs::read(own.join(name)).unwrap(), b"data");
     }
+}
+
+/// True if a thread of the process waits for a disk.
+fn has_held_thread(process: u32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    tasks.flatten().any(|task| {
+        std::fs::read_to_string(task.path().join("status"))
+            .is_ok_and(|status| status.lines().any(|line| line.starts_with("State:\tD")))
+    })
+}
+
+/// Its power may have been cut, so that its log must not say that it was stopped.
+#[test]
+fn writer_that_is_interrupted_while_its_disk_hangs_has_not_stopped() {
+    needs!("fusermount3", "losetup");
+    let patient = HangingDisk::spare_device();
+    let logs = place();
+    let (_server, address) = serve(logs.path());
+    let node = patient.path();
+    let words = ["write", node.to_str().unwrap(), "--server", &address];
+    let released = ["--destroy", patient.name()];
+    let mut writer = Started::new(&[&words[..], &released].concat());
+    writer.wait_for("CUT THE POWER");
+    patient.disk.hang();
+    // A request that was answered just before does not wait at the second look.
+    let is_held = || has_held_thread(writer.child.id());
+    assert!(crate::program::eventually(is_held));
+    std::thread::sleep(Duration::from_millis(100));
+    assert!(crate::program::eventually(is_held));
+    kill_process(Pid::from_child(&writer.child), Signal::INT).unwrap();
+    // The process stays as long as the disk holds its threads.
+    assert!(crate::program::eventually(|| has_ended(writer.child.id())));
+    patient.disk.answer_again();
+    let (code, err) = writer.end();
+    assert_eq!(code, Some(4), "{err}");
+    assert!(err.contains("reconnect it and verify"), "{err}");
+    let ran = verify(node, &address, &["--json"]);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(document["end"], "silence", "{document}");
 }
 
 /// The disk hangs before the target is opened, and while its pages are read.
