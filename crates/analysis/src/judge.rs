@@ -41,7 +41,11 @@ use diskproof_model::trend::RunToRun;
 ///
 /// 7: a slow end of an accepted disk is told from noise by where its fast parts lie, and a figure
 /// of a search is no better than the rows that it follows from.
-pub const JUDGING_VERSION: u32 = 7;
+///
+/// 8: thresholds judge the latencies of an open loop from the intended start, and a percentile by
+/// the independent latencies behind it. Falls and bent boundaries have the intervals of their few
+/// rounds and rays, and a promised read rate is compared with the fastest level of a curve.
+pub const JUDGING_VERSION: u32 = 8;
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq)]

@@ -716,7 +716,8 @@ fn has_damaged_blocks(row: &Row, plan: &Plan) -> bool {
     }
 }
 
-/// Whether a check of blocks found none that it could judge, or not the disk answered it.
+/// True where a check of blocks found none that it could judge, or something else than the disk
+/// answered it.
 fn has_verified_nothing(record: &Record) -> bool {
     for (index, row) in record.measurements.iter().enumerate() {
         let Some(verify) = &row.data.verify else {
