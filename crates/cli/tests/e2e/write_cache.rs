@@ -41,6 +41,9 @@ while [ $i -lt "$disks" ]; do
     ln -s "../../../../$disk" "$place/sys/fs/btrfs/uuid/devices/nvme${i}n1"
     cp -a "$node" "$place/dev/"
     mknod "$place/dev/nvme${i}n1" b "${number%:*}" "${number#*:}"
+    # The controller has the number of /dev/null, since no driver stands behind it.
+    mknod "$place/dev/nvme$i" c 1 3
+    echo 1:3 > "$place/sys/${disk%/*}/dev"
     i=$((i + 1))
 done
 mount --move "$place/dev" /dev
