@@ -15,9 +15,7 @@ pub(crate) use pages::{
     colored_commands_page, colored_comparison_page, colored_fleet_page, colored_record_page,
     page_in_locale, write_colored_page, write_in_locale, write_record_page,
 };
-pub(crate) use style::style;
-
-pub use style::ColorWhen;
+pub(crate) use style::{ColorWhen, style};
 
 /// The form in which a result goes to stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
