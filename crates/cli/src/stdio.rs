@@ -1,14 +1,13 @@
-//! The result on stdout: its width, its colours, and readers that close the pipe. The text of pages is
-//! made in `pages`; messages go to stderr (`messages`).
+//! The result on stdout, and readers that close the pipe. Width and colours are those of `style`,
+//! the text of pages is made in `pages`, and messages go to stderr (`messages`).
 
 mod messages;
 mod pages;
+mod style;
 
 use anyhow::Result;
-use diskproof_report::style::{Color, Style};
-use rustix::termios::tcgetwinsize;
 use std::fs::File;
-use std::io::{self, BufWriter, IsTerminal as _, Write};
+use std::io::{self, BufWriter, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use messages::{ProgressLine, Verbosity, eprint_line, eprint_text, progress_columns};
@@ -16,21 +15,7 @@ pub(crate) use pages::{
     colored_commands_page, colored_comparison_page, colored_fleet_page, colored_record_page,
     page_in_locale, write_colored_page, write_in_locale, write_record_page,
 };
-
-/// The width of a page where the terminal reports none.
-const COLUMNS_DEFAULT: usize = 80;
-
-/// When to colour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
-pub enum ColorWhen {
-    /// On a terminal, unless NO_COLOR is set or TERM is dumb.
-    #[default]
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
+pub(crate) use style::{ColorWhen, style};
 
 /// The form in which a result goes to stdout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,26 +59,6 @@ pub(crate) fn note_closed_stdout(error: &io::Error) {
 /// True if the reader of stdout has gone, as far as writing has shown that.
 pub(crate) fn is_reader_gone() -> bool {
     IS_READER_GONE.load(Ordering::Relaxed)
-}
-
-/// Width and colours of stdout.
-pub(crate) fn style(color: ColorWhen) -> Style {
-    let stdout = io::stdout();
-    let width = match tcgetwinsize(&stdout) {
-        Ok(size) if stdout.is_terminal() && size.ws_col > 0 => usize::from(size.ws_col),
-        _ => COLUMNS_DEFAULT,
-    };
-    let color = match color {
-        ColorWhen::Always => Color::Ansi,
-        // NO_COLOR, CLICOLOR, CLICOLOR_FORCE and TERM, as clap's own pages treat them.
-        ColorWhen::Auto
-            if anstream::AutoStream::choice(&stdout) != anstream::ColorChoice::Never =>
-        {
-            Color::Ansi
-        }
-        ColorWhen::Auto | ColorWhen::Never => Color::Plain,
-    };
-    Style { width, color }
 }
 
 /// Writes to stdout through one buffer, and returns what failed.

@@ -211,8 +211,8 @@ impl Estimate {
     }
 }
 
-/// Two figures as a range, with their unit once where it is the same: `140 to 480/s`, but `700 ms to
-/// 1.2 s`.
+/// Two figures as a range, with their unit once where it is the same: `140 to 480/s`, but `700 ms
+/// to 1.2 s`.
 pub fn joined_range(low: &str, high: &str) -> String {
     let unit = unit_of(low);
     let mut low_text = low;

@@ -32,8 +32,8 @@ fn ansi_style(tone: Tone) -> anstyle::Style {
     }
 }
 
-/// Adds text to the spans of a line: to the last one if it has this tone, so that a line has no more
-/// colour codes than it needs.
+/// Adds text to the spans of a line: to the last one if it has this tone, so that a line has no
+/// more colour codes than it needs.
 pub(crate) fn push_text(spans: &mut Vec<Span<'_>>, tone: Tone, text: &str) {
     match spans.last_mut() {
         Some(last) if last.tone == tone => last.text.to_mut().push_str(text),

@@ -1,7 +1,7 @@
-//! Pages as text. A finished page has colours, because it is made before its output is known: it may
-//! be printed, saved, or both. It loses them when it is written where none are wanted.
+//! Pages as text. A finished page has colours, because it is made before its output is known: it
+//! may be printed, saved, or both. It loses them when it is written where none are wanted.
 
-use super::{ColorWhen, style};
+use super::style::{ColorWhen, style};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::fleet::FleetRecord;
 use diskproof_model::record::Record;
@@ -62,8 +62,8 @@ pub(crate) fn write_colored_page(
 /// Lines below a page: where the run was saved, and the prompt.
 const LINES_AFTER: usize = 2;
 
-/// As [`write_colored_page`], for the page of `record`. On a terminal that is shorter than the page,
-/// the verdict follows once more, because it has scrolled away.
+/// As [`write_colored_page`], for the page of `record`. On a terminal that is shorter than the
+/// page, the verdict follows once more, because it has scrolled away.
 pub(crate) fn write_record_page(
     record: &Record,
     page: &str,

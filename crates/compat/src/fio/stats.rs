@@ -767,8 +767,8 @@ impl JobEntry {
         self.take_error(measurement);
     }
 
-    /// Takes the rates over time from all measurements of the entry, of the operations that its sums
-    /// count.
+    /// Takes the rates over time from all measurements of the entry, of the operations that its
+    /// sums count.
     fn set_samples(&mut self, members: &[&Measurement]) {
         let mut samples_of_directions: [Vec<SampleSum>; 3] = Default::default();
         let mut samples_of_both = Vec::new();

@@ -111,9 +111,9 @@ impl Session {
         })
     }
 
-    /// Moves the pieces of a batch, one after the other. Each starts within `start_within_ns` of the
-    /// first one, and a flush ends what was written. Returns also what was moved before the watcher
-    /// interrupted.
+    /// Moves the pieces of a batch, one after the other. Each starts within `start_within_ns` of
+    /// the first one, and a flush ends what was written. Returns also what was moved before the
+    /// watcher interrupted.
     pub fn move_pieces(
         &self,
         batch: &Batch,

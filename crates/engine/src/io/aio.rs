@@ -48,9 +48,9 @@ struct Event {
     res2: i64,
 }
 
-/// The header of the completion ring. The kernel maps it at the address that is the context id. `struct
-/// aio_ring` of fs/aio.c has not changed since Linux 2.5, and libaio and fio read it, too. The
-/// events follow it.
+/// The header of the completion ring. The kernel maps it at the address that is the context id.
+/// `struct aio_ring` of fs/aio.c has not changed since Linux 2.5, and libaio and fio read it, too.
+/// The events follow it.
 #[repr(C)]
 struct EventRing {
     id: u32,
@@ -257,8 +257,8 @@ impl AioBackend {
         }
     }
 
-    /// Passes on the events that were in the kernel's ring at the end of the last wait. Nothing else
-    /// moves the head of the ring but `io_getevents`, which this thread calls too.
+    /// Passes on the events that were in the kernel's ring at the end of the last wait. Nothing
+    /// else moves the head of the ring but `io_getevents`, which this thread calls too.
     #[inline(always)]
     fn reap_ring(&mut self, sink: &mut impl FnMut(u32, i32)) {
         let Some(ring) = self.ring else { return };
@@ -266,8 +266,8 @@ impl AioBackend {
         let (ring, events) = unsafe { (ring.as_ref(), ring.as_ptr().add(1).cast::<Event>()) };
         let mut head = ring.head.load(Ordering::Relaxed);
         for _ in 0..self.reapable_in_ring {
-            // SAFETY: `head` is below `nr`; between head and tail the kernel has written the event, and
-            // leaves it alone until the head passes it.
+            // SAFETY: `head` is below `nr`; between head and tail the kernel has written the event,
+            // and leaves it alone until the head passes it.
             let event = unsafe { events.add(head as usize).read() };
             head = if head + 1 == ring.nr { 0 } else { head + 1 };
             self.files.note_end(event.data as u32);
@@ -277,7 +277,8 @@ impl AioBackend {
         self.in_flight -= std::mem::take(&mut self.reapable_in_ring) as usize;
     }
 
-    /// Submits what is queued. What the kernel does not take before other requests end stays queued.
+    /// Submits what is queued. What the kernel does not take before other requests end stays
+    /// queued.
     fn submit(&mut self) -> io::Result<()> {
         let mut first = 0;
         while first < self.queued.len() {
@@ -365,7 +366,8 @@ impl Backend for AioBackend {
         };
         let events_min = libc::c_long::from(wait_ns > 0);
         let events_max = self.events.len() as libc::c_long;
-        // SAFETY: the events array has room for `events_max` entries; the timeout outlives the call.
+        // SAFETY: the events array has room for `events_max` entries; the timeout outlives the
+        // call.
         let got = unsafe {
             libc::syscall(
                 libc::SYS_io_getevents,

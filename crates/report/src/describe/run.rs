@@ -87,8 +87,8 @@ fn planned_measurements(plan: &Plan) -> usize {
     planned
 }
 
-/// Names the planned workloads of a target that did not run on it. Empty where the run itself decided
-/// which workloads it needed.
+/// Names the planned workloads of a target that did not run on it. Empty where the run itself
+/// decided which workloads it needed.
 pub(crate) fn unmeasured_workloads(record: &Record, target: usize) -> Vec<&str> {
     // A search measures as few depths as it needs, and rates of its own; a load that does not fall
     // needs no pauses.

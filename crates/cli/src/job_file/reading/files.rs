@@ -53,7 +53,8 @@ pub(super) fn set_filename(reader: &JobReader<'_>, job: &mut FioJob) -> Translat
     Ok(())
 }
 
-/// The value of `file_service_type` without its count: fio's choice of the file of the next request.
+/// The value of `file_service_type` without its count: fio's choice of the file of the next
+/// request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileService {
     /// The files in turn, which is fio's default.
