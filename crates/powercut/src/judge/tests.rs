@@ -94,14 +94,18 @@ fn write_in_flight_may_be_torn_but_brings_nothing_older_back() {
                 "{slot} {oldest}"
             );
         }
-        for state in [SlotState::Unreadable, SlotState::Whole(last + 8)] {
+        for state in [
+            SlotState::Unreadable,
+            SlotState::Foreign,
+            SlotState::Whole(last + 8),
+        ] {
             assert_eq!(torn(slot, state).verdict, CutVerdict::Honest, "{slot}");
         }
         let older = SlotState::Mixed {
             oldest: last - 8,
             has_invalid: false,
         };
-        for state in [older, SlotState::Whole(last - 8), SlotState::Foreign] {
+        for state in [older, SlotState::Whole(last - 8), SlotState::Whole(0)] {
             let verdict = torn(slot, state).verdict;
             assert_eq!(verdict, CutVerdict::Lying, "{slot} {state:?}");
         }
@@ -116,6 +120,22 @@ fn write_in_flight_may_be_torn_but_brings_nothing_older_back() {
         assert_eq!(report.streams[0].torn, 1);
         assert_eq!(report.lost_seconds, 0.0);
     }
+    let report = torn(3, SlotState::Foreign);
+    assert_eq!(report.verdict, CutVerdict::Lying);
+    assert_eq!(report.streams[0].lost, 3);
+}
+
+/// A rename leaves the old file or the new one, also where it was in flight.
+#[test]
+fn file_that_vanished_is_lost_where_its_replacement_was_in_flight() {
+    let files = WriteStream {
+        kind: StreamKind::Files,
+        slots: 8,
+    };
+    let mut slots = kept(20);
+    slots[4] = SlotState::Foreign;
+    assert_eq!(judge_slots(files, 20, &slots).lost, 2);
+    assert_eq!(judge_slots(SMALL, 20, &slots).lost, 0);
 }
 
 #[test]
