@@ -98,6 +98,8 @@ pub struct CutReport {
     pub has_trace: bool,
     /// Control pages that the disk had accepted, without their own sync.
     pub control_accepted: u64,
+    /// Places that got a control page. Only the last page of each can vanish.
+    pub control_places: u64,
     /// Control pages that vanished, of the last that each place got.
     pub control_vanished: u64,
     /// True if control pages can show a loss of power on this target.
@@ -119,6 +121,7 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
         streams: Vec::new(),
         has_trace: false,
         control_accepted: 0,
+        control_places: 0,
         control_vanished: 0,
         is_control_evidence: log.description.is_control_evidence,
         has_restarted: facts.has_restarted,
@@ -129,6 +132,7 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
         report.has_trace |= content.has_trace();
         if stream.kind == StreamKind::Control {
             report.control_accepted += count;
+            report.control_places += count.min(u64::from(stream.slots));
             report.control_vanished += count_vanished(*stream, count, content);
             continue;
         }

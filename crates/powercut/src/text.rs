@@ -49,10 +49,10 @@ pub fn write_report(
     }
     let is_lying = report.verdict == CutVerdict::Lying;
     if report.has_trace {
-        let (gone, all) = (report.control_vanished, report.control_accepted);
+        let (gone, places) = (report.control_vanished, report.control_places);
         writeln!(
             out,
-            "\n  {gone} of {all} control pages, written without a sync, vanished."
+            "\n  {gone} of {places} control pages, written without a sync, vanished."
         )?;
     } else {
         let again = if is_lying {
@@ -235,7 +235,8 @@ mod tests {
                 lost_seconds: 4.0,
                 streams: Vec::new(),
                 has_trace,
-                control_accepted: 650,
+                control_accepted: 65_000,
+                control_places: 512,
                 control_vanished: 0,
                 is_control_evidence: true,
                 has_restarted: None,
@@ -244,7 +245,7 @@ mod tests {
             write_report(&report, &example(), None, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
-        assert!(page(true).contains(" 0 of 650 "));
-        assert!(!page(false).contains("650"));
+        assert!(page(true).contains(" 0 of 512 "));
+        assert!(!page(false).contains("512"));
     }
 }

@@ -52,6 +52,8 @@ fn honest_needs_a_control_page_that_vanished() {
     let some = judged(&log(20), kept(20), kept(18));
     assert_eq!(some.verdict, CutVerdict::Honest);
     assert_eq!(some.control_vanished, 2);
+    // Eight places, of which each can lose one page.
+    assert_eq!((some.control_accepted, some.control_places), (20, 8));
     let mut elsewhere = log(20);
     elsewhere.description.is_control_evidence = false;
     let blind = judged(&elsewhere, kept(20), kept(18));
