@@ -9,8 +9,8 @@ use std::time::Duration;
 /// other disks.
 const BURST: Duration = Duration::from_millis(20);
 /// The shortest pause. A pause lasts this long to twice as long, so that no period of a disk can
-/// keep step with it. The log hears of a control page within some milliseconds, so nine of ten cuts
-/// fall where control pages are at risk.
+/// keep step with it. The log hears of a control page within some milliseconds, so most cuts fall
+/// where control pages are at risk (`report_pace`).
 const PAUSE: Duration = Duration::from_millis(100);
 /// The time between two control pages. With a longer one, a rotating disk could write all of them
 /// to its platter within the pause, and none would be at risk. A much shorter one would make the

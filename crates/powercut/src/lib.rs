@@ -15,6 +15,7 @@ mod protocol;
 mod random;
 mod reader;
 mod rehearsal;
+mod report_pace;
 mod run;
 mod run_files;
 mod server;

@@ -6,6 +6,7 @@ use crate::client::LogClient;
 use crate::commit_schedule::{CONTROL_EVERY, CommitSchedule};
 use crate::error::CutError;
 use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, fill};
+use crate::report_pace::ReportPace;
 use crate::run::{CutMethod, RunDescription, RunProgress, StreamKind};
 use crate::run_files::{entry_name, file_name, is_run_name};
 use diskproof_device::{KeptDirectory, OpenError, OpenTarget, WriteDurability};
@@ -20,11 +21,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The pause between two reports. The time that the log takes to confirm one comes on top.
+/// The pause between two looks at the progress, which may be reported. The time that the log takes
+/// to confirm a report comes on top.
 const REPORT_EVERY: Duration = Duration::from_millis(2);
-/// The longest time between two reports, even if nothing was written. The log takes a silence of a
-/// minute for the cut.
-const SIGN_OF_LIFE_EVERY: Duration = Duration::from_secs(1);
 /// The longest that threads may take to end: a disk without power may never answer.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 /// The pause of a wait before it looks again: for threads that end, and for a stream that is ahead
@@ -396,23 +395,22 @@ fn report_until_end(
     log: &mut LogClient,
     mut decide: impl FnMut(&RunProgress) -> NextStep,
 ) -> Result<RunProgress, CutError> {
-    let mut last = state.progress();
+    let mut pace = ReportPace::new(&state.description.streams, &state.progress());
     let mut is_last = false;
     loop {
         let progress = state.progress();
-        let age = progress.elapsed_ns.saturating_sub(last.elapsed_ns);
-        let is_due = Duration::from_nanos(age) >= SIGN_OF_LIFE_EVERY;
-        if progress.counts != last.counts || is_due || is_last {
+        if pace.is_due(&progress) || is_last {
             log.report(&progress)?;
             for (confirmed, count) in state.confirmed.iter().zip(&progress.counts) {
                 confirmed.store(*count, Ordering::SeqCst);
             }
-            last = progress;
+            pace.note_report(progress);
         }
+        let last = pace.reported();
         if is_last {
-            return Ok(last);
+            return Ok(last.clone());
         }
-        is_last = decide(&last) == NextStep::Stop || state.stop.load(Ordering::SeqCst);
+        is_last = decide(last) == NextStep::Stop || state.stop.load(Ordering::SeqCst);
         std::thread::sleep(REPORT_EVERY);
     }
 }
