@@ -2,6 +2,7 @@
 //! asks.
 
 use crate::deadline_stream::DeadlineStream;
+use crate::kept_reports::KeptReports;
 use crate::log_store::{LISTED_MAX, LOG_BYTES_MAX, check_follows, reports_within};
 use crate::protocol::{WireError, WireMessage};
 use crate::run::{RunDescription, RunLog, RunProgress, parse_run};
@@ -102,8 +103,9 @@ impl LogClient {
         }
     }
 
-    /// Returns the log of a run, by the 32 digits of its name. Each of its frames has its own
-    /// deadline, and all of them together are no more than a log can hold.
+    /// Returns the log of a run, by the 32 digits of its name, with every nth report of a long run
+    /// and always the last one. Each of its frames has its own deadline, and all of them together
+    /// are no more than a log can hold.
     pub fn fetch(self, run: &str) -> Result<RunLog, LogError> {
         self.fetch_within(LOG_BYTES_MAX, run)
     }
@@ -115,22 +117,22 @@ impl LogClient {
             return Err(self.malformed("a log without the description of its run"));
         };
         let streams = description.streams.len();
-        let mut progress = Vec::new();
+        let mut reports = KeptReports::new();
         let reports_max = reports_within(bytes_max, streams);
         loop {
             match self.receive()? {
-                WireMessage::Progress(_) if progress.len() as u64 >= reports_max => {
+                WireMessage::Progress(_) if reports.pushed() >= reports_max => {
                     return Err(LogError::Endless(self.server, reports_max));
                 }
                 WireMessage::Progress(next) => {
-                    check_follows(streams, progress.last(), &next)
+                    check_follows(streams, reports.last(), &next)
                         .map_err(|why| self.malformed(why))?;
-                    progress.push(next);
+                    reports.push(next);
                 }
                 WireMessage::LogEnd(end) => {
                     return Ok(RunLog {
                         description: *description,
-                        progress,
+                        progress: reports.into_reports(),
                         end,
                     });
                 }

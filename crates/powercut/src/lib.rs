@@ -8,6 +8,7 @@ mod commit_schedule;
 mod deadline_stream;
 mod error;
 mod judge;
+mod kept_reports;
 mod log_store;
 mod page;
 mod places;

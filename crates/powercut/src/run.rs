@@ -398,7 +398,8 @@ pub struct RunProgress {
 pub struct RunLog {
     /// The writer announced this.
     pub description: RunDescription,
-    /// The writer reported this progress, in order.
+    /// The writer reported this progress, in order. Some reports of a long run may be missing, but
+    /// not the last one.
     pub progress: Vec<RunProgress>,
     /// The end of the run, as far as the log knows.
     pub end: LogEnd,
