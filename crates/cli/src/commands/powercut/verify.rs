@@ -111,7 +111,9 @@ fn note_remaining_files(directory: &Path) {
     let removal = if holds_only_files_of_run(directory) {
         format!("remove them with: rm -r {path}")
     } else {
-        format!("{path} also holds others, so remove only pages, file-N and entry-N in it")
+        format!(
+            "{path} also holds others, so remove only pages, file-N, entry-N and unfinished in it"
+        )
     };
     eprint_line(&format!("the files of the test remain; {removal}"));
 }
