@@ -284,6 +284,16 @@ impl RunDescription {
             && self.target.difference(found).is_none()
     }
 
+    /// True if this host wrote the run, or another host wrote it to the device with the serial
+    /// number of `found`. Any other run belongs to a target of its host that only has the same
+    /// path.
+    pub fn is_of_host(&self, host: &str, found: &CutTarget) -> bool {
+        let is_same_device = found.kind == TargetKind::BlockDevice
+            && found.serial.is_some()
+            && self.target.serial == found.serial;
+        self.host == host || is_same_device
+    }
+
     /// Returns the streams of a run: one of pages for each worker, then the control pages, then in
     /// a directory its files and its entries.
     pub fn streams(workers: u16, is_directory: bool) -> Vec<WriteStream> {
@@ -546,6 +556,24 @@ mod tests {
             ..example().target
         };
         assert!(!run.is_undone(&run.target.clone(), blank));
+    }
+
+    #[test]
+    fn run_of_another_host_is_known_by_the_serial_number_of_its_device() {
+        let run = example();
+        let other_disk = CutTarget {
+            serial: Some("S2".to_owned()),
+            ..run.target.clone()
+        };
+        let directory = CutTarget {
+            kind: TargetKind::Directory,
+            ..run.target.clone()
+        };
+        assert!(run.is_of_host("db1", &other_disk));
+        assert!(run.is_of_host("db2", &run.target));
+        for found in [other_disk, directory] {
+            assert!(!run.is_of_host("db2", &found), "{found:?}");
+        }
     }
 
     proptest! {

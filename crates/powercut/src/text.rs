@@ -7,14 +7,14 @@ use diskproof_model::units::counted;
 use std::io::{self, Write};
 
 /// Writes the page. `command` is the command with which the user can decide what is not proven. It
-/// stands in a line of its own, however long it is.
+/// stands in a line of its own, however long it is. There is none for the run of another host.
 pub fn write_report(
     report: &CutReport,
     run: &RunDescription,
     command: Option<&str>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let verdict = verdict_text(report);
+    let verdict = verdict_text(report, command);
     writeln!(out, "{}", verdict.headline)?;
     for line in wrapped_lines(verdict.meaning) {
         writeln!(out, "  {line}")?;
@@ -146,7 +146,7 @@ struct VerdictText {
     meaning: &'static str,
 }
 
-fn verdict_text(report: &CutReport) -> VerdictText {
+fn verdict_text(report: &CutReport, command: Option<&str>) -> VerdictText {
     match report.verdict {
         CutVerdict::Lying => {
             let streams = report.streams.iter();
@@ -168,7 +168,13 @@ fn verdict_text(report: &CutReport) -> VerdictText {
         },
         CutVerdict::NotProven => VerdictText {
             headline: "NOT PROVEN: no conclusion is possible".to_owned(),
-            meaning: not_proven_meaning(report.reason),
+            meaning: match (report.reason, command) {
+                (Some(NotProvenReason::NoTrace), None) => {
+                    "The target has no data of the run, which another host wrote. Verify it on \
+                     that host."
+                }
+                (reason, _) => not_proven_meaning(reason),
+            },
         },
     }
 }
@@ -223,6 +229,30 @@ fn wrapped_lines(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::run::example;
+
+    #[test]
+    fn page_of_a_run_of_another_host_asks_nobody_to_decide() {
+        let report = CutReport {
+            verdict: CutVerdict::NotProven,
+            reason: Some(NotProvenReason::NoTrace),
+            run: example().run,
+            reported_seconds: 4.0,
+            lost_seconds: 0.0,
+            streams: Vec::new(),
+            has_trace: false,
+            control_accepted: 0,
+            control_places: 0,
+            control_vanished: 0,
+            is_control_evidence: true,
+            has_restarted: None,
+        };
+        for (command, shown) in [(Some("it"), "decide it:"), (None, "another host wrote")] {
+            let mut out = Vec::new();
+            write_report(&report, &example(), command, &mut out).unwrap();
+            let page = String::from_utf8(out).unwrap();
+            assert!(page.contains(shown), "{page}");
+        }
+    }
 
     #[test]
     fn page_counts_control_pages_only_where_something_of_the_run_is_left() {

@@ -6,7 +6,7 @@ use crate::flags::SECOND;
 use crate::inspection;
 use crate::stdio::{Presentation, Verbosity, eprint_line, print_document};
 use crate::targets::{identify, resolve_target};
-use diskproof_device::{Intent, OpenTarget, admit, probe};
+use diskproof_device::{Intent, OpenTarget, admit, host_facts, probe};
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, Heartbeat, SignsOfLife, Waited};
 use diskproof_model::shell::quoted;
@@ -53,9 +53,19 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     let target = resolve_target(&flags.target, Verbosity::Lines);
     let identity = identify(&target, Verbosity::Lines).map_err(Failure::Probe)?;
     inspection::end();
-    let description = choose_run(flags, &identity)?;
-    let log = flags.connection.connect()?.fetch(&description.run)?;
     let current_target = CutTarget::from_identity(&identity);
+    let host = host_facts().name;
+    let description = choose_run(flags, &current_target, &host)?;
+    let log = flags.connection.connect()?.fetch(&description.run)?;
+    let is_of_host = log.description.is_of_host(&host, &current_target);
+    if !is_of_host {
+        eprint_line(&format!(
+            "warning: host {} wrote run {}, and this is host {host}. Verify it here only if its \
+             disk was moved to this host. Select another run with --run ID",
+            log.description.host,
+            short(&log.description.run)
+        ));
+    }
     if let Some(why) = log.description.target.difference(&current_target)
         && !flags.same_target
     {
@@ -84,7 +94,12 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
         is_same_target: flags.same_target || is_undone,
     };
     let report = judge(&log, &remains.content, facts);
-    print(flags, &log, &report)?;
+    let command = if report.reason == Some(NotProvenReason::NoTrace) && is_of_host {
+        Some(deciding_command(flags, &log))
+    } else {
+        None
+    };
+    print(flags, &log, &report, command.as_deref())?;
     if let Some(directory) = directory
         && directory.exists()
     {
@@ -197,21 +212,45 @@ fn open_pages(
 }
 
 /// Finds the run that `--run` names, or the newest on this target. Fails where the log has none.
-fn choose_run(flags: &CutVerifyFlags, identity: &TargetIdentity) -> anyhow::Result<RunDescription> {
+fn choose_run(
+    flags: &CutVerifyFlags,
+    target: &CutTarget,
+    host: &str,
+) -> anyhow::Result<RunDescription> {
     let runs = flags.connection.connect()?.list()?;
     let chosen = match &flags.run {
         Some(digits) => run_named(digits, &runs)?,
-        None => runs.iter().find(|run| run.target.path == identity.path),
+        None => newest_run(&runs, target, host),
     };
     if let Some(run) = chosen {
         return Ok(run.clone());
     }
     let wanted = match &flags.run {
         Some(digits) => digits,
-        None => &identity.path,
+        None => &target.path,
     };
     let text = format!("{wanted}: the log has no such run. {}", listed(&runs));
     Err(Failure::Usage(text).into())
+}
+
+/// The newest run with the path of this target, and if this host wrote some of them, the newest of
+/// those. `runs` are sorted, newest first.
+fn newest_run<'a>(
+    runs: &'a [RunDescription],
+    target: &CutTarget,
+    host: &str,
+) -> Option<&'a RunDescription> {
+    let mut of_another_host = None;
+    for run in runs {
+        if run.target.path != target.path {
+            continue;
+        }
+        if run.is_of_host(host, target) {
+            return Some(run);
+        }
+        of_another_host.get_or_insert(run);
+    }
+    of_another_host
 }
 
 /// The run whose name begins with these digits; fails for several.
@@ -255,12 +294,12 @@ fn deciding_command(flags: &CutVerifyFlags, log: &RunLog) -> String {
     format!("diskproof powercut verify {path} {server} --run {run} --same-target")
 }
 
-fn print(flags: &CutVerifyFlags, log: &RunLog, report: &CutReport) -> anyhow::Result<()> {
-    let command = if report.reason == Some(NotProvenReason::NoTrace) {
-        Some(deciding_command(flags, log))
-    } else {
-        None
-    };
+fn print(
+    flags: &CutVerifyFlags,
+    log: &RunLog,
+    report: &CutReport,
+    command: Option<&str>,
+) -> anyhow::Result<()> {
     let document = json!({
         "schema": "diskproof.powercut/1",
         "report": report,
@@ -271,6 +310,50 @@ fn print(flags: &CutVerifyFlags, log: &RunLog, report: &CutReport) -> anyhow::Re
     print_document(
         Presentation::from_json_flag(flags.json),
         |out| writeln!(out, "{document:#}"),
-        |page| write_report(report, &log.description, command.as_deref(), page),
+        |page| write_report(report, &log.description, command, page),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_powercut::CutMethod;
+
+    fn run_of(host: &str, number: u8) -> RunDescription {
+        RunDescription {
+            run: format!("{number:032x}"),
+            started_ms: 0,
+            host: host.to_owned(),
+            boot_id: String::new(),
+            target: directory("/data"),
+            method: CutMethod::Fdatasync,
+            is_control_evidence: true,
+            streams: RunDescription::streams(1, true),
+            before: None,
+        }
+    }
+
+    fn directory(path: &str) -> CutTarget {
+        CutTarget {
+            path: path.to_owned(),
+            kind: TargetKind::Directory,
+            size_bytes: 0,
+            serial: None,
+            model: None,
+            inode: 2,
+            filesystem: None,
+        }
+    }
+
+    /// Both hosts test /data, and write to the same log.
+    #[test]
+    fn newest_run_of_this_host_is_chosen_before_newer_ones_of_others() {
+        let runs = [run_of("b", 3), run_of("a", 2), run_of("a", 1)];
+        let chosen = |host| newest_run(&runs, &directory("/data"), host).map(|run| &run.run);
+        assert_eq!(chosen("a"), Some(&runs[1].run));
+        assert_eq!(chosen("b"), Some(&runs[0].run));
+        // Its disk may have come from there.
+        assert_eq!(chosen("c"), Some(&runs[0].run));
+        assert_eq!(newest_run(&runs, &directory("/other"), "a"), None);
+    }
 }
