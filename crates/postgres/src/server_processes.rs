@@ -3,8 +3,10 @@
 use rustix::fs::Stat;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, wait};
-use std::os::fd::BorrowedFd;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// The time for a server to end after SIGQUIT. An immediate shutdown takes milliseconds unless the
@@ -39,7 +41,7 @@ pub(crate) enum Parent {
 /// end, since it has nothing else to do and no other process would come after it; any other caller
 /// gets an error after a minute.
 pub(crate) fn end_processes(data: BorrowedFd<'_>, parent: Parent) -> Result<(), String> {
-    let place = rustix::fs::fstat(data).map_err(|errno| errno.to_string())?;
+    let place = DataPlace::of(data).map_err(|error| error.to_string())?;
     let begun = Instant::now();
     let mut quit_sent = false;
     loop {
@@ -86,21 +88,115 @@ fn has_children_after_reaping() -> bool {
     }
 }
 
-/// Processes of a server whose working directory is this one.
-fn processes_in(place: &Stat) -> Vec<Pid> {
+/// The data directory of a server, as its processes are recognised by it.
+struct DataPlace {
+    stat: Stat,
+    /// The last names of its path.
+    names: Vec<OsString>,
+}
+
+/// The names of a path that are compared: the data directory and the one of its cluster.
+const NAMES_COMPARED: usize = 2;
+
+impl DataPlace {
+    fn of(data: BorrowedFd<'_>) -> std::io::Result<Self> {
+        let link = format!("/proc/self/fd/{}", data.as_raw_fd());
+        Ok(Self {
+            stat: rustix::fs::fstat(data)?,
+            names: last_names(&std::fs::read_link(link)?),
+        })
+    }
+
+    /// True if the process with this directory in /proc is one of a server that works in the data
+    /// directory. Only the links of such processes are followed: the kernel asks the filesystem of
+    /// a working directory, which may be that of another program and may not answer.
+    fn has_server(&self, process: &Path) -> bool {
+        if !self.may_have_server(process) {
+            return false;
+        }
+        match std::fs::metadata(process.join("cwd")) {
+            Ok(cwd) => (cwd.dev(), cwd.ino()) == (self.stat.st_dev, self.stat.st_ino),
+            Err(_) => false,
+        }
+    }
+
+    /// True if the name of the process and the end of the path in which it works fit.
+    fn may_have_server(&self, process: &Path) -> bool {
+        let name = std::fs::read_to_string(process.join("comm")).unwrap_or_default();
+        if !NAMES.contains(&name.trim_end()) {
+            return false;
+        }
+        match std::fs::read_link(process.join("cwd")) {
+            Ok(cwd) => last_names(&cwd) == self.names,
+            Err(_) => false,
+        }
+    }
+}
+
+/// The last names of a path in /proc, the last one first. The kernel writes the same path for every
+/// process of a directory but for what is mounted above it.
+fn last_names(path: &Path) -> Vec<OsString> {
+    let names = path.iter().rev().take(NAMES_COMPARED);
+    names.map(OsStr::to_owned).collect()
+}
+
+/// Processes of a server that works in this directory.
+fn processes_in(place: &DataPlace) -> Vec<Pid> {
     let mut pids = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
         let Ok(number) = entry.file_name().to_string_lossy().parse() else {
             continue;
         };
-        let Ok(cwd) = std::fs::metadata(entry.path().join("cwd")) else {
-            continue;
-        };
-        let name = std::fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
-        let is_here = (cwd.dev(), cwd.ino()) == (place.st_dev, place.st_ino);
-        if is_here && NAMES.contains(&name.trim_end()) {
+        if place.has_server(&entry.path()) {
             pids.extend(Pid::from_raw(number));
         }
     }
     pids
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsFd as _;
+    use std::path::PathBuf;
+
+    /// A process that only resembles one: its working directory does not exist, so that it cannot
+    /// be asked.
+    fn process(folder: &Path, name: &str, cwd: &str) -> PathBuf {
+        let process = folder.join(format!("{name} {}", cwd.replace('/', " ")));
+        std::fs::create_dir(&process).unwrap();
+        std::fs::write(process.join("comm"), format!("{name}\n")).unwrap();
+        std::os::unix::fs::symlink(cwd, process.join("cwd")).unwrap();
+        process
+    }
+
+    #[test]
+    fn only_processes_of_servers_in_a_directory_of_its_name_are_asked_for_theirs() {
+        let here = tempfile::tempdir().unwrap();
+        let data = here.path().join("cluster/data");
+        std::fs::create_dir_all(&data).unwrap();
+        let place = DataPlace::of(File::open(&data).unwrap().as_fd()).unwrap();
+        let may_serve = |name, cwd| place.may_have_server(&process(here.path(), name, cwd));
+        assert!(may_serve("postgres", "/seen/elsewhere/cluster/data"));
+        assert!(may_serve("postmaster", "/seen/elsewhere/cluster/data"));
+        assert!(!may_serve("bash", "/seen/elsewhere/cluster/data"));
+        assert!(!may_serve("postgres", "/nfs/16/data"));
+        assert!(!may_serve("postgres", "/"));
+    }
+
+    #[test]
+    fn server_is_known_by_its_directory_and_not_by_its_path() {
+        let here = tempfile::tempdir().unwrap();
+        let (data, same) = (here.path().join("cluster/data"), here.path().join("same"));
+        std::fs::create_dir_all(&data).unwrap();
+        std::fs::create_dir_all(same.join("cluster/data")).unwrap();
+        let place = DataPlace::of(File::open(&data).unwrap().as_fd()).unwrap();
+        let has_server = |cwd: &Path| {
+            let cwd = cwd.to_str().unwrap();
+            place.has_server(&process(here.path(), "postgres", cwd))
+        };
+        assert!(has_server(&data));
+        assert!(!has_server(&same.join("cluster/data")));
+    }
 }
