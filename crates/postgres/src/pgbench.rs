@@ -8,7 +8,7 @@ use crate::guard::{inherited, path_of};
 use crate::program_log::ProgramLog;
 use crate::stream::StopCheck;
 use diskproof_device::ProgramGroup;
-use std::io::Write as _;
+use std::io::{ErrorKind, Write};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -40,7 +40,6 @@ pub(crate) fn run_pgbench(
     let path = cluster.programs().path("pgbench");
     let (out, log) = (ProgramLog::new()?, ProgramLog::new()?);
     let (clients, threads) = (load.clients.to_string(), load.clients.min(THREADS_MAX));
-    let synchronous = if load.synchronous { "on" } else { "off" };
     let socket_directory = inherited(cluster.data()).map_err(std::io::Error::from)?;
     let mut command = Command::new(&path);
     command
@@ -52,7 +51,7 @@ pub(crate) fn run_pgbench(
         .args(["-T", &time.as_secs().max(1).to_string(), "postgres"])
         .env_clear()
         .env("LC_ALL", "C")
-        .env("PGOPTIONS", format!("-c synchronous_commit={synchronous}"))
+        .env("PGOPTIONS", session_options(load))
         .stdin(Stdio::piped())
         .stdout(out.output()?)
         .stderr(log.output()?);
@@ -63,7 +62,7 @@ pub(crate) fn run_pgbench(
     let mut program = ProgramGroup::start(&mut command)
         .map_err(|error| PostgresError::program(path.display(), error))?;
     if let Some(mut script) = program.child().stdin.take() {
-        script.write_all(format!("{INSERT};\n").as_bytes())?;
+        write_script(&mut script)?;
     }
     let status = loop {
         if let Some(status) = program.try_wait()? {
@@ -84,6 +83,25 @@ pub(crate) fn run_pgbench(
         let why = format!("it printed no rate: {}", text.trim());
         PostgresError::program(path.display(), why)
     })
+}
+
+/// The settings of each session of a load, as options of its login.
+fn session_options(load: &CommitLoad) -> String {
+    let synchronous = if load.synchronous { "on" } else { "off" };
+    let mut options = format!("-c synchronous_commit={synchronous}");
+    if let Some(delay_us) = load.commit_delay_us {
+        options.push_str(&format!(" -c commit_delay={delay_us}"));
+    }
+    options
+}
+
+/// Gives pgbench its script. One that has ended before it has read that has written the reason to
+/// its log, which its exit code makes the error.
+fn write_script(to: &mut impl Write) -> std::io::Result<()> {
+    match to.write_all(format!("{INSERT};\n").as_bytes()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Reads the figures; `None` of any other text. Before version 14 pgbench prints the rate twice,
@@ -109,6 +127,34 @@ fn first_number(line: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn program_that_has_ended_takes_no_script_and_tells_why_in_its_log() {
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        drop(reader);
+        assert!(write_script(&mut writer).is_ok());
+        let mut full = &mut [0; 4][..];
+        assert!(write_script(&mut full).is_err());
+    }
+
+    #[test]
+    fn sessions_of_pgbench_get_the_settings_of_the_load() {
+        let load = |synchronous, commit_delay_us| CommitLoad {
+            clients: 1,
+            synchronous,
+            method: "fdatasync".to_owned(),
+            by_pgbench: true,
+            commit_delay_us,
+        };
+        assert_eq!(
+            session_options(&load(true, Some(200))),
+            "-c synchronous_commit=on -c commit_delay=200"
+        );
+        assert_eq!(
+            session_options(&load(false, None)),
+            "-c synchronous_commit=off"
+        );
+    }
 
     #[test]
     fn rate_without_connecting_is_read_from_every_version() {
