@@ -38,6 +38,26 @@ struct Keyword {
     values: &'static str,
     /// A clause that says why the other values cannot be used.
     why: &'static str,
+    /// `TCP` or `sockets`, where libpq ignores the keyword over the other one; else empty.
+    over: &'static str,
+}
+
+impl Keyword {
+    /// True if libpq heeds the keyword over this transport.
+    fn counts_over(&self, transport: Transport) -> bool {
+        match self.over {
+            "TCP" => transport == Transport::Tcp,
+            "sockets" => transport == Transport::Socket,
+            _ => true,
+        }
+    }
+}
+
+/// The transport of a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Transport {
+    Tcp,
+    Socket,
 }
 
 fn keywords() -> impl Iterator<Item = Keyword> {
@@ -52,6 +72,7 @@ fn keywords() -> impl Iterator<Item = Keyword> {
                 variable: next_field(),
                 values: next_field(),
                 why: next_field(),
+                over: next_field(),
             }
         })
 }
@@ -170,7 +191,9 @@ impl ConnectInfo {
             given.splice(0..0, of_service);
         }
         let setting_of = |name: &str| setting(&given, environment, name);
-        refuse_unusable(&given, &setting_of)?;
+        let places = places(&setting_of)?;
+        let transports: Vec<Transport> = places.iter().map(PlaceAndPort::transport).collect();
+        refuse_unusable(&given, &setting_of, &transports)?;
         let user = match setting_of("user") {
             Some(user) => user,
             None => name_of_user().ok_or("name a user: user=NAME")?,
@@ -188,7 +211,7 @@ impl ConnectInfo {
         };
         let given_password = setting_of("password");
         let mut hosts = Vec::new();
-        for PlaceAndPort { place, port } in places(&setting_of)? {
+        for PlaceAndPort { place, port } in places {
             let password = match &given_password {
                 Some(text) => Some(Password::new(text)),
                 None => {
@@ -207,7 +230,7 @@ impl ConnectInfo {
             connect_within: connect_within(setting_of("connect_timeout"))?,
             options: setting_of("options"),
             application: setting_of("application_name").unwrap_or_else(|| APPLICATION.to_owned()),
-            tls: TlsUse::from_settings(&setting_of, home.as_deref())?,
+            tls: tls_use(&transports, &setting_of, home.as_deref())?,
             ignored_file,
             user,
             database,
@@ -280,19 +303,26 @@ fn is_keyword(name: &str) -> bool {
     keywords().any(|keyword| keyword.name == name)
 }
 
-/// Refuses a value that demands something which diskproof does not do.
+/// Refuses a value that demands something which diskproof does not do, where it counts over one of
+/// these transports.
 fn refuse_unusable(
     given: &[(String, String)],
     setting: &dyn Fn(&str) -> Option<String>,
+    transports: &[Transport],
 ) -> Result<(), String> {
     for keyword in keywords() {
+        let counts = transports
+            .iter()
+            .any(|transport| keyword.counts_over(*transport));
         let Keyword {
             name,
             variable,
             values,
             why,
+            ..
         } = keyword;
-        if !why.is_empty()
+        if counts
+            && !why.is_empty()
             && let Some(value) = setting(name)
             && values.split(' ').all(|usable| usable != value)
         {
@@ -305,6 +335,19 @@ fn refuse_unusable(
         }
     }
     Ok(())
+}
+
+/// The rules for TLS of a connection over these transports. Those of sockets read no file.
+fn tls_use(
+    transports: &[Transport],
+    setting: &dyn Fn(&str) -> Option<String>,
+    home: Option<&Path>,
+) -> Result<TlsUse, String> {
+    if transports.contains(&Transport::Tcp) {
+        TlsUse::from_settings(setting, home)
+    } else {
+        TlsUse::for_sockets(setting)
+    }
 }
 
 /// The value of a keyword that was given last, or that of the environment. `None` where neither has
@@ -347,6 +390,15 @@ fn connect_within(timeout: Option<String>) -> Result<Duration, String> {
 struct PlaceAndPort {
     place: ServerPlace,
     port: u16,
+}
+
+impl PlaceAndPort {
+    fn transport(&self) -> Transport {
+        match self.place {
+            ServerPlace::Socket { .. } => Transport::Socket,
+            ServerPlace::Address { .. } => Transport::Tcp,
+        }
+    }
 }
 
 /// The hosts and their ports, in the order in which they are tried.
@@ -512,7 +564,7 @@ mod tests {
         assert_eq!(info.hosts[0].password, Some(Password::new("env-password")));
         assert_eq!(info.connect_within, Duration::from_secs(2));
         let tls = |name: &str| (name == "PGSSLCRL").then(|| "/x".to_owned());
-        let why = ConnectInfo::parse_text("user=x", &tls).unwrap_err();
+        let why = ConnectInfo::parse_text("host=h user=x", &tls).unwrap_err();
         assert!(why.starts_with("sslcrl (PGSSLCRL)=/x"), "{why}");
     }
 
@@ -547,16 +599,47 @@ mod tests {
             assert_eq!(parsed(text).unwrap().tls.attempts, attempts, "{text}");
         }
         for text in [
-            "user=x sslmode=verify-full",
-            "user=x sslmode=verify-ca sslrootcert=/no-such-file",
-            "user=x sslmode=require sslcert=/no-such-file",
-            "user=x sslrootcert=system sslmode=verify-ca",
-            "user=x sslnegotiation=direct",
-            "user=x channel_binding=yes",
-            "user=x sslcrl=/x",
+            "sslmode=verify-full",
+            "sslmode=verify-ca sslrootcert=/no-such-file",
+            "sslmode=require sslcert=/no-such-file",
+            "sslrootcert=system sslmode=verify-ca",
+            "sslnegotiation=direct",
+            "channel_binding=yes",
+            "sslcrl=/x",
         ] {
-            assert!(parsed(text).is_err(), "{text}");
+            for host in ["h", "/run/pg,h"] {
+                let text = format!("user=x host={host} {text}");
+                assert!(parsed(&text).is_err(), "{text}");
+            }
         }
+    }
+
+    /// A profile demands TLS of all servers, and libpq ignores that where there is none.
+    #[test]
+    fn files_of_tls_do_not_count_where_all_hosts_are_sockets() {
+        for text in [
+            "sslmode=verify-full",
+            "sslmode=require sslcert=/no-such-file",
+            "sslmode=verify-ca sslrootcert=/no-such-file",
+            "sslcrl=/x",
+            "ssl_max_protocol_version=TLSv1.2",
+        ] {
+            for host in ["", "host=/run/pg", "host=/run/pg,/tmp"] {
+                let text = format!("user=x {host} {text}");
+                assert!(parsed(&text).is_ok(), "{text}");
+            }
+        }
+        for text in [
+            "sslmode=no",
+            "sslrootcert=system sslmode=verify-ca",
+            "sslnegotiation=direct",
+            "channel_binding=yes",
+            "requirepeer=postgres",
+        ] {
+            let text = format!("user=x host=/run/pg {text}");
+            assert!(parsed(&text).is_err(), "{text}");
+        }
+        assert!(parsed("user=x host=h requirepeer=postgres").is_ok());
     }
 
     #[test]

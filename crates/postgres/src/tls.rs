@@ -101,8 +101,50 @@ type Setting<'a> = &'a dyn Fn(&str) -> Option<String>;
 impl TlsUse {
     /// From the settings of the connection; `home` has the files that need no naming.
     pub(crate) fn from_settings(setting: Setting<'_>, home: Option<&Path>) -> Result<Self, String> {
-        let root = setting("sslrootcert");
-        let is_system = root.as_deref() == Some(SYSTEM);
+        let demand = TlsDemand::from_settings(setting)?;
+        Self::new(demand, demand.mode, setting, home)
+    }
+
+    /// The same for a connection over Unix sockets, which have no TLS: values are checked, and no
+    /// file is needed.
+    pub(crate) fn for_sockets(setting: Setting<'_>) -> Result<Self, String> {
+        let demand = TlsDemand::from_settings(setting)?;
+        Self::new(demand, TlsMode::Disable, setting, None)
+    }
+
+    /// `mode` decides which files are read.
+    fn new(
+        demand: TlsDemand,
+        mode: TlsMode,
+        setting: Setting<'_>,
+        home: Option<&Path>,
+    ) -> Result<Self, String> {
+        let root = setting("sslrootcert").map(PathBuf::from);
+        let check = CertificateCheck::new(root, mode, home)?;
+        let mut config = with_own_certificate(check, setting, mode, home)?;
+        config.enable_sni = setting("sslsni").as_deref() != Some("0");
+        // A server of version 17 or later demands it of a direct handshake.
+        config.alpn_protocols = vec![b"postgresql".to_vec()];
+        Ok(Self {
+            attempts: demand.mode.attempts(),
+            negotiation: demand.negotiation,
+            channel_binding: demand.channel_binding,
+            config,
+        })
+    }
+}
+
+/// The values of a connection string that demand something of TLS.
+#[derive(Clone, Copy)]
+struct TlsDemand {
+    mode: TlsMode,
+    negotiation: SslNegotiation,
+    channel_binding: ChannelBinding,
+}
+
+impl TlsDemand {
+    fn from_settings(setting: Setting<'_>) -> Result<Self, String> {
+        let is_system = setting("sslrootcert").as_deref() == Some(SYSTEM);
         let mode = match setting("sslmode") {
             Some(name) => TlsMode::parse(&name)?,
             None if is_system => TlsMode::VerifyFull,
@@ -115,10 +157,9 @@ impl TlsUse {
                 mode.name()
             ));
         }
-        let attempts = mode.attempts();
         let negotiation = match setting("sslnegotiation").as_deref() {
             None | Some("postgres") => SslNegotiation::Postgres,
-            Some("direct") if attempts == [SslMode::Require] => SslNegotiation::Direct,
+            Some("direct") if mode.attempts() == [SslMode::Require] => SslNegotiation::Direct,
             Some("direct") => return Err("sslnegotiation=direct needs sslmode=require".to_owned()),
             Some(_) => return Err("sslnegotiation is neither postgres nor direct".to_owned()),
         };
@@ -128,16 +169,10 @@ impl TlsUse {
             Some("require") => ChannelBinding::Require,
             Some(_) => return Err("channel_binding is none of disable, prefer, require".to_owned()),
         };
-        let check = CertificateCheck::new(root.map(PathBuf::from), mode, home)?;
-        let mut config = with_own_certificate(check, setting, mode, home)?;
-        config.enable_sni = setting("sslsni").as_deref() != Some("0");
-        // A server of version 17 or later demands it of a direct handshake.
-        config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(Self {
-            attempts,
+            mode,
             negotiation,
             channel_binding,
-            config,
         })
     }
 }
