@@ -11,6 +11,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
+use std::fmt::Display;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -211,15 +212,25 @@ fn with_own_certificate(
     let key_file = read_pem(&key)?;
     refuse_readable_key(&key, &key_file.metadata)?;
     let chain = certificates(&certificate)?;
-    let private = PrivateKeyDer::from_pem_slice(&key_file.content).map_err(|error| {
-        format!(
-            "{}: no key without a password can be read: {error}",
-            key.display()
-        )
-    })?;
+    let private = PrivateKeyDer::from_pem_slice(&key_file.content)
+        .map_err(|error| unusable_key(&key, &key_file.content, &error))?;
     builder
         .with_client_auth_cert(chain, private)
         .map_err(|error| format!("{}: {error}", certificate.display()))
+}
+
+/// The error for a key that cannot be read. One with a password is named as such: libpq would use
+/// sslpassword, which is never printed.
+fn unusable_key(path: &Path, content: &[u8], error: &dyn Display) -> String {
+    let path = path.display();
+    if String::from_utf8_lossy(content).contains("ENCRYPTED") {
+        format!(
+            "{path}: this key has a password, and diskproof does not use sslpassword. Write it \
+             without one: openssl pkey -in KEY -out NEWKEY"
+        )
+    } else {
+        format!("{path}: no key in PEM form can be read: {error}")
+    }
 }
 
 /// The file that a parameter names, else the one of the usual name, if there is one.
@@ -245,6 +256,17 @@ fn refuse_readable_key(path: &Path, metadata: &Metadata) -> Result<(), String> {
 /// A file of certificates or of a key.
 fn read_pem(path: &Path) -> Result<SmallFile, String> {
     read_small_file(path, PEM_BYTES_MAX).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// Refuses the list of revoked certificates that libpq reads alongside a file of authorities.
+fn refuse_revocation_list(home: Option<&Path>) -> Result<(), String> {
+    match usual_file(home, "root.crl") {
+        Some(list) => Err(format!(
+            "{}: diskproof checks no revocation lists. Move the file away to connect without it",
+            list.display()
+        )),
+        None => Ok(()),
+    }
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
@@ -298,7 +320,10 @@ impl CertificateCheck {
         };
         let trusted = match file.to_str() {
             Some(SYSTEM) => rustls_native_certs::load_native_certs().certs,
-            _ => certificates(&file)?,
+            _ => {
+                refuse_revocation_list(home)?;
+                certificates(&file)?
+            }
         };
         let mut store = RootCertStore::empty();
         store.add_parsable_certificates(trusted.iter().cloned());
@@ -387,4 +412,64 @@ fn is_in_force(certificate: &CertificateDer<'_>, now: UnixTime) -> Result<(), Er
         return Err(CertificateError::Expired.into());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// A home directory with these files in .postgresql.
+    fn home_with(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join(".postgresql");
+        std::fs::create_dir(&folder).unwrap();
+        for (name, content) in files {
+            let path = folder.join(name);
+            std::fs::write(&path, content).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        }
+        home
+    }
+
+    fn error_of(mode: &str, home: &Path) -> String {
+        let setting = |name: &str| (name == "sslmode").then(|| mode.to_owned());
+        match TlsUse::from_settings(&setting, Some(home)) {
+            Ok(_) => String::new(),
+            Err(why) => why,
+        }
+    }
+
+    #[test]
+    fn revocation_list_that_libpq_would_use_is_refused() {
+        let both = home_with(&[("root.crt", ""), ("root.crl", "")]);
+        for mode in ["require", "verify-ca", "verify-full"] {
+            let why = error_of(mode, both.path());
+            assert!(why.contains("root.crl"), "{mode}: {why}");
+        }
+        // No certificate is checked.
+        assert_eq!(error_of("prefer", both.path()), "");
+        let alone = home_with(&[("root.crl", "")]);
+        assert_eq!(error_of("require", alone.path()), "");
+    }
+
+    #[test]
+    fn key_with_a_password_is_named_as_the_reason() {
+        let begin = ["-----BEGIN ", "ENCRYPTED ", "PRIVATE KEY-----"].concat();
+        let end = ["-----END ", "ENCRYPTED ", "PRIVATE KEY-----"].concat();
+        let encrypted = format!("{begin}\nMAA=\n{end}\n");
+        let home = home_with(&[
+            ("postgresql.crt", CERTIFICATE),
+            ("postgresql.key", &encrypted),
+        ]);
+        let why = error_of("require", home.path());
+        assert!(why.contains("sslpassword"), "{why}");
+        let home = home_with(&[("postgresql.crt", CERTIFICATE), ("postgresql.key", "")]);
+        let why = error_of("require", home.path());
+        assert!(why.contains("no key in PEM form"), "{why}");
+    }
+
+    /// Only its form is read before the key.
+    const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
 }
