@@ -1,6 +1,7 @@
 //! A temporary cluster as diskproof sees it: made in an admitted directory, connected to, ended.
 //! The guard does the rest and outlives diskproof, so that the cluster is removed in every case.
 
+use crate::claim::{IN_USE_FOR, claim_left, claim_within};
 use crate::client::PostgresClient;
 use crate::cluster_files::{self, CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
 use crate::error::PostgresError;
@@ -9,7 +10,7 @@ use crate::programs::Programs;
 use crate::server_processes::{Parent, end_processes};
 use crate::stream::StopCheck;
 use crate::user::ServerUser;
-use diskproof_device::{Admission, ClaimedDirectory, KeptDirectory, OpenError, reported_lines};
+use diskproof_device::{Admission, KeptDirectory, OpenError, reported_lines};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -23,8 +24,6 @@ const START_WITHIN: Duration = Duration::from_secs(120);
 /// The longest wait for the end of a cluster. A server whose disk answers has ended by then; the
 /// guard goes on for as long as it takes.
 const END_WITHIN: Duration = Duration::from_secs(75);
-/// The longest wait for the guard of a run that was killed, which still holds its cluster.
-const IN_USE_FOR: Duration = Duration::from_secs(10);
 /// The time for the guard to notice that its server has ended, and to say how.
 const EXPLAIN_WITHIN: Duration = Duration::from_secs(2);
 /// The pause before a wait for the guard or for its server looks again.
@@ -40,6 +39,9 @@ pub struct Cluster {
     lines: Receiver<String>,
     /// The data directory.
     data: OwnedFd,
+    /// The directory of the cluster until the guard has claimed it. It is locked, so that no other
+    /// run takes it for one that a crash left.
+    unclaimed: Option<KeptDirectory>,
     /// The path of the cluster's directory.
     path: PathBuf,
     programs: Programs,
@@ -63,18 +65,22 @@ impl Cluster {
             .map_err(|error| PostgresError::program("diskproof postgres-guard", error))?;
         let lines = reported_lines(&mut guard)?;
         let lifeline = guard.stdin.take();
-        let data = make_directory(admission, user)?;
-        let cluster = Self {
+        let made = make_directory(admission, user)?;
+        let mut cluster = Self {
             guard,
             lifeline,
             lines,
-            data,
+            data: made.data,
+            unclaimed: Some(made.directory),
             path: target.join(CLUSTER_NAME),
             programs,
             user,
         };
         match cluster.start_server(stop) {
-            Ok(()) => Ok(cluster),
+            Ok(()) => {
+                cluster.unclaimed = None;
+                Ok(cluster)
+            }
             Err(error) => Err(cluster.end_after(error, deadline)),
         }
     }
@@ -187,6 +193,8 @@ impl Cluster {
     /// may hold the server's processes for long, and the guard removes the cluster once it has let
     /// go of them, also after this process has ended.
     pub fn end(mut self, deadline: Option<Instant>) -> Result<(), PostgresError> {
+        // The guard removes the directory only where nobody makes it.
+        drop(self.unclaimed.take());
         drop(self.lifeline.take());
         let target = self.path.parent().unwrap_or(Path::new("."));
         let longest = Instant::now() + END_WITHIN;
@@ -223,14 +231,20 @@ impl Cluster {
     }
 }
 
+/// A new directory of a cluster, and that of its data.
+struct MadeDirectory {
+    directory: KeptDirectory,
+    data: OwnedFd,
+}
+
 /// Makes the directory of the cluster and that of its data, or nothing.
 fn make_directory(
     admission: Admission,
     user: Option<ServerUser>,
-) -> Result<OwnedFd, PostgresError> {
+) -> Result<MadeDirectory, PostgresError> {
     let directory = KeptDirectory::create(admission, CLUSTER_NAME)?;
     match make_data(&directory, user) {
-        Ok(data) => Ok(data),
+        Ok(data) => Ok(MadeDirectory { directory, data }),
         Err(error) => {
             // The first error says why.
             let _ = directory
@@ -264,16 +278,15 @@ fn guard_ended() -> PostgresError {
 /// Removes the cluster that an earlier run could not remove, as after a power cut. Returns its path
 /// if there was one.
 pub fn remove_leftover(target: &Path) -> Result<Option<PathBuf>, PostgresError> {
-    let begun = Instant::now();
-    let claimed = loop {
-        match ClaimedDirectory::claim(target, CLUSTER_NAME) {
-            Ok(Some(claimed)) => break claimed,
-            Ok(None) => return Ok(None),
-            Err(OpenError::InUse { .. }) if begun.elapsed() < IN_USE_FOR => {
-                std::thread::sleep(POLL);
-            }
-            Err(error) => return Err(error.into()),
-        }
+    remove_leftover_within(target, IN_USE_FOR)
+}
+
+fn remove_leftover_within(
+    target: &Path,
+    in_use_for: Duration,
+) -> Result<Option<PathBuf>, PostgresError> {
+    let Some(claimed) = claim_within(in_use_for, || claim_left(target))? else {
+        return Ok(None);
     };
     let path = target.join(CLUSTER_NAME);
     if let Ok(data) = claimed.open_directory(DATA_NAME) {
@@ -284,4 +297,32 @@ pub fn remove_leftover(target: &Path) -> Result<Option<PathBuf>, PostgresError> 
     }
     cluster_files::remove(claimed, None)?;
     Ok(Some(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_device::{Intent, admit, probe};
+
+    #[test]
+    fn cluster_that_another_run_makes_is_no_leftover() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let identity = probe(place.path()).unwrap();
+        let size_bytes = 1 << 20;
+        let admission = admit(identity, Intent::Scratch { size_bytes }).unwrap();
+        // Its guard has not claimed it yet.
+        let made = make_directory(admission, None).unwrap();
+        let error = remove_leftover_within(place.path(), Duration::ZERO).unwrap_err();
+        assert!(
+            matches!(error, PostgresError::Open(OpenError::InUse { .. })),
+            "{error}"
+        );
+        let path = place.path().join(CLUSTER_NAME);
+        assert!(path.join(DATA_NAME).exists());
+        // As after kill -9.
+        drop(made);
+        let removed = remove_leftover_within(place.path(), Duration::ZERO).unwrap();
+        assert_eq!(removed, Some(path.clone()));
+        assert!(!path.exists());
+    }
 }

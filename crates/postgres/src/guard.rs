@@ -4,7 +4,8 @@
 //! the directory is made, and others restart the server, so that it reads settings that count from
 //! its start. It works in the directory under test, and is the program itself with a hidden verb.
 
-use crate::cluster_files::{self, CLUSTER_NAME, DATA_NAME, MADE, RESTART, SUPER_USER};
+use crate::claim::{IN_USE_FOR, claim_left, claim_made, claim_within};
+use crate::cluster_files::{self, DATA_NAME, MADE, RESTART, SUPER_USER};
 use crate::program_log::ProgramLog;
 use crate::server_processes::{POLL, Parent, QUIT_WITHIN, end_processes};
 use crate::user::{GuardUser, ServerUser};
@@ -127,9 +128,14 @@ impl GuardArguments {
         // Sessions of a server that dies become children of this process.
         let _ = set_child_subreaper(Some(getpid()));
         let first = orders.wait_for_first();
-        let directory = ClaimedDirectory::claim(Path::new("."), CLUSTER_NAME)
-            .map_err(|error| error.to_string())?;
-        let Some(claimed) = directory else {
+        let here = Path::new(".");
+        let directory = match first {
+            // Another run may look at it just now.
+            FirstOrder::Made => claim_within(IN_USE_FOR, || claim_made(here)),
+            // What is there may be the cluster of another run.
+            FirstOrder::End => claim_left(here),
+        };
+        let Some(claimed) = directory.map_err(|error| error.to_string())? else {
             return match first {
                 FirstOrder::Made => Err("its directory has vanished".to_owned().into()),
                 FirstOrder::End => Ok(ServerEnd::Ordered),

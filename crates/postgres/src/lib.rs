@@ -4,6 +4,7 @@
 //! and changes nothing there.
 #![forbid(unsafe_code)]
 
+mod claim;
 mod client;
 mod cluster;
 mod cluster_files;
