@@ -65,8 +65,9 @@ impl Cluster {
     /// Runs a load for some time. `progress` gets the number of commits so far, many times a
     /// second.
     ///
-    /// The WAL is counted before the sessions of the load and after their end, because a session
-    /// reports its counters only when it ends.
+    /// The WAL is counted when the sessions are ready and again after their end, because a session
+    /// reports its counters only when it ends. Those of its warm-up come then, too, and are
+    /// subtracted.
     pub fn run_load(
         &self,
         load: &CommitLoad,
@@ -81,6 +82,13 @@ impl Cluster {
             words: None,
         };
         self.change(&method, &load.method, stop)?;
+        let sessions = if load.by_pgbench {
+            Vec::new()
+        } else {
+            self.open_sessions(load, stop)?
+        };
+        // One commit each, one after the other. The WAL writer syncs those that do not wait.
+        let warm_up_syncs = if load.synchronous { sessions.len() } else { 0 };
         let before = self.wal_counters(&mut session)?;
         let mut result = if load.by_pgbench {
             let printed = run_pgbench(self, load, time, stop, progress)?;
@@ -90,7 +98,6 @@ impl Cluster {
                 ..LoadResult::default()
             }
         } else {
-            let sessions = self.open_sessions(load, stop)?;
             run_sessions(sessions, time, stop, progress)?
         };
         wait_for_end_of_sessions(&mut session)?;
@@ -99,6 +106,7 @@ impl Cluster {
         if let (Some(after), Some(before)) = (after.syncs, before.syncs)
             && ["fdatasync", "fsync"].contains(&load.method.as_str())
         {
+            let before = before + warm_up_syncs as u64;
             result.wal_syncs = Some(after.saturating_sub(before));
         }
         Ok(result)
