@@ -188,19 +188,34 @@ impl Trials<'_> {
             slice: slice.max(SLICE_MIN),
             limit: time.max(STATEMENT_MIN),
         };
-        while measured.pairs.len() < self.plan.pairs_max as usize && begun.elapsed() < time {
+        let tried = self.measure_pairs(measured, &running, &candidate, begun + time);
+        if setting.scope != SettingScope::Reload {
+            return tried;
+        }
+        restored_after(tried, || {
+            self.bench.cluster.change(&setting, &trial.default, &stop)
+        })
+    }
+
+    /// Measures the default and the candidate in pairs until there are enough or the time is over.
+    fn measure_pairs(
+        &mut self,
+        measured: &mut TrialMeasurement,
+        running: &RunningTrial<'_>,
+        candidate: &str,
+        end: Instant,
+    ) -> Result<(), PostgresError> {
+        let default_value = &running.trial.default;
+        while measured.pairs.len() < self.plan.pairs_max as usize && Instant::now() < end {
             if self.order.below(2) == 0 {
-                let default = self.slice(&running, &trial.default)?;
-                let other = self.slice(&running, &candidate)?;
+                let default = self.slice(running, default_value)?;
+                let other = self.slice(running, candidate)?;
                 add_pair(measured, default, other);
             } else {
-                let other = self.slice(&running, &candidate)?;
-                let default = self.slice(&running, &trial.default)?;
+                let other = self.slice(running, candidate)?;
+                let default = self.slice(running, default_value)?;
                 add_pair(measured, default, other);
             }
-        }
-        if setting.scope == SettingScope::Reload {
-            self.bench.cluster.change(&setting, &trial.default, &stop)?;
         }
         Ok(())
     }
@@ -289,6 +304,16 @@ impl Trials<'_> {
     }
 }
 
+/// Puts a setting back after its trial, also after one that failed: the next trial compares with
+/// the defaults. Returns the first error.
+fn restored_after(
+    tried: Result<(), PostgresError>,
+    restore: impl FnOnce() -> Result<(), PostgresError>,
+) -> Result<(), PostgresError> {
+    let restored = restore();
+    tried.and(restored)
+}
+
 /// The value to try alongside the default; the error says why no value fits.
 fn value_to_try(
     trial: &PlannedTrial,
@@ -367,4 +392,35 @@ fn add_pair(measured: &mut TrialMeasurement, default: TrialSlice, other: TrialSl
         (Some(default), Some(other)) => Some([default, other]),
         _ => None,
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timed_out() -> PostgresError {
+        PostgresError::Statement {
+            statement: "SELECT".to_owned(),
+            code: "57014".to_owned(),
+            message: "canceling statement due to statement timeout".to_owned(),
+        }
+    }
+
+    #[test]
+    fn setting_is_put_back_also_after_a_trial_that_failed() {
+        for tried in [Ok(()), Err(timed_out()), Err(PostgresError::Stopped)] {
+            let shown = format!("{tried:?}");
+            let mut is_restored = false;
+            let result = restored_after(tried, || {
+                is_restored = true;
+                Ok(())
+            });
+            assert!(is_restored, "{shown}");
+            assert_eq!(format!("{result:?}"), shown);
+        }
+        let failed = restored_after(Ok(()), || Err(timed_out()));
+        assert!(matches!(failed, Err(PostgresError::Statement { .. })));
+        let first = restored_after(Err(timed_out()), || Err(PostgresError::Stopped));
+        assert!(matches!(first, Err(PostgresError::Statement { .. })));
+    }
 }
