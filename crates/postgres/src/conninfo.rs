@@ -230,11 +230,7 @@ impl ConnectInfo {
             connect_within: connect_within(setting_of("connect_timeout"))?,
             options: setting_of("options"),
             application: setting_of("application_name").unwrap_or_else(|| APPLICATION.to_owned()),
-            tls: if transports.contains(&Transport::Tcp) {
-                TlsUse::from_settings(&setting_of, home.as_deref())?
-            } else {
-                TlsUse::for_sockets(&setting_of)?
-            },
+            tls: tls_use(&transports, &setting_of, home.as_deref())?,
             ignored_file,
             user,
             database,
@@ -339,6 +335,19 @@ fn refuse_unusable(
         }
     }
     Ok(())
+}
+
+/// The rules for TLS of a connection over these transports. Those of sockets read no file.
+fn tls_use(
+    transports: &[Transport],
+    setting: &dyn Fn(&str) -> Option<String>,
+    home: Option<&Path>,
+) -> Result<TlsUse, String> {
+    if transports.contains(&Transport::Tcp) {
+        TlsUse::from_settings(setting, home)
+    } else {
+        TlsUse::for_sockets(setting)
+    }
 }
 
 /// The value of a keyword that was given last, or that of the environment. `None` where neither has

@@ -199,9 +199,7 @@ impl StreamContent {
     /// True if anything in it comes from the run.
     fn has_trace(&self) -> bool {
         match self {
-            Self::Slots(slots) => slots
-                .iter()
-                .any(|state| matches!(state, SlotState::Whole(_) | SlotState::Mixed { .. })),
+            Self::Slots(slots) => slots.iter().any(SlotState::has_trace),
             Self::Names(names) => !names.is_empty(),
         }
     }
@@ -245,6 +243,7 @@ fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOu
         torn: 0,
         first_damaged: None,
     };
+    let has_trace = slots.iter().any(SlotState::has_trace);
     for slot in 0..stream.slots {
         let last = stream.last_write_to(slot, count);
         if last == 0 {
@@ -260,9 +259,9 @@ fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOu
         // The first write to this slot that is damaged.
         let first_damaged = match state {
             SlotState::Whole(number) if number >= last => None,
-            // An interrupted write can garble every sector of its page. A file is replaced by a
-            // rename, which leaves the old one or the new one.
-            SlotState::Foreign if may_be_in_flight && stream.is_paged() => None,
+            // An interrupted write can garble every sector of its page, but not of all pages. A
+            // file is replaced by a rename, which leaves the old one or the new one.
+            SlotState::Foreign if may_be_in_flight && stream.is_paged() && has_trace => None,
             SlotState::Whole(0) | SlotState::Foreign => {
                 outcome.lost += later_writes(stream, slot, 0, count);
                 Some(u64::from(slot) + 1)

@@ -13,7 +13,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The most bytes of one log: reports of six days from the most workers (`report_pace`).
+/// The most bytes of one log: reports of five days from the most workers (`report_pace`).
 pub(crate) const LOG_BYTES_MAX: u64 = 1 << 30;
 /// The most runs in one folder. A list reads the first frame of each.
 const RUNS_MAX: usize = 10_000;

@@ -60,6 +60,13 @@ pub enum SlotState {
     Unreadable,
 }
 
+impl SlotState {
+    /// True if anything in the slot comes from the run.
+    pub(crate) fn has_trace(&self) -> bool {
+        matches!(self, Self::Whole(_) | Self::Mixed { .. })
+    }
+}
+
 /// Fills a buffer of whole sectors with the content of a write: a header in each sector, and behind
 /// it bytes that no layer can compress. The same label gives the same bytes.
 pub(crate) fn fill(buffer: &mut [u8], label: PageLabel) {

@@ -246,7 +246,7 @@ mod tests {
             is_control_evidence: true,
             has_restarted: None,
         };
-        for (command, shown) in [(Some("it"), "decide it:"), (None, "on that host.")] {
+        for (command, shown) in [(Some("it"), "decide it:"), (None, "another host wrote")] {
             let mut out = Vec::new();
             write_report(&report, &example(), command, &mut out).unwrap();
             let page = String::from_utf8(out).unwrap();

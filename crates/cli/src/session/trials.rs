@@ -304,8 +304,8 @@ impl Trials<'_> {
     }
 }
 
-/// Puts a setting back after its trial, also after one that failed: the next trial compares with the
-/// defaults. Returns the first error.
+/// Puts a setting back after its trial, also after one that failed: the next trial compares with
+/// the defaults. Returns the first error.
 fn restored_after(
     tried: Result<(), PostgresError>,
     restore: impl FnOnce() -> Result<(), PostgresError>,
