@@ -51,7 +51,7 @@ pub(super) struct InsertsRun<'p> {
 /// The temporary server of a run.
 enum Server {
     /// It runs.
-    Started(ServerBench),
+    Started(Box<ServerBench>),
     /// The disk is too slow for one, as the words say. The workloads are measured without it.
     TooSlow(String),
 }
@@ -87,7 +87,10 @@ impl<'p> InsertsRun<'p> {
                 sink.verbosity.note(&why);
                 Server::TooSlow(why)
             }
-            None => Server::Started(start_server(&inserts.server, removal_end, bench, sink)?),
+            None => {
+                let server = start_server(&inserts.server, removal_end, bench, sink)?;
+                Server::Started(Box::new(server))
+            }
         };
         Ok(Self {
             plan: &inserts.server,
