@@ -101,7 +101,8 @@ pub(crate) struct ProgressDisplay {
     /// When the announced time is clearly over. The time of a layout without limit is not part of
     /// it, nor is that of the user's commands: both move it.
     deadline: SharedDeadline,
-    /// The time for which scratch files were filled since the last measurement.
+    /// The time for which scratch files were filled, or got their first requests, since the last
+    /// measurement.
     filled: Duration,
     /// The last look at the deadline.
     looked: Instant,
@@ -233,11 +234,12 @@ impl ProgressDisplay {
         }
         let rates = recent_rates(progress, RECENT_CELLS);
         // The first cell is not over yet, and a scratch file is filled in larger blocks.
-        let has_rate = progress.series.cells.len() > 1 && progress.phase != Phase::Layout;
+        let has_rate = progress.series.cells.len() > 1 && !precedes_measured_time(progress.phase);
         let iops = if has_rate { Some(rates.iops) } else { None };
         let moment = LoadMoment {
             phase: match progress.phase {
                 Phase::Layout => "filling the scratch file".to_owned(),
+                Phase::FirstRequests => format!("{}, first requests", progress.name),
                 Phase::Warmup => format!("{}, warm-up", progress.name),
                 Phase::Measure | Phase::Survey | Phase::Verify => progress.name.to_owned(),
             },
@@ -339,7 +341,7 @@ impl ProgressDisplay {
     fn end_if_over(&mut self, phase: Phase) -> Control {
         let passed = self.looked.elapsed();
         self.looked += passed;
-        if phase == Phase::Layout
+        if precedes_measured_time(phase)
             && !self.is_late
             && let Some(target_ns) = self.budget.fill_ns
         {
@@ -352,7 +354,7 @@ impl ProgressDisplay {
                 self.end_late();
             }
         }
-        if phase != Phase::Layout {
+        if !precedes_measured_time(phase) {
             self.filled = Duration::ZERO;
         }
         if let Some(end) = *lock_deadline(&self.deadline) {
@@ -657,7 +659,7 @@ impl ProgressDisplay {
     /// The progress line: step, workload, bar, time left, rate.
     fn workload_line(&self, progress: &Progress<'_>) -> String {
         let workloads = self.facts.plan.workloads();
-        let is_joint = self.current.len() > 1 && progress.phase != Phase::Layout;
+        let is_joint = self.current.len() > 1 && !precedes_measured_time(progress.phase);
         let done = if is_joint {
             self.joint_done()
         } else {
@@ -667,6 +669,7 @@ impl ProgressDisplay {
         figures.extend(self.silence_text(progress));
         match progress.phase {
             Phase::Layout => figures.push("layout".to_owned()),
+            Phase::FirstRequests => figures.push("first requests".to_owned()),
             Phase::Warmup => figures.push("warm-up".to_owned()),
             Phase::Measure | Phase::Survey => {}
             Phase::Verify => figures.push("verify".to_owned()),
@@ -736,6 +739,15 @@ impl ProgressDisplay {
                 workload.stop.time_ns,
                 goal,
             )
+    }
+}
+
+/// Before its measured time, a run fills scratch files and sends first requests. That has no rate to
+/// show, and its time is not the announced one.
+fn precedes_measured_time(phase: Phase) -> bool {
+    match phase {
+        Phase::Layout | Phase::FirstRequests => true,
+        Phase::Warmup | Phase::Measure | Phase::Verify | Phase::Survey => false,
     }
 }
 

@@ -53,6 +53,9 @@ pub struct Silence {
 pub enum Phase {
     /// The scratch file gets its content; not measured.
     Layout,
+    /// Single requests show whether, how fast and by which I/O engine the target answers; not
+    /// measured.
+    FirstRequests,
     /// The queue fills and caches settle; not measured.
     Warmup,
     /// Counts in the figures.

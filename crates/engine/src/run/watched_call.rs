@@ -119,8 +119,7 @@ pub(crate) fn call_before_run<T: Send + 'static>(
         workload,
         open: target,
         target: None,
-        // As the layout, it belongs to no measured time.
-        phase: Phase::Layout,
+        phase: Phase::FirstRequests,
         stall_ns: patience.stall_timeout.ns(),
         stop: &stop,
     };
