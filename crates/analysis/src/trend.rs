@@ -261,8 +261,10 @@ mod tests {
     use crate::fixture::searched::answer;
     use diskproof_model::figure::named;
     use diskproof_model::measurement::OpKind;
-    use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord};
+    use diskproof_model::plan::Workload;
+    use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord, RatePlan};
     use diskproof_model::record::TaskResult;
+    use diskproof_model::task::{Decide, Task, Workloads};
 
     fn run(day: u32, values: &[(&str, f64)]) -> SavedRun {
         let headline = |(name, value): &(&str, f64)| Headline {
@@ -466,6 +468,33 @@ mod tests {
         assert_eq!(
             outcome_of_trend(&limit, &trend),
             ConditionOutcome::Undecided
+        );
+    }
+
+    #[test]
+    fn rates_that_a_search_offered_have_no_trend() {
+        let mut record = searched(LoadOutcome::PerhapsNone);
+        let mut workloads = Workloads::as_planned(vec![Workload::named("reads")]);
+        workloads.decide = Decide::Rate(RatePlan {
+            percent: 99.0,
+            limit_ns: 1_000_000,
+            time_ns: 60_000_000_000,
+            hold_ns: 10_000_000_000,
+        });
+        record.plan.tasks = vec![Task::Workloads(workloads)];
+        for (row, name) in ["reads-held", "reads-control", "fixed"].iter().enumerate() {
+            record.measurements[row].data.workload.name = (*name).to_owned();
+        }
+        let run = SavedRun::from_record(&record, None);
+        let names: Vec<&str> = run
+            .figures
+            .iter()
+            .map(|one| one.workload.as_str())
+            .collect();
+        assert!(names.contains(&"fixed"), "{names:?}");
+        assert!(
+            !names.iter().any(|name| name.starts_with("reads")),
+            "{names:?}"
         );
     }
 

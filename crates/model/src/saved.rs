@@ -4,9 +4,11 @@
 use crate::figure::{Figure, Part, figures};
 use crate::finding::Severity;
 use crate::op::OpKind;
+use crate::rate::RateCellKind;
 use crate::record::Record;
 use crate::row::Row;
 use crate::surface::SeekPattern;
+use crate::task::Decide;
 use crate::workload::Access;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
@@ -179,6 +181,9 @@ impl Kind {
         Some(match figure.key.part {
             Part::Workload => {
                 let m = record.measurements.get(figure.key.measurement?)?;
+                if is_offered_by_search(record, m) {
+                    return None;
+                }
                 let mut ops = m.headline_ops().into_iter();
                 let (operation, op) = ops.find(|(kind, _)| kind.as_str() == figure.key.op)?;
                 let is_told = figure.key.phase.is_none() && figure.unit == m.rate(op).unit;
@@ -218,6 +223,23 @@ impl Kind {
             OpKind::Trim => Self::Call,
         }
     }
+}
+
+/// Returns `true` if a search chose the rate of a row: that says what was offered, and not what the
+/// target can do.
+fn is_offered_by_search(record: &Record, row: &Row) -> bool {
+    let Some(workloads) = record.plan.workload_task() else {
+        return false;
+    };
+    if !matches!(workloads.decide, Decide::Rate(_)) {
+        return false;
+    }
+    let row_name = &row.data.workload.name;
+    workloads.searched().any(|(_, searched)| {
+        [RateCellKind::Hold, RateCellKind::Control]
+            .iter()
+            .any(|kind| kind.row_name(&searched.name) == *row_name)
+    })
 }
 
 /// One figure of each kind, then the second of each, and so on: the first few of them tell the
