@@ -92,8 +92,8 @@ pub(crate) fn verification_headline(record: &Record) -> Option<String> {
             objection.finding.code
         ),
         (0, _, None) if cached > 0 => format!(
-            "Nothing is proved: {judged} read back intact, but the page cache still held {cached} \
-             of them"
+            "Nothing is proved: {judged} read back intact, but the page cache may still have \
+             held {cached} of them"
         ),
         (0, _, None) if unchecked > 0 => format!("{judged} intact so far"),
         (0, 1, None) => format!(

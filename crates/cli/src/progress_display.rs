@@ -742,8 +742,8 @@ impl ProgressDisplay {
     }
 }
 
-/// Before its measured time, a run fills scratch files and sends first requests. That has no rate to
-/// show, and its time is not the announced one.
+/// Before its measured time, a run fills scratch files and sends first requests. That has no rate
+/// to show, and its time is not the announced one.
 fn precedes_measured_time(phase: Phase) -> bool {
     match phase {
         Phase::Layout | Phase::FirstRequests => true,

@@ -572,8 +572,8 @@ pub struct VerifyResult {
     /// One of these sizes in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_size_bytes: Option<u32>,
-    /// Blocks that the page cache still held when they were to be read: whether the disk has them
-    /// is not proved. Absent where reads go past the page cache, and where it is unknown.
+    /// Blocks that the page cache still held, or may have held, when they were to be read: whether
+    /// the disk has them is not proved. Absent where reads go past the page cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_blocks: Option<u64>,
     /// Runs that wrote the others, at most 100. Only where the data of earlier runs was checked.

@@ -290,8 +290,12 @@ impl BlocksToRead {
         let further = files.split_off(1);
         let files = TargetFiles::several(files.remove(0), further, self.part);
         if self.cache != CachePolicy::Direct {
-            let cached_blocks = self.drop_cached(&files).ok();
-            lock(&self.checked.result).cached_blocks = cached_blocks;
+            // A cache that cannot be looked at may hold all of them.
+            let cached_blocks = match self.drop_cached(&files) {
+                Ok(cached_blocks) => cached_blocks,
+                Err(_) => self.journal.written().count() as u64,
+            };
+            lock(&self.checked.result).cached_blocks = Some(cached_blocks);
         }
         let mut check = BlockCheck {
             files: &files,

@@ -322,8 +322,8 @@ fn verification_remark(verify: &VerifyResult) -> Option<Remark> {
     let cached = verify.cached_blocks.unwrap_or(0);
     let text = match (verify.blocks, verify.bad_blocks) {
         (_, 0) if cached > 0 => format!(
-            "{} of {written} read back{interrupted}, all correct, but the page cache still held \
-             {cached} of them",
+            "{} of {written} read back{interrupted}, all correct, but the page cache may still \
+             have held {cached} of them",
             verify.blocks
         ),
         (0, _) => format!("0 of {written} read back{interrupted}"),

@@ -117,7 +117,7 @@ impl Scattered {
 /// or cache would find them together. Without a common divisor with `n`, n steps reach every block
 /// once.
 fn scatter(n: u64) -> u64 {
-    /// The smaller section of a golden one, 0.618, as a fraction of 2⁶⁴.
+    /// The larger part of the golden section, 0.618, as a fraction of 2⁶⁴.
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     let section = ((u128::from(n) * u128::from(GOLDEN)) >> 64) as u64;
     (section.max(1)..)
