@@ -128,20 +128,17 @@ pub(crate) fn filled_from_ns<'a>(
     measurements: impl Iterator<Item = &'a Measurement>,
     begin_ns: u64,
 ) -> u64 {
-    let mut from_ns = 0;
+    let mut ends = Vec::new();
     for m in measurements {
-        let mut ends = vec![m.start_ns + m.wall_ns];
-        if !m.slices.is_empty() {
-            ends.clear();
-            ends.extend(m.slices.iter().map(|slice| slice.start_ns + slice.wall_ns));
+        if m.slices.is_empty() {
+            ends.push(m.start_ns + m.wall_ns);
         }
-        for end_ns in ends {
-            if end_ns < begin_ns {
-                from_ns = from_ns.max(end_ns);
-            }
+        for slice in &m.slices {
+            ends.push(slice.start_ns + slice.wall_ns);
         }
     }
-    from_ns
+    let before = ends.into_iter().filter(|end_ns| *end_ns < begin_ns);
+    before.max().unwrap_or(0)
 }
 
 /// Operations and bytes in a part of the measured time.

@@ -72,9 +72,8 @@ const PMI_SOCKET: &str = "PMI_FD";
 /// one.
 pub fn rank(variable: impl Fn(&str) -> Option<String>) -> Option<Rank> {
     for variables in RANKS {
-        if variables
-            .only_with
-            .is_some_and(|name| variable(name).is_none())
+        if let Some(needed) = variables.only_with
+            && variable(needed).is_none()
         {
             continue;
         }

@@ -72,10 +72,9 @@ pub fn wall_bound(
 /// Returns the bound that chrony gives for the wall clock; `None` where it does not run, or follows
 /// no other clock.
 pub fn chrony_bound_ns() -> Option<u64> {
-    tracking_bound_ns(&first_line(
-        Command::new("chronyc").args(["-c", "tracking"]),
-        ANSWER_WITHIN,
-    )?)
+    let mut chronyc = Command::new("chronyc");
+    let line = first_line(chronyc.args(["-c", "tracking"]), ANSWER_WITHIN)?;
+    tracking_bound_ns(&line)
 }
 
 /// Returns the first line that a program prints, which must end well within this time.

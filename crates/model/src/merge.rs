@@ -201,23 +201,29 @@ impl Measurement {
         weights: Weights,
     ) {
         let mine = std::mem::take(&mut self.device);
-        let (sum, is_counted) = match weights.kind {
+        let mine_is_counted = mine.is_counted(my_asked);
+        let theirs_is_counted = theirs.is_counted(their_asked);
+        let is_counted;
+        match weights.kind {
             MergeKind::SameHost if weights.theirs_ns > weights.mine_ns => {
-                let is_counted = theirs.is_counted(their_asked);
-                (theirs, is_counted)
+                is_counted = theirs_is_counted;
+                self.device = theirs;
             }
             MergeKind::SameHost => {
-                let is_counted = mine.is_counted(my_asked);
-                (mine, is_counted)
+                is_counted = mine_is_counted;
+                self.device = mine;
             }
             MergeKind::OtherHost | MergeKind::Later => {
-                let is_counted = mine.is_counted(my_asked) && theirs.is_counted(their_asked);
-                (sum_of_devices(&mine, &theirs, weights), is_counted)
+                is_counted = mine_is_counted && theirs_is_counted;
+                self.device = sum_of_devices(&mine, &theirs, weights);
             }
-        };
+        }
         // The bytes of a part without counters are requested and not moved.
-        let accounted = is_counted.then(|| sum.share_of(self.asked)).flatten();
-        self.device = DeviceUse { accounted, ..sum };
+        self.device.accounted = if is_counted {
+            self.device.share_of(self.asked)
+        } else {
+            None
+        };
     }
 
     fn merge_windows(&mut self, theirs: Vec<Window>, weights: Weights) {

@@ -91,6 +91,13 @@ impl RateCellKind {
         }
     }
 
+    /// True if a search for the rate of `workload` made the row of this name.
+    pub fn has_named_row(row_name: &str, workload: &str) -> bool {
+        [Self::Hold, Self::Control]
+            .iter()
+            .any(|kind| kind.row_name(workload) == row_name)
+    }
+
     /// The word used in records and on pages.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -235,11 +235,9 @@ fn is_offered_by_search(record: &Record, row: &Row) -> bool {
         return false;
     }
     let row_name = &row.data.workload.name;
-    workloads.searched().any(|(_, searched)| {
-        [RateCellKind::Hold, RateCellKind::Control]
-            .iter()
-            .any(|kind| kind.row_name(&searched.name) == *row_name)
-    })
+    workloads
+        .searched()
+        .any(|(_, searched)| RateCellKind::has_named_row(row_name, &searched.name))
 }
 
 /// One figure of each kind, then the second of each, and so on: the first few of them tell the

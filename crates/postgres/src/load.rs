@@ -106,8 +106,8 @@ impl Cluster {
         if let (Some(after), Some(before)) = (after.syncs, before.syncs)
             && ["fdatasync", "fsync"].contains(&load.method.as_str())
         {
-            let before = before + warm_up_syncs as u64;
-            result.wal_syncs = Some(after.saturating_sub(before));
+            let before_load = before + warm_up_syncs as u64;
+            result.wal_syncs = Some(after.saturating_sub(before_load));
         }
         Ok(result)
     }

@@ -114,7 +114,7 @@ pub(super) struct RunOfRow {
     pub findings: Vec<FindingOfRow>,
 }
 
-/// The time from the start of a run to the end of its last measurement, in nanoseconds since 1970.
+/// The time from the start of a run to the end of its last request, in nanoseconds since 1970.
 #[derive(Debug, Clone, Copy)]
 struct RunTime {
     start_ns: i128,
@@ -186,7 +186,7 @@ impl Groups {
                 .push(row);
         }
         for rows in rows_by_names.into_values() {
-            if are_of_one_launch(&rows) {
+            if must_stay_apart(&rows) {
                 self.rows.extend(rows);
             } else {
                 self.rows.extend(joined_row(rows));
@@ -504,19 +504,10 @@ impl Row {
 impl RunTime {
     fn of_record(record: &Record) -> Option<Self> {
         let started: jiff::Timestamp = record.started.parse().ok()?;
-        let mut measured_until_ns = 0;
-        for row in &record.measurements {
-            measured_until_ns =
-                measured_until_ns.max(row.data.start_ns.saturating_add(row.data.wall_ns));
-            for slice in &row.data.slices {
-                measured_until_ns =
-                    measured_until_ns.max(slice.start_ns.saturating_add(slice.wall_ns));
-            }
-        }
         let start_ns = started.as_nanosecond();
         Some(Self {
             start_ns,
-            end_ns: start_ns + i128::from(measured_until_ns),
+            end_ns: start_ns + i128::from(record.elapsed_ns()),
         })
     }
 
@@ -529,16 +520,17 @@ fn boot_id(record: &Record) -> Option<String> {
     record.clock.wall.as_ref()?.boot_id.clone()
 }
 
-/// Returns `true` if runs of two of these rows, which differ in rank alone, are surely or possibly
-/// of different machines: both measured at one time, or under different kernels.
-fn are_of_one_launch(rows: &[Row]) -> bool {
-    let mut runs: Vec<&RunOfRow> = Vec::new();
-    for row in rows {
-        runs.extend(&row.runs);
+/// Returns `true` if runs of two of these rows, which differ in rank alone, may be of different
+/// machines: both measured at one time, or under different kernels.
+fn must_stay_apart(rows: &[Row]) -> bool {
+    let mut earlier: Vec<&RunOfRow> = Vec::new();
+    for run in rows.iter().flat_map(|row| &row.runs) {
+        if earlier.iter().any(|other| run.is_apart(other)) {
+            return true;
+        }
+        earlier.push(run);
     }
-    runs.iter()
-        .enumerate()
-        .any(|(index, run)| runs[..index].iter().any(|other| run.is_apart(other)))
+    false
 }
 
 impl RunOfRow {

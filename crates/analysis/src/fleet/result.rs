@@ -194,12 +194,13 @@ fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<
             _ => false,
         };
     }
+    let columns = saved_columns(groups, reference);
     let Controls {
         alike,
         tests_of_odd,
-    } = controls(groups, reference, &once_alike, margin);
+    } = find_controls(&columns, once_alike.clone(), margin);
     let mut measures = Vec::new();
-    for column in saved_columns(groups, reference) {
+    for column in &columns {
         let controls = column.samples(&alike);
         if controls.len() < ROWS_MIN {
             continue;
@@ -282,20 +283,14 @@ struct Controls {
 
 /// Drops the rows that differ from the other once-like rows by now. They are dropped one at a time,
 /// the one that differs most first, because it makes healthy rows look odd beside it.
-fn controls(
-    groups: &Groups,
-    reference: &FleetRecord,
-    once_alike: &BTreeSet<usize>,
-    margin: f64,
-) -> Controls {
-    let columns = saved_columns(groups, reference);
+fn find_controls(columns: &[SavedColumn], once_alike: BTreeSet<usize>, margin: f64) -> Controls {
     let mut controls = Controls {
-        alike: once_alike.clone(),
+        alike: once_alike,
         tests_of_odd: Vec::new(),
     };
     loop {
         let mut measures = Vec::new();
-        for column in &columns {
+        for column in columns {
             for distance in judge_among(&column.scale, &column.samples(&controls.alike)) {
                 measures.push(column.measure(distance));
             }

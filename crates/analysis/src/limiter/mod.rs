@@ -390,8 +390,10 @@ impl RowKind {
             bytes: filled.bytes,
             ..Cell::default()
         };
-        (length_ns > 0)
-            .then(|| self.stretch(Role::Unmeasured, start_ns as f64, length_ns as f64, &[cell]))
+        if length_ns == 0 {
+            return None;
+        }
+        Some(self.stretch(Role::Unmeasured, start_ns as f64, length_ns as f64, &[cell]))
     }
 
     /// A slice that no longer counts in the row, and its warm-up. It still used credit.

@@ -155,23 +155,16 @@ impl Sleep {
 
     /// What keeps the disks with these names awake.
     fn remedy(self, names: &[&str]) -> String {
-        let nodes = |before: &str, after: &str| {
-            let nodes: Vec<String> = names
-                .iter()
-                .map(|name| format!("{before}{name}{after}"))
-                .collect();
-            nodes
-        };
         match self {
             Self::PowerStates => format!(
                 "Keep the drive out of its deep power states: start Linux with \
                  nvme_core.default_ps_max_latency_us=0, and write 'on' to {}.",
-                enumerated(&nodes("/sys/block/", "/device/device/power/control"))
+                enumerated(&paths(names, "/sys/block/", "/device/device/power/control"))
             ),
             Self::SpinDown => format!(
                 "Stop the disk from spinning down: run hdparm -B 254 -S 0 {}, and keep the setting \
                  across reboots (/etc/hdparm.conf).",
-                nodes("/dev/", "").join(" ")
+                paths(names, "/dev/", "").join(" ")
             ),
             Self::LinkPower => "Set the link power management of its port to max_performance \
                                 (/sys/class/scsi_host/host*/link_power_management_policy)."
@@ -181,6 +174,14 @@ impl Sleep {
                 .to_owned(),
         }
     }
+}
+
+/// The names of disks as parts of paths: `before`, the name, `after`.
+fn paths(names: &[&str], before: &str, after: &str) -> Vec<String> {
+    names
+        .iter()
+        .map(|name| format!("{before}{name}{after}"))
+        .collect()
 }
 
 /// What lets the disks of the target sleep, by their kinds. Of several disks any may be the one

@@ -70,12 +70,12 @@ fn skipped_fact(sum: &FleetSum) -> Option<Block> {
         1 => ("is", "it"),
         _ => ("are", "them"),
     };
-    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let name_list: Vec<&str> = names.iter().map(String::as_str).collect();
     let text = format!(
         "{} of {} {are} not in the sum: {} did not measure {them}",
         counted(slots.len() as u64, "slot"),
         sum.slots,
-        names_text(&names)
+        names_text(&name_list)
     );
     Some(Block::toned_fact(Tone::Note, "skipped", text))
 }
