@@ -1,10 +1,9 @@
 //! The figures of a data sheet (`--spec`) as thresholds: the value that passes for each, and the
 //! measured figure that answers it. They are judged like every other threshold.
 
-use crate::estimate::largest_by;
 use crate::expect::{Expected, Quantity, Relation};
 use crate::mechanics::{reach, reported_rpm};
-use crate::shape::{Reach, Shape};
+use crate::shape::Reach;
 use diskproof_model::figure::{Part, named};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::{Expectation, Promise, Record};
@@ -98,16 +97,6 @@ pub(crate) fn judge_promises(record: &Record) -> Vec<Expectation> {
 impl Promised {
     fn evaluate(&self, record: &Record) -> Expectation {
         let mut expectation = self.expected.evaluate(record);
-        if self.expected.part == Part::Curve
-            && let Some(rate) = fastest_level_rate(record)
-        {
-            expectation.observed = Some(rate);
-            expectation.interval = None;
-            if expectation.objection.is_none() {
-                expectation.met = self.expected.relation.holds(rate, self.expected.threshold);
-                expectation.undecided = false;
-            }
-        }
         let is_open = match self.expected.part {
             // In a part of the surface the arm has less far to go than the sheet's average.
             Part::Access(_) => expectation.met && !covers_whole_surface(record),
@@ -121,14 +110,6 @@ impl Promised {
         expectation.promise = Some(self.promise.clone());
         expectation
     }
-}
-
-/// The rate of the fastest level of the curve, in bytes per second; `None` of a curve without
-/// levels. A single sample is no answer to a promise: it may be too fast by chance.
-fn fastest_level_rate(record: &Record) -> Option<f64> {
-    let shape = Shape::from_curve(record.curve(), reach(record, record.surface()?))?;
-    let fastest = largest_by(&shape.levels, |level| level.ln_rate)?;
-    Some(fastest.rate())
 }
 
 /// Returns `true` if the access times are those of the whole surface.
@@ -196,10 +177,17 @@ fn promise_on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised
             format!("{figure}>={}", three_decimals(limit)),
         ),
     };
+    let quantity = if catalogued.part == Part::Curve {
+        Quantity::FastestLevel {
+            otherwise: catalogued.metric,
+        }
+    } else {
+        Quantity::Figure(catalogued.metric)
+    };
     promised_of(
         catalogued.part,
         catalogued.subject,
-        Quantity::Figure(catalogued.metric),
+        quantity,
         relation,
         text,
         promise(what, promised, limit, unit),

@@ -39,9 +39,10 @@ pub enum JobSource {
 }
 
 /// The action for which jobs are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum JobAction {
     /// The jobs are measured.
+    #[default]
     Run,
     /// The jobs are only checked.
     Check,

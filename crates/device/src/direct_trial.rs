@@ -4,6 +4,7 @@
 use crate::direct_io::AlignedBlock;
 use crate::failure::OpenError;
 use crate::scratch;
+use diskproof_model::op::OpKind;
 use rustix::fs::ftruncate;
 use rustix::io::{Errno, pread, pwrite};
 use std::os::fd::OwnedFd;
@@ -27,18 +28,15 @@ pub struct DirectTrial {
 pub struct TriedDirect {
     /// The alignment that direct I/O needs.
     pub(crate) alignment_bytes: u32,
-    /// The error by which direct I/O was refused.
-    pub(crate) refused: Option<Errno>,
-    /// The error of the disk, which says nothing of direct I/O.
-    disk_error: Option<Errno>,
-    is_write: bool,
+    answer: DirectProbe,
+    op: OpKind,
 }
 
 /// A request of the trial that the disk failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FailedTrial {
-    /// True of a write, false of a read.
-    pub is_write: bool,
+    /// A read or a write.
+    pub op: OpKind,
     /// The number of the error.
     pub errno: i32,
 }
@@ -46,10 +44,21 @@ pub struct FailedTrial {
 impl TriedDirect {
     /// The request that the disk failed, if one did.
     pub fn failed(&self) -> Option<FailedTrial> {
-        self.disk_error.map(|errno| FailedTrial {
-            is_write: self.is_write,
-            errno: errno.raw_os_error(),
-        })
+        match self.answer {
+            DirectProbe::DiskError(errno) => Some(FailedTrial {
+                op: self.op,
+                errno: errno.raw_os_error(),
+            }),
+            DirectProbe::Works | DirectProbe::Refused(_) => None,
+        }
+    }
+
+    /// The error by which direct I/O was refused, if it was.
+    pub(crate) fn refused(&self) -> Option<Errno> {
+        match self.answer {
+            DirectProbe::Refused(errno) => Some(errno),
+            DirectProbe::Works | DirectProbe::DiskError(_) => None,
+        }
     }
 }
 
@@ -79,22 +88,19 @@ impl DirectTrial {
                 probe = Some(smallest);
             }
         }
-        let probe = match probe {
+        let answer = match probe {
             Some(probe) => probe,
             None => self.probe(fd, alignment_bytes)?,
         };
-        let mut tried = TriedDirect {
+        Ok(TriedDirect {
             alignment_bytes,
-            refused: None,
-            disk_error: None,
-            is_write: self.is_empty,
-        };
-        match probe {
-            DirectProbe::Works => {}
-            DirectProbe::Refused(errno) => tried.refused = Some(errno),
-            DirectProbe::DiskError(errno) => tried.disk_error = Some(errno),
-        }
-        Ok(tried)
+            answer,
+            op: if self.is_empty {
+                OpKind::Write
+            } else {
+                OpKind::Read
+            },
+        })
     }
 
     /// Tries one direct request at offset 0: a read, or in an empty scratch file a write, after

@@ -709,7 +709,7 @@ impl OpenTarget {
     pub fn note_direct(&mut self, tried: &TriedDirect) {
         self.direct = DirectNeeds {
             alignment_bytes: tried.alignment_bytes,
-            support: match tried.refused {
+            support: match tried.refused() {
                 Some(_) => DirectSupport::Possible,
                 None => DirectSupport::Proven,
             },
@@ -723,7 +723,7 @@ impl OpenTarget {
         };
         let tried = trial.run(&self.fd)?;
         self.note_direct(&tried);
-        Ok(tried.refused)
+        Ok(tried.refused())
     }
 
     /// Makes everything written so far durable; nothing to do for what is open for reading.

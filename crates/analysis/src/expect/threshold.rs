@@ -10,6 +10,11 @@ pub enum Quantity {
     Figure(&'static Metric),
     /// Warnings and failures among the findings.
     Findings,
+    /// The rate of the fastest level of the curve; of a curve without levels, this figure of it.
+    FastestLevel {
+        /// The figure of the catalogue.
+        otherwise: &'static Metric,
+    },
     /// Revolutions per minute, as the disk reports them.
     Rpm,
     /// Bytes that the disk reports to hold.
@@ -20,7 +25,10 @@ impl Quantity {
     /// True where only a measurement gives the figure, so that a plan must contain it. The others
     /// do not depend on what a run measures.
     pub fn is_measured(self) -> bool {
-        matches!(self, Self::Figure(_))
+        match self {
+            Self::Figure(_) | Self::FastestLevel { .. } => true,
+            Self::Findings | Self::Rpm | Self::DiskSize => false,
+        }
     }
 }
 

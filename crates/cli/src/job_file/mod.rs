@@ -19,7 +19,7 @@ pub use translation::{CliOverrides, Closeness, JobFileError};
 
 use crate::plan_file::{PlanFile, quoted};
 use crate::workload::{Count, WorkloadFlags};
-use diskproof_compat::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
+use diskproof_compat::{DescribedJob, DescribedJobs, JobAction, JobOption, JobWorkload};
 use diskproof_model::rw::Rw;
 use jobs::FioJob;
 use sections::{Scope, Section, Setting};
@@ -68,7 +68,7 @@ impl JobFile {
         let read = sections::read_sections(texts, environment)?;
         let sections = match read.no_job {
             // As in fio, nothing is wrong with jobs that are only checked or shown.
-            Some(_) if overrides.only_options => Vec::new(),
+            Some(_) if overrides.action != JobAction::Run => Vec::new(),
             Some(why) => return Err(why),
             None => named_sections(read.sections, overrides.sections)?,
         };
@@ -85,7 +85,7 @@ impl JobFile {
             sections: &sections,
             global: &read.global,
         };
-        if overrides.only_options {
+        if overrides.action != JobAction::Run {
             let executions = vec![JobExecution::default(); jobs.len()];
             return Ok(Self {
                 jobs: written.describe(&jobs, executions),
@@ -105,16 +105,17 @@ impl JobFile {
 fn read_jobs(sections: &[Section], translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
     let mut jobs = Vec::new();
     for section in sections {
-        jobs.push(if translation.overrides.takes_refused {
-            reading::read_job(&reading::without_refused(section), translation)?
-        } else {
-            reading::read_job(section, translation)?
+        jobs.push(match translation.overrides.action {
+            JobAction::Run | JobAction::Check => reading::read_job(section, translation)?,
+            JobAction::ShowCommand => {
+                reading::read_job(&reading::without_refused(section), translation)?
+            }
         });
     }
     check_copies(&jobs)?;
     share_exitall(&mut jobs);
     replace_creating_jobs(&mut jobs)?;
-    if !translation.overrides.only_options {
+    if translation.overrides.action == JobAction::Run {
         spread::mark_kept_files(&mut jobs, translation);
     }
     Ok(jobs)

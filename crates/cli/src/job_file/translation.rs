@@ -2,6 +2,7 @@
 //! error.
 
 use super::environment::{Environment, PathKind};
+use diskproof_compat::JobAction;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,11 +16,10 @@ pub struct CliOverrides<'a> {
     pub targets: &'a [PathBuf],
     /// Size of the scratch file in bytes.
     pub size: Option<u64>,
-    /// Whether only the options are read: no file matters then, and the plan stays empty.
-    pub only_options: bool,
-    /// Whether options and engines that fio has and diskproof refuses are taken, too: jobs that are
-    /// only shown.
-    pub takes_refused: bool,
+    /// What becomes of the jobs. Of those that do not run only the options are read: no file
+    /// matters then, and the plan stays empty. Those that are shown may have options and engines
+    /// that fio has and diskproof refuses.
+    pub action: JobAction,
     /// Whether the jobs measure the disk, or run as in fio.
     pub closeness: Closeness,
     /// The directory of the output, where it goes to a file.

@@ -309,9 +309,7 @@ impl BlocksToRead {
         check.check_repeatedly(self.read_bytes, self.times);
         Ok(VerifyEnd::Read)
     }
-}
 
-impl BlocksToRead {
     /// Drops the files from the page cache, and counts the blocks that it holds all the same.
     fn drop_cached(&self, files: &TargetFiles) -> io::Result<u64> {
         let mut cached = 0;

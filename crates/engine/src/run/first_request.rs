@@ -44,13 +44,15 @@ const LARGE_DRAIN_NS: u64 = 8_000_000_000;
 pub(crate) struct EarlyErrors(Vec<(OpKind, String)>);
 
 impl EarlyErrors {
-    /// Adds an error, by its number, where it is one of the disk. Others show themselves again in
-    /// the run, which has the same target and program.
-    pub(crate) fn add(&mut self, kind: OpKind, errno: i32) {
+    /// Adds an error, by its number, and returns `true` where it is one of the disk. Others are not
+    /// added: they show themselves again in the run, which has the same target and program.
+    pub(crate) fn add(&mut self, kind: OpKind, errno: i32) -> bool {
         let name = errno_name(errno);
-        if errno::is_of_disk(&name) {
+        let is_of_disk = errno::is_of_disk(&name);
+        if is_of_disk {
             self.0.push((kind, name));
         }
+        is_of_disk
     }
 
     pub(crate) fn append(&mut self, mut other: Self) {
@@ -104,18 +106,18 @@ pub(crate) fn find_slow(
     };
     let answered = Arc::new(AtomicBool::new(false));
     let answer = Arc::clone(&answered);
-    let time = move |files: Vec<OwnedFd>| {
-        let timed = match files.first() {
-            Some(fd) => first.time(fd, &answer),
-            None => None,
-        };
-        (timed, first.errors)
-    };
-    let (timed, errors) = call_before_run(workload, target, patience, &answered, time)?;
-    Ok(FirstAnswers {
-        slow: timed.filter(|timed| timed.limits(workload)),
-        errors,
-    })
+    let mut answers = call_before_run(workload, target, patience, &answered, move |files| {
+        FirstAnswers {
+            slow: files.first().and_then(|fd| first.time(fd, &answer)),
+            errors: first.errors,
+        }
+    })?;
+    if let Some(slow) = answers.slow
+        && !slow.limits(workload)
+    {
+        answers.slow = None;
+    }
+    Ok(answers)
 }
 
 /// A target where a request of `bytes` takes `ns`.
@@ -247,8 +249,7 @@ impl FirstRequest {
             return self.time_call(OpKind::Write, bytes, || pwrite(fd, memory, start));
         }
         let offset = start + self.random.below(length / bytes) * bytes;
-        let read = || pread(fd, &mut *memory, offset);
-        let read_ns = self.time_call(OpKind::Read, bytes, read)?;
+        let read_ns = self.time_call(OpKind::Read, bytes, || pread(fd, &mut *memory, offset))?;
         let mut write_ns = 0;
         if self.writes {
             write_ns = self.time_call(OpKind::Write, bytes, || pwrite(fd, memory, offset))?;

@@ -12,11 +12,10 @@ use crate::run::limits::{extent_of, largest_block, parts_of};
 use crate::run::select::select;
 use crate::run::watched_call::{Patience, call_before_run};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::{CacheUse, Measurement, OpKind, PerOp};
+use diskproof_model::measurement::{CacheUse, Measurement, PerOp};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Verify, Workload,
 };
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -299,20 +298,17 @@ pub(crate) fn prove_direct(
         return Ok(errors);
     };
     let answered = Arc::new(AtomicBool::new(false));
-    let run = move |files: Vec<OwnedFd>| files.first().map(|fd| trial.run(fd));
-    let tried = call_before_run(workload, target, patience, &answered, run)?;
-    if let Some(tried) = tried {
-        let tried = tried?;
-        if let Some(failed) = tried.failed() {
-            let kind = if failed.is_write {
-                OpKind::Write
-            } else {
-                OpKind::Read
-            };
-            errors.add(kind, failed.errno);
-        }
-        target.note_direct(&tried);
+    let run = call_before_run(workload, target, patience, &answered, move |files| {
+        files.first().map(|fd| trial.run(fd))
+    })?;
+    let Some(outcome) = run else {
+        return Ok(errors);
+    };
+    let tried = outcome?;
+    if let Some(failed) = tried.failed() {
+        errors.add(failed.op, failed.errno);
     }
+    target.note_direct(&tried);
     Ok(errors)
 }
 

@@ -14,7 +14,6 @@ use crate::run::error::RunError;
 use crate::run::first_request::{EarlyErrors, FIRST_BYTES, SlowTarget};
 use crate::run::watched_call::{Patience, call_before_run};
 use diskproof_device::OpenTarget;
-use diskproof_model::errno;
 use diskproof_model::measurement::{EngineUse, Fallback, FallbackCause, OpKind};
 use diskproof_model::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
 use rates::RateComparison;
@@ -96,14 +95,9 @@ pub(crate) fn select(
         trials.choose(target.fd())
     } else {
         let answered = Arc::clone(&trials.answered);
-        let choose = move |files: Vec<OwnedFd>| match files.first() {
-            Some(fd) => trials.choose(fd.as_fd()),
-            None => Err(UnusableEngine {
-                kind: EngineKind::Sync,
-                why: "it has no open file".to_owned(),
-            }),
-        };
-        call_before_run(workload, target, patience, &answered, choose)?
+        call_before_run(workload, target, patience, &answered, move |files| {
+            trials.choose_on_first(&files)
+        })?
     };
     chosen.map_err(|UnusableEngine { kind, why }| unusable(kind, target, why))
 }
@@ -139,6 +133,16 @@ impl EngineTrials {
             self.engines.first(),
             Some(EngineKind::Uring | EngineKind::Aio)
         )
+    }
+
+    fn choose_on_first(&self, files: &[OwnedFd]) -> Result<SelectedEngine, UnusableEngine> {
+        match files.first() {
+            Some(fd) => self.choose(fd.as_fd()),
+            None => Err(UnusableEngine {
+                kind: EngineKind::Sync,
+                why: "it has no open file".to_owned(),
+            }),
+        }
     }
 
     fn choose(&self, fd: BorrowedFd<'_>) -> Result<SelectedEngine, UnusableEngine> {
@@ -241,13 +245,11 @@ impl EngineTrials {
         if result >= 0 {
             return Ok(());
         }
-        if errno::is_of_disk(&errno_name(-result)) {
-            errors.add(OpKind::Read, -result);
-            Ok(())
-        } else {
-            let error = io::Error::from_raw_os_error(-result);
-            Err(TrialError::Request(error))
+        if errors.add(OpKind::Read, -result) {
+            return Ok(());
         }
+        let error = io::Error::from_raw_os_error(-result);
+        Err(TrialError::Request(error))
     }
 
     fn rate_comparison<'a>(&'a self, fd: BorrowedFd<'a>) -> RateComparison<'a> {

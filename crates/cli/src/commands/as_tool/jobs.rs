@@ -149,8 +149,7 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
     };
     let overrides = CliOverrides {
         output: output_folder,
-        only_options: request.action != JobAction::Run,
-        takes_refused: request.action == JobAction::ShowCommand,
+        action: request.action,
         sections: &request.sections,
         closeness: Closeness::Fio,
         ..CliOverrides::default()

@@ -101,8 +101,7 @@ fn a_missing_size_is_named_whatever_the_job_includes() {
 #[test]
 fn jobs_that_are_only_shown_may_have_what_a_run_refuses() {
     let shown = CliOverrides {
-        only_options: true,
-        takes_refused: true,
+        action: JobAction::ShowCommand,
         ..AS_FIO
     };
     for option in [

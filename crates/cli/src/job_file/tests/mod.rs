@@ -106,8 +106,7 @@ const AS_FIO: CliOverrides<'_> = CliOverrides {
     sections: &[],
     targets: &[],
     size: None,
-    only_options: false,
-    takes_refused: false,
+    action: JobAction::Run,
     closeness: Closeness::Fio,
     output: None,
 };

@@ -81,7 +81,7 @@ fn job_file_syntax_matches_fio() {
 #[test]
 fn text_without_a_job_is_an_error_only_where_it_would_run() {
     let only_options = CliOverrides {
-        only_options: true,
+        action: JobAction::Check,
         ..AS_FIO
     };
     let text = "[global]\nrw=read\n";
