@@ -71,6 +71,17 @@ pub enum PostgresError {
         /// The SQLSTATE of the refusal.
         code: String,
     },
+    /// A setting could not be set back to its default. Whatever the server measures afterwards has
+    /// the other value.
+    #[error("{setting} of the temporary server could not be set back to {default}: {cause}")]
+    NotPutBack {
+        /// The name of the setting.
+        setting: String,
+        /// The value that it had before.
+        default: String,
+        /// Why it could not be set.
+        cause: Box<PostgresError>,
+    },
     /// The connection string or its environment variables.
     #[error("{0}")]
     ConnectString(String),

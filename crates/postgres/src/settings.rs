@@ -70,14 +70,48 @@ impl Cluster {
         value: &str,
         stop: &StopCheck,
     ) -> Result<(), PostgresError> {
-        let name = &setting.name;
         if setting.scope == SettingScope::Session {
             return Ok(());
         }
         let mut session = self.connect(stop)?;
-        if session.value(&format!("SHOW {name}"))? == value {
+        if session.value(&format!("SHOW {}", setting.name))? == value {
             return Ok(());
         }
+        drop(session);
+        self.set_for_server(setting, value, stop)
+    }
+
+    /// Sets a setting of the whole server back to its default, whatever the server shows now: after
+    /// a change that failed, the other value may stand in its file and come with the next reload.
+    pub fn put_back(
+        &self,
+        setting: &ServerSetting,
+        default: &str,
+        stop: &StopCheck,
+    ) -> Result<(), PostgresError> {
+        if setting.scope == SettingScope::Session {
+            return Ok(());
+        }
+        match self.set_for_server(setting, default, stop) {
+            Ok(()) => Ok(()),
+            Err(PostgresError::Stopped) => Err(PostgresError::Stopped),
+            Err(cause) => Err(PostgresError::NotPutBack {
+                setting: setting.name.clone(),
+                default: default.to_owned(),
+                cause: Box::new(cause),
+            }),
+        }
+    }
+
+    /// Writes a value into the server's settings, and returns when the server uses it.
+    fn set_for_server(
+        &self,
+        setting: &ServerSetting,
+        value: &str,
+        stop: &StopCheck,
+    ) -> Result<(), PostgresError> {
+        let name = &setting.name;
+        let mut session = self.connect(stop)?;
         session.query(&format!("ALTER SYSTEM SET {name} = '{value}'"))?;
         if setting.scope == SettingScope::Restart {
             drop(session);

@@ -118,16 +118,18 @@ impl Trials<'_> {
             };
             let tried = self.try_one(&mut measured, table.as_ref(), share, sink);
             self.bench.line.clear();
-            match tried {
+            let ended = match tried {
                 // Only a restart may fail without loss: all else has been measured.
                 Err(PostgresError::Server(why)) if number + 1 == trials.len() => {
                     measured.untested = Some(format!("the server does not start: {why}"));
+                    Ok(())
                 }
-                tried => note_early_end(&mut measured, tried)?,
-            }
+                tried => note_early_end(&mut measured, tried),
+            };
             if let Some(results) = &mut sink.results().data.postgres {
                 results.trials.push(measured);
             }
+            ended?;
         }
         Ok(())
     }
@@ -189,12 +191,14 @@ impl Trials<'_> {
             limit: time.max(STATEMENT_MIN),
         };
         let tried = self.measure_pairs(measured, &running, &candidate, begun + time);
-        if setting.scope != SettingScope::Reload {
-            return tried;
+        match setting.scope {
+            SettingScope::Reload => {
+                let cluster = &self.bench.cluster;
+                end_of_trial(tried, cluster.put_back(&setting, &trial.default, &stop))
+            }
+            // A session takes its value with it. A restart is the last trial.
+            SettingScope::Session | SettingScope::Restart => tried,
         }
-        restored_after(tried, || {
-            self.bench.cluster.change(&setting, &trial.default, &stop)
-        })
     }
 
     /// Measures the default and the candidate in pairs until there are enough or the time is over.
@@ -304,14 +308,16 @@ impl Trials<'_> {
     }
 }
 
-/// Puts a setting back after its trial, also after one that failed: the next trial compares with
-/// the defaults. Returns the first error.
-fn restored_after(
+/// How a trial ended whose setting was put back afterwards, also where the trial failed. A setting
+/// that stays ends all trials: the next ones would call the candidate their default.
+fn end_of_trial(
     tried: Result<(), PostgresError>,
-    restore: impl FnOnce() -> Result<(), PostgresError>,
+    put_back: Result<(), PostgresError>,
 ) -> Result<(), PostgresError> {
-    let restored = restore();
-    tried.and(restored)
+    match put_back {
+        Ok(()) => tried,
+        Err(error) => Err(error),
+    }
 }
 
 /// The value to try alongside the default; the error says why no value fits.
@@ -406,21 +412,42 @@ mod tests {
         }
     }
 
+    fn not_put_back() -> PostgresError {
+        PostgresError::NotPutBack {
+            setting: "commit_delay".to_owned(),
+            default: "0".to_owned(),
+            cause: Box::new(timed_out()),
+        }
+    }
+
     #[test]
-    fn setting_is_put_back_also_after_a_trial_that_failed() {
+    fn trial_ends_as_it_did_where_its_setting_was_put_back() {
         for tried in [Ok(()), Err(timed_out()), Err(PostgresError::Stopped)] {
             let shown = format!("{tried:?}");
-            let mut is_restored = false;
-            let result = restored_after(tried, || {
-                is_restored = true;
-                Ok(())
-            });
-            assert!(is_restored, "{shown}");
-            assert_eq!(format!("{result:?}"), shown);
+            assert_eq!(format!("{:?}", end_of_trial(tried, Ok(()))), shown);
         }
-        let failed = restored_after(Ok(()), || Err(timed_out()));
-        assert!(matches!(failed, Err(PostgresError::Statement { .. })));
-        let first = restored_after(Err(timed_out()), || Err(PostgresError::Stopped));
-        assert!(matches!(first, Err(PostgresError::Statement { .. })));
+    }
+
+    #[test]
+    fn setting_that_stays_ends_the_trials() {
+        for tried in [Ok(()), Err(timed_out()), Err(PostgresError::Stopped)] {
+            let mut measured = TrialMeasurement {
+                trial: PlannedTrial {
+                    setting: "commit_delay".to_owned(),
+                    default: "0".to_owned(),
+                    candidate: Some("100".to_owned()),
+                    load: TrialLoad::Inserts,
+                    clients: 4,
+                },
+                pairs: Vec::new(),
+                untested: None,
+                asked_bytes: 0,
+                disk_bytes: None,
+                plans: None,
+            };
+            let ended = end_of_trial(tried, Err(not_put_back()));
+            let noted = note_early_end(&mut measured, ended);
+            assert!(matches!(noted, Err(PostgresError::NotPutBack { .. })));
+        }
     }
 }
