@@ -284,3 +284,67 @@ fn rank_that_misses_the_fence_ends_no_other() {
     );
     assert_eq!(json["missing"][0]["name"], "rank 1");
 }
+
+/// What `run --together` needs behind its target, whoever launches it.
+const IN_SLOTS: &str = "--together --rw randread --time 1s --no-history --no-health -q";
+
+/// Asserts that the sum has three hosts, whose pieces a launcher has brought back.
+fn assert_sum_of_three(launcher: &mut Command, here: &TempDir) {
+    let output = launcher.stdin(Stdio::null()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    let json = merged(here, &[&text], &["--json"]).json();
+    let Some(members) = json["sum"]["members"].as_array() else {
+        panic!("{json} {text} {told}");
+    };
+    assert_eq!(members.len(), 3, "{json} {told}");
+    assert_eq!(left_out(&json), [""; 0], "{json}");
+}
+
+/// The folder of the files `a`, `b` and `c`, which stand for the disks of three hosts.
+fn files_of_hosts(here: &TempDir) -> String {
+    for name in ["a", "b", "c"] {
+        random_file(&here.path().join(name), 16 << 20);
+    }
+    here.path().to_str().unwrap().to_owned()
+}
+
+/// clush's worker `exec` starts the command here, once for each name.
+#[test]
+fn clush_brings_back_the_sum() {
+    needs!("clush");
+    let here = place();
+    let folder = files_of_hosts(&here);
+    let start = in_seconds(8);
+    let program = program_path();
+    let command = format!("{program} run {folder}/%h {IN_SLOTS} --start-at {start}");
+    let mut clush = Command::new("clush");
+    clush
+        .args(["-b", "-R", "exec", "-w", "a,b,c", &command])
+        .env("HOME", here.path());
+    assert_sum_of_three(&mut clush, &here);
+}
+
+/// Ansible with local connections, with the rank as docs/cluster.md gives it.
+#[test]
+fn ansible_brings_back_the_sum() {
+    needs!("ansible");
+    let here = place();
+    let folder = files_of_hosts(&here);
+    let inventory = here.path().join("inventory");
+    std::fs::write(&inventory, "a\nb\nc\n").unwrap();
+    let start = in_seconds(15);
+    let program = program_path();
+    let command = format!(
+        "{program} run {folder}/{{{{ inventory_hostname }}}} {IN_SLOTS} --start-at {start} \
+         --rank {{{{ groups['all'].index(inventory_hostname) }}}}/3"
+    );
+    let mut ansible = Command::new("ansible");
+    ansible
+        .args(["all", "-c", "local", "-i", inventory.to_str().unwrap()])
+        .args(["-e", "ansible_python_interpreter=auto_silent"])
+        .args(["-f", "3", "-o", "-a", &command])
+        .env("HOME", here.path())
+        .env("ANSIBLE_NOCOLOR", "1");
+    assert_sum_of_three(&mut ansible, &here);
+}
