@@ -104,6 +104,7 @@ Examples:
   diskproof load /data --like latest            # a load that watch recorded
   diskproof load /data --prove 10m              # holds the answer for 10 min
   diskproof load /data --time 30m               # a narrower interval
+  diskproof load /data --jobs 4                 # a disk too fast for one thread
   diskproof load /data --rays -o io-properties.yaml     # reads against writes
   sudo diskproof load /dev/sdb --rw randread --slo 'p99<=2ms'";
 
@@ -146,6 +147,10 @@ pub struct LoadFlags {
     #[arg(long, visible_alias = "iodepth", value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub depth: Option<u32>,
+    /// Threads that share --depth, for a disk that serves more than one thread can send
+    #[arg(long, visible_alias = "numjobs", value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub jobs: u32,
     /// Time for all searches, at least 20s for each [default: 7m for each]
     #[arg(long, value_name = "DURATION")]
     pub time: Option<Time>,
@@ -367,7 +372,7 @@ fn load_plan(load: &LoadFlags, identity: &TargetIdentity) -> Result<Plan, Failur
     let workloads = match load.rays {
         Some(rays) => {
             let mut workloads = sequential_requests(load, sequential_ns(total_ns(load)));
-            workloads.extend(ray_requests(load, rays));
+            workloads.extend(ray_requests(load, rays)?);
             workloads
         }
         None => {
@@ -511,9 +516,35 @@ fn sequential_requests(load: &LoadFlags, time_ns: u64) -> Vec<Workload> {
     workloads
 }
 
+/// Requests or sessions at the same time, on the threads that share them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct InFlight {
+    /// The number of threads.
+    workers: u32,
+    /// Of each thread.
+    depth: u32,
+}
+
+/// Shares `--depth`, or `usual_depth` without it, among the threads of `--jobs`. They take their
+/// starts from one queue. Fails where a thread would have none.
+fn in_flight(load: &LoadFlags, usual_depth: u32) -> Result<InFlight, Failure> {
+    let depth = load.depth.unwrap_or(usual_depth);
+    if load.jobs > depth {
+        return Err(Failure::Usage(format!(
+            "--jobs {}: more threads than requests at the same time (--depth {depth})",
+            load.jobs
+        )));
+    }
+    Ok(InFlight {
+        workers: load.jobs,
+        depth: depth.div_ceil(load.jobs),
+    })
+}
+
 /// Random requests, one workload for each ray: its share of reads is that of the ray, from writes
 /// alone to reads alone.
-fn ray_requests(load: &LoadFlags, rays: u16) -> Vec<Workload> {
+fn ray_requests(load: &LoadFlags, rays: u16) -> Result<Vec<Workload>, Failure> {
+    let InFlight { workers, depth } = in_flight(load, DEPTH)?;
     let mut workloads = Vec::new();
     for ray in 0..rays {
         let read_share = f64::from(ray) / f64::from(rays - 1);
@@ -522,18 +553,19 @@ fn ray_requests(load: &LoadFlags, rays: u16) -> Vec<Workload> {
         workloads.push(Workload {
             streams: Streams::with_reads((read_share * 1000.0).round() as u16),
             block_bytes: load.bs.map_or(RAY_BYTES, |size| size.0),
-            depth: load.depth.unwrap_or(DEPTH),
+            workers,
+            depth,
             engine: load.measuring.engine.unwrap_or(EngineChoice::Auto),
             ..named
         });
     }
-    workloads
+    Ok(workloads)
 }
 
 /// The workload whose rate is searched: transactions, or plain requests.
 fn offered_workload(load: &LoadFlags, target_bytes: u64) -> Result<Workload, Failure> {
     let workload = match load.rw {
-        Some(rw) => plain_requests(load, rw),
+        Some(rw) => plain_requests(load, rw)?,
         None => transactions(load, target_bytes)?,
     };
     Ok(Workload {
@@ -564,19 +596,21 @@ fn refuse_small_target(
     Ok(())
 }
 
-fn plain_requests(load: &LoadFlags, rw: Rw) -> Workload {
+fn plain_requests(load: &LoadFlags, rw: Rw) -> Result<Workload, Failure> {
+    let InFlight { workers, depth } = in_flight(load, DEPTH)?;
     let named = Workload::named(rw.as_str());
     let access = match rw.order {
         Order::Sequential => Access::Sequential,
         Order::Random => named.access.clone(),
     };
-    Workload {
+    Ok(Workload {
         streams: rw.streams(load.rwmixread.unwrap_or(READ_PERCENT) * 10, &[]),
         access,
         block_bytes: load.bs.map_or(named.block_bytes, |size| size.0),
-        depth: load.depth.unwrap_or(DEPTH),
+        workers,
+        depth,
         ..named
-    }
+    })
 }
 
 fn transactions(load: &LoadFlags, target_bytes: u64) -> Result<Workload, Failure> {
@@ -599,13 +633,15 @@ fn transactions(load: &LoadFlags, target_bytes: u64) -> Result<Workload, Failure
         known @ ("oltp" | "etcd") if load.like.is_none() => known,
         _ => "transactions",
     };
+    let InFlight { workers, depth } = in_flight(load, SESSIONS)?;
     Ok(Workload {
         streams: Streams::with_reads(transaction.read_permille()),
         access: Access::Random {
             distribution: Distribution::Uniform,
         },
         block_bytes: mix.block_bytes,
-        depth: load.depth.unwrap_or(SESSIONS),
+        workers,
+        depth,
         sync: SyncPolicy::Shared {
             call: SyncCall::Fdatasync,
         },

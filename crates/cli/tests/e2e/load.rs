@@ -66,6 +66,27 @@ fn search_promises_no_more_than_the_disk_serves() {
     assert_eq!(again.load(), record.load());
 }
 
+/// Threads take their starts from one queue, so that two of them offer no more than one.
+#[test]
+fn threads_share_the_offered_rate_and_the_depth() {
+    needs!("fusermount3");
+    let here = place();
+    let disk = here.path().join("disk");
+    let _served = SimDisk::serve(parse(DISK).unwrap(), 64 << 20, &disk).unwrap();
+    let target = disk.to_str().unwrap();
+    diskproof!("load {target} --rw randread --jobs 9 --depth 8").exits(2);
+    let search = "--rw randread --bs 4k --depth 33 --jobs 2 --slo p90<=30ms --time 20s";
+    let record = diskproof!("load {target} {search} --json").record();
+    promises_no_more_than(&record, 400.0);
+    let row = &record.measurements[0];
+    let workload = &row.data.workload;
+    assert_eq!((workload.workers, workload.depth), (2, 17));
+    let rate = workload.rate.unwrap();
+    let started = row.data.ops[&OpKind::Read].latency.count() as f64;
+    let wanted = rate * row.data.wall_ns as f64 / 1e9;
+    assert!(started <= wanted + 5.0 * wanted.sqrt() + 34.0, "{started} {wanted}");
+}
+
 #[test]
 fn transactions_of_a_directory_leave_nothing_and_count_their_parts() {
     let here = place();
