@@ -28,32 +28,34 @@ impl<'p> WorkloadsRun<'p> {
 
 impl Running for WorkloadsRun<'_> {
     fn step(&mut self, bench: &mut Bench, sink: &mut Sink) -> Result<Stepped, EarlyEnd> {
-        let Some(group) = self.order.next() else {
+        let Some(turn) = self.order.next_turn() else {
             return Ok(Stepped::Over);
         };
-        lay_out_for(group, bench, sink)?;
-        let (sliced, share) = self.order.next_until(bench.limit_end);
+        lay_out_for(turn.group, bench, sink)?;
+        // Laying out takes a part of the time.
+        let share = self.order.share_until(bench.limit_end);
+        let schedule = self.order.schedule(&turn);
         match share {
-            None if sliced.done > 0 => cut(sliced, sink),
-            share => measure_slice(sliced, share.unwrap_or(SHARE_MIN), bench, sink)?,
+            None if schedule.done > 0 => end_without_rest(schedule, sink),
+            share => measure_slice(schedule, share.unwrap_or(SHARE_MIN), bench, sink)?,
         }
         Ok(Stepped::More)
     }
 }
 
 /// Ends a group that has been measured, because the time of the run is over.
-fn cut(sliced: &mut SliceSchedule<'_>, sink: &mut Sink) {
-    sliced.cut();
-    sink.progress.begin(sliced.group, Some(0));
+fn end_without_rest(schedule: &mut SliceSchedule<'_>, sink: &mut Sink) {
+    schedule.drop_rest();
+    sink.progress.begin(schedule.group, Some(0));
     sink.progress.end_slice(AfterSlice::Over);
-    let measured = mark_shortened(sliced, sink);
+    let measured = mark_shortened(schedule, sink);
     sink.progress.end(&measured);
 }
 
 /// Notes that a group which is over got less time than planned. Returns its measurements.
-fn mark_shortened(sliced: &SliceSchedule<'_>, sink: &Sink) -> Vec<Measurement> {
+fn mark_shortened(schedule: &SliceSchedule<'_>, sink: &Sink) -> Vec<Measurement> {
     let mut measured = Vec::new();
-    let workloads = sliced.group.workloads;
+    let workloads = schedule.group.workloads;
     for measurement in &mut sink.results().data.measurements {
         if !workloads
             .iter()
@@ -61,7 +63,7 @@ fn mark_shortened(sliced: &SliceSchedule<'_>, sink: &Sink) -> Vec<Measurement> {
         {
             continue;
         }
-        measurement.shortened_from_ns = if sliced.is_shortened() {
+        measurement.shortened_from_ns = if schedule.is_shortened() {
             measurement.workload.stop.time_ns
         } else {
             None
@@ -86,14 +88,14 @@ fn lay_out_for(group: Group<'_>, bench: &mut Bench, sink: &mut Sink) -> Result<(
 /// Measures the next slice of a group in this share of its planned time; all of a group that has no
 /// slices.
 fn measure_slice(
-    sliced: &mut SliceSchedule<'_>,
+    schedule: &mut SliceSchedule<'_>,
     share: f64,
     bench: &mut Bench,
     sink: &mut Sink,
 ) -> Result<(), EarlyEnd> {
-    let group = sliced.group;
-    let slices = sliced.next(share);
-    let slice_ns = if sliced.is_whole() {
+    let group = schedule.group;
+    let slices = schedule.next_slices(share);
+    let slice_ns = if schedule.is_whole() {
         None
     } else {
         Some(slices[0].whole_ns())
@@ -103,11 +105,11 @@ fn measure_slice(
     if let (Some(cache), Some(state)) = (&mut bench.write_cache, group.workloads[0].write_cache) {
         cache.set(state).map_err(|error| error.to_string())?;
     }
-    let session = bench.session.for_slice(sliced.done, sliced.moved_bytes);
+    let session = bench.session.for_slice(schedule.done, schedule.moved_bytes);
     let begin = Instant::now();
     let mut measured =
         session.run_slices(group, &slices, &mut bench.targets, &mut sink.progress)?;
-    sliced.note_time(share, begin.elapsed());
+    schedule.note_time(share, begin.elapsed());
     bench.attach_first_writes(&mut measured);
     if sink.progress.is_late() {
         for measurement in &mut measured {
@@ -115,18 +117,18 @@ fn measure_slice(
         }
     }
     let ended = bench.check(&measured);
-    sliced.measured(&slices[0], &measured);
+    schedule.note_measured(&slices[0], &measured);
     let so_far = sink.add(measured);
-    if sliced.left > 0 && sliced.may_end() && so_far.iter().all(is_known_well) {
-        sliced.left = 0;
+    if schedule.left > 0 && schedule.may_end() && so_far.iter().all(is_known_well) {
+        schedule.left = 0;
     }
-    if sliced.left > 0 && ended.is_ok() {
+    if schedule.left > 0 && ended.is_ok() {
         sink.progress.end_slice(AfterSlice::GoesOn);
         return Ok(());
     }
     sink.progress.end_slice(AfterSlice::Over);
-    let measured = if sliced.is_shortened() {
-        mark_shortened(sliced, sink)
+    let measured = if schedule.is_shortened() {
+        mark_shortened(schedule, sink)
     } else {
         so_far
     };

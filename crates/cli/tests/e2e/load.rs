@@ -84,7 +84,10 @@ fn threads_share_the_offered_rate_and_the_depth() {
     let rate = workload.rate.unwrap();
     let started = row.data.ops[&OpKind::Read].latency.count() as f64;
     let wanted = rate * row.data.wall_ns as f64 / 1e9;
-    assert!(started <= wanted + 5.0 * wanted.sqrt() + 34.0, "{started} {wanted}");
+    assert!(
+        started <= wanted + 5.0 * wanted.sqrt() + 34.0,
+        "{started} {wanted}"
+    );
 }
 
 #[test]

@@ -1,10 +1,17 @@
 //! How many slices a workload has, how long they are, and what is left of the time for them.
 
-use super::*;
+use super::rest::{RestOfRun, SHARE_MIN, join_slices};
+use super::schedule::{SliceSchedule, slice_count};
+use super::{SliceOrder, shuffled_members};
+use crate::flags::SECOND;
 use diskproof_model::group::Group;
+use diskproof_model::measurement::SERIES_INTERVAL_NS;
 use diskproof_model::plan::{
-    Access, CachePolicy, Layout, Span, Stop, SyncPolicy, Verify, Workload,
+    Access, CachePolicy, Layout, Order, Plan, Span, Stop, SyncPolicy, Task, Verify, Workload,
+    Workloads,
 };
+use diskproof_model::slice::whole_cells;
+use std::time::{Duration, Instant};
 
 fn workload(seconds: u64) -> Workload {
     Workload {
@@ -103,7 +110,7 @@ fn slices_take_the_time_that_was_asked_for() {
         time_ns += slice.whole_ns();
         warmup_ns += slice.warmup_ns;
         measured.push(slice.time_ns.unwrap());
-        sliced.measured(&slice, &[]);
+        sliced.note_measured(&slice, &[]);
     }
     assert_eq!(time_ns, 10 * SECOND + SECOND / 4);
     assert!(warmup_ns <= SECOND / 4 + 4 * SECOND / 5, "{warmup_ns}");
@@ -125,20 +132,20 @@ fn slices_that_get_less_time_are_shortened() {
     assert_eq!(half.warmup_ns, whole_cells(SECOND / 4 / 2));
     assert_eq!(half.whole_ns(), 1_020_000_000);
     sliced.note_time(0.5, Duration::from_millis(1320));
-    sliced.measured(&half, &[]);
+    sliced.note_measured(&half, &[]);
     assert!(sliced.is_shortened());
     assert_eq!((sliced.left, sliced.left_ns), (4, 8_200_000_000));
-    let blocks = [vec![sliced]];
+    let rotations = [vec![sliced]];
     let expected = RestOfRun {
         planned_ns: 8_200_000_000,
         overhead_ns: 4 * 300_000_000,
     };
-    assert_eq!(rest(&blocks), expected);
-    let [block] = blocks;
-    let mut sliced = block.into_iter().next().unwrap();
-    sliced.cut();
+    assert_eq!(RestOfRun::after(&rotations), expected);
+    let [members] = rotations;
+    let mut sliced = members.into_iter().next().unwrap();
+    sliced.drop_rest();
     assert_eq!((sliced.left, sliced.planned_ns), (0, 10_250_000_000));
-    assert_eq!(rest(&[vec![sliced]]), RestOfRun::default());
+    assert_eq!(RestOfRun::after(&[vec![sliced]]), RestOfRun::default());
 }
 
 /// The slices that are left when the run ends in so many seconds: of eight slices of 1 s three are
@@ -150,12 +157,9 @@ fn slices_after_joining(left_seconds: u64) -> u64 {
     sliced.left = 5;
     sliced.left_ns = 5 * SECOND;
     sliced.overhead_ns = Some(3 * SECOND / 2);
-    let mut blocks = [vec![sliced]];
-    join(&mut blocks, |rest| {
-        let free_ns = (left_seconds * SECOND).saturating_sub(rest.overhead_ns);
-        Some(free_ns as f64 / rest.planned_ns as f64)
-    });
-    blocks[0][0].left
+    let mut rotations = [vec![sliced]];
+    join_slices(&mut rotations, left_seconds * SECOND);
+    rotations[0][0].left
 }
 
 #[test]
@@ -176,36 +180,41 @@ fn overhead_of_groups_to_come_is_that_of_the_others() {
     let mut pair = groups.map(|group| SliceSchedule::new(group, Order::AsGiven));
     pair[0].note_time(1.0, Duration::from_millis(2150));
     let first = pair[0].next_part(1.0);
-    pair[0].measured(&first, &[]);
+    pair[0].note_measured(&first, &[]);
     assert!(!pair[0].is_shortened());
-    assert_eq!(rest(&[pair.into()]).overhead_ns, (4 + 5) * 100_000_000);
+    let rest = RestOfRun::after(&[pair.into()]);
+    assert_eq!(rest.overhead_ns, (4 + 5) * 100_000_000);
 }
 
 #[test]
 fn turns_take_every_member_once_in_changing_order() {
     let workloads: Vec<Workload> = (0..8).map(|_| workload(7)).collect();
-    let block: Vec<SliceSchedule<'_>> = workloads
+    let members: Vec<SliceSchedule<'_>> = workloads
         .iter()
         .map(|w| SliceSchedule::new(Group::alone(w), in_turns(1500)))
         .collect();
-    let orders: Vec<Vec<usize>> = (0..3).map(|round| turn(&block, 1, round)).collect();
+    let orders: Vec<Vec<usize>> = (0..3)
+        .map(|round| shuffled_members(&members, 1, round))
+        .collect();
     for order in &orders {
         let mut sorted = order.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, (0..8).collect::<Vec<_>>());
     }
     assert_ne!(orders[0], orders[1]);
-    assert_eq!(turn(&block, 1, 0), orders[0], "repeatable by its seed");
+    assert_eq!(
+        shuffled_members(&members, 1, 0),
+        orders[0],
+        "repeatable by its seed"
+    );
 }
 
 fn shared_out(left: u64, planned: u64, overhead: u64) -> Option<f64> {
-    share_of(
-        left * SECOND,
-        RestOfRun {
-            planned_ns: planned * SECOND,
-            overhead_ns: overhead * SECOND,
-        },
-    )
+    let rest = RestOfRun {
+        planned_ns: planned * SECOND,
+        overhead_ns: overhead * SECOND,
+    };
+    rest.share_of(left * SECOND)
 }
 
 #[test]
@@ -221,10 +230,11 @@ fn slices_share_the_time_that_is_left() {
 
 #[test]
 fn a_run_without_a_limit_never_shortens() {
-    let rest = RestOfRun {
-        planned_ns: u64::MAX,
-        overhead_ns: u64::MAX,
+    let plan = Plan {
+        tasks: vec![Task::Workloads(Workloads::as_planned(vec![workload(10)]))],
+        ..Plan::default()
     };
-    assert_eq!(share(None, rest), Some(1.0));
-    assert_eq!(share(Some(Instant::now()), rest), None);
+    let mut order = SliceOrder::new(&plan);
+    assert_eq!(order.share_until(None), Some(1.0));
+    assert_eq!(order.share_until(Some(Instant::now())), None);
 }
