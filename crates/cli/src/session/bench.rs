@@ -2,7 +2,7 @@
 //! scratch files, says whether the run can go on after a measurement, and closes the targets.
 
 use super::job::SettingCommands;
-use super::sink::{EarlyEnd, INTERRUPTED, LATE, Leftover, Sink};
+use super::sink::{EarlyEnd, INTERRUPTED, Leftover, Sink, late_text};
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{Admission, Consent, GuardedWriteCache, OpenTarget};
 use diskproof_engine::{LayoutEnd, LayoutGoal, LayoutWay, Session};
@@ -182,7 +182,7 @@ impl Bench {
         }
         // No further request goes to a target that still has some.
         if measured.iter().any(|row| row.hang.is_some()) {
-            Err(EarlyEnd::Reason(LATE.to_owned()))
+            Err(EarlyEnd::Reason(late_text(&self.facts.plan)))
         } else {
             Ok(())
         }

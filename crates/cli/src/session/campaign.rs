@@ -399,6 +399,18 @@ impl PreparedCells<'_> {
         });
     }
 
+    /// True if a cell that was interrupted is a figure all the same: the first round of a sustained
+    /// load. Other cells are judged by those that they alternate with, and a later round by those
+    /// before it, which are longer.
+    fn is_round_by_itself(&self, cell: &CampaignCell, measurement: &Measurement) -> bool {
+        let is_first = self.sink.results().data.measurements.is_empty();
+        let is_round = match &cell.purpose {
+            CellPurpose::Row => self.bench.facts.plan.sustain().is_some(),
+            CellPurpose::Trial(..) => false,
+        };
+        is_first && is_round && measurement.ops.values().any(|op| op.latency.count() > 0)
+    }
+
     /// Adds the figures of a cell to the results of its side.
     fn add_row(&mut self, cell: &CampaignCell, warmup_ns: u64, mut measurement: Measurement) {
         let bytes: u64 = measurement.ops.values().map(|op| op.bytes).sum();
@@ -457,11 +469,16 @@ impl CampaignBench for PreparedCells<'_> {
         let Some(mut measurement) = measured.into_iter().next() else {
             return Err(EarlyEnd::interrupted());
         };
-        // A part of a slice has no counterpart on the other side.
+        measurement.target = index;
         if measurement.stopped == StopReason::Interrupted {
+            if self.is_round_by_itself(cell, &measurement) {
+                self.add_row(cell, slice.warmup_ns, measurement);
+            } else {
+                let cut = MeasuredCell::new(cell.clone(), &measurement).dropped();
+                self.sink.results().data.dropped.push(cut);
+            }
             return Err(EarlyEnd::interrupted());
         }
-        measurement.target = index;
         let ended = self.bench.check(std::slice::from_ref(&measurement));
         let measured_cell = MeasuredCell::new(cell.clone(), &measurement);
         if facts.plan.sustain().is_some() {

@@ -3,7 +3,7 @@
 
 use super::bench::Bench;
 use super::running::{Running, Stepped};
-use super::sink::{EarlyEnd, LATE, Leftover, Sink, end_with_leftover};
+use super::sink::{EarlyEnd, Leftover, Sink, end_with_leftover, late_text};
 use super::trials::{self, ServerBench, Trials};
 use super::workloads::WorkloadsRun;
 use crate::interrupt;
@@ -194,7 +194,7 @@ impl Running for InsertsRun<'_> {
         match part {
             Part::FirstHalf | Part::SecondHalf => {
                 let mut random = Random::new(self.seed, ORDER_STREAM + self.rounds);
-                measure_round(server, self.plan, &mut random, sink)?;
+                measure_round(server, self.plan, &mut random, bench, sink)?;
                 self.rounds += 1;
                 if self.part() != part {
                     note_end(bench, sink);
@@ -365,14 +365,14 @@ fn try_settings(
     };
     let tried = trials.run(sink);
     note_end(bench, sink);
-    tried.map_err(|error| early_end(server, error, "settings to try"))
+    tried.map_err(|error| early_end(server, &bench.facts.plan, error, "settings to try"))
 }
 
 /// Why the server's part ended early; `missing` names what was not measured.
-fn early_end(server: &ServerBench, error: PostgresError, missing: &str) -> EarlyEnd {
+fn early_end(server: &ServerBench, plan: &Plan, error: PostgresError, missing: &str) -> EarlyEnd {
     match error {
         PostgresError::Stopped if interrupt::signal().is_none() => {
-            EarlyEnd::Reason(format!("{LATE}. Missing: {missing}"))
+            EarlyEnd::Reason(format!("{}. Missing: {missing}", late_text(plan)))
         }
         PostgresError::Stopped => EarlyEnd::interrupted(),
         error => server.cluster.explain(error).to_string().into(),
@@ -384,12 +384,13 @@ fn measure_round(
     server: &mut ServerBench,
     plan: &PostgresPlan,
     random: &mut Random,
+    bench: &Bench,
     sink: &mut Sink,
 ) -> Result<(), EarlyEnd> {
     sink.begin_step("the INSERTs of PostgreSQL");
     let measured = measure_loads(server, plan, random, sink);
     server.line.clear();
-    measured.map_err(|error| early_end(server, error, "INSERTs of PostgreSQL"))
+    measured.map_err(|error| early_end(server, &bench.facts.plan, error, "INSERTs of PostgreSQL"))
 }
 
 /// Empties the table and recycles the log's segments, then measures one slice of each load.

@@ -12,15 +12,28 @@ use diskproof_model::budget::Budget;
 use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
+use diskproof_model::plan::{Plan, Task};
 use diskproof_model::target::TargetIdentity;
 use diskproof_postgres::PostgresError;
 use diskproof_report::terminal::RequestLines;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Why a run ended early whose announced time was over.
-pub(super) const LATE: &str = "the target is too slow for the announced time: what is missing is \
-                               undecided. Measure longer (--time), or less (smaller --bs, --size)";
+/// Why a run ended early whose announced time was over, and what a longer or a smaller one of its
+/// plan takes.
+pub(super) fn late_text(plan: &Plan) -> String {
+    let or_less = match plan.tasks.last() {
+        Some(Task::Files(_)) => ", or fewer files (-n)",
+        Some(Task::Ping(_)) => ", or fewer requests (-c)",
+        Some(Task::Workloads(_)) => ", or less (smaller blocks, a smaller --size)",
+        Some(Task::Survey(_) | Task::Inserts(_) | Task::Accept(_)) | None => "",
+    };
+    format!(
+        "the target, or this machine, is too slow for the announced time: what is missing is \
+         undecided. Measure longer (--time){or_less}"
+    )
+}
+
 /// Why a run ended early after Ctrl-C.
 pub(super) const INTERRUPTED: &str = "interrupted by the user";
 

@@ -6,7 +6,7 @@ use super::bench::Bench;
 use super::drive::drive;
 use super::open::OpenRun;
 use super::sink::{
-    EarlyEnd, INTERRUPTED, LATE, Leftover, RunResults, SharedResults, Sink, end_with_leftover,
+    EarlyEnd, INTERRUPTED, Leftover, RunResults, SharedResults, Sink, end_with_leftover, late_text,
 };
 use crate::failure::Failure;
 use crate::flags::SECOND;
@@ -17,6 +17,7 @@ use diskproof_device::{GuardedWriteCache, MachineCpuTime, OpenTarget, start_file
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, SignsOfLife, Waited};
 use diskproof_history::Journal;
+use diskproof_model::plan::Plan;
 use diskproof_model::record::{Record, Stalled};
 use diskproof_model::target::TargetIdentity;
 use diskproof_postgres::PostgresError;
@@ -94,6 +95,7 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
         results: sink.shared_results(),
         stall_timeout,
         verbosity: sink.verbosity,
+        plan: &shared_facts.plan,
         identities: targets,
         run_end: sink.progress.deadline(),
     };
@@ -148,7 +150,7 @@ fn end_on_thread(driven: Result<(), EarlyEnd>, mut bench: Bench, mut sink: Sink)
     if let Err(EarlyEnd::Reason(why)) = &mut ended
         && sink.progress.is_late()
     {
-        *why = why.replace(INTERRUPTED, LATE);
+        *why = why.replace(INTERRUPTED, &late_text(&bench.facts.plan));
     }
     sink.results().ended = Some(ended);
     let hung = bench.close(&sink);
@@ -232,6 +234,7 @@ struct Watchdog<'a> {
     results: SharedResults,
     stall_timeout: Duration,
     verbosity: Verbosity,
+    plan: &'a Plan,
     identities: &'a [TargetIdentity],
     run_end: SharedDeadline,
 }
@@ -316,7 +319,7 @@ impl Watchdog<'_> {
 
     /// The end of a run whose thread waits for a target that may be slow and not faulty.
     fn late(&self, silence: Duration, paths: &[String]) -> EarlyEnd {
-        let mut ended = format!("{}: {LATE}", paths.join(", "));
+        let mut ended = format!("{}: {}", paths.join(", "), late_text(self.plan));
         if silence > SILENCE_AFTER_END {
             ended.push_str(&format!(
                 ". Its last request, near '{}', had waited for {}",

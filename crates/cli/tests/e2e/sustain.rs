@@ -1,7 +1,10 @@
 //! Sustained loads on disks whose truth is known: the limiter and the cache that end their rate,
 //! and what a killed, full or healthy disk leaves behind.
 
-use crate::program::{PipedRun, Ran, diskproof, names, needs, program, program_path, run};
+use crate::program::{
+    PipedRun, Ran, diskproof, eventually, names, needs, program, program_path, random_file, run,
+};
+use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
 use diskproof_model::sustain::DropCause;
 use diskproof_simdisk::SimDisk;
@@ -355,6 +358,33 @@ fn interrupt_in_any_phase_of_a_load_keeps_what_is_known() {
         ]);
         assert_eq!(shown.record().run_id, record.run_id, "{phase:?}");
     }
+}
+
+/// Bytes that a process has had read from disks.
+fn read_bytes(id: u32) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/{id}/io")).unwrap();
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("read_bytes: "));
+    line.unwrap().parse().unwrap()
+}
+
+/// A round of the usual time takes a minute.
+#[test]
+fn interrupt_in_the_first_round_keeps_what_it_has_measured() {
+    let place = place();
+    let file = place.path().join("data");
+    random_file(&file, 32 << 20);
+    let mut command = program(["sustain", file.to_str().unwrap(), "--rw", "randread"]);
+    command.args(["--time", "2h", "--no-health", "--no-history", "--json"]);
+    let run = PipedRun::of(&mut command);
+    let id = run.id();
+    assert!(eventually(|| read_bytes(id) > 32 << 20));
+    let record = run.interrupt().exits(130).record();
+    let reads = &record.measurements[0].data.ops[&OpKind::Read];
+    assert!(reads.bytes > 0 && record.partial);
+    let sustained = record.sustain().unwrap();
+    assert!(sustained.drop.is_none(), "{sustained:?}");
 }
 
 #[test]

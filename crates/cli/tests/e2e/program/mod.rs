@@ -379,6 +379,11 @@ impl PipedRun {
     }
 
     /// Sends Ctrl-C, and waits for the end; `err` is the rest of stderr.
+    /// The id of its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn interrupt(self) -> Ran {
         kill_process(Pid::from_child(&self.child), Signal::INT).unwrap();
         self.wait()
