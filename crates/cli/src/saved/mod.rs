@@ -10,7 +10,7 @@ mod unfinished;
 
 use crate::failure::Failure;
 use crate::stdio::{Verbosity, colored_record_page, eprint_line};
-pub(crate) use anonymous::anonymous;
+pub(crate) use anonymous::anonymize;
 use diskproof_analysis::again::judged_quietly;
 use diskproof_history::{
     History, HistoryError, HistoryPlace, Journal, LeftRecord, LeftRun, NewRun, SaveOutcome,
