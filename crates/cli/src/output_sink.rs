@@ -5,6 +5,7 @@
 mod content;
 mod error;
 mod file_kind;
+mod name;
 mod place;
 mod race;
 #[cfg(test)]
@@ -20,8 +21,8 @@ use file_kind::{
     check_type, is_file, is_null_device, is_same_file, is_standard_stream, proc_path,
     standard_streams,
 };
+pub(crate) use name::{directory_of, temporary_path};
 use place::{Place, check_name_length};
-pub(crate) use place::{directory_of, temporary_path};
 use race::exchange_point;
 use rustix::fs::{Access, AtFlags, CWD, FileType, Mode, OFlags, accessat, fstat, openat};
 use rustix::io::Errno;

@@ -1,6 +1,6 @@
 //! The reasons why an output file cannot be written.
 
-use super::place::{NAME_BYTES_MAX, directory_of};
+use super::name::{NAME_BYTES_MAX, directory_of};
 use crate::input_files::InputRole;
 use diskproof_device::PathError;
 use rustix::io::Errno;

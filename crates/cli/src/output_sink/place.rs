@@ -3,6 +3,7 @@
 use super::content::{NEW_FILE, OWNER_ONLY, fill};
 use super::error::{OutputError, REPLACED, input_error, name_too_long};
 use super::file_kind::{is_file, is_same};
+use super::name::{NAME_BYTES_MAX, temporary_name};
 use super::race::exchange_point;
 use crate::input_files::role_of_file;
 use diskproof_report::format::WriteContent;
@@ -14,14 +15,11 @@ use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// NAME_MAX of every filesystem that Linux writes to.
-pub(super) const NAME_BYTES_MAX: usize = 255;
 /// Bytes that are kept free for the name of a chart, which takes the place of `%`.
 const CHART_NAME_BYTES: usize = 64;
 
@@ -165,14 +163,6 @@ struct TemporaryFile {
     file: File,
 }
 
-/// The directory of a file; `.` for a path that names none.
-pub(crate) fn directory_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
 /// Refuses a name that the filesystem, or the name of a chart made of it, has no room for.
 pub(super) fn check_name_length(name: &OsStr) -> Result<(), OutputError> {
     let bytes_max = if name.as_bytes().contains(&b'%') {
@@ -185,24 +175,4 @@ pub(super) fn check_name_length(name: &OsStr) -> Result<(), OutputError> {
     } else {
         Ok(())
     }
-}
-
-/// The path under which a file is written before it gets its own.
-pub(crate) fn temporary_path(path: &Path) -> PathBuf {
-    path.with_file_name(temporary_name(path.file_name().unwrap_or_default()))
-}
-
-/// The temporary name has only a hash of a long name, so that it is no longer than a name may be.
-fn temporary_name(name: &OsStr) -> OsString {
-    let suffix = format!(".{}.unfinished", std::process::id());
-    let mut temporary = OsString::from(".");
-    if 1 + name.len() + suffix.len() <= NAME_BYTES_MAX {
-        temporary.push(name);
-    } else {
-        let mut hasher = DefaultHasher::new();
-        name.hash(&mut hasher);
-        temporary.push(format!("{:016x}", hasher.finish()));
-    }
-    temporary.push(suffix);
-    temporary
 }

@@ -1,6 +1,6 @@
 //! Outputs stay where they belong, whenever another process exchanges the path.
 
-use super::place::{NAME_BYTES_MAX, temporary_path};
+use super::name::{NAME_BYTES_MAX, temporary_path};
 use super::race::{act_before, was_reached};
 use super::*;
 use rustix::process::geteuid;
