@@ -469,7 +469,7 @@ impl ProgressDisplay {
         self.silence_of_at_least(progress, SILENCE_SHOWN_NS)
     }
 
-    /// `no answer for 12 s`: a text about the time without a completion; `None` where that is less than
+    /// `no answer for 12 s`: the time without a completion, or `None` where that is less than
     /// `least_ns`.
     fn silence_of_at_least(&self, progress: &Progress<'_>, least_ns: u64) -> Option<String> {
         let silence = progress.silence?;

@@ -141,8 +141,8 @@ impl WatchFlags {
         self.record || self.history.label.is_some()
     }
 
-    /// True if --count or --time allows no further step, after `steps_done` of them. The further one
-    /// would end with the interval of the number `next_interval`, which counts from 1.
+    /// True if --count or --time allows no further step, after `steps_done` of them. The next one
+    /// would end with the interval of the number `next_interval`, from 1.
     fn allows_no_further_step(&self, steps_done: u64, next_interval: u64) -> bool {
         if let Some(count) = self.count
             && steps_done >= count

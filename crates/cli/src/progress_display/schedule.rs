@@ -26,8 +26,8 @@ pub(super) struct RunSchedule {
     states: Vec<WorkloadState>,
     /// The workloads that are measured now, as indexes into the plan.
     current: Range<usize>,
-    /// Time of their current slice, warm-up included, in nanoseconds; `None` where they are measured
-    /// in one go.
+    /// Time of their current slice, warm-up included, in nanoseconds; `None` where they have no
+    /// slices.
     slice_ns: Option<u64>,
 }
 

@@ -435,7 +435,7 @@ fn no_such_run(reference: &str, why: &str) -> Failure {
     ))
 }
 
-/// Whether the name refers to a saved run. False where the history cannot be read.
+/// True if the name refers to a saved run. False where the history cannot be read.
 pub(crate) fn names_run(name: &str, history: Option<&Path>) -> bool {
     let Ok(place) = history_place(history) else {
         return false;

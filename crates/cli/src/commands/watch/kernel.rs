@@ -1,5 +1,5 @@
-//! The watched load: reads the kernel and the server at the end of each step, and hands the readings
-//! to the arithmetic.
+//! The watched load: reads the kernel and the server at the end of each step, and hands the
+//! readings to the arithmetic.
 
 use super::devices::devices_with_names;
 use super::server::ServerWatch;
@@ -40,7 +40,7 @@ pub(super) struct WatchedKernel {
     facts: WatchFacts,
     history: Option<PathBuf>,
     interval_ns: u64,
-    /// Whole devices that had a size once. A detached loop device keeps its name and loses its size.
+    /// Whole devices that had a size once. A detached loop device keeps its name, but has no size.
     had_size: BTreeSet<String>,
     start: WatchStart,
     /// When the counters were read last, which is the end of the newest step.
@@ -55,10 +55,10 @@ pub(super) struct ObservedLoad {
 }
 
 impl WatchedKernel {
-    /// Begins to watch. The order matters: finding the devices and opening the sources may take
-    /// long, because a server accepts sessions when it likes. Only then are the counters and the clocks read, and the first step
-    /// begins there. What the trace and the server have from before belongs to no step and is
-    /// dropped last.
+    /// Begins to watch. The order matters. Finding the devices and opening the sources comes first,
+    /// because a server may take long to accept a session. Only then are the counters and the
+    /// clocks read: the first step begins there. What the trace and the server have from before
+    /// that belongs to no step, and is dropped last.
     pub(super) fn start(request: WatchRequest<'_>, verbosity: Verbosity) -> anyhow::Result<Self> {
         let mut named = Vec::new();
         for device in &request.named_devices {

@@ -162,7 +162,7 @@ impl ServerWatch {
         }
     }
 
-    /// Sentences that name the server, and say what cannot be seen of it. The view states them once.
+    /// Sentences that name the server and say what cannot be seen of it. The view states them once.
     pub(super) fn facts(&self) -> Vec<String> {
         let mut facts = vec![format!(
             "PostgreSQL {} at {}; its bytes are compared with those of its disks over the last \
