@@ -75,14 +75,8 @@ mod tests {
                 ..Cell::default()
             });
         }
-        let ops = |count| -> Vec<u64> {
-            newest_complete(&cells, count)
-                .iter()
-                .map(|cell| cell.ops)
-                .collect()
-        };
-        assert_eq!(ops(2), [2, 3]);
-        assert_eq!(ops(9), [1, 2, 3]);
+        assert_eq!(newest_complete(&cells, 2), &cells[1..3]);
+        assert_eq!(newest_complete(&cells, 9), &cells[..3]);
         assert!(newest_complete(&[], 2).is_empty());
     }
 }
