@@ -28,7 +28,7 @@ pub(crate) fn with_pasted_fio(arguments: impl Iterator<Item = OsString>) -> Vec<
     words
 }
 
-/// Whether the first word that is no flag is `fio`.
+/// True if the first word that is no flag is `fio`.
 fn is_fio_first(words: &[OsString]) -> bool {
     for word in words {
         if !word.as_encoded_bytes().starts_with(b"-") {
@@ -291,7 +291,7 @@ fn hints_for_fio(flag: &str, arguments: &[String]) -> Vec<String> {
     hints
 }
 
-/// Whether clap means this argument by the flag that it reports. fio accepts long options after a
+/// True if clap means this argument by the flag that it reports. fio accepts long options after a
 /// single dash; clap takes them for letters and reports the first one.
 fn is_rejected(argument: &str, flag: &str) -> bool {
     argument.split('=').next() == Some(flag)
@@ -311,7 +311,7 @@ fn has_single_dash(argument: &str) -> bool {
     argument.starts_with('-') && !argument.starts_with("--") && option_name(argument).len() > 1
 }
 
-/// Whether a verb measures, and has one operand: its target.
+/// True if a verb measures, and has one operand: its target.
 fn takes_one_target(verb: &str) -> bool {
     if !has_flag(verb, "--dry-run") {
         return false;
@@ -324,7 +324,7 @@ fn takes_one_target(verb: &str) -> bool {
     }
 }
 
-/// Whether a verb takes a flag, such as `--time` or `-o`.
+/// True if a verb takes a flag, such as `--time` or `-o`.
 fn has_flag(verb: &str, flag: &str) -> bool {
     verbs_with(flag).iter().any(|name| name == verb)
 }

@@ -171,24 +171,24 @@ impl MeasuringFlags {
         scratch_file_bytes(self.size, wanted, scratch_bytes_max(identity)).map(Some)
     }
 
-    /// Whether the record goes to stdout as JSON.
+    /// True if the record goes to stdout as JSON.
     pub fn prints_json(&self) -> bool {
         self.json || self.outputs.iter().any(|path| is_stdout(path))
     }
 
-    /// Whether the record goes to stdout, in whatever form, instead of the page.
+    /// True if the record goes to stdout, in whatever form, instead of the page.
     pub fn prints_record(&self) -> bool {
         self.prints_pieces() || self.prints_json()
     }
 
-    /// Whether the record goes to stdout in short lines: also of a run together with others, unless
+    /// True if the record goes to stdout in short lines: also of a run together with others, unless
     /// it goes elsewhere.
     pub fn prints_pieces(&self) -> bool {
         let is_elsewhere = self.json || !self.outputs.is_empty();
         self.pieces || (self.together.together && !is_elsewhere)
     }
 
-    /// Whether the record is for `merge`, which gives the verdict.
+    /// True if the record is for `merge`, which gives the verdict.
     pub fn is_for_merge(&self) -> bool {
         self.pieces || self.together.together
     }
@@ -218,7 +218,7 @@ pub(crate) fn scratch_file_bytes(
     Ok(size / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT)
 }
 
-/// Whether an output is stdout, as in `-o -`.
+/// True if an output is stdout, as in `-o -`.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
 }

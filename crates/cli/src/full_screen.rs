@@ -112,7 +112,7 @@ pub(crate) struct FullScreen {
 }
 
 impl FullScreen {
-    /// Whether the stream and stdin are a terminal that can move its cursor, and this process may
+    /// True if the stream and stdin are a terminal that can move its cursor, and this process may
     /// change it: one in the background would be stopped (SIGTTOU).
     pub(crate) fn is_possible(stream: ScreenStream) -> bool {
         let moves_cursor = match std::env::var_os("TERM") {
@@ -146,7 +146,7 @@ impl FullScreen {
         Ok(screen)
     }
 
-    /// Whether the user has pressed a key that ends the view.
+    /// True if the user has pressed a key that ends the view.
     pub(crate) fn has_quit(&self) -> bool {
         let mut pressed = [0; 64];
         let count = rustix::io::read(io::stdin(), &mut pressed).unwrap_or(0);

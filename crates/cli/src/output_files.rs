@@ -62,7 +62,7 @@ impl Output {
         others.iter().find(|other| other.sink.is_same(&self.sink))
     }
 
-    /// Whether a document goes to a pipe, whose reader may be late.
+    /// True if a document goes to a pipe, whose reader may be late.
     pub(crate) fn is_pipe(&self) -> bool {
         self.sink.is_pipe()
     }
@@ -81,7 +81,7 @@ impl Output {
 /// A file of this name stands for those of a folder, which is tried with it.
 const FOLDER_TRIAL: &str = "diskproof-record.json";
 
-/// Whether an output names a folder, in which each record gets a name of its own: `-o results/`.
+/// True if an output names a folder, in which each record gets a name of its own: `-o results/`.
 fn is_folder(path: &Path) -> bool {
     path.as_os_str().as_bytes().ends_with(b"/")
 }

@@ -116,7 +116,7 @@ pub(crate) enum Joined {
 pub(crate) struct TakenLine {
     /// The documents that the pieces completed.
     pub joined: Vec<Joined>,
-    /// Whether the line had a piece.
+    /// True if the line had a piece.
     pub has_piece: bool,
 }
 

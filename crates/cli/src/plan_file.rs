@@ -65,7 +65,7 @@ pub struct KeptFile {
     pub file_bytes: u64,
     /// Where the part begins in each of several files.
     pub part_start: u64,
-    /// Whether several files are there already, as long as they must be.
+    /// True if several files are there already, as long as they must be.
     pub is_complete: bool,
 }
 

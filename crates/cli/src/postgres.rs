@@ -124,7 +124,7 @@ pub(crate) struct InsertRequest<'a> {
     pub breadth: Breadth,
     /// The time of the rows of `commit`, which the INSERTs extend.
     pub rows_ns: u64,
-    /// Whether settings of the server are tried, too.
+    /// True if settings of the server are tried, too.
     pub tries_settings: bool,
     pub selection: &'a SelectionFlags,
 }

@@ -79,7 +79,7 @@ impl RequestPrinter {
         let _ = self.sender.try_send(PrinterMessage::Reading(text));
     }
 
-    /// Whether the reader of stdout has gone.
+    /// True if the reader of stdout has gone.
     pub(crate) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
@@ -247,7 +247,7 @@ impl SharedPrinter {
         self.disks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the text before the first request was printed.
+    /// True if the text before the first request was printed.
     pub(crate) fn has_begun(&self) -> bool {
         self.has_begun.load(Ordering::Relaxed)
     }
@@ -342,7 +342,7 @@ pub(crate) struct ToolLines {
     interval_ns: Option<u64>,
     /// Intervals of the current workloads that were reported.
     reported: u64,
-    /// Whether requests failed, and the tool ends at its first error.
+    /// True if requests failed, and the tool ends at its first error.
     has_failed: bool,
 }
 
@@ -382,7 +382,7 @@ impl ToolLines {
         self.reported = 0;
     }
 
-    /// Whether the tool reports the results so far, when the current workloads have been measured
+    /// True if the tool reports the results so far, when the current workloads have been measured
     /// for this long.
     pub(crate) fn is_due(&self, elapsed_ns: u64) -> bool {
         self.printer.status_due.load(Ordering::Relaxed) || self.is_interval_over(elapsed_ns)
@@ -433,7 +433,7 @@ impl ToolLines {
         }
     }
 
-    /// Whether no further workload is needed.
+    /// True if no further workload is needed.
     pub(crate) fn is_complete(&self) -> bool {
         self.has_failed || self.printer.lock().is_complete()
     }

@@ -4,7 +4,7 @@ use super::{compare, merge};
 use crate::failure::{Exit, Failure};
 use crate::flags::{files, is_stdout, output_help};
 use crate::output_files::{Trial, open_outputs, save_records};
-use crate::saved::{HistoryFileFlag, SavedDocument, anonymous, find};
+use crate::saved::{HistoryFileFlag, SavedDocument, anonymize, find};
 use crate::stdio::{ColorWhen, Presentation, Verbosity, ignore_closed_pipe, to_stdout};
 use diskproof_model::comparison::Comparison;
 use diskproof_model::fleet::FleetRecord;
@@ -64,7 +64,7 @@ impl ExportFlags {
 fn export_record(export: &ExportFlags, mut record: Record) -> anyhow::Result<Exit> {
     let mut notes = Vec::new();
     if export.anonymous {
-        let reduced = anonymous(&record)?;
+        let reduced = anonymize(&record)?;
         record = reduced.record;
         notes.push(format!("left out: {}", reduced.left_out));
         notes.push(format!("kept: {}", reduced.kept));

@@ -1,8 +1,9 @@
 //! `diskproof watch`: what the disks of the machine do at this moment, and the real load as a
 //! record.
 
+mod devices;
+mod kernel;
 mod server;
-mod steps;
 mod view;
 
 use crate::failure::{Exit, Failure};
@@ -13,12 +14,13 @@ use crate::saved::{HistoryOptions, keep, print_notes, refuse_foreign_history};
 use crate::stdio::{
     ColorWhen, Verbosity, colored_record_page, ignore_closed_pipe, to_stdout, write_colored_page,
 };
+use devices::resolve_devices;
 use diskproof_model::data::RunData;
 use diskproof_model::plan::Plan;
 use diskproof_model::units::{format_duration, parse_duration};
 use diskproof_report::terminal::Detail;
+use kernel::{ObservedLoad, WatchRequest, WatchedKernel};
 use std::path::PathBuf;
-use steps::{ObservedLoad, WatchedKernel, named_devices};
 use view::{LiveView, RequestedView, ViewReader, ViewWait};
 
 /// The shortest step: reading the counters of a thousand processes takes some milliseconds.
@@ -139,16 +141,16 @@ impl WatchFlags {
         self.record || self.history.label.is_some()
     }
 
-    /// True if the watch is over after this many steps. `next_end` is the number of the interval,
-    /// from 1, at whose end the next step would end.
-    fn is_over(&self, steps: u64, next_end: u64) -> bool {
+    /// True if --count or --time allows no further step, after `steps_done` of them. The next one
+    /// would end with the interval of the number `next_interval`, from 1.
+    fn allows_no_further_step(&self, steps_done: u64, next_interval: u64) -> bool {
         if let Some(count) = self.count
-            && steps >= count
+            && steps_done >= count
         {
             return true;
         }
         match self.time {
-            Some(ns) => next_end > ns.div_ceil(self.interval).max(1),
+            Some(ns) => next_interval > ns.div_ceil(self.interval).max(1),
             None => false,
         }
     }
@@ -164,7 +166,9 @@ fn parse_interval(text: &str) -> Result<u64, String> {
     }
 }
 
-/// Watches until the end, then prints and saves the load where that is wanted.
+/// Watches until the end, then prints and saves the load where that is wanted. Everything that can
+/// be refused comes first: no one should watch for an hour and then learn that a file cannot be
+/// written.
 pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     if watch.record && watch.history.no_history {
         let text = "--record saves the load to the history, but --no-history prevents that. Use -o \
@@ -174,21 +178,21 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     if watch.is_saved() {
         refuse_foreign_history(&watch.history)?;
     }
-    let devices = named_devices(&watch.devices, watch.verbosity())?;
+    let named_devices = resolve_devices(&watch.devices, watch.verbosity())?;
     let paths = crate::flags::files(&[&watch.outputs, &watch.html]);
     let outputs = open_outputs(&paths, watch.history.file(), Trial::Create)?;
     interrupt::listen()?;
     interrupt::end_cleanly();
     crate::inspection::end();
-    let mut kernel = WatchedKernel::start(
-        devices,
-        watch.interval,
-        watch.postgres.as_deref(),
-        watch.history.history.clone(),
-        watch.verbosity(),
-    )?;
-    // What was watched is kept, however the watch ended.
-    let followed = follow(watch, &mut kernel);
+    let request = WatchRequest {
+        named_devices,
+        interval_ns: watch.interval,
+        postgres: watch.postgres.as_deref(),
+        history: watch.history.history.clone(),
+    };
+    let mut kernel = WatchedKernel::start(request, watch.verbosity())?;
+    // An error of a step or of the view is returned only after the load so far is saved.
+    let followed = show_steps(watch, &mut kernel);
     let concluded = if watch.is_saved() || watch.prints_json() || !outputs.is_empty() {
         conclude(watch, kernel, &outputs)
     } else {
@@ -202,37 +206,41 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
     }
 }
 
-/// Shows step after step, until the end or until no device is left, which is a failure.
-fn follow(watch: &WatchFlags, kernel: &mut WatchedKernel) -> anyhow::Result<Exit> {
+/// Shows step after step, until the flags or the user end it. A watch whose devices have all
+/// vanished has failed.
+fn show_steps(watch: &WatchFlags, kernel: &mut WatchedKernel) -> anyhow::Result<Exit> {
     let mut view = LiveView::start(watch.requested_view(), watch.color)?;
-    let mut steps = 0;
+    let mut steps_done = 0;
     loop {
-        let next_end = kernel.next_end();
-        if watch.is_over(steps, next_end) {
-            break;
+        let interval = kernel.next_interval();
+        if watch.allows_no_further_step(steps_done, interval) {
+            return Ok(Exit::Done);
         }
-        let due = kernel.due(next_end);
-        if view.wait_until(due, || kernel.collect()) == ViewWait::EndedByUser {
-            break;
+        let due = kernel.end_of_interval(interval);
+        match view.wait_until(due, || kernel.empty_trace_buffers()) {
+            ViewWait::Due => {}
+            ViewWait::EndedByUser => return Ok(Exit::Done),
         }
-        steps += 1;
-        let step = kernel.step()?;
-        if view.show(&step, &kernel.facts, &kernel.named)? == ViewReader::Gone {
-            break;
+        let step = kernel.end_step()?;
+        steps_done += 1;
+        match view.show_step(&step, kernel.facts(), kernel.named_devices())? {
+            ViewReader::There => {}
+            ViewReader::Gone => return Ok(Exit::Done),
         }
-        if kernel.is_over() {
+        if kernel.has_lost_all_devices() {
+            // The note belongs below the view, not into its screen.
             drop(view);
             watch.verbosity().note("no watched device is left");
             return Ok(Exit::Failed);
         }
     }
-    Ok(Exit::Done)
 }
 
-/// Makes, saves and prints the record of the load. Saves before it prints: a reader that goes away
-/// must not cost the record.
+/// Makes, saves and prints the record of the load. The order matters: a reader of stdout that goes
+/// away or stops reading must not cost the record, so it is saved before it is printed, and only
+/// then does Ctrl-C end the process at once.
 fn conclude(watch: &WatchFlags, kernel: WatchedKernel, outputs: &[Output]) -> anyhow::Result<()> {
-    let started = kernel.started_wall();
+    let started = kernel.start_wall();
     let ObservedLoad {
         record: observed,
         targets,

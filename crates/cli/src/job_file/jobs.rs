@@ -55,7 +55,7 @@ pub(crate) struct FioJob {
     pub flags: WorkloadFlags,
     /// Number of its copies, which fio calls jobs, too.
     pub numjobs: u64,
-    /// Whether each copy has one of the processors for itself, in turn.
+    /// True if each copy has one of the processors for itself, in turn.
     pub splits_cpus: bool,
     /// The number of its first copy among those of all jobs.
     pub first_copy: u64,
@@ -65,27 +65,27 @@ pub(crate) struct FioJob {
     pub cache: Cache,
     /// Part of the file, and amount of I/O.
     pub extent: JobExtent,
-    /// Whether fio keeps a map of the blocks that random offsets have visited.
+    /// True if fio keeps a map of the blocks that random offsets have visited.
     pub is_mapped: bool,
-    /// Whether fio writes the file before a job that only writes.
+    /// True if fio writes the file before a job that only writes.
     pub overwrites: bool,
-    /// Whether it starts after the jobs before it have ended.
+    /// True if it starts after the jobs before it have ended.
     pub waits: bool,
     /// The section of the job after whose end it starts (`wait_for`).
     pub waits_for: Option<GivenName>,
-    /// Whether its end also ends the jobs that run together with it (`exitall`).
+    /// True if its end also ends the jobs that run together with it (`exitall`).
     pub exits_all: bool,
-    /// Whether its figures are those of all copies and of its group (`group_reporting`).
+    /// True if its figures are those of all copies and of its group (`group_reporting`).
     pub reports_together: bool,
-    /// Whether its figures begin a group of their own (`new_group`).
+    /// True if its figures begin a group of their own (`new_group`).
     pub begins_group: bool,
     /// `exit_what=all`.
     pub ends_everything: bool,
     /// The files that the author names (`filename`).
     pub filename: Option<GivenNames>,
-    /// Whether fio removes its files (`unlink`).
+    /// True if fio removes its files (`unlink`).
     pub unlinks: bool,
-    /// Whether it only makes its files (`create_only`).
+    /// True if it only makes its files (`create_only`).
     pub only_creates: bool,
     /// The scheduler that the disk is to have (`ioscheduler`).
     pub scheduler: Option<GivenName>,
@@ -93,9 +93,9 @@ pub(crate) struct FioJob {
     pub directories: Vec<String>,
     /// Number of files of each copy (`nrfiles`).
     pub files: u64,
-    /// Whether sequential requests go to the files in turn.
+    /// True if sequential requests go to the files in turn.
     pub alternates: bool,
-    /// Whether its several files stay, each under its own name.
+    /// True if its several files stay, each under its own name.
     pub keeps_files: bool,
     /// Pattern of file names, for jobs without `filename`.
     pub filename_format: String,
@@ -175,7 +175,7 @@ impl FioJob {
         }
     }
 
-    /// Whether its files have one name together, and vanish at the end.
+    /// True if its files have one name together, and vanish at the end.
     pub(crate) fn vanishes(&self) -> bool {
         self.unlinks || (self.files > 1 && !self.keeps_files)
     }
@@ -271,17 +271,17 @@ impl FioJob {
         }
     }
 
-    /// Whether it reads back what it writes.
+    /// True if it reads back what it writes.
     pub(crate) fn reads_back(&self) -> bool {
         self.flags.verify == Some(true) && self.rw().makes(OpKind::Write)
     }
 
-    /// Whether its offsets are random.
+    /// True if its offsets are random.
     pub(crate) fn is_random(&self) -> bool {
         self.rw().order == Order::Random
     }
 
-    /// Whether a lap goes on behind its size where its file is larger. fio counts what it issues
+    /// True if a lap goes on behind its size where its file is larger. fio counts what it issues
     /// only for engines that queue requests (`bytes_issued` in its backend.c), so with others the
     /// end of the file ends a lap.
     pub(crate) fn laps_have_whole_file(&self) -> bool {
@@ -295,19 +295,19 @@ impl FioJob {
         bytes.div_ceil(block).saturating_mul(block)
     }
 
-    /// Whether it visits every block once before it visits one again. The blocks behind a random
+    /// True if it visits every block once before it visits one again. The blocks behind a random
     /// offset (`randread:8`) do not count in fio's map.
     pub(crate) fn visits_each_once(&self) -> bool {
         self.is_mapped && self.flags.shape.order.random_run.is_none()
     }
 
-    /// Whether its offsets are random, and all alike.
+    /// True if its offsets are random, and all alike.
     pub(crate) fn is_uniform(&self) -> bool {
         let is_plain = self.flags.zones.is_none() && self.flags.distribution.is_none();
         self.is_random() && is_plain
     }
 
-    /// Whether its requests are sequential, block after block.
+    /// True if its requests are sequential, block after block.
     pub(crate) fn goes_onward(&self) -> bool {
         !self.is_random()
             && self.flags.stride.is_none()
@@ -315,7 +315,7 @@ impl FioJob {
             && self.flags.shape.order.zone_stride.is_none()
     }
 
-    /// Whether its requests can go to the parts of one file in turn.
+    /// True if its requests can go to the parts of one file in turn.
     pub(crate) fn may_alternate(&self) -> bool {
         self.goes_onward() && !self.rw().is_mix() && self.one_block().is_some()
     }
@@ -381,7 +381,7 @@ pub(crate) struct JobExtent {
     pub increment: Amount,
     /// The length of the part; `None` up to the end of the file.
     pub size: Option<Amount>,
-    /// Whether it goes on until there is no space (`fill_device`).
+    /// True if it goes on until there is no space (`fill_device`).
     pub fills: bool,
     /// Size of the file, where the job sets it: no copy goes beyond its end.
     pub file_bytes: Option<u64>,
@@ -391,7 +391,7 @@ pub(crate) struct JobExtent {
     pub loops: u64,
     /// Operations of each copy.
     pub ops: Option<u64>,
-    /// Whether only time ends it.
+    /// True if only time ends it.
     pub is_time_based: bool,
 }
 

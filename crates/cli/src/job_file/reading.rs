@@ -89,7 +89,7 @@ pub(crate) fn without_refused(section: &Section) -> Section {
     kept
 }
 
-/// Whether fio has this engine, and diskproof refuses it.
+/// True if fio has this engine, and diskproof refuses it.
 fn is_refused_engine(name: &str) -> bool {
     let others = OTHER_ENGINES.iter().map(|engines| engines.names);
     others

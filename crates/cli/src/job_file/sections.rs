@@ -55,7 +55,7 @@ const INCLUDED_OPTIONS: &str = "this job is invalid with the options that it inc
                                 file to see the error";
 
 impl SourceLine {
-    /// Whether it is an option of the command line, and no line of a file.
+    /// True for an option of the command line, which is no line of a file.
     pub(crate) fn is_on_command_line(&self) -> bool {
         self.line == 0
     }
@@ -93,12 +93,12 @@ impl SourceLine {
     }
 
     /// A setting on this line.
-    fn setting(&self, option: JobOption, scope: Scope, part: usize) -> Rc<Setting> {
+    fn setting(&self, option: JobOption, scope: Scope, pass: usize) -> Rc<Setting> {
         Rc::new(Setting {
             option,
             source: self.clone(),
             scope,
-            part,
+            pass,
         })
     }
 }
@@ -112,8 +112,9 @@ pub(crate) struct Setting {
     pub source: SourceLine,
     /// The kind of section that contains it.
     pub scope: Scope,
-    /// Counts what fio reads at once: the sections of a file, and the options of the command line.
-    pub part: usize,
+    /// The number of the pass in which fio reads the setting, from 1. One pass reads a section of a
+    /// file, or one option of the command line.
+    pub pass: usize,
 }
 
 impl Setting {
@@ -159,7 +160,7 @@ pub enum JobText<'a> {
     },
     /// Options of the command line.
     Options {
-        /// Those of every job, also of the files behind.
+        /// Those of every job, also of the files after them.
         global: &'a [JobOption],
         /// The jobs of the command line, each with its options.
         jobs: &'a [OptionsJob],
@@ -182,7 +183,7 @@ pub(crate) struct ReadSections {
     pub no_job: Option<JobFileError>,
 }
 
-/// Reads the sections of all `texts`. As in fio, global options also apply to the texts behind.
+/// Reads the sections of all `texts`. As in fio, global options also apply to the later texts.
 pub(crate) fn read_sections(
     texts: &[JobText<'_>],
     environment: &dyn Environment,
@@ -192,10 +193,10 @@ pub(crate) fn read_sections(
         keywords: None,
         done: ReadSections::default(),
         open: None,
-        parts: 0,
+        passes: 0,
         bytes: 0,
         includes: 0,
-        glued: None,
+        glued_section: None,
     };
     let mut last_file = Rc::from(COMMAND_LINE);
     for text in texts {
@@ -221,7 +222,7 @@ pub(crate) fn read_sections(
     };
     let missing =
         first_line.error("the file has no job; add a section such as [reads] with rw=randread");
-    reader.done.no_job = Some(reader.glued.take().unwrap_or(missing));
+    reader.done.no_job = Some(reader.glued_section.take().unwrap_or(missing));
     Ok(reader.done)
 }
 
@@ -233,14 +234,14 @@ struct Reader<'a> {
     done: ReadSections,
     /// The section that lines belong to: a global one, or that of the last job.
     open: Option<Scope>,
-    /// Parts that have begun ([`Setting::part`]).
-    parts: usize,
+    /// Passes that have begun ([`Setting::pass`]).
+    passes: usize,
     /// Bytes of text so far.
     bytes: usize,
     /// Includes so far.
     includes: usize,
-    /// The error of the first section that begins behind an option.
-    glued: Option<JobFileError>,
+    /// The error of the first section that begins after an option, on the same line.
+    glued_section: Option<JobFileError>,
 }
 
 impl Reader<'_> {
@@ -258,8 +259,8 @@ impl Reader<'_> {
             )));
         }
         for option in global {
-            self.parts += 1;
-            let setting = source.setting(option.clone(), Scope::Global, self.parts);
+            self.passes += 1;
+            let setting = source.setting(option.clone(), Scope::Global, self.passes);
             self.done.global.push(setting);
         }
         for job in jobs {
@@ -269,8 +270,8 @@ impl Reader<'_> {
             };
             let mut settings = self.done.global.clone();
             for option in std::iter::once(&name).chain(&job.options) {
-                self.parts += 1;
-                settings.push(source.setting(option.clone(), Scope::Own, self.parts));
+                self.passes += 1;
+                settings.push(source.setting(option.clone(), Scope::Own, self.passes));
             }
             self.done.sections.push(Section {
                 source: source.clone(),
@@ -305,7 +306,7 @@ impl Reader<'_> {
             if content.is_empty() {
                 continue;
             }
-            self.count(content.len(), &source)?;
+            self.count_text(content.len(), &source)?;
             if let Some(name) = included_name(content) {
                 self.include(name, &source, path, depth)?;
             } else if !content.starts_with('[') {
@@ -321,8 +322,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Counts text, and refuses too much of it.
-    fn count(&mut self, bytes: usize, source: &SourceLine) -> Translated<()> {
+    /// Adds to the bytes of text so far, and refuses too many.
+    fn count_text(&mut self, bytes: usize, source: &SourceLine) -> Translated<()> {
         self.bytes += bytes;
         if self.bytes > TEXT_BYTES_MAX {
             Err(source.error("with its includes the file has more than 4 MiB of text; split it"))
@@ -340,7 +341,7 @@ impl Reader<'_> {
             }
             Some(name) => name,
         };
-        self.parts += 1;
+        self.passes += 1;
         // As in fio, every name that begins with "global".
         if name.starts_with("global") {
             self.open = Some(Scope::Global);
@@ -408,7 +409,7 @@ impl Reader<'_> {
                 "a section begins on a line of its own; write [{} below {before}",
                 quoted(name)
             );
-            self.glued.get_or_insert(source.quoting(&line, why));
+            self.glued_section.get_or_insert(source.quoting(&line, why));
         }
         let Some(scope) = self.open else {
             let why = "an option before the first section; put [global] above it";
@@ -436,7 +437,7 @@ impl Reader<'_> {
             }
             _ => global,
         };
-        settings.push(source.setting(option, scope, self.parts));
+        settings.push(source.setting(option, scope, self.passes));
         if settings.len() > SETTINGS_MAX {
             return Err(source.error(format!(
                 "the job has more than {SETTINGS_MAX} options; is this a job file?"
@@ -451,7 +452,7 @@ impl Reader<'_> {
         let mut expanded = String::new();
         let mut rest = line;
         while let Some(variable) = Variable::first_in(rest) {
-            rest = variable.behind;
+            rest = variable.after;
             expanded.push_str(variable.before);
             let Some(value) = self.environment.variable(variable.name) else {
                 expanded.push_str(&format!("${{{}}}", variable.name));
@@ -469,7 +470,7 @@ impl Reader<'_> {
                 return Err(source.quoting(line, why));
             }
         }
-        self.count(expanded.len(), source)?;
+        self.count_text(expanded.len(), source)?;
         expanded.push_str(rest);
         Ok(expanded)
     }
@@ -502,19 +503,19 @@ struct Variable<'t> {
     /// The text before it.
     before: &'t str,
     name: &'t str,
-    /// The text behind it.
-    behind: &'t str,
+    /// The text after it.
+    after: &'t str,
 }
 
 impl<'t> Variable<'t> {
     /// The first variable of a text; `None` where it has none.
     fn first_in(text: &'t str) -> Option<Self> {
         let (before, rest) = text.split_once("${")?;
-        let (name, behind) = rest.split_once('}')?;
+        let (name, after) = rest.split_once('}')?;
         Some(Self {
             before,
             name,
-            behind,
+            after,
         })
     }
 }

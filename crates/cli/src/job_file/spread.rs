@@ -75,7 +75,7 @@ fn bytes_of_own_files(
     found
 }
 
-/// Whether two jobs have the same part of each of several files.
+/// True if two jobs have the same part of each of several files.
 fn has_same_parts(job: &FioJob, other: &FioJob) -> bool {
     let kept = as_kept(job);
     let other_kept = as_kept(other);
@@ -83,7 +83,7 @@ fn has_same_parts(job: &FioJob, other: &FioJob) -> bool {
         && kept.start_in_each_file() == other_kept.start_in_each_file()
 }
 
-/// Whether another job has some of these files, but not all.
+/// True if another job has some of these files, but not all.
 fn shares_some(paths: &[PathBuf], paths_of_jobs: &[Vec<PathBuf>]) -> bool {
     paths_of_jobs
         .iter()
@@ -107,7 +107,7 @@ fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
     paths
 }
 
-/// Whether the several files of a job can stay.
+/// True if the several files of a job can stay.
 fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>) -> bool {
     if !translation.is_as_fio() || !translation.overrides.targets.is_empty() {
         return false;
@@ -144,7 +144,7 @@ fn as_kept(job: &FioJob) -> FioJob {
     }
 }
 
-/// Whether the part of each file begins at a page and has whole ones, and at least one.
+/// True if the part of each file begins at a page and has whole ones, and at least one.
 fn has_whole_pages(job: &FioJob) -> bool {
     let kept = as_kept(job);
     let starts_at_page = [job.extent.offset, job.extent.increment]
@@ -158,7 +158,7 @@ fn has_whole_pages(job: &FioJob) -> bool {
     }
 }
 
-/// Whether it is known where a job begins in its several files: an offset in percent is that of a
+/// True if it is known where a job begins in its several files: an offset in percent is that of a
 /// file, which the first lap of the first job makes.
 fn has_known_start(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>) -> bool {
     let extent = &job.extent;
@@ -177,7 +177,7 @@ fn has_known_start(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_
     is_in_bytes || (has_one_lap && are_new)
 }
 
-/// Whether a path leads to nothing, or to a file that diskproof made.
+/// True if a path leads to nothing, or to a file that diskproof made.
 fn is_ours(path: &Path, translation: &Translation<'_>) -> bool {
     match translation.path_kind(path) {
         PathKind::Nothing => true,
@@ -524,7 +524,7 @@ fn concurrent(mut parts: Vec<FioJob>) -> Vec<FioJob> {
     parts
 }
 
-/// Whether a job leaves its files behind, each under its own name.
+/// True if a job leaves its files behind, each under its own name.
 fn leaves_files(job: &FioJob, translation: &Translation<'_>) -> bool {
     translation.is_as_fio() && !job.vanishes()
 }

@@ -75,7 +75,7 @@ impl<'a> Translation<'a> {
         }
     }
 
-    /// Whether the jobs run as in fio.
+    /// True if the jobs run as in fio.
     pub(crate) fn is_as_fio(&self) -> bool {
         self.overrides.closeness == Closeness::Fio
     }

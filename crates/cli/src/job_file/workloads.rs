@@ -184,7 +184,7 @@ fn check_steady(members: &[GroupMember<'_>]) -> Translated<()> {
     Ok(())
 }
 
-/// Whether the group is one job that fills a new scratch file from its start.
+/// True if the group is one job that fills a new scratch file from its start.
 fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
     let [member] = members else {
         return false;
@@ -276,7 +276,7 @@ fn settle_caches(group: &[usize], jobs: &[FioJob], translation: &Translation<'_>
     caches
 }
 
-/// Whether a job would find blocks in the page cache, or leave some unwritten in it.
+/// True if a job would find blocks in the page cache, or leave some unwritten in it.
 fn needs_empty_cache(job: &FioJob) -> bool {
     let syncs = job.flags.fsync.is_some() || job.flags.fdatasync.is_some();
     let only_commits = job.rw().is_only(OpKind::Write) && syncs;

@@ -38,7 +38,7 @@ pub(crate) enum SavedDocument {
     Fleet(Box<FleetRecord>),
 }
 
-/// Whether the reference looks like a file.
+/// True if the reference looks like a file.
 pub(super) fn is_file(reference: &str) -> bool {
     reference.contains('/') || reference.ends_with(".json") || reference.ends_with(".html")
 }

@@ -194,7 +194,7 @@ fn newest_capacity(
     None
 }
 
-/// Whether the short form of a run names the device. The record of the run decides.
+/// True if the short form of a run names the device. The record of the run decides.
 fn may_concern(run: &SavedRun, device: &TargetIdentity, layer: &Layer) -> bool {
     if run.targets.contains(&device.path) {
         return true;

@@ -10,7 +10,7 @@ mod unfinished;
 
 use crate::failure::Failure;
 use crate::stdio::{Verbosity, colored_record_page, eprint_line};
-pub(crate) use anonymous::anonymous;
+pub(crate) use anonymous::anonymize;
 use diskproof_analysis::again::judged_quietly;
 use diskproof_history::{
     History, HistoryError, HistoryPlace, Journal, LeftRecord, LeftRun, NewRun, SaveOutcome,
@@ -435,7 +435,7 @@ fn no_such_run(reference: &str, why: &str) -> Failure {
     ))
 }
 
-/// Whether the name refers to a saved run. False where the history cannot be read.
+/// True if the name refers to a saved run. False where the history cannot be read.
 pub(crate) fn names_run(name: &str, history: Option<&Path>) -> bool {
     let Ok(place) = history_place(history) else {
         return false;

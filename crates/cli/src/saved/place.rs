@@ -131,7 +131,7 @@ pub(crate) fn state_folder() -> Option<PathBuf> {
 pub(super) struct HistoryEnvironment {
     /// The value of DISKPROOF_HISTORY.
     named: Option<OsString>,
-    /// Whether DISKPROOF_NO_HISTORY is set.
+    /// True if DISKPROOF_NO_HISTORY is set.
     off: bool,
     /// The value of XDG_STATE_HOME.
     state_home: Option<OsString>,
@@ -218,7 +218,7 @@ fn absolute_path(value: Option<&OsStr>) -> Option<&Path> {
     value.map(Path::new).filter(|path| path.is_absolute())
 }
 
-/// Whether the folder, or its nearest existing ancestor, belongs to a user other than root.
+/// True if the folder, or its nearest existing ancestor, belongs to a user other than root.
 fn belongs_to_user(folder: &Path) -> bool {
     for path in folder.ancestors() {
         if let Ok(metadata) = path.metadata() {

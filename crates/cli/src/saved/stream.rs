@@ -24,7 +24,7 @@ pub(crate) struct RefusedPart {
     /// Its name or line in the stream; empty for the stream itself.
     pub name: String,
     pub why: String,
-    /// Whether a record was lost with it; false of a document of another kind.
+    /// True if a record was lost with it; false of a document of another kind.
     pub is_lost: bool,
 }
 
@@ -80,7 +80,7 @@ struct OpenDocument {
     /// Braces and brackets that are open.
     depth: usize,
     is_in_string: bool,
-    /// Whether a backslash stands before the next letter.
+    /// True if a backslash stands before the next letter.
     is_escaped: bool,
 }
 

@@ -188,7 +188,7 @@ impl Sink {
             facts: Arc::clone(facts),
             results: SharedResults::default(),
             journal,
-            progress: ProgressDisplay::new(Arc::clone(facts), Arc::clone(budget), verbosity),
+            progress: ProgressDisplay::new(Arc::clone(facts), budget, verbosity),
             request_lines: None,
             verbosity,
         }

@@ -196,7 +196,7 @@ fn parse_engine<'de, D: Deserializer<'de>>(key: D) -> Result<Option<EngineChoice
 }
 
 impl WorkloadFlags {
-    /// Whether no option is set.
+    /// True if no option is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -211,7 +211,7 @@ impl WorkloadFlags {
         self.bs.into_iter().map(|size| size.0).chain(split_sizes)
     }
 
-    /// Whether any operation writes data; a trim does not.
+    /// True if any operation writes data; a trim does not.
     pub(crate) fn writes_data(&self) -> bool {
         match self.rw {
             Some(rw) => self.writes() && rw.makes(OpKind::Write),
@@ -219,7 +219,7 @@ impl WorkloadFlags {
         }
     }
 
-    /// Whether any operation writes or trims.
+    /// True if any operation writes or trims.
     pub fn writes(&self) -> bool {
         let only_reads = match self.rwmixread {
             Some(ReadShare(permille)) => permille >= 1000,
@@ -231,7 +231,7 @@ impl WorkloadFlags {
         }
     }
 
-    /// Whether an option decides when the workload ends.
+    /// True if an option decides when the workload ends.
     pub fn has_limit(&self) -> bool {
         self.precision.is_some()
             || self.time.is_some()
@@ -285,7 +285,7 @@ pub struct WorkloadAxes {
 }
 
 impl WorkloadAxes {
-    /// Whether no option is set.
+    /// True if no option is set.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Self::default()
     }

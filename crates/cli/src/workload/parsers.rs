@@ -85,7 +85,7 @@ impl FromStr for WorkloadName {
     }
 }
 
-/// Whether a name may have this character. In the commands of other tools a slash would make the
+/// True if a name may have this character. In the commands of other tools a slash would make the
 /// name a path, and a blank two arguments.
 fn is_name_char(character: char) -> bool {
     character.is_alphanumeric() || "-_.+".contains(character)
@@ -379,7 +379,7 @@ pub struct SpanBounds {
 }
 
 impl SpanBounds {
-    /// Whether the bytes of the span depend on the size of the target.
+    /// True if the bytes of the span depend on the size of the target.
     pub(super) fn has_percent(&self) -> bool {
         matches!(self.start, Position::Percent(_)) || matches!(self.end, Position::Percent(_))
     }

@@ -137,7 +137,7 @@ impl Resolution<'_> {
         Ok(workload)
     }
 
-    /// Whether the workload goes over its span once, unless the user sets another limit. Trims do,
+    /// True if the workload goes over its span once, unless the user sets another limit. Trims do,
     /// and so does a check of what was written, or of what is written in order.
     fn is_single_pass(&self, verify: Verify) -> bool {
         if self.rw.leaves_no_content() {
@@ -491,7 +491,7 @@ fn periodic_sync(key: &str, call: SyncCall, count: Count) -> Resolved<SyncPolicy
     }
 }
 
-/// Whether the workload can lay out a new file: it writes the file once from its start, alone, so a
+/// True if the workload can lay out a new file: it writes the file once from its start, alone, so a
 /// growing file is its purpose. One with periodic syncs of whole blocks cannot: it measures
 /// commits, and databases commit to existing files; a log of smaller records, such as etcd's, goes
 /// on in new blocks. Nor can one with a memory mapping, which does not extend a file.

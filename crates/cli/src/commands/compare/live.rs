@@ -191,7 +191,7 @@ fn target_of_settings(compare: &CompareFlags) -> Result<String, Failure> {
     Err(Failure::Usage(problem.to_owned()))
 }
 
-/// Whether the argument names a target. What names a saved run keeps that meaning.
+/// True if the argument names a target. What names a saved run keeps that meaning.
 fn is_target(name: &str, history: Option<&Path>) -> bool {
     let path = crate::targets::resolve_target(Path::new(name), Verbosity::Quiet);
     let Ok(metadata) = std::fs::metadata(&path) else {
@@ -207,7 +207,7 @@ fn is_target(name: &str, history: Option<&Path>) -> bool {
     is_path || !names_run(name, history)
 }
 
-/// Whether a file is a record or a comparison, by its extension or its first letter: they are JSON
+/// True if a file is a record or a comparison, by its extension or its first letter: they are JSON
 /// or pages.
 fn looks_like_document(path: &Path) -> bool {
     if let Some(end) = path.extension()

@@ -91,7 +91,7 @@ impl LikeSource {
 /// Enough of a record for its schema, and of a page for its policy.
 const HEAD_BYTES: u64 = 4096;
 
-/// Whether an operand is a record, or the page of one, and not a target with such a name.
+/// True if an operand is a record, or the page of one, and not a target with such a name.
 pub(super) fn is_record(path: &Path) -> bool {
     let Some(extension) = path.extension() else {
         return false;

@@ -13,7 +13,7 @@ use diskproof_report::terminal::{
 };
 use std::time::{Duration, Instant};
 
-/// A wait looks for signals so often that nobody notices a delay.
+/// Time between two looks for a signal or a key: shorter than a delay that a user notices.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Steps between two headings, so that one of them is on every screen.
 const HEADING_EVERY: u64 = 20;
@@ -50,13 +50,14 @@ pub(super) enum ViewReader {
     Gone,
 }
 
-/// Shows the steps.
+/// The view of the steps, which lasts as long as this value: a screen is given back when dropped.
 pub(super) struct LiveView {
     style: Style,
     steps_shown: u64,
     kind: ViewKind,
 }
 
+/// The way in which the steps are shown, once it is known whether stdout is a terminal.
 enum ViewKind {
     Lines,
     Screen(FullScreen),
@@ -64,7 +65,7 @@ enum ViewKind {
 }
 
 impl LiveView {
-    /// Begins the view; takes the terminal for a screen.
+    /// Begins the view, and takes the terminal for a screen.
     pub(super) fn start(requested: RequestedView, color: ColorWhen) -> anyhow::Result<Self> {
         let kind = match requested {
             RequestedView::Silent => ViewKind::Silent,
@@ -80,10 +81,10 @@ impl LiveView {
         })
     }
 
-    /// Waits for the instant, and meanwhile calls `work` repeatedly.
-    pub(super) fn wait_until(&mut self, due: Instant, mut work: impl FnMut()) -> ViewWait {
+    /// Waits for the instant, and calls `meanwhile` again and again, every [`LOOK_EVERY`].
+    pub(super) fn wait_until(&mut self, due: Instant, mut meanwhile: impl FnMut()) -> ViewWait {
         while interrupt::signal().is_none() {
-            work();
+            meanwhile();
             let left = due.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return ViewWait::Due;
@@ -98,8 +99,8 @@ impl LiveView {
         ViewWait::EndedByUser
     }
 
-    /// Shows a step.
-    pub(super) fn show(
+    /// Shows a step. `named` are the kernel names of the devices that the user named.
+    pub(super) fn show_step(
         &mut self,
         step: &WatchStep,
         facts: &WatchFacts,
@@ -110,7 +111,7 @@ impl LiveView {
         self.steps_shown += 1;
         let written = match &mut self.kind {
             ViewKind::Silent => Ok(()),
-            ViewKind::Screen(screen) => draw(screen, step, facts, named, style),
+            ViewKind::Screen(screen) => draw_step(screen, step, facts, named, style),
             ViewKind::Lines => to_stdout(|out| {
                 write_in_locale(out, |page| {
                     if steps_before == 0 {
@@ -131,23 +132,24 @@ impl LiveView {
     }
 }
 
-/// Draws a step on the screen. The devices come first, so that what does not fit is the facts.
-fn draw(
+/// Draws a step on the screen. The devices come first: where the screen is too small, the facts
+/// are cut off.
+fn draw_step(
     screen: &FullScreen,
     step: &WatchStep,
     facts: &WatchFacts,
     named: &[String],
     style: Style,
 ) -> anyhow::Result<()> {
-    let fitted = Style {
+    let fitted_style = Style {
         width: screen.size().columns,
         ..style
     };
     let page = page_in_locale(|page| {
-        write_watch_heading(&fitted, page)?;
-        write_watch_step(step, named, &fitted, page)?;
+        write_watch_heading(&fitted_style, page)?;
+        write_watch_step(step, named, &fitted_style, page)?;
         writeln!(page)?;
-        write_watch_facts(facts, &fitted, page)
+        write_watch_facts(facts, &fitted_style, page)
     });
     match screen.draw(&page, LAST_LINE) {
         Ok(()) => Ok(()),

@@ -68,20 +68,20 @@ fn replaced_text(
     directory: &str,
     translation: &Translation<'_>,
 ) -> String {
-    let scratch_file = format!("{} in {directory}", format_bytes(bytes));
+    let size_and_place = format!("{} in {directory}", format_bytes(bytes));
     let replacement = match paths {
         [path] => {
             let state = match translation.path_kind(path) {
                 PathKind::Nothing => "does not exist",
                 _ => "stays unchanged",
             };
-            let path = translation.shown(path);
-            format!("{path} {state}: a scratch file of {scratch_file} replaces it")
+            let shown = translation.shown(path);
+            format!("{shown} {state}: a scratch file of {size_and_place} replaces it")
         }
         several => {
             let files = several.len();
             format!(
-                "the {files} files of the jobs become parts of one scratch file of {scratch_file}"
+                "the {files} files of the jobs become parts of one scratch file of {size_and_place}"
             )
         }
     };
@@ -90,7 +90,7 @@ fn replaced_text(
     )
 }
 
-/// Notes that jobs trim files.
+/// Warns of jobs that trim files: fio trims block devices only, and would fail.
 pub(super) fn note_trimmed_files(
     root: &TargetRoot,
     members: &[&JobFiles<'_>],

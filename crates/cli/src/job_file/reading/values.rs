@@ -65,7 +65,7 @@ impl<'a> JobReader<'a> {
         self.given.get(name).copied()
     }
 
-    /// Whether the job has an option.
+    /// True if the job has an option.
     pub(super) fn is_set(&self, name: &str) -> bool {
         self.given.contains_key(name)
     }
@@ -78,7 +78,7 @@ impl<'a> JobReader<'a> {
         }
     }
 
-    /// Whether the last setting with the first name comes after that with the second one.
+    /// True if the last setting with the first name comes after that with the second one.
     pub(super) fn is_later(&self, name: &str, other: &str) -> bool {
         self.position(name) > self.position(other)
     }
@@ -101,7 +101,7 @@ impl<'a> JobReader<'a> {
     fn base(&self, setting: &Setting) -> Base {
         let mut base = Base::Binary;
         for earlier in &self.section.settings {
-            if earlier.part > setting.part {
+            if earlier.pass > setting.pass {
                 break;
             }
             if earlier.option.key != "kb_base" {

@@ -1,5 +1,6 @@
 //! Every text of the schema has a treatment, and an anonymous record derives to itself.
 
+use super::places::{PLACES, is_at};
 use super::*;
 use diskproof_analysis::fixture;
 use diskproof_model::together::{WallClock, WallSource};
@@ -86,7 +87,7 @@ fn every_text_of_the_schema_has_a_treatment() {
     assert!(places.len() > 200, "{}", places.len());
     let unknown: Vec<&String> = places
         .iter()
-        .filter(|place| treatment(place).is_none())
+        .filter(|place| treatment_of(place).is_none())
         .collect();
     assert!(
         unknown.is_empty(),
@@ -128,7 +129,7 @@ fn anonymous_record_derives_to_itself() {
     let record = named_record();
     let claim = &record.findings[0].claim;
     assert!(claim.contains("secret-process"), "{claim}");
-    let anonymous = anonymous(&record).unwrap();
+    let anonymous = anonymize(&record).unwrap();
     let text = serde_json::to_string(&anonymous.record).unwrap();
     assert!(!text.to_lowercase().contains("secret"), "{text}");
     let (derived, found) = judged_again(Record::from_json(&text).unwrap());
@@ -158,7 +159,7 @@ fn machines_of_two_records_stay_apart() {
             apart_ns: 0,
             boot_id: Some("secret-boot".to_owned()),
         });
-        let record = anonymous(&record).unwrap().record;
+        let record = anonymize(&record).unwrap().record;
         let serial = record.targets[0].layers[0].serial.clone().unwrap();
         let boot = record.clock.wall.unwrap().boot_id.unwrap();
         [record.host.name, serial, boot]
@@ -172,7 +173,7 @@ fn machines_of_two_records_stay_apart() {
 
 #[test]
 fn record_without_data_is_refused() {
-    assert!(anonymous(&named_record().figures_only()).is_err());
+    assert!(anonymize(&named_record().figures_only()).is_err());
 }
 
 #[test]
@@ -181,17 +182,20 @@ fn disk_of_a_software_target_has_no_model() {
     let disk = &mut record.targets[0].layers[0];
     (disk.vendor, disk.model) = (Some("LIO-ORG".to_owned()), Some("acme-pgdata".to_owned()));
     disk.kind = LayerKind::Disk;
-    let anonymous = anonymous(&record).unwrap().record;
+    let anonymous = anonymize(&record).unwrap().record;
     let model = anonymous.targets[0].layers[0].model.clone();
     assert_eq!(model.as_deref(), Some("volume1"));
 }
 
 #[test]
 fn mount_option_keeps_values_that_name_nothing() {
-    assert_eq!(mount_option("subvol=/@secret"), "subvol");
-    assert_eq!(mount_option("addr=10.1.2.3"), "addr");
-    assert_eq!(mount_option("errors=remount-ro"), "errors=remount-ro");
-    assert_eq!(mount_option("noatime"), "noatime");
+    assert_eq!(public_mount_option("subvol=/@secret"), "subvol");
+    assert_eq!(public_mount_option("addr=10.1.2.3"), "addr");
+    assert_eq!(
+        public_mount_option("errors=remount-ro"),
+        "errors=remount-ro"
+    );
+    assert_eq!(public_mount_option("noatime"), "noatime");
 }
 
 #[test]
@@ -206,7 +210,7 @@ fn profile_of_a_user_is_a_path_and_one_of_the_program_is_none() {
         replace_name(
             &mut text,
             "record.plan.questions.fit_for",
-            &mut Replaced::default(),
+            &mut Placeholders::default(),
         );
         assert_eq!(text == profile, is_kept, "{profile}: {text}");
     }
