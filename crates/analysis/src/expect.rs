@@ -146,10 +146,10 @@ impl Expected {
             }];
         }
         let mut observations = Vec::new();
-        for (index, m) in record.measurements.iter().enumerate() {
-            if m.data.workload.name == self.workload {
+        for (index, row) in record.measurements.iter().enumerate() {
+            if row.data.workload.name == self.workload {
                 observations.push(Observation {
-                    figure: figure_of_operations(metric, &NamedOps::in_workload(m, self.op)),
+                    figure: figure_of_operations(metric, &NamedOps::in_workload(row, self.op)),
                     source: Some(FigureSource::Measurement(index)),
                 });
             }
@@ -190,8 +190,8 @@ impl Expected {
     fn decided_by_ns(&self, figure: Observed, record: &Record) -> Option<u64> {
         let workloads = record.measurements.iter();
         let slowest = workloads
-            .filter(|m| m.data.workload.name == self.workload)
-            .max_by_key(|m| m.data.wall_ns)?;
+            .filter(|row| row.data.workload.name == self.workload)
+            .max_by_key(|row| row.data.wall_ns)?;
         let times = match figure.uncertainty {
             Uncertainty::AtLeast => {
                 let Quantity::Figure(metric) = self.quantity else {

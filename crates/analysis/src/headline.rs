@@ -98,9 +98,9 @@ pub(crate) fn plain_headline(record: &Record) -> String {
 /// The measurements whose commits are durable; all where there are no such.
 fn trusted_measurements(record: &Record) -> Vec<&Row> {
     let mut trusted = Vec::new();
-    for (index, m) in record.measurements.iter().enumerate() {
+    for (index, row) in record.measurements.iter().enumerate() {
         if !may_be_lost(record, index) {
-            trusted.push(m);
+            trusted.push(row);
         }
     }
     if trusted.is_empty() {
@@ -120,15 +120,15 @@ fn may_be_lost(record: &Record, index: usize) -> bool {
         .any(|finding| finding.says == lost && finding.concerns(index))
 }
 
-fn measurement_clauses(m: &Row) -> Vec<String> {
-    if let Some(ping) = &m.figures.ping {
+fn measurement_clauses(row: &Row) -> Vec<String> {
+    if let Some(ping) = &row.figures.ping {
         return ping_clauses(ping);
     }
-    let name = &m.data.workload.name;
+    let name = &row.data.workload.name;
     let mut clauses = Vec::new();
-    for (kind, op) in m.headline_ops() {
+    for (kind, op) in row.headline_ops() {
         clauses.push(if op.figures.iops.is_unknown() {
-            let (kind, time) = (kind.as_str(), format_duration(m.data.wall_ns));
+            let (kind, time) = (kind.as_str(), format_duration(row.data.wall_ns));
             format!("{name}: undecided, no {kind} completed within {time}")
         } else {
             format!(

@@ -93,10 +93,10 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     let mut measurements = rows(&data.measurements, &facts.plan, &credits);
     let commands: Vec<String> = measurements
         .iter()
-        .map(|m| reproduce_command(m, &measurements, &facts))
+        .map(|row| reproduce_command(row, &measurements, &facts))
         .collect();
-    for (m, command) in measurements.iter_mut().zip(commands) {
-        m.figures.reproduce = command;
+    for (row, command) in measurements.iter_mut().zip(commands) {
+        row.figures.reproduce = command;
     }
     let mut record = Record {
         schema: RECORD_SCHEMA.to_owned(),
@@ -151,7 +151,7 @@ fn kept(data: &RunData) -> Kept {
     if data
         .measurements
         .iter()
-        .any(|m| m.requests.len() > REQUESTS_MAX)
+        .any(|measurement| measurement.requests.len() > REQUESTS_MAX)
     {
         Kept::FiguresOnly
     } else {
@@ -163,8 +163,8 @@ fn kept(data: &RunData) -> Kept {
 fn add_limits(record: &mut Record) {
     let indices = 0..record.measurements.len();
     let limits: Vec<_> = indices.map(|index| limited_by(record, index)).collect();
-    for (m, limit) in record.measurements.iter_mut().zip(limits) {
-        m.figures.limited_by = Some(limit);
+    for (row, limit) in record.measurements.iter_mut().zip(limits) {
+        row.figures.limited_by = Some(limit);
     }
 }
 
@@ -174,30 +174,29 @@ fn add_run_to_run(record: &mut Record, variation: RunVariation) {
         RunVariation::Earlier(earlier) => run_to_run(record, &earlier),
         RunVariation::Known(known) => known,
     };
-    for (m, varying) in record.measurements.iter_mut().zip(varying) {
-        m.run_to_run = varying;
-        widen_to_runs(m);
+    for (row, varying) in record.measurements.iter_mut().zip(varying) {
+        row.run_to_run = varying;
+        widen_to_runs(row);
     }
 }
 
 /// The command that shows a figure again, with everything that ran at the same time on its target;
 /// empty without a plan that says what was asked.
-fn reproduce_command(of: &Row, all: &[Row], facts: &RunFacts) -> String {
-    let target = facts.targets.get(of.data.target);
-    let group = facts.plan.group_of(&of.data.workload.name);
+fn reproduce_command(shown: &Row, all: &[Row], facts: &RunFacts) -> String {
+    let target = facts.targets.get(shown.data.target);
+    let group = facts.plan.group_of(&shown.data.workload.name);
     let (Some(target), Some(group)) = (target, group) else {
         return String::new();
     };
     if let Some(ping) = facts.plan.ping() {
         let asked = &group.workloads[0];
-        return reproduce::ioping_command(&of.data, asked, &ping.requests, target);
+        return reproduce::ioping_command(&shown.data, asked, &ping.requests, target);
     }
     let mut members = Vec::new();
     for asked in group.workloads {
-        let ran = all
-            .iter()
-            .map(|row| &row.data)
-            .find(|m| m.target == of.data.target && m.workload.name == asked.name);
+        let ran = all.iter().map(|row| &row.data).find(|measurement| {
+            measurement.target == shown.data.target && measurement.workload.name == asked.name
+        });
         if let Some(ran) = ran {
             members.push(RanWorkload { ran, asked });
         }
@@ -205,6 +204,7 @@ fn reproduce_command(of: &Row, all: &[Row], facts: &RunFacts) -> String {
     reproduce::fio_command(&members, target, group)
 }
 
+/// The rows of a run. A fall that the whole run shows decides where their steady parts begin.
 fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> Vec<Row> {
     let all: Vec<WorkloadSlices<'_>> = measurements
         .iter()
@@ -212,8 +212,10 @@ fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> V
         .collect();
     let falls = shared_fall(&all);
     let mut rows = Vec::new();
-    for (index, m) in measurements.iter().enumerate() {
-        let credit = credits.iter().find(|credit| credit.target == m.target);
+    for (index, measurement) in measurements.iter().enumerate() {
+        let credit = credits
+            .iter()
+            .find(|credit| credit.target == measurement.target);
         let sustained_from_ns = match credit {
             Some(credit) => credit.sustained_from_ns(index),
             None => None,
@@ -224,19 +226,20 @@ fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> V
             (None, Some(first_slice)) => Some(KnownFall::Shared { first_slice }),
             (None, None) => None,
         };
-        let mut steady = SteadyPart::find(m, known_fall);
+        let mut steady = SteadyPart::find(measurement, known_fall);
         if let Some(burst_end_ns) = steady.burst_end_ns()
             && known_fall.is_none()
             && machine_fell(&all, index, burst_end_ns)
         {
-            steady = SteadyPart::unsettled(m);
+            steady = SteadyPart::unsettled(measurement);
         }
-        rows.push(row(m, &steady, plan));
+        rows.push(steady_row(measurement, &steady, plan));
     }
     rows
 }
 
-fn row(m: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> Row {
+/// The row of a measurement, with the figures of its steady part.
+fn steady_row(measurement: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> Row {
     let mut data = steady.counted();
     let older = data.requests.len().saturating_sub(REQUESTS_MAX);
     data.requests.drain(..older);
@@ -244,10 +247,13 @@ fn row(m: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> Row {
     for (kind, op) in &data.ops {
         ops.insert(*kind, steady.op_figures(op));
     }
-    slices::widen(&mut ops, m, steady.settling.settling_ns);
-    let together_with = match plan.group_of(&m.workload.name) {
+    slices::widen(&mut ops, measurement, steady.settling.settling_ns);
+    let together_with = match plan.group_of(&measurement.workload.name) {
         None => Vec::new(),
-        Some(group) => group.beside(&m.workload.name).map(str::to_owned).collect(),
+        Some(group) => group
+            .beside(&measurement.workload.name)
+            .map(str::to_owned)
+            .collect(),
     };
     let figures = RowFigures {
         settling_ns: steady.settling.settling_ns,
@@ -255,7 +261,7 @@ fn row(m: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> Row {
         phases: steady.phases(),
         together_with,
         ops,
-        ping: plan.ping().map(|_| ping_figures(m)),
+        ping: plan.ping().map(|_| ping_figures(measurement)),
         limited_by: None,
         reproduce: String::new(),
     };

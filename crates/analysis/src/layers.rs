@@ -15,7 +15,18 @@ use diskproof_model::window::SliceLatency;
 struct MeasuredLayer<'a> {
     planned: &'a PlannedLayer,
     target: usize,
+    /// Where its blocks lie; `None` where that was not found out.
     place: Option<&'a LayerPlace>,
+}
+
+impl MeasuredLayer<'_> {
+    /// Whether the blocks of the layer that hold the file are known.
+    fn has_known_blocks(&self) -> bool {
+        match self.place {
+            Some(place) => place.blocks != BlockMatch::Unknown,
+            None => false,
+        }
+    }
 }
 
 /// The costs of the layers of a run; `None` of a run that measured no layers.
@@ -27,9 +38,9 @@ pub(crate) fn layers_record(record: &Record, places: &[LayerPlace]) -> Option<La
         let measured: Vec<&Row> = record
             .measurements
             .iter()
-            .filter(|m| m.data.workload.name == workload.name)
+            .filter(|row| row.data.workload.name == workload.name)
             .collect();
-        layer_costs.extend(costs(&measured, &layers));
+        layer_costs.extend(workload_costs(&measured, &layers));
     }
     Some(LayersRecord {
         places: places.to_vec(),
@@ -51,16 +62,6 @@ fn measured_layers<'a>(plan: &'a LayersPlan, places: &'a [LayerPlace]) -> Vec<Me
     measured
 }
 
-impl MeasuredLayer<'_> {
-    /// Whether the blocks of the layer that hold the file are known.
-    fn has_known_blocks(&self) -> bool {
-        match self.place {
-            Some(place) => place.blocks != BlockMatch::Unknown,
-            None => false,
-        }
-    }
-}
-
 /// The slices of one workload on a layer.
 struct LayerSlices<'a> {
     layer: &'a MeasuredLayer<'a>,
@@ -69,11 +70,11 @@ struct LayerSlices<'a> {
 
 /// The cost of each layer in one workload, from the file down to the disk. Empty where the file
 /// itself was not measured.
-fn costs(measured: &[&Row], layers: &[MeasuredLayer<'_>]) -> Vec<LayerCost> {
+fn workload_costs(measured: &[&Row], layers: &[MeasuredLayer<'_>]) -> Vec<LayerCost> {
     let mut by_layer = Vec::new();
     for layer in layers {
-        if let Some(m) = measured.iter().find(|m| m.data.target == layer.target) {
-            let slices = SliceFigures::from_row(m);
+        if let Some(row) = measured.iter().find(|row| row.data.target == layer.target) {
+            let slices = SliceFigures::from_row(row);
             by_layer.push(LayerSlices { layer, slices });
         }
     }
@@ -87,24 +88,24 @@ fn costs(measured: &[&Row], layers: &[MeasuredLayer<'_>]) -> Vec<LayerCost> {
     let mut costs = Vec::new();
     let workload = &measured[0].data.workload.name;
     for (index, own) in by_layer.iter().enumerate() {
-        costs.push(cost(workload, own, by_layer.get(index + 1), top_ns));
+        costs.push(layer_cost(workload, own, by_layer.get(index + 1), top_ns));
     }
     costs
 }
 
 /// The cost of a layer on top of the one below it, in nanoseconds a read and as a share of
 /// `top_ns`, the time of a read of the file. The lowest layer costs all of its time.
-fn cost(
+fn layer_cost(
     workload: &str,
     own: &LayerSlices<'_>,
     below: Option<&LayerSlices<'_>>,
     top_ns: f64,
 ) -> LayerCost {
     let own_time = match below {
-        Some(below) => difference(&own.slices.latencies_ns, &below.slices.latencies_ns),
+        Some(below) => paired_difference(&own.slices.latencies_ns, &below.slices.latencies_ns),
         None => {
             let zeros = vec![0.0; own.slices.latencies_ns.len()];
-            difference(&own.slices.latencies_ns, &zeros)
+            paired_difference(&own.slices.latencies_ns, &zeros)
         }
     };
     let share = LayerDifference {
@@ -113,7 +114,7 @@ fn cost(
         ..own_time
     };
     let meaning = match below {
-        Some(below) => meaning(&own_time, own.layer, below.layer),
+        Some(below) => cost_meaning(&own_time, own.layer, below.layer),
         None => CostMeaning::Lowest,
     };
     LayerCost {
@@ -136,9 +137,10 @@ struct SliceFigures {
 }
 
 impl SliceFigures {
-    fn from_row(m: &Row) -> Self {
-        let (mut rates, mut latencies_ns) = (Vec::new(), Vec::new());
-        for slice in &m.data.slices {
+    fn from_row(row: &Row) -> Self {
+        let mut rates = Vec::new();
+        let mut latencies_ns = Vec::new();
+        for slice in &row.data.slices {
             // A slice without a read keeps its place: slices of two layers are compared by number.
             let read = slice.ops.get(&OpKind::Read);
             rates.push(match read {
@@ -168,7 +170,7 @@ fn mean(values: &[f64]) -> f64 {
 }
 
 /// The mean of the slice-by-slice differences, over the slices that have both figures.
-fn difference(own: &[f64], below: &[f64]) -> LayerDifference {
+fn paired_difference(own: &[f64], below: &[f64]) -> LayerDifference {
     let mut each = Vec::new();
     for (own, below) in std::iter::zip(own, below) {
         let difference = own - below;
@@ -186,7 +188,7 @@ fn difference(own: &[f64], below: &[f64]) -> LayerDifference {
 
 /// The geometric mean ratio of the rates, minus one: 0.02 is 2 % faster than the layer below.
 fn rate_change(own: &SliceFigures, below: &SliceFigures) -> LayerDifference {
-    let log = difference(&own.log_rates(), &below.log_rates());
+    let log = paired_difference(&own.log_rates(), &below.log_rates());
     let ratio = log.difference.exp();
     LayerDifference {
         difference: ratio - 1.0,
@@ -196,8 +198,8 @@ fn rate_change(own: &SliceFigures, below: &SliceFigures) -> LayerDifference {
     }
 }
 
-/// Whether a cost is real, noise, or may come from other blocks of the disk.
-fn meaning(
+/// What a cost shows: a real difference, noise, or perhaps other blocks of the disk.
+fn cost_meaning(
     own_time: &LayerDifference,
     layer: &MeasuredLayer<'_>,
     lower: &MeasuredLayer<'_>,
@@ -277,7 +279,7 @@ mod tests {
             target,
             place: Some(&places[target]),
         });
-        costs(&[&file, &disk], &layers)
+        workload_costs(&[&file, &disk], &layers)
     }
 
     /// By hand: 10, 11, 9 and 10 µs have the mean 10 and the squares 2, so the standard error is
@@ -308,7 +310,7 @@ mod tests {
         file.data.slices[1].ops.clear();
         let disk = measured(1, &[100.0, 110.0, 120.0, 130.0]);
         let (own, below) = (SliceFigures::from_row(&file), SliceFigures::from_row(&disk));
-        let cost = difference(&own.latencies_ns, &below.latencies_ns);
+        let cost = paired_difference(&own.latencies_ns, &below.latencies_ns);
         assert_eq!(cost.n, 3);
         assert!((cost.difference - 29_000.0 / 3.0).abs() < 1e-6, "{cost:?}");
         assert_eq!(rate_change(&own, &below).n, 3);
@@ -326,17 +328,17 @@ mod tests {
 
     #[test]
     fn difference_within_its_interval_is_noise_with_a_bound() {
-        let noise = difference(&[100.0, 101.0, 99.0, 100.0], &[100.0, 99.0, 100.0, 101.0]);
+        let noise = paired_difference(&[100.0, 101.0, 99.0, 100.0], &[100.0, 99.0, 100.0, 101.0]);
         let (place, planned) = (place(1, BlockMatch::Same), planned(1, 1));
         let layer = MeasuredLayer {
             planned: &planned,
             target: 1,
             place: Some(&place),
         };
-        assert_eq!(meaning(&noise, &layer, &layer), CostMeaning::Noise);
+        assert_eq!(cost_meaning(&noise, &layer, &layer), CostMeaning::Noise);
         let bound = noise.bound().unwrap();
         assert!(bound > noise.half_width_95.unwrap() - 1e-9 && bound < 10.0);
-        let few = difference(&[1.0, 2.0], &[0.0, 0.0]);
-        assert_eq!(meaning(&few, &layer, &layer), CostMeaning::Unknown);
+        let few = paired_difference(&[1.0, 2.0], &[0.0, 0.0]);
+        assert_eq!(cost_meaning(&few, &layer, &layer), CostMeaning::Unknown);
     }
 }

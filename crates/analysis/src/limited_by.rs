@@ -151,9 +151,9 @@ fn flush_limit(row: &Row, index: usize, kind: OpKind, what: &str) -> Option<Limi
 /// The limit of one session whose writes are durable when they return: the flush is a part of
 /// each.
 fn durable_write_limit(row: &Row, index: usize) -> Option<LimitedBy> {
-    let w = &row.data.workload;
-    let is_alone = w.depth * w.workers == 1 && w.rate.is_none();
-    let is_durable = matches!(w.sync, SyncPolicy::WithWrite { .. });
+    let workload = &row.data.workload;
+    let is_alone = workload.depth * workload.workers == 1 && workload.rate.is_none();
+    let is_durable = matches!(workload.sync, SyncPolicy::WithWrite { .. });
     if !is_alone || !is_durable {
         return None;
     }

@@ -5,10 +5,11 @@ use diskproof_model::measurement::{Measurement, MovedTotal, OpKind};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
+use diskproof_model::series::TimeSeries;
 use diskproof_model::slice::WARMUP_PARTS;
 
-/// A later slice spends a ninth of its measured time on the warm-up before it: one tenth of its
-/// whole time. The first slice has the whole warm-up of the workload.
+/// A later slice spends a ninth of its measured time on the warm-up before it, which is one tenth of
+/// its whole time. The first slice has the whole warm-up of the workload.
 const LATER_WARMUP_PARTS: u64 = WARMUP_PARTS - 1;
 
 /// Requests and bytes of the whole run; `None` where nothing was measured. Counters cover the
@@ -16,27 +17,29 @@ const LATER_WARMUP_PARTS: u64 = WARMUP_PARTS - 1;
 /// only the measured operations are summed there.
 pub(crate) fn total(measurements: &[Measurement], plan: &Plan) -> Option<MovedTotal> {
     let mut total = MovedTotal::default();
-    for m in measurements {
-        let (mut requests, mut bytes) = (0, 0);
+    for measurement in measurements {
+        let mut requests = 0;
+        let mut bytes = 0;
         for kind in [OpKind::Read, OpKind::Write] {
-            if let Some(op) = m.ops.get(&kind) {
-                (requests, bytes) = (requests + op.count, bytes + op.bytes);
+            if let Some(op) = measurement.ops.get(&kind) {
+                requests += op.count;
+                bytes += op.bytes;
             }
         }
-        let has_no_company = match plan.group_of(&m.workload.name) {
+        let has_no_company = match plan.group_of(&measurement.workload.name) {
             Some(group) => group.is_alone(),
             None => true,
         };
         let is_alone = has_no_company && plan.targets.len() <= 1;
         let with_warmup = if is_alone {
-            m.asked.total().max(bytes)
+            measurement.asked.total().max(bytes)
         } else {
             bytes
         };
         let scale = with_warmup as f64 / bytes.max(1) as f64;
         total.requests += (requests as f64 * scale) as u64;
         total.bytes += with_warmup;
-        if let Some(laid_out) = m.laid_out {
+        if let Some(laid_out) = measurement.laid_out {
             total.requests += laid_out.requests;
             total.bytes += laid_out.bytes;
         }
@@ -79,46 +82,80 @@ pub(crate) fn moment_ns(record: &Record, index: usize, at_ns: u64) -> f64 {
     }
 }
 
-/// Reads and writes on the target of row `index` before that row had measured for `at_ns`. With
-/// `writes_only` reads do not count.
-pub(crate) fn before(record: &Record, index: usize, at_ns: u64, writes_only: bool) -> MovedBefore {
+/// The requests that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CountedKinds {
+    ReadsAndWrites,
+    Writes,
+}
+
+impl CountedKinds {
+    fn kinds(self) -> &'static [OpKind] {
+        match self {
+            Self::ReadsAndWrites => &[OpKind::Read, OpKind::Write],
+            Self::Writes => &[OpKind::Write],
+        }
+    }
+}
+
+/// The requests of these kinds on the target of row `index` before that row had measured for
+/// `at_ns`, its own among them.
+pub(crate) fn before(
+    record: &Record,
+    index: usize,
+    at_ns: u64,
+    kinds: CountedKinds,
+) -> MovedBefore {
     let fallen = &record.measurements[index];
     let moment_ns = moment_ns(record, index, at_ns);
     let mut moved = MovedBefore::default();
     let mut first_ns = moment_ns;
-    for m in &record.measurements {
-        if m.data.target != fallen.data.target {
+    for row in &record.measurements {
+        if row.data.target != fallen.data.target {
             continue;
         }
-        for part in parts(record, m) {
-            let cut_ns = if std::ptr::eq(m, fallen) {
+        for part in parts(record, row) {
+            let cut_ns = if std::ptr::eq(row, fallen) {
                 (at_ns.saturating_sub(part.offset_ns) as f64).min(part.wall_ns)
             } else if part.begin_ns + part.wall_ns <= moment_ns {
                 part.wall_ns
             } else {
                 0.0
             };
-            if cut_ns <= 0.0 {
-                continue;
+            if cut_ns > 0.0 {
+                first_ns = first_ns.min(part.begin_ns - part.warmup_ns);
+                moved.add_part(row, &part, cut_ns, kinds);
             }
-            first_ns = first_ns.min(part.begin_ns - part.warmup_ns);
-            let from_ns = part.offset_ns;
-            let (requests, bytes) = counted(m, from_ns, from_ns + cut_ns as u64, writes_only);
-            let scale = 1.0 + part.warmup_ns / cut_ns;
-            moved.requests += requests * scale;
-            moved.bytes += bytes * scale;
         }
-        if let Some(laid_out) = m.data.laid_out
-            && m.data.start_ns as f64 <= moment_ns
+        if let Some(laid_out) = row.data.laid_out
+            && row.data.start_ns as f64 <= moment_ns
         {
             moved.requests += laid_out.requests as f64;
             moved.bytes += laid_out.bytes as f64;
             let rows = record.measurements.iter().map(|row| &row.data);
-            first_ns = first_ns.min(filled_from_ns(rows, m.data.start_ns) as f64);
+            first_ns = first_ns.min(filled_from_ns(rows, row.data.start_ns) as f64);
         }
     }
     moved.took_ns = moment_ns - first_ns;
     moved
+}
+
+impl MovedBefore {
+    /// Adds what a row moved in the first `cut_ns` of one of its parts, with the warm-up before it
+    /// at the same rate.
+    fn add_part(&mut self, row: &Row, part: &RunPart, cut_ns: f64, kinds: CountedKinds) {
+        let from_ns = part.offset_ns;
+        let to_ns = from_ns + cut_ns as u64;
+        let mut counted = CountedCells::default();
+        for kind in kinds.kinds() {
+            if let Some(op) = row.op(*kind) {
+                counted.add(&op.data.shown_series(), from_ns, to_ns);
+            }
+        }
+        let scale = 1.0 + part.warmup_ns / cut_ns;
+        self.requests += counted.requests * scale;
+        self.bytes += counted.bytes * scale;
+    }
 }
 
 /// The moment from which the file of a row was filled that began at `begin_ns`, in nanoseconds
@@ -129,11 +166,11 @@ pub(crate) fn filled_from_ns<'a>(
     begin_ns: u64,
 ) -> u64 {
     let mut ends = Vec::new();
-    for m in measurements {
-        if m.slices.is_empty() {
-            ends.push(m.start_ns + m.wall_ns);
+    for measurement in measurements {
+        if measurement.slices.is_empty() {
+            ends.push(measurement.start_ns + measurement.wall_ns);
         }
-        for slice in &m.slices {
+        for slice in &measurement.slices {
             ends.push(slice.start_ns + slice.wall_ns);
         }
     }
@@ -141,54 +178,50 @@ pub(crate) fn filled_from_ns<'a>(
     before.max().unwrap_or(0)
 }
 
-/// Operations and bytes in a part of the measured time.
-fn counted(m: &Row, from_ns: u64, to_ns: u64, writes_only: bool) -> (f64, f64) {
-    let (mut requests, mut bytes) = (0.0, 0.0);
-    let kinds: &[OpKind] = if writes_only {
-        &[OpKind::Write]
-    } else {
-        &[OpKind::Read, OpKind::Write]
-    };
-    for kind in kinds {
-        let Some(op) = m.op(*kind) else {
-            continue;
-        };
-        let series = &op.data.shown_series();
+/// Operations and bytes in a part of the measured time; fractions where a cell counts in part.
+#[derive(Default)]
+struct CountedCells {
+    requests: f64,
+    bytes: f64,
+}
+
+impl CountedCells {
+    /// Adds what a series counted between two moments of the measured time.
+    fn add(&mut self, series: &TimeSeries, from_ns: u64, to_ns: u64) {
         let cell_ns = series.interval_ns.max(1);
         for (number, cell) in series.cells.iter().enumerate() {
             let begin_ns = series.start_ns + number as u64 * cell_ns;
             let end_ns = to_ns.min(begin_ns + cell_ns);
-            let covered = end_ns.saturating_sub(begin_ns.max(from_ns));
-            let share = covered as f64 / cell_ns as f64;
-            requests += cell.ops as f64 * share;
-            bytes += cell.bytes as f64 * share;
+            let covered_ns = end_ns.saturating_sub(begin_ns.max(from_ns));
+            let share = covered_ns as f64 / cell_ns as f64;
+            self.requests += cell.ops as f64 * share;
+            self.bytes += cell.bytes as f64 * share;
         }
     }
-    (requests, bytes)
 }
 
 /// The slices of a row, or the row as one part where it ran without a break.
-fn parts(record: &Record, m: &Row) -> Vec<RunPart> {
+fn parts(record: &Record, row: &Row) -> Vec<RunPart> {
     let planned = record
         .plan
         .workloads()
         .iter()
-        .find(|workload| workload.name == m.data.workload.name);
+        .find(|workload| workload.name == row.data.workload.name);
     let warmup_ns = match planned {
         Some(workload) => workload.warmup_ns,
         None => 0,
     };
-    if m.data.slices.is_empty() {
+    if row.data.slices.is_empty() {
         return vec![RunPart {
-            begin_ns: m.data.start_ns as f64,
+            begin_ns: row.data.start_ns as f64,
             warmup_ns: warmup_ns as f64,
-            wall_ns: m.data.wall_ns as f64,
+            wall_ns: row.data.wall_ns as f64,
             offset_ns: 0,
         }];
     }
     let mut offset_ns = 0;
     let mut parts = Vec::new();
-    for slice in &m.data.slices {
+    for slice in &row.data.slices {
         let own_warmup_ns = if parts.is_empty() {
             warmup_ns
         } else {
@@ -270,11 +303,11 @@ mod tests {
         // Another workload between the first and the second slice.
         let other = &mut record.measurements[1];
         (other.data.start_ns, other.data.wall_ns) = (12 * SECOND, 5 * SECOND);
-        let moved = before(&record, 0, 3 * SECOND / 2, false);
+        let moved = before(&record, 0, 3 * SECOND / 2, CountedKinds::ReadsAndWrites);
         // With the warm-ups: 15,000 and 5000 × (1 + 2/9), and 55,000 of the other workload.
         assert!((moved.requests - 76_111.0).abs() < 1.0, "{moved:?}");
         assert_eq!(moved.took_ns, 11e9);
-        let writes = before(&record, 0, 3 * SECOND / 2, true);
+        let writes = before(&record, 0, 3 * SECOND / 2, CountedKinds::Writes);
         assert!(writes.requests < moved.requests / 2.0, "{writes:?}");
     }
 }

@@ -15,10 +15,10 @@ const SLOW_BEYOND_NS: u64 = 1_000_000;
 const USUAL_QUANTILE: f64 = 0.9;
 
 /// Mean latencies and the effect of idle times, from the single requests of a measurement.
-pub(crate) fn ping_figures(m: &Measurement) -> PingFigures {
+pub(crate) fn ping_figures(measurement: &Measurement) -> PingFigures {
     let mut latency = BTreeMap::new();
-    for (kind, op) in &m.ops {
-        let own: Vec<f64> = m
+    for (kind, op) in &measurement.ops {
+        let own: Vec<f64> = measurement
             .requests
             .iter()
             .filter(|request| request.counts() && request.op == *kind)
@@ -34,18 +34,18 @@ pub(crate) fn ping_figures(m: &Measurement) -> PingFigures {
         };
         latency.insert(*kind, of_kind);
     }
-    let slow_from_ns = slow_from_ns(m);
+    let slow_from_ns = slow_from_ns(measurement);
     PingFigures {
         latency,
-        after_idle: idle_points(m, slow_from_ns),
+        after_idle: idle_points(measurement, slow_from_ns),
         slow_from_ns,
     }
 }
 
 /// The latencies of the counted requests by the idle time before them, in their order.
-fn latencies_by_idle_time(m: &Measurement) -> BTreeMap<u64, Vec<u64>> {
+fn latencies_by_idle_time(measurement: &Measurement) -> BTreeMap<u64, Vec<u64>> {
     let mut by_idle: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
-    for request in &m.requests {
+    for request in &measurement.requests {
         if let Some(idle_ns) = request.idle_ns
             && request.counts()
         {
@@ -57,8 +57,8 @@ fn latencies_by_idle_time(m: &Measurement) -> BTreeMap<u64, Vec<u64>> {
 
 /// The latency from which on a request is slow, in nanoseconds; `None` without requests that follow
 /// at once.
-fn slow_from_ns(m: &Measurement) -> Option<u64> {
-    let by_idle = latencies_by_idle_time(m);
+fn slow_from_ns(measurement: &Measurement) -> Option<u64> {
+    let by_idle = latencies_by_idle_time(measurement);
     let mut awake = by_idle.get(&0)?.clone();
     awake.sort_unstable();
     let median_ns = quantile(&awake, 0.5);
@@ -67,9 +67,9 @@ fn slow_from_ns(m: &Measurement) -> Option<u64> {
 }
 
 /// A point for each idle time, ascending. Without a limit no request counts as slow.
-fn idle_points(m: &Measurement, slow_from_ns: Option<u64>) -> Vec<IdlePoint> {
+fn idle_points(measurement: &Measurement, slow_from_ns: Option<u64>) -> Vec<IdlePoint> {
     let mut points = Vec::new();
-    for (idle_ns, in_order) in latencies_by_idle_time(m) {
+    for (idle_ns, in_order) in latencies_by_idle_time(measurement) {
         let values: Vec<f64> = in_order.iter().map(|ns| *ns as f64).collect();
         let mean_ns = values.iter().sum::<f64>() / values.len() as f64;
         let mut sorted = in_order;

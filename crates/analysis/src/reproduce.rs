@@ -39,7 +39,7 @@ impl RanWorkload<'_> {
     /// program used none.
     fn huge_pages(&self) -> Option<u64> {
         let engine = &self.ran.engine;
-        let is_huge = engine.features.iter().any(|f| f == HUGE_PAGES);
+        let is_huge = engine.features.iter().any(|feature| feature == HUGE_PAGES);
         if !is_huge || is_blocking(engine.used) {
             return None;
         }
@@ -172,8 +172,9 @@ fn words_if<const N: usize>(words: [(bool, &str); N]) -> Vec<String> {
     given
 }
 
-fn writes(w: &Workload) -> bool {
-    w.streams.changes_blocks()
+/// Returns `true` if the workload changes blocks of its target, by writes or trims.
+fn writes(workload: &Workload) -> bool {
+    workload.streams.changes_blocks()
 }
 
 /// The number of fio's jobs. An interface that has one request per thread needs as many jobs as
@@ -203,7 +204,7 @@ enum ScratchFile {
 /// The options for the file or device, or for the directory in which fio lays out a file. fio
 /// deletes a file of its own.
 fn place_options(
-    w: &Workload,
+    workload: &Workload,
     target: &TargetIdentity,
     layout: Layout,
     file: ScratchFile,
@@ -220,7 +221,10 @@ fn place_options(
     words.extend(words_if([
         // fio then lays the file out first, as it does for reads: growing a file is another
         // workload.
-        (writes(w) && layout == Layout::Needed, "--overwrite=1"),
+        (
+            writes(workload) && layout == Layout::Needed,
+            "--overwrite=1",
+        ),
         (file == ScratchFile::Own, "--unlink=1"),
     ]));
     words
@@ -228,20 +232,20 @@ fn place_options(
 
 /// The value of `rw` for a workload; `None` where fio cannot do it. fio adds the modifier after `:`
 /// to the end of the last operation, not to its start.
-fn rw_value(w: &Workload) -> Option<String> {
-    match w.sync {
+fn rw_value(workload: &Workload) -> Option<String> {
+    match workload.sync {
         SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. } => return None,
         SyncPolicy::None
         | SyncPolicy::AtEnd
         | SyncPolicy::Every { .. }
         | SyncPolicy::WithWrite { .. } => {}
     }
-    let kind = Rw::for_workload(&w.access, &w.streams)?.as_str();
-    let block = i128::from(w.block_bytes);
-    let modifier = match w.access {
+    let kind = Rw::for_workload(&workload.access, &workload.streams)?.as_str();
+    let block = i128::from(workload.block_bytes);
+    let modifier = match workload.access {
         Access::Backward => -2 * block,
         Access::Stride { stride_bytes } => i128::from(stride_bytes) - block,
-        _ => w
+        _ => workload
             .shape
             .order
             .random_run
@@ -254,20 +258,21 @@ fn rw_value(w: &Workload) -> Option<String> {
 }
 
 /// The options for block sizes and for the share of reads.
-fn block_options(w: &Workload) -> Vec<String> {
+fn block_options(workload: &Workload) -> Vec<String> {
     let mut words = Vec::new();
-    if w.streams.is_mix() {
-        let reads = w.streams.permille(OpKind::Read);
+    if workload.streams.is_mix() {
+        let reads = workload.streams.permille(OpKind::Read);
         words.push(format!("--rwmixread={}", (reads + 5) / 10));
     }
-    let writes = w.streams.other_sizes();
-    match (w.block_mix.is_empty(), writes.is_empty()) {
-        (true, _) => words.push(format!("--bs={}", w.block_bytes)),
-        (false, true) => words.push(format!("--bssplit={}", bssplit_value(&w.block_mix))),
-        (false, false) => {
-            let (reads, writes) = (bssplit_value(&w.block_mix), bssplit_value(writes));
-            words.push(format!("--bssplit={reads},{writes}"));
-        }
+    let write_mix = workload.streams.other_sizes();
+    if workload.block_mix.is_empty() {
+        words.push(format!("--bs={}", workload.block_bytes));
+    } else if write_mix.is_empty() {
+        words.push(format!("--bssplit={}", bssplit_value(&workload.block_mix)));
+    } else {
+        let reads = bssplit_value(&workload.block_mix);
+        let writes = bssplit_value(write_mix);
+        words.push(format!("--bssplit={reads},{writes}"));
     }
     words
 }
@@ -365,17 +370,17 @@ fn queue_options(ran: &Measurement) -> Vec<String> {
 
 /// The options for the page cache. `drops_first` tells whether the run emptied it first.
 fn cache_options(ran: &Measurement, drops_first: bool) -> Vec<String> {
-    let w = &ran.workload;
+    let workload = &ran.workload;
     // A buffered write of this program is complete when the device has it. Without this option fio
     // would measure how fast a small file is overwritten in memory. fio empties its queue before
     // each write-back, so that its figure is that of one request at a time.
     const WRITE_BACK: &str = "--sync_file_range=wait_before,write,wait_after:1";
     let words: &[&str] = match ran.cache.used {
         CachePolicy::Direct => &["--direct=1"],
-        CachePolicy::Buffered if writes(w) && w.sync == SyncPolicy::None => {
+        CachePolicy::Buffered if writes(workload) && workload.sync == SyncPolicy::None => {
             &["--direct=0", "--invalidate=1", WRITE_BACK, "--end_fsync=1"]
         }
-        CachePolicy::Buffered if writes(w) && w.sync == SyncPolicy::AtEnd => {
+        CachePolicy::Buffered if writes(workload) && workload.sync == SyncPolicy::AtEnd => {
             &["--direct=0", "--invalidate=1", WRITE_BACK]
         }
         CachePolicy::Buffered => &["--direct=0", "--invalidate=1"],
@@ -387,13 +392,13 @@ fn cache_options(ran: &Measurement, drops_first: bool) -> Vec<String> {
 
 /// The options for the span and for the distribution of offsets in it.
 fn offset_options(ran: &Measurement) -> Vec<String> {
-    let w = &ran.workload;
+    let workload = &ran.workload;
     let mut words = Vec::new();
     if ran.span_start_bytes > 0 {
         words.push(format!("--offset={}", ran.span_start_bytes));
     }
     words.push(format!("--size={}", ran.span_bytes));
-    let distribution = match &w.access {
+    let distribution = match &workload.access {
         Access::Sequential | Access::Backward | Access::Stride { .. } => return words,
         Access::Zoned { zones } => zoned_value(zones),
         Access::Random { distribution } => match distribution {
@@ -420,7 +425,7 @@ fn offset_options(ran: &Measurement) -> Vec<String> {
     if !distribution.is_empty() {
         words.push(format!("--random_distribution={distribution}"));
     }
-    if !w.shape.order.each_block_once {
+    if !workload.shape.order.each_block_once {
         words.push("--norandommap".to_owned());
     }
     words.push("--randrepeat=0".to_owned());
@@ -482,12 +487,12 @@ fn sync_options(sync: SyncPolicy) -> Vec<String> {
 /// shorter queues than that of this program. `--io_submit_mode=offload` would make it one, but fio
 /// 3.42 then prints no latencies, or never finishes.
 fn rate_options(ran: &Measurement) -> Vec<String> {
-    let w = &ran.workload;
-    let Some(rate) = w.rate else {
+    let workload = &ran.workload;
+    let Some(rate) = workload.rate else {
         return Vec::new();
     };
     let rate_per_job = rate / f64::from(job_count(ran));
-    let reads = w.streams.permille(OpKind::Read);
+    let reads = workload.streams.permille(OpKind::Read);
     let rates = match reads {
         0 | 1000 => share_of_rate(rate_per_job, 1000).to_string(),
         _ => {

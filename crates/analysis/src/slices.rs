@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Whether a workload in slices may end before its time, because its rate is known to `goal`, both
 /// over its series and over its slices.
-pub fn may_end(m: &Measurement, goal: f64) -> bool {
-    let counted = m
+pub fn may_end(measurement: &Measurement, goal: f64) -> bool {
+    let counted = measurement
         .ops
         .iter()
         .filter(|(kind, _)| **kind != OpKind::Sync)
@@ -25,10 +25,15 @@ pub fn may_end(m: &Measurement, goal: f64) -> bool {
     let Some(series) = estimate::summed(counted) else {
         return false;
     };
-    if !estimate::may_end(&series, m.wall_ns, m.workload.stop.time_ns, goal) {
+    if !estimate::may_end(
+        &series,
+        measurement.wall_ns,
+        measurement.workload.stop.time_ns,
+        goal,
+    ) {
         return false;
     }
-    let rates: Vec<f64> = m.slices.iter().map(rate_without_syncs).collect();
+    let rates: Vec<f64> = measurement.slices.iter().map(rate_without_syncs).collect();
     match half_width(&rates) {
         Some(half_width) => half_width <= goal * mean(&rates),
         None => false,
@@ -56,12 +61,12 @@ pub(crate) fn rate_of_kinds(slice: &TimeSlice, kinds: &[OpKind]) -> f64 {
 /// Widens the intervals of a row to the variation of its slices. Only slices after `settling_ns` of
 /// measured time count. Slices that follow each other at once all contain the same slow changes, so
 /// for them the parts of the measured time count, too.
-pub(crate) fn widen(ops: &mut PerOp<OpFigures>, m: &Measurement, settling_ns: u64) {
-    let steady = after(&m.slices, settling_ns);
-    if !are_apart(&m.slices) {
+pub(crate) fn widen(ops: &mut PerOp<OpFigures>, measurement: &Measurement, settling_ns: u64) {
+    let steady = after(&measurement.slices, settling_ns);
+    if !are_apart(&measurement.slices) {
         for (kind, op) in ops.iter_mut() {
-            let series = &m.ops[kind].series;
-            if let Some(slow) = estimate::slow_changes(series, m.wall_ns, settling_ns) {
+            let series = &measurement.ops[kind].series;
+            if let Some(slow) = estimate::slow_changes(series, measurement.wall_ns, settling_ns) {
                 for rate in [&mut op.iops, &mut op.throughput] {
                     rate.widen(slow.relative_half_width * rate.value, slow.parts);
                 }
@@ -137,13 +142,14 @@ pub(crate) fn after(slices: &[TimeSlice], settling_ns: u64) -> &[TimeSlice] {
     &slices[first..]
 }
 
-/// t(0.975, m − 1) s/√m of m slices; `None` of too few.
+/// Half-width of the 95 % interval of the mean of these rates, t(0.975, n − 1) s/√n of n slices;
+/// `None` of too few.
 fn half_width(rates: &[f64]) -> Option<f64> {
     if rates.len() < SLICES_MIN {
         return None;
     }
-    let m = rates.len() as f64;
-    Some(multiple_95(m - 1.0) * (variance(rates) / m).sqrt())
+    let count = rates.len() as f64;
+    Some(multiple_95(count - 1.0) * (variance(rates) / count).sqrt())
 }
 
 /// A fall divides the rate of a workload by at least this.
@@ -154,7 +160,7 @@ const WORKLOADS_MIN: usize = 2;
 const SLICES_AFTER_MIN: usize = 3;
 /// A rate after the fall equals the limit if it differs by at most this share, or by what counting
 /// in short slices explains. Those of at least two in three workloads must.
-const ALIKE: f64 = 0.1;
+const LIMIT_APART_MAX: f64 = 0.1;
 /// For at least this share of the time before the fall, a workload is above the middle of its two
 /// levels.
 const HIGH_SHARE: f64 = 0.8;
@@ -166,7 +172,7 @@ pub(crate) struct WorkloadSlices<'a> {
     target: usize,
     slices: &'a [TimeSlice],
     kinds: Vec<OpKind>,
-    /// It always has several requests in flight that wait for a limiter, and no syncs.
+    /// Whether it always has several requests in flight that wait for a limiter, and no syncs.
     is_saturating: bool,
 }
 
@@ -176,6 +182,7 @@ struct Levels {
     first_after: usize,
     before: f64,
     after: f64,
+    /// Whether it fell at the moment, and to a level that lasted.
     has_fallen: bool,
     /// The rate after the fall, without the slice in which it may have happened; `None` where no
     /// other slice follows.
@@ -193,7 +200,7 @@ struct LimitedRate {
 impl LimitedRate {
     /// The difference from the limit that does not count.
     fn room(&self, limit: f64) -> f64 {
-        (ALIKE * limit).max(self.grain)
+        (LIMIT_APART_MAX * limit).max(self.grain)
     }
 
     fn is_above(&self, limit: f64) -> bool {
@@ -208,32 +215,32 @@ impl LimitedRate {
 
 impl<'a> WorkloadSlices<'a> {
     /// The slices of a measurement that is not judged yet.
-    pub(crate) fn from_measurement(m: &'a Measurement) -> Self {
-        let kinds = if m.ops.contains_key(&OpKind::Transaction) {
+    pub(crate) fn from_measurement(measurement: &'a Measurement) -> Self {
+        let kinds = if measurement.ops.contains_key(&OpKind::Transaction) {
             vec![OpKind::Transaction]
-        } else if m.ops.contains_key(&OpKind::Commit) {
+        } else if measurement.ops.contains_key(&OpKind::Commit) {
             vec![OpKind::Commit]
         } else {
             vec![OpKind::Read, OpKind::Write]
         };
-        Self::with_kinds(m, kinds)
+        Self::with_kinds(measurement, kinds)
     }
 
     /// The slices of a row, whose headline operations count.
-    pub(crate) fn from_row(m: &'a Row) -> Self {
+    pub(crate) fn from_row(row: &'a Row) -> Self {
         let mut kinds = Vec::new();
-        for (kind, _) in m.headline_ops() {
+        for (kind, _) in row.headline_ops() {
             kinds.push(kind);
         }
-        Self::with_kinds(&m.data, kinds)
+        Self::with_kinds(&row.data, kinds)
     }
 
-    fn with_kinds(m: &'a Measurement, kinds: Vec<OpKind>) -> Self {
-        let workload = &m.workload;
+    fn with_kinds(measurement: &'a Measurement, kinds: Vec<OpKind>) -> Self {
+        let workload = &measurement.workload;
         let is_single = workload.depth <= 1 && workload.workers <= 1;
         Self {
-            target: m.target,
-            slices: &m.slices,
+            target: measurement.target,
+            slices: &measurement.slices,
             is_saturating: workload.sync == SyncPolicy::None && !is_single,
             kinds,
         }
@@ -274,12 +281,15 @@ impl<'a> WorkloadSlices<'a> {
 
     /// The levels before and after a moment of the run; `None` where one of them is unknown.
     fn levels(&self, moment_ns: u64) -> Option<Levels> {
-        let first_after = self.slices.partition_point(|s| s.start_ns < moment_ns);
+        let first_after = self
+            .slices
+            .partition_point(|slice| slice.start_ns < moment_ns);
         let (earlier, later) = self.slices.split_at(first_after);
         if earlier.is_empty() || later.is_empty() {
             return None;
         }
-        let (before, after) = (self.mean_rate(earlier), self.mean_rate(later));
+        let before = self.mean_rate(earlier);
+        let after = self.mean_rate(later);
         let middle = (before + after) / 2.0;
         let high_ns: f64 = earlier
             .iter()
@@ -420,7 +430,7 @@ fn fall_at<'a>(
     if fallen < WORKLOADS_MIN || slices_after < SLICES_AFTER_MIN {
         return None;
     }
-    limited.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+    limited.sort_by(|one, other| one.rate.total_cmp(&other.rate));
     let limit = limited.get(limited.len() / 2)?.rate;
     // A busy machine may use less than the limit; nothing gets more.
     let reaching = limited

@@ -128,12 +128,12 @@ impl<'a> SteadyPart<'a> {
         };
         let (burst, settling) = parts.earlier.split_at(self.burst_windows(parts));
         if !burst.is_empty() {
-            phases.push(self.phase(PhaseKind::Burst, &joined(burst)));
+            phases.push(self.phase_of_window(PhaseKind::Burst, &joined(burst)));
         }
         if !settling.is_empty() {
-            phases.push(self.phase(PhaseKind::Settling, &joined(settling)));
+            phases.push(self.phase_of_window(PhaseKind::Settling, &joined(settling)));
         }
-        phases.push(self.phase(PhaseKind::Steady, &parts.steady));
+        phases.push(self.phase_of_window(PhaseKind::Steady, &parts.steady));
         phases
     }
 
@@ -144,9 +144,9 @@ impl<'a> SteadyPart<'a> {
         let half = &earlier[..earlier.len().div_ceil(2)];
         let rates: f64 = half.iter().map(|window| self.rate_in(window)).sum();
         let level = rates / half.len() as f64;
-        let m = self.measurement;
-        let least = match headline_series(&m.ops) {
-            Some(series) => estimate::least_fall_to(&series, steady.start_ns, m.wall_ns),
+        let measurement = self.measurement;
+        let least = match headline_series(&measurement.ops) {
+            Some(series) => estimate::least_fall_to(&series, steady.start_ns, measurement.wall_ns),
             None => f64::INFINITY,
         };
         let steady_rate = self.rate_in(steady);
@@ -176,23 +176,24 @@ impl<'a> SteadyPart<'a> {
 
     /// The whole measured time, as a phase after the first write.
     fn whole_phase(&self) -> PhaseRecord {
-        let m = self.measurement;
+        let measurement = self.measurement;
         let mut ops = PerOp::new();
-        for (kind, op) in &m.ops {
+        for (kind, op) in &measurement.ops {
             if op.count > 0 {
-                let rate = estimate::rate_after(&op.series, m.wall_ns, Settling::WHOLE);
+                let rate = estimate::rate_after(&op.series, measurement.wall_ns, Settling::WHOLE);
                 ops.insert(*kind, phase_op(op.count, op.bytes, rate, &op.latency));
             }
         }
         PhaseRecord {
             name: PhaseKind::Steady,
-            start_ns: m.start_ns,
-            end_ns: m.start_ns + m.wall_ns,
+            start_ns: measurement.start_ns,
+            end_ns: measurement.start_ns + measurement.wall_ns,
             ops,
         }
     }
 
-    fn phase(&self, name: PhaseKind, window: &Window) -> PhaseRecord {
+    /// The figures of one window, as a phase.
+    fn phase_of_window(&self, name: PhaseKind, window: &Window) -> PhaseRecord {
         let mut ops = PerOp::new();
         for (kind, op) in &self.measurement.ops {
             let total = op.series.total_between(window.start_ns, window.end_ns);
@@ -299,33 +300,42 @@ pub(crate) fn whole(kept: &Measurement) -> Measurement {
 
 /// What was requested before the first window. The record keeps it with that one: otherwise nothing
 /// would tell any more how much the whole run moved.
-fn asked_in_warmup(m: &Measurement, earlier: &[Window], steady: &Window) -> ByteCount {
+fn asked_in_warmup(measurement: &Measurement, earlier: &[Window], steady: &Window) -> ByteCount {
     let mut measured = steady.asked;
     for window in earlier {
         measured += window.asked;
     }
     ByteCount {
-        read_bytes: m.asked.read_bytes.saturating_sub(measured.read_bytes),
-        write_bytes: m.asked.write_bytes.saturating_sub(measured.write_bytes),
-        trim_bytes: m.asked.trim_bytes.saturating_sub(measured.trim_bytes),
+        read_bytes: measurement
+            .asked
+            .read_bytes
+            .saturating_sub(measured.read_bytes),
+        write_bytes: measurement
+            .asked
+            .write_bytes
+            .saturating_sub(measured.write_bytes),
+        trim_bytes: measurement
+            .asked
+            .trim_bytes
+            .saturating_sub(measured.trim_bytes),
     }
 }
 
 /// Reduces counts, latencies, CPU time and counters to the steady part.
-fn narrow_to_steady(m: &mut Measurement, steady: &Window) {
+fn narrow_to_steady(measurement: &mut Measurement, steady: &Window) {
     let length_ns = steady.length_ns().max(1) as f64;
     let waited_share = steady.waited_ns as f64 / length_ns / steady.threads.max(1) as f64;
-    m.cpu = steady.cpu;
-    m.dead_time_ns = m
+    measurement.cpu = steady.cpu;
+    measurement.dead_time_ns = measurement
         .dead_time_ns
-        .map(|whole_ns| dead_time_ns(m, steady, whole_ns));
-    (m.asked, m.device) = device_use(m, steady);
-    m.achieved_depth = steady.depth();
-    m.starved = Starvation {
+        .map(|whole_ns| dead_time_ns(measurement, steady, whole_ns));
+    (measurement.asked, measurement.device) = device_use(measurement, steady);
+    measurement.achieved_depth = steady.depth();
+    measurement.starved = Starvation {
         share: waited_share.min(1.0),
         mean_wait_ns: steady.waited_ns as f64 / steady.turns.max(1) as f64,
     };
-    for (kind, op) in &mut m.ops {
+    for (kind, op) in &mut measurement.ops {
         let before = op.series.total_between(0, steady.start_ns);
         op.count = op.count.saturating_sub(before.ops);
         op.bytes = op.bytes.saturating_sub(before.bytes);
@@ -355,26 +365,26 @@ fn phase_op(count: u64, bytes: u64, rate: RateEstimate, latency: &LatencyHistogr
 }
 
 /// The first write of a file, as a phase of the workload that overwrites it.
-fn first_write_phase(m: &Measurement) -> PhaseRecord {
+fn first_write_phase(measurement: &Measurement) -> PhaseRecord {
     let mut ops = PerOp::new();
-    if let Some(op) = m.ops.get(&OpKind::Write) {
-        let rate = estimate::rate(&op.series, m.wall_ns);
+    if let Some(op) = measurement.ops.get(&OpKind::Write) {
+        let rate = estimate::rate(&op.series, measurement.wall_ns);
         let phase = phase_op(op.count, op.bytes, rate, &op.latency);
         ops.insert(OpKind::Write, phase);
     }
     PhaseRecord {
         name: PhaseKind::FirstWrite,
-        start_ns: m.start_ns,
-        end_ns: m.start_ns + m.wall_ns,
+        start_ns: measurement.start_ns,
+        end_ns: measurement.start_ns + measurement.wall_ns,
         ops,
     }
 }
 
 /// The time between two requests of a worker with one request in flight; `whole_ns`, that of the
 /// whole time, where nothing completed in the window.
-fn dead_time_ns(m: &Measurement, steady: &Window, whole_ns: f64) -> f64 {
+fn dead_time_ns(measurement: &Measurement, steady: &Window, whole_ns: f64) -> f64 {
     let mut completed = 0;
-    for (kind, op) in &m.ops {
+    for (kind, op) in &measurement.ops {
         if !kind.is_made_of_others() {
             completed += op.series.total_between(steady.start_ns, u64::MAX).ops;
         }
@@ -387,12 +397,12 @@ fn dead_time_ns(m: &Measurement, steady: &Window, whole_ns: f64) -> f64 {
 
 /// The requests to the disks and their counters in the steady part, or over the whole time where
 /// the parts are unknown. Counters of other processes are always those of the whole time.
-fn device_use(m: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
+fn device_use(measurement: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
     let disks = match steady.disks {
         Some(disks) if steady.asked.moved_or_trimmed() > 0 => disks,
-        _ => return (m.asked, m.device.clone()),
+        _ => return (measurement.asked, measurement.device.clone()),
     };
-    let queue_depth = match (m.device.queue_depth, disks.queued_ms) {
+    let queue_depth = match (measurement.device.queue_depth, disks.queued_ms) {
         (Some(_), Some(queued_ms)) => {
             Some(queued_ms as f64 * 1e6 / steady.length_ns().max(1) as f64)
         }
@@ -407,7 +417,7 @@ fn device_use(m: &Measurement, steady: &Window) -> (ByteCount, DeviceUse) {
         queue_depth,
         times: None,
         trim_bytes: disks.trim_bytes,
-        ..m.device.clone()
+        ..measurement.device.clone()
     };
     if device.accounted.is_some() {
         device.accounted = device.share_of(steady.asked);
@@ -437,45 +447,45 @@ fn histogram(
 
 /// The time in which all requests in flight complete at the rate from `from_ns` on. Requests that
 /// were sent earlier waited at another rate, so that Little's law does not hold for them.
-fn turnover_ns(m: &Measurement, from_ns: u64) -> u64 {
-    let left_ns = m.wall_ns.saturating_sub(from_ns);
-    let ops = match headline_series(&m.ops) {
-        Some(series) => series.total_between(from_ns, m.wall_ns).ops,
+fn turnover_ns(measurement: &Measurement, from_ns: u64) -> u64 {
+    let left_ns = measurement.wall_ns.saturating_sub(from_ns);
+    let ops = match headline_series(&measurement.ops) {
+        Some(series) => series.total_between(from_ns, measurement.wall_ns).ops,
         None => 0,
     };
-    let in_flight = u64::from(m.workload.depth) * u64::from(m.workload.workers);
+    let in_flight = u64::from(measurement.workload.depth) * u64::from(measurement.workload.workers);
     let turnover_ns = in_flight as f64 * left_ns as f64 / ops.max(1) as f64;
     (turnover_ns as u64).min(left_ns / TURNOVER_PARTS_MIN)
 }
 
 /// The warm-up of the workload as a whole: reads and writes of a mix share a disk, so they share
 /// the cut.
-fn common_settling(m: &Measurement) -> Settling {
-    let Some(series) = headline_series(&m.ops) else {
+fn common_settling(measurement: &Measurement) -> Settling {
+    let Some(series) = headline_series(&measurement.ops) else {
         return Settling::WHOLE;
     };
-    if slices::are_apart(&m.slices) {
-        let rates = slice_rates(m);
-        let ends_ns = slices::ends_ns(&m.slices);
-        estimate::settling_of_slices(&series, m.wall_ns, &rates, &ends_ns)
+    if slices::are_apart(&measurement.slices) {
+        let rates = slice_rates(measurement);
+        let ends_ns = slices::ends_ns(&measurement.slices);
+        estimate::settling_of_slices(&series, measurement.wall_ns, &rates, &ends_ns)
     } else {
-        estimate::settling(&series, m.wall_ns)
+        estimate::settling(&series, measurement.wall_ns)
     }
 }
 
 /// The warm-up that ends in this slice, with the first cells below the middle of both levels.
-fn settling_after(m: &Measurement, first_slice: usize) -> Settling {
-    let begin_ns: u64 = m.slices[..first_slice]
+fn settling_after(measurement: &Measurement, first_slice: usize) -> Settling {
+    let begin_ns: u64 = measurement.slices[..first_slice]
         .iter()
         .map(|slice| slice.wall_ns)
         .sum();
-    let Some(series) = headline_series(&m.ops) else {
+    let Some(series) = headline_series(&measurement.ops) else {
         return Settling::new(begin_ns, Some(true));
     };
     let before = rate_between(&series, 0, begin_ns);
-    let after = rate_between(&series, begin_ns, m.wall_ns);
+    let after = rate_between(&series, begin_ns, measurement.wall_ns);
     let middle = (before + after) / 2.0;
-    let end_ns = begin_ns + m.slices[first_slice].wall_ns;
+    let end_ns = begin_ns + measurement.slices[first_slice].wall_ns;
     let mut settling_ns = end_ns;
     for from_ns in (begin_ns..end_ns).step_by(FALL_STEP_NS as usize) {
         if rate_between(&series, from_ns, from_ns + FALL_STEP_NS) < middle {
@@ -493,9 +503,12 @@ fn rate_between(series: &TimeSeries, from_ns: u64, to_ns: u64) -> f64 {
 }
 
 /// The rate of all headline operations in each slice.
-fn slice_rates(m: &Measurement) -> Vec<f64> {
-    let kinds: Vec<OpKind> = OpKind::headline(&m.ops).map(|(kind, _)| kind).collect();
-    m.slices
+fn slice_rates(measurement: &Measurement) -> Vec<f64> {
+    let kinds: Vec<OpKind> = OpKind::headline(&measurement.ops)
+        .map(|(kind, _)| kind)
+        .collect();
+    measurement
+        .slices
         .iter()
         .map(|slice| slices::rate_of_kinds(slice, &kinds))
         .collect()

@@ -1,5 +1,12 @@
 //! The result of a sustained load: the lasting rate, the fall before it and its cause, the rate
-//! after pauses, and whether the load reached the steady state.
+//! after pauses, and whether the load reached the steady state. The folder has that state, and the
+//! figures of a credit.
+
+mod bucket;
+mod steady_state;
+
+use bucket::bucket_figures;
+use steady_state::steady_state;
 
 use crate::estimate::{self, LastingFall, Settling, mean};
 use crate::rounds::{
@@ -12,21 +19,11 @@ use diskproof_model::limiter::BurstCredit;
 use diskproof_model::measurement::{MovedTotal, OpKind};
 use diskproof_model::record::{Estimate, Expectation, Record};
 use diskproof_model::row::Row;
-use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::series::TimeSeries;
 use diskproof_model::sustain::{
-    BucketFigures, DropCause, Precondition, RateDrop, Recovery, SteadyState, SustainPlan,
-    SustainRecord,
+    BucketFigures, DropCause, Precondition, RateDrop, Recovery, SustainPlan, SustainRecord,
 };
 
-/// This many rounds at the end decide about the steady state (SNIA, Solid State Storage Performance
-/// Test Specification 2.0.1, 2.1.24).
-const STEADY_ROUNDS: usize = 5;
-/// In the steady state, the highest and lowest rate of these rounds differ by at most this share of
-/// their mean.
-const STEADY_RANGE_MAX: f64 = 0.2;
-/// In the steady state, the line through these rounds rises or falls by at most this share of their
-/// mean.
-const STEADY_SLOPE_MAX: f64 = 0.1;
 /// A limit explains a fall if it was exceeded for at least one of this many parts of the run.
 const EXCEEDED_PARTS: u64 = 10;
 /// A credit counts as used up once this share of it was seen to be used: requests outside of the
@@ -77,73 +74,6 @@ fn fall_of_rounds(row: &Row) -> Option<LastingFall> {
         before: fall.before,
         after: fall.after,
     })
-}
-
-/// Range and slope of rounds, as shares of their mean.
-struct Spread {
-    range: f64,
-    slope: f64,
-}
-
-impl Spread {
-    fn from_rounds(rates: &[f64]) -> Self {
-        let level = mean(rates).max(f64::MIN_POSITIVE);
-        let highest = rates.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
-        let middle = (rates.len() as f64 - 1.0) / 2.0;
-        let (mut products, mut squares) = (0.0, 0.0);
-        for (number, rate) in rates.iter().enumerate() {
-            let x = number as f64 - middle;
-            products += x * (rate - level);
-            squares += x * x;
-        }
-        Self {
-            range: (highest - lowest) / level,
-            slope: products / squares * 2.0 * middle / level,
-        }
-    }
-
-    fn is_steady(&self) -> bool {
-        self.range <= STEADY_RANGE_MAX && self.slope.abs() <= STEADY_SLOPE_MAX
-    }
-}
-
-/// The steady state by rounds of this length with these rates: whether and when it was reached, and
-/// the time and bytes that it would still take. `bytes_per_second` is that of the last round.
-fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) -> SteadyState {
-    let mut reached_at = None;
-    for (number, window) in rates.windows(STEADY_ROUNDS).enumerate() {
-        if Spread::from_rounds(window).is_steady() {
-            reached_at = Some((number + STEADY_ROUNDS) as u64);
-            break;
-        }
-    }
-    let last = rates
-        .last_chunk::<STEADY_ROUNDS>()
-        .map(|rounds| Spread::from_rounds(rounds));
-    let is_steady = match &last {
-        Some(spread) => spread.is_steady(),
-        None => false,
-    };
-    let more_rounds = if is_steady {
-        None
-    } else if rates.len() < STEADY_ROUNDS {
-        Some(STEADY_ROUNDS - rates.len())
-    } else {
-        // None of these rounds may be among the steady ones.
-        Some(STEADY_ROUNDS)
-    };
-    let more_ns = more_rounds.map(|rounds| rounds as u64 * round_ns);
-    SteadyState {
-        round_ns,
-        rounds: rates.len() as u64,
-        reached_at,
-        range: last.as_ref().map(|spread| spread.range),
-        slope: last.as_ref().map(|spread| spread.slope),
-        is_steady,
-        more_ns,
-        more_bytes: more_ns.map(|ns| (bytes_per_second * ns as f64 / 1e9) as u64),
-    }
 }
 
 /// The result of a sustained load, with what the disks counted meanwhile; `None` of a run without
@@ -346,7 +276,12 @@ fn only_writes(row: &Row) -> bool {
 }
 
 fn rate_drop(record: &Record, index: usize, fall: &LastingFall, cause: DropCause) -> RateDrop {
-    let moved = moved::before(record, index, fall.at_ns, false);
+    let moved = moved::before(
+        record,
+        index,
+        fall.at_ns,
+        moved::CountedKinds::ReadsAndWrites,
+    );
     RateDrop {
         at_ns: fall.at_ns,
         moved: MovedTotal {
@@ -436,52 +371,6 @@ fn is_cache(drop: &RateDrop, row: &Row, recoveries: &[Recovery]) -> bool {
     only_writes(row)
         && drop.moved.bytes as f64 >= rules::CLIFF_BYTES_MIN
         && recoveries.iter().any(|recovery| recovery.is_back)
-}
-
-/// The figures of a credit with their intervals, which are unknown if too few cells lie on one side
-/// of its end. Counts of the load are exact, so the credit is as uncertain as the refill meanwhile
-/// and the cell in which it ended.
-fn bucket_figures(row: &Row, credit: &BurstCredit, drop: &RateDrop) -> BucketFigures {
-    let series = headline_series(row).unwrap_or_else(|| TimeSeries::new(1));
-    let cell_ns = series.interval_ns.max(1);
-    let end = (drop.at_ns.saturating_sub(series.start_ns) / cell_ns) as usize;
-    let burst_cells = series.cells.get(..end.saturating_sub(1));
-    // The base rate counts from where a little of the credit was left.
-    let left_ns = 2.0 * (1.0 - CREDIT_USED_SHARE) * credit.burst_ns as f64;
-    let left_cells = (left_ns / cell_ns as f64).ceil() as usize;
-    let base_cells = series.cells.get(end + left_cells + 1..);
-    let burst_width = width_of(burst_cells, cell_ns, credit.burst, &credit.unit);
-    let base_width = width_of(base_cells, cell_ns, credit.base, &credit.unit);
-    let cell_s = cell_ns as f64 / 1e9;
-    let mut credit_width = None;
-    let mut refill_width = None;
-    if let Some(base_width) = base_width {
-        let width = base_width * end as f64 * cell_s + (credit.burst - credit.base) * cell_s;
-        let share = width / credit.credit + base_width / credit.base;
-        credit_width = Some(width);
-        refill_width = Some(credit.refill_ns as f64 * share);
-    }
-    let amount_unit = if credit.unit == "B/s" { "B" } else { "1" };
-    BucketFigures {
-        base: Estimate::new(1, credit.base, base_width, &credit.unit),
-        burst: Estimate::new(1, credit.burst, burst_width, &credit.unit),
-        credit: Estimate::new(1, credit.credit, credit_width, amount_unit),
-        refill: Estimate::new(1, credit.refill_ns as f64, refill_width, "ns"),
-    }
-}
-
-/// Half of the 95 % interval of a limiter's rate by the cells of a part of the load, plus the
-/// difference between their mean and the figure, which other cells decided, too.
-fn width_of(cells: Option<&[Cell]>, cell_ns: u64, figure: f64, unit: &str) -> Option<f64> {
-    let mut part = TimeSeries::new(cell_ns);
-    part.cells = cells?.to_vec();
-    let part_ns = cell_ns * part.cells.len() as u64;
-    let rates = estimate::rate_after(&part, part_ns, Settling::WHOLE);
-    let rate = match unit {
-        "B/s" => rates.bytes,
-        _ => rates.ops,
-    };
-    Some(rate.half_width_95? + (rate.value - figure).abs())
 }
 
 /// The rate after a pause; `None` where it was not measured.

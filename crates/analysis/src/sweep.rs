@@ -1,20 +1,14 @@
 //! The matrix of a sweep, from the measurements of its cells: rates with their intervals, the knee
 //! over the depth, the block size at which bandwidth becomes the limit, and a cost model that
 //! predicts the cells that were not measured. docs/sweep.md explains them.
-//!
-//! A curve of rates bends at the largest power, which is throughput over response time (Kleinrock,
-//! ICC 1979). By Little's law, power is the square of the rate over what is offered: the depth, or
-//! the block size. A disk that serves `n` requests in parallel has the knee at depth `n`. One whose
-//! requests take their own time and that of their transfer has it at the block size for which the
-//! two are equal.
-//!
-//! The cost model has three parameters, which are fitted to the mean latencies of the measured
-//! cells. It minimises the sum of the squared logarithms of the ratios, so that a cell of 100 µs
-//! counts as much as one of a second.
+
+mod cost_model;
+mod knee;
 
 use crate::checked::PAGE_BYTES;
 use crate::estimate::student::multiple_95;
-use crate::estimate::{largest_by, smallest_by, sum_of};
+use crate::estimate::{smallest_by, sum_of};
+use cost_model::{CellLatency, fitted_model};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Estimate;
@@ -23,7 +17,7 @@ use diskproof_model::sweep::{
     BandwidthLimit, CellState, CostModel, DepthKnee, SpanRate, SweepCell, SweepMatrix,
     SweepOperation, SweepPlan, SweepRecord, span_name,
 };
-use std::collections::BTreeSet;
+use knee::{KneePoint, POINTS_MIN, knee};
 
 /// In a slice of this many turns of the queue, one convoy of requests more or less hardly counts.
 const TURNS_MIN: f64 = 50.0;
@@ -59,7 +53,7 @@ impl FoundCells<'_> {
     fn row_named(&self, name: &str) -> Option<&Row> {
         self.measurements
             .iter()
-            .find(|m| m.data.workload.name == name)
+            .find(|row| row.data.workload.name == name)
     }
 
     fn cell(&self, operation: SweepOperation, block_bytes: u32, depth: u32) -> SweepCell {
@@ -76,8 +70,8 @@ impl FoundCells<'_> {
             latency_p99_ns: None,
             latency_max_ns: None,
         };
-        if let Some(m) = self.row_named(&name) {
-            fill_cell(&mut cell, m);
+        if let Some(row) = self.row_named(&name) {
+            fill_cell(&mut cell, row);
         } else if let Some(skipped) = self.plan.skipped.iter().find(|one| one.workload == name) {
             cell.state = CellState::Impossible;
             cell.why = Some(skipped.why.clone());
@@ -95,10 +89,10 @@ struct CellOps<'a> {
 }
 
 impl<'a> CellOps<'a> {
-    fn from_row(m: &'a Row) -> Self {
+    fn from_row(row: &'a Row) -> Self {
         let mut ops = Vec::new();
         for kind in [OpKind::Read, OpKind::Write] {
-            if let Some(op) = m.op(kind)
+            if let Some(op) = row.op(kind)
                 && op.data.count > 0
             {
                 ops.push(op);
@@ -132,16 +126,16 @@ impl<'a> CellOps<'a> {
 }
 
 /// Fills a cell with the figures of its row, or with the reason why it has none.
-fn fill_cell(cell: &mut SweepCell, m: &Row) {
-    let ops = CellOps::from_row(m);
+fn fill_cell(cell: &mut SweepCell, row: &Row) {
+    let ops = CellOps::from_row(row);
     if ops.count == 0 {
-        cell.why = Some(match m.errors_total() {
+        cell.why = Some(match row.errors_total() {
             0 => "no request completed in the time of this cell".to_owned(),
             errors => format!("{errors} requests failed and none completed"),
         });
         return;
     }
-    if m.data.engine.depth.is_some() {
+    if row.data.engine.depth.is_some() {
         cell.state = CellState::Impossible;
         let why = "the disk is so slow that a queue of this depth would outlast the cell";
         cell.why = Some(why.to_owned());
@@ -155,7 +149,7 @@ fn fill_cell(cell: &mut SweepCell, m: &Row) {
         cell.latency_p50_ns = only.figures.latency.p50;
         cell.latency_p99_ns = only.figures.latency.p99;
     }
-    let convoy = convoy_error(m, &ops);
+    let convoy = convoy_error(row, &ops);
     cell.iops = ops.iops().map(|rate| with_further_error(rate, convoy));
     cell.throughput = ops
         .throughput()
@@ -168,16 +162,16 @@ fn fill_cell(cell: &mut SweepCell, m: &Row) {
 /// A slice that has few turns of the queue counts one convoy of requests too few or too many. Each
 /// slice does so alike: the slices agree, and are off. The latencies are not off. By Little's law
 /// the depth over their mean is a rate, too. The share by which the two rates differ is the error.
-fn convoy_error(m: &Row, ops: &CellOps<'_>) -> f64 {
-    let slices = m.data.slices.len().max(1) as f64;
+fn convoy_error(row: &Row, ops: &CellOps<'_>) -> f64 {
+    let slices = row.data.slices.len().max(1) as f64;
     let count = ops.count as f64;
     let latency_ns = ops.latency_ns();
     let rate: f64 = ops.ops.iter().map(|op| op.figures.iops.value).sum();
-    let turns = count / (f64::from(m.data.workload.depth.max(1)) * slices);
+    let turns = count / (f64::from(row.data.workload.depth.max(1)) * slices);
     if turns >= TURNS_MIN || latency_ns <= 0.0 || rate <= 0.0 {
         return 0.0;
     }
-    let by_latency = f64::from(m.data.workload.depth) * 1e9 * count / latency_ns;
+    let by_latency = f64::from(row.data.workload.depth) * 1e9 * count / latency_ns;
     (by_latency / rate - 1.0).abs()
 }
 
@@ -197,8 +191,8 @@ fn with_interval(estimate: Estimate, count: u64) -> Estimate {
     if estimate.half_width_95.is_some() || count < OPERATIONS_MIN {
         return estimate;
     }
-    let n = count as f64;
-    let relative = multiple_95(n - 1.0) / n.sqrt() + 1.0 / n;
+    let requests = count as f64;
+    let relative = multiple_95(requests - 1.0) / requests.sqrt() + 1.0 / requests;
     Estimate {
         n: count,
         half_width_95: Some(relative * estimate.value),
@@ -288,7 +282,7 @@ fn bandwidth_limit(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<BandwidthL
     let highest = points
         .iter()
         .map(|point| point.rate)
-        .max_by(|a, b| a.cmp_certain(b))?;
+        .max_by(|one, other| one.cmp_certain(other))?;
     let high = match found.high {
         Some(size) => limited_from(&points, size, highest.value),
         None => None,
@@ -308,7 +302,7 @@ fn best_throughput(matrix: &SweepMatrix, block_bytes: u32) -> Option<&Estimate> 
         .iter()
         .filter(|cell| cell.block_bytes == block_bytes)
         .flat_map(|cell| &cell.throughput)
-        .max_by(|a, b| a.cmp_certain(b))
+        .max_by(|one, other| one.cmp_certain(other))
 }
 
 /// The first block size from this one on that bandwidth limits. Of a disk with a limit of
@@ -381,8 +375,8 @@ fn span_rates(sweep: &SweepPlan, found: &FoundCells<'_>) -> Vec<SpanRate> {
             latency_mean_ns: None,
             gain: None,
         };
-        if let Some(m) = found.row_named(&span_name(block_bytes, *span_bytes))
-            && let Some(op) = CellOps::from_row(m).ops.first()
+        if let Some(row) = found.row_named(&span_name(block_bytes, *span_bytes))
+            && let Some(op) = CellOps::from_row(row).ops.first()
         {
             span.iops = Some(with_interval(op.figures.iops.clone(), op.data.count));
             span.latency_mean_ns = Some(op.figures.latency.mean);
@@ -406,189 +400,6 @@ pub fn span_block_bytes(sweep: &SweepPlan) -> Option<u32> {
     let sizes = &sweep.block_bytes;
     let page = sizes.iter().find(|bytes| **bytes == PAGE_BYTES);
     page.or(sizes.first()).copied()
-}
-
-/// Fewer points cannot show a knee.
-pub(super) const POINTS_MIN: usize = 3;
-
-/// A point of the curve.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct KneePoint<'a> {
-    /// The depth, or the block size.
-    pub at: u32,
-    /// The rate, in operations or bytes.
-    pub rate: &'a Estimate,
-}
-
-impl<'a> KneePoint<'a> {
-    /// The power; `None` where its interval is unknown.
-    fn log_power(&self) -> Option<LogPower<'a>> {
-        let power = self.rate.value.powi(2) / f64::from(self.at.max(1));
-        if power.is_nan() || power <= 0.0 {
-            return None;
-        }
-        Some(LogPower {
-            point: *self,
-            log: power.ln(),
-            // The logarithm of a square has twice the relative error.
-            half_width: 2.0 * self.rate.relative_half_width()?,
-        })
-    }
-
-    /// Operations per second, of a curve of throughput over block sizes.
-    fn operations(&self) -> f64 {
-        self.rate.value / f64::from(self.at.max(1))
-    }
-}
-
-/// The power at a point of the curve, as a logarithm.
-#[derive(Debug, Clone, Copy)]
-struct LogPower<'a> {
-    point: KneePoint<'a>,
-    log: f64,
-    half_width: f64,
-}
-
-impl LogPower<'_> {
-    /// Returns `true` if the intervals allow that this power is as large as `best`. Two independent
-    /// powers do not differ while their distance is at most the root of the sum of the squared
-    /// half-widths.
-    fn may_equal(&self, best: &Self) -> bool {
-        best.log - self.log <= best.half_width.hypot(self.half_width)
-    }
-}
-
-/// A knee among the measured points.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Knee<'a> {
-    /// The depth, or the block size, of the knee.
-    pub at: u32,
-    /// The smallest point that the intervals allow.
-    pub low: u32,
-    /// The largest one; `None` where it may be beyond the last point.
-    pub high: Option<u32>,
-    /// The rate there.
-    pub rate: &'a Estimate,
-}
-
-/// The knee of these points, which ascend; `None` of too few, and where the intervals allow all of
-/// them.
-pub(super) fn knee<'a>(points: &[KneePoint<'a>]) -> Option<Knee<'a>> {
-    let powers: Vec<LogPower<'a>> = points.iter().flat_map(KneePoint::log_power).collect();
-    if powers.len() < POINTS_MIN {
-        return None;
-    }
-    let best = largest_by(&powers, |power| power.log)?;
-    let allowed: Vec<u32> = powers
-        .iter()
-        .filter(|power| power.may_equal(best))
-        .map(|power| power.point.at)
-        .collect();
-    let (low, high) = (*allowed.first()?, *allowed.last()?);
-    let (first, last) = (powers.first()?.point.at, powers.last()?.point.at);
-    if (low, high) == (first, last) {
-        return None;
-    }
-    Some(Knee {
-        at: best.point.at,
-        low,
-        high: if high < last { Some(high) } else { None },
-        rate: best.point.rate,
-    })
-}
-
-/// The fewest cells for a fit of three parameters: with three, the model would fit any of them.
-const CELLS_MIN: usize = 6;
-/// The search ends when its steps are this small: a factor of a thousandth.
-const STEP_MIN: f64 = 0.001;
-/// The first step of the search: a factor of two.
-const STEP_FIRST: f64 = std::f64::consts::LN_2;
-/// There is no model if its rate is more than this many times the highest measured one. The
-/// latencies of such cells do not grow with their size, and the best rate would be infinite.
-const RATE_TIMES_MAX: f64 = 100.0;
-
-/// A measured cell.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct CellLatency {
-    pub block_bytes: u32,
-    pub depth: u32,
-    pub latency_ns: f64,
-}
-
-/// The model of these cells; `None` of too few, or where they do not show the cost of a byte.
-pub(super) fn fitted_model(cells: &[CellLatency]) -> Option<CostModel> {
-    let sizes: BTreeSet<u32> = cells.iter().map(|cell| cell.block_bytes).collect();
-    let depths: BTreeSet<u32> = cells.iter().map(|cell| cell.depth).collect();
-    if cells.len() < CELLS_MIN || sizes.len() < 2 || depths.len() < 2 {
-        return None;
-    }
-    let first = first_parameters(cells);
-    let mut logs = first;
-    let mut least = squared_errors(cells, logs);
-    let mut step = STEP_FIRST;
-    while step > STEP_MIN {
-        let mut is_better = false;
-        for parameter in 0..logs.len() {
-            for change in [step, -step] {
-                let mut tried = logs;
-                tried[parameter] += change;
-                let sum = squared_errors(cells, tried);
-                if sum < least {
-                    logs = tried;
-                    least = sum;
-                    is_better = true;
-                }
-            }
-        }
-        if !is_better {
-            step /= 2.0;
-        }
-    }
-    if logs[2] - first[2] > RATE_TIMES_MAX.ln() {
-        return None;
-    }
-    let freedom = (cells.len() - logs.len()) as f64;
-    Some(CostModel {
-        model_error: (least / freedom).sqrt(),
-        cells_fitted: cells.len() as u64,
-        ..model_of_logs(logs)
-    })
-}
-
-/// The model with these logarithms of base, request and rate. Its error is not known yet.
-fn model_of_logs([base, request, rate]: [f64; 3]) -> CostModel {
-    CostModel {
-        base_ns: base.exp(),
-        request_ns: request.exp(),
-        bytes_per_second: rate.exp(),
-        model_error: 0.0,
-        cells_fitted: 0,
-    }
-}
-
-/// The logarithms with which the search begins: the shortest latency, the shortest one for each
-/// request in flight, the highest rate. `cells` is not empty.
-fn first_parameters(cells: &[CellLatency]) -> [f64; 3] {
-    let mut base_ns = f64::INFINITY;
-    let mut request_ns = f64::INFINITY;
-    let mut byte_ns = f64::INFINITY;
-    for cell in cells {
-        let depth = f64::from(cell.depth.max(1));
-        base_ns = base_ns.min(cell.latency_ns);
-        request_ns = request_ns.min(cell.latency_ns / depth);
-        byte_ns = byte_ns.min(cell.latency_ns / (depth * f64::from(cell.block_bytes.max(1))));
-    }
-    [base_ns.ln(), request_ns.ln(), (1e9 / byte_ns).ln()]
-}
-
-/// The sum of the squared logarithms of predicted over measured latencies.
-fn squared_errors(cells: &[CellLatency], logs: [f64; 3]) -> f64 {
-    let model = model_of_logs(logs);
-    cells
-        .iter()
-        .map(|cell| model.latency_ns(cell.block_bytes, cell.depth) / cell.latency_ns)
-        .map(|ratio| ratio.ln().powi(2))
-        .sum()
 }
 
 #[cfg(test)]
@@ -656,157 +467,5 @@ mod tests {
         assert_eq!(limit(&[4, 16, 64, 128, 256, 1024].map(of)).unwrap().0, 128);
         // All of these sizes are beyond it.
         assert_eq!(limit(&[512, 1024, 2048, 4096].map(of)).unwrap().0, 512);
-    }
-}
-
-#[cfg(test)]
-mod knee_tests {
-    use super::*;
-
-    fn rates(values: &[f64], relative: f64) -> Vec<Estimate> {
-        let rate = |value: &f64| Estimate {
-            n: 30,
-            value: *value,
-            half_width_95: Some(value * relative),
-            unit: "1/s".to_owned(),
-        };
-        values.iter().map(rate).collect()
-    }
-
-    fn knee_of(at: &[u32], values: &[f64], relative: f64) -> Option<(u32, u32, Option<u32>)> {
-        let rates = rates(values, relative);
-        let points: Vec<KneePoint<'_>> = at
-            .iter()
-            .zip(&rates)
-            .map(|(at, rate)| KneePoint { at: *at, rate })
-            .collect();
-        knee(&points).map(|knee| (knee.at, knee.low, knee.high))
-    }
-
-    const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
-
-    #[test]
-    fn knee_is_the_number_of_requests_that_a_disk_serves_in_parallel() {
-        for parallel in [1, 4, 16] {
-            let rates: Vec<f64> = DEPTHS
-                .iter()
-                .map(|depth| f64::from((*depth).min(parallel)) * 1000.0)
-                .collect();
-            let found = knee_of(&DEPTHS, &rates, 0.02).unwrap();
-            assert_eq!(found, (parallel, parallel, Some(parallel)));
-        }
-    }
-
-    #[test]
-    fn knee_beyond_the_last_depth_is_open_and_rough_rates_have_none() {
-        let rates: Vec<f64> = DEPTHS
-            .iter()
-            .map(|depth| f64::from(*depth) * 1000.0)
-            .collect();
-        assert_eq!(knee_of(&DEPTHS, &rates, 0.02), Some((64, 64, None)));
-        assert_eq!(knee_of(&DEPTHS, &rates, 2.0), None);
-        assert_eq!(knee_of(&DEPTHS[..2], &rates[..2], 0.02), None);
-    }
-
-    /// Powers 1, 2, 2.25, 1.53 in units: 2 and 2.25 differ by 12 % and are known to 20 % each.
-    #[test]
-    fn interval_holds_every_depth_that_may_be_the_knee() {
-        let rates = [1000.0, 2000.0, 3000.0, 3500.0];
-        let found = knee_of(&DEPTHS[..4], &rates, 0.1).unwrap();
-        assert_eq!(found, (4, 2, Some(4)));
-    }
-
-    /// 100 µs and 1 GB/s: a block of 100 kB takes as long as everything else.
-    #[test]
-    fn knee_over_the_block_size_is_where_the_transfer_takes_half() {
-        let sizes = [4u32, 16, 64, 128, 256, 1024].map(|kib| kib << 10);
-        let rates: Vec<f64> = sizes
-            .iter()
-            .map(|bytes| f64::from(*bytes) / (100e-6 + f64::from(*bytes) / 1e9))
-            .collect();
-        let known = knee_of(&sizes, &rates, 0.001).unwrap();
-        assert_eq!(known, (128 << 10, 128 << 10, Some(128 << 10)));
-        // The powers at 64 and 128 KiB differ by 2 %.
-        let rough = knee_of(&sizes, &rates, 0.01).unwrap();
-        assert_eq!(rough, (128 << 10, 64 << 10, Some(128 << 10)));
-    }
-}
-
-#[cfg(test)]
-mod cost_model_tests {
-    use super::*;
-    use crate::fixture::test_rng::TestRng;
-
-    fn cells(truth: &CostModel, noise: f64) -> Vec<CellLatency> {
-        let mut rng = TestRng(3);
-        let mut cells = Vec::new();
-        for kib in [4, 8, 32, 128, 256, 1024, 4096] {
-            for depth in [1, 2, 4, 8, 16, 32, 64] {
-                let block_bytes = kib << 10;
-                cells.push(CellLatency {
-                    block_bytes,
-                    depth,
-                    latency_ns: truth.latency_ns(block_bytes, depth) * (1.0 + noise * rng.normal()),
-                });
-            }
-        }
-        cells
-    }
-
-    fn truth(base_ns: f64, request_ns: f64, bytes_per_second: f64) -> CostModel {
-        CostModel {
-            base_ns,
-            request_ns,
-            bytes_per_second,
-            model_error: 0.0,
-            cells_fitted: 49,
-        }
-    }
-
-    #[test]
-    fn model_finds_the_parameters_of_a_disk() {
-        // An SSD of 32 channels, a rotating disk, a slow network.
-        for truth in [
-            truth(80e3, 2.5e3, 3e9),
-            truth(8e6, 8e6, 150e6),
-            truth(1e6, 300e3, 125e6),
-        ] {
-            let found = fitted_model(&cells(&truth, 0.0)).unwrap();
-            for (found, truth) in [
-                (found.base_ns, truth.base_ns),
-                (found.request_ns, truth.request_ns),
-                (found.bytes_per_second, truth.bytes_per_second),
-            ] {
-                assert!((found / truth).ln().abs() < 0.05, "{found} of {truth}");
-            }
-            assert!(found.model_error < 0.02, "{}", found.model_error);
-        }
-    }
-
-    #[test]
-    fn error_of_the_model_is_that_of_the_cells() {
-        let found = fitted_model(&cells(&truth(80e3, 2.5e3, 3e9), 0.1)).unwrap();
-        assert!(
-            (0.07..0.13).contains(&found.model_error),
-            "{}",
-            found.model_error
-        );
-        assert_eq!(found.cells_fitted, 49);
-    }
-
-    #[test]
-    fn too_few_cells_have_no_model() {
-        let all = cells(&truth(80e3, 2.5e3, 3e9), 0.0);
-        assert_eq!(fitted_model(&all[..5]), None);
-        assert_eq!(fitted_model(&all[..7]), None, "one size");
-        assert!(fitted_model(&all[..14]).is_some());
-    }
-
-    #[test]
-    fn latencies_that_do_not_grow_with_the_size_have_no_model() {
-        let mut all = cells(&truth(80e3, 2.5e3, 3e9), 0.0);
-        all.iter_mut()
-            .for_each(|cell| cell.latency_ns = 80e3 * f64::from(cell.depth));
-        assert_eq!(fitted_model(&all), None);
     }
 }

@@ -153,8 +153,8 @@ fn span_caveat(record: &Record) -> Option<String> {
 /// The index of the single random reads, else of the first workload with random accesses.
 fn random_row_index(record: &Record) -> Option<usize> {
     let mut first_random = None;
-    for (index, m) in record.measurements.iter().enumerate() {
-        let name = m.data.workload.name.as_str();
+    for (index, row) in record.measurements.iter().enumerate() {
+        let name = row.data.workload.name.as_str();
         if name == "random-read-d1" {
             return Some(index);
         }
@@ -227,9 +227,9 @@ fn scan_caveat(record: &Record) -> Option<String> {
     let target = record.targets.first()?;
     let mut span_bytes = 0;
     let mut read_bytes = 0;
-    for m in &record.measurements {
-        span_bytes = m.data.span_bytes.max(span_bytes);
-        read_bytes += m.data.asked.read_bytes;
+    for row in &record.measurements {
+        span_bytes = row.data.span_bytes.max(span_bytes);
+        read_bytes += row.data.asked.read_bytes;
     }
     if let Some(surface) = record.surface() {
         read_bytes += surface.data.asked.read_bytes;
@@ -268,9 +268,9 @@ fn scan_caveat(record: &Record) -> Option<String> {
 /// The grades of one use: one for each target on which its workload ran.
 fn grades_of_use(record: &Record, usage: &DatabaseUse) -> Vec<UseGrade> {
     let mut grades = Vec::new();
-    for (index, m) in record.measurements.iter().enumerate() {
-        if name_in_check(m) == Some(usage.workload)
-            && let Some(op) = m.op(usage.operation)
+    for (index, row) in record.measurements.iter().enumerate() {
+        if name_in_check(row) == Some(usage.workload)
+            && let Some(op) = row.op(usage.operation)
         {
             grades.push(grade(record, usage, index, op));
         }
@@ -444,8 +444,8 @@ fn trust_lowered_by(level: TrustLevel, word: &str, finding: &Finding, count: usi
 
 /// An interrupted survey, and a run on files, are in the record even if nothing was measured.
 fn has_figures(record: &Record) -> bool {
-    for m in &record.measurements {
-        if m.data.ops.values().any(|op| op.count > 0) {
+    for row in &record.measurements {
+        if row.data.ops.values().any(|op| op.count > 0) {
             return true;
         }
     }

@@ -4,7 +4,6 @@
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, Record};
-use diskproof_model::row::Row;
 use diskproof_model::trend::DiskAccess;
 
 /// The finding that a workload covers a small part of a rotating disk.
@@ -38,11 +37,11 @@ pub(crate) fn whole_disk(record: &Record, index: usize) -> Option<WholeDisk<'_>>
     if !has_short_span {
         return None;
     }
-    let m = &record.measurements[index];
-    let disk = record.targets.get(m.data.target)?.disks().next()?;
+    let row = &record.measurements[index];
+    let disk = record.targets.get(row.data.target)?.disks().next()?;
     let known = match &record.plan.questions.disk_access {
         Some(known) if known.disk == disk.name => {
-            slowdown(record, m, known).map(|slowdown| KnownAccess {
+            slowdown(record, row.data.target, known).map(|slowdown| KnownAccess {
                 disk: known,
                 slowdown,
             })
@@ -50,17 +49,18 @@ pub(crate) fn whole_disk(record: &Record, index: usize) -> Option<WholeDisk<'_>>
         _ => None,
     };
     Some(WholeDisk {
-        span_bytes: m.data.span_bytes,
+        span_bytes: row.data.span_bytes,
         disk_bytes: disk.size_bytes,
         known,
     })
 }
 
 /// Mean access across the disk over the mean access within the file, one request at a time.
-fn slowdown(record: &Record, m: &Row, known: &DiskAccess) -> Option<f64> {
-    let single_reads = record.measurements.iter().find(|row| {
-        row.data.target == m.data.target && row.data.workload.name == "random-read-d1"
-    })?;
+fn slowdown(record: &Record, target: usize, known: &DiskAccess) -> Option<f64> {
+    let single_reads = record
+        .measurements
+        .iter()
+        .find(|row| row.data.target == target && row.data.workload.name == "random-read-d1")?;
     let within_ns = single_reads.op(OpKind::Read)?.figures.latency.mean;
     if within_ns > 0.0 && known.mean.value > 0.0 {
         Some((known.mean.value / within_ns).max(1.0))

@@ -43,9 +43,9 @@ pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<St
     let measured = record
         .measurements
         .iter()
-        .find(|m| m.data.workload.name == found.workload);
+        .find(|row| row.data.workload.name == found.workload);
     let rate = match measured {
-        Some(m) => rate_text(m),
+        Some(row) => rate_text(row),
         None => String::new(),
     };
     let lasting = lasting_text(record, &found.workload);
@@ -75,8 +75,8 @@ fn lasting_text(record: &Record, workload: &str) -> String {
 }
 
 /// `, at 12,300/s`, of all operations together.
-fn rate_text(m: &Row) -> String {
-    let ops = m.headline_ops();
+fn rate_text(row: &Row) -> String {
+    let ops = row.headline_ops();
     let rates: Vec<String> = ops
         .iter()
         .map(|(_, op)| op.figures.iops.value_text())

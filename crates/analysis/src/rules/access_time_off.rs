@@ -28,20 +28,25 @@ const SLOWER: f64 = 1.15;
 /// disk: sheets round up a little, not by half.
 const SEEK_SHARE_MIN: f64 = 0.5;
 
-/// Where the sheet does not tell: the longest average seek of disks up to 7200 rpm and of faster
-/// ones, with room; laptop disks have 12 to 14 ms, server disks 3.5 to 5 ms.
-const SEEK_NS_MAX: (f64, f64) = (20e6, 9e6);
+/// Where the sheet does not tell: the longest average seek of disks up to 7200 rpm, with room.
+/// Laptop disks have 12 to 14 ms.
+const SEEK_NS_MAX: f64 = 20e6;
+/// The same of faster disks, which are made for servers and have 3.5 to 5 ms.
+const SEEK_NS_MAX_FAST: f64 = 9e6;
 
-/// Accesses of less than this share of half a turn, on average, are not those of a platter.
+/// Accesses of less than this share of half a turn, on average, are not those of a platter. A whole
+/// half turn leaves no room for chance.
 const TURN_SHARE_MIN: f64 = 0.9;
 
-/// The top rate may be so much below the sheet's and above it.
+/// The top rate over the sheet's, where it contradicts nothing. A narrower range accuses disks
+/// whose sheet rounds; a wider one misses a link that takes an eighth.
 const RATE: std::ops::Range<f64> = 0.88..1.25;
 
-/// Fewer accesses tell nothing.
+/// Fewer accesses tell nothing: their average depends on where they went.
 const ACCESSES_MIN: u64 = 20;
 
-/// The outermost zone is in the span when that begins within this share of the surface.
+/// The outermost zone is in the span when that begins within this share of the surface. A later
+/// start may lie in the next zone, whose rate is lower than the sheet's.
 const OUTER_SHARE: f64 = 0.05;
 
 /// On which side of the expected value a figure lies.
@@ -107,8 +112,8 @@ impl ExpectedAccess {
 
     fn longest_seek_ns(&self) -> f64 {
         match self.rpm {
-            ..=7200 => SEEK_NS_MAX.0,
-            _ => SEEK_NS_MAX.1,
+            ..=7200 => SEEK_NS_MAX,
+            _ => SEEK_NS_MAX_FAST,
         }
     }
 

@@ -46,6 +46,23 @@ struct AmplifiedWorkload<'a> {
 }
 
 impl AmplifiedWorkload<'_> {
+    /// `it read 8 MiB, 2.0 times the 4 MiB that were requested`
+    fn clause(&self) -> String {
+        let verb = match self.kind {
+            OpKind::Read => "read",
+            _ => "wrote",
+        };
+        let moved = format_bytes(self.bytes);
+        if self.asked_bytes == 0 {
+            return format!("it {verb} {moved}, although no such operation was requested");
+        }
+        format!(
+            "it {verb} {moved}, {:.1} times the {} that were requested",
+            self.bytes as f64 / self.asked_bytes as f64,
+            format_bytes(self.asked_bytes)
+        )
+    }
+
     fn evidence(&self) -> Evidence {
         let place = match self.kind {
             OpKind::Read => "data/device/read_bytes",
@@ -62,24 +79,12 @@ fn check(record: &Record) -> Option<Diagnosis> {
         hits.extend(amplified_workload(record, measured));
     }
     let worst = largest_by(&hits, |hit| hit.share)?;
-    let verb = match worst.kind {
-        OpKind::Read => "read",
-        _ => "wrote",
-    };
-    let asked = match worst.asked_bytes {
-        0 => "although no such operation was requested".to_owned(),
-        asked_bytes => format!(
-            "{:.1} times the {} that were requested",
-            worst.bytes as f64 / asked_bytes as f64,
-            format_bytes(asked_bytes)
-        ),
-    };
     let Explanation { cause, remedy } = explanation(record, worst);
     let claim = format!(
-        "The disk moved more than requested in {}: in {} it {verb} {}, {asked}. {cause}",
+        "The disk moved more than requested in {}: in {} {}. {cause}",
         scope(record, hits.iter().map(|hit| hit.measured.index)),
         workload_name(record, worst.measured.row),
-        format_bytes(worst.bytes),
+        worst.clause(),
     );
     let severity = warning_if(worst.share >= SHARE_WARNING);
     let observations = hits.iter().map(AmplifiedWorkload::evidence);
@@ -92,55 +97,101 @@ fn amplified_workload<'a>(
 ) -> Option<AmplifiedWorkload<'a>> {
     let row = measured.row;
     let target = record.targets.get(row.data.target)?;
-    let own = Traffic::from_workload(record, measured)?.excess()?.own;
-    // Copies are what redundancy is for, and the old data that a parity is computed from is its
-    // price.
-    if target
-        .layers
-        .iter()
-        .any(|layer| layer.kind == LayerKind::Md)
-        || target.disks().count() > 1
-    {
+    if is_redundant(target) {
         return None;
     }
-    let rows = concurrent_rows(record, row);
-    // Every commit writes a block of the journal, which may be more than itself.
-    let has_journal = rows.iter().any(|row| commits(row));
+    let own = Traffic::from_workload(record, measured)?.excess()?.own;
     let total_bytes = row.data.asked.total();
-    let share_bytes = SHARE_MIN * total_bytes as f64;
-    let reads_min = EXCESS_BYTES_MIN.max(unused_read_ahead_bytes(target, &rows));
-    let is_read = own.reads >= reads_min && own.reads as f64 >= share_bytes;
-    let is_written =
-        !has_journal && own.writes >= EXCESS_BYTES_MIN && own.writes as f64 >= share_bytes;
-    let kind = match (is_read, is_written) {
-        (true, true) if own.reads > own.writes => OpKind::Read,
-        (true, false) => OpKind::Read,
-        (_, true) => OpKind::Write,
-        (false, false) => return None,
-    };
-    let (excess_bytes, bytes, asked_bytes, excess_min) = match kind {
-        OpKind::Read => (
-            own.reads,
-            row.data.device.read_bytes,
-            row.data.asked.read_bytes,
-            reads_min,
-        ),
-        _ => (
-            own.writes,
-            row.data.device.write_bytes,
-            row.data.asked.write_bytes,
-            EXCESS_BYTES_MIN,
-        ),
-    };
+    let directions = [
+        write_direction(record, row, own.writes),
+        read_direction(record, row, target, own.reads),
+    ];
+    let mut amplified: Option<&Direction> = None;
+    for direction in &directions {
+        let excess_bytes = direction.excess_bytes;
+        let is_larger = match amplified {
+            Some(other) => excess_bytes > other.excess_bytes,
+            None => true,
+        };
+        if direction.is_amplified(total_bytes) && is_larger {
+            amplified = Some(direction);
+        }
+    }
+    let direction = amplified?;
     Some(AmplifiedWorkload {
         measured,
         target,
-        kind,
-        bytes,
-        asked_bytes,
-        threshold_bytes: asked_bytes as f64 + share_bytes.max(excess_min as f64),
-        share: excess_bytes as f64 / total_bytes.max(1) as f64,
+        kind: direction.kind,
+        bytes: direction.moved_bytes,
+        asked_bytes: direction.asked_bytes,
+        threshold_bytes: direction.asked_bytes as f64 + direction.excess_min(total_bytes),
+        share: direction.excess_bytes as f64 / total_bytes.max(1) as f64,
     })
+}
+
+/// Whether more is moved on purpose: copies are what redundancy is for, and the old data that a
+/// parity is computed from is its price.
+fn is_redundant(target: &TargetIdentity) -> bool {
+    let has_raid = target
+        .layers
+        .iter()
+        .any(|layer| layer.kind == LayerKind::Md);
+    has_raid || target.disks().count() > 1
+}
+
+/// What the disks read, or what they wrote, for a workload.
+struct Direction {
+    kind: OpKind,
+    moved_bytes: u64,
+    asked_bytes: u64,
+    /// Bytes beyond the request that are not another program's.
+    excess_bytes: u64,
+    /// A smaller excess is usual in this direction; `None` where any excess is.
+    usual_bytes: Option<u64>,
+}
+
+impl Direction {
+    /// The least excess that counts, of a workload that requested so much in all.
+    fn excess_min(&self, total_bytes: u64) -> f64 {
+        let usual_bytes = self.usual_bytes.unwrap_or(u64::MAX);
+        (SHARE_MIN * total_bytes as f64).max(usual_bytes as f64)
+    }
+
+    fn is_amplified(&self, total_bytes: u64) -> bool {
+        self.usual_bytes.is_some() && self.excess_bytes as f64 >= self.excess_min(total_bytes)
+    }
+}
+
+fn read_direction(
+    record: &Record,
+    row: &Row,
+    target: &TargetIdentity,
+    excess_bytes: u64,
+) -> Direction {
+    let read_ahead_bytes = unused_read_ahead_bytes(target, &concurrent_rows(record, row));
+    Direction {
+        kind: OpKind::Read,
+        moved_bytes: row.data.device.read_bytes,
+        asked_bytes: row.data.asked.read_bytes,
+        excess_bytes,
+        usual_bytes: Some(EXCESS_BYTES_MIN.max(read_ahead_bytes)),
+    }
+}
+
+fn write_direction(record: &Record, row: &Row, excess_bytes: u64) -> Direction {
+    // Every commit writes a block of the journal, which may be more than itself.
+    let has_journal = concurrent_rows(record, row).iter().any(|row| commits(row));
+    Direction {
+        kind: OpKind::Write,
+        moved_bytes: row.data.device.write_bytes,
+        asked_bytes: row.data.asked.write_bytes,
+        excess_bytes,
+        usual_bytes: if has_journal {
+            None
+        } else {
+            Some(EXCESS_BYTES_MIN)
+        },
+    }
 }
 
 /// The most that all workers together may have read ahead and not used.

@@ -18,23 +18,24 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-const WRONG: &str = "Move the data off this disk, because the disk, its cable, the controller or \
-                     the memory loses or changes writes. Repeat the run with the same seed, then \
-                     run memtest and smartctl -a.";
+const REMEDY_WRONG: &str = "Move the data off this disk, because the disk, its cable, the \
+                            controller or the memory loses or changes writes. Repeat the run with \
+                            the same seed, then run memtest and smartctl -a.";
 
-const NOT_AS_WRITTEN: &str = "If nothing else has written to these blocks, move the data off this \
-                              disk, because it loses or changes data. Read the blocks again, then \
-                              run memtest and smartctl -a.";
+const REMEDY_NOT_AS_WRITTEN: &str = "If nothing else has written to these blocks, move the data \
+                                     off this disk, because it loses or changes data. Read the \
+                                     blocks again, then run memtest and smartctl -a.";
 
-const COUNTERFEIT: &str = "Return this disk: it is a counterfeit, or defective. Copy what it holds \
-                           elsewhere first, and trust none of it.";
+const REMEDY_COUNTERFEIT: &str = "Return this disk: it is a counterfeit, or defective. Copy what \
+                                  it holds elsewhere first, and trust none of it.";
 
-const NOT_THE_PATTERN: &str = "If the file was filled with this pattern and nothing else has \
-                               written to it, move the data off this disk, because it loses or \
-                               changes data. Read the blocks again, then run memtest and \
-                               smartctl -a.";
+const REMEDY_NOT_THE_PATTERN: &str = "If the file was filled with this pattern and nothing else \
+                                      has written to it, move the data off this disk, because it \
+                                      loses or changes data. Read the blocks again, then run \
+                                      memtest and smartctl -a.";
 
-/// Bad blocks named in the claim; the record names up to a hundred.
+/// The claim names so many damaged blocks, which is enough to look at; the record names up to a
+/// hundred.
 const NAMED: usize = 3;
 
 /// A workload whose blocks were read back.
@@ -57,37 +58,48 @@ pub(super) fn verified_rows(record: &Record) -> Vec<VerifiedRow<'_>> {
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits = verified_rows(record);
     hits.retain(|hit| hit.result.wrong_blocks() > 0);
-    let first = hits.first()?;
-    let bad: u64 = hits.iter().map(|hit| hit.result.wrong_blocks()).sum();
-    let blocks: u64 = hits.iter().map(|hit| hit.result.blocks).sum();
-    let unchecked: u64 = hits.iter().map(|hit| hit.result.unchecked()).sum();
-    let Explanation {
-        cause: fault,
-        remedy,
-    } = fault_of_blocks(record, &hits);
-    let claim = format!(
-        "{bad} of {} {} {fault} in {}{}{}.",
-        counted(blocks, "block"),
-        if bad == 1 { "is" } else { "are" },
-        scope(record, hits.iter().map(|hit| hit.measured.index)),
-        first_bad_blocks(first.result),
-        match unchecked {
-            0 => String::new(),
-            // A check that was cut short says nothing of the rest.
-            unchecked => format!("; {unchecked} more were written but not read back"),
-        }
-    );
+    if hits.is_empty() {
+        return None;
+    }
+    let fault = fault_of_blocks(record, &hits);
+    let damage = damage_claim(record, &hits, &fault.cause);
+    let (claim, remedy) = match capacity(record, &hits) {
+        Some(Capacity::Counterfeit(sentence)) => (
+            format!("{sentence} {damage}"),
+            REMEDY_COUNTERFEIT.to_owned(),
+        ),
+        Some(Capacity::LostFrom(sentence)) => (format!("{sentence} {damage}"), fault.remedy),
+        None => (damage, fault.remedy),
+    };
     let observations = hits.iter().map(|hit| {
         let wrong = hit.result.wrong_blocks() as f64;
         hit.measured
             .evidence("data/verify/bad_blocks", wrong, 0.0, "1")
     });
-    let (claim, remedy) = match capacity(record, &hits) {
-        Some(Capacity::Counterfeit(text)) => (format!("{text} {claim}"), COUNTERFEIT.to_owned()),
-        Some(Capacity::LostFrom(text)) => (format!("{text} {claim}"), remedy),
-        None => (claim, remedy),
-    };
     Some(Diagnosis::new(Severity::Failure, claim, observations).with_remedy(remedy))
+}
+
+/// The number of damaged blocks of all workloads, their fault, and places of the first workload.
+fn damage_claim(record: &Record, hits: &[VerifiedRow<'_>], fault: &str) -> String {
+    let bad: u64 = hits.iter().map(|hit| hit.result.wrong_blocks()).sum();
+    let blocks: u64 = hits.iter().map(|hit| hit.result.blocks).sum();
+    format!(
+        "{bad} of {} {} {fault} in {}{}{}.",
+        counted(blocks, "block"),
+        if bad == 1 { "is" } else { "are" },
+        scope(record, hits.iter().map(|hit| hit.measured.index)),
+        first_bad_blocks(hits[0].result),
+        unchecked_clause(hits)
+    )
+}
+
+/// A check that was cut short says nothing of the rest: a clause on that.
+fn unchecked_clause(hits: &[VerifiedRow<'_>]) -> String {
+    match hits.iter().map(|hit| hit.result.unchecked()).sum::<u64>() {
+        0 => String::new(),
+        1 => "; 1 more was written but not read back".to_owned(),
+        n => format!("; {n} more were written but not read back"),
+    }
 }
 
 /// `: offset 8192: wrong checksum; offset 16384: …`
@@ -107,11 +119,11 @@ fn first_bad_blocks(result: &VerifyResult) -> String {
 /// The fault of the blocks as a clause: what is in them, which is not what should be.
 fn fault_of_blocks(record: &Record, hits: &[VerifiedRow<'_>]) -> Explanation {
     if hits.iter().all(|hit| has_known_content(record, hit)) {
-        Explanation::new("not the given pattern", NOT_THE_PATTERN)
+        Explanation::new("not the given pattern", REMEDY_NOT_THE_PATTERN)
     } else if hits.iter().all(|hit| hit.result.runs.is_some()) {
-        Explanation::new("not what an earlier run wrote", NOT_AS_WRITTEN)
+        Explanation::new("not what an earlier run wrote", REMEDY_NOT_AS_WRITTEN)
     } else {
-        Explanation::new("wrong when read back", WRONG)
+        Explanation::new("wrong when read back", REMEDY_WRONG)
     }
 }
 
@@ -218,7 +230,12 @@ pub(super) mod tests {
     #[test]
     fn check_that_was_cut_reports_how_much_it_skipped() {
         let cut = verified(|result| (result.blocks_written, result.bad_blocks) = (Some(5000), 2));
-        states(&check(&cut).unwrap().claim, &["2 of 1000", "4000"]);
+        states(
+            &check(&cut).unwrap().claim,
+            &["2 of 1000", "4000 more were"],
+        );
+        let cut = verified(|result| (result.blocks_written, result.bad_blocks) = (Some(1001), 2));
+        states(&check(&cut).unwrap().claim, &["1 more was written"]);
     }
 
     /// Blocks of 1 MiB of a device of 96 MiB, as the places of each say.

@@ -23,7 +23,8 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// A workload with this share of the highest rate before the fall was limited by the burst.
+/// A workload with this share of the highest rate before the fall was limited by the burst. Others
+/// were limited by their own waits, so their rate says nothing of the limiter.
 const FAST_SHARE: f64 = 0.9;
 
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
@@ -51,28 +52,55 @@ pub(super) fn by_credit(record: &Record) -> Option<Diagnosis> {
 
 /// A fall of single workloads, to a rate that need not be even.
 fn by_fall(record: &Record) -> Option<Diagnosis> {
-    let hits = slowed_on_each_target(record)
+    let slowed = slowed_on_each_target(record)
         .into_iter()
-        .find(|hits| have_reads(hits))?;
-    let mut fast: Vec<&SlowedWorkload<'_>> = hits.iter().collect();
-    // Commits and single requests wait for more than the limiter.
-    let fastest = largest_by(&hits, |hit| hit.fall.before)?.fall.before;
-    fast.retain(|hit| hit.fall.before >= FAST_SHARE * fastest);
-    // Each workload notices the fall in its next slice, so the latest notice before the fall is
-    // the most exact.
-    let first = largest_by(&fast, |hit| hit.moment_ns(record))?;
-    let known = smallest_by(&fast, |hit| {
+        .find(|slowed| have_reads(slowed))?;
+    let witness = best_witness(record, &slowed)?;
+    let credit = credit_of_fall(record, &slowed, witness)?;
+    let claim = credit_diagnosis(record, &credit).claim;
+    let observations = slowed.iter().map(SlowedWorkload::evidence);
+    let command = &witness.measured.row.figures.reproduce;
+    Some(Diagnosis::new(Severity::Warning, claim, observations).with_command(command))
+}
+
+/// The workloads that the burst limited. Commits and single requests wait for more than the
+/// limiter.
+fn limited_by_burst<'a, 'b>(slowed: &'a [SlowedWorkload<'b>]) -> Vec<&'a SlowedWorkload<'b>> {
+    let mut limited: Vec<&SlowedWorkload<'_>> = slowed.iter().collect();
+    if let Some(fastest) = largest_by(slowed, |hit| hit.fall.before) {
+        limited.retain(|hit| hit.fall.before >= FAST_SHARE * fastest.fall.before);
+    }
+    limited
+}
+
+/// The workload that knows best when the burst ended. Each notices it in its next slice, so the
+/// latest notice is the most exact.
+fn best_witness<'a, 'b>(
+    record: &Record,
+    slowed: &'a [SlowedWorkload<'b>],
+) -> Option<&'a SlowedWorkload<'b>> {
+    largest_by(limited_by_burst(slowed), |hit| hit.moment_ns(record))
+}
+
+/// The credit that a fall shows: the burst by the workload that noticed its end, and the lower rate
+/// by the workload whose rate is known best.
+fn credit_of_fall(
+    record: &Record,
+    slowed: &[SlowedWorkload<'_>],
+    witness: &SlowedWorkload<'_>,
+) -> Option<BurstCredit> {
+    let best_known = smallest_by(limited_by_burst(slowed), |hit| {
         let width = hit.op.figures.iops.relative_half_width();
         width.unwrap_or(f64::MAX)
     })?;
-    let burst = first.fall.before;
-    let base = known.fall.after;
-    let moment_ns = first.moment_ns(record);
-    let credit = credit_before(record, first.measured.index, moment_ns, base);
-    let mut at_base: Vec<usize> = hits.iter().map(|hit| hit.measured.index).collect();
+    let burst = witness.fall.before;
+    let base = best_known.fall.after;
+    let moment_ns = witness.moment_ns(record);
+    let credit = credit_before(record, witness.measured.index, moment_ns, base);
+    let mut at_base: Vec<usize> = slowed.iter().map(|hit| hit.measured.index).collect();
     at_base.sort_unstable();
-    let found = BurstCredit {
-        target: first.measured.row.data.target,
+    Some(BurstCredit {
+        target: witness.measured.row.data.target,
         unit: "1/s".to_owned(),
         base,
         burst,
@@ -82,11 +110,7 @@ fn by_fall(record: &Record) -> Option<Diagnosis> {
         at_base,
         in_burst: Vec::new(),
         has_reads: true,
-    };
-    let claim = credit_diagnosis(record, &found).claim;
-    let observations = hits.iter().map(SlowedWorkload::evidence);
-    let command = &first.measured.row.figures.reproduce;
-    Some(Diagnosis::new(Severity::Warning, claim, observations).with_command(command))
+    })
 }
 
 #[cfg(test)]

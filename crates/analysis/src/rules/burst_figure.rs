@@ -24,39 +24,50 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let mut ended: Vec<&BurstCredit> = record.burst_credits.iter().collect();
     ended.retain(|credit| !credit.in_burst.is_empty());
     let first = &record.measurements[ended.first()?.in_burst[0]];
-    let mut rows: Vec<usize> = Vec::new();
     let mut observations: Vec<Evidence> = Vec::new();
-    let mut rates: Vec<String> = Vec::new();
-    let mut longest_ns = 0;
     for credit in &ended {
-        rows.extend(&credit.in_burst);
         for index in &credit.in_burst {
             observations.extend(credit_evidence(record, *index, credit));
         }
+    }
+    Some(
+        Diagnosis::new(Severity::Warning, claim(record, &ended), observations)
+            .with_remedy(remedy(&ended))
+            .with_command(&first.figures.reproduce),
+    )
+}
+
+fn claim(record: &Record, ended: &[&BurstCredit]) -> String {
+    let mut in_burst: Vec<usize> = Vec::new();
+    for credit in ended {
+        in_burst.extend(&credit.in_burst);
+    }
+    in_burst.sort_unstable();
+    in_burst.dedup();
+    format!(
+        "{} ran wholly or partly on the burst credit of the disk, which ended during this run. {} \
+         Sustained load gets the lower rate.",
+        scope(record, in_burst),
+        allowed_text(record, ended),
+    )
+}
+
+/// The rates that last, each once, and the longest time that a burst takes.
+fn remedy(ended: &[&BurstCredit]) -> String {
+    let mut lasting_rates: Vec<String> = Vec::new();
+    let mut longest_ns = 0;
+    for credit in ended {
         let rate = limit_text(credit.base, &credit.unit);
-        if !rates.contains(&rate) {
-            rates.push(rate);
+        if !lasting_rates.contains(&rate) {
+            lasting_rates.push(rate);
         }
         longest_ns = longest_ns.max(credit.burst_ns);
     }
-    rows.sort_unstable();
-    rows.dedup();
-    let claim = format!(
-        "{} ran wholly or partly on the burst credit of the disk, which ended during this run. {} \
-         Sustained load gets the lower rate.",
-        scope(record, rows),
-        allowed_text(record, &ended),
-    );
-    let remedy = format!(
+    format!(
         "Plan with {}. To measure one of these workloads without the burst, run it alone for much \
          longer than {} (--time).",
-        rates.join(" and "),
+        lasting_rates.join(" and "),
         format_duration(longest_ns)
-    );
-    Some(
-        Diagnosis::new(Severity::Warning, claim, observations)
-            .with_remedy(remedy)
-            .with_command(&first.figures.reproduce),
     )
 }
 

@@ -6,7 +6,7 @@ use super::bursts::*;
 use super::rate_limited::is_even;
 use super::rule::*;
 use crate::limiter::words::{credit_text, limit_text};
-use crate::moved;
+use crate::moved::{self, CountedKinds};
 
 pub(super) const RULE: Rule = Rule {
     code: "cache-cliff",
@@ -33,34 +33,48 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     if slowed.is_empty() {
         return cache_or_credit(record);
     }
-    let hits = slowed.into_iter().find(|hits| !have_reads(hits))?;
-    let first = hits.first()?;
-    let index = first.measured.index;
+    let slowed_writes = slowed.into_iter().find(|hits| !have_reads(hits))?;
+    by_fall(record, &slowed_writes)
+}
+
+/// Writes of a target that became slower for good; `None` where they had written less than any
+/// cache holds.
+fn by_fall(record: &Record, slowed: &[SlowedWorkload<'_>]) -> Option<Diagnosis> {
+    let first = slowed.first()?;
     let row = first.measured.row;
-    let written = moved::before(record, index, first.fall.at_ns, true);
+    let written = moved::before(
+        record,
+        first.measured.index,
+        first.fall.at_ns,
+        CountedKinds::Writes,
+    );
     if written.bytes < CLIFF_BYTES_MIN {
         return None;
     }
-    let bytes_each = f64::from(row.data.workload.block_bytes);
-    // Only reads tell a full cache from a credit, whose rate is even.
-    let or_credit = if is_even(record, index) {
-        ", or the burst credit of the volume was used up"
-    } else {
-        ""
-    };
+    let block_bytes = f64::from(row.data.workload.block_bytes);
     let claim = format!(
         "{} wrote at {} until the run had written {}, then at {} to the end. A write cache in \
-         front of the medium was full{or_credit}. Larger bulk loads and restores get the lower \
-         rate.",
-        scope(record, hits.iter().map(|hit| hit.measured.index)),
-        format_throughput(first.fall.before * bytes_each),
+         front of the medium was full{}. Larger bulk loads and restores get the lower rate.",
+        scope(record, slowed.iter().map(|hit| hit.measured.index)),
+        format_throughput(first.fall.before * block_bytes),
         gigabytes(written.bytes as u64),
-        format_throughput(first.fall.after * bytes_each),
+        format_throughput(first.fall.after * block_bytes),
+        other_cause(record, first.measured.index)
     );
-    let observations = hits.iter().map(SlowedWorkload::evidence);
+    let observations = slowed.iter().map(SlowedWorkload::evidence);
     Some(
         Diagnosis::new(Severity::Warning, claim, observations).with_command(&row.figures.reproduce),
     )
+}
+
+/// A clause on the other cause of a fall to an even rate: only reads tell a full cache from a
+/// credit, whose rate is even.
+fn other_cause(record: &Record, index: usize) -> &'static str {
+    if is_even(record, index) {
+        ", or the burst credit of the volume was used up"
+    } else {
+        ""
+    }
 }
 
 /// Writes that fell to one even rate: a cache was full, or a credit ended.

@@ -3,7 +3,8 @@
 
 use super::rule::*;
 
-/// Fewer commits decide nothing.
+/// Fewer commits decide nothing: one that waited for something else changes their rate by more than
+/// a method does.
 const COMMITS_MIN: u64 = 50;
 
 /// The commits of one session without other load.

@@ -102,14 +102,20 @@ fn fills_every_slot(row: &Row) -> bool {
 fn shallow_queue(measured: Measured<'_>) -> Option<ShallowQueue<'_>> {
     let row = measured.row;
     let workers = f64::from(row.data.workload.workers);
-    let held = HELD_MIN * wanted_depth(row);
     if let Some(depth) = row.data.engine.depth {
         return Some(ShallowQueue {
             measured,
             depth: f64::from(depth * row.data.workload.workers),
-            evidence: measured.evidence("data/engine/depth", f64::from(depth), held, "1"),
+            // Of one worker, like the depth of the workload.
+            evidence: measured.evidence(
+                "data/engine/depth",
+                f64::from(depth),
+                f64::from(row.data.workload.depth),
+                "1",
+            ),
         });
     }
+    let held = HELD_MIN * wanted_depth(row);
     let achieved = row.data.achieved_depth;
     if depth_with_processors(row, achieved) < held {
         return Some(ShallowQueue {
@@ -215,6 +221,7 @@ mod tests {
             finding.evidence[0].path,
             "/measurements/3/data/engine/depth"
         );
+        assert_eq!(finding.evidence[0].threshold, 32.0);
         assert!(!finding.remedy.contains("--engine"), "{}", finding.remedy);
     }
 

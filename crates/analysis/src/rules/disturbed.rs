@@ -23,7 +23,8 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Smallest share of the bytes requested that counts as a disturbance.
+/// Smallest share of the bytes requested that counts as a disturbance: less changes a figure by less
+/// than what `imprecise` remarks on.
 const SHARE_MIN: f64 = 0.05;
 
 /// From this share on the figures may be wrong by more than their error bars.
@@ -32,23 +33,35 @@ const SHARE_WARNING: f64 = 0.1;
 /// From this share on a factor reads better than percents.
 const TIMES_MIN: f64 = 10.0;
 
-/// Fewer bytes than this are the background of any machine.
+/// Fewer bytes than this are the background of any machine: logs, and metadata of the filesystem.
 const EXCESS_BYTES_MIN: u64 = 1 << 20;
 
 /// Where all other disks together moved at most this share of what the processes did, the processes
 /// used this disk.
 const ELSEWHERE_SHARE_MAX: f64 = 0.1;
 
-/// Processes that are named; the busiest.
+/// The claim names so many processes, the busiest: to stop these is what a reader tries first.
 const NAMED_MAX: usize = 3;
 
+/// A workload or survey during which others moved too much.
 struct Disturbance<'a> {
     traffic: Traffic<'a>,
-    /// What others did more of: read or wrote.
-    verb: &'static str,
+    /// What others did more of, reads or writes.
+    kind: OpKind,
+    /// What they moved, in this direction.
     excess_bytes: u64,
+    /// The same over all bytes that were requested.
     share: f64,
     evidence: Evidence,
+}
+
+impl Disturbance<'_> {
+    fn verb(&self) -> &'static str {
+        match self.kind {
+            OpKind::Read => "read",
+            _ => "wrote",
+        }
+    }
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
@@ -67,7 +80,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
              ({}). {}",
             places(record, hits.iter().map(|hit| hit.traffic.index)),
             worst.traffic.name,
-            worst.verb,
+            worst.verb(),
             format_bytes(worst.excess_bytes),
             share_text(worst.share),
             culprits(record, &hits)
@@ -94,37 +107,43 @@ pub(super) fn is_disturbed(record: &Record, measured: Measured<'_>) -> bool {
     }
 }
 
+/// What others did to a workload; `None` where it was too little, or was not counted.
 fn workload_disturbance<'a>(record: &'a Record, measured: Measured<'a>) -> Option<Disturbance<'a>> {
     disturbance(Traffic::from_workload(record, measured)?)
 }
 
 fn disturbance(traffic: Traffic<'_>) -> Option<Disturbance<'_>> {
-    let asked = traffic.asked;
-    let device = traffic.device;
     let foreign = traffic.excess()?.foreign;
+    let asked_bytes = traffic.asked.moved_or_trimmed();
     let excess_bytes = foreign.reads.max(foreign.writes);
-    let least = (SHARE_MIN * asked.moved_or_trimmed() as f64).max(EXCESS_BYTES_MIN as f64);
-    if (excess_bytes as f64) < least {
+    let excess_min = (SHARE_MIN * asked_bytes as f64).max(EXCESS_BYTES_MIN as f64);
+    if (excess_bytes as f64) < excess_min {
         return None;
     }
-    let (verb, counter, moved, own) = if foreign.reads >= foreign.writes {
-        ("read", "read_bytes", device.read_bytes, asked.read_bytes)
+    let kind = if foreign.reads >= foreign.writes {
+        OpKind::Read
     } else {
-        (
-            "wrote",
-            "write_bytes",
-            device.write_bytes,
-            asked.write_bytes,
-        )
+        OpKind::Write
     };
-    let path = format!("{}/{counter}", traffic.path());
     Some(Disturbance {
-        verb,
+        kind,
         excess_bytes,
-        share: excess_bytes as f64 / asked.moved_or_trimmed().max(1) as f64,
-        evidence: evidence_at(path, moved as f64, own as f64 + least, "B"),
+        share: excess_bytes as f64 / asked_bytes.max(1) as f64,
+        evidence: excess_evidence(&traffic, kind, excess_min),
         traffic,
     })
+}
+
+/// The counter of the disks that shows the excess, beside what was requested and the least excess.
+fn excess_evidence(traffic: &Traffic<'_>, kind: OpKind, excess_min: f64) -> Evidence {
+    let device = traffic.device;
+    let asked = traffic.asked;
+    let (counter, moved, own) = match kind {
+        OpKind::Read => ("read_bytes", device.read_bytes, asked.read_bytes),
+        _ => ("write_bytes", device.write_bytes, asked.write_bytes),
+    };
+    let path = format!("{}/{counter}", traffic.path());
+    evidence_at(path, moved as f64, own as f64 + excess_min, "B")
 }
 
 /// The processes that caused it, as far as the kernel shows.
@@ -139,13 +158,15 @@ fn culprits(record: &Record, hits: &[Disturbance<'_>]) -> String {
         .take(NAMED_MAX)
         .map(describe_process)
         .collect();
-    let named_bytes: u64 = processes.iter().map(moved_bytes).sum();
+    let by_processes_bytes: u64 = processes.iter().map(moved_bytes).sum();
     let elsewhere_bytes: Option<u64> = counted_once
         .iter()
         .map(|traffic| traffic.device.elsewhere_bytes)
         .sum();
     let place = match elsewhere_bytes {
-        Some(bytes) if bytes as f64 <= ELSEWHERE_SHARE_MAX * named_bytes as f64 => "on this disk",
+        Some(bytes) if bytes as f64 <= ELSEWHERE_SHARE_MAX * by_processes_bytes as f64 => {
+            "on this disk"
+        }
         _ => "on any disk (the kernel does not report which)",
     };
     format!(

@@ -23,40 +23,55 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let used = engine_name(hits.first()?.row.data.engine.used);
     let scope = scope(record, indices(&hits));
     let fallbacks = distinct_fallbacks(&hits);
-    let (claim, remedy) = match fallbacks[..] {
-        // Where io_uring works, but hands its requests to worker threads, `auto` tries both and
-        // takes the faster one: nothing was refused.
-        [fallback] if fallback.cause == FallbackCause::Slower => {
-            let slower = engine_name(fallback.from);
-            let claim = format!(
-                "{slower} is slower than {used} on this target, so the latter was used for \
-                 {scope}: {}.",
-                fallback.why
-            );
-            let remedy = format!(
-                "No action is needed, because diskproof used the faster one. Other programs that \
-                 use {slower} on this target are slower."
-            );
-            (claim, remedy)
-        }
-        _ => {
-            let reasons: Vec<String> = fallbacks
-                .iter()
-                .map(|fallback| describe_fallback(fallback))
-                .collect();
-            let claim = format!(
-                "{}, so {used} was used for {scope}. The figures are valid but take more CPU time \
-                 per operation. A very fast disk may show fewer IOPS.",
-                reasons.join(" and "),
-            );
-            (claim, first_remedy(&fallbacks).to_owned())
-        }
+    let statement = match fallbacks[..] {
+        [only] if only.cause == FallbackCause::Slower => slower_engine(only, used, &scope),
+        _ => unavailable_engines(&fallbacks, used, &scope),
     };
     let observations = hits.iter().map(|hit| {
         let count = hit.row.data.engine.fallbacks.len() as f64;
         hit.evidence("data/engine/fallbacks", count, 0.0, "1")
     });
-    Some(Diagnosis::new(Severity::Note, claim, observations).with_remedy(remedy))
+    Some(
+        Diagnosis::new(Severity::Note, statement.claim, observations).with_remedy(statement.remedy),
+    )
+}
+
+/// The claim of this rule, and the remedy that belongs to it.
+struct Statement {
+    claim: String,
+    remedy: String,
+}
+
+/// Where io_uring works, but hands its requests to worker threads, `auto` tries both and takes the
+/// faster one: nothing was refused.
+fn slower_engine(fallback: &Fallback, used: &str, scope: &str) -> Statement {
+    let slower = engine_name(fallback.from);
+    Statement {
+        claim: format!(
+            "{slower} is slower than {used} on this target, so the latter was used for {scope}: \
+             {}.",
+            fallback.why
+        ),
+        remedy: format!(
+            "No action is needed, because diskproof used the faster one. Other programs that use \
+             {slower} on this target are slower."
+        ),
+    }
+}
+
+fn unavailable_engines(fallbacks: &[&Fallback], used: &str, scope: &str) -> Statement {
+    let mut reasons: Vec<String> = Vec::new();
+    for fallback in fallbacks {
+        reasons.push(describe_fallback(fallback));
+    }
+    Statement {
+        claim: format!(
+            "{}, so {used} was used for {scope}. The figures are valid but take more CPU time per \
+             operation. A very fast disk may show fewer IOPS.",
+            reasons.join(" and "),
+        ),
+        remedy: first_remedy(fallbacks).to_owned(),
+    }
 }
 
 /// One fallback of each engine and cause.

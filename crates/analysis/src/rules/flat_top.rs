@@ -35,27 +35,29 @@ const TIMES_AS_LONG: f64 = 2.2;
 /// holds 2.5 times as much as the inner.
 const TIMES_AS_LONG_ALONE: f64 = 4.5;
 
-/// Smallest share of the points in the flat part.
+/// Smallest share of the points in the flat part. A shorter one may be a single zone.
 const SHARE_MIN: f64 = 0.08;
 
-/// Smallest number of points in it.
+/// Smallest number of points in it. Fewer may be equal by chance.
 const POINTS_MIN: usize = 4;
 
-/// Points at the start that may differ: the disk wakes up.
+/// Share of the points, at the start, that may differ: the disk wakes up.
 const START_SHARE: f64 = 0.02;
 
-/// Least fall behind the flat part, in logarithms.
+/// Least fall behind the flat part, in logarithms: less is noise of the points.
 const FALL_MIN: f64 = 0.03;
 
 /// A flat part and a falling line must explain the curve so much better than one falling line:
-/// their squared deviations over those of the line.
+/// their squared deviations over those of the line. A larger share takes a disk of a few long zones
+/// for a limited one; a smaller one misses limits that noise hides in part.
 const UNEXPLAINED_MAX: f64 = 0.6;
 
 /// The least by which the disk would be faster without the limit, in logarithms, for the limit to
 /// matter.
 const GAIN_MIN: f64 = 0.025;
 
-/// Least calm of a flat part on a ragged disk: its deviation over the curve's scatter.
+/// Largest deviation of a flat part on a ragged disk, over the curve's scatter. Where the disk is not
+/// the limit, its raggedness does not show.
 const CALM: f64 = 0.5;
 
 /// A link carries about this share of its coded rate at most and at least: frames and answers take
@@ -63,6 +65,7 @@ const CALM: f64 = 0.5;
 /// %).
 const LINK_SHARE: std::ops::RangeInclusive<f64> = 0.7..=1.03;
 
+/// The same of USB 2, whose polling takes more.
 const LINK_SHARE_USB2: std::ops::RangeInclusive<f64> = 0.45..=1.03;
 
 /// The coded rate of a USB 2 link, in bytes per second.

@@ -33,7 +33,15 @@ struct UnflushedCommits<'a> {
     measured: Measured<'a>,
     flushes: u64,
     commits: u64,
+    /// The names of the disks.
     disks: String,
+}
+
+impl UnflushedCommits<'_> {
+    /// Flushes for each commit.
+    fn share(&self) -> f64 {
+        self.flushes as f64 / self.commits as f64
+    }
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
@@ -41,8 +49,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
     for session in single_sessions(record) {
         hits.extend(unflushed_commits(record, session));
     }
-    let first = hits.first()?;
-    let flushes = match first.flushes {
+    hits.sort_by(|one, other| one.share().total_cmp(&other.share()));
+    let worst = hits.first()?;
+    let flushes = match worst.flushes {
         1 => "1 flush".to_owned(),
         n => format!("{n} flushes"),
     };
@@ -51,9 +60,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
         format!(
             "{flushes} reached {}, whose write cache is volatile, for {} in {}. A power cut loses \
              acknowledged transactions and may damage the database.",
-            first.disks,
-            counted(first.commits, "commit"),
-            first.measured.row.data.workload.name,
+            worst.disks,
+            counted(worst.commits, "commit"),
+            worst.measured.row.data.workload.name,
         ),
         hits.iter().map(|hit| {
             let least = hit.commits as f64 * SENT_MIN;

@@ -23,18 +23,16 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(disk: &DiskHealth) -> Option<Diagnosis> {
+    let has_failed = disk.passed == Some(false);
     let alarms = disk.alarms.join(", ");
-    let (place, predicate) = if disk.passed == Some(false) {
-        let mut predicate = "reports that it is failing".to_owned();
-        if !alarms.is_empty() {
-            predicate.push_str(&format!(": {alarms}"));
-        }
-        ("passed", predicate)
-    } else if disk.alarms.is_empty() {
-        return None;
-    } else {
-        ("alarms", format!("raises an alarm: {alarms}"))
+    let predicate = match (has_failed, disk.alarms.len()) {
+        (true, 0) => "reports that it is failing".to_owned(),
+        (true, _) => format!("reports that it is failing: {alarms}"),
+        (false, 0) => return None,
+        (false, 1) => format!("raises an alarm: {alarms}"),
+        (false, _) => format!("raises alarms: {alarms}"),
     };
+    let place = if has_failed { "passed" } else { "alarms" };
     Some(Diagnosis::new(
         Severity::Failure,
         predicate,
@@ -68,5 +66,8 @@ mod tests {
         let alarm = faulty(|disk| disk.alarms = vec!["x is at 1".to_owned()]);
         let found = one(&alarm, "health-failing");
         assert_eq!(found.evidence[0].path, "/health/1/alarms");
+        states(&found.claim, &["raises an alarm: x is at 1"]);
+        let two = faulty(|disk| disk.alarms = vec!["x".to_owned(), "y".to_owned()]);
+        states(&one(&two, "health-failing").claim, &["raises alarms: x, y"]);
     }
 }

@@ -21,44 +21,73 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
+/// A clause of the claim, with the figures that prove it.
+struct Statement {
+    clause: String,
+    evidence: Vec<Evidence>,
+}
+
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
-    let mut claims = Vec::new();
-    let mut observations = Vec::new();
-    if let Some(surface) = record.surface()
-        && let Some(hang) = timed_out(surface.data.hang)
-    {
-        claims.push(survey_claim(record, surface, hang));
-        let path = first_result_path("data/hang/lasted_ns");
-        observations.push(evidence_at(path, hang.lasted_ns as f64, 0.0, "ns"));
-    }
+    let mut statements: Vec<Statement> = Vec::new();
+    statements.extend(hung_survey(record));
     for measured in measured_rows(record) {
-        let Some(hang) = timed_out(measured.row.data.hang) else {
-            continue;
-        };
-        claims.push(workload_claim(record, measured.row, hang));
-        let lasted_ns = hang.lasted_ns as f64;
-        observations.push(measured.evidence("data/hang/lasted_ns", lasted_ns, 0.0, "ns"));
-        let requests = hang.requests as f64;
-        observations.push(measured.evidence("data/hang/requests", requests, 0.0, "1"));
+        statements.extend(hung_workload(record, measured));
     }
-    if let Some(stalled) = &record.stalled {
-        claims.push(format!(
+    statements.extend(hung_between_requests(record));
+    if statements.is_empty() {
+        return None;
+    }
+    let mut clauses = Vec::new();
+    let mut observations = Vec::new();
+    for statement in statements {
+        clauses.push(statement.clause);
+        observations.extend(statement.evidence);
+    }
+    let claim = format!("{}.", clauses.join("; "));
+    Some(Diagnosis::new(Severity::Failure, claim, observations))
+}
+
+fn hung_survey(record: &Record) -> Option<Statement> {
+    let surface = record.surface()?;
+    let hang = timed_out(surface.data.hang)?;
+    let path = first_result_path("data/hang/lasted_ns");
+    Some(Statement {
+        clause: format!(
+            "{} stopped answering {} into {SURVEY}, and timed out after {} without an answer",
+            target_path(record, surface.data.target),
+            format_duration(hang.since_ns.saturating_sub(surface.data.start_ns)),
+            format_duration(hang.lasted_ns),
+        ),
+        evidence: vec![evidence_at(path, hang.lasted_ns as f64, 0.0, "ns")],
+    })
+}
+
+fn hung_workload(record: &Record, measured: Measured<'_>) -> Option<Statement> {
+    let hang = timed_out(measured.row.data.hang)?;
+    let requests = hang.requests as f64;
+    let lasted_ns = hang.lasted_ns as f64;
+    Some(Statement {
+        clause: workload_clause(record, measured.row, hang),
+        evidence: vec![
+            measured.evidence("data/hang/lasted_ns", lasted_ns, 0.0, "ns"),
+            measured.evidence("data/hang/requests", requests, 0.0, "1"),
+        ],
+    })
+}
+
+/// A target that did not answer while no workload had requests in flight.
+fn hung_between_requests(record: &Record) -> Option<Statement> {
+    let stalled = record.stalled.as_ref()?;
+    let lasted_ns = stalled.lasted_ns as f64;
+    Some(Statement {
+        clause: format!(
             "{} did not answer for {} around {}, between its requests, and timed out",
             record.plan.targets.join(", "),
             format_duration(stalled.lasted_ns),
             stalled.around
-        ));
-        let lasted_ns = stalled.lasted_ns as f64;
-        observations.push(evidence_at("/stalled/lasted_ns", lasted_ns, 0.0, "ns"));
-    }
-    if claims.is_empty() {
-        return None;
-    }
-    Some(Diagnosis::new(
-        Severity::Failure,
-        format!("{}.", claims.join("; ")),
-        observations,
-    ))
+        ),
+        evidence: vec![evidence_at("/stalled/lasted_ns", lasted_ns, 0.0, "ns")],
+    })
 }
 
 /// The hang, unless the run ended on time before anyone knew.
@@ -69,16 +98,7 @@ fn timed_out(hang: Option<Hang>) -> Option<Hang> {
     }
 }
 
-fn survey_claim(record: &Record, surface: &SurfaceRecord, hang: Hang) -> String {
-    format!(
-        "{} stopped answering {} into {SURVEY}, and timed out after {} without an answer",
-        target_path(record, surface.data.target),
-        format_duration(hang.since_ns.saturating_sub(surface.data.start_ns)),
-        format_duration(hang.lasted_ns),
-    )
-}
-
-fn workload_claim(record: &Record, row: &Row, hang: Hang) -> String {
+fn workload_clause(record: &Record, row: &Row, hang: Hang) -> String {
     let path = target_path(record, row.data.target);
     let name = &row.data.workload.name;
     let since = match hang.since_ns.checked_sub(row.data.start_ns) {

@@ -35,6 +35,13 @@ struct FastCommits<'a> {
     rotation: Rotation,
 }
 
+impl FastCommits<'_> {
+    /// Revolutions for each commit.
+    fn turns_each(&self) -> f64 {
+        self.most / self.session.commits.figures.iops.value
+    }
+}
+
 /// How fast a disk turns at most, and a clause that says so.
 struct Rotation {
     rpm: u32,
@@ -46,15 +53,16 @@ fn check(record: &Record) -> Option<Diagnosis> {
     for session in single_sessions(record) {
         hits.extend(fast_commits(record, session));
     }
-    let first = hits.first()?;
-    let row = first.session.measured.row;
+    hits.sort_by(|one, other| one.turns_each().total_cmp(&other.turns_each()));
+    let worst = hits.first()?;
+    let row = worst.session.measured.row;
     Some(Diagnosis::new(
         Severity::Warning,
         format!(
             "{}, so it can make at most {:.0} commits per second durable, but {} made {}. A cache \
              acknowledged them; they survive a power cut only if it is protected.",
-            first.rotation.clause,
-            first.most,
+            worst.rotation.clause,
+            worst.most,
             row.data.workload.name,
             row.figures.ops[&OpKind::Commit].iops.value_text(),
         ),

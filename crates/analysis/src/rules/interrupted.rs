@@ -18,7 +18,7 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Interruptions that are named one by one.
+/// The claim names so many interruptions, the longest: those explain what a reader sees in a chart.
 const NAMED: usize = 3;
 
 /// An interruption of a workload or of the survey.
@@ -55,6 +55,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     ))
 }
 
+/// All interruptions, the longest first.
 fn interruptions(record: &Record) -> Vec<PlacedInterruption> {
     let mut all = Vec::new();
     for measured in measured_rows(record) {
@@ -79,6 +80,7 @@ fn interruptions(record: &Record) -> Vec<PlacedInterruption> {
             });
         }
     }
+    all.sort_by_key(|event| std::cmp::Reverse(event.interruption.length_ns));
     all
 }
 
@@ -149,5 +151,19 @@ mod tests {
         });
         let claim = check(&record).unwrap().claim;
         states(&claim, &["warm-up of random-read-d32", "2 more"]);
+    }
+
+    #[test]
+    fn longest_of_many_interruptions_is_named_first() {
+        let record = fixture::faulty("random-read-d32", |measurement| {
+            measurement.interruptions =
+                vec![interruption(3 * SECOND, InterruptionKind::Stopped); 5];
+            measurement.interruptions[4].length_ns = 9 * SECOND;
+        });
+        let claim = check(&record).unwrap().claim;
+        assert!(
+            claim.starts_with("A signal stopped diskproof for 9.0 s"),
+            "{claim}"
+        );
     }
 }

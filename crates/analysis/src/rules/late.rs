@@ -22,15 +22,15 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Requests that had no answer when the run ended.
-struct LateRequests<'a> {
+struct LateRequests {
     /// The index of the workload; `None` for the survey.
     index: Option<usize>,
     target: usize,
-    name: &'a str,
+    name: String,
     hang: Hang,
 }
 
-impl LateRequests<'_> {
+impl LateRequests {
     fn claim(&self) -> String {
         format!(
             "{} of {} had no answer after {}",
@@ -72,7 +72,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis::new(Severity::Warning, claim, evidence))
 }
 
-fn requests_without_answer(late: &[LateRequests<'_>]) -> Option<Statement> {
+fn requests_without_answer(late: &[LateRequests]) -> Option<Statement> {
     if late.is_empty() {
         return None;
     }
@@ -88,7 +88,7 @@ fn requests_without_answer(late: &[LateRequests<'_>]) -> Option<Statement> {
 }
 
 /// The first limit of a control group that explains why requests are late.
-fn limit_of_a_group(record: &Record, late: &[LateRequests<'_>]) -> Option<Statement> {
+fn limit_of_a_group(record: &Record, late: &[LateRequests]) -> Option<Statement> {
     for requests in late {
         if let Some(limit) = first_group_limit(record, requests.target) {
             return Some(Statement {
@@ -118,7 +118,7 @@ fn curve_without_time(record: &Record) -> Option<Statement> {
     })
 }
 
-fn late_requests(record: &Record) -> Vec<LateRequests<'_>> {
+fn late_requests(record: &Record) -> Vec<LateRequests> {
     let mut late = Vec::new();
     if let Some(surface) = record.surface()
         && let Some(hang) = surface.data.hang
@@ -126,7 +126,7 @@ fn late_requests(record: &Record) -> Vec<LateRequests<'_>> {
         late.push(LateRequests {
             index: None,
             target: surface.data.target,
-            name: SURVEY,
+            name: SURVEY.to_owned(),
             hang,
         });
     }
@@ -135,7 +135,7 @@ fn late_requests(record: &Record) -> Vec<LateRequests<'_>> {
             late.push(LateRequests {
                 index: Some(measured.index),
                 target: measured.row.data.target,
-                name: &measured.row.data.workload.name,
+                name: workload_name(record, measured.row),
                 hang,
             });
         }
@@ -174,6 +174,19 @@ mod tests {
         assert_eq!(finding.severity, Severity::Warning);
         states(&finding.claim, &["8 requests of random-read-d32", "7.0 s"]);
         assert_eq!(hung::check(&is_late()), None);
+    }
+
+    #[test]
+    fn workload_that_ran_on_two_targets_is_named_with_its_target() {
+        let mut record = is_late();
+        let mut other = record.targets[0].clone();
+        other.path = "/dev/sdz".to_owned();
+        record.targets.push(other);
+        let mut late = fixture::measured(&mut record, "random-read-d32").clone();
+        late.data.target = 1;
+        record.measurements.push(late);
+        let claim = check(&record).unwrap().claim;
+        states(&claim, &["random-read-d32 on /dev/sdz had no answer"]);
     }
 
     #[test]

@@ -19,12 +19,13 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// The same speed in other words (2.5 and 2.500 GT/s) must not count as a loss.
-const LINK_SHARE: f64 = 0.95;
+/// A link runs at its full speed from this share of it on: the same speed in other words (2.5 and
+/// 2.500 GT/s) is no loss, and the next lower speed of SATA, SAS and PCIe is about half.
+const FULL_SPEED_SHARE: f64 = 0.95;
 
-/// As long as the fastest figure stays below this share of the link, the link is not what limits
-/// it.
-const ROOM: f64 = 0.7;
+/// As long as the fastest figure stays below this share of the link, the link does not limit it:
+/// frames and answers take at most 30 % of a link's rate, as `flat-top` documents.
+const USABLE_SHARE_MIN: f64 = 0.7;
 
 /// A link that carries less than its disk could use of a better one.
 struct DegradedLink<'a> {
@@ -35,6 +36,45 @@ struct DegradedLink<'a> {
     /// What the disk could use.
     possible: f64,
     claim: String,
+}
+
+/// Whether the slowest link limited what was measured, in bytes per second.
+enum LinkEffect {
+    /// The fastest figure is close to what the link carries.
+    Limits(f64),
+    /// The fastest figure is far below.
+    Spares(f64),
+    /// No throughput was measured.
+    Unknown,
+}
+
+impl LinkEffect {
+    fn new(record: &Record, slowest: &DegradedLink<'_>) -> Self {
+        match fastest_figure(record) {
+            Some(rate) if rate >= USABLE_SHARE_MIN * slowest.now => Self::Limits(rate),
+            Some(rate) => Self::Spares(rate),
+            None => Self::Unknown,
+        }
+    }
+
+    fn is_serious(&self) -> bool {
+        !matches!(self, Self::Spares(_))
+    }
+
+    /// A sentence with the space before it; empty where the effect is unknown.
+    fn sentence(&self) -> String {
+        match self {
+            Self::Limits(rate) => format!(
+                " The fastest figure, {}, is close to the limit of that link.",
+                format_throughput(*rate)
+            ),
+            Self::Spares(rate) => format!(
+                " It did not limit these figures; the fastest is {}.",
+                format_throughput(*rate)
+            ),
+            Self::Unknown => String::new(),
+        }
+    }
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
@@ -48,24 +88,11 @@ fn check(record: &Record) -> Option<Diagnosis> {
         }
     }
     let slowest = smallest_by(&hits, |hit| hit.now)?;
-    let (is_serious, effect) = match fastest_figure(record) {
-        Some(rate) if rate >= ROOM * slowest.now => {
-            let rate = format_throughput(rate);
-            let effect =
-                format!(" The fastest figure, {rate}, is close to the limit of that link.");
-            (true, effect)
-        }
-        Some(rate) => {
-            let rate = format_throughput(rate);
-            let effect = format!(" It did not limit these figures; the fastest is {rate}.");
-            (false, effect)
-        }
-        None => (true, String::new()),
-    };
+    let effect = LinkEffect::new(record, slowest);
     let claims: Vec<&str> = hits.iter().map(|hit| hit.claim.as_str()).collect();
     Some(Diagnosis::new(
-        warning_if(is_serious),
-        format!("{}.{effect}", claims.join("; ")),
+        warning_if(effect.is_serious()),
+        format!("{}.{}", claims.join("; "), effect.sentence()),
         hits.iter()
             .map(|hit| evidence_at(&hit.path, hit.now, hit.possible, "B/s")),
     ))
@@ -76,7 +103,7 @@ fn degraded_link(placed: PlacedLayer<'_>) -> Option<DegradedLink<'_>> {
     let link = layer.link.as_ref()?;
     let now = link.bytes_per_second_max? as f64;
     let possible = link.device_bytes_per_second_max? as f64;
-    if now >= LINK_SHARE * possible {
+    if now >= FULL_SPEED_SHARE * possible {
         return None;
     }
     Some(DegradedLink {

@@ -25,54 +25,91 @@ pub(super) const RULE: Rule = Rule {
 /// makes less. The inner half is faster where it was never written, or on a busy machine.
 const RATIO_MAX: f64 = 1.1;
 
+/// The rates of a disk that is equally fast everywhere, in bytes per second.
+struct EqualHalves {
+    first_half: f64,
+    second_half: f64,
+}
+
+/// The median times of accesses over the whole surface and to a neighbouring place.
+#[derive(Clone, Copy)]
+struct AccessTimes {
+    random_ns: u64,
+    near_ns: u64,
+}
+
 fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface()?;
-    let has_accesses = !surface.figures.seeks.is_empty();
-    if mechanics(record) != Mechanics::Solid
-        || (!has_accesses && reach(record, surface) == Reach::Part)
-    {
+    if !may_judge(record, surface) {
         return None;
     }
+    let halves = equal_halves(record)?;
+    let accesses = access_times(surface);
+    let rate = surface.figures.rate.as_ref()?;
+    let path = first_result_path("figures/rate/average/value");
+    let mut observations = vec![evidence_at(path, rate.average.value, rate.max, "B/s")];
+    if let Some(AccessTimes { random_ns, near_ns }) = accesses {
+        let path = first_result_path("figures/seeks/random/p50_ns");
+        observations.push(evidence_at(path, random_ns as f64, near_ns as f64, "ns"));
+    }
+    let claim = format!(
+        "The disk is equally fast everywhere: {} in the first half, {} in the second. {} It is an \
+         SSD, an array or a virtual disk, so a short stroke gains nothing.",
+        format_throughput(halves.first_half),
+        format_throughput(halves.second_half),
+        access_sentence(accesses)
+    );
+    Some(Diagnosis::new(Severity::Note, claim, observations))
+}
+
+/// Whether nothing turns, and either the curve covers the whole surface or accesses prove the rest.
+fn may_judge(record: &Record, surface: &SurfaceRecord) -> bool {
+    let has_accesses = !surface.figures.seeks.is_empty();
+    mechanics(record) == Mechanics::Solid
+        && (has_accesses || reach(record, surface) == Reach::Whole)
+}
+
+/// The rates of both halves of the curve; `None` where they differ, or are too few points.
+fn equal_halves(record: &Record) -> Option<EqualHalves> {
     let shape = Shape::from_curve(record.curve(), Reach::Part)?;
     let mut rates: Vec<f64> = Vec::new();
     for point in &shape.points {
         rates.push(point.ln_rate.exp());
     }
     let (first_half, second_half) = rates.split_at(rates.len() / 2);
-    let outer = median(first_half);
-    let inner = median(second_half);
-    if outer > RATIO_MAX * inner || inner > RATIO_MAX * outer {
+    let halves = EqualHalves {
+        first_half: median(first_half),
+        second_half: median(second_half),
+    };
+    let is_faster_first = halves.first_half > RATIO_MAX * halves.second_half;
+    let is_faster_second = halves.second_half > RATIO_MAX * halves.first_half;
+    if is_faster_first || is_faster_second {
         return None;
     }
-    let rate = surface.figures.rate.as_ref()?;
-    let path = first_result_path("figures/rate/average/value");
-    let mut observations = vec![evidence_at(path, rate.average.value, rate.max, "B/s")];
-    let mut access = "The system reports no rotation.".to_owned();
-    if let Some(random_ns) = median_access_ns(surface, SeekPattern::Random)
-        && let Some(near_ns) = median_access_ns(surface, SeekPattern::TrackToTrack)
-    {
-        access = format!(
-            "A random access takes {}, and one to a neighbouring place {}.",
-            format_latency(random_ns),
-            format_latency(near_ns)
-        );
-        let path = first_result_path("figures/seeks/random/p50_ns");
-        observations.push(evidence_at(path, random_ns as f64, near_ns as f64, "ns"));
-    }
-    Some(Diagnosis::new(
-        Severity::Note,
-        format!(
-            "The disk is equally fast everywhere: {} in the first half, {} in the second. {access} \
-             It is an SSD, an array or a virtual disk, so a short stroke gains nothing.",
-            format_throughput(outer),
-            format_throughput(inner)
-        ),
-        observations,
-    ))
+    Some(halves)
+}
+
+/// The access times of the survey; `None` without accesses.
+fn access_times(surface: &SurfaceRecord) -> Option<AccessTimes> {
+    Some(AccessTimes {
+        random_ns: median_access_ns(surface, SeekPattern::Random)?,
+        near_ns: median_access_ns(surface, SeekPattern::TrackToTrack)?,
+    })
 }
 
 fn median_access_ns(surface: &SurfaceRecord, pattern: SeekPattern) -> Option<u64> {
     Some(surface.figures.seeks.get(&pattern)?.p50_ns)
+}
+
+fn access_sentence(accesses: Option<AccessTimes>) -> String {
+    match accesses {
+        Some(AccessTimes { random_ns, near_ns }) => format!(
+            "A random access takes {}, and one to a neighbouring place {}.",
+            format_latency(random_ns),
+            format_latency(near_ns)
+        ),
+        None => "The system reports no rotation.".to_owned(),
+    }
 }
 
 #[cfg(test)]

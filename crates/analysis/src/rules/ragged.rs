@@ -9,7 +9,7 @@
 
 use super::rule::*;
 use crate::mechanics::{Mechanics, mechanics, reach};
-use crate::shape::Shape;
+use crate::shape::{Shape, Stray};
 
 pub(super) const RULE: Rule = Rule {
     code: "ragged",
@@ -34,12 +34,12 @@ const SCATTER_SOLID: f64 = 0.075;
 const HEALTHY_ROTATING: f64 = 0.03;
 /// The same where nothing turns.
 const HEALTHY_SOLID: f64 = 0.05;
-/// What counts as healthy on a rotating disk whose samples are so even in themselves that neither
-/// machine nor moment explains a scatter between them: the least standard deviation, and the noise
-/// that few points may exceed by chance. Two percent are more than timing and the steps of zones
-/// make, and less than what cells make that lose up to a tenth.
-const SCATTER_EVEN: f64 = 0.02;
 
+/// The least standard deviation that counts on a rotating disk whose samples are so even in
+/// themselves that neither machine nor moment explains a scatter between them. Two percent are more
+/// than timing and the steps of zones make, and less than what cells make that lose up to a tenth.
+const SCATTER_EVEN: f64 = 0.02;
+/// The noise that counts as healthy on such a disk; few points may show more by chance.
 const HEALTHY_EVEN: f64 = 0.012;
 
 /// A scatter of this many times the samples' own error is explained by it: the parts of a sample
@@ -53,8 +53,9 @@ const SURENESS: f64 = 3.0;
 /// of what lies outside is less efficient than a variance.
 const EFFICIENCY: f64 = 0.5;
 
-/// Points further off than this, in percent of the rate, are counted.
-const STRAY: f64 = 0.1;
+/// The claim counts the points that are further off than this, as a share of the rate: a reader
+/// finds such points in the curve.
+const FAR_SHARE: f64 = 0.1;
 
 /// So many slow places are no places but the way of the whole surface.
 const DIPS_MAX: usize = 7;
@@ -62,15 +63,17 @@ const DIPS_MAX: usize = 7;
 /// Least rise from one stretch to the next that counts, as a share.
 const RISE: f64 = 0.04;
 
-/// So many rises alongside the slow places, and so many of both together, are no places either.
+/// From so many rises on, the surface goes up and down instead of having slow places, if there are
+/// also [`UPS_MIN`] of both together. A healthy curve has none.
 const RISES_MIN: usize = 2;
-
+/// The least number of rises and slow places together that shows an uneven surface. One slow place
+/// ends with a rise, so few of both are still places.
 const UPS_MIN: usize = 5;
 
-/// Points named as evidence.
+/// Points named as evidence, the most distant ones.
 const NAMED: usize = 3;
 
-/// Whether neighbouring places of the curve differ that much.
+/// Returns `true` if this rule finds something.
 pub(super) fn is_curve_ragged(record: &Record) -> bool {
     check(record).is_some()
 }
@@ -83,24 +86,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         return None;
     }
     let strays = shape.strays();
-    let far = strays
-        .iter()
-        .filter(|stray| stray.distance() >= STRAY)
-        .count();
-    let worst = strays.first()?;
-    let worst_point = &record.curve()[shape.points[worst.point].index];
-    let claim = format!(
-        "The curve is ragged: the rate changes from one point to the next by {} (standard \
-         deviation), while a healthy surface is smooth; {far} of {} {} more than {} away from the \
-         level of their neighbours. The most distant, at {}, has {} among neighbours of {}.",
-        format_percent(shape.scatter),
-        counted(shape.points.len() as u64, "point"),
-        if far == 1 { "lies" } else { "lie" },
-        format_percent(STRAY),
-        gigabytes(worst_point.offset_bytes),
-        format_throughput(worst_point.bytes_per_second),
-        format_throughput(worst.expected),
-    );
+    let claim = claim(record, &shape, &strays)?;
     let observations = strays
         .iter()
         .take(NAMED)
@@ -112,6 +98,28 @@ fn check(record: &Record) -> Option<Diagnosis> {
         _ => REMEDY_SLIGHT,
     };
     Some(Diagnosis::new(warning_if(is_serious), claim, observations).with_remedy(remedy))
+}
+
+/// The scatter, and the most distant point, which `strays` begin with; `None` without one.
+fn claim(record: &Record, shape: &Shape, strays: &[Stray]) -> Option<String> {
+    let worst = strays.first()?;
+    let worst_point = &record.curve()[shape.points[worst.point].index];
+    let far = strays
+        .iter()
+        .filter(|stray| stray.distance() >= FAR_SHARE)
+        .count();
+    Some(format!(
+        "The curve is ragged: the rate changes from one point to the next by {} (standard \
+         deviation), while a healthy surface is smooth; {far} of {} {} more than {} away from the \
+         level of their neighbours. The most distant, at {}, has {} among neighbours of {}.",
+        format_percent(shape.scatter),
+        counted(shape.points.len() as u64, "point"),
+        if far == 1 { "lies" } else { "lie" },
+        format_percent(FAR_SHARE),
+        gigabytes(worst_point.offset_bytes),
+        format_throughput(worst_point.bytes_per_second),
+        format_throughput(worst.expected),
+    ))
 }
 
 const REMEDY: &str = "Measure again on a quiet machine. If the same places are slow, the cause is \

@@ -23,21 +23,24 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// A medium scatters more from one tenth of a second to the next.
-const EVEN: f64 = 0.004;
+/// The largest scatter from one tenth of a second to the next, as a share of the rate, that counts
+/// as even. A medium scatters more.
+const SCATTER_MAX_EVEN: f64 = 0.004;
 
-/// Reads and writes of a limiter differ by less than this share.
-const ALIKE: f64 = 0.005;
+/// Reads and writes of one limiter differ by at most this share.
+const APART_MAX: f64 = 0.005;
 
-/// Kernels reach a group's limit to about this.
-const GROUP_SHARE: std::ops::RangeInclusive<f64> = 0.9..=1.03;
+/// The share of a group's limit at which a rate has reached it. Kernels count in slices of time, so
+/// a rate may be a little higher.
+const REACHED: std::ops::RangeInclusive<f64> = 0.9..=1.03;
 
-/// Protocols leave a link about this share of its bandwidth: then the link is the limit.
+/// From this share of a link's bandwidth on the link is the limit: protocols take the rest.
 const LINK_SHARE: f64 = 0.85;
 
 /// From this block size on, bandwidth is what volumes limit.
 const LARGE_BYTES: u32 = 1 << 18;
 
+/// A group's limit is certain, so it goes before what the rates suggest.
 fn check(record: &Record) -> Option<Diagnosis> {
     by_group(record).or_else(|| by_plateau(record))
 }
@@ -53,39 +56,34 @@ struct GroupHit {
     observed: f64,
 }
 
-fn by_group(record: &Record) -> Option<Diagnosis> {
-    let mut hits: Vec<GroupHit> = Vec::new();
-    for measured in real_rows(record) {
-        hits.extend(at_group_limit(record, measured));
+impl GroupHit {
+    /// Whether both reached the same limit.
+    fn has_limit_of(&self, other: &Self) -> bool {
+        self.limit.number == other.limit.number && self.limit.key.name == other.limit.key.name
     }
-    hits.extend(survey_at_group_limit(record));
+
+    /// The rate and the limit.
+    fn evidence(&self) -> [Evidence; 2] {
+        let unit = self.limit.key.unit.per_second();
+        [
+            evidence_at(&self.path, self.observed, self.limit.allowed, unit),
+            self.limit.evidence(self.observed),
+        ]
+    }
+}
+
+fn by_group(record: &Record) -> Option<Diagnosis> {
+    let hits = group_hits(record);
     let first = hits.first()?;
-    let unit = first.limit.key.unit.per_second();
-    let group_limit = &record.host.io_limits[first.limit.number];
-    let claim = format!(
-        "{} ran at {}: the control group {} allows {} on device {}. The disk may be faster; every \
-         process of the group shares this rate.",
-        places(record, hits.iter().map(|hit| hit.index)),
-        figure_text(first.observed, Some(first.observed * 0.01), unit),
-        group_limit.group,
-        figure_text(first.limit.allowed, None, unit),
-        group_limit.device
-    );
     let mut observations = Vec::new();
     for hit in &hits {
-        let allowed = hit.limit.allowed;
-        observations.push(evidence_at(
-            &hit.path,
-            hit.observed,
-            allowed,
-            hit.limit.key.unit.per_second(),
-        ));
-        observations.push(hit.limit.evidence(hit.observed));
+        observations.extend(hit.evidence());
     }
-    let found = Diagnosis::new(Severity::Warning, claim, observations).with_remedy(
-        "Raise io.max of the group (systemd: IOReadIOPSMax=, IOWriteIOPSMax=, \
-         IOReadBandwidthMax=, IOWriteBandwidthMax=), or measure outside the group.",
-    );
+    let found = Diagnosis::new(Severity::Warning, group_claim(record, &hits), observations)
+        .with_remedy(
+            "Raise io.max of the group (systemd: IOReadIOPSMax=, IOWriteIOPSMax=, \
+             IOReadBandwidthMax=, IOWriteBandwidthMax=), or measure outside the group.",
+        );
     match first.index {
         Some(index) => {
             let command = &record.measurements[index].figures.reproduce;
@@ -93,6 +91,46 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
         }
         None => Some(found),
     }
+}
+
+fn group_hits(record: &Record) -> Vec<GroupHit> {
+    let mut hits: Vec<GroupHit> = Vec::new();
+    for measured in real_rows(record) {
+        hits.extend(at_group_limit(record, measured));
+    }
+    hits.extend(survey_at_group_limit(record));
+    hits
+}
+
+/// One sentence for each limit, with the rate of the first hit at it.
+fn group_claim(record: &Record, hits: &[GroupHit]) -> String {
+    let mut sentences: Vec<String> = Vec::new();
+    for (place, hit) in hits.iter().enumerate() {
+        let is_named = hits[..place]
+            .iter()
+            .any(|earlier| earlier.has_limit_of(hit));
+        if !is_named {
+            let at_limit = hits.iter().filter(|other| other.has_limit_of(hit));
+            let places = places(record, at_limit.map(|other| other.index));
+            sentences.push(group_sentence(record, hit, &places));
+        }
+    }
+    format!(
+        "{} The disk may be faster; every process of the group shares this rate.",
+        sentences.join(" ")
+    )
+}
+
+fn group_sentence(record: &Record, hit: &GroupHit, places: &str) -> String {
+    let group_limit = &record.host.io_limits[hit.limit.number];
+    let unit = hit.limit.key.unit.per_second();
+    format!(
+        "{places} ran at {}: the control group {} allows {} on device {}.",
+        figure_text(hit.observed, Some(hit.observed * 0.01), unit),
+        group_limit.group,
+        figure_text(hit.limit.allowed, None, unit),
+        group_limit.device
+    )
 }
 
 /// The first limit of a group that a workload reaches.
@@ -187,7 +225,7 @@ struct GroupLimit {
 
 impl GroupLimit {
     fn is_reached(self, observed: f64) -> bool {
-        GROUP_SHARE.contains(&(observed / self.allowed.max(1.0)))
+        REACHED.contains(&(observed / self.allowed.max(1.0)))
     }
 
     fn evidence(self, observed: f64) -> Evidence {
@@ -322,38 +360,40 @@ fn limited_plateau(record: &Record) -> Vec<EvenWorkload<'_>> {
 }
 
 fn is_near(one: f64, other: f64) -> bool {
-    (one / other - 1.0).abs() <= ALIKE
+    (one / other - 1.0).abs() <= APART_MAX
 }
 
 fn by_plateau(record: &Record) -> Option<Diagnosis> {
     let alike = limited_plateau(record);
     let first = alike.first()?;
-    let scatter = largest_by(&alike, |row| row.scatter)?.scatter;
-    let target = record.targets.get(first.target())?;
-    let which = match documented_type(target, first.rate, first.unit.per_second()) {
-        Some(volume) => format!("This is the documented limit of {volume}."),
-        None => "Cloud volumes and QEMU's throttling have such limits.".to_owned(),
-    };
-    let claim = format!(
-        "{} ran at {}, constant to {}, so a limiter sets the rate, not the medium. {which} More \
-         requests in flight would only wait longer.",
-        scope(record, alike.iter().map(|row| row.measured.index)),
-        figure_text(
-            first.rate,
-            Some(first.rate * ALIKE),
-            first.unit.per_second()
-        ),
-        format_percent(scatter.max(0.001))
-    );
     let observations = alike.iter().map(EvenWorkload::evidence);
     Some(
-        Diagnosis::new(Severity::Note, claim, observations)
+        Diagnosis::new(Severity::Note, plateau_claim(record, &alike)?, observations)
             .with_remedy(
-                "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise \
-                 it; database settings do not.",
+                "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise it; \
+             database settings do not.",
             )
             .with_command(&first.measured.row.figures.reproduce),
     )
+}
+
+/// `None` where the record lacks the target.
+fn plateau_claim(record: &Record, alike: &[EvenWorkload<'_>]) -> Option<String> {
+    let first = alike.first()?;
+    let unit = first.unit.per_second();
+    let scatter = largest_by(alike, |row| row.scatter)?.scatter;
+    let target = record.targets.get(first.target())?;
+    let limiter = match documented_type(target, first.rate, unit) {
+        Some(volume) => format!("This is the documented limit of {volume}."),
+        None => "Cloud volumes and QEMU's throttling have such limits.".to_owned(),
+    };
+    Some(format!(
+        "{} ran at {}, constant to {}, so a limiter sets the rate, not the medium. {limiter} More \
+         requests in flight would only wait longer.",
+        scope(record, alike.iter().map(|row| row.measured.index)),
+        figure_text(first.rate, Some(first.rate * APART_MAX), unit),
+        format_percent(scatter.max(0.001))
+    ))
 }
 
 /// Whether the rate of a workload is as even as that of a limiter.
@@ -375,7 +415,7 @@ fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWork
     }
     let cells = steady_cells(row)?;
     let scatter = scatter(&cells.ops)?;
-    if scatter > EVEN {
+    if scatter > SCATTER_MAX_EVEN {
         return None;
     }
     let (values, unit) = if has_large_blocks(row) {
@@ -603,6 +643,22 @@ pub(in crate::rules) mod tests {
             write_iops: Some(8100),
             ..IoLimit::default()
         }
+    }
+
+    #[test]
+    fn rates_at_two_limits_of_a_group_are_told_apart() {
+        let limit = IoLimit {
+            read_iops: Some(10_000),
+            ..write_limit("8:0")
+        };
+        let finding = limited(fixture::record(), limit).unwrap();
+        let parts = [
+            "(random-read-d32) ran at 10,000/s: the control group",
+            "allows 10,000/s on device 8:0. ",
+            "(random-write-d32) ran at 8000/s: the control group",
+            "allows 8100/s on device 8:0. The disk may",
+        ];
+        states(&finding.claim, &parts);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::limiter::Unit;
 use diskproof_model::finding::Finding;
 use diskproof_model::health::DiskHealth;
 use diskproof_model::series::TimeSeries;
+use diskproof_model::shell::quoted;
 
 // What nearly every rule uses.
 pub(super) use crate::estimate::{HALF_WIDTH_MAX, largest_by, smallest_by};
@@ -503,11 +504,20 @@ pub(super) fn failure_if(is_serious: bool) -> Severity {
     }
 }
 
-/// The path of a target, as its user wrote it.
+/// The path of a target within a sentence, as its user wrote it.
 pub(super) fn target_path(record: &Record, target: usize) -> &str {
     match record.targets.get(target) {
         Some(target) => &target.path,
         None => "the target",
+    }
+}
+
+/// The path of a target as an argument of a command, quoted for a shell; a placeholder where the
+/// record lacks the target.
+pub(super) fn target_argument(record: &Record, target: usize) -> String {
+    match record.targets.get(target) {
+        Some(target) => quoted(&target.path),
+        None => "TARGET".to_owned(),
     }
 }
 

@@ -27,7 +27,7 @@ fn check(disk: &DiskHealth) -> Option<Diagnosis> {
         return None;
     }
     let ago = match hours_since(disk, test) {
-        Some(hours) => format!(", {hours} power-on hours ago"),
+        Some(hours) => format!(", {} ago", counted(hours, "power-on hour")),
         None => String::new(),
     };
     Some(Diagnosis::new(
@@ -60,6 +60,12 @@ mod tests {
         let found = one(&faulty(failed_self_test), "self-test-failed");
         assert_eq!(found.severity, Severity::Failure);
         states(&found.claim, &["read failure", "52 power-on hours"]);
+        let recent = faulty(|disk| {
+            failed_self_test(disk);
+            disk.power_on_hours = Some(101);
+        });
+        let found = one(&recent, "self-test-failed");
+        states(&found.claim, &["1 power-on hour ago"]);
         let aborted = faulty(|disk| disk.self_test = self_test(None, None));
         assert_eq!(aborted.findings, []);
     }

@@ -37,7 +37,7 @@ struct SlowWaker<'a> {
     measured: Measured<'a>,
     ping: &'a PingFigures,
     awake: &'a IdlePoint,
-    /// Places of the points from the shortest idle time that makes it slow.
+    /// The place of the shortest idle time that makes it slow among the points; all longer ones do.
     from: usize,
 }
 

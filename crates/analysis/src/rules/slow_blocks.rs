@@ -2,7 +2,7 @@
 
 use super::rule::*;
 use super::starved::is_survey_starved;
-use diskproof_model::surface::SlowBlock;
+use diskproof_model::surface::{Scan, SlowBlock};
 
 pub(super) const RULE: Rule = Rule {
     code: "slow-blocks",
@@ -20,8 +20,31 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Blocks named in the claim, the slowest; the record names up to a thousand.
+/// The claim names so many blocks, the slowest, to try by hand; the record names up to a thousand.
 const NAMED: usize = 4;
+
+/// A block that was slow at both readings, and its place in the list of the record.
+struct PlacedBlock<'a> {
+    index: usize,
+    block: &'a SlowBlock,
+}
+
+impl PlacedBlock<'_> {
+    fn clause(&self) -> String {
+        format!(
+            "LBA {} at {} took {}",
+            self.block.lba,
+            gigabytes(self.block.offset_bytes),
+            format_latency(self.block.latency_ns)
+        )
+    }
+
+    fn evidence(&self, slow_from_ns: u64) -> Evidence {
+        let path = first_result_path(&format!("data/scan/slow/{}/latency_ns", self.index));
+        let latency_ns = self.block.latency_ns as f64;
+        evidence_at(path, latency_ns, slow_from_ns as f64, "ns")
+    }
+}
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface()?;
@@ -29,54 +52,61 @@ fn check(record: &Record) -> Option<Diagnosis> {
     if scan.slow_blocks == 0 {
         return None;
     }
-    let mut slowest: Vec<(usize, &SlowBlock)> = scan.slow.iter().enumerate().collect();
-    slowest.sort_by_key(|(_, block)| std::cmp::Reverse(block.latency_ns));
-    slowest.truncate(NAMED);
+    let slowest = slowest_blocks(scan);
     let path = first_result_path("data/scan/slow_blocks");
     let mut observations = vec![evidence_at(path, scan.slow_blocks as f64, 0.0, "1")];
-    let mut places = Vec::new();
-    for (index, block) in slowest {
-        let path = first_result_path(&format!("data/scan/slow/{index}/latency_ns"));
-        let slow_from_ns = scan.slow_from_ns as f64;
-        observations.push(evidence_at(
-            path,
-            block.latency_ns as f64,
-            slow_from_ns,
-            "ns",
-        ));
-        places.push(format!(
-            "LBA {} at {} took {}",
-            block.lba,
-            gigabytes(block.offset_bytes),
-            format_latency(block.latency_ns)
-        ));
+    for placed in &slowest {
+        observations.push(placed.evidence(scan.slow_from_ns));
     }
-    let the_slowest = if places.is_empty() {
-        String::new()
-    } else {
-        format!(" The slowest: {}.", places.join("; "))
-    };
-    let (severity, doubt) = if is_survey_starved(surface) {
-        (
-            Severity::Note,
-            " Whether these blocks are slow is not decided: diskproof waited for a processor \
-             during the scan. Scan again when the machine is quieter.",
-        )
-    } else {
-        (Severity::Warning, "")
-    };
+    let is_starved = is_survey_starved(surface);
+    let doubt = if is_starved { DOUBT } else { "" };
     Some(Diagnosis::new(
-        severity,
+        warning_if(!is_starved),
         format!(
-            "{} of {} took more than {} both times they were read; half of all blocks take {} or \
-             less.{the_slowest}{doubt}",
-            scan.slow_blocks,
-            counted(scan.blocks, "block"),
-            format_latency(scan.slow_from_ns),
-            format_latency(scan.latency_p50_ns)
+            "{}{}{doubt}",
+            count_sentence(scan),
+            slowest_sentence(&slowest)
         ),
         observations,
     ))
+}
+
+/// Follows the claim where what was slow may have been this program.
+const DOUBT: &str = " Whether these blocks are slow is not decided: diskproof waited for a \
+                     processor during the scan. Scan again when the machine is quieter.";
+
+/// The blocks that the claim names, the slowest first.
+fn slowest_blocks(scan: &Scan) -> Vec<PlacedBlock<'_>> {
+    let mut slowest: Vec<PlacedBlock<'_>> = Vec::new();
+    for (index, block) in scan.slow.iter().enumerate() {
+        slowest.push(PlacedBlock { index, block });
+    }
+    slowest.sort_by_key(|placed| std::cmp::Reverse(placed.block.latency_ns));
+    slowest.truncate(NAMED);
+    slowest
+}
+
+fn count_sentence(scan: &Scan) -> String {
+    format!(
+        "{} of {} took more than {} both times {} read; half of all blocks take {} or less.",
+        scan.slow_blocks,
+        counted(scan.blocks, "block"),
+        format_latency(scan.slow_from_ns),
+        if scan.slow_blocks == 1 {
+            "it was"
+        } else {
+            "they were"
+        },
+        format_latency(scan.latency_p50_ns)
+    )
+}
+
+fn slowest_sentence(slowest: &[PlacedBlock<'_>]) -> String {
+    if slowest.is_empty() {
+        return String::new();
+    }
+    let clauses: Vec<String> = slowest.iter().map(PlacedBlock::clause).collect();
+    format!(" The slowest: {}.", clauses.join("; "))
 }
 
 #[cfg(test)]

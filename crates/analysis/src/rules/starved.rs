@@ -74,49 +74,68 @@ pub(super) fn is_workload_starved(record: &Record, row: &Row) -> bool {
     waits_for_processor(row) && row.data.wall_ns >= WALL_NS_MIN && !is_cpu_limited(record, row)
 }
 
+/// A sentence of the claim, with the figures that prove it.
+struct Statement {
+    sentence: String,
+    evidence: Vec<Evidence>,
+}
+
 fn check(record: &Record) -> Option<Diagnosis> {
-    let late: Vec<Measured<'_>> = real_rows(record)
+    let mut sentences = Vec::new();
+    let mut observations = Vec::new();
+    let statements = [starved_workloads(record), starved_survey(record)];
+    for statement in statements.into_iter().flatten() {
+        sentences.push(statement.sentence);
+        observations.extend(statement.evidence);
+    }
+    if sentences.is_empty() {
+        return None;
+    }
+    let claim = format!(
+        "The machine was too busy for accurate timing{}. {}",
+        load_text(record),
+        sentences.join(" ")
+    );
+    Some(Diagnosis::new(Severity::Warning, claim, observations))
+}
+
+fn starved_workloads(record: &Record) -> Option<Statement> {
+    let hits: Vec<Measured<'_>> = real_rows(record)
         .filter(|measured| is_workload_starved(record, measured.row))
         .collect();
-    let mut claims = Vec::new();
+    let worst = largest_by(&hits, |hit| hit.row.data.starved.share)?;
     let mut observations = Vec::new();
-    if let Some(worst) = largest_by(&late, |hit| hit.row.data.starved.share) {
-        claims.push(format!(
-            "In {} a thread of diskproof waited for a processor for up to {} of the time. This \
-             makes latencies longer, high percentiles in particular.",
-            scope(record, indices(&late)),
-            format_percent(worst.row.data.starved.share)
-        ));
-    }
-    for hit in &late {
+    for hit in &hits {
         let share = hit.row.data.starved.share;
         let place = "data/starved/share";
         observations.push(hit.evidence(place, share, WORKLOAD_SHARE_MIN, "of the time"));
     }
-    if let Some(surface) = record.surface()
-        && is_survey_starved(surface)
-    {
-        let share = surface.figures.starved_share;
-        claims.push(format!(
-            "For {} of the survey diskproof waited for a processor. Points measured at those times \
-             are ignored, and access times are longer.",
-            format_percent(share)
-        ));
-        let path = first_result_path("figures/starved_share");
-        observations.push(evidence_at(path, share, SURVEY_SHARE_MIN, "of the time"));
-    }
-    if claims.is_empty() {
+    Some(Statement {
+        sentence: format!(
+            "In {} a thread of diskproof waited for a processor for up to {} of the time. This \
+             makes latencies longer, high percentiles in particular.",
+            scope(record, indices(&hits)),
+            format_percent(worst.row.data.starved.share)
+        ),
+        evidence: observations,
+    })
+}
+
+fn starved_survey(record: &Record) -> Option<Statement> {
+    let surface = record.surface()?;
+    if !is_survey_starved(surface) {
         return None;
     }
-    let load = load_text(record);
-    Some(Diagnosis::new(
-        Severity::Warning,
-        format!(
-            "The machine was too busy for accurate timing{load}. {}",
-            claims.join(" ")
+    let share = surface.figures.starved_share;
+    let path = first_result_path("figures/starved_share");
+    Some(Statement {
+        sentence: format!(
+            "For {} of the survey diskproof waited for a processor. Points measured at those \
+             times are ignored, and access times are longer.",
+            format_percent(share)
         ),
-        observations,
-    ))
+        evidence: vec![evidence_at(path, share, SURVEY_SHARE_MIN, "of the time")],
+    })
 }
 
 /// ` (load 9.8 on 8 CPUs)`, where the load explains the waiting; a lower one explains nothing.

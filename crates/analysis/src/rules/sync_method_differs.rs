@@ -40,8 +40,8 @@ impl CommitMethod<'_> {
         self.session.commits.figures.iops.value
     }
 
-    fn claim(&self) -> String {
-        let name = &self.session.measured.row.data.workload.name;
+    fn clause(&self, record: &Record) -> String {
+        let name = workload_name(record, self.session.measured.row);
         format!("{name} makes {}", self.session.commits.figures.iops.text())
     }
 }
@@ -62,8 +62,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
         format!(
             "{} and {}, a factor of {:.0} or more. Both guarantee the same, so the faster one may \
              return before the data is durable.",
-            widest.fast.claim(),
-            widest.slow.claim(),
+            widest.fast.clause(record),
+            widest.slow.clause(record),
             widest.ratio,
         ),
         pairs.iter().map(|pair| {

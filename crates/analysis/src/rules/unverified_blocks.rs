@@ -24,33 +24,47 @@ pub(super) const RULE: Rule = Rule {
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits = verified_rows(record);
     hits.retain(|hit| hit.result.bad_blocks > hit.result.wrong_blocks());
-    let first = hits.first()?;
-    let blocks = counted(sum(&hits, |result| result.blocks), "block");
-    let scope = scope(record, hits.iter().map(|hit| hit.measured.index));
+    if hits.is_empty() {
+        return None;
+    }
     let judged = sum(&hits, |result| result.good_blocks() + result.wrong_blocks());
-    let claim = if judged == 0 {
-        format!("None of {blocks} in {scope} has a signature to verify")
-    } else {
-        let unsigned = sum(&hits, |result| result.bad_blocks - result.wrong_blocks());
-        format!("{unsigned} of {blocks} in {scope} have no signature to verify")
+    let claim = format!(
+        "{}{}.",
+        unsigned_clause(record, &hits, judged),
+        other_size_clause(&hits)
+    );
+    let observations = hits.iter().map(|hit| {
+        let bad = hit.result.bad_blocks as f64;
+        hit.measured
+            .evidence("data/verify/bad_blocks", bad, 0.0, "1")
+    });
+    Some(Diagnosis::new(warning_if(judged == 0), claim, observations))
+}
+
+fn unsigned_clause(record: &Record, hits: &[VerifiedRow<'_>], judged: u64) -> String {
+    let blocks = counted(sum(hits, |result| result.blocks), "block");
+    let scope = scope(record, hits.iter().map(|hit| hit.measured.index));
+    if judged == 0 {
+        return format!("None of {blocks} in {scope} has a signature to verify");
+    }
+    match sum(hits, |result| result.bad_blocks - result.wrong_blocks()) {
+        1 => format!("1 of {blocks} in {scope} has no signature to verify"),
+        n => format!("{n} of {blocks} in {scope} have no signature to verify"),
+    }
+}
+
+/// A clause on blocks that were written in another size; empty where there is none.
+fn other_size_clause(hits: &[VerifiedRow<'_>]) -> String {
+    let other = sum(hits, |result| result.other_size_blocks.unwrap_or(0));
+    let Some(size_bytes) = hits.iter().find_map(|hit| hit.result.other_size_bytes) else {
+        return String::new();
     };
-    let other = sum(&hits, |result| result.other_size_blocks.unwrap_or(0));
-    let sizes = match first.result.other_size_bytes {
-        Some(bytes) if other > 0 => format!(
-            "; {other} of them are starts of blocks written in another size ({})",
-            format_bytes(u64::from(bytes))
-        ),
-        _ => String::new(),
-    };
-    Some(Diagnosis::new(
-        warning_if(judged == 0),
-        format!("{claim}{sizes}."),
-        hits.iter().map(|hit| {
-            let bad = hit.result.bad_blocks as f64;
-            hit.measured
-                .evidence("data/verify/bad_blocks", bad, 0.0, "1")
-        }),
-    ))
+    let size = format_bytes(u64::from(size_bytes));
+    match other {
+        0 => String::new(),
+        1 => format!("; 1 of them is the start of a block written in another size ({size})"),
+        n => format!("; {n} of them are starts of blocks written in another size ({size})"),
+    }
 }
 
 fn sum(hits: &[VerifiedRow<'_>], count: fn(&VerifyResult) -> u64) -> u64 {
@@ -80,6 +94,10 @@ mod tests {
             assert_eq!(found.severity, severity);
             states(&found.claim, &[part]);
         }
+        let one = check(&earlier(1, 1, 0, 1)).unwrap().claim;
+        states(&one, &["1 of 1000 blocks", "has no signature"]);
+        let one = check(&earlier(11, 10, 1, 1)).unwrap().claim;
+        states(&one, &["1 of them is the start of a block"]);
         let found = bad_blocks::check(&earlier(907, 900, 0, 1)).unwrap();
         assert_eq!(found.severity, Severity::Failure);
         states(&found.claim, &["7 of 1000"]);

@@ -47,16 +47,30 @@ fn check(record: &Record) -> Option<Diagnosis> {
             hits.extend(unwritten_reads(measured).or_else(|| zero_reads(measured)));
         }
     }
+    let worst = first_of_most_severe(&hits)?;
+    let claim = format!(
+        "Empty blocks were read in {}: {} Such reads need not reach the medium.",
+        scope(record, hits.iter().map(|hit| hit.index)),
+        worst.claim
+    );
+    let observations = hits.iter().map(|hit| hit.evidence.clone());
+    let remedy = remedy(record, worst);
+    Some(Diagnosis::new(worst.severity, claim, observations).with_remedy(remedy))
+}
+
+fn first_of_most_severe(hits: &[EmptyReads]) -> Option<&EmptyReads> {
     let mut worst = hits.first()?;
-    for hit in &hits {
+    for hit in hits {
         if hit.severity > worst.severity {
             worst = hit;
         }
     }
-    let target = record
-        .targets
-        .get(record.measurements[worst.index].data.target);
-    let remedy = match target {
+    Some(worst)
+}
+
+fn remedy(record: &Record, worst: &EmptyReads) -> &'static str {
+    let target = record.measurements[worst.index].data.target;
+    match record.targets.get(target) {
         Some(target) if target.kind == TargetKind::BlockDevice => {
             "Measure a device whose span has been written completely, or a part that contains data."
         }
@@ -64,14 +78,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             "Measure a directory, in which diskproof fills its own file, or a file with content \
              instead of holes."
         }
-    };
-    let claim = format!(
-        "Empty blocks were read in {}: {} Such reads need not reach the medium.",
-        scope(record, hits.iter().map(|hit| hit.index)),
-        worst.claim
-    );
-    let observations = hits.iter().map(|hit| hit.evidence.clone());
-    Some(Diagnosis::new(worst.severity, claim, observations).with_remedy(remedy))
+    }
 }
 
 /// Reads of a span that has holes.

@@ -72,9 +72,9 @@ impl VaryingWorkload<'_> {
         let high = self.runs.next_high_iops;
         [
             self.measured
-                .evidence("run_to_run/next_low_iops", low, iops, "/s"),
+                .evidence("run_to_run/next_low_iops", low, iops, "1/s"),
             self.measured
-                .evidence("run_to_run/next_high_iops", high, iops, "/s"),
+                .evidence("run_to_run/next_high_iops", high, iops, "1/s"),
         ]
     }
 }

@@ -45,41 +45,49 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let hypervisor = record.host.hypervisor.as_ref()?;
     let mut names: Vec<&str> = Vec::new();
     let mut observations = Vec::new();
-    let mut credits = "";
-    for placed in layers(record) {
-        let layer = placed.layer;
-        if !layer.below.is_empty() {
-            continue;
-        }
-        let Some(field) = telltale_field(layer) else {
+    let mut has_cloud_volume = false;
+    for disk in lowest_layers(record) {
+        let Some(field) = telltale_field(disk.layer) else {
             continue;
         };
-        names.push(&layer.name);
-        let path = format!("{}/{field}", placed.path);
+        names.push(&disk.layer.name);
+        let path = format!("{}/{field}", disk.path);
         observations.push(evidence_at(path, 1.0, 0.0, "virtual"));
-        if is_named(layer.model.as_deref(), &CLOUD) {
-            credits = " Cloud volumes also allow bursts above the sustained rate; a short run \
-                       cannot distinguish the two.";
-        }
+        has_cloud_volume |= is_named(disk.layer.model.as_deref(), &CLOUD);
     }
     if names.is_empty() {
         return None;
     }
     names.sort_unstable();
     names.dedup();
+    let mut claim = claim(&names, hypervisor);
+    if has_cloud_volume {
+        claim.push_str(CREDIT_SENTENCE);
+    }
+    Some(Diagnosis::new(Severity::Note, claim, observations))
+}
+
+/// Follows the claim where a cloud limits one of the disks.
+const CREDIT_SENTENCE: &str = " Cloud volumes also allow bursts above the sustained rate; a short \
+                               run cannot distinguish the two.";
+
+/// The layers with nothing below them, which are the disks of this machine.
+fn lowest_layers(record: &Record) -> Vec<PlacedLayer<'_>> {
+    let mut lowest = layers(record);
+    lowest.retain(|placed| placed.layer.below.is_empty());
+    lowest
+}
+
+fn claim(names: &[&str], hypervisor: &str) -> String {
     let (are_virtual, them) = match names.len() {
         1 => ("is a virtual disk", "it"),
         _ => ("are virtual disks", "them"),
     };
-    Some(Diagnosis::new(
-        Severity::Note,
-        format!(
-            "{} {are_virtual} (hypervisor: {hypervisor}). A cache of the host may answer for \
-             {them}, and flushes are honoured only if the host honours them.{credits}",
-            names.join(", ")
-        ),
-        observations,
-    ))
+    format!(
+        "{} {are_virtual} (hypervisor: {hypervisor}). A cache of the host may answer for {them}, \
+         and flushes are honoured only if the host honours them.",
+        names.join(", ")
+    )
 }
 
 /// The field of a layer that gives it away.

@@ -8,6 +8,7 @@ use diskproof_model::data::RunData;
 use diskproof_model::health::DiskCounters;
 use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};
 use diskproof_model::plan::Decide;
+use diskproof_model::series::Cell;
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -11,12 +11,12 @@ use diskproof_model::transaction::TRANSACTION_PARTS_MAX;
 
 /// Fewer than this share of the requests of a direction do not get their own workload.
 const SHARE_MIN: f64 = 0.005;
-/// As deep as a queue of ours may be.
+/// A workload is at most so deep, however many requests the recording had in flight.
 const DEPTH_MAX: f64 = 256.0;
-/// Weights of sizes: finer ones make no difference.
+/// The sum of the weights of sizes. A smaller one would round rare sizes to nothing.
 const WEIGHT_SUM: u64 = 1_000_000;
 
-/// What the target and the user give.
+/// The target on which a load is repeated, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LikeTarget {
     /// Sectors of the target in bytes: sizes are rounded up to them.
@@ -44,7 +44,7 @@ pub enum LikeError {
     },
 }
 
-/// What the run is to match.
+/// The figures of the observed load, for the comparison after the run.
 pub fn like_plan(run_id: &str, observed: &ObservedDevice) -> LikePlan {
     let bytes: u64 = observed.ops.values().map(|op| op.bytes).sum();
     LikePlan {
@@ -81,23 +81,50 @@ pub struct LikeTransaction {
 /// The transaction that stands for an observed load; `None` without a flush.
 pub fn like_transaction(observed: &ObservedDevice) -> Option<LikeTransaction> {
     let flushes = observed.flush_ops.filter(|flushes| *flushes > 0)?;
-    let empty = SizedRequests::default();
     let reads = match observed.ops.get(&OpKind::Read) {
-        Some(op) => SizedRequests::of_reads(op),
-        None => empty,
+        Some(op) => SizedRequests {
+            count: op.count,
+            bytes: op.bytes,
+        },
+        None => SizedRequests::default(),
     };
-    let (random, log) = match observed.ops.get(&OpKind::Write) {
-        Some(op) => SizedRequests::of_writes(op),
-        None => (empty, empty),
+    let writes = match observed.ops.get(&OpKind::Write) {
+        Some(op) => PlacedWrites::from_ops(op),
+        None => PlacedWrites::default(),
     };
-    let block_bytes = reads.mean_bytes().or(random.mean_bytes());
-    let log_bytes = log.bytes / flushes;
+    let block_bytes = reads.mean_bytes().or(writes.random.mean_bytes());
+    let log_bytes = writes.sequential.bytes / flushes;
     Some(LikeTransaction {
-        reads: reads.each(flushes),
+        reads: reads.per_flush(flushes),
         block_bytes: block_bytes.unwrap_or(USUAL_BLOCK_BYTES),
         log_bytes: whole_pages(log_bytes.min(RECORD_BYTES_MAX)),
-        writes: random.each(flushes),
+        writes: writes.random.per_flush(flushes),
     })
+}
+
+/// The random and the sequential writes of a load.
+#[derive(Debug, Clone, Copy, Default)]
+struct PlacedWrites {
+    random: SizedRequests,
+    sequential: SizedRequests,
+}
+
+impl PlacedWrites {
+    fn from_ops(op: &ObservedOps) -> Self {
+        let mut random = SizedRequests::default();
+        let mut sequential = SizedRequests::default();
+        for size in &op.sizes {
+            random.add(size.random, size.block_bytes);
+            sequential.add(size.sequential, size.block_bytes);
+        }
+        // Fewer requests may have been traced than were counted.
+        let traced = random.count + sequential.count;
+        let scale = op.count as f64 / traced.max(1) as f64;
+        Self {
+            random: random.scaled(scale),
+            sequential: sequential.scaled(scale),
+        }
+    }
 }
 
 /// Requests and their bytes.
@@ -108,26 +135,6 @@ struct SizedRequests {
 }
 
 impl SizedRequests {
-    fn of_reads(op: &ObservedOps) -> Self {
-        Self {
-            count: op.count,
-            bytes: op.bytes,
-        }
-    }
-
-    /// The random and the sequential ones.
-    fn of_writes(op: &ObservedOps) -> (Self, Self) {
-        let (mut random, mut sequential) = (Self::default(), Self::default());
-        for size in &op.sizes {
-            random.add(size.random, size.block_bytes);
-            sequential.add(size.sequential, size.block_bytes);
-        }
-        // Of traced requests there may be fewer than were counted.
-        let traced = random.count + sequential.count;
-        let scale = op.count as f64 / traced.max(1) as f64;
-        (random.scaled(scale), sequential.scaled(scale))
-    }
-
     fn add(&mut self, count: u64, block_bytes: u32) {
         self.count = self.count.saturating_add(count);
         let bytes = count.saturating_mul(u64::from(block_bytes));
@@ -141,13 +148,13 @@ impl SizedRequests {
         }
     }
 
-    /// Their number for each flush.
-    fn each(self, flushes: u64) -> u32 {
-        let each = (self.count as f64 / flushes as f64).round();
-        (each as u32).min(TRANSACTION_PARTS_MAX)
+    /// Their number for each flush, as far as a transaction can have as many.
+    fn per_flush(self, flushes: u64) -> u32 {
+        let rounded = (self.count as f64 / flushes as f64).round();
+        (rounded as u32).min(TRANSACTION_PARTS_MAX)
     }
 
-    /// In whole pages; `None` without one.
+    /// Their mean size in whole pages; `None` without a request.
     fn mean_bytes(self) -> Option<u32> {
         let mean = self.bytes.checked_div(self.count)?;
         Some(whole_pages(mean.min(RECORD_BYTES_MAX)))
@@ -158,7 +165,8 @@ fn whole_pages(bytes: u64) -> u32 {
     (bytes.max(1).next_multiple_of(PAGE_BYTES)) as u32
 }
 
-/// The workloads.
+/// The workloads that repeat the load together. Those of less than one request in the time are left
+/// out.
 pub fn like_workloads(
     observed: &ObservedDevice,
     target: LikeTarget,
@@ -168,41 +176,51 @@ pub fn like_workloads(
             device: observed.name.clone(),
         });
     }
-    let mut workloads = Vec::new();
+    let mut workloads: Vec<Workload> = Vec::new();
     for (kind, op) in &observed.ops {
-        for part in parts(op) {
-            let rate = op.count as f64 * 1e9 / observed.wall_ns.max(1) as f64 * part.share;
-            if rate * target.time_ns as f64 / 1e9 < 1.0 {
-                continue;
-            }
-            let name = format!("{}-{}", kind.as_str(), access_name(&part.access));
-            workloads.push(Workload {
-                start: if workloads.is_empty() {
-                    Start::AfterPrevious
-                } else {
-                    Start::WithPrevious
-                },
-                streams: Streams::with_reads(if *kind == OpKind::Read { 1000 } else { 0 }),
-                access: part.access,
-                depth: observed.queue_depth_max.ceil().clamp(1.0, DEPTH_MAX) as u32,
-                stop: Stop {
-                    time_ns: Some(target.time_ns),
-                    ..Stop::default()
-                },
-                rate: Some(rate),
-                sync: sync_policy(*kind, op, observed.flush_ops),
-                ..sized(Workload::named(&name), &part.sizes, target.unit_bytes)
-            });
+        for part in like_parts(op) {
+            workloads.extend(like_workload(observed, target, *kind, op, part));
         }
     }
     if workloads.is_empty() {
-        Err(LikeError::TooSlow {
+        return Err(LikeError::TooSlow {
             device: observed.name.clone(),
             seconds: target.time_ns / 1_000_000_000,
-        })
-    } else {
-        Ok(workloads)
+        });
     }
+    for later in &mut workloads[1..] {
+        later.start = Start::WithPrevious;
+    }
+    Ok(workloads)
+}
+
+/// The workload of one part; `None` where it has less than one request in the time.
+fn like_workload(
+    observed: &ObservedDevice,
+    target: LikeTarget,
+    kind: OpKind,
+    op: &ObservedOps,
+    part: LikePart,
+) -> Option<Workload> {
+    let rate = op.count as f64 * 1e9 / observed.wall_ns.max(1) as f64 * part.share;
+    if rate * target.time_ns as f64 / 1e9 < 1.0 {
+        return None;
+    }
+    let name = format!("{}-{}", kind.as_str(), access_name(&part.access));
+    let read_permille = if kind == OpKind::Read { 1000 } else { 0 };
+    Some(Workload {
+        start: Start::AfterPrevious,
+        streams: Streams::with_reads(read_permille),
+        access: part.access,
+        depth: observed.queue_depth_max.ceil().clamp(1.0, DEPTH_MAX) as u32,
+        stop: Stop {
+            time_ns: Some(target.time_ns),
+            ..Stop::default()
+        },
+        rate: Some(rate),
+        sync: sync_policy(kind, op, observed.flush_ops),
+        ..with_sizes(Workload::named(&name), &part.sizes, target.unit_bytes)
+    })
 }
 
 /// The random or the sequential requests of one direction.
@@ -210,12 +228,17 @@ struct LikePart {
     access: Access,
     /// Their share of all of that direction.
     share: f64,
-    /// Their sizes in bytes, and how many have them.
-    sizes: Vec<(u32, u64)>,
+    sizes: Vec<SizeCount>,
+}
+
+/// A size of requests, and how many have it.
+struct SizeCount {
+    block_bytes: u32,
+    count: u64,
 }
 
 /// The random and the sequential part; one alone where the other is too small to matter.
-fn parts(op: &ObservedOps) -> Vec<LikePart> {
+fn like_parts(op: &ObservedOps) -> Vec<LikePart> {
     let mut random = LikePart {
         access: Access::Random {
             distribution: Distribution::Uniform,
@@ -230,10 +253,16 @@ fn parts(op: &ObservedOps) -> Vec<LikePart> {
     };
     for size in &op.sizes {
         if size.random > 0 {
-            random.sizes.push((size.block_bytes, size.random));
+            random.sizes.push(SizeCount {
+                block_bytes: size.block_bytes,
+                count: size.random,
+            });
         }
         if size.sequential > 0 {
-            sequential.sizes.push((size.block_bytes, size.sequential));
+            sequential.sizes.push(SizeCount {
+                block_bytes: size.block_bytes,
+                count: size.sequential,
+            });
         }
     }
     let mut parts = vec![random, sequential];
@@ -244,7 +273,10 @@ fn parts(op: &ObservedOps) -> Vec<LikePart> {
         part.share /= sum;
         // Too few requests were traced for their own sizes.
         if part.sizes.is_empty() {
-            part.sizes.push((mean.max(1), 1));
+            part.sizes.push(SizeCount {
+                block_bytes: mean.max(1),
+                count: 1,
+            });
         }
     }
     parts
@@ -258,13 +290,13 @@ fn access_name(access: &Access) -> &'static str {
 }
 
 /// The workload with these sizes, in whole sectors.
-fn sized(workload: Workload, sizes: &[(u32, u64)], unit_bytes: u32) -> Workload {
+fn with_sizes(workload: Workload, sizes: &[SizeCount], unit_bytes: u32) -> Workload {
     let unit = unit_bytes.max(1);
-    let sum: u64 = sizes.iter().map(|(_, count)| *count).sum();
+    let sum: u64 = sizes.iter().map(|size| size.count).sum();
     let mut mix: Vec<BlockShare> = Vec::new();
-    for (bytes, count) in sizes {
-        let block_bytes = bytes.div_ceil(unit).saturating_mul(unit);
-        let scaled = u128::from(*count) * u128::from(WEIGHT_SUM) / u128::from(sum.max(1));
+    for size in sizes {
+        let block_bytes = size.block_bytes.div_ceil(unit).saturating_mul(unit);
+        let scaled = u128::from(size.count) * u128::from(WEIGHT_SUM) / u128::from(sum.max(1));
         let weight = (scaled as u32).max(1);
         let mut known = mix.iter_mut();
         match known.find(|share| share.block_bytes == block_bytes) {

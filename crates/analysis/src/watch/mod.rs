@@ -2,9 +2,11 @@
 //! /proc and the terminal are elsewhere.
 
 mod capacity;
+mod counters;
 mod like;
 mod observer;
 mod profile;
+mod seeks;
 mod server;
 
 pub use capacity::{disk_capacity, is_capacity_of};

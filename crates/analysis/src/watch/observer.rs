@@ -1,7 +1,9 @@
 //! All watched devices, step by step: readings and requests in, the shown step and the record out.
 
 use super::capacity::load_share;
-use super::profile::{DeviceProfile, RequestStreams, TracedCounts, estimated_share, step};
+use super::counters::step_between;
+use super::profile::{DeviceProfile, SECTOR_BYTES, SeekShares};
+use super::seeks::{RequestStreams, TracedCounts, estimated_share};
 use diskproof_model::observed::{MeasuredCapacity, ObservedDevice};
 use diskproof_model::watch::{
     BusyProcess, DeviceStep, DiskReading, IssuedRequest, RequestDirection, SeekMethod, SeekShare,
@@ -10,7 +12,7 @@ use diskproof_model::watch::{
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Threads shown per device.
+/// Threads shown per device, the busiest: more do not fit beside the figures.
 const PROCESSES_SHOWN: usize = 5;
 /// Where the traced requests have less than this share of the counted bytes, they do not show how
 /// they follow each other. Requests are no measure: the kernel counts each empty flush as a write,
@@ -34,6 +36,13 @@ pub struct WatchedLoad {
     pub capacity: Option<MeasuredCapacity>,
 }
 
+impl WatchedLoad {
+    /// Whether a request went to this device.
+    fn has(&self, request: &IssuedRequest) -> bool {
+        request.device == self.disk && self.sectors.contains(&request.sector)
+    }
+}
+
 /// What was read at the end of a step.
 #[derive(Debug, Clone, Default)]
 pub struct StepInput {
@@ -49,7 +58,7 @@ pub struct StepInput {
     pub processes: Vec<BusyProcess>,
 }
 
-/// The watched devices.
+/// The watched devices, from one reading to the next.
 #[derive(Debug, Clone)]
 pub struct Observer {
     interval_ns: u64,
@@ -57,10 +66,11 @@ pub struct Observer {
     devices: Vec<ObservedLoad>,
 }
 
+/// A watched device, and what was seen of it so far.
 #[derive(Debug, Clone)]
 struct ObservedLoad {
     watched: WatchedLoad,
-    /// `None` while the device is not there.
+    /// The latest reading; `None` while the device is not there.
     before: Option<DiskReading>,
     streams: RequestStreams,
     /// Bytes of traced requests that the counters did not yet have: those in flight at the end of a
@@ -100,7 +110,8 @@ impl Observer {
         self.devices.iter().any(|known| known.before.is_some())
     }
 
-    /// The next step.
+    /// What all devices did since the previous reading. One that is back after it was gone, or
+    /// was replaced, counts from the next step on.
     pub fn step(&mut self, input: &StepInput) -> WatchStep {
         self.elapsed_ns = self.elapsed_ns.saturating_add(input.length_ns);
         let mut shown = WatchStep {
@@ -115,14 +126,13 @@ impl Observer {
             let before = std::mem::replace(&mut known.before, now.cloned());
             match (before, now) {
                 (Some(before), Some(now)) => {
-                    if let Some(step) = step(&before, now, input.length_ns) {
+                    if let Some(step) = step_between(&before, now, input.length_ns) {
                         shown.devices.push(known.complete(step, input));
                     } else {
                         known.streams.forget();
                     }
                 }
                 (Some(_), None) => shown.vanished.push(name.clone()),
-                // Back again: it counts from the next step on.
                 (None, _) => known.streams.forget(),
             }
         }
@@ -146,35 +156,39 @@ impl Observer {
 }
 
 impl ObservedLoad {
-    /// Adds seeks, threads and load to a step, and the step to the profile.
+    /// Adds seeks, threads and load to a step, and the step to the profile. The order matters: the
+    /// traced requests are placed before the step is added, and the streams forget what they know
+    /// wherever requests are missing.
     fn complete(&mut self, mut step: DeviceStep, input: &StepInput) -> DeviceStep {
         if input.is_incomplete {
             self.streams.forget();
         }
-        let requests = input.requests.iter().flatten();
-        let own: Vec<&IssuedRequest> = requests
-            .filter(|request| request.device == self.watched.disk)
-            .filter(|request| self.watched.sectors.contains(&request.sector))
+        let own: Vec<&IssuedRequest> = input
+            .requests
+            .iter()
+            .flatten()
+            .filter(|request| self.watched.has(request))
             .collect();
-        let counted = step.read.ops + step.write.ops;
-        let is_traced = self.is_traced(&own, &step);
-        let estimated = [estimated_share(&step.read), estimated_share(&step.write)];
-        let (shares, method) = if is_traced {
+        let estimated = SeekShares {
+            reads: estimated_share(&step.read),
+            writes: estimated_share(&step.write),
+        };
+        let (shares, method) = if self.is_traced(&own, &step) {
             (self.traced_shares(&own, estimated), SeekMethod::Traced)
         } else {
             self.streams.forget();
             (estimated, SeekMethod::Estimated)
         };
+        let counted = step.read.ops + step.write.ops;
         if counted > 0 {
-            let seeks = shares[0] * step.read.ops as f64 + shares[1] * step.write.ops as f64;
+            let seeks = shares.reads * step.read.ops as f64 + shares.writes * step.write.ops as f64;
             step.seeks = Some(SeekShare {
                 share: seeks / counted as f64,
                 method,
             });
         }
-        step.processes = busiest(&own);
-        let capacity = self.watched.capacity.as_ref();
-        if let Some(capacity) = capacity {
+        step.processes = busiest_threads(&own);
+        if let Some(capacity) = &self.watched.capacity {
             step.load_share = load_share(&step, capacity);
         }
         self.profile
@@ -184,7 +198,9 @@ impl ObservedLoad {
 
     /// Whether the traced requests are those that the counters show.
     fn is_traced(&mut self, own: &[&IssuedRequest], step: &DeviceStep) -> bool {
-        let own_bytes = own.iter().map(|request| u64::from(request.sectors) * 512);
+        let own_bytes = own
+            .iter()
+            .map(|request| u64::from(request.sectors) * SECTOR_BYTES);
         let traced_bytes = self.ahead_bytes.saturating_add(own_bytes.clone().sum());
         let counted_bytes = step.read.bytes.saturating_add(step.write.bytes);
         // What was traced earlier cannot be ahead for longer than a step.
@@ -195,26 +211,34 @@ impl ObservedLoad {
         !own.is_empty() && (is_small || is_complete)
     }
 
-    /// The seeks among traced reads and writes; those of `instead` where none was traced.
-    fn traced_shares(&mut self, own: &[&IssuedRequest], instead: [f64; 2]) -> [f64; 2] {
-        let mut counts = [TracedCounts::default(); 2];
+    /// The seeks among traced reads and writes, which it adds to the profile. Of a direction without
+    /// a traced request the estimate counts.
+    fn traced_shares(&mut self, own: &[&IssuedRequest], estimated: SeekShares) -> SeekShares {
+        let mut reads = TracedCounts::default();
+        let mut writes = TracedCounts::default();
         for request in own {
             let Some(placement) = self.streams.place(request) else {
                 continue;
             };
-            let direction = usize::from(request.direction == RequestDirection::Write);
-            counts[direction].add(placement);
+            match request.direction {
+                RequestDirection::Read => reads.add(placement),
+                RequestDirection::Write => writes.add(placement),
+            }
             self.profile.add_request(request, placement);
         }
-        [0, 1].map(|direction| match counts[direction].total() {
-            0 => instead[direction],
-            _ => counts[direction].share(),
-        })
+        let mut shares = estimated;
+        if reads.total() > 0 {
+            shares.reads = reads.random_share();
+        }
+        if writes.total() > 0 {
+            shares.writes = writes.random_share();
+        }
+        shares
     }
 }
 
 /// The threads that sent most of the requests.
-fn busiest(requests: &[&IssuedRequest]) -> Vec<BusyProcess> {
+fn busiest_threads(requests: &[&IssuedRequest]) -> Vec<BusyProcess> {
     let mut threads: BTreeMap<(u32, &str), BusyProcess> = BTreeMap::new();
     for request in requests {
         let thread = threads
@@ -226,7 +250,7 @@ fn busiest(requests: &[&IssuedRequest]) -> Vec<BusyProcess> {
                 read_bytes: 0,
                 write_bytes: 0,
             });
-        let bytes = u64::from(request.sectors) * 512;
+        let bytes = u64::from(request.sectors) * SECTOR_BYTES;
         thread.requests = thread.requests.map(|count| count + 1);
         match request.direction {
             RequestDirection::Read => thread.read_bytes += bytes,

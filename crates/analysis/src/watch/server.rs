@@ -1,7 +1,8 @@
 //! From the counters of a PostgreSQL server to its rates, and to the share of the devices' load
 //! that it explains. Each reading holds the counters of the disks at the same moment.
 
-use super::profile::step;
+use super::counters::step_between;
+use super::profile::CELLS_MAX;
 use diskproof_model::postgres::{
     ExplainedLoad, ObservedServer, ServerCounters, ServerIo, ServerStep, ServerWal,
 };
@@ -15,8 +16,6 @@ const WINDOW_NS: u64 = 30_000_000_000;
 /// Sessions report to the server about once a second: over a shorter time a part of the load is
 /// missing.
 const COMPARED_NS_MIN: u64 = 5_000_000_000;
-/// As the series of devices.
-const CELLS_MAX: usize = 3600;
 
 /// A server and the disks at one moment.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,15 +34,20 @@ impl ServerReading {
     }
 }
 
-/// A server in the order of its readings.
+/// A watched server: readings in, in the order of time; steps and the sum of them out.
 #[derive(Debug, Clone)]
 pub struct ServerObserver {
-    /// Below its data; empty where they are not known.
+    /// Names of the devices below its data; empty where they are not known.
     devices: Vec<String>,
+    /// The latest reading of this session.
     before: Option<ServerReading>,
+    /// The steps within the last [`WINDOW_NS`].
     recent: VecDeque<RecentStep>,
+    /// The time of all steps.
     wall_ns: u64,
+    /// What the server counted in all steps.
     total: ServerCounters,
+    /// The load of server and devices in all steps in which both are known.
     explained: ExplainedLoad,
     reads: TimeSeries,
     writes: TimeSeries,
@@ -91,18 +95,18 @@ impl ServerObserver {
         if length_ns == 0 {
             return None;
         }
-        let mut counters = counters_between(&before.counters, &reading.counters)?;
+        let mut counters = counters_between(&before.counters, &reading.counters).ok()?;
         counters.io.sort_by_key(|io| std::cmp::Reverse(io.bytes()));
         self.wall_ns += length_ns;
         add_counters(&mut self.total, &counters);
         self.add_cells(reading.at_ns, &counters);
-        let latest = explained(&self.devices, &before, &reading, &counters, length_ns);
+        let latest = explained_load(&self.devices, &before, &reading, &counters, length_ns);
         let explained = match latest {
             Some(load) => {
                 add_explained(&mut self.explained, &load);
                 let end_ns = reading.at_ns;
                 self.recent.push_back(RecentStep { end_ns, load });
-                compared(self.recent_sum())
+                long_enough(self.recent_sum())
             }
             None => None,
         };
@@ -171,7 +175,7 @@ impl ServerObserver {
             io,
             wal: self.total.wal,
             temp_bytes: self.total.temp_bytes,
-            explained: compared(self.explained.clone()),
+            explained: long_enough(self.explained.clone()),
             reads: self.reads.clone(),
             writes: self.writes.clone(),
             wal_writes: self.wal_writes.clone(),
@@ -180,8 +184,8 @@ impl ServerObserver {
     }
 }
 
-/// A load that lasted long enough to be compared with that of the devices.
-fn compared(load: ExplainedLoad) -> Option<ExplainedLoad> {
+/// The load, if it lasted long enough to be compared with that of the devices.
+fn long_enough(load: ExplainedLoad) -> Option<ExplainedLoad> {
     if load.wall_ns >= COMPARED_NS_MIN {
         Some(load)
     } else {
@@ -189,26 +193,30 @@ fn compared(load: ExplainedLoad) -> Option<ExplainedLoad> {
     }
 }
 
-/// What was counted between two readings; `None` where a counter went backwards.
-fn counters_between(before: &ServerCounters, after: &ServerCounters) -> Option<ServerCounters> {
+/// What all counters counted between two readings.
+fn counters_between(
+    before: &ServerCounters,
+    after: &ServerCounters,
+) -> Result<ServerCounters, CounterReset> {
     for old in &before.io {
         // Rows never vanish, except by a reset.
-        if !after.io.iter().any(|new| is_same(old, new)) {
-            return None;
+        if !after.io.iter().any(|new| is_same_row(old, new)) {
+            return Err(CounterReset);
         }
     }
     let idle = ServerIo::default();
     let mut io = Vec::new();
     for new in &after.io {
-        let old = before.io.iter().find(|old| is_same(old, new));
+        let old = before.io.iter().find(|old| is_same_row(old, new));
         io.push(io_between(old.unwrap_or(&idle), new)?);
     }
     io.retain(|row| !row.is_idle());
-    let (old, new) = (&before.wal, &after.wal);
-    let generated_bytes = new.generated_bytes.checked_sub(old.generated_bytes)?;
-    let write_bytes = new.write_bytes.checked_sub(old.write_bytes)?;
+    let old = &before.wal;
+    let new = &after.wal;
+    let generated_bytes = counted(old.generated_bytes, new.generated_bytes)?;
+    let write_bytes = counted(old.write_bytes, new.write_bytes)?;
     let is_counted = after.io.iter().any(ServerIo::is_wal);
-    Some(ServerCounters {
+    Ok(ServerCounters {
         io,
         wal: ServerWal {
             generated_bytes,
@@ -219,44 +227,53 @@ fn counters_between(before: &ServerCounters, after: &ServerCounters) -> Option<S
             } else {
                 write_bytes.max(generated_bytes)
             },
-            write_ops: both(old.write_ops, new.write_ops)?,
-            syncs: both(old.syncs, new.syncs)?,
-            sync_ns: both(old.sync_ns, new.sync_ns)?,
+            write_ops: counted_if_known(old.write_ops, new.write_ops)?,
+            syncs: counted_if_known(old.syncs, new.syncs)?,
+            sync_ns: counted_if_known(old.sync_ns, new.sync_ns)?,
         },
-        temp_bytes: after.temp_bytes.checked_sub(before.temp_bytes)?,
+        temp_bytes: counted(before.temp_bytes, after.temp_bytes)?,
     })
 }
 
-fn io_between(old: &ServerIo, new: &ServerIo) -> Option<ServerIo> {
-    Some(ServerIo {
+fn io_between(old: &ServerIo, new: &ServerIo) -> Result<ServerIo, CounterReset> {
+    Ok(ServerIo {
         backend: new.backend.clone(),
         object: new.object.clone(),
         context: new.context.clone(),
-        read_ops: new.read_ops.checked_sub(old.read_ops)?,
-        read_bytes: new.read_bytes.checked_sub(old.read_bytes)?,
-        read_ns: both(old.read_ns, new.read_ns)?,
-        write_ops: new.write_ops.checked_sub(old.write_ops)?,
-        write_bytes: new.write_bytes.checked_sub(old.write_bytes)?,
-        write_ns: both(old.write_ns, new.write_ns)?,
-        extend_ops: new.extend_ops.checked_sub(old.extend_ops)?,
-        extend_bytes: new.extend_bytes.checked_sub(old.extend_bytes)?,
-        fsyncs: both(old.fsyncs, new.fsyncs)?,
-        hits: both(old.hits, new.hits)?,
-        evictions: both(old.evictions, new.evictions)?,
+        read_ops: counted(old.read_ops, new.read_ops)?,
+        read_bytes: counted(old.read_bytes, new.read_bytes)?,
+        read_ns: counted_if_known(old.read_ns, new.read_ns)?,
+        write_ops: counted(old.write_ops, new.write_ops)?,
+        write_bytes: counted(old.write_bytes, new.write_bytes)?,
+        write_ns: counted_if_known(old.write_ns, new.write_ns)?,
+        extend_ops: counted(old.extend_ops, new.extend_ops)?,
+        extend_bytes: counted(old.extend_bytes, new.extend_bytes)?,
+        fsyncs: counted_if_known(old.fsyncs, new.fsyncs)?,
+        hits: counted_if_known(old.hits, new.hits)?,
+        evictions: counted_if_known(old.evictions, new.evictions)?,
     })
 }
 
-/// The difference of counters that may be unknown; the outer `None` where it is negative.
-fn both(old: Option<u64>, new: Option<u64>) -> Option<Option<u64>> {
+/// A counter went backwards: someone reset the statistics, or the server began anew.
+struct CounterReset;
+
+/// What a counter counted between two readings.
+fn counted(old: u64, new: u64) -> Result<u64, CounterReset> {
+    new.checked_sub(old).ok_or(CounterReset)
+}
+
+/// The same of a counter that a server of this version may not have. One that appears has counted
+/// from zero.
+fn counted_if_known(old: Option<u64>, new: Option<u64>) -> Result<Option<u64>, CounterReset> {
     match new {
-        None => Some(None),
-        Some(new) => new.checked_sub(old.unwrap_or(0)).map(Some),
+        None => Ok(None),
+        Some(new) => Ok(Some(counted(old.unwrap_or(0), new)?)),
     }
 }
 
 fn add_counters(sum: &mut ServerCounters, more: &ServerCounters) {
     for row in &more.io {
-        let known = sum.io.iter_mut().find(|known| is_same(known, row));
+        let known = sum.io.iter_mut().find(|known| is_same_row(known, row));
         match known {
             Some(known) => add_io(known, row),
             None => sum.io.push(row.clone()),
@@ -271,8 +288,9 @@ fn add_counters(sum: &mut ServerCounters, more: &ServerCounters) {
     sum.temp_bytes += more.temp_bytes;
 }
 
-fn is_same(a: &ServerIo, b: &ServerIo) -> bool {
-    (&a.backend, &a.object, &a.context) == (&b.backend, &b.object, &b.context)
+/// Whether both are the same row of `pg_stat_io`.
+fn is_same_row(one: &ServerIo, other: &ServerIo) -> bool {
+    one.backend == other.backend && one.object == other.object && one.context == other.context
 }
 
 fn add_io(sum: &mut ServerIo, more: &ServerIo) {
@@ -295,8 +313,9 @@ fn add_known(sum: &mut Option<u64>, more: Option<u64>) {
     }
 }
 
-/// The server alongside its devices in one step; `None` where a device is not known or has changed.
-fn explained(
+/// The load of the server and that of its devices in one step; `None` where a device is not known
+/// or has changed.
+fn explained_load(
     devices: &[String],
     before: &ServerReading,
     after: &ServerReading,
@@ -314,7 +333,7 @@ fn explained(
         ..ExplainedLoad::default()
     };
     for name in devices {
-        let step = step(before.disk(name)?, after.disk(name)?, length_ns)?;
+        let step = step_between(before.disk(name)?, after.disk(name)?, length_ns)?;
         load.device_read_bytes += step.read.bytes;
         load.device_write_bytes += step.write.bytes;
     }

@@ -29,6 +29,7 @@ const OF_RUNS: f64 = 0.99;
 /// An interval of a few batches is itself known to about this factor.
 const SPLIT_FACTOR: f64 = 1.5;
 
+/// A workload whose rate is not known well enough.
 struct ImpreciseWorkload<'a> {
     measured: Measured<'a>,
     severity: Severity,
@@ -50,28 +51,23 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
         }
     }
     let worst = largest_by(&hits, |hit| hit.width)?;
-    let unsettled = indices_of(&hits, is_unsettled);
-    let mut claims = Vec::new();
-    claims.extend(unanswered_claim(record, &indices_of(&hits, is_unanswered)));
-    let used_up = indices_of(&hits, is_used_up);
-    if !used_up.is_empty() {
-        let scope = scope(record, used_up);
-        claims.push(format!(
-            "Nothing was left to measure after the warm-up in {scope}."
-        ));
-    }
-    claims.extend(rough_claim(record, &hits));
-    if !unsettled.is_empty() {
-        let scope = scope(record, unsettled.iter().copied());
-        claims.push(format!(
-            "The rate was still changing at the end of {scope}."
-        ));
-    }
-    claims.push(consequence(worst));
     let severity = hits.iter().map(|hit| hit.severity).max()?;
     let observations = hits.iter().map(|hit| hit.evidence.clone());
-    let remedy = remedy(record, worst, &unsettled);
-    Some(Diagnosis::new(severity, claims.join(" "), observations).with_remedy(remedy))
+    Some(
+        Diagnosis::new(severity, claim(record, &hits, worst), observations)
+            .with_remedy(remedy(record, worst, &hits)),
+    )
+}
+
+/// One sentence for each way in which rates are not known, then the consequence.
+fn claim(record: &Record, hits: &[ImpreciseWorkload<'_>], worst: &ImpreciseWorkload<'_>) -> String {
+    let mut sentences = Vec::new();
+    sentences.extend(unanswered_sentence(record, hits));
+    sentences.extend(used_up_sentence(record, hits));
+    sentences.extend(rough_sentence(record, hits));
+    sentences.extend(unsettled_sentence(record, hits));
+    sentences.push(consequence(worst));
+    sentences.join(" ")
 }
 
 /// The places of the workloads of which this is true.
@@ -93,7 +89,8 @@ fn is_result(record: &Record, row: &Row) -> bool {
     found.workload == row.data.workload.name
 }
 
-fn unanswered_claim(record: &Record, unanswered: &[usize]) -> Option<String> {
+fn unanswered_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
+    let unanswered = indices_of(hits, is_unanswered);
     let first = unanswered.first()?;
     Some(format!(
         "No operation completed within the measured time of {} in {}.",
@@ -102,8 +99,30 @@ fn unanswered_claim(record: &Record, unanswered: &[usize]) -> Option<String> {
     ))
 }
 
+fn used_up_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
+    let used_up = indices_of(hits, is_used_up);
+    if used_up.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "Nothing was left to measure after the warm-up in {}.",
+        scope(record, used_up)
+    ))
+}
+
+fn unsettled_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
+    let unsettled = indices_of(hits, is_unsettled);
+    if unsettled.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "The rate was still changing at the end of {}.",
+        scope(record, unsettled)
+    ))
+}
+
 /// Workloads whose rate is known only roughly, with the least known one.
-fn rough_claim(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
+fn rough_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
     let rough: Vec<&ImpreciseWorkload<'_>> = hits
         .iter()
         .filter(|hit| hit.width > WIDTH_NOTE && !is_empty(hit.measured.row))
@@ -175,55 +194,75 @@ fn is_used_up(row: &Row) -> bool {
 }
 
 fn imprecise_workload(measured: Measured<'_>) -> Option<ImpreciseWorkload<'_>> {
-    let row = measured.row;
     // The pace of single requests is the user's, not the disk's.
-    if row.figures.ping.is_some() {
+    if measured.row.figures.ping.is_some() {
         return None;
     }
-    let mut ops = row.headline_ops();
-    if is_empty(row)
-        && let Some((kind, _)) = ops.first()
-    {
-        let place = format!("data/ops/{}/count", kind.as_str());
-        return Some(ImpreciseWorkload {
-            measured,
-            severity: Severity::Warning,
-            width: f64::INFINITY,
-            evidence: measured.evidence(&place, 0.0, 1.0, "1"),
-        });
+    if is_empty(measured.row) {
+        return empty_workload(measured);
     }
+    let mut ops = measured.row.headline_ops();
     ops.retain(|(_, op)| op.data.count > 0);
-    let (kind, op) = largest_by(ops, |(_, op)| judged_width(row, *op))?;
-    let width = judged_width(row, op);
-    let rate = &op.figures.iops;
-    let (severity, evidence) = match rate.half_width_95 {
-        Some(half_width) if width > WIDTH_NOTE => {
-            let place = format!("figures/ops/{}/iops/half_width_95", kind.as_str());
-            let threshold = WIDTH_NOTE * rate.value;
-            (
-                warning_if(width > HALF_WIDTH_MAX),
-                measured.evidence(&place, half_width, threshold, "1/s"),
-            )
-        }
-        None => {
-            let wall_ns = row.data.wall_ns as f64;
-            (
-                Severity::Warning,
-                measured.evidence("data/wall_ns", wall_ns, WALL_NS_MIN as f64, "ns"),
-            )
-        }
-        Some(_) if is_unsettled(row) => (
-            Severity::Note,
-            measured.evidence("figures/settled", 0.0, 1.0, "settled"),
-        ),
-        Some(_) => return None,
-    };
+    let (kind, op) = largest_by(ops, |(_, op)| judged_width(measured.row, *op))?;
+    let width = judged_width(measured.row, op);
+    let judgement = judge_width(measured, kind, op, width)?;
     Some(ImpreciseWorkload {
         measured,
-        severity,
+        severity: judgement.severity,
         width,
-        evidence,
+        evidence: judgement.evidence,
     })
+}
+
+/// A workload of which nothing was measured.
+fn empty_workload(measured: Measured<'_>) -> Option<ImpreciseWorkload<'_>> {
+    let (kind, _) = measured.row.headline_ops().into_iter().next()?;
+    let place = format!("data/ops/{}/count", kind.as_str());
+    Some(ImpreciseWorkload {
+        measured,
+        severity: Severity::Warning,
+        width: f64::INFINITY,
+        evidence: measured.evidence(&place, 0.0, 1.0, "1"),
+    })
+}
+
+/// The weight of an imprecise rate, and the figure that shows it.
+struct Judgement {
+    severity: Severity,
+    evidence: Evidence,
+}
+
+/// The judgement on a rate that is known to this relative half-width; `None` where that is good
+/// enough and the rate settled.
+fn judge_width(
+    measured: Measured<'_>,
+    kind: OpKind,
+    op: OpRow<'_>,
+    width: f64,
+) -> Option<Judgement> {
+    let rate = &op.figures.iops;
+    let Some(half_width) = rate.half_width_95 else {
+        let wall_ns = measured.row.data.wall_ns as f64;
+        return Some(Judgement {
+            severity: Severity::Warning,
+            evidence: measured.evidence("data/wall_ns", wall_ns, WALL_NS_MIN as f64, "ns"),
+        });
+    };
+    if width > WIDTH_NOTE {
+        let place = format!("figures/ops/{}/iops/half_width_95", kind.as_str());
+        let threshold = WIDTH_NOTE * rate.value;
+        return Some(Judgement {
+            severity: warning_if(width > HALF_WIDTH_MAX),
+            evidence: measured.evidence(&place, half_width, threshold, "1/s"),
+        });
+    }
+    if is_unsettled(measured.row) {
+        return Some(Judgement {
+            severity: Severity::Note,
+            evidence: measured.evidence("figures/settled", 0.0, 1.0, "settled"),
+        });
+    }
+    None
 }
 
 /// How well the rate of a kind of operation is known, as a share. In a mix each operation draws
@@ -259,8 +298,13 @@ fn width_of_mix(row: &Row) -> Option<f64> {
     rate.ops.relative_half_width()
 }
 
-/// What makes the worst figure more precise.
-fn remedy(record: &Record, worst: &ImpreciseWorkload<'_>, unsettled: &[usize]) -> String {
+/// What makes the worst figure more precise. The first cause that applies is the one to remove:
+/// what the machine does to the rate, then a rate that did not settle, then too little to measure.
+fn remedy(
+    record: &Record,
+    worst: &ImpreciseWorkload<'_>,
+    hits: &[ImpreciseWorkload<'_>],
+) -> String {
     let row = worst.measured.row;
     if let Some(share) = large_share(record) {
         return format!(
@@ -280,7 +324,7 @@ fn remedy(record: &Record, worst: &ImpreciseWorkload<'_>, unsettled: &[usize]) -
         );
     }
     let option = time_option(record, row);
-    if !unsettled.is_empty() {
+    if hits.iter().any(|hit| is_unsettled(hit.measured.row)) {
         return format!(
             "Measure longer ({option}) until the rate has settled. A cache or burst credit may \
              have been exhausted, or other programs used the disk."

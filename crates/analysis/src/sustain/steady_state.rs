@@ -1,0 +1,82 @@
+//! Whether a load reached the steady state, by the rates of its rounds.
+
+use crate::estimate::mean;
+use diskproof_model::sustain::SteadyState;
+
+/// This many rounds at the end decide about the steady state (SNIA, Solid State Storage Performance
+/// Test Specification 2.0.1, 2.1.24).
+const STEADY_ROUNDS: usize = 5;
+/// In the steady state, the highest and lowest rate of these rounds differ by at most this share of
+/// their mean.
+const STEADY_RANGE_MAX: f64 = 0.2;
+/// In the steady state, the line through these rounds rises or falls by at most this share of their
+/// mean.
+const STEADY_SLOPE_MAX: f64 = 0.1;
+
+/// Range and slope of rounds, as shares of their mean.
+struct Spread {
+    range: f64,
+    slope: f64,
+}
+
+impl Spread {
+    fn from_rounds(rates: &[f64]) -> Self {
+        let level = mean(rates).max(f64::MIN_POSITIVE);
+        let highest = rates.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
+        let middle = (rates.len() as f64 - 1.0) / 2.0;
+        let mut products = 0.0;
+        let mut squares = 0.0;
+        for (number, rate) in rates.iter().enumerate() {
+            let distance = number as f64 - middle;
+            products += distance * (rate - level);
+            squares += distance * distance;
+        }
+        Self {
+            range: (highest - lowest) / level,
+            slope: products / squares * 2.0 * middle / level,
+        }
+    }
+
+    fn is_steady(&self) -> bool {
+        self.range <= STEADY_RANGE_MAX && self.slope.abs() <= STEADY_SLOPE_MAX
+    }
+}
+
+/// The steady state by rounds of this length with these rates: whether and when it was reached, and
+/// the time and bytes that it would still take. `bytes_per_second` is that of the last round.
+pub(super) fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) -> SteadyState {
+    let mut reached_at = None;
+    for (number, window) in rates.windows(STEADY_ROUNDS).enumerate() {
+        if Spread::from_rounds(window).is_steady() {
+            reached_at = Some((number + STEADY_ROUNDS) as u64);
+            break;
+        }
+    }
+    let last = rates
+        .last_chunk::<STEADY_ROUNDS>()
+        .map(|rounds| Spread::from_rounds(rounds));
+    let is_steady = match &last {
+        Some(spread) => spread.is_steady(),
+        None => false,
+    };
+    let more_rounds = if is_steady {
+        None
+    } else if rates.len() < STEADY_ROUNDS {
+        Some(STEADY_ROUNDS - rates.len())
+    } else {
+        // None of these rounds may be among the steady ones.
+        Some(STEADY_ROUNDS)
+    };
+    let more_ns = more_rounds.map(|rounds| rounds as u64 * round_ns);
+    SteadyState {
+        round_ns,
+        rounds: rates.len() as u64,
+        reached_at,
+        range: last.as_ref().map(|spread| spread.range),
+        slope: last.as_ref().map(|spread| spread.slope),
+        is_steady,
+        more_ns,
+        more_bytes: more_ns.map(|ns| (bytes_per_second * ns as f64 / 1e9) as u64),
+    }
+}
