@@ -12,8 +12,8 @@ use diskproof_model::units::{counted, format_bytes, format_percent};
 /// The outcome of `--verify` over all workloads.
 struct Verification<'a> {
     results: Vec<&'a VerifyResult>,
-    /// Bytes of the blocks that were judged.
-    judged_bytes: u64,
+    /// Bytes of the intact blocks that came from the disk.
+    proven_bytes: u64,
     /// The reason why intact blocks prove nothing about the disk.
     objection: Option<Objection<'a>>,
     /// The real size of a counterfeit device; `None` of another.
@@ -46,7 +46,7 @@ impl<'a> Verification<'a> {
     fn from_record(record: &'a Record) -> Self {
         let mut all = Self {
             results: Vec::new(),
-            judged_bytes: 0,
+            proven_bytes: 0,
             objection: None,
             counterfeit: None,
         };
@@ -54,12 +54,12 @@ impl<'a> Verification<'a> {
             let Some(verify) = &m.data.verify else {
                 continue;
             };
-            let judged = verify.wrong_blocks() + verify.good_blocks();
             all.results.push(verify);
             all.counterfeit = all
                 .counterfeit
                 .or(CounterfeitSize::from_row(record, m, verify));
-            all.judged_bytes += judged * u64::from(m.data.workload.block_bytes);
+            let block_bytes = u64::from(m.data.workload.block_bytes);
+            all.proven_bytes += verify.proven_blocks() * block_bytes;
             match record.objection(FigureSource::Measurement(index)) {
                 // What failed to read or came back wrong was counted.
                 Some(objection) if objection.cause == Cause::Failed => {}
@@ -67,6 +67,11 @@ impl<'a> Verification<'a> {
             }
         }
         all
+    }
+
+    /// True if every check read nearly all of its blocks from the disk.
+    fn proves_disk(&self) -> bool {
+        self.results.iter().all(|verify| verify.proves_disk())
     }
 
     fn sum(&self, count: fn(&VerifyResult) -> u64) -> u64 {
@@ -81,8 +86,9 @@ pub(crate) fn verification_headline(record: &Record) -> Option<String> {
     let good = all.sum(VerifyResult::good_blocks);
     let unknown = all.sum(|verify| verify.bad_blocks) - wrong;
     let unchecked = all.sum(VerifyResult::unchecked);
-    let cached = all.sum(|verify| verify.cached_blocks.unwrap_or(0));
+    let proven = all.sum(VerifyResult::proven_blocks);
     let judged = counted(wrong + good, "block");
+    let share = share_of_target(record, all.proven_bytes);
     let mut text = match (wrong, good, all.objection) {
         (0, 0, _) if unknown == 0 => return None,
         (0, 0, _) => "Nothing was verified".to_owned(),
@@ -91,19 +97,22 @@ pub(crate) fn verification_headline(record: &Record) -> Option<String> {
             uncapitalised(objection.finding.heading()),
             objection.finding.code
         ),
-        (0, _, None) if cached > 0 => format!(
-            "Nothing is proved: {judged} read back intact, but the page cache may still have \
-             held {cached} of them"
+        (0, _, None) if proven == 0 => format!(
+            "Nothing is proved: {judged} read back intact, but the page cache may still have held \
+             all of them"
+        ),
+        (0, _, None) if !all.proves_disk() => format!(
+            "Only {proven} of {judged} are proved: all read back intact, but the page cache may \
+             still have held the others"
         ),
         (0, _, None) if unchecked > 0 => format!("{judged} intact so far"),
-        (0, 1, None) => format!(
-            "Verified: the block is intact, {}",
-            share_of_target(record, all.judged_bytes)
+        (0, _, None) if proven < good => format!(
+            "Verified: {} are intact, {share}, and the page cache may still have held {} more",
+            counted(proven, "block"),
+            good - proven
         ),
-        (0, _, None) => format!(
-            "Verified: all {judged} are intact, {}",
-            share_of_target(record, all.judged_bytes)
-        ),
+        (0, 1, None) => format!("Verified: the block is intact, {share}"),
+        (0, _, None) => format!("Verified: all {judged} are intact, {share}"),
         (wrong, _, _) => {
             let holds = match all.counterfeit {
                 Some(real) => format!(
@@ -177,18 +186,27 @@ mod tests {
 
     #[test]
     fn blocks_from_the_page_cache_prove_nothing() {
-        for (cached_blocks, part) in [
+        for (blocks, cached_blocks, part) in [
             (
-                Some(3),
+                8,
+                Some(8),
                 "Nothing is proved: 8 blocks read back intact, but the page cache",
             ),
-            (Some(0), "Verified: all 8 blocks are intact"),
-            (None, "Verified: all 8 blocks are intact"),
+            (8, Some(3), "Only 5 of 8 blocks are proved"),
+            (
+                1000,
+                Some(10),
+                "Verified: 990 blocks are intact, 7.7 MiB, and the page cache may still have held \
+                 10 more",
+            ),
+            (1000, Some(11), "Only 989 of 1000 blocks are proved"),
+            (8, Some(0), "Verified: all 8 blocks are intact"),
+            (8, None, "Verified: all 8 blocks are intact"),
         ] {
             let record = fixture::faulty("random-write-d32", |m| {
                 m.verify = Some(VerifyResult {
-                    blocks: 8,
-                    blocks_written: Some(8),
+                    blocks,
+                    blocks_written: Some(blocks),
                     cached_blocks,
                     ..VerifyResult::default()
                 });

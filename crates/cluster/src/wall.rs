@@ -1,7 +1,7 @@
 //! The most by which a wall clock may be wrong, and the source of that bound. The clock is never
 //! set.
 
-use diskproof_model::together::{KernelClock, WallSource};
+use diskproof_model::wall_clock::{KernelClock, WallSource};
 use std::io::{self, BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;

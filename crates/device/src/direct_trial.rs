@@ -32,9 +32,9 @@ pub struct TriedDirect {
     op: OpKind,
 }
 
-/// A request of the trial that the disk failed.
+/// A request outside of any measurement that the disk failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FailedTrial {
+pub struct FailedRequest {
     /// A read or a write.
     pub op: OpKind,
     /// The number of the error.
@@ -43,9 +43,9 @@ pub struct FailedTrial {
 
 impl TriedDirect {
     /// The request that the disk failed, if one did.
-    pub fn failed(&self) -> Option<FailedTrial> {
+    pub fn failed(&self) -> Option<FailedRequest> {
         match self.answer {
-            DirectProbe::DiskError(errno) => Some(FailedTrial {
+            DirectProbe::DiskError(errno) => Some(FailedRequest {
                 op: self.op,
                 errno: errno.raw_os_error(),
             }),

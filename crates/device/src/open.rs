@@ -3,7 +3,7 @@
 
 use crate::admit::{Admission, Grant, Permit, UnknownContent, judge_open_directory};
 use crate::direct_io::clear_flags;
-use crate::direct_trial::{ALIGNMENT_MIN, DirectTrial, TriedDirect};
+use crate::direct_trial::{ALIGNMENT_MIN, DirectTrial, FailedRequest, TriedDirect};
 use crate::extents;
 use crate::failure::{OpenError, open_failed};
 use crate::held::Held;
@@ -136,6 +136,8 @@ pub struct OpenTarget {
     /// The description that was opened first and has the claim on a device; `None` where that is
     /// `fd`.
     claiming: Option<Arc<OwnedFd>>,
+    /// Requests before any workload that the disk failed, until a workload counts them.
+    uncounted: Vec<FailedRequest>,
     /// True once it was [left open](Self::leave_open).
     is_left: AtomicBool,
     /// The bytes that the page cache was given, since it was last emptied. All descriptions of a
@@ -191,6 +193,7 @@ impl OpenTarget {
             direct,
             advice: Advice::Normal,
             claiming: None,
+            uncounted: Vec::new(),
             is_left: AtomicBool::new(false),
             in_memory: Arc::default(),
         }
@@ -714,6 +717,17 @@ impl OpenTarget {
                 None => DirectSupport::Proven,
             },
         };
+    }
+
+    /// Keeps requests that the disk failed and that belong to no workload, for the next one to
+    /// count. They may not recur: direct I/O, for one, is proved once.
+    pub fn keep_failed_requests(&mut self, failed: Vec<FailedRequest>) {
+        self.uncounted.extend(failed);
+    }
+
+    /// The requests that were kept, each of which is handed out once.
+    pub fn take_failed_requests(&mut self) -> Vec<FailedRequest> {
+        std::mem::take(&mut self.uncounted)
     }
 
     /// Proves direct I/O by a request. Returns the error where it is refused.

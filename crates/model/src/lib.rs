@@ -62,6 +62,7 @@ pub mod transaction;
 pub mod trend;
 pub mod units;
 pub mod verdict;
+pub mod wall_clock;
 pub mod watch;
 pub mod window;
 

@@ -1,6 +1,8 @@
 //! The largest text, list and number of a saved document. serde refuses what has another type;
 //! these limits keep memory and arithmetic bounded.
 
+use crate::plan::WORKLOADS_MAX;
+
 /// Largest text of a record, comparison or report page, in bytes. A check has 70 KB; the record of
 /// a day with hundreds of workloads stays below 20 MB.
 pub const DOCUMENT_BYTES_MAX: usize = 64 << 20;
@@ -17,15 +19,19 @@ pub(crate) const PACKED_CELLS_MAX: u64 = 8_000_000;
 /// Most elements of a list or members of an object whose key has no entry in [`LENGTHS`].
 const LENGTH_MAX: usize = 10_000;
 
-/// Longest lists, by key. The engine keeps at most 8192 cells of a series and 1000 blocks of a
-/// scan. A plan has up to 1440 workloads, each of which is measured on every target.
+/// Most targets on which a plan with the most workloads can be measured, for its record to be read
+/// back. Servers with the most drive bays have about 100.
+const TARGETS_MAX: usize = 100;
+
+/// Longest lists, by key. A packed series has at most 8192 cells, and the engine keeps 1000 blocks
+/// of a scan.
 const LENGTHS: [(&str, usize); 10] = [
     ("access", 1_000_000),
     ("cells", 20_000),
     ("curve", 1_000_000),
     ("examples", 4096),
     ("map", 20_000),
-    ("measurements", 20_000),
+    ("measurements", WORKLOADS_MAX * TARGETS_MAX),
     ("metrics", 100_000),
     ("readings", 1000),
     ("rows", 100_000),
@@ -55,5 +61,16 @@ pub(crate) fn number_max(key: &str) -> f64 {
         POSITION_MAX
     } else {
         AMOUNT_MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn record_of_the_longest_plan_on_many_targets_is_read_back() {
+        assert!(length_max("measurements") >= 14 * WORKLOADS_MAX);
+        assert!(length_max("workloads") >= WORKLOADS_MAX);
     }
 }

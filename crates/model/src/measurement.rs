@@ -737,6 +737,10 @@ impl CheckedPlaces {
     }
 }
 
+/// A check proves something about the disk with up to this part of its intact blocks, as a divisor,
+/// from the page cache. A lost write could hide only there.
+const UNPROVEN_DIVISOR: u64 = 100;
+
 impl VerifyResult {
     /// Blocks that are damaged: the others were never written, or in another size.
     pub fn wrong_blocks(&self) -> u64 {
@@ -772,6 +776,21 @@ impl VerifyResult {
     /// Blocks that were checked and have the right content.
     pub fn good_blocks(&self) -> u64 {
         self.blocks.saturating_sub(self.bad_blocks)
+    }
+
+    /// Blocks that were checked, have the right content, and came from the disk: not those that the
+    /// page cache may still have held.
+    pub fn proven_blocks(&self) -> u64 {
+        self.good_blocks()
+            .saturating_sub(self.cached_blocks.unwrap_or(0))
+    }
+
+    /// True if the blocks with the right content say something about the disk: at most one in a
+    /// hundred may have come from the page cache. A page that another program reads at that moment
+    /// cannot be dropped, and is no reason to repeat a check of terabytes.
+    pub fn proves_disk(&self) -> bool {
+        let unproven = self.good_blocks() - self.proven_blocks();
+        unproven.saturating_mul(UNPROVEN_DIVISOR) <= self.good_blocks()
     }
 
     /// Blocks that were written and not checked since.
@@ -838,4 +857,32 @@ pub enum StopReason {
     Steady,
     /// The reader of the output has gone.
     Unread,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_proves_the_disk_with_at_most_one_block_in_a_hundred_from_the_cache() {
+        for (blocks, bad_blocks, cached, proven, proves) in [
+            (1000, 0, None, 1000, true),
+            (1000, 0, Some(0), 1000, true),
+            (1000, 0, Some(10), 990, true),
+            (1000, 0, Some(11), 989, false),
+            (1, 0, Some(1), 0, false),
+            // An interrupted check has read fewer blocks than the cache held.
+            (10, 0, Some(16), 0, false),
+            (1000, 1000, Some(0), 0, true),
+        ] {
+            let result = VerifyResult {
+                blocks,
+                bad_blocks,
+                cached_blocks: cached,
+                ..VerifyResult::default()
+            };
+            assert_eq!(result.proven_blocks(), proven, "{result:?}");
+            assert_eq!(result.proves_disk(), proves, "{result:?}");
+        }
+    }
 }

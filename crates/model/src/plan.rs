@@ -57,6 +57,8 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 /// 10: a buffered write of a part of a page does not make the disk read the page first, and slices
 /// that a burst credit carried are measured again.
 pub const METHOD_VERSION: u32 = 10;
+/// The most workloads of a plan: more take longer than a day at a minute each.
+pub const WORKLOADS_MAX: usize = 1440;
 
 /// The beginning of the verb of a plan that carries out another tool's command line.
 const TOOL_VERB: &str = "as ";

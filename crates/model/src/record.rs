@@ -21,8 +21,9 @@ use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::sustain::SustainRecord;
 use crate::sweep::SweepRecord;
 use crate::target::{HostFacts, TargetIdentity};
-use crate::together::{TogetherRecord, WallClock};
+use crate::together::TogetherRecord;
 use crate::verdict::RunVerdict;
+use crate::wall_clock::WallClock;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -44,6 +44,43 @@ impl Cell {
         self.latency_sum_ns = self.latency_sum_ns.saturating_add(other.latency_sum_ns);
     }
 
+    /// The events of the first `part_ns` of the `whole_ns` that the cell lasts, as if they were
+    /// even. Bytes and latencies are those of whole operations.
+    fn part(&self, part_ns: u128, whole_ns: u128) -> Self {
+        let share = |amount: u64| scaled(amount, part_ns, whole_ns);
+        let ops = share(self.ops);
+        let share_of_ops = |amount: u64| match self.ops {
+            0 => share(amount),
+            all => scaled(amount, u128::from(ops), u128::from(all)),
+        };
+        Self {
+            ops,
+            bytes: share_of_ops(self.bytes),
+            errors: share(self.errors),
+            latency_max_ns: if part_ns * 2 > whole_ns {
+                self.latency_max_ns
+            } else {
+                0
+            },
+            latency_sum_ns: share_of_ops(self.latency_sum_ns),
+        }
+    }
+
+    /// The events of the cell that are not in this [part](Self::part) of it.
+    fn rest(&self, part: &Self) -> Self {
+        Self {
+            ops: self.ops - part.ops,
+            bytes: self.bytes - part.bytes,
+            errors: self.errors - part.errors,
+            latency_max_ns: if part.latency_max_ns == 0 {
+                self.latency_max_ns
+            } else {
+                0
+            },
+            latency_sum_ns: self.latency_sum_ns - part.latency_sum_ns,
+        }
+    }
+
     fn sum<'a>(cells: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();
         for cell in cells {
@@ -51,6 +88,11 @@ impl Cell {
         }
         sum
     }
+}
+
+/// `amount * part / whole`, rounded to the nearest whole number; `part` is at most `whole`.
+fn scaled(amount: u64, part: u128, whole: u128) -> u64 {
+    ((u128::from(amount) * part + whole / 2) / whole) as u64
 }
 
 /// Events over time. JSON has a list per kind of number, which is less than half as long as cells
@@ -90,25 +132,63 @@ impl TimeSeries {
         self.cells[index].merge(cell);
     }
 
-    /// Adds another series over the same time. The cells of the sum are as long as the longer ones;
-    /// where these are no multiple of the shorter ones, as long as their least common multiple.
+    /// Adds another series over the same time. The cells of the sum are as long as the longer ones
+    /// of both. Where that is no multiple of the shorter ones, those that cross a border are
+    /// divided there, see [`Self::divided_into`].
     #[inline]
     pub fn merge(&mut self, other: &Self) {
-        let common_ns = common_multiple(self.interval_ns, other.interval_ns);
-        if self.interval_ns < common_ns {
-            *self = self.coarser((common_ns / self.interval_ns) as usize);
+        let longer_ns = self.interval_ns.max(other.interval_ns);
+        if self.interval_ns < longer_ns {
+            *self = self.with_interval(longer_ns);
         }
-        let other = if other.interval_ns < common_ns {
-            other.coarser((common_ns / other.interval_ns) as usize)
-        } else {
-            other.clone()
-        };
+        let other = other.with_interval(longer_ns);
         if other.cells.len() > self.cells.len() {
             self.cells.resize(other.cells.len(), Cell::default());
         }
         for (mine, theirs) in self.cells.iter_mut().zip(&other.cells) {
             mine.merge(theirs);
         }
+    }
+
+    /// Returns the same series in cells of `interval_ns`, which are no shorter than its own.
+    fn with_interval(&self, interval_ns: u64) -> Self {
+        if interval_ns == self.interval_ns {
+            self.clone()
+        } else if interval_ns.is_multiple_of(self.interval_ns) {
+            self.coarser((interval_ns / self.interval_ns) as usize)
+        } else {
+            self.divided_into(interval_ns)
+        }
+    }
+
+    /// Returns the same series in cells of `interval_ns`, which are longer than its own and no
+    /// multiple of them. A cell that crosses the border of two new ones is divided by time, as if
+    /// its events were even. Its longest latency goes where the larger part of it lies.
+    fn divided_into(&self, interval_ns: u64) -> Self {
+        let own_ns = u128::from(self.interval_ns);
+        let new_ns = u128::from(interval_ns);
+        let mut divided = Self::new(interval_ns);
+        divided.start_ns = self.start_ns;
+        for (index, cell) in self.cells.iter().enumerate() {
+            let cell_start_ns = index as u128 * own_ns;
+            let new_index = (cell_start_ns / new_ns) as usize;
+            let border_ns = (new_index as u128 + 1) * new_ns;
+            let before_ns = own_ns.min(border_ns - cell_start_ns);
+            let before = cell.part(before_ns, own_ns);
+            divided.cell_mut(new_index).merge(&before);
+            if before_ns < own_ns {
+                divided.cell_mut(new_index + 1).merge(&cell.rest(&before));
+            }
+        }
+        divided
+    }
+
+    /// The cell with this number, which is added where the series ends before it.
+    fn cell_mut(&mut self, index: usize) -> &mut Cell {
+        if index >= self.cells.len() {
+            self.cells.resize(index + 1, Cell::default());
+        }
+        &mut self.cells[index]
     }
 
     /// Returns the same series in cells `factor` times as long.
@@ -122,10 +202,14 @@ impl TimeSeries {
     }
 
     /// Returns the same series in cells of at least `interval_ns` and at most `cells_max` cells.
+    /// Cells that are too many are merged two by two until they are not, as [`Self::add`] does, so
+    /// that the longer cells of two series are mostly a multiple of the shorter ones.
     pub fn thinned(&self, interval_ns: u64, cells_max: usize) -> Self {
-        let by_time = interval_ns.div_ceil(self.interval_ns.max(1)).max(1) as usize;
-        let by_count = self.cells.len().div_ceil(cells_max.max(1)).max(1);
-        self.coarser(by_time.max(by_count))
+        let mut factor = interval_ns.div_ceil(self.interval_ns.max(1)).max(1) as usize;
+        while self.cells.len().div_ceil(factor) > cells_max.max(1) {
+            factor *= 2;
+        }
+        self.coarser(factor)
     }
 
     /// The sum of the cells that start from `start_ns` on and before `end_ns`, both after the start
@@ -152,16 +236,6 @@ impl TimeSeries {
     pub fn total(&self) -> Cell {
         Cell::sum(&self.cells)
     }
-}
-
-/// Returns the shortest length in which cells of both lengths fit without a rest; the longest of
-/// all where there is none in 64 bits.
-fn common_multiple(a_ns: u64, b_ns: u64) -> u64 {
-    let (mut divisor, mut rest) = (a_ns, b_ns);
-    while rest > 0 {
-        (divisor, rest) = (rest, divisor % rest);
-    }
-    (a_ns / divisor.max(1)).saturating_mul(b_ns)
 }
 
 /// Events over time: equal cells without gaps, and in each list one number for each cell.
@@ -374,7 +448,7 @@ mod tests {
         assert!(serde_json::from_str::<TimeSeries>(&no_length).is_err());
     }
 
-    /// 100 and 120 ms: the first cell that ends with a cell of both is 600 ms long.
+    /// 100 and 120 ms: the sum has cells of 120 ms, and each has its part of those of 100 ms.
     #[test]
     fn merged_cells_cover_the_same_time() {
         let steady = |interval_ns: u64, seconds: u64| {
@@ -387,7 +461,7 @@ mod tests {
             }
             series
         };
-        for (one_ms, other_ms, sum_ms) in [(100, 120, 600), (120, 100, 600), (20, 80, 80)] {
+        for (one_ms, other_ms, sum_ms) in [(100, 120, 120), (120, 100, 120), (20, 80, 80)] {
             let mut sum = steady(one_ms * 1_000_000, 6);
             sum.merge(&steady(other_ms * 1_000_000, 6));
             assert_eq!(sum.interval_ns, sum_ms * 1_000_000);
@@ -396,8 +470,47 @@ mod tests {
         }
     }
 
+    /// The lengths of the cells of many hosts have a least common multiple of 2.52 s.
     #[test]
-    fn lengths_without_a_common_multiple_give_one_cell() {
+    fn merging_many_lengths_keeps_the_longest_of_them() {
+        let mut sum = TimeSeries::new(10_000_000);
+        for tens_of_ms in 1..=9 {
+            let interval_ns = tens_of_ms * 10_000_000;
+            let mut host = TimeSeries::new(interval_ns);
+            for index in 0..1000 / tens_of_ms {
+                host.add(index * interval_ns, &Cell::single(8192, 1000), 1024);
+            }
+            let latest_ns = 7_000_000_000 + tens_of_ms;
+            host.add(latest_ns, &Cell::single(8192, 5_000_000 * tens_of_ms), 1024);
+            sum.merge(&host);
+        }
+        assert_eq!(sum.interval_ns, 90_000_000);
+        let total = sum.total();
+        assert_eq!(total.bytes, total.ops * 8192);
+        for cell in &sum.cells {
+            assert_eq!(cell.bytes, cell.ops * 8192);
+        }
+        let longest = sum
+            .cells
+            .iter()
+            .position(|cell| cell.latency_max_ns == 45_000_000);
+        assert_eq!(longest, Some(7_000_000_000 / 90_000_000));
+    }
+
+    #[test]
+    fn thinning_to_a_count_doubles_the_cells() {
+        let mut series = TimeSeries::new(10_000_000);
+        for (count, factor) in [(500, 1), (501, 2), (1024, 4), (1000, 2)] {
+            series.cells = vec![Cell::single(1, 1); count];
+            let thinned = series.thinned(1, 500);
+            assert_eq!(thinned.interval_ns, factor * 10_000_000, "{count} cells");
+        }
+        series.cells = vec![Cell::single(1, 1); 5001];
+        assert_eq!(series.thinned(30_000_000, 500).interval_ns, 120_000_000);
+    }
+
+    #[test]
+    fn extreme_lengths_keep_every_operation() {
         let mut sum = TimeSeries::new(u64::MAX - 1);
         sum.cells = vec![Cell::single(1, 1)];
         let mut other = TimeSeries::new(u64::MAX - 2);

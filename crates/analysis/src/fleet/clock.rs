@@ -4,7 +4,8 @@
 //! A *fence* is a barrier that all runs of one launch enter and leave together.
 
 use diskproof_model::fleet_sum::ClockBasis;
-use diskproof_model::together::{Fence, WallClock};
+use diskproof_model::together::Fence;
+use diskproof_model::wall_clock::WallClock;
 
 /// Two clocks may drift apart by one of this many parts of the time since they were compared. The
 /// crystals of both are good to 50 millionths.
@@ -162,7 +163,7 @@ fn wall_bound_ns(wall: &WallClock) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::together::WallSource;
+    use diskproof_model::wall_clock::WallSource;
 
     /// A clock that is wrong by so much, which entered and left fences at these true times.
     fn clock(wrong_ns: i128, fences: &[(u64, u64)]) -> RunClock {

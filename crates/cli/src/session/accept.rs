@@ -16,7 +16,10 @@ use diskproof_engine::{AcceptDevice, LostDevice, MovedBatch, RunError};
 use diskproof_model::accept::{AcceptMeasurement, AcceptPlan, Batch, Pass, Procedure};
 use diskproof_model::measurement::{ByteCount, OpKind};
 use diskproof_model::progress::{Control, Progress, Watch};
-use diskproof_model::units::{format_bytes, format_duration, format_percent, format_throughput};
+use diskproof_model::units::{
+    counted, format_bytes, format_duration, format_percent, format_throughput,
+};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The time of a step: as much is lost by a kill, and a flush ends each step that writes.
@@ -84,6 +87,16 @@ impl AcceptRun {
         measured.start_ns = bench.session.elapsed_ns();
         measured.engine = device.engine;
         measured.cache = device.cache.clone();
+        let mut early_errors = BTreeMap::new();
+        device.count_early_errors(&mut early_errors);
+        for (errno, count) in early_errors {
+            sink.verbosity.note(&format!(
+                "{}: the disk failed {} before the test ({errno})",
+                target.identity().path,
+                counted(count, "request")
+            ));
+            *measured.errors.entry(errno).or_default() += count;
+        }
         let test = AcceptTest::new(measured);
         let places = test.written_places();
         if !places.is_empty() {

@@ -597,7 +597,7 @@ fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> Result<
         Exit::Failed
     } else if has_answer(record, ResultAnswer::Rejected) || by_thresholds == Exit::ThresholdMissed {
         Exit::ThresholdMissed
-    } else if has_verified_nothing(record) || has_answer(record, ResultAnswer::Undecided) {
+    } else if verifies_too_little(record) || has_answer(record, ResultAnswer::Undecided) {
         Exit::Undecided
     } else {
         by_thresholds
@@ -716,17 +716,16 @@ fn has_damaged_blocks(row: &Row, plan: &Plan) -> bool {
     }
 }
 
-/// True where a check of blocks found none that it could judge, or something else than the disk
-/// answered it.
-fn has_verified_nothing(record: &Record) -> bool {
+/// True where a check of blocks says nothing about the disk: it found no block that it could judge,
+/// the page cache may have held more than a few of them, or something else than the disk answered.
+fn verifies_too_little(record: &Record) -> bool {
     for (index, row) in record.measurements.iter().enumerate() {
         let Some(verify) = &row.data.verify else {
             continue;
         };
         let is_foreign = verify.runs == Some(0) && verify.blocks > 0;
         let source = FigureSource::Measurement(index);
-        let is_cached = verify.cached_blocks.unwrap_or(0) > 0;
-        if is_foreign || is_cached || record.objection(source).is_some() {
+        if is_foreign || !verify.proves_disk() || record.objection(source).is_some() {
             return true;
         }
     }

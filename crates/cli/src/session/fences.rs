@@ -8,7 +8,8 @@ use diskproof_cluster::pmi::{ANSWER_WITHIN, FenceClock, Fences, take_part};
 use diskproof_cluster::wall::{chrony_bound_ns, wall_bound};
 use diskproof_engine::{Session, inherited_descriptor, kernel_clock};
 use diskproof_model::plan::{Order, Plan};
-use diskproof_model::together::{FenceFailure, SlotOrigin, TogetherRecord, WallClock};
+use diskproof_model::together::{FenceFailure, SlotOrigin, TogetherRecord};
+use diskproof_model::wall_clock::WallClock;
 use std::os::unix::net::UnixStream;
 use std::time::SystemTime;
 

@@ -11,7 +11,7 @@ use super::parsers::{
 };
 use crate::flags::{ENGINES, chosen};
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{BlockShare, EngineChoice};
+use diskproof_model::plan::{BlockShare, EngineChoice, WORKLOADS_MAX};
 use diskproof_model::rw::Rw;
 use diskproof_model::shape::LoadShape;
 use serde::{Deserialize, Deserializer, de::Error};
@@ -260,9 +260,6 @@ impl WorkloadFlags {
         self
     }
 }
-
-/// The most workloads of a plan: more take longer than a day at a minute each.
-pub(crate) const WORKLOADS_MAX: usize = 1440;
 
 /// Block sizes, depths and numbers of workers. Empty where the user set nothing.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]

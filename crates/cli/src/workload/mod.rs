@@ -8,7 +8,8 @@ mod limits;
 mod parsers;
 mod resolve;
 
-pub(crate) use flags::{FioFlags, WORKLOADS_MAX, WorkloadAxes, WorkloadFlags, refuse_repeated};
+pub(crate) use diskproof_model::plan::WORKLOADS_MAX;
+pub(crate) use flags::{FioFlags, WorkloadAxes, WorkloadFlags, refuse_repeated};
 pub(crate) use group::{
     MemberError, ResolvedGroup, find_empty_schedule, limits_cut_by_time, resolve_group,
 };

@@ -9,11 +9,11 @@ pub use move_log::LostDevice;
 use crate::io::any_backend::QueueConfig;
 use crate::io::buffers::Buffers;
 use crate::run::error::{RunError, worker_error};
-use crate::run::first_request::find_slow;
+use crate::run::first_request::{EarlyErrors, find_slow};
 use crate::run::hang::relative_to_origin;
 use crate::run::limits::in_flight_max;
 use crate::run::prepare::{check_writable, prove_direct, set_cache};
-use crate::run::select::select;
+use crate::run::select::{EngineUseCase, select};
 use crate::run::session::Session;
 use crate::run::supervise::{Event, Inbox as _, Overdue, Supervisor, WaitLimits};
 use crate::run::watchdog::{Deferred, Waited};
@@ -27,6 +27,7 @@ use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::stream::Streams;
 use move_log::{MoveEnd, MoveLog, REQUEST_BYTES};
 use mover::Mover;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -55,6 +56,15 @@ pub struct AcceptDevice {
     content: SectorContent,
     /// Offset in bytes of a request that succeeded.
     answered_offset: u64,
+    early_errors: EarlyErrors,
+}
+
+impl AcceptDevice {
+    /// Counts the errors of the disk on the requests that made it ready, by errno name. The test
+    /// may not meet them again.
+    pub fn count_early_errors(&self, errors: &mut BTreeMap<String, u64>) {
+        self.early_errors.count_by_name(errors);
+    }
 }
 
 /// The outcome of [`Session::move_pieces`].
@@ -96,18 +106,26 @@ impl Session {
             depth: DEPTH,
             ..Workload::named(ACCEPT)
         };
-        prove_direct(&reads, target, self.patience(watch))?;
+        let mut early_errors = EarlyErrors::take_from(target);
+        early_errors.append(prove_direct(&reads, target, self.patience(watch))?);
         let cache = set_cache(&reads, target)?;
-        // The test reads or writes each of its blocks itself, and counts the errors.
-        let slow = find_slow(&reads, target, self.patience(watch))?.slow;
-        let requests = in_flight_max(Group::alone(&reads), 1);
-        let patience = self.patience(watch);
-        let engine = select(&reads, cache.used, target, requests, slow, patience)?.engine;
+        let first = find_slow(&reads, target, self.patience(watch))?;
+        early_errors.append(first.errors);
+        let use_case = EngineUseCase {
+            workload: &reads,
+            target,
+            cache: cache.used,
+            in_flight_max: in_flight_max(Group::alone(&reads), 1),
+            slow: first.slow,
+        };
+        let selected = select(&use_case, self.patience(watch))?;
+        early_errors.append(selected.errors);
         Ok(AcceptDevice {
-            engine: engine.used,
+            engine: selected.engine.used,
             cache,
             content: SectorContent::new(salt),
             answered_offset: 0,
+            early_errors,
         })
     }
 

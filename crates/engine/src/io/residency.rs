@@ -6,8 +6,9 @@ use rustix::param::page_size;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// The part of a file that is looked at with one call.
-const WINDOW_BYTES: u64 = 256 << 20;
+/// The part of a file that is looked at with one call. The kernel fills a byte for each page of it
+/// in a few milliseconds.
+pub(crate) const WINDOW_BYTES: u64 = 256 << 20;
 
 /// The pages of a part of a file, as the page cache held them when they were looked at.
 #[derive(Debug)]
@@ -51,11 +52,6 @@ impl ResidentPages {
             page_bytes,
             pages,
         })
-    }
-
-    /// True if the byte lies in the part that was looked at.
-    pub(crate) fn covers(&self, offset: u64) -> bool {
-        (self.start..self.start + WINDOW_BYTES).contains(&offset)
     }
 
     /// True if any page of these bytes was in memory. Bytes behind the part are not looked at.

@@ -84,6 +84,18 @@ pub(crate) fn sync(fd: RawFd, call: SyncCall) -> i32 {
     } as isize)
 }
 
+/// Syncs all files, also those after one that fails. Returns 0, or the errno of the first failure.
+pub(crate) fn sync_all(files: &[OwnedFd]) -> i32 {
+    let mut first_errno = 0;
+    for file in files {
+        let result = sync(file.as_raw_fd(), SyncCall::Fdatasync);
+        if first_errno == 0 {
+            first_errno = -result;
+        }
+    }
+    first_errno
+}
+
 /// Makes a range reach the device; 0 or a negative errno.
 pub(crate) fn write_back(fd: RawFd, offset: u64, len: u32) -> i32 {
     let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
@@ -230,10 +242,28 @@ impl SharedSync {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::fs::{Mode, OFlags};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::thread;
     use std::time::Duration;
+
+    /// The kernel refuses to sync it: EINVAL.
+    fn null() -> OwnedFd {
+        std::fs::File::open("/dev/null").unwrap().into()
+    }
+
+    /// The kernel refuses to sync a description of a path alone: EBADF.
+    fn path() -> OwnedFd {
+        rustix::fs::open("/", OFlags::PATH, Mode::empty()).unwrap()
+    }
+
+    #[test]
+    fn first_sync_that_fails_gives_the_errno() {
+        assert_eq!(sync_all(&[]), 0);
+        assert_eq!(sync_all(&[null(), path()]), libc::EINVAL);
+        assert_eq!(sync_all(&[path(), null()]), libc::EBADF);
+    }
 
     /// Waits until `threads` writes have ended.
     fn await_written(shared: &SharedSync, threads: u64) {

@@ -1,7 +1,7 @@
 //! What the kernel knows of the wall clock, and the socket that a launcher left open.
 #![allow(unsafe_code)]
 
-use diskproof_model::together::KernelClock;
+use diskproof_model::wall_clock::KernelClock;
 use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

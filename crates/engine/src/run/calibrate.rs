@@ -13,6 +13,7 @@ use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{Access, Distribution, EngineKind, Stop, SyncPolicy, Workload};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::stream::Streams;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -37,12 +38,21 @@ pub(crate) fn random_reads(workload: &Workload) -> Workload {
     }
 }
 
-/// Operations per second of `workload`, which only reads, on `backend`.
-pub(crate) fn measure_rate(
+/// The outcome of a short run of reads.
+pub(crate) struct ShortRun {
+    /// Reads per second that succeeded.
+    pub rate: f64,
+    /// Reads that failed, by errno name.
+    pub errors: BTreeMap<String, u64>,
+}
+
+/// Runs `workload`, which only reads, on `backend` for a moment; `None` where the backend fails or
+/// no read ends.
+pub(crate) fn run_shortly(
     backend: impl Backend,
     workload: &Workload,
     extent: Extent,
-) -> Option<f64> {
+) -> Option<ShortRun> {
     let generator = RequestGenerator::new(
         Pattern::new(workload, extent, 0, 0),
         workload.depth,
@@ -65,9 +75,12 @@ pub(crate) fn measure_rate(
         published,
     );
     while worker.advance().ok()? == AdvanceOutcome::Running {}
-    let done = worker.finish();
-    let count = done.ops.get(&OpKind::Read)?.latency.count();
-    Some(count as f64 * 1e9 / (done.last_ns - start_ns).max(1) as f64)
+    let mut done = worker.finish();
+    let reads = done.ops.remove(&OpKind::Read)?;
+    Some(ShortRun {
+        rate: reads.latency.count() as f64 * 1e9 / (done.last_ns - start_ns).max(1) as f64,
+        errors: reads.errors,
+    })
 }
 
 /// Number of tries; the best counts. Other load on the machine only slows a try down, and a worker
@@ -99,5 +112,6 @@ pub(crate) fn max_iops(measurement: &Measurement) -> Option<f64> {
 fn null_iops(workload: &Workload, extent: Extent) -> Option<f64> {
     let buffers = Buffers::new(workload.depth as usize, workload.block_bytes as usize).ok()?;
     let backend = NullBackend::new(buffers, workload.depth as usize);
-    measure_rate(backend, &random_reads(workload), extent)
+    let run = run_shortly(backend, &random_reads(workload), extent)?;
+    Some(run.rate)
 }

@@ -8,7 +8,7 @@ use crate::random::Random;
 use crate::run::error::RunError;
 use crate::run::limits::{extent_of, largest_block};
 use crate::run::watched_call::{Patience, call_before_run};
-use diskproof_device::OpenTarget;
+use diskproof_device::{FailedRequest, OpenTarget};
 use diskproof_model::errno;
 use diskproof_model::measurement::{OpKind, OpMeasurement, PerOp};
 use diskproof_model::plan::{EngineChoice, EngineKind, Layout, Workload};
@@ -41,36 +41,60 @@ const LARGE_DRAIN_NS: u64 = 8_000_000_000;
 /// The errors of the disk on requests before a workload. They are counted as those of its warm-up
 /// are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct EarlyErrors(Vec<(OpKind, String)>);
+pub(crate) struct EarlyErrors(Vec<FailedRequest>);
 
 impl EarlyErrors {
+    /// The errors on requests that belong to no workload, which the next one counts.
+    pub(crate) fn take_from(target: &mut OpenTarget) -> Self {
+        Self(target.take_failed_requests())
+    }
+
+    /// Leaves the errors to the next workload on the target.
+    pub(crate) fn leave_to(self, target: &mut OpenTarget) {
+        target.keep_failed_requests(self.0);
+    }
+
     /// Adds an error, by its number, and returns `true` where it is one of the disk. Others are not
     /// added: they show themselves again in the run, which has the same target and program.
-    pub(crate) fn add(&mut self, kind: OpKind, errno: i32) -> bool {
-        let name = errno_name(errno);
-        let is_of_disk = errno::is_of_disk(&name);
+    pub(crate) fn add(&mut self, op: OpKind, errno: i32) -> bool {
+        let is_of_disk = errno::is_of_disk(&errno_name(errno));
         if is_of_disk {
-            self.0.push((kind, name));
+            self.0.push(FailedRequest { op, errno });
         }
         is_of_disk
+    }
+
+    /// Adds the errors of the disk among those of reads, which are counted by name.
+    pub(crate) fn add_reads(&mut self, errors: &BTreeMap<String, u64>) {
+        for (name, count) in errors {
+            if errno::is_of_disk(name)
+                && let Some(errno) = errno::number(name)
+            {
+                let failed = FailedRequest {
+                    op: OpKind::Read,
+                    errno: errno as i32,
+                };
+                self.0.extend((0..*count).map(|_| failed));
+            }
+        }
     }
 
     pub(crate) fn append(&mut self, mut other: Self) {
         self.0.append(&mut other.0);
     }
 
-    /// Counts the errors among those of single accesses, by name.
-    pub(crate) fn count_accesses(&self, errors: &mut BTreeMap<String, u64>) {
-        for (_, name) in &self.0 {
-            *errors.entry(name.clone()).or_default() += 1;
+    /// Counts the errors by name, whatever the kind of their requests.
+    pub(crate) fn count_by_name(&self, errors: &mut BTreeMap<String, u64>) {
+        for failed in &self.0 {
+            *errors.entry(errno_name(failed.errno)).or_default() += 1;
         }
     }
 
     /// Counts the errors in the operations of a measurement.
     pub(crate) fn count_in(&self, ops: &mut PerOp<OpMeasurement>) {
-        for (kind, name) in &self.0 {
-            let op = ops.entry(*kind).or_default();
-            *op.errors.entry(name.clone()).or_default() += 1;
+        for failed in &self.0 {
+            let op = ops.entry(failed.op).or_default();
+            *op.errors.entry(errno_name(failed.errno)).or_default() += 1;
         }
     }
 }
@@ -374,5 +398,23 @@ mod tests {
         assert_eq!(directions(&of(0)), Some((false, true)));
         assert_eq!(directions(&of(500)), Some((true, true)));
         assert_eq!(directions(&of(1000)), Some((true, false)));
+    }
+
+    #[test]
+    fn errors_of_short_runs_count_where_they_are_of_the_disk() {
+        let mut early = EarlyErrors::default();
+        early.add_reads(&BTreeMap::from([
+            ("EIO".to_owned(), 3),
+            ("EINVAL".to_owned(), 9),
+            ("EOF".to_owned(), 2),
+        ]));
+        assert!(early.add(OpKind::Write, libc::EIO) && !early.add(OpKind::Write, libc::EINVAL));
+        let mut ops = PerOp::new();
+        early.count_in(&mut ops);
+        assert_eq!(ops[&OpKind::Read].errors, [("EIO".to_owned(), 3)].into());
+        assert_eq!(ops[&OpKind::Write].errors, [("EIO".to_owned(), 1)].into());
+        let mut by_name = BTreeMap::new();
+        early.count_by_name(&mut by_name);
+        assert_eq!(by_name, [("EIO".to_owned(), 4)].into());
     }
 }

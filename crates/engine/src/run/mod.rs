@@ -6,8 +6,9 @@
 //!   (the I/O engine, with [`calibrate`]);
 //! * the workers: [`workers`] divides the work among threads, with [`limits`] for each; [`spawn`]
 //!   is one thread, and `thread` what it has of its own;
-//! * after the workers: [`finish`] syncs and verifies, [`assemble`] combines the results,
-//!   [`totals`] adds CPU time and the counters of devices.
+//! * after the workers: [`finish`] syncs and verifies (`read_back`, past the page cache by
+//!   `cached_blocks`), [`assemble`] combines the results, [`totals`] adds CPU time and the counters
+//!   of devices.
 //!
 //! Every wait for a target that may hang is in [`supervise`]. [`watchdog`] puts a single call into
 //! a thread of its own, and [`watched_call`] makes it on a target, with its progress shown.
@@ -15,6 +16,7 @@
 
 pub(crate) mod assemble;
 pub(crate) mod block_calls;
+mod cached_blocks;
 pub(crate) mod calibrate;
 pub(crate) mod error;
 pub(crate) mod finish;
@@ -24,6 +26,7 @@ pub(crate) mod in_memory;
 pub(crate) mod layout;
 pub(crate) mod limits;
 pub(crate) mod prepare;
+mod read_back;
 pub(crate) mod select;
 pub(crate) mod session;
 pub(crate) mod spawn;

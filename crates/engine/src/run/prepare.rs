@@ -9,7 +9,7 @@ use crate::run::block_calls::{checked_calls, device_call};
 use crate::run::error::{RunError, unsuitable};
 use crate::run::first_request::{EarlyErrors, SlowTarget};
 use crate::run::limits::{extent_of, largest_block, parts_of};
-use crate::run::select::select;
+use crate::run::select::{EngineUseCase, select};
 use crate::run::watched_call::{Patience, call_before_run};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{CacheUse, Measurement, PerOp};
@@ -83,7 +83,14 @@ pub(crate) fn prepare_target(
         None
     };
 
-    let selected = select(workload, cache.used, target, in_flight_max, slow, patience)?;
+    let use_case = EngineUseCase {
+        workload,
+        target,
+        cache: cache.used,
+        in_flight_max,
+        slow,
+    };
+    let selected = select(&use_case, patience)?;
     let mut ops = PerOp::new();
     selected.errors.count_in(&mut ops);
     check_parts(workload, selected.engine.used, extent, target)?;

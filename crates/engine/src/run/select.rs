@@ -66,20 +66,34 @@ pub(crate) struct SelectedEngine {
     pub errors: EarlyErrors,
 }
 
-/// Selects the I/O engine for one workload on one target: the first candidate that works here. All
-/// workloads of the run together keep up to `in_flight_max` requests in flight. A slow target gets
-/// no further request, but where it is to be trimmed, those that show whether io_uring can. On
-/// other targets this sends a few reads or discards of nothing. A target that answers none of them
-/// in time ends the run with an error, as one that does not answer its first request does: it may
-/// hang at any of them.
+/// The use that an I/O engine is selected for.
+pub(crate) struct EngineUseCase<'a> {
+    pub workload: &'a Workload,
+    pub target: &'a OpenTarget,
+    /// The treatment of the page cache that the target has now.
+    pub cache: CachePolicy,
+    /// The most requests that all workloads of the run together keep in flight.
+    pub in_flight_max: u64,
+    /// The answers to the first requests, where the target is slow.
+    pub slow: Option<SlowTarget>,
+}
+
+/// Selects the I/O engine for one workload on one target: the first candidate that works here. A
+/// slow target gets no further request, but where it is to be trimmed, those that show whether
+/// io_uring can. On other targets this sends a few reads or discards of nothing. A target that
+/// answers none of them in time ends the run with an error, as one that does not answer its first
+/// request does: it may hang at any of them.
 pub(crate) fn select(
-    workload: &Workload,
-    cache: CachePolicy,
-    target: &OpenTarget,
-    in_flight_max: u64,
-    slow: Option<SlowTarget>,
+    use_case: &EngineUseCase<'_>,
     patience: Patience<'_>,
 ) -> Result<SelectedEngine, RunError> {
+    let EngineUseCase {
+        workload,
+        target,
+        cache,
+        in_flight_max,
+        slow,
+    } = *use_case;
     let trials = EngineTrials {
         engines: candidates(workload, cache, target)?,
         workload: workload.clone(),
@@ -205,7 +219,7 @@ impl EngineTrials {
                 let mut backend = UringBackend::new(own()?, buffers()?, 1, self.cache, batched)
                     .map_err(TrialError::Setup)?;
                 if let Some(call) = self.call {
-                    try_call(&mut backend, call, self.is_punted(fd))
+                    try_call(&mut backend, call, self.is_punted(fd, errors))
                         .map_err(TrialError::Request)?;
                     self.answered.store(true, Ordering::Relaxed);
                 }
@@ -265,8 +279,9 @@ impl EngineTrials {
     }
 
     /// True where io_uring hands every request to a worker thread: it first tries each without
-    /// blocking, and this file does not take RWF_NOWAIT. `None` where that is unknown.
-    fn is_punted(&self, fd: BorrowedFd<'_>) -> Option<bool> {
+    /// blocking, and this file does not take RWF_NOWAIT. `None` where that is unknown. An error of
+    /// the disk is added to `errors`.
+    fn is_punted(&self, fd: BorrowedFd<'_>, errors: &mut EarlyErrors) -> Option<bool> {
         let block = self.tried_bytes();
         if self.usable_bytes < u64::from(block) {
             return None;
@@ -287,7 +302,11 @@ impl EngineTrials {
         match error.raw_os_error() {
             Some(libc::EOPNOTSUPP) => Some(true),
             Some(libc::EAGAIN) => Some(false),
-            _ => None,
+            Some(errno) => {
+                errors.add(OpKind::Read, errno);
+                None
+            }
+            None => None,
         }
     }
 }
@@ -297,10 +316,10 @@ impl SelectedEngine {
     /// selects Linux AIO instead, where that may be used and is faster.
     fn test_punting(&mut self, trials: &EngineTrials, fd: BorrowedFd<'_>) {
         let may_use_aio = trials.aio_fits && trials.engines.contains(&EngineKind::Aio);
-        self.is_punted = trials.is_punted(fd);
+        self.is_punted = trials.is_punted(fd, &mut self.errors);
         if self.is_punted == Some(true)
             && may_use_aio
-            && let Some(why) = trials.rate_comparison(fd).reason_for_aio()
+            && let Some(why) = trials.rate_comparison(fd).reason_for_aio(&mut self.errors)
         {
             self.engine.used = EngineKind::Aio;
             self.engine.fallbacks.push(Fallback {

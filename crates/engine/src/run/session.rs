@@ -8,7 +8,7 @@ use crate::measure::worker::WorkerSchedule;
 use crate::run::assemble::{FinalSync, RunContext, assemble, common_time, measured_schedule};
 use crate::run::calibrate::max_iops;
 use crate::run::error::RunError;
-use crate::run::first_request::{FIRST_BYTES, find_slow};
+use crate::run::first_request::{EarlyErrors, FIRST_BYTES, find_slow};
 use crate::run::layout::{
     LAYOUT_BLOCK_BYTES, LayoutEnd, LayoutGoal, LayoutWay, layout_workload, split_at_file_ends,
 };
@@ -302,7 +302,10 @@ impl Session {
         watch: &mut dyn Watch,
     ) -> Result<Measurement, RunError> {
         let group = Group::alone(workload);
+        // Earlier errors are no errors of this preparation.
+        let earlier = EarlyErrors::take_from(target);
         let prepared = self.prepare(workload, target, in_flight_max(group, 1), watch)?;
+        earlier.leave_to(target);
         let assignment = Assignment {
             workload,
             member: 0,
@@ -325,7 +328,7 @@ impl Session {
 
     /// Estimates the time that a slow target needs to write so many bytes, in nanoseconds; `None`
     /// where it is not slow. Changes the page cache policy of the target and writes one or two
-    /// small blocks.
+    /// small blocks. The next workload counts the errors of the disk on them.
     pub fn estimate_slow_write_ns(
         &self,
         bytes: u64,
@@ -338,10 +341,11 @@ impl Session {
             streams: Streams::with_reads(0),
             ..Workload::named("first write")
         };
-        prove_direct(&writes, target, self.patience(watch))?;
+        let mut errors = prove_direct(&writes, target, self.patience(watch))?;
         set_cache(&writes, target)?;
-        // The layout that follows meets an error of the disk, too, and reports it.
         let first = find_slow(&writes, target, self.patience(watch))?;
+        errors.append(first.errors);
+        errors.leave_to(target);
         Ok(first.slow.map(|slow| slow.transfer_ns(bytes)))
     }
 
@@ -354,7 +358,8 @@ impl Session {
         watch: &mut dyn Watch,
     ) -> Result<PreparedTarget, RunError> {
         check_writable(workload, target)?;
-        let mut errors = prove_direct(workload, target, self.patience(watch))?;
+        let mut errors = EarlyErrors::take_from(target);
+        errors.append(prove_direct(workload, target, self.patience(watch))?);
         let cache = set_cache(workload, target)?;
         let size_bytes = target.capacity_bytes().max(target.usable_bytes());
         check_alignment(

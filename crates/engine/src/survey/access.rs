@@ -63,7 +63,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
                     break;
                 }
                 let offset = places.next(seek, index, u64::from(count) + 1, before);
-                let completion = self.read_one(block_at(offset, block))?;
+                let completion = self.move_one(block_at(offset, block))?;
                 if completion.interrupted {
                     before = Some(offset);
                     continue;

@@ -19,7 +19,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         let bytes = target.rounded_request_bytes(plan.bytes);
         let middle = target.extent.start + target.extent.length / 2;
         let request = block_at(target.aligned(middle), bytes);
-        let first = self.read_one(request)?;
+        let first = self.move_one(request)?;
         // All further requests are in flight at once.
         if first.errno != 0 || first.latency_ns > plan.time_ns {
             return Ok(());

@@ -116,7 +116,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
             .target
             .rounded_request_bytes(wanted)
             .min(self.target.extent.length / 4);
-        let completion = self.read_one(block_at(offset, bytes))?;
+        let completion = self.move_one(block_at(offset, bytes))?;
         Ok(AloneRequest {
             bytes,
             latency_ns: completion.latency_ns.max(1),

@@ -25,10 +25,11 @@ use crate::run::hang::relative_to_origin;
 use crate::run::layout::{LayoutGoal, LayoutWay};
 use crate::run::limits::{extent_of, in_flight_max};
 use crate::run::prepare::{check_span, check_writable, prove_direct, set_cache};
-use crate::run::select::{refuse_mapping, select};
+use crate::run::select::{EngineUseCase, refuse_mapping, select};
 use crate::run::session::Session;
 use crate::run::supervise::{Event, Inbox as _, Overdue, StallTimeout, Supervisor, WaitLimits};
 use crate::run::watchdog::Deferred;
+use crate::run::watched_call::Patience;
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{ByteCount, CacheUse, Hang, OpKind};
@@ -89,7 +90,7 @@ impl Session {
         asked.add(survey.operation, log.bytes());
         let device = snapshot.finish(asked);
         let mut results = std::mem::take(&mut *log.results());
-        prepared.errors.count_accesses(&mut results.access_errors);
+        prepared.errors.count_by_name(&mut results.access_errors);
         Ok(SurfaceMeasurement {
             target: index,
             survey: survey.clone(),
@@ -153,7 +154,8 @@ impl Session {
             engine: survey.engine,
             ..Workload::named(SURVEY)
         };
-        let mut errors = prove_direct(&streaming, target, self.patience(watch))?;
+        let mut errors = EarlyErrors::take_from(target);
+        errors.append(prove_direct(&streaming, target, self.patience(watch))?);
         let cache = set_cache(&streaming, target)?;
         let first = find_slow(&streaming, target, self.patience(watch))?;
         errors.append(first.errors);
@@ -162,24 +164,17 @@ impl Session {
             block_bytes: target.alignment_bytes(),
             ..streaming.clone()
         };
-        let engines = SurveyEngines {
-            stream: self.select_engine(
-                &streaming,
-                &cache,
-                target,
-                first.slow,
-                &mut errors,
-                watch,
-            )?,
-            read_one: self.select_engine(
-                &single,
-                &cache,
-                target,
-                first.slow,
-                &mut errors,
-                watch,
-            )?,
+        let mut selection = SurveySelection {
+            target,
+            cache: cache.used,
+            slow: first.slow,
+            errors,
         };
+        let engines = SurveyEngines {
+            stream: selection.engine_for(&streaming, self.patience(watch))?,
+            read_one: selection.engine_for(&single, self.patience(watch))?,
+        };
+        let errors = selection.errors;
         let surveyed = survey_target(survey, target, cache.used, self.seed, engines);
         check_span(&streaming, target, SPAN_BYTES_MIN, surveyed.extent.length)?;
         Ok(PreparedSurvey {
@@ -188,22 +183,33 @@ impl Session {
             errors,
         })
     }
+}
 
-    /// The best I/O engine for a part of a survey. Errors of the disk on its trials are added to
-    /// `errors`.
-    fn select_engine(
-        &self,
-        workload: &Workload,
-        cache: &CacheUse,
-        target: &OpenTarget,
-        slow: Option<SlowTarget>,
-        errors: &mut EarlyErrors,
-        watch: &mut dyn Watch,
+/// The selection of the I/O engines for the parts of a survey, on one target.
+struct SurveySelection<'a> {
+    target: &'a OpenTarget,
+    cache: CachePolicy,
+    slow: Option<SlowTarget>,
+    /// Errors of the disk so far, those on the trials of engines included.
+    errors: EarlyErrors,
+}
+
+impl SurveySelection<'_> {
+    /// The best I/O engine for this part.
+    fn engine_for(
+        &mut self,
+        part: &Workload,
+        patience: Patience<'_>,
     ) -> Result<EngineKind, RunError> {
-        let requests = in_flight_max(Group::alone(workload), 1);
-        let patience = self.patience(watch);
-        let selected = select(workload, cache.used, target, requests, slow, patience)?;
-        errors.append(selected.errors);
+        let use_case = EngineUseCase {
+            workload: part,
+            target: self.target,
+            cache: self.cache,
+            in_flight_max: in_flight_max(Group::alone(part), 1),
+            slow: self.slow,
+        };
+        let selected = select(&use_case, patience)?;
+        self.errors.append(selected.errors);
         Ok(selected.engine.used)
     }
 }

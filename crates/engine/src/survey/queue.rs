@@ -11,8 +11,10 @@ use diskproof_model::plan::{CachePolicy, SyncCall};
 use diskproof_model::surface::CurvePoint;
 use std::io;
 
-/// A request for a part of the target. The queue decides what it does.
+/// A request for a part of the target, of less than 4 GiB. [`RequestQueue`] makes it a read or a
+/// write.
 pub(crate) fn block_at(offset: u64, bytes: u64) -> SampleRequest {
+    debug_assert!(bytes <= u64::from(u32::MAX));
     SampleRequest::new(Op::Read, offset, bytes as u32)
 }
 
@@ -70,16 +72,17 @@ impl BlockCompletion {
     }
 }
 
-/// A stream without a completion for so long has paused: sixteen times the time that its requests
-/// in flight take.
+/// A stream without a completion for so long has paused. Its requests in flight, at most 8 MiB,
+/// take about a sixteenth of this on a rotating disk of 270 MB/s.
 const STALL_NS_MIN: u64 = 500_000_000;
 /// At most so many pauses are kept; later ones are ignored.
 const STALLS_MAX: usize = 100;
 
-/// A sampler for requests of one kind.
+/// Keeps reads, or writes, of a target in flight, and gives each its part of the time.
 pub(crate) struct RequestQueue<'a, B, C> {
     /// Carries the requests.
     pub sampler: Sampler<B, C>,
+    /// A read or a write.
     op: Op,
     /// The target of the requests.
     pub target: SurveyTarget,
@@ -144,7 +147,7 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
     ) -> io::Result<()> {
         let log = self.log;
         let mut batch = Vec::new();
-        let mut before_ns = self.sampler.resync_clock();
+        let mut last_completed_ns = self.sampler.resync_clock();
         loop {
             while self.sampler.has_room()
                 && let Some(request) = next()
@@ -158,32 +161,32 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
                 return Ok(());
             }
             self.sampler.wait(&mut batch)?;
-            before_ns = share_time(&batch, before_ns, |completion| {
+            last_completed_ns = share_time(&batch, last_completed_ns, |completion| {
                 log.count(completion.moved_bytes());
                 on_completion(completion);
             });
         }
     }
 
-    /// Moves one block while nothing else is in flight.
-    pub(crate) fn read_one(&mut self, request: SampleRequest) -> io::Result<BlockCompletion> {
+    /// Reads or writes one block while nothing else is in flight.
+    pub(crate) fn move_one(&mut self, request: SampleRequest) -> io::Result<BlockCompletion> {
         let mut unsent = Some(request);
         let mut completed = None;
         self.run_unwatched(|| unsent.take(), |completion| completed = Some(*completion))?;
-        completed.ok_or_else(|| io::Error::other("a request was lost"))
+        completed.ok_or_else(lost_request)
     }
 
-    /// Makes what was written durable; `None` where nothing was.
-    pub(crate) fn flush(&mut self) -> io::Result<Option<Flushed>> {
+    /// Makes what was written durable; `None` where the queue only reads.
+    pub(crate) fn flush(&mut self) -> io::Result<Option<FlushCompletion>> {
         if self.op != Op::Write {
             return Ok(None);
         }
         let flush = Op::Sync(SyncCall::Fdatasync);
         self.sampler.submit(SampleRequest::new(flush, 0, 0))?;
         let Some(completion) = self.sampler.next_completion()? else {
-            return Ok(None);
+            return Err(lost_request());
         };
-        Ok(Some(Flushed {
+        Ok(Some(FlushCompletion {
             latency_ns: completion.latency_ns(),
             errno: completion.result.err(),
             interrupted: completion.interrupted,
@@ -191,9 +194,14 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
     }
 }
 
+/// The error of a request that was submitted and never completed: a fault of this program.
+fn lost_request() -> io::Error {
+    io::Error::other("a request was lost")
+}
+
 /// A flush of what was written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Flushed {
+pub(crate) struct FlushCompletion {
     /// The duration of the call, in nanoseconds.
     pub latency_ns: u64,
     /// The errno of a flush that failed: nothing that was written before is durable then.
@@ -204,7 +212,7 @@ pub(crate) struct Flushed {
 
 /// Adds a flush to the point whose bytes it made durable. Bytes that are not durable were not
 /// written, so a failed one leaves none, and no rate.
-pub(crate) fn add_flush(point: &mut CurvePoint, flushed: &Flushed) {
+pub(crate) fn add_flush(point: &mut CurvePoint, flushed: &FlushCompletion) {
     match flushed.errno {
         None => point.busy_ns += flushed.latency_ns,
         Some(errno) => {
@@ -217,18 +225,18 @@ pub(crate) fn add_flush(point: &mut CurvePoint, flushed: &Flushed) {
     point.bytes_per_second = point.bytes as f64 * 1e9 / point.busy_ns.max(1) as f64;
 }
 
-/// Divides the time since `before_ns` among the blocks of a batch. Returns when the last of them
-/// completed.
+/// Divides the time since the last completion before a batch among its blocks. Returns when the
+/// last of these completed.
 fn share_time(
     batch: &[Completion],
-    before_ns: u64,
+    last_completed_ns: u64,
     mut on_completion: impl FnMut(&BlockCompletion),
 ) -> u64 {
     let Some(last) = batch.last() else {
-        return before_ns;
+        return last_completed_ns;
     };
     let count = batch.len() as u64;
-    let span_ns = last.completed_ns.saturating_sub(before_ns);
+    let span_ns = last.completed_ns.saturating_sub(last_completed_ns);
     for (index, completion) in batch.iter().enumerate() {
         let index = index as u64;
         on_completion(&BlockCompletion {
@@ -241,7 +249,7 @@ fn share_time(
             interrupted: completion.interrupted,
         });
     }
-    last.completed_ns.max(before_ns)
+    last.completed_ns.max(last_completed_ns)
 }
 
 #[cfg(test)]
@@ -251,7 +259,7 @@ mod tests {
     #[test]
     fn flush_counts_in_the_time_and_a_failed_one_leaves_no_rate() {
         let written = CurvePoint::read_once(0, 8 << 20, 40_000_000);
-        let flushed = Flushed {
+        let flushed = FlushCompletion {
             latency_ns: 10_000_000,
             errno: None,
             interrupted: false,
@@ -260,7 +268,7 @@ mod tests {
         add_flush(&mut point, &flushed);
         assert_eq!((point.bytes, point.busy_ns), (8 << 20, 50_000_000));
         assert!((point.bytes_per_second - f64::from(8 << 20) / 0.05).abs() < 1.0);
-        let failed = Flushed {
+        let failed = FlushCompletion {
             errno: Some(libc::EIO),
             ..flushed
         };
@@ -268,5 +276,38 @@ mod tests {
         add_flush(&mut point, &failed);
         assert_eq!((point.errors, point.errnos["EIO"]), (1, 1));
         assert_eq!((point.bytes, point.bytes_per_second), (0, 0.0));
+    }
+
+    /// A block that completed at `at_ms`, after a gap and with a latency in milliseconds.
+    fn completion(at_ms: u64, latency_ms: u64, gap_ms: u64) -> BlockCompletion {
+        BlockCompletion {
+            request: block_at(0, 4096),
+            errno: 0,
+            at_ns: at_ms * 1_000_000,
+            latency_ns: latency_ms * 1_000_000,
+            share_ns: 0,
+            gap_ns: gap_ms * 1_000_000,
+            interrupted: false,
+        }
+    }
+
+    #[test]
+    fn requests_that_waited_through_one_pause_are_one_stall() {
+        let mut stalls = Vec::new();
+        completion(1000, 499, 499).note_pause(&mut stalls);
+        assert_eq!(stalls, []);
+        // Two that waited together, and one that was submitted when the first of them completed.
+        completion(2000, 610, 600).note_pause(&mut stalls);
+        completion(2000, 605, 600).note_pause(&mut stalls);
+        completion(2510, 510, 510).note_pause(&mut stalls);
+        let stall = Hang {
+            since_ns: 1_400_000_000,
+            lasted_ns: 600_000_000,
+            requests: 3,
+            late: false,
+        };
+        assert_eq!(stalls, [stall]);
+        completion(9000, 700, 700).note_pause(&mut stalls);
+        assert_eq!(stalls.len(), 2);
     }
 }

@@ -5,7 +5,7 @@
 //! link that works on all requests in flight at once has half of the last ones done when the queue
 //! begins to drain, which makes the end of a stream too fast.
 
-use super::queue::{BlockCompletion, Flushed, RequestQueue, add_flush, block_at};
+use super::queue::{BlockCompletion, FlushCompletion, RequestQueue, add_flush, block_at};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent, errno_name};
 use crate::measure::sampler::SampleRequest;
@@ -148,7 +148,7 @@ impl SampleSum {
     }
 
     /// Adds the flush that ends the sample.
-    fn add_flush(&mut self, flushed: &Flushed) {
+    fn add_flush(&mut self, flushed: &FlushCompletion) {
         self.interrupted |= flushed.interrupted;
         add_flush(&mut self.so_far, flushed);
     }

@@ -153,7 +153,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     /// Reads once more what was in flight while the process did not run: its latency is unknown.
     fn read_uninterrupted(&mut self, request: SampleRequest) -> io::Result<BlockCompletion> {
         loop {
-            let completion = self.queue.read_one(request)?;
+            let completion = self.queue.move_one(request)?;
             if !completion.interrupted || completion.errno != 0 {
                 return Ok(completion);
             }
@@ -215,7 +215,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
             if self.queue.sampler.now() >= end_ns {
                 return Ok(Some(errno));
             }
-            let completion = self.queue.read_one(request)?;
+            let completion = self.queue.move_one(request)?;
             last = completion.errno;
             if last == 0 {
                 break;
@@ -263,7 +263,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
             .max(self.queue.target.extent.start);
         if before < candidate.offset {
             let lead = block_at(before, candidate.offset - before);
-            self.queue.read_one(lead)?;
+            self.queue.move_one(lead)?;
         }
         let starved_ns = self.queue.sampler.starved_ns();
         let block = block_at(candidate.offset, u64::from(candidate.len));
@@ -294,7 +294,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
             if self.queue.log.is_stopped() {
                 break;
             }
-            self.queue.read_one(part)?;
+            self.queue.move_one(part)?;
         }
         Ok(())
     }

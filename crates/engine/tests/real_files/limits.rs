@@ -3,9 +3,9 @@
 use crate::support::{
     CALLING, MIB, Patient, after_ns, after_ops, refused, run, scratch, span, watched, workload,
 };
-use diskproof_device::{Intent, OpenTarget, admit, probe};
-use diskproof_engine::{RunError, Session};
-use diskproof_model::measurement::{OpKind, StopReason};
+use diskproof_device::{FailedRequest, Intent, OpenTarget, admit, probe};
+use diskproof_engine::{LayoutGoal, LayoutWay, RunError, Session};
+use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Access, EngineKind, Stop, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::stream::Streams;
@@ -183,4 +183,41 @@ fn every_target_gets_the_whole_rate() {
         let count = measurement.ops[&OpKind::Read].count;
         assert!((130..=201).contains(&count), "{count}");
     }
+}
+
+/// Such a request proves direct I/O or estimates the speed before any workload, once.
+#[test]
+fn next_workload_counts_requests_that_failed_before_it() {
+    let (_dir, mut target) = scratch(4 * MIB);
+    let reads = workload(EngineKind::Sync);
+    run(&reads, &mut target);
+    let failed = FailedRequest {
+        op: OpKind::Read,
+        errno: libc::EIO,
+    };
+    target.keep_failed_requests(vec![failed, failed]);
+    let errors = |seen: &Measurement| seen.ops[&OpKind::Read].errors.get("EIO").copied();
+    assert_eq!(errors(&run(&reads, &mut target)), Some(2));
+    assert_eq!(errors(&run(&reads, &mut target)), None);
+}
+
+/// The layout of a scratch file is no workload, and is not refused for errors before it.
+#[test]
+fn layout_leaves_earlier_errors_to_the_workload() {
+    let (_dir, mut target) = scratch(4 * MIB);
+    let failed = FailedRequest {
+        op: OpKind::Write,
+        errno: libc::EIO,
+    };
+    target.keep_failed_requests(vec![failed]);
+    let goal = LayoutGoal {
+        upto_bytes: 4 * MIB,
+        way: LayoutWay::Direct,
+        time_ns: None,
+    };
+    let session = Session::new(7);
+    session.lay_out(&mut target, goal, &mut Patient).unwrap();
+    let seen = run(&workload(EngineKind::Sync), &mut target);
+    assert_eq!(seen.ops[&OpKind::Write].errors["EIO"], 1);
+    assert!(seen.ops[&OpKind::Read].count > 0);
 }

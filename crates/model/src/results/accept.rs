@@ -1,6 +1,6 @@
 //! An acceptance test of one device.
 
-use super::{OwnRequests, ResultAnswer, ResultOfTask};
+use super::{OwnError, OwnRequests, ResultAnswer, ResultOfTask};
 use crate::accept::{
     AcceptMeasurement, AcceptRecord, AcceptVerdict, PIECES_MAX, Procedure, chunk_bytes,
 };
@@ -10,6 +10,7 @@ use crate::figure::tables::{ACCEPTED, ACCEPTED_RATE};
 use crate::figure::{FigureList, Key, Part, target_labels};
 use crate::op::OpKind;
 use crate::record::Record;
+use std::collections::BTreeMap;
 
 impl ResultOfTask for AcceptRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
@@ -17,8 +18,7 @@ impl ResultOfTask for AcceptRecord {
             target: self.data.target,
             end_ns: self.data.start_ns.saturating_add(self.data.run_ns),
             has_figures: self.data.writes.bytes > 0,
-            // What failed is its verdict.
-            error: None,
+            error: error_before_test(self.figures.verdict, &self.data.errors),
         })
     }
 
@@ -58,6 +58,22 @@ impl ResultOfTask for AcceptRecord {
             }),
         }
     }
+}
+
+/// The error of the disk on a request before the test, where none recurred in it. `None` of a
+/// rejected disk: what failed is the reason for its verdict.
+fn error_before_test(
+    verdict: AcceptVerdict,
+    errors: &BTreeMap<String, u64>,
+) -> Option<OwnError<'_>> {
+    if verdict == AcceptVerdict::Reject {
+        return None;
+    }
+    let (errno, _) = errors.first_key_value()?;
+    Some(OwnError {
+        doing: OpKind::Read.doing(),
+        errno: Some(errno),
+    })
 }
 
 /// The reason why the pieces of a device cannot be counted from the sizes in a record, by which
@@ -115,5 +131,16 @@ mod tests {
         let mut many_states = measured(GIB, GIB);
         many_states.states = PieceStates::pending(2);
         assert!(wrong_pieces(&many_states).is_some());
+    }
+
+    #[test]
+    fn error_that_did_not_recur_fails_the_run_of_an_accepted_disk() {
+        let errors = BTreeMap::from([("EIO".to_owned(), 1)]);
+        for verdict in [AcceptVerdict::Accept, AcceptVerdict::Undecided] {
+            let error = error_before_test(verdict, &errors).unwrap();
+            assert_eq!(error.errno, Some("EIO"));
+        }
+        assert!(error_before_test(AcceptVerdict::Reject, &errors).is_none());
+        assert!(error_before_test(AcceptVerdict::Accept, &BTreeMap::new()).is_none());
     }
 }

@@ -336,7 +336,7 @@ fn verification_remark(verify: &VerifyResult) -> Option<Remark> {
     };
     let (kind, word) = if verify.bad_blocks > 0 {
         (RemarkKind::Failed, WRONG_DATA)
-    } else if is_whole && cached == 0 {
+    } else if is_whole && verify.proves_disk() {
         (RemarkKind::Verified, VERIFIED)
     } else {
         (RemarkKind::Failed, UNVERIFIED)

@@ -8,7 +8,8 @@ use diskproof_model::record::TaskResult;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::target::Rank;
 use diskproof_model::timetable::SlotPlan;
-use diskproof_model::together::{Fence, SkippedSlot, SliceSlot, SlotOrigin, WallClock, WallSource};
+use diskproof_model::together::{Fence, SkippedSlot, SliceSlot, SlotOrigin};
+use diskproof_model::wall_clock::{WallClock, WallSource};
 use diskproof_model::window::TimeSlice;
 
 const SLOTS: u64 = 8;

@@ -3,7 +3,7 @@
 use super::places::{PLACES, is_at};
 use super::*;
 use diskproof_analysis::fixture;
-use diskproof_model::together::{WallClock, WallSource};
+use diskproof_model::wall_clock::{WallClock, WallSource};
 use serde_json::Map;
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Blocks of which some are more popular than others, by the laws that fio knows. All laws but
-//! zones give a rank; popular ranks are scattered over the extent.
+//! Blocks of which some are more popular than others, by three laws that fio knows. Each law draws
+//! a rank; the blocks of popular ranks are scattered over the extent.
 //!
 //! Zipf by rejection-inversion (Hörmann & Derflinger 1996): no table, whatever the number of
 //! blocks. Not `rand_distr::Zipf`: a draw takes 60 ns here and 270 ns there, a quarter of a request
@@ -74,19 +74,89 @@ fn normal(n: u64, spread: u64, random: &mut Random) -> u64 {
     (mean + moved).clamp(0, i128::from(n - 1)) as u64
 }
 
+/// Draws blocks 0..n so that the k-th most popular one comes in proportion to k^−theta. The
+/// constants (1.5, 2.5 and 0.5, the borders between ranks) are those of the paper.
+#[derive(Debug, Clone)]
+pub(crate) struct Zipf {
+    scattered: Scattered,
+    law: PowerLaw,
+    /// The integral that belongs to the most popular rank.
+    integral_first: f64,
+    /// The integral up to the border behind the last rank.
+    integral_last: f64,
+    /// A number that is at most so far below its rank needs no test: `s` of the paper.
+    shortcut: f64,
+}
+
+impl Zipf {
+    /// For `n` blocks.
+    pub(crate) fn new(n: u64, theta: f64) -> Self {
+        let scattered = Scattered::new(n);
+        let law = PowerLaw { theta };
+        Self {
+            integral_first: law.integral(1.5) - 1.0,
+            integral_last: law.integral(scattered.n as f64 + 0.5),
+            shortcut: 2.0 - law.inverse_integral(law.integral(2.5) - law.weight(2.0)),
+            scattered,
+            law,
+        }
+    }
+
+    /// The next block, from 0 to n − 1.
+    pub(crate) fn block(&self, random: &mut Random) -> u64 {
+        self.scattered.block(self.rank(random))
+    }
+
+    /// The next rank, from 1 (the most popular) to n.
+    fn rank(&self, random: &mut Random) -> u64 {
+        loop {
+            let u = self.integral_last + random.unit() * (self.integral_first - self.integral_last);
+            let x = self.law.inverse_integral(u);
+            let k = (x + 0.5).clamp(1.0, self.scattered.n as f64).floor();
+            if k - x <= self.shortcut || u >= self.law.integral(k + 0.5) - self.law.weight(k) {
+                return k as u64;
+            }
+        }
+    }
+}
+
 /// Below this size of its argument, (exp(t) − 1) / t and its inverse are as exact by the first two
 /// terms of their series: the next one is of the order of t², the rounding error of a float.
 const SERIES_ARGUMENT_MAX: f64 = 1e-8;
 
-/// Draws blocks 0..n so that the k-th most popular one comes in proportion to k^−theta. The names
-/// and the constants (1.5, 2.5 and 0.5, the borders between ranks) are those of the paper.
-#[derive(Debug, Clone)]
-pub(crate) struct Zipf {
-    scattered: Scattered,
+/// The weight x^−theta of a rank, for ranks that are no whole numbers, too.
+#[derive(Debug, Clone, Copy)]
+struct PowerLaw {
     theta: f64,
-    integral_first: f64,
-    integral_last: f64,
-    shortcut: f64,
+}
+
+impl PowerLaw {
+    fn weight(self, x: f64) -> f64 {
+        x.powf(-self.theta)
+    }
+
+    /// Integral of the weight from 1 to x; written so that theta = 1 is no special case.
+    fn integral(self, x: f64) -> f64 {
+        let log = x.ln();
+        let t = (1.0 - self.theta) * log;
+        log * if t.abs() > SERIES_ARGUMENT_MAX {
+            t.exp_m1() / t
+        } else {
+            1.0 + t / 2.0
+        }
+    }
+
+    /// The x up to which the integral has this value.
+    fn inverse_integral(self, integral: f64) -> f64 {
+        let t = (integral * (1.0 - self.theta)).max(-1.0);
+        (integral
+            * if t.abs() > SERIES_ARGUMENT_MAX {
+                t.ln_1p() / t
+            } else {
+                1.0 - t / 2.0
+            })
+        .exp()
+    }
 }
 
 /// Ranks 0..n at blocks that lie far apart.
@@ -127,65 +197,6 @@ fn scatter(n: u64) -> u64 {
 
 fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
-}
-
-impl Zipf {
-    /// For `n` blocks.
-    pub(crate) fn new(n: u64, theta: f64) -> Self {
-        let mut zipf = Self {
-            scattered: Scattered::new(n),
-            theta,
-            integral_first: 0.0,
-            integral_last: 0.0,
-            shortcut: 0.0,
-        };
-        zipf.integral_first = zipf.integral(1.5) - 1.0;
-        zipf.integral_last = zipf.integral(zipf.scattered.n as f64 + 0.5);
-        zipf.shortcut = 2.0 - zipf.inverse(zipf.integral(2.5) - zipf.weight(2.0));
-        zipf
-    }
-
-    fn weight(&self, x: f64) -> f64 {
-        x.powf(-self.theta)
-    }
-
-    /// Integral of the weight from 1 to x; written so that theta = 1 is no special case.
-    fn integral(&self, x: f64) -> f64 {
-        let log = x.ln();
-        let t = (1.0 - self.theta) * log;
-        log * if t.abs() > SERIES_ARGUMENT_MAX {
-            t.exp_m1() / t
-        } else {
-            1.0 + t / 2.0
-        }
-    }
-
-    fn inverse(&self, x: f64) -> f64 {
-        let t = (x * (1.0 - self.theta)).max(-1.0);
-        (x * if t.abs() > SERIES_ARGUMENT_MAX {
-            t.ln_1p() / t
-        } else {
-            1.0 - t / 2.0
-        })
-        .exp()
-    }
-
-    /// The next rank, from 1 (the most popular) to n.
-    fn rank(&self, random: &mut Random) -> u64 {
-        loop {
-            let u = self.integral_last + random.unit() * (self.integral_first - self.integral_last);
-            let x = self.inverse(u);
-            let k = (x + 0.5).clamp(1.0, self.scattered.n as f64).floor();
-            if k - x <= self.shortcut || u >= self.integral(k + 0.5) - self.weight(k) {
-                return k as u64;
-            }
-        }
-    }
-
-    /// The next block, from 0 to n − 1.
-    pub(crate) fn block(&self, random: &mut Random) -> u64 {
-        self.scattered.block(self.rank(random))
-    }
 }
 
 #[cfg(test)]

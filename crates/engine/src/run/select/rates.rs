@@ -5,7 +5,8 @@ use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
 use crate::io::uring::UringBackend;
 use crate::io::{Backend, Extent, SubmitPolicy};
-use crate::run::calibrate::measure_rate;
+use crate::run::calibrate::run_shortly;
+use crate::run::first_request::EarlyErrors;
 use diskproof_model::plan::{CachePolicy, Workload};
 use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,29 +21,33 @@ const ROUNDS: u32 = 3;
 /// this, saving them gains nothing, and each run waits for a whole queue of slow requests.
 const COMPARED_RATE_MIN: f64 = 20_000.0;
 
-/// Rates of two I/O engines, in requests per second.
+/// The rates of both I/O engines, in requests per second.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct EngineRates {
-    first: f64,
-    second: f64,
+    uring: f64,
+    aio: f64,
 }
 
-/// The best rates of two I/O engines tried in turn; `None` where one fails, or where the disk is
-/// too slow to tell them apart.
-fn best_of_each(
-    mut first: impl FnMut() -> Option<f64>,
-    mut second: impl FnMut() -> Option<f64>,
-) -> Option<EngineRates> {
+/// An engine that is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    Uring,
+    Aio,
+}
+
+/// The best rates of both I/O engines, which are tried in turn, io_uring first; `None` where one
+/// fails, or where the disk is too slow to tell them apart.
+fn best_rates(mut rate_of: impl FnMut(Compared) -> Option<f64>) -> Option<EngineRates> {
     let mut best = EngineRates {
-        first: 0.0,
-        second: 0.0,
+        uring: 0.0,
+        aio: 0.0,
     };
     for _ in 0..ROUNDS {
-        best.first = best.first.max(first()?);
-        if best.first < COMPARED_RATE_MIN {
+        best.uring = best.uring.max(rate_of(Compared::Uring)?);
+        if best.uring < COMPARED_RATE_MIN {
             return None;
         }
-        best.second = best.second.max(second()?);
+        best.aio = best.aio.max(rate_of(Compared::Aio)?);
     }
     Some(best)
 }
@@ -63,12 +68,9 @@ impl RateComparison<'_> {
     /// Compares both interfaces where io_uring hands every request to a worker thread: Linux AIO
     /// may be faster (a device that completes in the submission) or far slower (a filesystem that
     /// blocks in it). Both run a few milliseconds of random reads. Returns the reason to use AIO
-    /// where it wins.
-    pub(super) fn reason_for_aio(&self) -> Option<String> {
-        let EngineRates {
-            first: uring,
-            second: aio,
-        } = best_of_each(|| self.uring_rate(), || self.aio_rate())?;
+    /// where it wins. Errors of the disk are added to `errors`.
+    pub(super) fn reason_for_aio(&self, errors: &mut EarlyErrors) -> Option<String> {
+        let EngineRates { uring, aio } = best_rates(|engine| self.rate_of(engine, errors))?;
         if aio <= uring * AIO_GAIN_MIN {
             return None;
         }
@@ -78,27 +80,29 @@ impl RateComparison<'_> {
         ))
     }
 
-    /// The requests per second with io_uring; `None` where it fails.
-    fn uring_rate(&self) -> Option<f64> {
+    /// The requests per second with an engine; `None` where it fails.
+    fn rate_of(&self, engine: Compared, errors: &mut EarlyErrors) -> Option<f64> {
+        let fd = self.fd.try_clone_to_owned().ok()?;
+        let buffers = self.buffers()?;
         let batched = SubmitPolicy::Batched;
-        let fd = self.fd.try_clone_to_owned().ok()?;
-        let buffers = self.buffers()?;
-        let backend = UringBackend::new(fd, buffers, self.depth, self.cache, batched).ok()?;
-        self.rate(backend)
+        match engine {
+            Compared::Uring => {
+                let uring = UringBackend::new(fd, buffers, self.depth, self.cache, batched);
+                self.rate_on(uring.ok()?, errors)
+            }
+            Compared::Aio => {
+                let aio = AioBackend::new(fd, buffers, self.depth, batched);
+                self.rate_on(aio.ok()?, errors)
+            }
+        }
     }
 
-    /// The requests per second with Linux AIO; `None` where it fails.
-    fn aio_rate(&self) -> Option<f64> {
-        let fd = self.fd.try_clone_to_owned().ok()?;
-        let buffers = self.buffers()?;
-        let backend = AioBackend::new(fd, buffers, self.depth, SubmitPolicy::Batched).ok()?;
-        self.rate(backend)
-    }
-
-    fn rate(&self, backend: impl Backend) -> Option<f64> {
-        let rate = measure_rate(backend, &self.reads, Extent::new(0, self.usable_bytes));
+    fn rate_on(&self, backend: impl Backend, errors: &mut EarlyErrors) -> Option<f64> {
+        let run = run_shortly(backend, &self.reads, Extent::new(0, self.usable_bytes));
         self.answered.store(true, Ordering::Relaxed);
-        rate
+        let run = run?;
+        errors.add_reads(&run.errors);
+        Some(run.rate)
     }
 
     fn buffers(&self) -> Option<Buffers> {
@@ -113,19 +117,26 @@ mod tests {
     #[test]
     fn rates_of_slow_disk_are_measured_once_and_of_fast_disk_in_turn() {
         let mut runs = Vec::new();
-        let mut uring = || {
-            runs.push('u');
+        let slow = best_rates(|engine| {
+            runs.push(engine);
             Some(150.0)
-        };
-        let slow = best_of_each(&mut uring, || unreachable!("the disk is slow"));
-        assert_eq!((slow, runs.len()), (None, 1));
-        let (mut uring, mut aio) = ([5e5, 7e5, 6e5].into_iter(), [9e5, 1e5, 8e5].into_iter());
-        let best = best_of_each(|| uring.next(), || aio.next());
+        });
+        assert_eq!((slow, runs), (None, vec![Compared::Uring]));
+        let mut uring = [5e5, 7e5, 6e5].into_iter();
+        let mut aio = [9e5, 1e5, 8e5].into_iter();
+        let best = best_rates(|engine| match engine {
+            Compared::Uring => uring.next(),
+            Compared::Aio => aio.next(),
+        });
         let rates = EngineRates {
-            first: 7e5,
-            second: 9e5,
+            uring: 7e5,
+            aio: 9e5,
         };
         assert_eq!(best, Some(rates));
-        assert_eq!(best_of_each(|| Some(1e6), || None), None);
+        let failed = best_rates(|engine| match engine {
+            Compared::Uring => Some(1e6),
+            Compared::Aio => None,
+        });
+        assert_eq!(failed, None);
     }
 }

@@ -1,0 +1,352 @@
+//! Reads back what a verified workload wrote, in a thread that the watchdog limits, and names every
+//! damaged block.
+
+use crate::io::buffers::Buffers;
+use crate::io::clock::{Clock as _, MonotonicClock};
+use crate::io::files::TargetFiles;
+use crate::io::sync::sync_all;
+use crate::load::write_journal::WriteJournal;
+use crate::lock::lock;
+use crate::run::cached_blocks::BlocksInCache;
+use crate::run::error::{RunError, worker_error};
+use crate::run::watchdog::CallEnd;
+use crate::run::watched_call::{CallProgress, SilentCall, WatchedCall};
+use diskproof_device::PartOfFile;
+use diskproof_model::measurement::{BadBlock, ReadBack, VerifyResult};
+use diskproof_model::plan::CachePolicy;
+use diskproof_model::progress::Watch;
+use diskproof_model::series::{Cell, TimeSeries};
+use std::collections::BTreeSet;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Adjacent blocks are read together, up to this size.
+const READ_BYTES: usize = 1 << 20;
+/// At most this many bad blocks are named; all are counted.
+const NAMED_MAX: usize = 100;
+/// Cells of the series that the watcher sees; a longer series merges them.
+const CELLS_MAX: usize = 1024;
+
+/// Shared by the reading thread and the supervisor.
+#[derive(Debug, Default)]
+pub(super) struct VerifyProgress {
+    /// The blocks so far.
+    pub result: Mutex<VerifyResult>,
+    /// Parts of files whose pages were looked for in the page cache so far.
+    pub windows: AtomicU64,
+    /// Set when the watcher interrupts.
+    pub stop: AtomicBool,
+}
+
+impl VerifyProgress {
+    /// True once the watcher has interrupted.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    fn work_done(&self) -> WorkDone {
+        WorkDone {
+            blocks: lock(&self.result).blocks,
+            windows: self.windows.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// The work of the reading thread so far. It never shrinks, so a thread that moves changes it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct WorkDone {
+    blocks: u64,
+    windows: u64,
+}
+
+/// How the verification of a workload ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum VerifyEnd {
+    /// All blocks were checked, or as many as the watcher allowed.
+    Read,
+    /// The content could not be made durable, with this errno. Nothing was checked.
+    SyncFailed(i32),
+    /// The target has not answered for this long, in nanoseconds.
+    Silent(u64),
+}
+
+/// Verifies every block in the journal of a workload. Ends early, with what was checked so far,
+/// when the watcher interrupts, or when the target has not answered for too long.
+pub(super) fn verify(
+    call: &WatchedCall<'_>,
+    cache: CachePolicy,
+    journal: &Arc<WriteJournal>,
+    checked: &Arc<VerifyProgress>,
+    watch: &mut dyn Watch,
+) -> Result<VerifyEnd, RunError> {
+    let block_bytes = call.workload.block_bytes as usize;
+    // A tool whose output shows the reads reads block by block.
+    let read_bytes = if call.workload.shape.threads.ordinary_pages {
+        block_bytes
+    } else {
+        READ_BYTES
+    };
+    let written = journal.written().count() as u64;
+    *lock(&checked.result) = VerifyResult {
+        blocks_written: Some(written),
+        read_back: Some(ReadBack::default()),
+        ..VerifyResult::default()
+    };
+    let read_back = BlocksToRead {
+        cache,
+        journal: Arc::clone(journal),
+        checked: Arc::clone(checked),
+        part: call.open.part_of_file().unwrap_or_default(),
+        block_bytes,
+        read_bytes,
+        times: call.workload.shape.content.verified_times.unwrap_or(1),
+    };
+    let mut last_look = WorkDone::default();
+    let look = |series: &mut TimeSeries, elapsed_ns| {
+        let done = checked.work_done();
+        let new_blocks = done.blocks - last_look.blocks;
+        let cell = Cell {
+            ops: new_blocks,
+            bytes: new_blocks * block_bytes as u64,
+            ..Cell::default()
+        };
+        series.add(elapsed_ns, &cell, CELLS_MAX);
+        let has_moved = done != last_look;
+        last_look = done;
+        CallProgress {
+            has_moved,
+            done: done.blocks as f64 / written.max(1) as f64,
+        }
+    };
+    match call.run(watch, look, |files| read_back.run(files))? {
+        CallEnd::Returned(Ok(end)) => Ok(end),
+        CallEnd::Returned(Err(source)) => Err(worker_error(call.workload, call.open, source)),
+        CallEnd::Silent(SilentCall { silent_ns, .. }) => Ok(VerifyEnd::Silent(silent_ns)),
+    }
+}
+
+/// The blocks that a workload wrote, and how to read them.
+struct BlocksToRead {
+    cache: CachePolicy,
+    journal: Arc<WriteJournal>,
+    checked: Arc<VerifyProgress>,
+    /// The part of each file that is the target.
+    part: PartOfFile,
+    block_bytes: usize,
+    read_bytes: usize,
+    /// The number of times that every block is checked.
+    times: u32,
+}
+
+impl BlocksToRead {
+    /// Makes the blocks durable, drops them from the page cache, then reads and checks them with
+    /// these files of the target. The page cache is looked at before the first read, since each
+    /// read brings others into it.
+    fn run(self, mut files: Vec<OwnedFd>) -> io::Result<VerifyEnd> {
+        if self.cache != CachePolicy::Direct {
+            let errno = sync_all(&files);
+            if errno != 0 {
+                return Ok(VerifyEnd::SyncFailed(errno));
+            }
+        }
+        if files.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let further = files.split_off(1);
+        let files = TargetFiles::several(files.remove(0), further, self.part);
+        if self.cache != CachePolicy::Direct {
+            let blocks = BlocksInCache {
+                files: &files,
+                journal: &self.journal,
+                block_bytes: self.block_bytes as u64,
+                windows: &self.checked.windows,
+                stop: &self.checked.stop,
+            };
+            // A cache that cannot be looked at may hold all of them.
+            let cached_blocks = match blocks.drop_from_cache() {
+                Ok(cached_blocks) => cached_blocks,
+                Err(_) => self.journal.written().count() as u64,
+            };
+            lock(&self.checked.result).cached_blocks = Some(cached_blocks);
+            // Blocks that were not looked for could come from the cache.
+            if self.checked.is_stopped() {
+                return Ok(VerifyEnd::Read);
+            }
+        }
+        let mut check = BlockCheck {
+            files: &files,
+            journal: &self.journal,
+            buffers: Buffers::new(1, self.read_bytes.max(self.block_bytes))?,
+            block_bytes: self.block_bytes,
+            checked: &self.checked,
+            damaged: BTreeSet::new(),
+            is_repeated: false,
+        };
+        check.check_repeatedly(self.read_bytes, self.times);
+        Ok(VerifyEnd::Read)
+    }
+}
+
+/// Reads back what a workload wrote.
+struct BlockCheck<'a> {
+    files: &'a TargetFiles,
+    journal: &'a WriteJournal,
+    buffers: Buffers,
+    block_bytes: usize,
+    checked: &'a VerifyProgress,
+    /// Offsets of the damaged blocks so far, each of which counts once.
+    damaged: BTreeSet<u64>,
+    /// True once every block has been checked.
+    is_repeated: bool,
+}
+
+impl BlockCheck<'_> {
+    /// Checks every block `times` times, by reads of up to `read_bytes`.
+    fn check_repeatedly(&mut self, read_bytes: usize, times: u32) {
+        let started_ns = MonotonicClock.now();
+        for _ in 0..times.max(1) {
+            self.check_once(read_bytes);
+            if self.checked.is_stopped() {
+                break;
+            }
+            self.is_repeated = true;
+        }
+        if let Some(read) = &mut lock(&self.checked.result).read_back {
+            read.wall_ns = MonotonicClock.now() - started_ns;
+        }
+    }
+
+    fn check_once(&mut self, read_bytes: usize) {
+        let blocks_max = (read_bytes / self.block_bytes).max(1);
+        let mut written = self.journal.written().peekable();
+        while let Some((offset, generation)) = written.next() {
+            let mut generations = vec![generation];
+            while generations.len() < blocks_max {
+                let end = offset + (generations.len() * self.block_bytes) as u64;
+                let Some((_, next)) = written.next_if(|(start, _)| *start == end) else {
+                    break;
+                };
+                generations.push(next);
+            }
+            self.check_adjacent(offset, &generations);
+            if self.checked.is_stopped() {
+                return;
+            }
+        }
+    }
+
+    /// Checks the blocks of these generations, which follow each other from `offset` on.
+    fn check_adjacent(&mut self, offset: u64, generations: &[u32]) {
+        let block_bytes = self.block_bytes;
+        let bytes = generations.len() * block_bytes;
+        let started_ns = MonotonicClock.now();
+        let outcome = read_all(self.files, self.buffers.bytes_mut(0, bytes), offset);
+        if let (Ok(()), Some(read)) = (&outcome, &mut lock(&self.checked.result).read_back) {
+            read.latency.record(MonotonicClock.now() - started_ns);
+            read.bytes += bytes as u64;
+        }
+        for (index, generation) in generations.iter().enumerate() {
+            let block_offset = offset + (index * block_bytes) as u64;
+            let bad = if outcome.is_ok() {
+                let block = &self.buffers.bytes(0, bytes)[index * block_bytes..][..block_bytes];
+                self.journal.find_damage(block, block_offset, *generation)
+            } else {
+                self.reread(block_offset, *generation)
+            };
+            self.count(block_offset, bad);
+        }
+    }
+
+    /// Reads and checks a single block of a read that failed: one bad sector fails all of it.
+    fn reread(&mut self, offset: u64, generation: u32) -> Option<BadBlock> {
+        let block = self.buffers.bytes_mut(0, self.block_bytes);
+        match read_all(self.files, block, offset) {
+            Ok(()) => self.journal.find_damage(block, offset, generation),
+            Err(error) => Some(BadBlock {
+                offset_bytes: offset,
+                why: format!("cannot be read: {error}"),
+                written_to_bytes: None,
+            }),
+        }
+    }
+
+    /// Counts a block that was read. The lock is not held during a read.
+    fn count(&mut self, offset: u64, bad: Option<BadBlock>) {
+        let mut result = lock(&self.checked.result);
+        if !self.is_repeated {
+            result.blocks += 1;
+        }
+        let Some(bad) = bad else {
+            if !self.is_repeated {
+                result.places.add_intact(offset, self.block_bytes as u64);
+            }
+            return;
+        };
+        if !self.damaged.insert(offset) {
+            return;
+        }
+        result.bad_blocks += 1;
+        result.places.add_damaged(&bad, self.block_bytes as u64);
+        if result.bad.len() < NAMED_MAX {
+            result.bad.push(bad);
+        }
+    }
+}
+
+fn read_all(files: &TargetFiles, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+    let mut done = 0;
+    while done < bytes.len() {
+        let next = offset + done as u64;
+        let place = files.place(next);
+        let room = files.bytes_in_file(next, bytes.len() - done);
+        let rest = &mut bytes[done..done + room];
+        match rustix::io::pread(place.fd, rest, place.offset) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(moved) => done += moved,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u64 = 4096;
+
+    /// The search takes longer than a silence that means a hang where terabytes were written.
+    #[test]
+    fn search_in_the_page_cache_is_work() {
+        let progress = VerifyProgress::default();
+        let before = progress.work_done();
+        progress.windows.fetch_add(1, Ordering::Relaxed);
+        assert_ne!(progress.work_done(), before);
+    }
+
+    /// The kernel refuses to sync /dev/null: EINVAL.
+    #[test]
+    fn blocks_that_cannot_be_made_durable_are_not_checked() {
+        let journal = Arc::new(WriteJournal::new(1, 0, BLOCK, BLOCK as u32));
+        let generation = journal.claim(0).unwrap();
+        journal.confirm(0, generation);
+        let checked = Arc::new(VerifyProgress::default());
+        let blocks = BlocksToRead {
+            cache: CachePolicy::Buffered,
+            journal,
+            checked: Arc::clone(&checked),
+            part: PartOfFile::default(),
+            block_bytes: BLOCK as usize,
+            read_bytes: BLOCK as usize,
+            times: 1,
+        };
+        let end = blocks
+            .run(vec![std::fs::File::open("/dev/null").unwrap().into()])
+            .unwrap();
+        assert_eq!(end, VerifyEnd::SyncFailed(libc::EINVAL));
+        assert_eq!(*lock(&checked.result), VerifyResult::default());
+    }
+}
