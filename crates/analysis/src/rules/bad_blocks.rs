@@ -271,7 +271,7 @@ pub(super) mod tests {
         let headline = crate::verification::verification_headline(record).unwrap();
         let is_named = headline.contains("are real");
         let found = check(record).unwrap();
-        assert_eq!(found.remedy == COUNTERFEIT, is_named, "{headline}");
+        assert_eq!(found.remedy == REMEDY_COUNTERFEIT, is_named, "{headline}");
         assert_eq!(found.claim.contains("holds"), is_named, "{headline}");
         is_named
     }
