@@ -355,7 +355,8 @@ fn bucket_of_plateaus(
     }
     let credit = spent_before(stretches, spent_ns, base, unit);
     let burst = highest_rate(stretches, base, unit)?;
-    (credit > 0.0).then(|| Bucket {
+    // Less is none: a rate that was a little higher for a moment is no credit that was spent.
+    (credit > uncertain_amount(members, base, unit)).then(|| Bucket {
         unit,
         base,
         burst,
@@ -429,9 +430,9 @@ fn placed(stretches: &[Stretch], members: &[&Plateau<'_>], unit: Unit) -> Vec<Pl
     cells
 }
 
-/// Whether a bucket that was empty at the first plateau could have paid for all that passed
-/// afterwards.
-fn is_paid(stretches: &[Stretch], members: &[&Plateau<'_>], base: f64, unit: Unit) -> bool {
+/// The amount by which the tokens of a bucket are uncertain: what it refills until a cell shows its
+/// end, or a few requests that complete together.
+fn uncertain_amount(members: &[&Plateau<'_>], base: f64, unit: Unit) -> f64 {
     let each = match unit {
         Unit::Requests => 1.0,
         Unit::Bytes => members
@@ -440,7 +441,13 @@ fn is_paid(stretches: &[Stretch], members: &[&Plateau<'_>], base: f64, unit: Uni
             .fold(0.0, f64::max)
             .min(LARGE_BYTES),
     };
-    let allowed = (base * OVERDRAWN_NS / 1e9).max(OVERDRAWN_REQUESTS * each);
+    (base * OVERDRAWN_NS / 1e9).max(OVERDRAWN_REQUESTS * each)
+}
+
+/// Whether a bucket that was empty at the first plateau could have paid for all that passed
+/// afterwards.
+fn is_paid(stretches: &[Stretch], members: &[&Plateau<'_>], base: f64, unit: Unit) -> bool {
+    let allowed = uncertain_amount(members, base, unit);
     let (mut tokens, mut last_ns) = (0.0, None);
     for cell in placed(stretches, members, unit) {
         let Some(from_ns) = last_ns else {

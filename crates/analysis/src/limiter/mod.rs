@@ -286,6 +286,83 @@ struct Parts<'a> {
     warmup_ns: u64,
 }
 
+/// A part of a row without a break, and what it moved.
+struct Part {
+    start_ns: u64,
+    wall_ns: u64,
+    moved: Moved,
+}
+
+impl Parts<'_> {
+    /// The slices; of a row without slices all of it, with what its series has moved.
+    fn in_order(&self, series: &TimeSeries) -> Vec<Part> {
+        if self.slices.is_empty() {
+            return vec![Part {
+                start_ns: self.start_ns,
+                wall_ns: self.wall_ns,
+                moved: Moved::in_cells(&series.cells),
+            }];
+        }
+        let mut parts = Vec::new();
+        for slice in self.slices {
+            parts.push(Part {
+                start_ns: slice.start_ns,
+                wall_ns: slice.wall_ns,
+                moved: Moved::in_slice(slice),
+            });
+        }
+        parts
+    }
+}
+
+/// Reads and writes together.
+#[derive(Debug, Clone, Copy, Default)]
+struct Moved {
+    requests: u64,
+    bytes: u64,
+}
+
+impl Moved {
+    fn in_cells(cells: &[Cell]) -> Self {
+        let mut moved = Self::default();
+        for cell in cells {
+            moved.requests += cell.ops;
+            moved.bytes += cell.bytes;
+        }
+        moved
+    }
+
+    fn in_slice(slice: &TimeSlice) -> Self {
+        let mut moved = Self::default();
+        for kind in [OpKind::Read, OpKind::Write] {
+            if let Some(op) = slice.ops.get(&kind) {
+                moved.requests += op.count;
+                moved.bytes += op.bytes;
+            }
+        }
+        moved
+    }
+
+    fn without(self, other: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_sub(other.requests),
+            bytes: self.bytes.saturating_sub(other.bytes),
+        }
+    }
+
+    /// What belongs to a part of its time; nothing where there is no time.
+    fn share(self, part_ns: u64, whole_ns: u64) -> Self {
+        if whole_ns == 0 {
+            return Self::default();
+        }
+        let share = part_ns as f64 / whole_ns as f64;
+        Self {
+            requests: (self.requests as f64 * share) as u64,
+            bytes: (self.bytes as f64 * share) as u64,
+        }
+    }
+}
+
 /// The properties that all stretches of a row share.
 struct RowKind {
     row: usize,
@@ -327,34 +404,55 @@ impl RowKind {
         }
     }
 
-    /// One stretch for each slice of the row, and one for the warm-up before it.
+    /// The stretches of each slice of the row, and one for the warm-up before it. A cell that only
+    /// partly belongs to a slice is in no stretch of cells; what a slice has moved besides its
+    /// whole cells lies at its edges, and used credit like the rest.
     fn stretches(&self, parts: &Parts<'_>, series: &TimeSeries) -> Vec<Stretch> {
         let mut stretches = Vec::new();
-        let mut placed: Vec<(u64, u64)> = Vec::new();
-        for slice in parts.slices {
-            placed.push((slice.start_ns, slice.wall_ns));
-        }
-        if placed.is_empty() {
-            placed.push((parts.start_ns, parts.wall_ns));
-        }
         let cell_ns = series.interval_ns.max(1);
         let mut offset_ns: u64 = 0;
-        for (number, (start_ns, wall_ns)) in placed.into_iter().enumerate() {
-            let first = offset_ns.saturating_sub(series.start_ns).div_ceil(cell_ns) as usize;
-            offset_ns += wall_ns;
-            let end = (offset_ns.saturating_sub(series.start_ns) / cell_ns) as usize;
-            let last = end.min(series.cells.len());
-            let Some(cells) = series.cells.get(first..last).filter(|own| !own.is_empty()) else {
-                continue;
+        for (number, part) in parts.in_order(series).into_iter().enumerate() {
+            let begin_ns = offset_ns.saturating_sub(series.start_ns);
+            offset_ns += part.wall_ns;
+            let end_ns = offset_ns.saturating_sub(series.start_ns);
+            let first = begin_ns.div_ceil(cell_ns) as usize;
+            let last = ((end_ns / cell_ns) as usize).min(series.cells.len());
+            let cells = series.cells.get(first..last).unwrap_or_default();
+            let head_ns = match cells {
+                [] => part.wall_ns,
+                _ => (first as u64 * cell_ns).saturating_sub(begin_ns),
             };
-            let warmup_ns = match number {
-                0 => parts.warmup_ns,
-                _ => parts.warmup_ns.min(wall_ns / LATER_WARMUP_PARTS),
-            };
-            stretches.extend(self.warmup(start_ns, warmup_ns, cell_ns, cells));
-            stretches.push(self.stretch(self.role, start_ns as f64, cell_ns as f64, cells));
+            let tail_ns = (part.wall_ns - head_ns).saturating_sub(cells.len() as u64 * cell_ns);
+            let whole = Moved::in_cells(cells);
+            let beside = part.moved.without(whole);
+            let head = beside.share(head_ns, head_ns + tail_ns);
+            if !cells.is_empty() {
+                let warmup_ns = match number {
+                    0 => parts.warmup_ns,
+                    _ => parts.warmup_ns.min(part.wall_ns / LATER_WARMUP_PARTS),
+                };
+                stretches.extend(self.warmup(part.start_ns, warmup_ns, cell_ns, cells));
+            }
+            stretches.extend(self.edge(part.start_ns, head_ns, head));
+            if !cells.is_empty() {
+                let from_ns = (part.start_ns + head_ns) as f64;
+                stretches.push(self.stretch(self.role, from_ns, cell_ns as f64, cells));
+            }
+            let tail_from_ns = part.start_ns + part.wall_ns - tail_ns;
+            stretches.extend(self.edge(tail_from_ns, tail_ns, beside.without(head)));
         }
         stretches
+    }
+
+    /// The part of a slice before or after its whole cells; `None` where it has no length.
+    fn edge(&self, start_ns: u64, length_ns: u64, moved: Moved) -> Option<Stretch> {
+        let cell = Cell {
+            ops: moved.requests,
+            bytes: moved.bytes,
+            ..Cell::default()
+        };
+        (length_ns > 0)
+            .then(|| self.stretch(Role::Shared, start_ns as f64, length_ns as f64, &[cell]))
     }
 
     /// A warm-up, assumed to run at the rate of the cells after it; `None` where it takes no time.
