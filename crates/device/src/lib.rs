@@ -83,7 +83,7 @@ pub use file_tree::{
 pub use files_behind::{FileBehind, files_behind};
 pub use health::disk_health;
 pub use host::{MachineCpuTime, host_facts};
-pub use kept::{KeptDirectory, is_own_file};
+pub use kept::{KeptDirectory, is_own_file, own_allocated_bytes};
 pub use live::{WatchedDevice, read_disks, watched_device, whole_devices};
 pub use open::{OpenTarget, PartOfFile, WriteDurability};
 pub use probe::{ProbeError, probe};
