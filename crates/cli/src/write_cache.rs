@@ -128,3 +128,30 @@ const SLOWER: &str = "While it is off, all writes to the disk are slower, includ
                       programs.";
 /// The consequence of switching the cache on.
 const LOSES: &str = "While it is on, a power failure loses data written without a flush.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workload_in_both_states_has_a_name_for_each() {
+        let names_in = |write_cache| {
+            let flags = WriteCacheFlags {
+                write_cache,
+                yes: false,
+            };
+            let mut names = Vec::new();
+            for workload in flags.states_of(Workload::named("commit")) {
+                names.push(workload.name);
+            }
+            names
+        };
+        let off_name = format!("commit{OFF_SUFFIX}");
+        assert_eq!(names_in(None), ["commit"]);
+        assert_eq!(names_in(Some(CacheStates::Off)), ["commit"]);
+        assert_eq!(
+            names_in(Some(CacheStates::Both)),
+            ["commit", off_name.as_str()]
+        );
+    }
+}

@@ -3,7 +3,7 @@
 
 use diskproof_model::wall_clock::{KernelClock, WallSource};
 use std::io::{self, BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -70,21 +70,25 @@ pub fn wall_bound(
 }
 
 /// Returns the bound that chrony gives for the wall clock; `None` where it does not run, or follows
-/// no other clock.
-pub fn chrony_bound_ns() -> Option<u64> {
+/// no other clock. `start` starts its program.
+pub fn chrony_bound_ns(start: impl FnOnce(&mut Command) -> io::Result<Child>) -> Option<u64> {
     let mut chronyc = Command::new("chronyc");
-    let line = first_line(chronyc.args(["-c", "tracking"]), ANSWER_WITHIN)?;
+    chronyc.args(["-c", "tracking"]);
+    let line = first_line(&mut chronyc, start, ANSWER_WITHIN)?;
     tracking_bound_ns(&line)
 }
 
 /// Returns the first line that a program prints, which must end well within this time.
-fn first_line(command: &mut Command, within: Duration) -> Option<String> {
-    let mut program = command
+fn first_line(
+    command: &mut Command,
+    start: impl FnOnce(&mut Command) -> io::Result<Child>,
+    within: Duration,
+) -> Option<String> {
+    command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .ok()?;
+        .stderr(Stdio::null());
+    let mut program = start(command).ok()?;
     let end = Instant::now() + within;
     let output = program.stdout.take()?;
     let (sender, receiver) = mpsc::channel();
@@ -206,15 +210,15 @@ mod tests {
     fn descendant_that_holds_the_pipe_is_not_waited_for() {
         let started = Instant::now();
         let within = Duration::from_secs(20);
-        let shell = |script| first_line(Command::new("sh").args(["-c", script]), within);
-        assert_eq!(shell("sleep 100 & echo a; echo b"), Some("a\n".to_owned()));
-        assert_eq!(shell("echo a; exit 1"), None);
+        let first_line_of = |script, within| {
+            let mut shell = Command::new("sh");
+            first_line(shell.args(["-c", script]), Command::spawn, within)
+        };
+        let line = first_line_of("sleep 100 & echo a; echo b", within);
+        assert_eq!(line.as_deref(), Some("a\n"));
+        assert_eq!(first_line_of("echo a; exit 1", within), None);
         let short = Duration::from_millis(100);
-        let mut silent = Command::new("sh");
-        assert_eq!(
-            first_line(silent.args(["-c", "sleep 100; true"]), short),
-            None
-        );
+        assert_eq!(first_line_of("sleep 100; true", short), None);
         assert!(started.elapsed() < Duration::from_secs(60));
     }
 }

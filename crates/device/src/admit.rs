@@ -18,8 +18,7 @@ use crate::held::Held;
 use crate::mounts::is_in_memory;
 use crate::naming::errno_name;
 use crate::sysroot::SysRoot;
-use ancestry::Ancestry;
-use ancestry::Outside;
+use ancestry::{Ancestry, Outside};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes};
 pub use permit::{Admission, Consent, Intent, Overwriting, UnknownContent};
@@ -47,6 +46,29 @@ enum CreatedFiles {
     Many,
 }
 
+/// The space that is going to be written in a directory.
+#[derive(Debug, Clone, Copy)]
+struct SpaceNeed {
+    size_bytes: u64,
+    /// The part of it for which blocks are allocated already.
+    allocated_bytes: u64,
+}
+
+impl SpaceNeed {
+    /// Space of which nothing is there yet.
+    fn new(size_bytes: u64) -> Self {
+        Self {
+            size_bytes,
+            allocated_bytes: 0,
+        }
+    }
+
+    /// The free space that it takes.
+    fn missing_bytes(self) -> u64 {
+        self.size_bytes.saturating_sub(self.allocated_bytes)
+    }
+}
+
 /// Admits a target, or names everything that speaks against it. Writes nothing; what would be
 /// overwritten is inspected first.
 pub fn admit(identity: TargetIdentity, intent: Intent<'_>) -> Result<Admission, Refusal> {
@@ -70,14 +92,27 @@ pub fn admit_requests(
             (format!("read {}", identity.path), Grant::Read)
         }
         Intent::Scratch { size_bytes } => {
-            judge_directory(&identity, size_bytes, CreatedFiles::Scratch, &mut reasons);
+            let need = SpaceNeed::new(size_bytes);
+            judge_directory(&identity, need, CreatedFiles::Scratch, &mut reasons);
+            let permit = Permit::new(size_bytes);
+            (scratch_asked(&identity, size_bytes), Grant::Scratch(permit))
+        }
+        Intent::KeptFiles {
+            size_bytes,
+            allocated_bytes,
+        } => {
+            let need = SpaceNeed {
+                size_bytes,
+                allocated_bytes,
+            };
+            judge_directory(&identity, need, CreatedFiles::Scratch, &mut reasons);
             let permit = Permit::new(size_bytes);
             (scratch_asked(&identity, size_bytes), Grant::Scratch(permit))
         }
         Intent::Files { size_bytes, count } => {
             // Empty files take space in directories, too.
-            let size_bytes_min = size_bytes.max(READ_BYTES_MIN);
-            judge_directory(&identity, size_bytes_min, CreatedFiles::Many, &mut reasons);
+            let need = SpaceNeed::new(size_bytes.max(READ_BYTES_MIN));
+            judge_directory(&identity, need, CreatedFiles::Many, &mut reasons);
             judge_inodes(&identity, count, &mut reasons);
             let asked = files_asked(&identity, size_bytes, count);
             (asked, Grant::Scratch(Permit::new(size_bytes)))
@@ -110,7 +145,9 @@ fn is_proc_mounted() -> bool {
 fn without_proc(identity: &TargetIdentity, intent: Intent<'_>) -> Refusal {
     let asked = match intent {
         Intent::Read => format!("read {}", identity.path),
-        Intent::Scratch { size_bytes } => scratch_asked(identity, size_bytes),
+        Intent::Scratch { size_bytes } | Intent::KeptFiles { size_bytes, .. } => {
+            scratch_asked(identity, size_bytes)
+        }
         Intent::Files { size_bytes, count } => files_asked(identity, size_bytes, count),
         Intent::Overwrite(_) => overwriting_asked(identity),
     };
@@ -122,7 +159,9 @@ fn without_proc(identity: &TargetIdentity, intent: Intent<'_>) -> Refusal {
     );
     match intent {
         Intent::Overwrite(_) => reasons.into_stepwise_refusal(asked),
-        Intent::Read | Intent::Scratch { .. } | Intent::Files { .. } => reasons.into_refusal(asked),
+        Intent::Read | Intent::Scratch { .. } | Intent::KeptFiles { .. } | Intent::Files { .. } => {
+            reasons.into_refusal(asked)
+        }
     }
 }
 
@@ -269,7 +308,7 @@ fn judge_read(identity: &TargetIdentity, request_bytes: u64, reasons: &mut Refus
 /// Judges the directory in which a scratch file, or many files, are to be created.
 fn judge_directory(
     identity: &TargetIdentity,
-    size_bytes: u64,
+    need: SpaceNeed,
     files: CreatedFiles,
     reasons: &mut RefusalReasons,
 ) {
@@ -280,13 +319,13 @@ fn judge_directory(
         );
         return;
     }
-    if size_bytes == 0 {
+    if need.size_bytes == 0 {
         reasons.add(
             "a scratch file of 0 bytes is too small to measure anything",
             "Use a larger size.",
         );
     }
-    judge_filesystem(identity, size_bytes, files, reasons);
+    judge_filesystem(identity, need, files, reasons);
     if let Err(errno) = access(&identity.path, Permission::WRITE_OK | Permission::EXEC_OK)
         && errno != rustix::io::Errno::ROFS
     {
@@ -335,7 +374,7 @@ fn judge_inodes(identity: &TargetIdentity, count: u64, reasons: &mut RefusalReas
 
 fn judge_filesystem(
     identity: &TargetIdentity,
-    size_bytes: u64,
+    need: SpaceNeed,
     files: CreatedFiles,
     reasons: &mut RefusalReasons,
 ) {
@@ -366,15 +405,17 @@ fn judge_filesystem(
              read.",
         );
     }
-    if size_bytes > scratch_bytes_max(identity) {
+    let room_bytes = scratch_bytes_max(identity);
+    if need.missing_bytes() > room_bytes {
         let kept = format_bytes(bytes_kept_free(filesystem));
         let free = format_bytes(filesystem.free_bytes);
         let reason = format!(
             "not enough free space: {free} are free, but {} are needed, and {kept} must stay free \
              (10 % of the filesystem, at most 2 GiB; --keep-free changes it)",
-            format_bytes(size_bytes)
+            format_bytes(need.missing_bytes())
         );
-        reasons.add(reason, space_remedy(scratch_bytes_max(identity), files));
+        let size_bytes_max = room_bytes.saturating_add(need.allocated_bytes);
+        reasons.add(reason, space_remedy(size_bytes_max, files));
     }
 }
 
@@ -475,6 +516,26 @@ mod tests {
             },
         );
         assert!(over[0].contains("not enough free space"), "{over:?}");
+    }
+
+    #[test]
+    fn blocks_of_files_that_are_there_need_no_free_space() {
+        let identity = || directory(Path::new("/var/tmp"), "ext4", 10 * GIB, 2 * GIB);
+        let kept = |size_bytes, allocated_bytes| Intent::KeptFiles {
+            size_bytes,
+            allocated_bytes,
+        };
+        assert!(reasons(identity(), kept(6 * GIB, 5 * GIB)).is_empty());
+        let over = reasons(identity(), kept(7 * GIB, 5 * GIB));
+        assert!(
+            over[0].contains("2 GiB are free, but 2 GiB are needed"),
+            "{over:?}"
+        );
+        let refusal = admit(identity(), kept(7 * GIB, 5 * GIB)).err().unwrap();
+        assert!(refusal.remedy.contains("at most 6 GiB"), "{refusal}");
+        // Even where nothing more may be written.
+        let full = directory(Path::new("/var/tmp"), "ext4", 10 * GIB, GIB / 2);
+        assert!(reasons(full, kept(5 * GIB, 5 * GIB)).is_empty());
     }
 
     #[test]

@@ -1,19 +1,22 @@
 //! The limit on open descriptors (`RLIMIT_NOFILE`): raised for this process, and given back to the
 //! programs that it starts.
 
-use crate::syscalls::set_descriptor_limit_at_exec;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::process::Command;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
+use std::io;
+use std::process::{Child, Command};
 use std::sync::OnceLock;
 
 /// The limit that the user set, once this process has another one.
 static LIMIT_OF_USER: OnceLock<Rlimit> = OnceLock::new();
 
 /// Raises the soft limit on descriptors to the hard limit: every job needs one, and the usual soft
-/// limit of 1024 exists only for programs that use select(2). Programs that are started with
-/// [`with_limit_of_user`] keep the limit that the user set.
+/// limit of 1024 exists only for programs that use select(2). Programs that are started by
+/// [`spawn_with_limit_of_user`] keep the limit that the user set.
 pub fn raise_descriptor_limit() {
     let of_user = getrlimit(Resource::Nofile);
+    if of_user.current == of_user.maximum {
+        return;
+    }
     let raised = Rlimit {
         current: of_user.maximum,
         maximum: of_user.maximum,
@@ -24,32 +27,51 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// The program, started with the limit that the user set. A shell command, smartctl or a server
-/// must behave as it does without diskproof: programs that use select(2) fail with a higher limit,
-/// and others take it for the number of files that they may keep open.
-pub fn with_limit_of_user(command: &mut Command) -> &mut Command {
-    match LIMIT_OF_USER.get() {
-        Some(limit) => set_descriptor_limit_at_exec(command, *limit),
-        None => command,
+/// Starts a program with the limit that the user set. A shell command, smartctl or a server must
+/// behave as it does without diskproof: programs that use select(2) fail with a higher limit, and
+/// others take it for the number of files that they may keep open.
+///
+/// The limit is lowered from outside, right after the program was executed, and not between fork(2)
+/// and execve(2): a `pre_exec` makes the standard library fork, which copies the tables of all
+/// buffers. That fails where memory is not overcommitted (vm.overcommit_memory=2), and a child that
+/// shares the pages of direct I/O in flight is what open(2) warns of. Until then the program has
+/// the raised limit: for microseconds, in which it loads its libraries, and without effect on
+/// descriptors below 1024, which are the first that it gets.
+pub fn spawn_with_limit_of_user(command: &mut Command) -> io::Result<Child> {
+    let child = command.spawn()?;
+    if let Some(limit) = LIMIT_OF_USER.get() {
+        // It may have ended meanwhile. One of another user keeps the raised limit where this
+        // process lacks CAP_SYS_RESOURCE.
+        let _ = prlimit(Some(Pid::from_child(&child)), Resource::Nofile, *limit);
     }
+    Ok(child)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::external_program::output_of;
-    use std::time::Duration;
+    use std::io::{Read as _, Write as _};
+    use std::process::Stdio;
 
+    /// A shell that waits for a line first: by then the limit is set.
     #[test]
     fn started_program_has_limit_of_user() {
         let before = getrlimit(Resource::Nofile);
         // Where both limits are equal, nothing is raised, and lowering it would hurt other tests.
         raise_descriptor_limit();
         assert_eq!(getrlimit(Resource::Nofile).current, before.maximum);
-        let of_user = LIMIT_OF_USER.get().copied().unwrap();
+        let of_user = LIMIT_OF_USER.get().unwrap_or(&before);
         let mut shell = Command::new("/bin/sh");
-        shell.args(["-c", "ulimit -Sn"]);
-        let text = output_of(shell, Duration::from_secs(20)).unwrap();
+        shell
+            .args(["-c", "read line; ulimit -Sn"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        let mut child = spawn_with_limit_of_user(&mut shell).unwrap();
+        child.stdin.take().unwrap().write_all(b"\n").unwrap();
+        let mut text = String::new();
+        let mut stdout = child.stdout.take().unwrap();
+        stdout.read_to_string(&mut text).unwrap();
+        child.wait().unwrap();
         let expected = match of_user.current {
             Some(limit) => limit.to_string(),
             None => "unlimited".to_owned(),

@@ -207,7 +207,7 @@ mod tests {
     fn tally_counts_only_what_comes_between_resume_and_pause() {
         let sysfs = FakeSysfs::new();
         let stat = "dev/block/8:0/stat";
-        let set = |reads: u64| sysfs.file(stat, &format!("{reads} 1 8 5 0 0 0 0 0 7 9"));
+        let set = |reads: u64| sysfs.write_attribute(stat, &format!("{reads} 1 8 5 0 0 0 0 0 7 9"));
         set(100);
         let disk = layer("sda", LayerKind::Disk, "8:0", &[]);
         let mut tally = DiskTally::new_in(sysfs.root(), &[identity("8:0", vec![disk])]);

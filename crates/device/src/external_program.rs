@@ -5,7 +5,7 @@
 //! And what a process of ours and the program that started it as a guard say to each other: lines
 //! on its standard output. Such a process outlives the program and undoes what that has done.
 
-use crate::descriptor_limit::with_limit_of_user;
+use crate::descriptor_limit::spawn_with_limit_of_user;
 use crate::syscalls::is_signal_ignored;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
@@ -60,7 +60,7 @@ impl ProgramGroup {
     pub fn start(command: &mut Command) -> io::Result<Self> {
         // Locked until the group is listed: a signal in between would miss it.
         let mut groups = groups();
-        let child = with_limit_of_user(command).process_group(0).spawn()?;
+        let child = spawn_with_limit_of_user(command.process_group(0))?;
         let group = Pid::from_child(&child);
         groups.push(group);
         Ok(Self { child, group })

@@ -8,7 +8,7 @@
 
 use crate::admit::Admission;
 use crate::claimed::{CLAIM, ClaimedDirectory, not_ours};
-use crate::descriptor_limit::with_limit_of_user;
+use crate::descriptor_limit::spawn_with_limit_of_user;
 use crate::failure::OpenError;
 use crate::file_id::FileId;
 use crate::kept::KeptDirectory;
@@ -291,8 +291,7 @@ pub fn start_files_remover(directory: &str) -> Result<(), OpenError> {
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let started = with_limit_of_user(&mut remover).spawn();
-    let mut child = started.map_err(|error| {
+    let mut child = spawn_with_limit_of_user(&mut remover).map_err(|error| {
         let path = Path::new(directory).join(FILES_DIRECTORY);
         let errno = crate::naming::errno_of(&error);
         OpenError::from_errno(&path.display().to_string(), "start its removal", errno)

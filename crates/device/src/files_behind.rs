@@ -142,14 +142,14 @@ mod tests {
     fn disk_of_this_machines_scsi_or_nvme_target_has_its_image_behind_it() {
         let (scsi, nvme, sysfs) = (image(), image(), FakeSysfs::new());
         let scsi_at = "kernel/config/target/core/fileio_0/one/udev_path";
-        sysfs.file(scsi_at, scsi.path().to_str().unwrap());
+        sysfs.write_attribute(scsi_at, scsi.path().to_str().unwrap());
         // A disk that is made of a device.
-        sysfs.file(
+        sysfs.write_attribute(
             "kernel/config/target/core/iblock_0/two/udev_path",
             "/dev/null",
         );
         let nvme_at = "kernel/config/nvmet/subsystems/nqn/namespaces/1/device_path";
-        sysfs.file(nvme_at, nvme.path().to_str().unwrap());
+        sysfs.write_attribute(nvme_at, nvme.path().to_str().unwrap());
         let exported = target_on(layer("sda", Some("LIO-ORG")));
         assert_eq!(paths(&sysfs, &exported), [scsi.path()]);
         assert_eq!(
@@ -163,8 +163,8 @@ mod tests {
     #[test]
     fn nbd_disk_has_the_files_of_its_program_behind_it() {
         let (image, sysfs) = (image(), FakeSysfs::new());
-        sysfs.block("virtual/nbd0", "43:0", &[("pid", "77")]);
-        sysfs.file("proc/77/fd/unused", "");
+        sysfs.add_block_device("virtual/nbd0", "43:0", &[("pid", "77")]);
+        sysfs.write_attribute("proc/77/fd/unused", "");
         let descriptors = sysfs.root().proc.join("77/fd");
         std::fs::remove_file(descriptors.join("unused")).unwrap();
         symlink("/dev/null", descriptors.join("0")).unwrap();

@@ -19,6 +19,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 use rustix::path::Arg;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -391,6 +392,18 @@ pub fn is_own_file(path: &Path) -> bool {
     own_mark::is_valid_at(path)
 }
 
+/// Bytes in the unit in which stat(2) counts the blocks of a file.
+const STAT_BLOCK_BYTES: u64 = 512;
+
+/// The space that a file of our own that nothing has changed has on its filesystem, in bytes: less
+/// than its size where it has holes; 0 of any other file. Opens nothing.
+pub fn own_allocated_bytes(path: &Path) -> u64 {
+    match std::fs::symlink_metadata(path) {
+        Ok(metadata) if is_own_file(path) => metadata.blocks().saturating_mul(STAT_BLOCK_BYTES),
+        Ok(_) | Err(_) => 0,
+    }
+}
+
 /// The ways in which files are made in a directory, and renamed there.
 struct FileMaking {
     own_files: OwnFiles,
@@ -511,6 +524,33 @@ mod tests {
         std::fs::write(place.path().join("own"), "").unwrap();
         assert!(open().is_err());
         assert_eq!(std::fs::read(place.path().join("own")).unwrap(), b"");
+    }
+
+    #[test]
+    fn space_of_own_file_is_that_of_its_blocks() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let identity = probe(place.path()).unwrap();
+        let size_bytes = 8 << 20;
+        let admission = admit(identity, Intent::Scratch { size_bytes }).unwrap();
+        let target = OpenTarget::create_named(admission, "own").unwrap();
+        rustix::io::pwrite(target.fd(), &[1; 1 << 20], 0).unwrap();
+        fsync(target.fd()).unwrap();
+        // A hole.
+        rustix::fs::ftruncate(target.fd(), size_bytes).unwrap();
+        target.mark_own();
+        drop(target);
+        let path = place.path().join("own");
+        if !is_own_file(&path) {
+            println!("SKIPPED: space_of_own_file_is_that_of_its_blocks: no xattrs");
+            return;
+        }
+        let allocated_bytes = own_allocated_bytes(&path);
+        assert!(
+            (1 << 20..2 << 20).contains(&allocated_bytes),
+            "{allocated_bytes}"
+        );
+        std::fs::write(&path, [2; 8192]).unwrap();
+        assert_eq!(own_allocated_bytes(&path), 0, "it was changed");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! sysfs. Opens no device.
 
 use crate::disk::{describe, layer_kind};
-use crate::mounts::{MEMORY_FILESYSTEMS, MountEntry, holding};
+use crate::mounts::{MEMORY_FILESYSTEMS, MountEntry, find_mount};
 use crate::naming::device_number;
 use crate::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::target::{Layer, LayerKind};
@@ -99,7 +99,7 @@ impl LayerWalk<'_> {
         below.reverse();
         let mut layer = describe(self.root, &sysfs, &name, device, below);
         layer.backing_filesystem = layer.backing_file.as_deref().and_then(|file| {
-            let mount = holding(self.mounts, "", Path::new(file));
+            let mount = find_mount(self.mounts, "", Path::new(file));
             Some(mount.filter(|mount| mount.kind != "devtmpfs")?.kind.clone())
         });
         self.layers.push(layer);
@@ -127,7 +127,7 @@ impl LayerWalk<'_> {
     }
 
     fn devices_behind_loop(&mut self, name: &str, file: &Path) -> Vec<String> {
-        if let Some(mount) = holding(self.mounts, "", file)
+        if let Some(mount) = find_mount(self.mounts, "", file)
             && is_served(&mount.kind)
         {
             // stat(2) would wait for the server, which may not answer. The file is no device.
@@ -156,7 +156,7 @@ impl LayerWalk<'_> {
             return self.give_up(format!("{} leads back to itself", path.display()));
         }
         let mounts = self.mounts;
-        let Some(mount) = holding(mounts, device, path) else {
+        let Some(mount) = find_mount(mounts, device, path) else {
             return self.give_up(format!("no known mount contains {}", path.display()));
         };
         match mount.kind.as_str() {

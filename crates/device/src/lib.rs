@@ -67,7 +67,7 @@ pub use admit::{
 pub use cgroups::memory_free_bytes;
 pub use claimed::ClaimedDirectory;
 pub use counters::{Pulse, Snapshot};
-pub use descriptor_limit::{raise_descriptor_limit, with_limit_of_user};
+pub use descriptor_limit::{raise_descriptor_limit, spawn_with_limit_of_user};
 pub use direct_trial::{DirectTrial, FailedRequest, TriedDirect};
 pub use disk_counters::{CountersOfDisk, disk_counters};
 pub use disk_tally::DiskTally;
@@ -83,7 +83,7 @@ pub use file_tree::{
 pub use files_behind::{FileBehind, files_behind};
 pub use health::disk_health;
 pub use host::{MachineCpuTime, host_facts};
-pub use kept::{KeptDirectory, is_own_file};
+pub use kept::{KeptDirectory, is_own_file, own_allocated_bytes};
 pub use live::{WatchedDevice, read_disks, watched_device, whole_devices};
 pub use open::{OpenTarget, PartOfFile, WriteDurability};
 pub use probe::{ProbeError, probe};

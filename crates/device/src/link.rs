@@ -274,12 +274,12 @@ mod tests {
     fn controller_of_an_nvme_disk_is_found_with_and_without_multipath() {
         let sysfs = FakeSysfs::new();
         let below = "pci0000:00/0000:00:04.0/nvme/nvme3";
-        sysfs.block(&format!("{below}/nvme3n1"), "259:0", &[]);
-        sysfs.block("virtual/nvme-subsystem/nvme-subsys1/nvme1n1", "259:1", &[]);
+        sysfs.add_block_device(&format!("{below}/nvme3n1"), "259:0", &[]);
+        sysfs.add_block_device("virtual/nvme-subsystem/nvme-subsys1/nvme1n1", "259:1", &[]);
         let subsystem = "devices/virtual/nvme-subsystem/nvme-subsys1";
-        sysfs.link(&format!("{subsystem}/nvme1n1/device"), subsystem);
-        sysfs.link(&format!("{subsystem}/nvme3"), &format!("devices/{below}"));
-        sysfs.file(&format!("devices/{below}/dev"), "243:3");
+        sysfs.add_link(&format!("{subsystem}/nvme1n1/device"), subsystem);
+        sysfs.add_link(&format!("{subsystem}/nvme3"), &format!("devices/{below}"));
+        sysfs.write_attribute(&format!("devices/{below}/dev"), "243:3");
         for device in ["259:0", "259:1"] {
             let disk = sysfs.root().block_device(device).unwrap();
             let controller = NvmeController::of_disk(&disk).unwrap();
@@ -368,9 +368,9 @@ mod tests {
     #[test]
     fn a_disk_on_a_slower_port_than_it_could_use() {
         let sysfs = FakeSysfs::new();
-        sysfs.file("class/ata_link/link3/sata_spd", "3.0 Gbps");
-        sysfs.file("class/ata_link/link3/sata_spd_limit", "3.0 Gbps");
-        sysfs.file("class/ata_device/dev3.0/id", &identify("8d0e"));
+        sysfs.write_attribute("class/ata_link/link3/sata_spd", "3.0 Gbps");
+        sysfs.write_attribute("class/ata_link/link3/sata_spd_limit", "3.0 Gbps");
+        sysfs.write_attribute("class/ata_device/dev3.0/id", &identify("8d0e"));
         let disk = "/devices/pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda";
         let link = find_link(&sysfs.root(), Path::new(disk)).unwrap();
         assert_eq!(link.speed.as_deref(), Some("3.0 Gbps"));

@@ -37,13 +37,13 @@ impl MountEntry {
 
 /// The mounts that a process sees (`self` or its pid), oldest first; none where /proc does not show
 /// them.
-pub(crate) fn read(root: &SysRoot, process: &str) -> Vec<MountEntry> {
+pub(crate) fn read_mounts(root: &SysRoot, process: &str) -> Vec<MountEntry> {
     let bytes = std::fs::read(root.proc.join(process).join("mountinfo")).unwrap_or_default();
-    parse(&String::from_utf8_lossy(&bytes))
+    parse_mountinfo(&String::from_utf8_lossy(&bytes))
 }
 
 /// The mounts of a mountinfo, oldest first; lines that are no mounts are skipped.
-pub(crate) fn parse(text: &str) -> Vec<MountEntry> {
+pub(crate) fn parse_mountinfo(text: &str) -> Vec<MountEntry> {
     text.lines().filter_map(parse_line).collect()
 }
 
@@ -102,10 +102,11 @@ fn octal_byte(text: &str) -> Option<u8> {
     u8::from_str_radix(digits, 8).ok()
 }
 
-/// The mount that holds `path`: of those with its device, the longest mount point above it; the
-/// last one where several share it. Without one of that device (btrfs subvolumes and some overlays
-/// report a device that no mount has), by path alone.
-pub(crate) fn holding<'a>(
+/// The mount that holds `path`, a file on the filesystem with the numbers `device`: of the mounts
+/// of that device, the one with the longest mount point above the path, and the last one where
+/// several share it. Where no mount has the device, as of btrfs subvolumes and some overlays, it is
+/// found by the path alone.
+pub(crate) fn find_mount<'a>(
     mounts: &'a [MountEntry],
     device: &str,
     path: &Path,
@@ -151,12 +152,12 @@ garbage
 ";
 
     fn point<'a>(mounts: &'a [MountEntry], device: &str, path: &str) -> Option<&'a str> {
-        holding(mounts, device, Path::new(path)).map(|mount| mount.point.as_str())
+        find_mount(mounts, device, Path::new(path)).map(|mount| mount.point.as_str())
     }
 
     #[test]
     fn lines_read_with_optional_fields_and_escapes() {
-        let mounts = parse(TEXT);
+        let mounts = parse_mountinfo(TEXT);
         assert_eq!(mounts.len(), 7);
         assert_eq!(mounts[1].kind, "ext4");
         assert_eq!(mounts[1].source, "/dev/vda");
@@ -170,7 +171,7 @@ garbage
 
     #[test]
     fn the_mount_is_found_by_device_then_by_path() {
-        let mounts = parse(TEXT);
+        let mounts = parse_mountinfo(TEXT);
         for (device, path, expected) in [
             ("254:0", "/home/x", Some("/")),
             // Hidden under a later /mnt, but its device tells.
@@ -188,8 +189,10 @@ garbage
 
     #[test]
     fn of_two_mounts_on_one_point_the_last_counts() {
-        let mounts = parse("1 0 0:5 / /a rw - tmpfs first rw\n2 0 0:5 / /a rw - tmpfs second rw\n");
-        let mount = holding(&mounts, "0:5", Path::new("/a/b")).unwrap();
+        let mounts = parse_mountinfo(
+            "1 0 0:5 / /a rw - tmpfs first rw\n2 0 0:5 / /a rw - tmpfs second rw\n",
+        );
+        let mount = find_mount(&mounts, "0:5", Path::new("/a/b")).unwrap();
         assert_eq!(mount.source, "second");
     }
 

@@ -76,7 +76,7 @@ impl MountTables {
         seen.extend(std::fs::read_link(root.proc.join("self/ns/mnt")));
         let own = MountTable {
             namespace: Namespace::Own,
-            mounts: mounts::read(root, "self"),
+            mounts: mounts::read_mounts(root, "self"),
         };
         let mut namespaces = Self {
             tables: vec![own],
@@ -150,7 +150,7 @@ impl MountTables {
                     pid,
                     name: read_text(&process.join("comm")).unwrap_or_default(),
                 },
-                mounts: mounts::parse(&String::from_utf8_lossy(&text)),
+                mounts: mounts::parse_mountinfo(&String::from_utf8_lossy(&text)),
             });
         }
     }
@@ -253,7 +253,7 @@ fn read_inside(root: &SysRoot, namespace: OwnedFd) -> Result<Vec<MountEntry>, Er
             std::fs::File::from(file)
                 .read_to_end(&mut text)
                 .map_err(|error| errno_of(&error))?;
-            Ok(mounts::parse(&String::from_utf8_lossy(&text)))
+            Ok(mounts::parse_mountinfo(&String::from_utf8_lossy(&text)))
         })
         .map_err(|error| errno_of(&error))?;
     reader.join().unwrap_or(Err(Errno::IO))
@@ -281,7 +281,7 @@ mod tests {
         }
         std::fs::create_dir_all(root.proc.join("66")).unwrap();
         std::fs::write(root.proc.join("66/mountinfo"), "").unwrap();
-        sysfs.file(
+        sysfs.write_attribute(
             "proc/77/mountinfo",
             "3 0 8:1 /srv/f /data/f rw - ext4 /dev/sda1 rw",
         );

@@ -94,6 +94,8 @@ enum DirectSupport {
     Assumed,
     /// A request was not refused: it worked, or the disk failed it.
     Proven,
+    /// A request was refused with this error.
+    Refused(Errno),
     /// The kernel itself says that this file has no direct I/O, although it would take the flag
     /// (ext4 with data=journal, fsverity, …).
     Denied,
@@ -630,27 +632,30 @@ impl OpenTarget {
             Some(filesystem) => format!("the filesystem ({})", filesystem.kind),
             None => "the device".to_owned(),
         };
-        if self.direct.support == DirectSupport::Denied {
-            self.set_direct(OFlags::empty())?;
-            return Ok(Some(format!(
+        let mut flag_refused = None;
+        if let DirectSupport::Possible | DirectSupport::Assumed | DirectSupport::Proven =
+            self.direct.support
+        {
+            flag_refused = self.set_direct(OFlags::DIRECT)?;
+            if flag_refused.is_none() {
+                self.prove_direct()?;
+            }
+        }
+        let why = match (flag_refused, self.direct.support) {
+            (Some(errno), _) => format!("{refuser} refuses O_DIRECT: {errno}"),
+            (None, DirectSupport::Denied) => format!(
                 "{refuser} has no direct I/O for this file and would use the page cache despite \
                  O_DIRECT (STATX_DIOALIGN is 0)"
-            )));
-        }
-        let refused = match self.set_direct(OFlags::DIRECT)? {
-            Some(errno) => Some(format!("{refuser} refuses O_DIRECT: {errno}")),
-            None => self.prove_direct()?.map(|errno| {
-                let bytes = self.direct.alignment_bytes;
-                format!(
-                    "{refuser} accepts O_DIRECT, but refuses a request of {bytes} bytes: {}",
-                    errno_name(errno)
-                )
-            }),
+            ),
+            (None, DirectSupport::Refused(errno)) => format!(
+                "{refuser} accepts O_DIRECT, but refuses a request of {} bytes: {}",
+                self.direct.alignment_bytes,
+                errno_name(errno)
+            ),
+            (None, _) => return Ok(None),
         };
-        if refused.is_some() {
-            self.set_direct(OFlags::empty())?;
-        }
-        Ok(refused)
+        self.set_direct(OFlags::empty())?;
+        Ok(Some(why))
     }
 
     /// Sets O_DIRECT or clears it, and O_NOATIME where allowed. Returns the errno's name where
@@ -690,11 +695,12 @@ impl OpenTarget {
     }
 
     /// The trial that proves direct I/O, with O_DIRECT set for it. `None` where no request is
-    /// needed: it is proved, or refused without one. After the trial comes
-    /// [`Self::note_direct`].
+    /// needed: it is proved, or known to be refused. After the trial comes [`Self::note_direct`].
     pub fn direct_trial(&self) -> Result<Option<DirectTrial>, OpenError> {
         match self.direct.support {
-            DirectSupport::Proven | DirectSupport::Denied => return Ok(None),
+            DirectSupport::Proven | DirectSupport::Denied | DirectSupport::Refused(_) => {
+                return Ok(None);
+            }
             DirectSupport::Possible | DirectSupport::Assumed => {}
         }
         if self.set_direct(OFlags::DIRECT)?.is_some() {
@@ -713,7 +719,7 @@ impl OpenTarget {
         self.direct = DirectNeeds {
             alignment_bytes: tried.alignment_bytes,
             support: match tried.refused() {
-                Some(_) => DirectSupport::Possible,
+                Some(errno) => DirectSupport::Refused(errno),
                 None => DirectSupport::Proven,
             },
         };
@@ -730,14 +736,13 @@ impl OpenTarget {
         std::mem::take(&mut self.uncounted)
     }
 
-    /// Proves direct I/O by a request. Returns the error where it is refused.
-    fn prove_direct(&mut self) -> Result<Option<Errno>, OpenError> {
-        let Some(trial) = self.direct_trial()? else {
-            return Ok(None);
-        };
-        let tried = trial.run(&self.fd)?;
-        self.note_direct(&tried);
-        Ok(tried.refused())
+    /// Tries a direct request, unless its outcome is known, and notes the outcome.
+    fn prove_direct(&mut self) -> Result<(), OpenError> {
+        if let Some(trial) = self.direct_trial()? {
+            let tried = trial.run(&self.fd)?;
+            self.note_direct(&tried);
+        }
+        Ok(())
     }
 
     /// Makes everything written so far durable; nothing to do for what is open for reading.
@@ -819,6 +824,7 @@ fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
 mod tests {
     use super::*;
     use crate::probe;
+    use std::path::Path;
 
     /// The read of a directory fails (EISDIR), and not because of the alignment, as that of a disk
     /// may (EIO).
@@ -827,20 +833,52 @@ mod tests {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
         let file = place.path().join("file");
         std::fs::write(&file, [1; 8192]).unwrap();
-        let target = |opened: &std::path::Path| {
-            let fd = OwnedFd::from(std::fs::File::open(opened).unwrap());
-            let direct = DirectNeeds {
-                alignment_bytes: ALIGNMENT_DEFAULT,
-                support: DirectSupport::Assumed,
-            };
-            let content = TargetContent::Existing;
-            OpenTarget::new(Arc::new(fd), probe(&file).unwrap(), content, direct)
+        let assumed = DirectNeeds {
+            alignment_bytes: ALIGNMENT_DEFAULT,
+            support: DirectSupport::Assumed,
         };
-        let mut failing = target(place.path());
-        assert_eq!(failing.prove_direct().unwrap(), None);
+        let mut failing = existing(place.path(), &file, assumed);
+        failing.prove_direct().unwrap();
+        assert!(!matches!(failing.direct.support, DirectSupport::Refused(_)));
         assert_eq!(failing.direct.alignment_bytes, ALIGNMENT_DEFAULT);
-        let mut working = target(&file);
-        assert_eq!(working.prove_direct().unwrap(), None);
+        let mut working = existing(&file, &file, assumed);
+        working.prove_direct().unwrap();
+        assert_eq!(working.direct.support, DirectSupport::Proven);
         assert_eq!(working.direct.alignment_bytes, ALIGNMENT_MIN);
+    }
+
+    /// What is open at one path, with the identity of another one.
+    fn existing(opened: &Path, identified: &Path, direct: DirectNeeds) -> OpenTarget {
+        let fd = OwnedFd::from(std::fs::File::open(opened).unwrap());
+        let identity = probe(identified).unwrap();
+        OpenTarget::new(Arc::new(fd), identity, TargetContent::Existing, direct)
+    }
+
+    /// The thread that sets the cache waits for the disk without a watch.
+    #[test]
+    fn refused_trial_is_not_tried_again_when_the_cache_is_set() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, [1; 8192]).unwrap();
+        // No disk reads so few bytes.
+        let too_few = DirectNeeds {
+            alignment_bytes: 100,
+            support: DirectSupport::Possible,
+        };
+        let mut target = existing(&file, &file, too_few);
+        let trial = target.direct_trial().unwrap().unwrap();
+        let tried = trial.run(&target.fd).unwrap();
+        assert_eq!(tried.refused(), Some(Errno::INVAL));
+        target.note_direct(&tried);
+        assert!(target.direct_trial().unwrap().is_none());
+        let cache = target.set_cache(CachePolicy::Direct).unwrap();
+        assert_eq!(cache.used, CachePolicy::Buffered);
+        let why = cache.why.unwrap();
+        assert!(
+            why.ends_with("refuses a request of 100 bytes: EINVAL"),
+            "{why}"
+        );
+        let flags = fcntl_getfl(target.fd()).unwrap();
+        assert!(!flags.contains(OFlags::DIRECT));
     }
 }

@@ -4,7 +4,7 @@
 use crate::disk;
 use crate::file_id::FileId;
 use crate::layers::{self, Stack};
-use crate::mounts::{self, MountEntry, holding};
+use crate::mounts::{self, MountEntry, find_mount};
 use crate::naming::{device_number, errno_name, errno_of};
 use crate::steps::{self, GateStep};
 use crate::sysroot::SysRoot;
@@ -147,7 +147,7 @@ fn probe_in(root: &SysRoot, path: &Path) -> Result<TargetIdentity, ProbeError> {
     }
     // Empty where /proc is not mounted: then the filesystem is unknown, which admit.rs refuses for
     // writing.
-    let mounts = mounts::read(root, "self");
+    let mounts = mounts::read_mounts(root, "self");
     let kind = match FileType::from_raw_mode(stat.st_mode) {
         FileType::BlockDevice => {
             let device = device_number(stat.st_rdev);
@@ -203,7 +203,7 @@ fn probe_on_filesystem(
     let space = statvfs(&path).map_err(|error| explain(Path::new(&path), error))?;
     let size_bytes = space.f_blocks.saturating_mul(space.f_frsize);
     let free_bytes = space.f_bavail.saturating_mul(space.f_frsize);
-    let filesystem = holding(mounts, &device, Path::new(&path)).map(|mount| Filesystem {
+    let filesystem = find_mount(mounts, &device, Path::new(&path)).map(|mount| Filesystem {
         kind: mount.kind.clone(),
         mount_point: mount.point.clone(),
         source: mount.source.clone(),

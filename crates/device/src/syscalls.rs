@@ -1,18 +1,14 @@
 //! The system calls of this crate that no safe wrapper offers: FIEMAP, leases, loop devices, masks
-//! and dispositions of signals, write-back of pages, tables and limits of descriptors. Raw answers
-//! only.
+//! and dispositions of signals, write-back of pages, tables of descriptors. Raw answers only.
 #![allow(unsafe_code)]
 
 use crate::file_id::FileId;
 use crate::naming::{errno_of, is_device};
 use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::io::Errno;
-use rustix::process::{Resource, Rlimit, setrlimit};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 
 /// `FS_IOC_FIEMAP`, from linux/fs.h: `_IOWR('f', 11, struct fiemap)` with the 32 bytes of the
 /// header.
@@ -21,19 +17,6 @@ const FS_IOC_FIEMAP: u64 = 0xC020_660B;
 const FIEMAP_FLAG_SYNC: u32 = 1;
 /// Extents fetched per call: 128 × 56 bytes stay on the stack.
 const EXTENTS: usize = 128;
-
-/// The program, which sets its limit on open descriptors before it begins.
-pub(crate) fn set_descriptor_limit_at_exec(command: &mut Command, limit: Rlimit) -> &mut Command {
-    // SAFETY: between fork and exec the closure makes one system call. It allocates nothing and
-    // takes no lock that another thread of this process may hold.
-    unsafe {
-        command.pre_exec(move || {
-            // It is refused only above the hard limit. The program then has that of this process.
-            let _ = setrlimit(Resource::Nofile, limit);
-            Ok(())
-        })
-    }
-}
 
 /// One extent as `struct fiemap_extent` (linux/fiemap.h) has it.
 #[repr(C)]

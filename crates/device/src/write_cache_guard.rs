@@ -2,7 +2,7 @@
 //! happens however the program ends, also by kill -9; then it restores and says so. It is the
 //! program itself with a hidden verb.
 
-use crate::descriptor_limit::with_limit_of_user;
+use crate::descriptor_limit::spawn_with_limit_of_user;
 use crate::external_program::{ending_signals, report_line, reported_lines};
 use crate::write_cache::{CacheTool, SwitchedDisk, WriteCacheError, WriteCacheSwitch, state_text};
 use diskproof_model::target::WriteCache;
@@ -145,9 +145,7 @@ impl GuardedWriteCache {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        let mut guard = with_limit_of_user(&mut program)
-            .spawn()
-            .map_err(guard_failed)?;
+        let mut guard = spawn_with_limit_of_user(&mut program).map_err(guard_failed)?;
         let lifeline = guard.stdin.take();
         let lines = reported_lines(&mut guard).map_err(guard_failed)?;
         let mut guarded = Self {

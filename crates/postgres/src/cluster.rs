@@ -60,8 +60,7 @@ impl Cluster {
     ) -> Result<Self, PostgresError> {
         let user = ServerUser::needed();
         let target = PathBuf::from(&admission.identity().path);
-        let mut guard = guard::command(&programs.folder, user, &target)
-            .spawn()
+        let mut guard = guard::start(&programs.folder, user, &target)
             .map_err(|error| PostgresError::program("diskproof postgres-guard", error))?;
         let lines = reported_lines(&mut guard)?;
         let lifeline = guard.stdin.take();

@@ -10,7 +10,7 @@ use crate::program_log::ProgramLog;
 use crate::server_processes::{POLL, Parent, QUIT_WITHIN, end_processes};
 use crate::user::{GuardUser, ServerUser};
 use diskproof_device::{
-    ClaimedDirectory, OpenError, ending_signals, report_line, with_limit_of_user,
+    ClaimedDirectory, OpenError, ending_signals, report_line, spawn_with_limit_of_user,
 };
 use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper};
 use std::ffi::OsString;
@@ -65,7 +65,7 @@ pub fn guard(arguments: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The exit code for arguments that are not those of [`command`].
+/// The exit code for arguments that are not those of [`start`].
 const USAGE_CODE: u8 = 2;
 
 /// The end of the server of a cluster that is removed.
@@ -111,7 +111,7 @@ enum ProgramEnd {
 }
 
 impl GuardArguments {
-    /// Reads the arguments that [`command`] gives to the guard.
+    /// Reads the arguments that [`start`] gives to the guard.
     fn parse(arguments: &[OsString]) -> Option<Self> {
         let [programs, user] = arguments else {
             return None;
@@ -130,14 +130,8 @@ impl GuardArguments {
         // Sessions of a server that dies become children of this process.
         let _ = set_child_subreaper(Some(getpid()));
         let first = orders.wait_for_first();
-        let here = Path::new(".");
-        let directory = match first {
-            // Another run may look at it just now.
-            FirstOrder::Made => claim_within(IN_USE_FOR, || claim_made(here)),
-            // What is there may be the cluster of another run.
-            FirstOrder::End => claim_left(here),
-        };
-        let Some(claimed) = directory.map_err(|error| error.to_string())? else {
+        let claim = claim_after(first, Path::new(".")).map_err(|error| error.to_string())?;
+        let Some(claimed) = claim else {
             return match first {
                 FirstOrder::Made => Err("its directory has vanished".to_owned().into()),
                 FirstOrder::End => Ok(ServerEnd::Ordered),
@@ -181,7 +175,10 @@ impl GuardArguments {
             ProgramEnd::Ordered => return Ok(()),
             ProgramEnd::Own(status) if status.success() => {}
             ProgramEnd::Own(status) => {
-                return Err(format!("initdb failed ({status}){}", initdb.log.quoted()));
+                return Err(format!(
+                    "initdb failed ({status}){}",
+                    initdb.log.into_quote()
+                ));
             }
         }
         let mut server_flags = vec!["-D", &path];
@@ -197,8 +194,8 @@ impl GuardArguments {
                 // A restart was ordered.
                 ProgramEnd::Ordered => {}
                 ProgramEnd::Own(status) => {
-                    let said = server.log.quoted();
-                    return Err(format!("it ended unexpectedly ({status}){said}"));
+                    let quote = server.log.into_quote();
+                    return Err(format!("it ended unexpectedly ({status}){quote}"));
                 }
             }
         }
@@ -263,6 +260,18 @@ impl GuardArguments {
             std::thread::sleep(POLL);
         }
     }
+}
+
+/// Claims the directory of the cluster in `target` after the first order; `None` where there is
+/// none. Waits a while for another process that holds it: a run that looks for leftovers, or the
+/// run of this guard that was killed, whose end the guard notices before the kernel has closed the
+/// descriptor with the lock.
+fn claim_after(first: FirstOrder, target: &Path) -> Result<Option<ClaimedDirectory>, OpenError> {
+    claim_within(IN_USE_FOR, || match first {
+        FirstOrder::Made => claim_made(target),
+        // What is there may be the cluster of another run.
+        FirstOrder::End => claim_left(target),
+    })
 }
 
 fn remove(claimed: ClaimedDirectory, data: Option<&OwnedFd>) -> Result<(), NotRemoved> {
@@ -348,7 +357,8 @@ impl GuardOrders {
         Ok(orders)
     }
 
-    /// Waits until the directory is made or the guard has to end. The first counts if both came.
+    /// Waits until the directory is made or the guard has to end. If both orders came, the
+    /// directory is made.
     fn wait_for_first(&self) -> FirstOrder {
         while !self.is_end_due() && !self.made.load(Ordering::SeqCst) {
             std::thread::sleep(POLL);
@@ -370,8 +380,13 @@ impl GuardOrders {
     }
 }
 
-/// The guard, as diskproof starts it. Its own group keeps Ctrl-C of the terminal away from it.
-pub(crate) fn command(programs: &Path, user: Option<ServerUser>, target: &Path) -> Command {
+/// Starts the guard in the target. Its own group keeps Ctrl-C of the terminal away from it. The
+/// server inherits its limit on descriptors, and plans by it how many files it may keep open.
+pub(crate) fn start(
+    programs: &Path,
+    user: Option<ServerUser>,
+    target: &Path,
+) -> std::io::Result<Child> {
     let mut command = Command::new("/proc/self/exe");
     command
         .arg(GUARD_VERB)
@@ -382,9 +397,7 @@ pub(crate) fn command(programs: &Path, user: Option<ServerUser>, target: &Path) 
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
-    // The server inherits it, and plans by it how many files it may keep open.
-    with_limit_of_user(&mut command);
-    command
+    spawn_with_limit_of_user(&mut command)
 }
 
 /// A directory as a descriptor that the programs inherit. They reach it by [`path_of`] even where
@@ -396,4 +409,34 @@ pub(crate) fn inherited(directory: &OwnedFd) -> rustix::io::Result<OwnedFd> {
 /// The path of an open directory, in this process and in those that inherit it.
 pub(crate) fn path_of(directory: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster_files::CLUSTER_NAME;
+    use diskproof_device::{Intent, KeptDirectory, admit, probe};
+
+    /// The kernel closes the descriptors of a killed run one after the other: the guard's pipe
+    /// before the directory that was made after it.
+    #[test]
+    fn guard_of_a_killed_run_waits_for_the_lock_on_its_directory() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let identity = probe(place.path()).unwrap();
+        let size_bytes = 1 << 20;
+        let admission = admit(identity, Intent::Scratch { size_bytes }).unwrap();
+        let made = KeptDirectory::create(admission, CLUSTER_NAME).unwrap();
+        made.write_claim().unwrap();
+        let held_for = Duration::from_millis(100);
+        let holder = std::thread::spawn(move || {
+            std::thread::sleep(held_for);
+            drop(made);
+        });
+        let claimed = claim_after(FirstOrder::End, place.path()).unwrap().unwrap();
+        holder.join().unwrap();
+        remove(claimed, None).map_err(|_| "not removed").unwrap();
+        assert!(!place.path().join(CLUSTER_NAME).exists());
+        let nothing = claim_after(FirstOrder::End, place.path()).unwrap();
+        assert!(nothing.is_none());
+    }
 }

@@ -23,6 +23,10 @@ const SEGMENTS: usize = 6;
 const SESSIONS_END_WITHIN: Duration = Duration::from_secs(10);
 /// The pause before the number of sessions is asked again.
 const SESSIONS_POLL: Duration = Duration::from_millis(5);
+/// The first version in which a session can be made to report its counters.
+const VERSION_FORCED_REPORT: u32 = 15;
+/// Makes a session report its counters when this statement ends.
+const FORCE_REPORT: &str = "SELECT pg_stat_force_next_flush()";
 /// The time between two reports of a load's progress.
 const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 
@@ -66,8 +70,7 @@ impl Cluster {
     /// second.
     ///
     /// The WAL is counted when the sessions are ready and again after their end, because a session
-    /// reports its counters only when it ends. Those of its warm-up come then, too, and are
-    /// subtracted.
+    /// reports all its counters only when it ends.
     pub fn run_load(
         &self,
         load: &CommitLoad,
@@ -82,14 +85,7 @@ impl Cluster {
             words: None,
         };
         self.change(&method, &load.method, stop)?;
-        let sessions = if load.by_pgbench {
-            Vec::new()
-        } else {
-            self.open_sessions(load, stop)?
-        };
-        // One commit each, one after the other. The WAL writer syncs those that do not wait.
-        let warm_up_syncs = if load.synchronous { sessions.len() } else { 0 };
-        let before = self.wal_counters(&mut session)?;
+        let ReadyLoad { sessions, before } = self.prepare_load(load, &mut session, stop)?;
         let mut result = if load.by_pgbench {
             let printed = run_pgbench(self, load, time, stop, progress)?;
             LoadResult {
@@ -106,14 +102,43 @@ impl Cluster {
         if let (Some(after), Some(before)) = (after.syncs, before.syncs)
             && ["fdatasync", "fsync"].contains(&load.method.as_str())
         {
-            let before_load = before + warm_up_syncs as u64;
-            result.wal_syncs = Some(after.saturating_sub(before_load));
+            result.wal_syncs = Some(after.saturating_sub(before));
         }
         Ok(result)
     }
 
+    /// Opens the sessions of a load, and counts the WAL up to then, that of their warm-up included.
+    ///
+    /// A session reports the syncs of its warm-up at a time of its own, at the latest when it ends.
+    /// Before version 15 nothing makes it do so: the syncs are counted before the warm-up, and one
+    /// for each of its commits is added.
+    fn prepare_load(
+        &self,
+        load: &CommitLoad,
+        session: &mut PostgresClient,
+        stop: &StopCheck,
+    ) -> Result<ReadyLoad, PostgresError> {
+        if load.by_pgbench {
+            return Ok(ReadyLoad {
+                sessions: Vec::new(),
+                before: self.wal_counters(session)?,
+            });
+        }
+        let before_warm_up = self.wal_counters(session)?;
+        let sessions = self.open_sessions(load, stop)?;
+        let mut before = self.wal_counters(session)?;
+        if self.programs().version < VERSION_FORCED_REPORT
+            && let Some(syncs) = before_warm_up.syncs
+        {
+            // The commits come one after the other. The WAL writer syncs those that do not wait.
+            let warm_up_syncs = if load.synchronous { sessions.len() } else { 0 };
+            before.syncs = Some(syncs + warm_up_syncs as u64);
+        }
+        Ok(ReadyLoad { sessions, before })
+    }
+
     /// Opens the sessions of a load. Each has inserted once, so that the first insert that is
-    /// measured is like the others.
+    /// measured is like the others, and has reported that where the server's version can.
     fn open_sessions(
         &self,
         load: &CommitLoad,
@@ -129,6 +154,9 @@ impl Cluster {
             }
             let mut insert = client.prepare(INSERT)?;
             insert.run()?;
+            if self.programs().version >= VERSION_FORCED_REPORT {
+                client.query(FORCE_REPORT)?;
+            }
             sessions.push(LoadSession {
                 insert,
                 _client: client,
@@ -158,6 +186,14 @@ impl Cluster {
 fn recycle_segments(session: &mut PostgresClient) -> Result<(), PostgresError> {
     session.query("CHECKPOINT")?;
     session.query("CHECKPOINT").map(drop)
+}
+
+/// A load that can begin.
+struct ReadyLoad {
+    /// Its sessions; none of pgbench, which opens its own.
+    sessions: Vec<LoadSession>,
+    /// The WAL that is no part of the load.
+    before: WalCounters,
 }
 
 /// A session of a load.

@@ -75,10 +75,10 @@ pub(crate) fn run_pgbench(
         std::thread::sleep(PGBENCH_POLL);
     };
     if !status.success() {
-        let why = format!("it failed ({status}){}", log.quoted());
+        let why = format!("it failed ({status}){}", log.into_quote());
         return Err(PostgresError::program(path.display(), why));
     }
-    let text = out.text();
+    let text = out.into_text();
     read_pgbench(&text).ok_or_else(|| {
         let why = format!("it printed no rate: {}", text.trim());
         PostgresError::program(path.display(), why)

@@ -33,7 +33,7 @@ impl ProgramLog {
     }
 
     /// Returns the end of the log.
-    pub(crate) fn text(mut self) -> String {
+    pub(crate) fn into_text(mut self) -> String {
         let mut text = Vec::new();
         // The program wrote through the same position.
         let length = self.file.stream_position().unwrap_or(0);
@@ -50,11 +50,12 @@ impl ProgramLog {
 
     /// Returns the lines that tell the cause, else the last ones, as the end of a sentence: `: …`.
     /// Empty for an empty log.
-    pub(crate) fn quoted(self) -> String {
-        quoted_lines(&self.text())
+    pub(crate) fn into_quote(self) -> String {
+        quoted_lines(&self.into_text())
     }
 }
 
+/// The lines of a log that an error quotes, as [`ProgramLog::into_quote`] returns them.
 fn quoted_lines(text: &str) -> String {
     let mut lines = Vec::new();
     let mut causes = Vec::new();

@@ -97,7 +97,7 @@ pub fn find_programs(
     search_path: Option<&OsStr>,
 ) -> Result<Programs, PostgresError> {
     let folder = match asked {
-        Some(folder) if has_server(folder) => absolute(folder),
+        Some(folder) if has_server(folder) => absolute_folder(folder),
         Some(folder) => {
             return Err(PostgresError::NoServer {
                 searched: folder.display().to_string(),
@@ -116,10 +116,10 @@ pub fn find_programs(
 fn usual_folder(search_path: &OsStr) -> Option<PathBuf> {
     for folder in std::env::split_paths(search_path) {
         if folder.is_absolute() && has_server(&folder) {
-            return Some(absolute(&folder));
+            return Some(absolute_folder(&folder));
         }
     }
-    newest_server(&INSTALLED.map(|(folder, prefix)| (Path::new(folder), prefix)))
+    newest_folder(&INSTALLED.map(|(folder, prefix)| (Path::new(folder), prefix)))
 }
 
 /// True if a directory has the programs that every server has.
@@ -131,7 +131,7 @@ fn has_server(folder: &Path) -> bool {
 
 /// The absolute directory of all programs of a server, since the guard works in another directory.
 /// Where a directory has links to some of the programs, it is the one that the links lead to.
-fn absolute(folder: &Path) -> PathBuf {
+fn absolute_folder(folder: &Path) -> PathBuf {
     if let Ok(program) = folder.join("postgres").canonicalize()
         && let Some(own_folder) = program.parent()
         && has_server(own_folder)
@@ -141,9 +141,10 @@ fn absolute(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_owned())
 }
 
-/// The programs of the newest server below these directories, where each version has its own with
-/// the given beginning of its name. Versions that are no whole number are skipped.
-fn newest_server(folders: &[(&Path, &str)]) -> Option<PathBuf> {
+/// The directory with the programs of the newest server below these directories. Each version has
+/// its own directory there: the given prefix and the number. Versions that are no whole number are
+/// skipped.
+fn newest_folder(folders: &[(&Path, &str)]) -> Option<PathBuf> {
     let mut found: Vec<(u32, PathBuf)> = Vec::new();
     for (folder, prefix) in folders {
         for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -225,7 +226,7 @@ mod tests {
                 std::fs::write(bin.join(program), "").unwrap();
             }
         }
-        let found = newest_server(&[(place.path(), "")]).unwrap();
+        let found = newest_folder(&[(place.path(), "")]).unwrap();
         assert_eq!(found, place.path().join("17/bin"));
         let empty = place.path().join("18/bin");
         let error = find_programs(Some(&empty), None).unwrap_err().to_string();

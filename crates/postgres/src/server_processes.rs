@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 /// disk hangs, and the server itself kills its sessions after 5 s.
 pub(crate) const QUIT_WITHIN: Duration = Duration::from_secs(7);
 /// The pause before the guard looks again for ended processes and for orders. A longer one would
-/// delay every start of a server, a shorter one would use the processor beside the measurement.
+/// delay every start of a server, a shorter one would use the processor during the measurement.
 pub(crate) const POLL: Duration = Duration::from_millis(10);
 /// The names of the processes that belong to a server. A shell that entered its data directory has
 /// another name.
-const NAMES: [&str; 2] = ["postgres", "postmaster"];
+const PROCESS_NAMES: [&str; 2] = ["postgres", "postmaster"];
 /// The time for sessions to end by themselves once their server has ended. They remove their shared
 /// memory then.
 const ALONE_WITHIN: Duration = Duration::from_millis(1500);
@@ -41,7 +41,7 @@ pub(crate) enum Parent {
 /// end, since it has nothing else to do and no other process would come after it; any other caller
 /// gets an error after a minute.
 pub(crate) fn end_processes(data: BorrowedFd<'_>, parent: Parent) -> Result<(), String> {
-    let place = DataPlace::of(data).map_err(|error| error.to_string())?;
+    let place = DataPlace::new(data).map_err(|error| error.to_string())?;
     let begun = Instant::now();
     let mut quit_sent = false;
     loop {
@@ -91,19 +91,16 @@ fn has_children_after_reaping() -> bool {
 /// The data directory of a server, as its processes are recognised by it.
 struct DataPlace {
     stat: Stat,
-    /// The last names of its path.
-    names: Vec<OsString>,
+    /// The end of its path ([`path_end`]).
+    path_end: Vec<OsString>,
 }
 
-/// The names of a path that are compared: the data directory and the one of its cluster.
-const NAMES_COMPARED: usize = 2;
-
 impl DataPlace {
-    fn of(data: BorrowedFd<'_>) -> std::io::Result<Self> {
+    fn new(data: BorrowedFd<'_>) -> std::io::Result<Self> {
         let link = format!("/proc/self/fd/{}", data.as_raw_fd());
         Ok(Self {
             stat: rustix::fs::fstat(data)?,
-            names: last_names(&std::fs::read_link(link)?),
+            path_end: path_end(&std::fs::read_link(link)?),
         })
     }
 
@@ -123,24 +120,30 @@ impl DataPlace {
     /// True if the name of the process and the end of the path in which it works fit.
     fn may_have_server(&self, process: &Path) -> bool {
         let name = std::fs::read_to_string(process.join("comm")).unwrap_or_default();
-        if !NAMES.contains(&name.trim_end()) {
+        if !PROCESS_NAMES.contains(&name.trim_end()) {
             return false;
         }
         match std::fs::read_link(process.join("cwd")) {
-            Ok(cwd) => last_names(&cwd) == self.names,
+            Ok(cwd) => path_end(&cwd) == self.path_end,
             Err(_) => false,
         }
     }
 }
 
-/// The last names of a path in /proc, the last one first. The kernel writes the same path for every
-/// process of a directory but for what is mounted above it.
-fn last_names(path: &Path) -> Vec<OsString> {
-    let names = path.iter().rev().take(NAMES_COMPARED);
-    names.map(OsStr::to_owned).collect()
+/// The directories of a path that are compared: the data directory and that of its cluster.
+const DIRECTORIES_COMPARED: usize = 2;
+
+/// The names of the last directories of a path in /proc, the last one first. The paths of two
+/// processes in a directory differ only where other filesystems are mounted above it.
+fn path_end(path: &Path) -> Vec<OsString> {
+    path.iter()
+        .rev()
+        .take(DIRECTORIES_COMPARED)
+        .map(OsStr::to_owned)
+        .collect()
 }
 
-/// Processes of a server that works in this directory.
+/// The processes of a server that works in this directory.
 fn processes_in(place: &DataPlace) -> Vec<Pid> {
     let mut pids = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
@@ -176,7 +179,7 @@ mod tests {
         let here = tempfile::tempdir().unwrap();
         let data = here.path().join("cluster/data");
         std::fs::create_dir_all(&data).unwrap();
-        let place = DataPlace::of(File::open(&data).unwrap().as_fd()).unwrap();
+        let place = DataPlace::new(File::open(&data).unwrap().as_fd()).unwrap();
         let may_serve = |name, cwd| place.may_have_server(&process(here.path(), name, cwd));
         assert!(may_serve("postgres", "/seen/elsewhere/cluster/data"));
         assert!(may_serve("postmaster", "/seen/elsewhere/cluster/data"));
@@ -191,7 +194,7 @@ mod tests {
         let (data, same) = (here.path().join("cluster/data"), here.path().join("same"));
         std::fs::create_dir_all(&data).unwrap();
         std::fs::create_dir_all(same.join("cluster/data")).unwrap();
-        let place = DataPlace::of(File::open(&data).unwrap().as_fd()).unwrap();
+        let place = DataPlace::new(File::open(&data).unwrap().as_fd()).unwrap();
         let has_server = |cwd: &Path| {
             let cwd = cwd.to_str().unwrap();
             place.has_server(&process(here.path(), "postgres", cwd))

@@ -157,14 +157,14 @@ mod tests {
 
     #[test]
     fn server_runs_as_a_user_without_rights() {
-        let of = |text: &str| server_user_in(text).uid;
+        let uid_in = |passwd: &str| server_user_in(passwd).uid;
         let users = "root:x:0:0::/:/bin/sh\npostgres:x:101:102::/:/bin/sh\n";
-        assert_eq!(of(users), 101);
+        assert_eq!(uid_in(users), 101);
         let root_only = "root:x:0:0::/:/bin/sh\npostgres:x:0:0::/:/bin/sh\n";
-        assert_eq!(of(root_only), 65534);
+        assert_eq!(uid_in(root_only), 65534);
         // Of several lines the first usable one counts.
         let twice = "postgres:x:0:0::/:/bin/sh\npostgres:x:101:102::/:/bin/sh\n";
-        assert_eq!(of(twice), 101);
+        assert_eq!(uid_in(twice), 101);
         let user = ServerUser { uid: 7, gid: 8 };
         for user in [Some(user), None] {
             let argument = GuardUser { user };

@@ -249,8 +249,8 @@ fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOu
         if last == 0 {
             continue;
         }
-        // A write that was in flight may have left anything in its place; it cannot bring an older
-        // one back.
+        // A write that was in flight may have garbled its place. It cannot bring back what was there
+        // before: an older write, blank sectors, or the data of another run.
         let may_be_in_flight = last + u64::from(stream.slots) <= count + stream.ahead_max();
         let state = match slots.get(slot as usize) {
             Some(state) => *state,
@@ -261,8 +261,8 @@ fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOu
             SlotState::Whole(number) if number >= last => None,
             // An interrupted write can garble every sector of its page, but not of all pages. A
             // file is replaced by a rename, which leaves the old one or the new one.
-            SlotState::Foreign if may_be_in_flight && stream.is_paged() && has_trace => None,
-            SlotState::Whole(0) | SlotState::Foreign => {
+            SlotState::Garbled if may_be_in_flight && stream.is_paged() && has_trace => None,
+            SlotState::Whole(0) | SlotState::Foreign | SlotState::Garbled => {
                 outcome.lost += later_writes(stream, slot, 0, count);
                 Some(u64::from(slot) + 1)
             }

@@ -16,6 +16,7 @@ pub(crate) struct KeptReports {
     stride: u64,
     /// All reports so far.
     pushed: u64,
+    /// The most reports in `kept`.
     kept_max: usize,
 }
 
@@ -45,6 +46,7 @@ impl KeptReports {
 
     /// Adds the next report.
     pub(crate) fn push(&mut self, report: RunProgress) {
+        // The last report stays only until a newer one comes, unless it is one of every `stride`.
         if !self.pushed.is_multiple_of(self.stride) {
             self.kept.pop();
         }
@@ -55,7 +57,8 @@ impl KeptReports {
         self.pushed += 1;
     }
 
-    /// Keeps every second of the reports.
+    /// Keeps every second of the reports, from the second on: their numbers are multiples of the
+    /// doubled `stride`.
     fn thin(&mut self) {
         let mut number = 0;
         self.kept.retain(|_| {

@@ -45,8 +45,11 @@ pub(crate) struct PageLabel {
 /// The content of a slot, as far as it comes from this run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SlotState {
-    /// Nothing of this run.
+    /// Nothing of this run, and at least one sector with what was there before: a blank one, or one
+    /// of another run. Also a slot that is not there at all.
     Foreign,
+    /// Bytes that belong to no run, in every sector: an interrupted write can leave such a slot.
+    Garbled,
     /// The whole content of this write.
     Whole(u64),
     /// Sectors of different writes, or sectors that are no part of any.
@@ -78,7 +81,7 @@ pub(crate) fn fill(buffer: &mut [u8], label: PageLabel) {
         ^ u64::from(label.stream) << 50;
     let mut random = Splitmix(seed);
     for eight in buffer.chunks_exact_mut(8) {
-        eight.copy_from_slice(&random.next().to_le_bytes());
+        eight.copy_from_slice(&random.next_number().to_le_bytes());
     }
     mark_sectors(buffer);
     for (index, sector) in buffer.chunks_exact_mut(SECTOR_BYTES).enumerate() {
@@ -106,8 +109,10 @@ pub(crate) fn inspect(content: &[u8], place: PageLabel) -> SlotState {
     let mut numbers: Option<(u64, u64)> = None;
     let mut has_invalid = content.is_empty() || !content.len().is_multiple_of(SECTOR_BYTES);
     let mut has_trace = false;
+    let mut is_garbled = !content.is_empty();
     for (index, sector) in content.chunks(SECTOR_BYTES).enumerate() {
         has_trace |= names_run(sector, place.run);
+        is_garbled &= is_garbled_sector(sector);
         match sector_number(sector, index, place) {
             Some(number) => {
                 let (low, high) = numbers.unwrap_or((number, number));
@@ -126,8 +131,17 @@ pub(crate) fn inspect(content: &[u8], place: PageLabel) -> SlotState {
             oldest: 0,
             has_invalid: true,
         },
+        None if is_garbled => SlotState::Garbled,
         None => SlotState::Foreign,
     }
+}
+
+/// True of bytes that neither a run wrote nor a blank sector has, which is one of equal bytes: a
+/// disk returns such for what was never written or was discarded.
+fn is_garbled_sector(sector: &[u8]) -> bool {
+    let is_blank = sector.windows(2).all(|pair| pair[0] == pair[1]);
+    let is_of_run = sector.get(..RUN_AT) == Some(MAGIC);
+    !is_blank && !is_of_run
 }
 
 /// True if a sector's header names the run, valid or not.
@@ -202,6 +216,25 @@ mod tests {
     }
 
     #[test]
+    fn page_is_garbled_only_where_no_sector_is_older_than_the_run() {
+        let mut garbled = page(1);
+        for sector in garbled.chunks_mut(SECTOR_BYTES) {
+            sector[0] ^= 1;
+        }
+        assert_eq!(inspect(&garbled, PLACE), SlotState::Garbled);
+        for blank in [0, 0xff] {
+            let mut partly_blank = garbled.clone();
+            partly_blank[SECTOR_BYTES..2 * SECTOR_BYTES].fill(blank);
+            assert_eq!(inspect(&partly_blank, PLACE), SlotState::Foreign);
+            assert_eq!(inspect(&[blank; PAGE_BYTES], PLACE), SlotState::Foreign);
+        }
+        let mut partly_of_other_run = garbled;
+        let other_run = PageLabel { run: 5, ..PLACE };
+        fill(&mut partly_of_other_run[..SECTOR_BYTES], other_run);
+        assert_eq!(inspect(&partly_of_other_run, PLACE), SlotState::Foreign);
+    }
+
+    #[test]
     fn swapped_sectors_are_invalid() {
         let mut swapped = page(3);
         let (one, two) = swapped.split_at_mut(SECTOR_BYTES);
@@ -235,7 +268,8 @@ mod tests {
 
         #[test]
         fn garbage_is_never_a_page(content in prop::collection::vec(any::<u8>(), 0..2048)) {
-            prop_assert_eq!(inspect(&content, PLACE), SlotState::Foreign);
+            let state = inspect(&content, PLACE);
+            prop_assert!(matches!(state, SlotState::Foreign | SlotState::Garbled));
         }
     }
 

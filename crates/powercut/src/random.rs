@@ -8,10 +8,14 @@ pub(crate) const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): content that no layer can compress, and the
 /// choices of the rehearsal.
 #[derive(Debug, Clone)]
-pub(crate) struct Splitmix(pub u64);
+pub(crate) struct Splitmix(
+    /// The seed, and from the first number on the state.
+    pub u64,
+);
 
 impl Splitmix {
-    pub(crate) fn next(&mut self) -> u64 {
+    /// Returns the next number, any of 64 bits.
+    pub(crate) fn next_number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(GOLDEN_GAMMA);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -21,6 +25,25 @@ impl Splitmix {
 
     /// Returns a number below `limit`, and 0 for a limit of 0.
     pub(crate) fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit.max(1)
+        self.next_number() % limit.max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The page of SplitMix64 at rosettacode.org has these numbers.
+    #[test]
+    fn numbers_are_those_of_splitmix64() {
+        let mut random = Splitmix(1_234_567);
+        let numbers = [(); 3].map(|()| random.next_number());
+        let expected = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+        ];
+        assert_eq!(numbers, expected);
+        assert_eq!(Splitmix(1).below(0), 0);
     }
 }

@@ -79,7 +79,7 @@ impl Rehearsal {
     fn new(behaviour: DiskBehaviour, seed: u64) -> Self {
         // Disks of the same seed are different runs.
         let mut random = Splitmix(seed ^ (behaviour as u64) << 60);
-        let run = format!("{:016x}{:016x}", random.next(), random.next());
+        let run = format!("{:016x}{:016x}", random.next_number(), random.next_number());
         let mut streams = RunDescription::streams(2, true);
         for stream in &mut streams {
             stream.slots = REHEARSED_SLOTS;
@@ -104,8 +104,8 @@ impl Rehearsal {
             before: None,
         };
         let mut rehearsal = Self {
-            disk: VolatileDisk::new(behaviour, random.next()),
-            schedule: CommitSchedule::new(random.next()),
+            disk: VolatileDisk::new(behaviour, random.next_number()),
+            schedule: CommitSchedule::new(random.next_number()),
             counts: vec![0; run.streams.len()],
             random,
             run,

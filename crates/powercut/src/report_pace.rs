@@ -104,14 +104,14 @@ mod tests {
 
     /// What a run of a minute has told its log.
     #[derive(Debug, Default)]
-    struct Told {
+    struct SimulatedRun {
         reports: u64,
         /// Steps in which a cut would be seen: the log knows a control page that no sync followed.
         steps_at_risk: u64,
     }
 
     /// Runs the commits of a disk that takes `commit` for one of them, from this age of the run.
-    fn simulate(age: Duration, commit: Duration) -> Told {
+    fn simulate(age: Duration, commit: Duration) -> SimulatedRun {
         let streams = RunDescription::streams(WORKERS_MAX, true);
         let mut now = RunProgress {
             elapsed_ns: age.as_nanos() as u64,
@@ -119,7 +119,7 @@ mod tests {
         };
         let mut pace = ReportPace::new(&streams, &now);
         let mut schedule = CommitSchedule::new(3);
-        let mut told = Told::default();
+        let mut run = SimulatedRun::default();
         let control = usize::from(WORKERS_MAX);
         let mut commit_end: Option<u64> = None;
         let mut at_commit = 0;
@@ -144,11 +144,11 @@ mod tests {
             now.elapsed_ns += STEP.as_nanos() as u64;
             if pace.is_due(&now) {
                 pace.note_report(now.clone());
-                told.reports += 1;
+                run.reports += 1;
             }
-            told.steps_at_risk += u64::from(pace.reported().counts[control] > at_commit);
+            run.steps_at_risk += u64::from(pace.reported().counts[control] > at_commit);
         }
-        told
+        run
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use diskproof_model::units::parse_size;
 use diskproof_simdisk::{Medium, Model, gallery, spec};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The text of `--help`.
@@ -26,47 +27,69 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Parses the arguments after the program's name.
-    pub(crate) fn parse(arguments: &[String]) -> Result<Self, String> {
+    /// Parses the arguments after the program's name. Paths may be any bytes.
+    pub(crate) fn parse(arguments: &[OsString]) -> Result<Self, String> {
         let (mut model, mut size, mut mount, mut backing) = (None, None, None, None);
         for pair in arguments.chunks(2) {
             let [key, value] = pair else {
-                return Err(format!("'{}' needs a value\n{USAGE}", pair[0]));
+                let key = pair[0].display();
+                return Err(format!("'{key}' needs a value\n{USAGE}"));
             };
-            let slot = match key.as_str() {
-                "--model" => &mut model,
-                "--size" => &mut size,
-                "--mount" => &mut mount,
-                "--backing" => &mut backing,
-                _ => return Err(format!("unknown argument '{key}'\n{USAGE}")),
+            let slot = match key.to_str() {
+                Some("--model") => &mut model,
+                Some("--size") => &mut size,
+                Some("--mount") => &mut mount,
+                Some("--backing") => &mut backing,
+                _ => return Err(format!("unknown argument '{}'\n{USAGE}", key.display())),
             };
-            *slot = Some(value.as_str());
+            *slot = Some(value);
         }
-        let model = model.ok_or_else(|| format!("--model is missing\n{USAGE}"))?;
+        let model = text_of("--model", model)?.ok_or_else(|| missing("--model"))?;
         if model == "help" {
             return Err(help());
         }
-        let natural_bytes = model
-            .split(',')
-            .next()
-            .and_then(gallery::named)
-            .map(|named| named.size_bytes);
-        let size_bytes = match size {
-            Some(text) => parse_size(text).map_err(|e| e.to_string())?,
-            None => natural_bytes.ok_or_else(|| format!("--size is missing\n{USAGE}"))?,
-        };
-        if size_bytes == 0 {
-            return Err("a disk of 0 bytes cannot be served; use a larger --size".to_owned());
-        }
         Ok(Self {
-            model: spec::parse(model).map_err(|e| e.to_string())?,
-            size_bytes,
-            mount_point: mount
-                .ok_or_else(|| format!("--mount is missing\n{USAGE}"))?
-                .into(),
-            medium: backing.map_or(Medium::Memory, |path| Medium::File(path.into())),
+            model: spec::parse(model).map_err(|error| error.to_string())?,
+            size_bytes: size_bytes(text_of("--size", size)?, model)?,
+            mount_point: mount.ok_or_else(|| missing("--mount"))?.into(),
+            medium: match backing {
+                Some(path) => Medium::File(path.into()),
+                None => Medium::Memory,
+            },
         })
     }
+}
+
+/// The value of an argument that is no path; `None` where it is not given.
+fn text_of<'a>(key: &str, value: Option<&'a OsString>) -> Result<Option<&'a str>, String> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    match value.to_str() {
+        Some(text) => Ok(Some(text)),
+        None => Err(format!("{key} '{}' is no text\n{USAGE}", value.display())),
+    }
+}
+
+fn missing(key: &str) -> String {
+    format!("{key} is missing\n{USAGE}")
+}
+
+/// The size that is given, else that of the named disk.
+fn size_bytes(given: Option<&str>, model: &str) -> Result<u64, String> {
+    let name = match model.split_once(',') {
+        Some((name, _)) => name,
+        None => model,
+    };
+    let bytes = match (given, gallery::named(name)) {
+        (Some(text), _) => parse_size(text).map_err(|error| error.to_string())?,
+        (None, Some(named)) => named.size_bytes,
+        (None, None) => return Err(missing("--size")),
+    };
+    if bytes == 0 {
+        return Err("a disk of 0 bytes cannot be served; use a larger --size".to_owned());
+    }
+    Ok(bytes)
 }
 
 fn help() -> String {
@@ -80,9 +103,28 @@ fn help() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::ffi::OsStringExt as _;
 
     fn parse(line: &str) -> Result<Arguments, String> {
-        Arguments::parse(&line.split(' ').map(str::to_owned).collect::<Vec<_>>())
+        let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        Arguments::parse(&words)
+    }
+
+    #[test]
+    fn paths_may_be_any_bytes() {
+        let bytes = OsString::from_vec(vec![b'm', 0xff]);
+        let mut words = ["--model", "ssd-sata", "--mount"]
+            .map(OsString::from)
+            .to_vec();
+        words.push(bytes.clone());
+        let arguments = Arguments::parse(&words).unwrap();
+        assert_eq!(arguments.mount_point, PathBuf::from(bytes.clone()));
+        words[1] = bytes;
+        let error = Arguments::parse(&words).unwrap_err();
+        assert!(
+            error.starts_with("--model 'm\u{fffd}' is no text"),
+            "{error}"
+        );
     }
 
     #[test]

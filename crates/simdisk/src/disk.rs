@@ -11,6 +11,7 @@ use crate::models::direct::DirectAccess;
 use crate::models::faults::Faults;
 use crate::models::{DiskMachine, DiskRequest, Model, Operation};
 use crate::schedule::ReplySchedule;
+use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -45,6 +46,27 @@ pub struct Stats {
     pub errors: u64,
     /// The most requests in flight at once.
     pub depth_max: u64,
+}
+
+impl Display for Stats {
+    /// A line of `name=count` pairs.
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "reads={} writes={} flushes={} data_flushes={} trims={} trimmed_bytes={} read_bytes={} \
+             written_bytes={} errors={} depth_max={}",
+            self.reads,
+            self.writes,
+            self.flushes,
+            self.data_flushes,
+            self.trims,
+            self.trimmed_bytes,
+            self.read_bytes,
+            self.written_bytes,
+            self.errors,
+            self.depth_max
+        )
+    }
 }
 
 /// A simulated disk that is served. Dropping it unmounts lazily, ends the threads, fails the

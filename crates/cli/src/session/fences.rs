@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::launchers;
 use diskproof_cluster::pmi::{ANSWER_WITHIN, FenceClock, Fences, take_part};
 use diskproof_cluster::wall::{chrony_bound_ns, wall_bound};
+use diskproof_device::spawn_with_limit_of_user;
 use diskproof_engine::{Session, inherited_descriptor, kernel_clock};
 use diskproof_model::plan::{Order, Plan};
 use diskproof_model::together::{FenceFailure, SlotOrigin, TogetherRecord};
@@ -52,7 +53,9 @@ pub(super) fn join(
 
 /// The bound of the wall clock's error at the start of a run that measures together with others.
 pub(super) fn wall_clock(flags: &TogetherFlags, session: &Session) -> WallClock {
-    let bound = wall_bound(flags.clock_bound, kernel_clock(), chrony_bound_ns);
+    let bound = wall_bound(flags.clock_bound, kernel_clock(), || {
+        chrony_bound_ns(spawn_with_limit_of_user)
+    });
     WallClock {
         bound_ns: bound.bound_ns,
         source: bound.source,

@@ -4,11 +4,14 @@
 use super::job::{Agreed, MeasuringJob};
 use crate::failure::Failure;
 use crate::inspection::stall_timeout;
+use crate::plan_file::KeptFile;
 use crate::saved::refuse_foreign_history;
 use diskproof_analysis::campaign::planned_campaign;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::promised::{Promised, promised};
-use diskproof_device::{Admission, Consent, Intent, OpenError, OpenTarget, admit, admit_requests};
+use diskproof_device::{
+    Admission, Consent, Intent, OpenError, OpenTarget, admit, admit_requests, own_allocated_bytes,
+};
 use diskproof_model::budget::{BeyondTargets, Budget, TargetUse};
 use diskproof_model::figure::Part;
 use diskproof_model::files::{FileStep, FilesPlan};
@@ -51,7 +54,11 @@ pub(super) fn pass_gate(job: &MeasuringJob<'_>) -> Result<Granted, Failure> {
     let stall_timeout = stall_timeout()?;
     refuse_foreign_history(&flags.history)?;
     refuse_unanswerable(plan, &flags.expected)?;
-    let admissions = admit_within(&budget, plan, identities, &consent)?;
+    let kept_files = match job.shown.tool() {
+        Some(tool) => tool.kept_files.as_slice(),
+        None => &[],
+    };
+    let admissions = admit_within(&budget, plan, identities, &consent, kept_files)?;
     Ok(Granted {
         budget,
         admissions,
@@ -120,19 +127,23 @@ pub(crate) fn admit_all(
     identities: &[TargetIdentity],
     consent: &Consent,
 ) -> Result<Vec<Admission>, Failure> {
-    admit_within(&plan.budget(identities), plan, identities, consent)
+    admit_within(&plan.budget(identities), plan, identities, consent, &[])
 }
 
-/// Leave to use these targets within this budget, which is the plan's on them.
+/// Leave to use these targets within this budget, which is the plan's on them. The scratch files of
+/// some targets keep their names.
 fn admit_within(
     budget: &Budget,
     plan: &Plan,
     identities: &[TargetIdentity],
     consent: &Consent,
+    kept_files: &[Option<KeptFile>],
 ) -> Result<Vec<Admission>, Failure> {
     check_discards(plan.workloads(), identities)?;
     let mut admissions = Vec::new();
-    for (identity, target_use) in identities.iter().zip(&budget.targets) {
+    // The blocks that the kept files of the targets so far have.
+    let mut allocations: Vec<Allocation<'_>> = Vec::new();
+    for (index, (identity, target_use)) in identities.iter().zip(&budget.targets).enumerate() {
         let intent = match *target_use {
             TargetUse::Read => Intent::Read,
             TargetUse::Overwrite { .. } => Intent::Overwrite(consent),
@@ -144,17 +155,59 @@ fn admit_within(
                 room_bytes,
                 ..
             } => {
-                let whole_room = Intent::Scratch {
+                let allocated_bytes = match kept_files.get(index) {
+                    Some(Some(kept)) => kept_allocated_bytes(kept, identity, size_bytes),
+                    Some(None) | None => 0,
+                };
+                allocations.push(Allocation {
+                    device: &identity.device,
+                    bytes: allocated_bytes,
+                });
+                let whole_room = Intent::KeptFiles {
                     size_bytes: room_bytes,
+                    allocated_bytes: allocated_bytes_on(&identity.device, &allocations),
                 };
                 admit_requests(identity.clone(), whole_room, budget.request_bytes)?;
-                Intent::Scratch { size_bytes }
+                Intent::KeptFiles {
+                    size_bytes,
+                    allocated_bytes,
+                }
             }
         };
         let admission = admit_requests(identity.clone(), intent, budget.request_bytes)?;
         admissions.push(admission);
     }
     Ok(admissions)
+}
+
+/// Space on a filesystem that files of ours have already.
+struct Allocation<'a> {
+    /// The numbers of the filesystem's device.
+    device: &'a str,
+    bytes: u64,
+}
+
+/// The bytes of those allocations that are on the filesystem of this device.
+fn allocated_bytes_on(device: &str, allocations: &[Allocation<'_>]) -> u64 {
+    let mut bytes: u64 = 0;
+    for allocation in allocations {
+        if allocation.device == device {
+            bytes = bytes.saturating_add(allocation.bytes);
+        }
+    }
+    bytes
+}
+
+/// The part of `size_bytes` in this directory for which kept files of an earlier run have blocks.
+/// Blocks beyond a file's equal part are not written again, and do not count.
+fn kept_allocated_bytes(kept: &KeptFile, directory: &TargetIdentity, size_bytes: u64) -> u64 {
+    let part_bytes = size_bytes / kept.names.len().max(1) as u64;
+    let directory = Path::new(&directory.path);
+    let mut bytes = 0;
+    for name in &kept.names {
+        bytes += own_allocated_bytes(&directory.join(name)).min(part_bytes);
+    }
+    bytes
 }
 
 /// Refuses workloads that trim on a device without discards, which would be noticed only when the

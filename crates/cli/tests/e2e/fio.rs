@@ -1,7 +1,7 @@
 //! `as fio` alongside the real fio: published command lines, keys of the JSON, logs.
 
-use crate::program::{Ran, argv, names, program_path, run};
-use diskproof_simdisk::testbed::place;
+use crate::program::{Ran, argv, names, needs, program_path, run};
+use diskproof_simdisk::testbed::{Loop, Mount, place};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -681,6 +681,29 @@ fn several_files_of_a_job_stay_and_are_used_again() {
         vec![7; 768_000]
     );
     assert_eq!(names(here.path()), both);
+}
+
+/// The filesystem has room for the files of one job only.
+#[test]
+fn files_of_an_earlier_job_are_not_counted_twice_where_space_is_short() {
+    needs!("losetup", "mkfs.ext4");
+    let outside = place();
+    let device = Loop::sparse(&outside.path().join("disk.img"), 128 << 20, &[]);
+    let mut made = Command::new("mkfs.ext4");
+    let made = made.args(["-qF", "-m", "0"]).arg(&device.node).status();
+    assert!(made.unwrap().success());
+    let point = outside.path().join("mounted");
+    std::fs::create_dir(&point).unwrap();
+    let _mount = Mount::new("ext4", device.node.to_str().unwrap(), &point, "rw");
+    let job = argv("--name=j --rw=write --bs=1M --nrfiles=3 --size=72M");
+    for _ in 0..2 {
+        as_fio_in(&point, &job).exits(0);
+    }
+    // Other names are new files.
+    let other = argv("--name=k --rw=write --bs=1M --nrfiles=3 --size=72M");
+    let refused = as_fio_in(&point, &other);
+    refused.exits(1);
+    assert!(refused.err.contains("72 MiB are needed"), "{}", refused.err);
 }
 
 /// What a job has moved, read and written.

@@ -8,7 +8,7 @@
 use crate::failure::{OpenError, open_failed};
 use crate::file_id::FileId;
 use crate::held::{Held, changed, proc_path};
-use crate::mounts::{self, MountEntry, holding};
+use crate::mounts::{self, MountEntry, find_mount};
 use crate::naming::device_number;
 use crate::steps::{self, GateStep};
 use crate::sysroot::SysRoot;
@@ -166,7 +166,7 @@ const PLACES_MAX: usize = 64;
 
 impl Place {
     fn new(mounts: &[MountEntry], path: &Path, kind: TargetKind, id: FileId) -> Self {
-        let mount = holding(mounts, &device_number(id.device), path);
+        let mount = find_mount(mounts, &device_number(id.device), path);
         let inside = mount.and_then(|mount| mount.inside(path));
         Self {
             path: path.to_owned(),
@@ -188,7 +188,7 @@ impl Place {
 
     /// The places to which one mount translates this one.
     fn translated(&self, mounts: &[MountEntry]) -> Vec<Self> {
-        let Some(mount) = holding(mounts, &device_number(self.id.device), &self.path) else {
+        let Some(mount) = find_mount(mounts, &device_number(self.id.device), &self.path) else {
             return Vec::new();
         };
         let mut places: Vec<Self> = self.in_upper_directory(mounts, mount).into_iter().collect();
@@ -261,7 +261,7 @@ pub(super) struct Outside {
 impl Outside {
     /// Looks for the directories above the target, whose inode is `id`.
     pub(super) fn find(root: &SysRoot, path: &Path, kind: TargetKind, id: FileId) -> Self {
-        let mounts = mounts::read(root, "self");
+        let mounts = mounts::read_mounts(root, "self");
         let places = find_places(&mounts, path, kind, id);
         let mut outside = Self {
             seen: Vec::new(),
@@ -287,7 +287,7 @@ impl Outside {
 }
 
 fn mounted_part(mounts: &[MountEntry], place: &Place) -> PathBuf {
-    match holding(mounts, &device_number(place.id.device), &place.path) {
+    match find_mount(mounts, &device_number(place.id.device), &place.path) {
         Some(mount) => PathBuf::from(&mount.root),
         None => place.path.clone(),
     }

@@ -279,3 +279,69 @@ fn zero_command(quoted_path: &str, offset: u64, length: u64) -> String {
          conv=notrunc,fsync"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signatures::Role;
+
+    fn signature(offset: u64, clearing: Clearing) -> Signature {
+        Signature::new("ext4 filesystem", offset, clearing, Role::Content)
+    }
+
+    #[test]
+    fn command_zeroes_whole_blocks_around_the_signature() {
+        let command = zero_command("/dev/sdb", 1080, ZERO_BLOCK_BYTES);
+        assert!(command.contains("bs=4096 seek=0 count=1 "), "{command}");
+        let label = removal_command(
+            "/dev/sdb",
+            "/dev/sdb",
+            &signature(8192, Clearing::ZeroedLabel),
+        );
+        assert!(label.contains("bs=4096 seek=2 count=64 "), "{label}");
+    }
+
+    #[test]
+    fn whole_disk_keeps_its_partition_table() {
+        let mut reasons = RefusalReasons::default();
+        let found = ScanResult {
+            signatures: vec![signature(1080, Clearing::Wipefs)],
+            ..ScanResult::default()
+        };
+        judge_whole_disk("/dev/sdb", &found, &mut reasons);
+        let refusal = reasons.into_refusal(String::new());
+        assert!(
+            refusal.remedy.contains("wipefs --offset 1080 /dev/sdb"),
+            "{refusal}"
+        );
+        assert!(
+            refusal.remedy.contains("bs=1 seek=1080 count=32"),
+            "{refusal}"
+        );
+        assert!(!refusal.remedy.contains("--all"), "{refusal}");
+    }
+
+    #[test]
+    fn signature_of_a_judged_part_is_no_second_reason() {
+        let of_part = ScanResult {
+            signatures: vec![signature(1080, Clearing::Wipefs)],
+            ..ScanResult::default()
+        };
+        let part = JudgedPart {
+            found: &of_part,
+            start: 1 << 20,
+        };
+        let of_file = ScanResult {
+            signatures: vec![
+                signature((1 << 20) + 1080, Clearing::Wipefs),
+                signature(1080, Clearing::Wipefs),
+            ],
+            ..ScanResult::default()
+        };
+        let mut reasons = RefusalReasons::default();
+        judge_backing_store("/srv/image", &of_file, &[part], &mut reasons);
+        let refusal = reasons.into_refusal(String::new());
+        assert_eq!(refusal.reasons.len(), 1, "{refusal}");
+        assert!(refusal.reasons[0].ends_with("(byte 1080)"), "{refusal}");
+    }
+}

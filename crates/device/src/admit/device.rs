@@ -396,9 +396,9 @@ mod tests {
     #[test]
     fn partition_of_a_disk_of_unknown_size_is_refused() {
         let sysfs = FakeSysfs::new();
-        sysfs.block("x/sda", "8:0", &[]);
+        sysfs.add_block_device("x/sda", "8:0", &[]);
         let attributes = [("partition", "1"), ("start", "0"), ("size", "1024")];
-        sysfs.block("x/sda/sda1", "8:1", &attributes);
+        sysfs.add_block_device("x/sda/sda1", "8:1", &attributes);
         let family = DeviceFamily::read(&sysfs.root(), "8:1").unwrap();
         let mut reasons = RefusalReasons::default();
         let found = judge_disk_of_partition(&family.whole, &family.whole_slices(), &mut reasons);

@@ -466,7 +466,7 @@ mod tests {
     }
 
     fn partition(sysfs: &FakeSysfs, path: &str, device: &str, start: &str, size: &str) {
-        sysfs.block(
+        sysfs.add_block_device(
             path,
             device,
             &[("partition", "1"), ("start", start), ("size", size)],
@@ -476,7 +476,7 @@ mod tests {
     #[test]
     fn a_disk_has_its_partitions_and_a_partition_its_disk() {
         let sysfs = FakeSysfs::new();
-        sysfs.block("x/sda", "8:0", &[("size", "4096")]);
+        sysfs.add_block_device("x/sda", "8:0", &[("size", "4096")]);
         partition(&sysfs, "x/sda/sda1", "8:1", "0", "1024");
         partition(&sysfs, "x/sda/sda2", "8:2", "1024", "1024");
         partition(&sysfs, "x/sda/sda3", "8:3", "1023", "2");
@@ -501,13 +501,13 @@ mod tests {
     fn other_paths_to_the_same_disk_belong_to_it() {
         let sysfs = FakeSysfs::new();
         for (name, device) in [("sda", "8:0"), ("sdb", "8:16")] {
-            sysfs.block(
+            sysfs.add_block_device(
                 &format!("x/{name}"),
                 device,
                 &[("size", "4096"), ("device/wwid", "naa.5000c500a1b2c3d4")],
             );
         }
-        sysfs.block(
+        sysfs.add_block_device(
             "x/sdc",
             "8:32",
             &[("size", "4096"), ("device/wwid", "naa.5000c500ffffffff")],
@@ -541,14 +541,14 @@ mod tests {
             ("loop/backing_file", &file),
             ("loop/offset", "512"),
         ];
-        sysfs.block("x/zzloop0", "240:0", &loop_0);
+        sysfs.add_block_device("x/zzloop0", "240:0", &loop_0);
         partition(&sysfs, "x/zzloop0/zzloop0p1", &part, "2048", "4096");
         partition(&sysfs, "x/zzloop0/zzloop0p2", "240:2", "3072", "8");
         let loop_2 = [
             ("loop/backing_file", node.to_str().unwrap()),
             ("loop/offset", "4096"),
         ];
-        sysfs.block("x/zzloop2", "240:8", &loop_2);
+        sysfs.add_block_device("x/zzloop2", "240:8", &loop_2);
         let family = DeviceFamily::read(&sysfs.root(), "240:8").unwrap();
         let members = ["zzloop2", "zzloop0p1", "zzloop0", "zzloop0p2"];
         assert_eq!(names(&family), members);
@@ -579,14 +579,14 @@ mod tests {
         let wwid = [("device/wwid", "naa.5000c500a1b2c3d4")];
         for is_part in [false, true] {
             let sysfs = FakeSysfs::new();
-            sysfs.block("x/zzloop2", "240:8", &is_behind);
-            sysfs.block("x/zzb", "240:32", &wwid);
+            sysfs.add_block_device("x/zzloop2", "240:8", &is_behind);
+            sysfs.add_block_device("x/zzb", "240:32", &wwid);
             partition(&sysfs, "x/zzb/zzb1", "240:33", "0", "8");
             if is_part {
-                sysfs.block("x/zza", "240:16", &wwid);
+                sysfs.add_block_device("x/zza", "240:16", &wwid);
                 partition(&sysfs, "x/zza/zza1", &below, "0", "8");
             } else {
-                sysfs.block("x/zza", &below, &wwid);
+                sysfs.add_block_device("x/zza", &below, &wwid);
             }
             let family = DeviceFamily::read(&sysfs.root(), "240:8").unwrap();
             assert_eq!(family.paths, ["zzb"], "{family:?}");

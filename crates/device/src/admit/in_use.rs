@@ -33,7 +33,7 @@ fn hidden_by(root: &SysRoot) -> Option<HiddenBy> {
     {
         return Some(HiddenBy::Namespace);
     }
-    let mounts = mounts::read(root, "self");
+    let mounts = mounts::read_mounts(root, "self");
     // The last one mounted there is the one that is seen.
     let proc = mounts
         .iter()
@@ -477,14 +477,14 @@ mod tests {
     /// A disk with one partition, and a /proc in which nothing uses it.
     fn quiet() -> FakeSysfs {
         let sysfs = FakeSysfs::new();
-        sysfs.block("x/zza", "240:0", &[("size", "8192")]);
-        sysfs.block(
+        sysfs.add_block_device("x/zza", "240:0", &[("size", "8192")]);
+        sysfs.add_block_device(
             "x/zza/zza1",
             "240:1",
             &[("partition", "1"), ("start", "0"), ("size", "4096")],
         );
-        sysfs.file("proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw");
-        sysfs.file("proc/swaps", "Filename Type Size Used Priority");
+        sysfs.write_attribute("proc/self/mountinfo", "22 1 0:21 / /proc rw - proc proc rw");
+        sysfs.write_attribute("proc/swaps", "Filename Type Size Used Priority");
         sysfs
     }
 
@@ -511,16 +511,16 @@ mod tests {
     #[test]
     fn mounts_are_found_by_number_by_source_and_in_other_namespaces() {
         let sysfs = quiet();
-        sysfs.file(
+        sysfs.write_attribute(
             "proc/self/mountinfo",
             "1 0 240:1 / /mnt/my\\040data rw - ext4 /dev/root rw\n2 0 0:40 / /b rw - btrfs \
              /dev/zza1 rw",
         );
-        sysfs.file(
+        sysfs.write_attribute(
             "proc/77/mountinfo",
             "3 0 240:0 / /inside rw - xfs /dev/other rw",
         );
-        sysfs.file("proc/77/comm", "postgres");
+        sysfs.write_attribute("proc/77/comm", "postgres");
         let ns = sysfs.root().proc;
         for (who, name) in [("self", "mnt:[1]"), ("77", "mnt:[2]")] {
             std::fs::create_dir_all(ns.join(who).join("ns")).unwrap();
@@ -549,7 +549,7 @@ mod tests {
         let sysfs = quiet();
         let mounted = |kind: &str, source: &str| {
             let line = format!("1 0 0:40 / /mnt rw - {kind} {source} rw");
-            sysfs.file("proc/self/mountinfo", &line);
+            sysfs.write_attribute("proc/self/mountinfo", &line);
             reasons(&sysfs).len()
         };
         assert_eq!(mounted("bcachefs", "/dev/zzb:/dev/zza1"), 1);
@@ -559,8 +559,8 @@ mod tests {
     #[test]
     fn members_of_btrfs_and_swap_are_in_use() {
         let sysfs = quiet();
-        sysfs.link("fs/btrfs/1234/devices/zza1", "class/block/zza1");
-        sysfs.file(
+        sysfs.add_link("fs/btrfs/1234/devices/zza1", "class/block/zza1");
+        sysfs.write_attribute(
             "proc/swaps",
             "Filename Type Size Used Priority\n/dev/zza1 partition 1 0 -2",
         );
@@ -579,7 +579,7 @@ mod tests {
     fn holders_are_followed_to_the_top_and_each_has_its_command() {
         let sysfs = quiet();
         let dm = |number: u32, name: &str, uuid: &str| {
-            sysfs.block(
+            sysfs.add_block_device(
                 &format!("virtual/block/dm-{number}"),
                 &format!("253:{number}"),
                 &[("dm/name", name), ("dm/uuid", uuid)],
@@ -589,8 +589,8 @@ mod tests {
         dm(1, "secret", "CRYPT-LUKS2-abc");
         dm(2, "san", "mpath-abc");
         dm(3, "own", "");
-        sysfs.block("virtual/block/md7", "9:7", &[("md/level", "raid1")]);
-        sysfs.block(
+        sysfs.add_block_device("virtual/block/md7", "9:7", &[("md/level", "raid1")]);
+        sysfs.add_block_device(
             "virtual/block/bcache0",
             "252:0",
             &[("bcache/state", "clean")],
@@ -610,7 +610,7 @@ mod tests {
             } else {
                 format!("virtual/block/{below}")
             };
-            sysfs.link(
+            sysfs.add_link(
                 &format!("devices/{device}/holders/{above}"),
                 &format!("class/block/{above}"),
             );
@@ -641,7 +641,7 @@ mod tests {
         std::os::unix::fs::symlink("pid:[4026532001]", inside.root().proc.join("self/ns/pid"))
             .unwrap();
         assert_eq!(hidden_by(&inside.root()), Some(HiddenBy::Namespace));
-        sysfs.file(
+        sysfs.write_attribute(
             "proc/self/mountinfo",
             "22 1 0:21 / /proc rw - proc proc rw,hidepid=invisible",
         );

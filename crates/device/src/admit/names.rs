@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn serial_and_model_in_full_and_nothing_else() {
         let sysfs = FakeSysfs::new();
-        sysfs.block(
+        sysfs.add_block_device(
             "x/sda",
             "8:0",
             &[
@@ -153,7 +153,7 @@ mod tests {
                 ("device/serial", "  S123456"),
             ],
         );
-        sysfs.block(
+        sysfs.add_block_device(
             "x/sdb",
             "8:16",
             &[
@@ -162,7 +162,7 @@ mod tests {
                 ("device/serial", "S654321"),
             ],
         );
-        sysfs.partition("x/sda/sda1", "8:1", 4);
+        sysfs.add_partition("x/sda/sda1", "8:1", 4);
         for device in ["8:0", "8:1"] {
             for word in ["S123456", "DISK 9000"] {
                 assert!(accepts(&sysfs, device, word), "{word}");
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn what_two_disks_share_names_neither() {
         let sysfs = FakeSysfs::new();
-        sysfs.block(
+        sysfs.add_block_device(
             "x/sda",
             "8:0",
             &[
@@ -201,7 +201,7 @@ mod tests {
                 ("device/serial", "A"),
             ],
         );
-        sysfs.block(
+        sysfs.add_block_device(
             "x/sdb",
             "8:16",
             &[
@@ -210,7 +210,7 @@ mod tests {
                 ("device/serial", "B"),
             ],
         );
-        sysfs.block(
+        sysfs.add_block_device(
             "x/sdc",
             "8:32",
             &[
@@ -219,7 +219,7 @@ mod tests {
                 ("device/serial", "0000"),
             ],
         );
-        sysfs.block(
+        sysfs.add_block_device(
             "x/sdd",
             "8:48",
             &[
@@ -243,9 +243,9 @@ mod tests {
     #[test]
     fn kernel_names_are_for_those_that_have_nothing_else() {
         let sysfs = FakeSysfs::new();
-        sysfs.block("virtual/block/loop3", "7:3", &[("size", "8")]);
-        sysfs.partition("virtual/block/loop3/loop3p1", "259:1", 4);
-        sysfs.block(
+        sysfs.add_block_device("virtual/block/loop3", "7:3", &[("size", "8")]);
+        sysfs.add_partition("virtual/block/loop3/loop3p1", "259:1", 4);
+        sysfs.add_block_device(
             "virtual/block/md0",
             "9:0",
             &[("size", "8"), ("md/level", "raid1")],

@@ -400,7 +400,7 @@ mod tests {
                 std::fs::create_dir_all(root.proc.join("77/fd")).unwrap();
             }
             std::fs::create_dir_all(root.proc.join("78/fd")).unwrap();
-            sysfs.file(file, "");
+            sysfs.write_attribute(file, "");
             find(&root, &subject).reasons
         };
         assert_eq!(reasons_of("proc/77/comm"), []);

@@ -46,6 +46,15 @@ pub enum Intent<'a> {
         /// The most it may grow to, in bytes.
         size_bytes: u64,
     },
+    /// Write and read files of our own in a directory that keep their names, and may be there
+    /// already.
+    KeptFiles {
+        /// The most that they may grow to together, in bytes.
+        size_bytes: u64,
+        /// The part of it for which blocks are allocated already, in bytes
+        /// ([`own_allocated_bytes`](crate::own_allocated_bytes)).
+        allocated_bytes: u64,
+    },
     /// Write and read many files of our own in a directory of our own inside this one.
     Files {
         /// The most space that they take at a time, in bytes, about.

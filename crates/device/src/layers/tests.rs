@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::fake_sysfs::FakeSysfs;
-use crate::mounts::parse;
+use crate::mounts::parse_mountinfo;
 use diskproof_model::target::WriteCache;
 
 const SATA_1: &str = "pci0000:00/0000:00:17.0/ata3/host2/target2:0:0/2:0:0:0/block/sda";
@@ -26,13 +26,13 @@ fn known(stack: &Stack) -> Vec<&str> {
 fn lies_on(sysfs: &FakeSysfs, upper: &str, lower: &[&str]) {
     for path in lower {
         let name = path.rsplit('/').next().unwrap();
-        sysfs.link(&format!("devices/{upper}/slaves/{name}"), path);
+        sysfs.add_link(&format!("devices/{upper}/slaves/{name}"), path);
     }
 }
 
 fn files(sysfs: &FakeSysfs, place: &str, attributes: &[(&str, &str)]) {
     for (name, text) in attributes {
-        sysfs.file(&format!("{place}/{name}"), text);
+        sysfs.write_attribute(&format!("{place}/{name}"), text);
     }
 }
 
@@ -63,7 +63,7 @@ fn sata(sysfs: &FakeSysfs, path: &str, device: &str) {
         ("device/vendor", "ATA     "),
         ("device/rev", "SN04"),
     ];
-    sysfs.block(path, device, &attributes);
+    sysfs.add_block_device(path, device, &attributes);
     let page = sysfs
         .root()
         .sys
@@ -87,9 +87,9 @@ fn nvme_with_partition() -> FakeSysfs {
         ("queue/discard_max_bytes", "2199023255040"),
         ("wwid", "eui.0025385b21404d2f"),
     ];
-    sysfs.block(&disk, "259:0", &attributes);
+    sysfs.add_block_device(&disk, "259:0", &attributes);
     let controller = format!("devices/{function}/nvme/nvme0");
-    sysfs.link(&format!("devices/{disk}/device"), &controller);
+    sysfs.add_link(&format!("devices/{disk}/device"), &controller);
     let names = [
         ("model", "SAMSUNG MZVL22T0HBLB"),
         ("serial", "S69ANX0R"),
@@ -103,7 +103,7 @@ fn nvme_with_partition() -> FakeSysfs {
         ("max_link_width", "4"),
     ];
     files(&sysfs, &format!("devices/{function}"), &pci);
-    sysfs.partition(&format!("{disk}/nvme0n1p2"), "259:2", 2048);
+    sysfs.add_partition(&format!("{disk}/nvme0n1p2"), "259:2", 2048);
     sysfs
 }
 
@@ -138,18 +138,18 @@ fn nvme_partition_with_its_pcie_link() {
 fn nvme_with_native_multipath_finds_its_controller() {
     let sysfs = FakeSysfs::new();
     let disk = "virtual/nvme-subsystem/nvme-subsys0/nvme0n1";
-    sysfs.block(disk, "259:0", &[("size", "8")]);
+    sysfs.add_block_device(disk, "259:0", &[("size", "8")]);
     let subsystem = "devices/virtual/nvme-subsystem/nvme-subsys0";
     let function = "devices/pci0000:00/0000:05:00.0";
-    sysfs.link(&format!("devices/{disk}/device"), subsystem);
-    sysfs.file(&format!("{subsystem}/serial"), "PHLN123");
+    sysfs.add_link(&format!("devices/{disk}/device"), subsystem);
+    sysfs.write_attribute(&format!("{subsystem}/serial"), "PHLN123");
     let pci = [
         ("nvme/nvme1/state", "live"),
         ("current_link_speed", "2.5 GT/s PCIe"),
         ("current_link_width", "1"),
     ];
     files(&sysfs, function, &pci);
-    sysfs.link(
+    sysfs.add_link(
         &format!("{subsystem}/nvme1"),
         &format!("{function}/nvme/nvme1"),
     );
@@ -165,18 +165,18 @@ fn raid_of_two_sata_disks() -> FakeSysfs {
     let sysfs = FakeSysfs::new();
     sata(&sysfs, SATA_1, "8:0");
     sata(&sysfs, SATA_2, "8:16");
-    sysfs.partition(&format!("{SATA_1}/sda1"), "8:1", 1 << 20);
-    sysfs.partition(&format!("{SATA_2}/sdb1"), "8:17", 1 << 20);
-    sysfs.file("class/ata_link/link3/sata_spd", "3.0 Gbps");
+    sysfs.add_partition(&format!("{SATA_1}/sda1"), "8:1", 1 << 20);
+    sysfs.add_partition(&format!("{SATA_2}/sdb1"), "8:17", 1 << 20);
+    sysfs.write_attribute("class/ata_link/link3/sata_spd", "3.0 Gbps");
     let identify = [vec!["0000"; 76], vec!["8d0e"], vec!["0000"; 179]].concat();
-    sysfs.file("class/ata_device/dev3.0/id", &identify.join(" "));
-    sysfs.file("class/ata_link/link12/sata_spd", "<unknown>");
+    sysfs.write_attribute("class/ata_device/dev3.0/id", &identify.join(" "));
+    sysfs.write_attribute("class/ata_link/link12/sata_spd", "<unknown>");
     let attributes = [
         ("size", "2097152"),
         ("md/level", "raid1"),
         ("queue/logical_block_size", "512"),
     ];
-    sysfs.block("virtual/block/md0", "9:0", &attributes);
+    sysfs.add_block_device("virtual/block/md0", "9:0", &attributes);
     let parts = [
         format!("devices/{SATA_1}/sda1"),
         format!("devices/{SATA_2}/sdb1"),
@@ -222,15 +222,15 @@ fn crypt_on_lvm_on_two_partitions_of_one_usb_disk() {
     let sysfs = FakeSysfs::new();
     let usb = "pci0000:00/0000:00:14.0/usb2/2-1";
     let disk = format!("{usb}/2-1:1.0/host6/target6:0:0/6:0:0:0/block/sdc");
-    sysfs.block(&disk, "8:32", &[("size", "2097152"), ("ro", "1")]);
-    sysfs.file(&format!("devices/{usb}/busnum"), "2");
-    sysfs.file(&format!("devices/{usb}/speed"), "5000");
-    sysfs.partition(&format!("{disk}/sdc1"), "8:33", 2048);
-    sysfs.partition(&format!("{disk}/sdc2"), "8:34", 2048);
+    sysfs.add_block_device(&disk, "8:32", &[("size", "2097152"), ("ro", "1")]);
+    sysfs.write_attribute(&format!("devices/{usb}/busnum"), "2");
+    sysfs.write_attribute(&format!("devices/{usb}/speed"), "5000");
+    sysfs.add_partition(&format!("{disk}/sdc1"), "8:33", 2048);
+    sysfs.add_partition(&format!("{disk}/sdc2"), "8:34", 2048);
     let dm = |number: u32, name: &str, uuid: &str, below: &[&str]| {
         let path = format!("virtual/block/dm-{number}");
         let attributes = [("size", "4096"), ("dm/name", name), ("dm/uuid", uuid)];
-        sysfs.block(&path, &format!("253:{number}"), &attributes);
+        sysfs.add_block_device(&path, &format!("253:{number}"), &attributes);
         lies_on(&sysfs, &path, below);
     };
     dm(
@@ -258,12 +258,12 @@ fn crypt_on_lvm_on_two_partitions_of_one_usb_disk() {
 fn virtio_has_no_speed_and_other_buses_no_link() {
     let sysfs = FakeSysfs::new();
     let attributes = [("serial", "vol-123"), ("device/vendor", "0x1af4")];
-    sysfs.block(
+    sysfs.add_block_device(
         "pci0000:00/0000:00:02.0/virtio1/block/vda",
         "254:0",
         &attributes,
     );
-    sysfs.block("virtual/block/zram0", "252:0", &[]);
+    sysfs.add_block_device("virtual/block/zram0", "252:0", &[]);
     let stack = below_device(&sysfs.root(), &[], "254:0");
     let disk = &stack.layers[0];
     assert_eq!(disk.serial.as_deref(), Some("vol-123"));
@@ -277,16 +277,16 @@ fn virtio_has_no_speed_and_other_buses_no_link() {
 fn btrfs_counts_all_its_members() {
     let sysfs = FakeSysfs::new();
     for (number, filesystem) in [(1, "1234"), (2, "1234"), (3, "5678")] {
-        sysfs.block(
+        sysfs.add_block_device(
             &format!("virtual/block/zz{number}"),
             &format!("240:{number}"),
             &[],
         );
         let member = format!("fs/btrfs/{filesystem}/devices/zz{number}");
-        sysfs.link(&member, &format!("class/block/zz{number}"));
+        sysfs.add_link(&member, &format!("class/block/zz{number}"));
     }
-    sysfs.file("fs/btrfs/features/raid56", "0");
-    let mounts = parse(
+    sysfs.write_attribute("fs/btrfs/features/raid56", "0");
+    let mounts = parse_mountinfo(
         "1 0 0:40 /sub /data rw - btrfs /dev/zz2 rw\n2 0 0:41 / /gone rw - btrfs /dev/zz9 rw\n",
     );
     let stack = below_path(&sysfs.root(), &mounts, "0:77", Path::new("/data/pg"));
@@ -299,7 +299,7 @@ fn btrfs_counts_all_its_members() {
 fn what_hides_its_disks_says_so_in_plain_words() {
     let sysfs = FakeSysfs::new();
     let reason = |kind: &str, source: &str| {
-        let mounts = parse(&format!("1 0 0:40 / /data rw - {kind} {source} rw\n"));
+        let mounts = parse_mountinfo(&format!("1 0 0:40 / /data rw - {kind} {source} rw\n"));
         below_path(&sysfs.root(), &mounts, "0:40", Path::new("/data"))
             .unresolved
             .unwrap()
@@ -327,7 +327,7 @@ fn circles_end() {
     let sysfs = FakeSysfs::new();
     for (name, device, below) in [("dm-0", "253:0", "dm-1"), ("dm-1", "253:1", "dm-0")] {
         let path = format!("virtual/block/{name}");
-        sysfs.block(&path, device, &[]);
+        sysfs.add_block_device(&path, device, &[]);
         lies_on(&sysfs, &path, &[&format!("class/block/{below}")]);
     }
     let stack = below_device(&sysfs.root(), &[], "253:0");
@@ -339,7 +339,7 @@ fn a_loop_device_whose_file_is_out_of_reach_stays_the_lowest() {
     let sysfs = FakeSysfs::new();
     let file = "/nonexistent/x (deleted)";
     let attributes = [("loop/backing_file", file), ("loop/dio", "1")];
-    sysfs.block("virtual/block/loop5", "7:5", &attributes);
+    sysfs.add_block_device("virtual/block/loop5", "7:5", &attributes);
     let stack = below_device(&sysfs.root(), &[], "7:5");
     assert!(stack.unresolved.unwrap().contains(file));
     assert_eq!(stack.layers[0].backing_direct, Some(true));
@@ -351,10 +351,10 @@ fn a_loop_device_whose_file_is_out_of_reach_stays_the_lowest() {
 fn file_of_a_server_behind_a_loop_device_is_not_called() {
     let sysfs = FakeSysfs::new();
     let file = ("loop/backing_file", "/nonexistent/served/x");
-    sysfs.block("virtual/block/loop5", "7:5", &[file]);
+    sysfs.add_block_device("virtual/block/loop5", "7:5", &[file]);
     for kind in ["fuse.sshfs", "nfs4"] {
         let mount = format!("40 27 0:70 / /nonexistent/served rw - {kind} host:/export rw\n");
-        let stack = below_device(&sysfs.root(), &parse(&mount), "7:5");
+        let stack = below_device(&sysfs.root(), &parse_mountinfo(&mount), "7:5");
         let why = stack.unresolved.unwrap();
         assert!(why.starts_with(&format!("{kind}: ")), "{why}");
     }

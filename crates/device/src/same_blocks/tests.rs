@@ -21,11 +21,11 @@ fn segments(map: Result<BlockMap, String>) -> Result<Vec<Segment>, String> {
 #[test]
 fn blocks_of_partitions_loops_and_mirrors_lie_where_sysfs_says() {
     let sysfs = FakeSysfs::new();
-    sysfs.block("disk/sda", "8:0", &[("size", "1953525168")]);
+    sysfs.add_block_device("disk/sda", "8:0", &[("size", "1953525168")]);
     let partition = [("partition", "1"), ("start", "2048"), ("size", "8192")];
-    sysfs.block("disk/sda/sda1", "8:1", &partition);
+    sysfs.add_block_device("disk/sda/sda1", "8:1", &partition);
     let image = [("size", "4096"), ("loop/offset", "1048576")];
-    sysfs.block("loop3", "7:3", &image);
+    sysfs.add_block_device("loop3", "7:3", &image);
     let mirror = [
         ("size", "8000"),
         ("md/level", "raid1"),
@@ -34,8 +34,8 @@ fn blocks_of_partitions_loops_and_mirrors_lie_where_sysfs_says() {
         ("md/dev-sdb1/offset", "64"),
         ("md/dev-sdb1/state", "faulty"),
     ];
-    sysfs.block("md0", "9:0", &mirror);
-    sysfs.block("md1", "9:1", &[("size", "8000"), ("md/level", "raid0")]);
+    sysfs.add_block_device("md0", "9:0", &mirror);
+    sysfs.add_block_device("md1", "9:1", &[("size", "8000"), ("md/level", "raid0")]);
     let root = sysfs.root();
     let map = |upper: &str, kind, lower: &str| {
         let (upper, lower) = (layer(upper, Some(kind)), layer(lower, None));

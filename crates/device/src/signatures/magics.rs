@@ -46,7 +46,7 @@ pub(crate) struct Signature {
 
 impl Signature {
     /// One in no partition, at an offset from the start of what was looked at.
-    pub(super) fn new(what: &'static str, offset: u64, clearing: Clearing, role: Role) -> Self {
+    pub(crate) fn new(what: &'static str, offset: u64, clearing: Clearing, role: Role) -> Self {
         Self {
             what,
             offset,

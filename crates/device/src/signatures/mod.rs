@@ -10,12 +10,12 @@ mod structures;
 mod unknown;
 
 pub(crate) use image::{Image, Slice, SliceName, Unreadable};
-pub(crate) use magics::{Clearing, Signature};
+pub(crate) use magics::{Clearing, Role, Signature};
 pub(crate) use unknown::Unknown;
 
 use diskproof_model::units::SECTOR_BYTES;
 use image::View;
-use magics::{MAGICS, Role};
+use magics::MAGICS;
 use std::collections::HashSet;
 
 /// Everything that was found, and everything that could not be looked at.

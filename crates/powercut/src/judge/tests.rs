@@ -98,7 +98,7 @@ fn write_in_flight_may_be_torn_but_brings_nothing_older_back() {
         }
         for state in [
             SlotState::Unreadable,
-            SlotState::Foreign,
+            SlotState::Garbled,
             SlotState::Whole(last + 8),
         ] {
             assert_eq!(torn(slot, state).verdict, CutVerdict::Honest, "{slot}");
@@ -107,7 +107,12 @@ fn write_in_flight_may_be_torn_but_brings_nothing_older_back() {
             oldest: last - 8,
             has_invalid: false,
         };
-        for state in [older, SlotState::Whole(last - 8), SlotState::Whole(0)] {
+        for state in [
+            older,
+            SlotState::Whole(last - 8),
+            SlotState::Whole(0),
+            SlotState::Foreign,
+        ] {
             let verdict = torn(slot, state).verdict;
             assert_eq!(verdict, CutVerdict::Lying, "{slot} {state:?}");
         }
@@ -122,9 +127,19 @@ fn write_in_flight_may_be_torn_but_brings_nothing_older_back() {
         assert_eq!(report.streams[0].torn, 1);
         assert_eq!(report.lost_seconds, 0.0);
     }
-    let report = torn(3, SlotState::Foreign);
-    assert_eq!(report.verdict, CutVerdict::Lying);
-    assert_eq!(report.streams[0].lost, 3);
+    for state in [SlotState::Foreign, SlotState::Garbled] {
+        let report = torn(3, state);
+        assert_eq!(report.verdict, CutVerdict::Lying);
+        assert_eq!(report.streams[0].lost, 3);
+    }
+}
+
+/// A short file has no page at the place of a write in flight, which no interrupted write causes.
+#[test]
+fn page_that_is_missing_is_lost_where_a_write_was_in_flight() {
+    let mut pages = kept(20);
+    pages.truncate(4);
+    assert_eq!(judge_slots(SMALL, 20, &pages).lost, 8);
 }
 
 /// A rename leaves the old file or the new one, also where it was in flight.
@@ -135,7 +150,7 @@ fn file_that_vanished_is_lost_where_its_replacement_was_in_flight() {
         slots: 8,
     };
     let mut slots = kept(20);
-    slots[4] = SlotState::Foreign;
+    slots[4] = SlotState::Garbled;
     assert_eq!(judge_slots(files, 20, &slots).lost, 2);
     assert_eq!(judge_slots(SMALL, 20, &slots).lost, 0);
 }

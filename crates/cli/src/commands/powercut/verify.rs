@@ -21,12 +21,13 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often the wait for the target looks whether it answers.
+/// The pause before the wait for the target looks again whether it answers.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// The first note about a silence; each further one comes after twice the time.
+/// The silence after which the first note about it comes; each further one comes after twice the
+/// time of the one before.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
-/// An error lists this many runs.
-const LISTED: usize = 5;
+/// The most runs that an error lists: it stays a sentence.
+const LISTED_RUNS_MAX: usize = 5;
 
 /// Flags of `powercut verify`.
 #[derive(Debug, clap::Args)]
@@ -99,7 +100,7 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     } else {
         None
     };
-    print(flags, &log, &report, command.as_deref())?;
+    print_verdict(flags, &log, &report, command.as_deref())?;
     if let Some(directory) = directory
         && directory.exists()
     {
@@ -112,7 +113,7 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     })
 }
 
-/// Whether the machine has started again since the run; `None` where either boot is unknown.
+/// True if the machine has started again since the run; `None` where either boot is unknown.
 fn has_restarted(boot_before: &str) -> Option<bool> {
     if boot_before.is_empty() {
         return None;
@@ -121,6 +122,7 @@ fn has_restarted(boot_before: &str) -> Option<bool> {
     Some(boot_now != boot_before)
 }
 
+/// Tells the user which files of the test are left, and the command that removes them.
 fn note_remaining_files(directory: &Path) {
     let path = quoted(&directory.display().to_string());
     let removal = if holds_only_files_of_run(directory) {
@@ -229,7 +231,10 @@ fn choose_run(
         Some(digits) => digits,
         None => &target.path,
     };
-    let text = format!("{wanted}: the log has no such run. {}", listed(&runs));
+    let text = format!(
+        "{wanted}: the log has no such run. {}",
+        newest_runs_sentence(&runs)
+    );
     Err(Failure::Usage(text).into())
 }
 
@@ -271,12 +276,12 @@ fn run_named<'a>(
 }
 
 /// A sentence that names the newest runs.
-fn listed(runs: &[RunDescription]) -> String {
+fn newest_runs_sentence(runs: &[RunDescription]) -> String {
     if runs.is_empty() {
         return "It has no runs".to_owned();
     }
     let mut names = Vec::new();
-    for run in runs.iter().take(LISTED) {
+    for run in runs.iter().take(LISTED_RUNS_MAX) {
         let id = short(&run.run);
         names.push(format!("{id} ({} on {})", run.target.path, run.host));
     }
@@ -286,7 +291,8 @@ fn listed(runs: &[RunDescription]) -> String {
     )
 }
 
-/// The command line that decides what nothing on the target shows.
+/// The command line that decides where nothing of the run is on the target: with it the user says
+/// that it is the target of the run.
 fn deciding_command(flags: &CutVerifyFlags, log: &RunLog) -> String {
     let path = quoted(&flags.target.display().to_string());
     let server = flags.connection.words();
@@ -294,7 +300,8 @@ fn deciding_command(flags: &CutVerifyFlags, log: &RunLog) -> String {
     format!("diskproof powercut verify {path} {server} --run {run} --same-target")
 }
 
-fn print(
+/// Prints the report as a page or as JSON. `command` is the one that decides what is not proven.
+fn print_verdict(
     flags: &CutVerifyFlags,
     log: &RunLog,
     report: &CutReport,
