@@ -249,8 +249,8 @@ fn judge_slots(stream: WriteStream, count: u64, slots: &[SlotState]) -> StreamOu
         if last == 0 {
             continue;
         }
-        // A write that was in flight may have garbled its place. It cannot bring back what was there
-        // before: an older write, blank sectors, or the data of another run.
+        // A write that was in flight may have garbled its place. It cannot bring back what was
+        // there before: an older write, blank sectors, or the data of another run.
         let may_be_in_flight = last + u64::from(stream.slots) <= count + stream.ahead_max();
         let state = match slots.get(slot as usize) {
             Some(state) => *state,
