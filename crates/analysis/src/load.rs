@@ -252,28 +252,21 @@ fn mean_ns(row: &Row, kind: OpKind) -> Option<f64> {
     }
 }
 
-/// The limit that broke the promise at the control: the disk's cap, the CPU, else the part of a
-/// request that took longest in comparison with the rate that holds.
+/// The limit that broke the promise: a cap or the processors, which counters show at the control
+/// or, where it set in only later, in the hold. Else the part of a request that took longest at the
+/// control in comparison with the rate that holds.
 fn break_cause(rows: &SearchRows<'_>) -> BreakCause {
+    for row in rows.control.iter().chain(&rows.held) {
+        if let Some(cause) = counted_cause(row) {
+            return cause;
+        }
+    }
     let Some(control) = rows.control else {
         return BreakCause {
             limit: BreakLimit::Unknown,
             why: "no rate above it was measured".to_owned(),
         };
     };
-    if let Some(limited) = &control.figures.limited_by {
-        let limit = match limited.limit {
-            RateLimit::Cap => Some(BreakLimit::Cap),
-            RateLimit::Cpu => Some(BreakLimit::Cpu),
-            _ => None,
-        };
-        if let Some(limit) = limit {
-            return BreakCause {
-                limit,
-                why: limited.why.clone(),
-            };
-        }
-    }
     let above = Waits::from_row(control);
     let below = match rows.held {
         Some(row) => Waits::from_row(row),
@@ -298,6 +291,20 @@ fn break_cause(rows: &SearchRows<'_>) -> BreakCause {
         limit => limit,
     };
     BreakCause { limit, why }
+}
+
+/// The cause that counters of a row show; `None` where they show none.
+fn counted_cause(row: &Row) -> Option<BreakCause> {
+    let limited = row.figures.limited_by.as_ref()?;
+    let limit = match limited.limit {
+        RateLimit::Cap => BreakLimit::Cap,
+        RateLimit::Cpu => BreakLimit::Cpu,
+        _ => return None,
+    };
+    Some(BreakCause {
+        limit,
+        why: limited.why.clone(),
+    })
 }
 
 /// The time that one part of a request took, at the rate that holds and at the control.
@@ -448,6 +455,7 @@ fn break_text(figures: &LoadFigures) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::finding::LimitedBy;
     use diskproof_model::window::LateRequests;
 
     const PLAN: RatePlan = RatePlan {
@@ -520,6 +528,27 @@ mod tests {
             (10_556, true),
         ] {
             assert_eq!(is_void(&PLAN, hold, requests, 0), void, "{requests}");
+        }
+    }
+
+    #[test]
+    fn limit_that_only_the_hold_shows_is_the_cause() {
+        let mut control = crate::fixture::record().measurements.remove(0);
+        control.figures.limited_by = None;
+        let mut held = control.clone();
+        held.figures.limited_by = Some(LimitedBy {
+            limit: RateLimit::Cap,
+            why: "the volume allows no more".to_owned(),
+            evidence: Vec::new(),
+        });
+        for control in [Some(&control), None] {
+            let cause = break_cause(&SearchRows {
+                held: Some(&held),
+                control,
+                has_other_source: false,
+            });
+            assert_eq!(cause.limit, BreakLimit::Cap);
+            assert_eq!(cause.why, "the volume allows no more");
         }
     }
 

@@ -5,7 +5,6 @@ use crate::compare::Limit;
 use crate::estimate::{mean, student, variance};
 use crate::expect::named_figure;
 use crate::shape::median;
-use diskproof_model::comparison::ConditionOutcome;
 use diskproof_model::figure::{Named, Part};
 use diskproof_model::record::Record;
 use diskproof_model::saved::{Headline, SavedDisk, SavedRun};
@@ -193,37 +192,63 @@ fn is_same_figure(one: &Headline, other: &Headline) -> bool {
 /// Compares each point with those before it; the oldest comes first. A figure that is not the
 /// disk's is shown, but neither compared nor compared with.
 fn add_changes(points: &mut [TrendPoint]) {
-    let mut before: Vec<f64> = Vec::new();
-    for point in points {
-        if point.objection.is_some() {
-            continue;
-        }
-        let latest = &before[before.len().saturating_sub(EARLIER_RUNS_MAX)..];
-        point.change = change_from(latest, point.value);
-        if point.value > 0.0 {
-            before.push(point.value);
+    for index in 0..points.len() {
+        if points[index].objection.is_none() {
+            let before = values_to_compare_with(&points[..index]);
+            points[index].change = change_from(latest_values(&before), points[index].value);
         }
     }
 }
 
-/// The change of a value from those before it; `None` where there are none. Runs differ by factors,
-/// so that the spread is that of the logarithms.
+/// The values of points that a later one is compared with, the oldest first.
+fn values_to_compare_with(points: &[TrendPoint]) -> Vec<f64> {
+    let mut values = Vec::new();
+    for point in points {
+        if point.objection.is_none() && point.value > 0.0 {
+            values.push(point.value);
+        }
+    }
+    values
+}
+
+/// The last ones, at most [`EARLIER_RUNS_MAX`].
+fn latest_values(values: &[f64]) -> &[f64] {
+    &values[values.len().saturating_sub(EARLIER_RUNS_MAX)..]
+}
+
+/// The change of a value from those before it; `None` where there are none.
 fn change_from(before: &[f64], value: f64) -> Option<TrendChange> {
     if before.is_empty() {
         return None;
     }
-    let count = before.len() as f64;
-    let logs: Vec<f64> = before.iter().map(|value| value.ln()).collect();
-    let is_beyond_chance = if before.len() >= EARLIER_RUNS_MIN {
-        let error = (variance(&logs) * (1.0 + 1.0 / count)).sqrt();
-        let half_width = student::multiple_95(count - 1.0) * error;
-        Some((value.ln() - mean(&logs)).abs() > half_width)
-    } else {
-        None
-    };
+    let is_beyond_chance = usual_spread(before).map(|usual| {
+        let distance = value.ln() - usual.log_mean;
+        distance.abs() > usual.log_half_width
+    });
     Some(TrendChange {
         share: value / median(before) - 1.0,
         is_beyond_chance,
+    })
+}
+
+/// The interval that holds the next of some values with a probability of 95 %. Runs differ by
+/// factors, so that it is one of logarithms.
+struct UsualSpread {
+    log_mean: f64,
+    log_half_width: f64,
+}
+
+/// The usual spread of these values; `None` of fewer than [`EARLIER_RUNS_MIN`].
+fn usual_spread(values: &[f64]) -> Option<UsualSpread> {
+    if values.len() < EARLIER_RUNS_MIN {
+        return None;
+    }
+    let count = values.len() as f64;
+    let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+    let error = (variance(&logs) * (1.0 + 1.0 / count)).sqrt();
+    Some(UsualSpread {
+        log_mean: mean(&logs),
+        log_half_width: student::multiple_95(count - 1.0) * error,
     })
 }
 
@@ -234,23 +259,51 @@ pub fn is_named(trend: &Trend, limit: &Limit) -> bool {
         || limit.metric == format!("{subject}.{}.{metric}", trend.operation)
 }
 
-/// Judges the newest run of a trend by a condition such as `commit-fdatasync.iops<-10%`. A change
-/// that chance explains, or that has too few runs before it, is undecided, and so is a newest run
-/// without the figure.
-pub fn outcome_of_trend(limit: &Limit, trend: &Trend) -> ConditionOutcome {
+/// The answer of a trend to a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TrendOutcome {
+    /// The change is beyond the threshold, and beyond chance.
+    Holds,
+    /// The change is beyond the threshold, but chance explains it, or too few runs came before; or
+    /// the newest run has no figure.
+    Undecided,
+    /// The change is short of the threshold by less than runs differ by chance, or by an unknown
+    /// distance: too few runs came before.
+    ShortOfThreshold,
+    /// The change is short of the threshold by more than runs differ by chance.
+    DoesNotHold,
+}
+
+/// Judges the newest run of a trend by a condition such as `commit-fdatasync.iops<-10%`.
+pub fn outcome_of_trend(limit: &Limit, trend: &Trend) -> TrendOutcome {
     if trend.newest_without_figure.is_some() {
-        return ConditionOutcome::Undecided;
+        return TrendOutcome::Undecided;
     }
-    let Some(newest) = trend.points.last() else {
-        return ConditionOutcome::Unanswered;
+    let Some((newest, earlier)) = trend.points.split_last() else {
+        return TrendOutcome::Undecided;
     };
-    match newest.change {
-        None => ConditionOutcome::Undecided,
-        Some(change) if !limit.relation.holds(change.share, limit.change) => {
-            ConditionOutcome::DoesNotHold
-        }
-        Some(change) if change.is_beyond_chance == Some(true) => ConditionOutcome::Holds,
-        Some(_) => ConditionOutcome::Undecided,
+    let Some(change) = newest.change else {
+        return TrendOutcome::Undecided;
+    };
+    if limit.relation.holds(change.share, limit.change) {
+        return if change.is_beyond_chance == Some(true) {
+            TrendOutcome::Holds
+        } else {
+            TrendOutcome::Undecided
+        };
+    }
+    let Some(usual) = usual_spread(latest_values(&values_to_compare_with(earlier))) else {
+        return TrendOutcome::ShortOfThreshold;
+    };
+    let factor = usual.log_half_width.exp();
+    let lowest = (1.0 + change.share) / factor - 1.0;
+    let highest = (1.0 + change.share) * factor - 1.0;
+    let could_hold =
+        limit.relation.holds(lowest, limit.change) || limit.relation.holds(highest, limit.change);
+    if could_hold {
+        TrendOutcome::ShortOfThreshold
+    } else {
+        TrendOutcome::DoesNotHold
     }
 }
 
@@ -304,7 +357,7 @@ mod tests {
         trends(&runs)
     }
 
-    fn outcome_of(condition: &str, values: &[f64]) -> ConditionOutcome {
+    fn outcome_of(condition: &str, values: &[f64]) -> TrendOutcome {
         let trends = of(values);
         let limit: Limit = condition.parse().unwrap();
         assert!(is_named(&trends[0], &limit), "{condition}");
@@ -327,7 +380,7 @@ mod tests {
 
     #[test]
     fn condition_fails_only_beyond_chance() {
-        use ConditionOutcome::{DoesNotHold, Holds, Undecided};
+        use TrendOutcome::{DoesNotHold, Holds, ShortOfThreshold, Undecided};
         let steady = [100.0, 101.0, 99.0, 100.5, 80.0];
         let noisy = [100.0, 140.0, 70.0, 110.0, 80.0];
         assert_eq!(outcome_of("c.iops<-10%", &steady), Holds);
@@ -336,6 +389,11 @@ mod tests {
         assert_eq!(outcome_of("c.iops<-10%", &noisy), Undecided);
         assert_eq!(outcome_of("c.iops<-10%", &steady[3..]), Undecided);
         assert_eq!(outcome_of("c.iops<-10%", &[100.0]), Undecided);
+        // Short of the threshold by less than runs differ, or too few runs show how they differ.
+        assert_eq!(outcome_of("c.iops<-30%", &noisy), ShortOfThreshold);
+        assert_eq!(outcome_of("c.iops<-30%", &steady[3..]), ShortOfThreshold);
+        assert_eq!(outcome_of("c.iops>5%", &noisy), ShortOfThreshold);
+        assert_eq!(outcome_of("c.iops>5%", &steady), DoesNotHold);
         assert!(!is_named(
             &of(&steady)[0],
             &"c.throughput<-10%".parse().unwrap()
@@ -379,7 +437,7 @@ mod tests {
         assert_eq!(trend.points.len(), 5);
         assert_eq!(trend.points[4].run_id, runs[4].run_id);
         let limit = "commit-fdatasync.iops<-10%".parse().unwrap();
-        assert_eq!(outcome_of_trend(&limit, &trend), ConditionOutcome::Holds);
+        assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::Holds);
         // A ping has no such figure, and nothing has this one.
         assert_eq!(trend_of("random.iops<-10%", &runs), None);
     }
@@ -410,10 +468,7 @@ mod tests {
                 .unwrap();
                 assert_eq!(trend.newest_without_figure.as_ref(), Some(&newest));
                 assert_eq!(trend.points.len(), 5);
-                assert_eq!(
-                    outcome_of_trend(&limit, &trend),
-                    ConditionOutcome::Undecided
-                );
+                assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::Undecided);
             }
         }
         // A run of other workloads of the same verb says nothing.
@@ -427,10 +482,7 @@ mod tests {
         })
         .unwrap();
         assert_eq!(trend.newest_without_figure, None);
-        assert_eq!(
-            outcome_of_trend(&limit, &trend),
-            ConditionOutcome::DoesNotHold
-        );
+        assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::DoesNotHold);
     }
 
     /// A search with this answer.
@@ -465,10 +517,7 @@ mod tests {
         })
         .unwrap();
         assert_eq!(trend.newest_without_figure.as_deref(), Some("newest"));
-        assert_eq!(
-            outcome_of_trend(&limit, &trend),
-            ConditionOutcome::Undecided
-        );
+        assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::Undecided);
     }
 
     #[test]
@@ -509,10 +558,7 @@ mod tests {
         assert_eq!(trend.points.len(), 11);
         assert_eq!(trend.points[10].run_id, runs[14].run_id);
         let limit = "commit-fdatasync.p99>20%".parse().unwrap();
-        assert_eq!(
-            outcome_of_trend(&limit, &trend),
-            ConditionOutcome::DoesNotHold
-        );
+        assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::DoesNotHold);
     }
 
     #[test]

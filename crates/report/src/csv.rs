@@ -3,6 +3,7 @@
 //! CR LF.
 
 use crate::describe::fleet::{FleetFigure, figures as figures_of_fleet, median_of};
+use crate::percentiles::{EXPORTED_PERCENTILES, latency_at};
 use crate::text::clean;
 use diskproof_model::comparison::{Comparison, MetricComparison};
 use diskproof_model::figure::{Figure, figures, points};
@@ -180,7 +181,8 @@ fn tested_rows(disk: &TestedDisk) -> Vec<String> {
     rows
 }
 
-/// Rates and percentiles of a workload's sum. Latencies are of whole slots, and have no interval.
+/// Rates and usual percentiles of a workload's sum. Latencies are of whole slots, and have no
+/// interval.
 fn sum_rows(sum: &FleetSum, workload: &WorkloadSum) -> Vec<String> {
     let name = format!("{}.{}", workload.workload, workload.op.as_str());
     let mut rows = vec![
@@ -192,14 +194,15 @@ fn sum_rows(sum: &FleetSum, workload: &WorkloadSum) -> Vec<String> {
             &workload.throughput,
         ),
     ];
-    for point in workload
-        .latencies
-        .iter()
-        .flat_map(|latencies| &latencies.percentiles)
-    {
-        let latency = Estimate::new(0, point.latency_ns as f64, None, "ns");
-        let metric = format!("{name}.p{}", point.percent);
-        rows.push(sum_row(sum, workload, &metric, &latency));
+    let Some(latencies) = &workload.latencies else {
+        return rows;
+    };
+    for percent in EXPORTED_PERCENTILES {
+        if let Some(latency_ns) = latency_at(&latencies.percentiles, percent) {
+            let latency = Estimate::new(0, latency_ns as f64, None, "ns");
+            let metric = format!("{name}.p{percent}");
+            rows.push(sum_row(sum, workload, &metric, &latency));
+        }
     }
     rows
 }
@@ -296,6 +299,8 @@ fn text_cell(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::comparison::PercentilePoint;
+    use diskproof_model::fleet::FleetLatencies;
 
     #[test]
     fn sum_of_a_fleet_has_rows_with_its_interval() {
@@ -335,6 +340,36 @@ mod tests {
             ]
         );
         assert_eq!(rows.len() - figures.len(), 8);
+    }
+
+    #[test]
+    fn sum_has_the_usual_percentiles_and_no_other_points() {
+        let mut fleet = crate::fixture::fleet(8);
+        let mut sum = crate::fixture::fleet_sum();
+        // As many points as a page draws.
+        let mut percentiles = Vec::new();
+        for step in 0..400_u64 {
+            percentiles.push(PercentilePoint {
+                percent: step as f64 / 4.0,
+                latency_ns: 1000 + step,
+            });
+        }
+        sum.workloads[0].latencies = Some(FleetLatencies {
+            op: sum.workloads[0].op,
+            count: 1_000_000,
+            percentiles,
+        });
+        fleet.sum = Some(sum);
+        let text = crate::fixture::written(|out| write_fleet(&fleet, out));
+        let mut metrics = Vec::new();
+        for line in text.lines().filter(|line| line.contains(",sum,")) {
+            let cells: Vec<&str> = line.split(',').collect();
+            metrics.push((cells[8].rsplit_once('.').unwrap().1, cells[10]));
+        }
+        assert_eq!(
+            metrics[2..],
+            [("p50", "1200"), ("p90", "1360"), ("p99", "1396")]
+        );
     }
 
     #[test]

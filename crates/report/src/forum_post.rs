@@ -1,6 +1,7 @@
 //! A run as a forum post (`.share.txt`): at most ten lines with what was measured, on which disk,
 //! the figures, whether to trust them, and the checksum of the record. Names neither host, path nor
-//! serial number.
+//! serial number. Names of workloads, which a job file may choose, stay as in `export --anonymous`:
+//! they say what was measured.
 
 use crate::describe::figures::{conditions_text, shown_latency, shown_ops};
 use crate::labels;

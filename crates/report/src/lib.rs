@@ -23,6 +23,7 @@ mod labels;
 pub mod markdown;
 pub mod openmetrics;
 mod page;
+mod percentiles;
 pub mod postgresql_conf;
 mod schedulers;
 pub mod style;

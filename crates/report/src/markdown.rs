@@ -151,19 +151,36 @@ impl TextColumns {
 /// A text without anything that Markdown or HTML would act on.
 fn cell(text: &str) -> String {
     let mut escaped = String::new();
-    for letter in clean(text).chars() {
+    let mut before = None;
+    let cleaned = clean(text);
+    let mut letters = cleaned.chars().peekable();
+    while let Some(letter) = letters.next() {
         match letter {
-            '\\' | '|' | '*' | '_' | '`' | '[' | ']' | '#' => {
+            '\\' | '|' | '*' | '_' | '`' | '[' | ']' | '#' | '~' => {
                 escaped.push('\\');
                 escaped.push(letter);
             }
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
+            '@' if is_mention(before, letters.peek().copied()) => escaped.push_str(NO_MENTION),
             _ => escaped.push(letter),
         }
+        before = Some(letter);
     }
     escaped
+}
+
+/// An @ that names nobody. GitHub and GitLab look for names after they have removed backslashes and
+/// entities; an empty comment parts the name from the sign, and is not shown.
+const NO_MENTION: &str = "@<!-- -->";
+
+/// True if an @ between these letters would notify a user of this name, as in `@admin`. The address
+/// `root@db1` notifies nobody.
+fn is_mention(before: Option<char>, after: Option<char>) -> bool {
+    let follows_word = before.is_some_and(char::is_alphanumeric);
+    let has_name = after.is_some_and(char::is_alphanumeric);
+    has_name && !follows_word
 }
 
 #[cfg(test)]
@@ -183,6 +200,9 @@ mod tests {
             cell("[x](y)\n# z"),
             "\\[x\\](y)\\n\\# z".replace("\\n", "\\\\n")
         );
+        assert_eq!(cell("~~gone~~"), "\\~\\~gone\\~\\~");
+        assert_eq!(cell("disk of @admin"), "disk of @<!-- -->admin");
+        assert_eq!(cell("root@db1, 5 @ 3"), "root@db1, 5 @ 3");
     }
 
     #[test]

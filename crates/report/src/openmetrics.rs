@@ -2,8 +2,8 @@
 //! node_exporter's textfile collector reads) and in OpenMetrics 1.0. Names and labels are stable.
 //! Collectors reject a whole file for one duplicate series, so every series is written once.
 
-use crate::describe::fleet_sum::latency_at;
 use crate::labels;
+use crate::percentiles::{EXPORTED_PERCENTILES, latency_at};
 use crate::text::clean;
 use diskproof_model::figure::{Figure, figures};
 use diskproof_model::finding::Severity;
@@ -75,14 +75,12 @@ fn add_sum(sum: &FleetSum, samples: &mut Samples) {
     }
 }
 
-/// Percentiles of a sum, with their quantiles. The same in all files, so that series go on.
-const SUM_QUANTILES: [(f64, &str); 5] = [
-    (50.0, "0.5"),
-    (90.0, "0.9"),
-    (99.0, "0.99"),
-    (99.9, "0.999"),
-    (99.99, "0.9999"),
-];
+/// The quantile of a percentile as a label: `0.999` of 99.9 %.
+fn quantile_label(percent: f64) -> String {
+    // The division leaves errors in the last digits; percentiles have two decimals at most.
+    let quantile = format!("{:.4}", percent / 100.0);
+    quantile.trim_end_matches('0').to_owned()
+}
 
 fn add_workload_sum(workload: &WorkloadSum, samples: &mut Samples) {
     let labels = vec![
@@ -106,10 +104,10 @@ fn add_workload_sum(workload: &WorkloadSum, samples: &mut Samples) {
         return;
     };
     let family = "together_latency_seconds";
-    for (percent, quantile) in SUM_QUANTILES {
+    for percent in EXPORTED_PERCENTILES {
         if let Some(latency_ns) = latency_at(&latencies.percentiles, percent) {
             let mut labels = labels.clone();
-            labels.push(("quantile", quantile.to_owned()));
+            labels.push(("quantile", quantile_label(percent)));
             add_sample(samples, family, labels, latency_ns as f64 / 1e9);
         }
     }
@@ -441,6 +439,12 @@ mod tests {
         })
         .into();
         record
+    }
+
+    #[test]
+    fn quantiles_have_no_rounding_errors() {
+        let labels = EXPORTED_PERCENTILES.map(quantile_label);
+        assert_eq!(labels, ["0.5", "0.9", "0.99", "0.999", "0.9999"]);
     }
 
     #[test]

@@ -1,10 +1,10 @@
 //! Slices of two sides that followed each other in a live comparison. Each block holds one slice of
 //! either side, in random order, so that slow changes affect both and cancel in their ratio.
 
-use super::comparable::Measured;
-use super::figures::SideEstimate;
+use super::comparable::MeasuredWorkload;
 use super::pair::PairEstimates;
 use super::ratio::{SideFigure, Within};
+use super::side_estimate::SideEstimate;
 use super::sides::is_live_pair;
 use crate::estimate::{PairedDifference, mean};
 use diskproof_model::comparison::Figure;
@@ -33,14 +33,17 @@ struct BlockLogs {
 
 impl<'a> Blocks<'a> {
     /// The blocks of two runs that were measured in alternation; `None` of other runs.
-    pub(super) fn from_runs(a: &[Measured<'a>], b: &[Measured<'a>]) -> Option<Self> {
+    pub(super) fn from_runs(
+        a: &[MeasuredWorkload<'a>],
+        b: &[MeasuredWorkload<'a>],
+    ) -> Option<Self> {
         let ([a], [b]) = (a, b) else {
             return None;
         };
         if !is_live_pair(a.run.record, b.run.record) {
             return None;
         }
-        let (row_a, row_b) = (a.measurement(), b.measurement());
+        let (row_a, row_b) = (a.row(), b.row());
         let mut headline = Vec::new();
         for (kind, _) in row_a.headline_ops() {
             headline.push(kind);

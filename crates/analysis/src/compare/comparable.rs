@@ -6,16 +6,18 @@ use super::reasons::{
     Between, Compared, MeasuredSpan, Reasons, add_findings, cache_text, engine_text, kind_text,
 };
 use super::sides::{Run, WorkloadKey};
+use super::workload_text::{
+    BlockSizes, access_text, block_sizes_text, concurrent_text, load_text, percent_text,
+    shape_text, span_text, streams_text, sync_text,
+};
 use diskproof_model::comparison::Reason;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Access, Distribution, SyncPolicy};
+use diskproof_model::plan::Workload;
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
-use diskproof_model::shape::LoadShape;
-use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{counted, format_bytes, format_rate};
+use diskproof_model::units::counted;
 
 /// Up to this share of a span may be unwritten. With more, reads say more about the filesystem than
 /// about the disk.
@@ -24,17 +26,17 @@ const UNWRITTEN_MAX: f64 = 0.01;
 /// unwritten blocks, differ by at most this: a disk or a thin volume need not move zeros.
 const CONTENT_DIFFERENCE_MAX: f64 = 0.1;
 
-/// A workload in one run.
+/// A workload as one run measured it.
 #[derive(Clone, Copy)]
-pub(super) struct Measured<'a> {
-    /// The side, or one of its runs: `A`, `B` or `A2`.
+pub(super) struct MeasuredWorkload<'a> {
+    /// The name of the run in sentences: its side, or one of its runs (`A`, `B` or `A2`).
     pub name: &'a str,
     pub run: &'a Run<'a>,
     /// The index of its row in the record.
     pub index: usize,
 }
 
-impl<'a> Measured<'a> {
+impl<'a> MeasuredWorkload<'a> {
     /// The workload of this name on this target; `None` where the run did not measure it.
     pub(super) fn find(name: &'a str, run: &'a Run<'a>, key: WorkloadKey<'_>) -> Option<Self> {
         let mut measurements = run.record.measurements.iter();
@@ -42,25 +44,84 @@ impl<'a> Measured<'a> {
         Some(Self { name, run, index })
     }
 
-    pub(super) fn measurement(self) -> &'a Row {
+    pub(super) fn row(self) -> &'a Row {
         &self.run.record.measurements[self.index]
     }
 
-    fn target(self) -> Option<&'a TargetIdentity> {
-        self.run.record.targets.get(self.measurement().data.target)
+    /// The workload as it was requested.
+    fn requested(self) -> &'a Workload {
+        &self.row().data.workload
     }
 
-    /// The workload of this name that ran at the same time on the same target.
-    fn companion(self, name: &str) -> Option<Self> {
+    fn target(self) -> Option<&'a TargetIdentity> {
+        self.run.record.targets.get(self.row().data.target)
+    }
+
+    /// The names of the workloads that ran at the same time on the same target.
+    fn concurrent_names(self) -> &'a [String] {
+        &self.row().figures.together_with
+    }
+
+    /// The concurrent workload of this name.
+    fn concurrent(self, name: &str) -> Option<Self> {
         let key = WorkloadKey {
-            target: self.measurement().data.target,
+            target: self.row().data.target,
             name,
         };
         Self::find(self.name, self.run, key)
     }
+
+    fn span(self) -> MeasuredSpan {
+        let data = &self.row().data;
+        MeasuredSpan {
+            start: data.span_start_bytes,
+            length: data.span_bytes,
+        }
+    }
+
+    /// True if its span is a whole device, but for a rest that does not fill a block.
+    fn covers_device(self) -> bool {
+        let Some(target) = self.target() else {
+            return false;
+        };
+        target.kind == TargetKind::BlockDevice
+            && self
+                .span()
+                .covers(target.size_bytes, self.requested().block_bytes)
+    }
+
+    /// True if both spans are equal, or both cover their whole device: disks of different sizes
+    /// are compared as a whole.
+    fn has_span_like(self, other: Self) -> bool {
+        self.span().is_like(other.span()) || (self.covers_device() && other.covers_device())
+    }
+
+    /// The share of the examined blocks that hold only zeros; `None` where no block was examined.
+    fn zero_share(self) -> Option<f64> {
+        let zeros = self.row().data.zero_blocks;
+        if zeros.sampled == 0 {
+            return None;
+        }
+        Some(zeros.zero as f64 / zeros.sampled as f64)
+    }
+
+    /// The share of the span that had never been written; `None` where the filesystem cannot say.
+    fn unwritten_share(self) -> Option<f64> {
+        let data = &self.row().data;
+        Some(data.unwritten_bytes? as f64 / data.span_bytes.max(1) as f64)
+    }
+
+    /// The share of the span that was written for the first time; `None` unless it only writes.
+    fn first_written_share(self) -> Option<f64> {
+        if self.requested().streams.is_only(OpKind::Write) {
+            self.unwritten_share()
+        } else {
+            None
+        }
+    }
 }
 
-impl Compared for Measured<'_> {
+impl Compared for MeasuredWorkload<'_> {
     fn name(&self) -> &str {
         self.name
     }
@@ -71,247 +132,241 @@ impl Compared for Measured<'_> {
 
     fn add_differences(self, other: Self, reasons: &mut Reasons) {
         add_own_differences(reasons, self, other);
-        add_company_differences(reasons, self, other);
+        add_concurrent_differences(reasons, self, other);
     }
 
     fn add_faults(self, harmless: &[&str], reasons: &mut Reasons) {
-        let (name, measurement) = (self.name, self.measurement());
-        let stopped = match measurement.data.stopped {
-            StopReason::Interrupted => Some(("interrupted", "was cut short by an interrupt")),
-            StopReason::Errors => Some(("io-errors", "stopped: too many operations failed")),
-            StopReason::Hung => Some(("hung", "timed out: the target stopped answering")),
-            StopReason::Precision
-            | StopReason::Time
-            | StopReason::Bytes
-            | StopReason::Ops
-            | StopReason::Companion
-            | StopReason::TooSlow
-            | StopReason::BelowFloor
-            | StopReason::Overloaded
-            | StopReason::Steady
-            | StopReason::Unread => None,
-        };
-        if let Some((code, what)) = stopped {
-            reasons.add(code, format!("{name} {what}"));
+        let name = self.name;
+        if let Some(fault) = fault_of_stop(self.row().data.stopped) {
+            reasons.add(fault.code, format!("{name} {}", fault.what));
         }
-        if let Some(share) = unwritten_share(measurement)
+        if let Some(share) = self.unwritten_share()
             && share > UNWRITTEN_MAX
-            && measurement.data.workload.streams.makes(OpKind::Read)
+            && self.requested().streams.makes(OpKind::Read)
         {
-            let percent = share * 100.0;
-            let why = format!("{percent:.0} % of {name}'s span had never been written");
+            let percent = percent_text(share);
+            let why = format!("{percent} of {name}'s span had never been written");
             reasons.add("unwritten-blocks", why);
         }
         let place = format!("/measurements/{}/", self.index);
-        add_findings(reasons, self.name, self.run.record, &[&place], harmless);
+        add_findings(reasons, name, self.run.record, &[&place], harmless);
     }
 }
 
+/// A fault of one measurement.
+struct StopFault {
+    code: &'static str,
+    /// What happened, as the rest of a sentence about the run.
+    what: &'static str,
+}
+
+/// The fault that a stop shows; `None` where the measurement ended as it should.
+fn fault_of_stop(stopped: StopReason) -> Option<StopFault> {
+    let (code, what) = match stopped {
+        StopReason::Interrupted => ("interrupted", "was cut short by an interrupt"),
+        StopReason::Errors => ("io-errors", "stopped: too many operations failed"),
+        StopReason::Hung => ("hung", "timed out: the target stopped answering"),
+        StopReason::Precision
+        | StopReason::Time
+        | StopReason::Bytes
+        | StopReason::Ops
+        | StopReason::Companion
+        | StopReason::TooSlow
+        | StopReason::BelowFloor
+        | StopReason::Overloaded
+        | StopReason::Steady
+        | StopReason::Unread => return None,
+    };
+    Some(StopFault { code, what })
+}
+
 /// Adds the differences between the workloads themselves, and the way they were carried out.
-fn add_own_differences(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
-    let mut pair = reasons.between(&a, &b);
-    if let (Some(x), Some(y)) = (a.target(), b.target()) {
-        pair.add_if_different("target-kind-differs", x.kind, y.kind, kind_text);
-    }
-    let (measurement, other) = (a.measurement(), b.measurement());
-    let (x, y) = (&measurement.data.workload, &other.data.workload);
+fn add_own_differences(reasons: &mut Reasons, a: MeasuredWorkload<'_>, b: MeasuredWorkload<'_>) {
+    let mut pair = reasons.between(a, b);
+    pair.add_if_both_differ(
+        "target-kind-differs",
+        |one| Some(one.target()?.kind),
+        kind_text,
+    );
     pair.add_if_different(
         "company-differs",
-        &measurement.figures.together_with,
-        &other.figures.together_with,
-        |names| company_text(names),
+        MeasuredWorkload::concurrent_names,
+        concurrent_text,
     );
-    pair.add_if_different("mix-differs", &x.streams, &y.streams, |s| streams_text(s));
-    pair.add_if_different("access-differs", &x.access, &y.access, |a| access_text(a));
-    pair.add_if_different("block-size-differs", x.block_bytes, y.block_bytes, |n| {
-        format_bytes(u64::from(*n))
-    });
-    if x.block_bytes == y.block_bytes {
-        pair.add_if_different("block-size-differs", &x.block_mix, &y.block_mix, |mix| {
-            format!("{} block sizes", mix.len().max(1))
-        });
-    }
-    pair.add_if_different("depth-differs", x.depth, y.depth, |n| format!("depth {n}"));
-    pair.add_if_different("workers-differ", x.workers, y.workers, |n| {
-        counted(u64::from(*n), "worker")
-    });
-    pair.add_if_different("load-differs", &x.shape, &y.shape, |shape| {
-        shape_text(shape)
-    });
-    pair.add_if_different("load-differs", x.rate, y.rate, |rate| load_text(*rate));
-    pair.add_if_different("sync-differs", x.sync, y.sync, |sync| sync_text(*sync));
-    pair.add_if_different(
-        "cache-differs",
-        measurement.data.cache.used,
-        other.data.cache.used,
-        cache_text,
-    );
+    add_request_differences(&mut pair);
+    pair.add_if_different("cache-differs", |one| one.row().data.cache.used, cache_text);
     pair.add_if_different(
         "engine-differs",
-        measurement.data.engine.used,
-        other.data.engine.used,
+        |one| one.row().data.engine.used,
         engine_text,
     );
-    if !spans_agree(a, b) {
-        pair.add("span-differs", &span_text(measurement), &span_text(other));
+    if !a.has_span_like(b) {
+        pair.add("span-differs", &span_text(a.span()), &span_text(b.span()));
     }
-    add_content_differences(&mut pair, a.measurement(), b.measurement());
+    add_content_differences(&mut pair, a, b);
+}
+
+/// Adds the differences in what was requested: operations, offsets, sizes, and how many at a time.
+fn add_request_differences(pair: &mut Between<'_, MeasuredWorkload<'_>>) {
+    pair.add_if_different("mix-differs", |one| &one.requested().streams, streams_text);
+    pair.add_if_different("access-differs", |one| &one.requested().access, access_text);
+    pair.add_if_different(
+        "block-size-differs",
+        |one| BlockSizes::of_workload(one.requested()),
+        block_sizes_text,
+    );
+    pair.add_if_different(
+        "depth-differs",
+        |one| one.requested().depth,
+        |depth| format!("depth {depth}"),
+    );
+    pair.add_if_different(
+        "workers-differ",
+        |one| one.requested().workers,
+        |workers| counted(u64::from(workers), "worker"),
+    );
+    pair.add_if_different("load-differs", |one| &one.requested().shape, shape_text);
+    pair.add_if_different("load-differs", |one| one.requested().rate, load_text);
+    pair.add_if_different("sync-differs", |one| one.requested().sync, sync_text);
 }
 
 /// Adds the differences in the content of the spans: zeros and first writes are cheaper on many
 /// disks.
-fn add_content_differences(pair: &mut Between<'_>, x: &Row, y: &Row) {
-    if let (Some(share_x), Some(share_y)) = (zero_share(x), zero_share(y))
-        && (share_x - share_y).abs() > CONTENT_DIFFERENCE_MAX
+fn add_content_differences(
+    pair: &mut Between<'_, MeasuredWorkload<'_>>,
+    a: MeasuredWorkload<'_>,
+    b: MeasuredWorkload<'_>,
+) {
+    if let (Some(share_a), Some(share_b)) = (a.zero_share(), b.zero_share())
+        && (share_a - share_b).abs() > CONTENT_DIFFERENCE_MAX
     {
-        let zeros = format!("{} of the blocks hold only zeros", percent_text(share_x));
-        pair.add("content-differs", &zeros, &percent_text(share_y));
+        let zeros = format!("{} of the blocks hold only zeros", percent_text(share_a));
+        pair.add("content-differs", &zeros, &percent_text(share_b));
     }
-    if !only_writes(x) || !only_writes(y) {
-        return;
-    }
-    if let (Some(share_x), Some(share_y)) = (unwritten_share(x), unwritten_share(y))
-        && (share_x - share_y).abs() > CONTENT_DIFFERENCE_MAX
+    if let (Some(share_a), Some(share_b)) = (a.first_written_share(), b.first_written_share())
+        && (share_a - share_b).abs() > CONTENT_DIFFERENCE_MAX
     {
-        let percent = percent_text(share_x);
+        let percent = percent_text(share_a);
         let first_written = format!("{percent} of the span was written for the first time");
-        pair.add("fill-differs", &first_written, &percent_text(share_y));
+        pair.add("fill-differs", &first_written, &percent_text(share_b));
     }
 }
 
-fn only_writes(measurement: &Row) -> bool {
-    measurement.data.workload.streams.is_only(OpKind::Write)
-}
-
-fn percent_text(share: f64) -> String {
-    format!("{:.0} %", share * 100.0)
-}
-
-/// The share of the blocks read that hold only zeros; `None` where no block was examined.
-fn zero_share(measurement: &Row) -> Option<f64> {
-    let zeros = measurement.data.zero_blocks;
-    if zeros.sampled == 0 {
-        return None;
-    }
-    Some(zeros.zero as f64 / zeros.sampled as f64)
-}
-
-/// Adds the differences between the workloads that ran at the same time: equal names are not
+/// Adds the differences between the concurrent workloads of the same name: equal names are not
 /// enough.
-fn add_company_differences(reasons: &mut Reasons, a: Measured<'_>, b: Measured<'_>) {
-    for name in &a.measurement().figures.together_with {
-        if let (Some(x), Some(y)) = (a.companion(name), b.companion(name)) {
-            let mut differences = Reasons::default();
-            add_own_differences(&mut differences, x, y);
-            if let Some(Reason { why, .. }) = differences.0.first() {
-                let why = format!("{name}, which ran together with it, differs: {why}");
-                reasons.add("company-differs", why);
-            }
+fn add_concurrent_differences(
+    reasons: &mut Reasons,
+    a: MeasuredWorkload<'_>,
+    b: MeasuredWorkload<'_>,
+) {
+    for name in a.concurrent_names() {
+        let (Some(beside_a), Some(beside_b)) = (a.concurrent(name), b.concurrent(name)) else {
+            continue;
+        };
+        let mut differences = Reasons::default();
+        add_own_differences(&mut differences, beside_a, beside_b);
+        // The first one is enough to tell the user what to look at.
+        if let Some(Reason { why, .. }) = differences.0.first() {
+            let why = format!("{name}, which ran together with it, differs: {why}");
+            reasons.add("company-differs", why);
         }
     }
 }
 
-fn unwritten_share(measurement: &Row) -> Option<f64> {
-    Some(measurement.data.unwritten_bytes? as f64 / measurement.data.span_bytes.max(1) as f64)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::plan::{Access, Zone};
+    use diskproof_model::stream::BlockShare;
 
-/// Returns `true` if both spans are equal, or both cover their whole device: disks of different
-/// sizes are compared as a whole.
-fn spans_agree(a: Measured<'_>, b: Measured<'_>) -> bool {
-    span(a).is_like(span(b)) || (covers_device(a) && covers_device(b))
-}
-
-fn span(measured: Measured<'_>) -> MeasuredSpan {
-    let data = &measured.measurement().data;
-    MeasuredSpan {
-        start: data.span_start_bytes,
-        length: data.span_bytes,
+    /// The reasons against comparing a workload, changed in one way, with itself, changed in
+    /// another way.
+    fn reasons_between(
+        change_a: impl Fn(&mut Workload),
+        change_b: impl Fn(&mut Workload),
+    ) -> Vec<String> {
+        let mut record_a = fixture::record();
+        let mut record_b = record_a.clone();
+        change_a(&mut record_a.measurements[0].data.workload);
+        change_b(&mut record_b.measurements[0].data.workload);
+        let run_a = Run {
+            name: String::new(),
+            record: &record_a,
+        };
+        let run_b = Run {
+            name: String::new(),
+            record: &record_b,
+        };
+        let a = MeasuredWorkload {
+            name: "A",
+            run: &run_a,
+            index: 0,
+        };
+        let b = MeasuredWorkload {
+            name: "B",
+            run: &run_b,
+            index: 0,
+        };
+        let mut reasons = Reasons::default();
+        a.add_differences(b, &mut reasons);
+        reasons.0.into_iter().map(|reason| reason.why).collect()
     }
-}
 
-fn covers_device(measured: Measured<'_>) -> bool {
-    let Some(target) = measured.target() else {
-        return false;
-    };
-    let block_bytes = measured.measurement().data.workload.block_bytes;
-    target.kind == TargetKind::BlockDevice && span(measured).covers(target.size_bytes, block_bytes)
-}
-
-fn company_text(names: &[String]) -> String {
-    if names.is_empty() {
-        return "it ran alone".to_owned();
+    fn mixed(workload: &mut Workload, small: u32, large: u32) {
+        let block_bytes = workload.block_bytes;
+        workload.block_mix = vec![
+            BlockShare::new(4096, small),
+            BlockShare::new(block_bytes, large),
+        ];
     }
-    format!("it ran together with {}", names.join(", "))
-}
 
-fn access_text(access: &Access) -> String {
-    match access {
-        Access::Sequential => "sequential".to_owned(),
-        Access::Backward => "backwards".to_owned(),
-        Access::Stride { stride_bytes } => format!("in strides of {}", format_bytes(*stride_bytes)),
-        Access::Random { distribution } => match distribution {
-            Distribution::Uniform => "random".to_owned(),
-            Distribution::Zipf { theta } => format!("random, Zipf {theta}"),
-            Distribution::Pareto { share } => format!("random, Pareto {share}"),
-            Distribution::Normal { spread_percent } => {
-                format!("random, normal {spread_percent} %")
-            }
-            Distribution::HotCold {
-                access_percent,
-                size_percent,
-            } => format!(
-                "random, {access_percent} % of the operations on {size_percent} % of the span"
-            ),
-        },
-        Access::Zoned { zones } => format!("random in {} zones", zones.len()),
+    fn zoned(workload: &mut Workload, access_percent: f64) {
+        let hot = Zone {
+            access_percent,
+            size_percent: 10.0,
+        };
+        let cold = Zone {
+            access_percent: 100.0 - access_percent,
+            size_percent: 90.0,
+        };
+        workload.access = Access::Zoned {
+            zones: vec![hot, cold],
+        };
     }
-}
 
-fn streams_text(streams: &Streams) -> String {
-    let reads = f64::from(streams.permille(OpKind::Read)) / 10.0;
-    let mut facts = vec![format!("{reads} % reads")];
-    facts.extend(streams.facts());
-    facts.join(", ")
-}
-
-fn shape_text(shape: &LoadShape) -> String {
-    match shape.facts() {
-        facts if facts.is_empty() => "no other conditions".to_owned(),
-        facts => facts.join(", "),
+    #[test]
+    fn mixes_of_as_many_block_sizes_are_told_by_their_shares() {
+        let reasons = reasons_between(|one| mixed(one, 3, 1), |one| mixed(one, 1, 1));
+        assert_eq!(
+            reasons,
+            ["A: 75 % 4 KiB, 25 % 1 MiB, B: 50 % 4 KiB, 50 % 1 MiB"]
+        );
+        // The same shares by other weights.
+        assert!(reasons_between(|one| mixed(one, 6, 4), |one| mixed(one, 60, 40)).is_empty());
     }
-}
 
-fn load_text(rate: Option<f64>) -> String {
-    match rate {
-        Some(rate) => format!("{}/s offered", format_rate(rate)),
-        None => "as fast as it goes".to_owned(),
+    #[test]
+    fn zones_are_told_by_their_shares() {
+        let reasons = reasons_between(|one| zoned(one, 60.0), |one| zoned(one, 90.0));
+        assert_eq!(
+            reasons,
+            [
+                "A: random in 2 zones (60 % of the operations on 10 % of the span, 40 % on 90 %), \
+              B: random in 2 zones (90 % of the operations on 10 % of the span, 10 % on 90 %)"
+            ]
+        );
     }
-}
 
-fn sync_text(sync: SyncPolicy) -> String {
-    match sync {
-        SyncPolicy::None => "no sync".to_owned(),
-        SyncPolicy::AtEnd => "a sync at the end".to_owned(),
-        SyncPolicy::Every {
-            writes: 0 | 1,
-            call,
-        } => format!("{} after each write", call.as_str()),
-        SyncPolicy::Every { writes, call } => format!("{} after {writes} writes", call.as_str()),
-        SyncPolicy::WithWrite { flag } => format!("{} writes", flag.as_str()),
-        SyncPolicy::Shared { call } => format!("{} shared by all writers", call.as_str()),
-        SyncPolicy::OtherDescriptor { call } => {
-            format!("{} through another descriptor", call.as_str())
-        }
-    }
-}
-
-fn span_text(measurement: &Row) -> String {
-    let length = format_bytes(measurement.data.span_bytes);
-    match measurement.data.span_start_bytes {
-        0 => format!("span of {length}"),
-        start => {
-            let start = format_bytes(start);
-            format!("span of {length} from {start}")
-        }
+    #[test]
+    fn values_that_round_to_the_same_text_are_not_said_to_be_equal() {
+        let reasons = reasons_between(
+            |one| one.rate = Some(1_230_000.0),
+            |one| one.rate = Some(1_230_001.0),
+        );
+        assert_eq!(
+            reasons,
+            ["A and B differ, but only in detail: 1.23M/s offered"]
+        );
     }
 }

@@ -5,9 +5,9 @@
 //! t·s·√(1 + 1/n) (Hahn & Meeker 1991, 4.7). The slices of one run cannot show what changes from
 //! one minute or day to the next. The intervals of its rates are never narrower than this one.
 
-use super::comparable::Measured;
-use super::differences::facts;
-use super::figures;
+use super::comparable::MeasuredWorkload;
+use super::differences::fact_texts;
+use super::rates::rate_estimate;
 use super::reasons::{Compared, is_sound_repetition};
 use super::sides::{Run, RunGroup, Sides, WorkloadKey};
 use crate::estimate::mean;
@@ -32,7 +32,7 @@ impl<'a> EarlierRuns<'a> {
             let mut alike: BTreeMap<Vec<String>, Vec<&Run<'_>>> = BTreeMap::new();
             for run in &group.runs {
                 if is_earlier(run.record, sides) {
-                    alike.entry(facts(run.record)).or_default().push(run);
+                    alike.entry(fact_texts(run.record)).or_default().push(run);
                 }
             }
             groups.extend(alike.into_values());
@@ -98,15 +98,15 @@ const EARLIER_RUNS_MIN: usize = 3;
 /// few earlier runs repeat it.
 pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunToRun>> {
     let own_run = unnamed_run(record);
-    let own_facts = facts(record);
+    let own_facts = fact_texts(record);
     let alike: Vec<Run<'_>> = earlier
         .iter()
-        .filter(|other| have_same_plan(record, other) && facts(other) == own_facts)
+        .filter(|other| have_same_plan(record, other) && fact_texts(other) == own_facts)
         .map(unnamed_run)
         .collect();
     let mut variations = Vec::new();
     for index in 0..record.measurements.len() {
-        let measured = Measured {
+        let measured = MeasuredWorkload {
             name: "this run",
             run: &own_run,
             index,
@@ -123,12 +123,12 @@ fn unnamed_run(record: &Record) -> Run<'_> {
     }
 }
 
-fn variation_of_row(own: Measured<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
-    let measurement = own.measurement();
+fn variation_of_row(own: MeasuredWorkload<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
+    let measurement = own.row();
     let key = WorkloadKey::from_row(measurement);
     let mut rates = Vec::new();
     for run in runs {
-        if let Some(other) = Measured::find("an earlier run", run, key)
+        if let Some(other) = MeasuredWorkload::find("an earlier run", run, key)
             && is_sound_repetition(own, other)
         {
             rates.extend(headline_iops(other));
@@ -181,8 +181,8 @@ pub(crate) fn widen(measurement: &mut Row) {
 }
 
 /// The headline rate in operations per second.
-fn headline_iops(measured: Measured<'_>) -> Option<f64> {
-    let rate = figures::rate_estimate(&[measured.measurement()], None, Figure::Iops)?;
+fn headline_iops(measured: MeasuredWorkload<'_>) -> Option<f64> {
+    let rate = rate_estimate(&[measured.row()], None, Figure::Iops)?;
     Some(rate.estimate.value)
 }
 

@@ -105,41 +105,39 @@ impl Compared for StepOfRun<'_> {
     }
 
     fn add_differences(self, other: Self, reasons: &mut Reasons) {
-        let mut pair = reasons.between(&self, &other);
-        let (x, y) = (self.plan, other.plan);
-        pair.add_if_different("count-differs", x.count, y.count, count_text);
+        let mut pair = reasons.between(self, other);
+        pair.add_if_different("count-differs", |part| part.plan.count, count_text);
         pair.add_if_different(
             "file-size-differs",
-            FileSizes::planned(x),
-            FileSizes::planned(y),
+            |part| FileSizes::planned(part.plan),
             sizes_text,
         );
         pair.add_if_different(
             "directories-differ",
-            x.directories,
-            y.directories,
+            |part| part.plan.directories,
             directories_text,
         );
-        pair.add_if_different("threads-differ", x.threads, y.threads, threads_text);
-        pair.add_if_different("fsync-differs", x.sync, y.sync, sync_text);
-        pair.add_if_different("order-differs", &x.orders, &y.orders, order_text);
+        pair.add_if_different("threads-differ", |part| part.plan.threads, threads_text);
+        pair.add_if_different("fsync-differs", |part| part.plan.sync, sync_text);
+        pair.add_if_different(
+            "order-differs",
+            |part| part.plan.orders.as_slice(),
+            order_text,
+        );
         // One run may have emptied a cache that the other kept.
-        let (own_caches, other_caches) = (&self.files.caches, &other.files.caches);
         let operation = self.step().data.step.operation;
         if matches!(operation, FileOperation::Stat | FileOperation::Read) {
             pair.add_if_different(
                 "cache-differs",
-                own_caches.names,
-                other_caches.names,
-                |state| format!("names {}", state_text(*state)),
+                |part| part.files.caches.names,
+                |state| format!("names {}", state_text(state)),
             );
         }
         if operation == FileOperation::Read {
             pair.add_if_different(
                 "cache-differs",
-                own_caches.pages,
-                other_caches.pages,
-                |state| format!("content {}", state_text(*state)),
+                |part| part.files.caches.pages,
+                |state| format!("content {}", state_text(state)),
             );
         }
     }
@@ -162,22 +160,22 @@ impl Compared for StepOfRun<'_> {
     }
 }
 
-fn count_text(count: &u64) -> String {
-    counted(*count, "file")
+fn count_text(count: u64) -> String {
+    counted(count, "file")
 }
 
-fn directories_text(count: &u32) -> String {
+fn directories_text(count: u32) -> String {
     match count {
         1 => "1 directory".to_owned(),
         n => format!("{n} directories"),
     }
 }
 
-fn threads_text(count: &u32) -> String {
-    counted(u64::from(*count), "thread")
+fn threads_text(count: u32) -> String {
+    counted(u64::from(count), "thread")
 }
 
-fn order_text(orders: &&Vec<FileOrder>) -> String {
+fn order_text(orders: &[FileOrder]) -> String {
     let names: Vec<&str> = orders.iter().map(|order| order.as_str()).collect();
     format!("{} order", names.join(" and "))
 }
@@ -198,7 +196,7 @@ impl FileSizes {
     }
 }
 
-fn sizes_text(sizes: &FileSizes) -> String {
+fn sizes_text(sizes: FileSizes) -> String {
     let min = format_bytes(sizes.min_bytes);
     if sizes.min_bytes == sizes.max_bytes {
         format!("files of {min}")
@@ -207,7 +205,7 @@ fn sizes_text(sizes: &FileSizes) -> String {
     }
 }
 
-fn sync_text(sync: &FileSync) -> String {
+fn sync_text(sync: FileSync) -> String {
     match sync {
         FileSync::None => "no fsync",
         FileSync::File => "fsync of each new file",

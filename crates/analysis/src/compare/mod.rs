@@ -1,10 +1,11 @@
 //! Compares runs metric by metric: a ratio with its interval and a verdict, or the reason why they
 //! cannot be compared. docs/compare.md explains the statistics.
 //!
-//! * `pair`: parts that both sides have; `rows`: their metrics; `figures`, `survey`, `files`,
-//!   `observed`: figures and errors; `distribution`: latencies.
+//! * `pair`: parts that both sides have; `rows`: their metrics; `rates`, `latencies`, `survey`,
+//!   `files`, `observed`: figures and errors, as a `side_estimate`; `distribution`: latencies.
 //! * `run_spread`: variation from run to run; `ratio`: intervals and p-values; `verdict`: verdicts.
-//! * `comparable`: what must agree; `differences`: what may differ; `reasons`: both in words.
+//! * `comparable`: what must agree, and `workload_text`: in words; `differences` of the `facts`:
+//!   what may differ; `reasons`: why figures are not comparable.
 //! * `limit`: conditions of the user; `summary`: sentences.
 //! * `own`: the figures that represent one run, for the comparison of many.
 //! * `blocks`: the slices of a live comparison.
@@ -15,42 +16,47 @@ mod comparable;
 mod differences;
 mod distribution;
 mod earlier;
-mod figures;
+mod facts;
 mod files;
+mod latencies;
 mod limit;
 mod observed;
 mod own;
 mod pair;
+mod rates;
 mod ratio;
 mod reasons;
 mod rows;
 mod run_spread;
+mod side_estimate;
 mod sides;
 mod summary;
 mod survey;
 #[cfg(test)]
 mod test_figures;
 mod verdict;
+mod workload_text;
 
-pub(crate) use differences::facts_of_target;
+pub(crate) use differences::conditions_of_target;
 pub(crate) use distribution::percentile_points;
 pub(crate) use earlier::{run_to_run, widen as widen_to_runs};
-pub(crate) use figures::OpLatencies;
+pub(crate) use latencies::OpLatencies;
 pub use limit::CompareError;
 pub use limit::{Limit, LimitError};
 pub(crate) use own::{OwnFigure, PartOfRun, own_figures};
 pub use sides::{Run, RunGroup};
-pub(crate) use verdict::holm;
 
-use comparable::Measured;
+use crate::estimate::adjusted_for_family;
+use comparable::MeasuredWorkload;
 use diskproof_model::comparison::{
     COMPARISON_SCHEMA, Candidate, Comparison, Holder, MetricComparison, PercentilePair,
     RunReference, Side, Tally, Unmatched, letter,
 };
 use diskproof_model::record::Tool;
 use earlier::EarlierRuns;
-use pair::{AdjustedP, ComparedRow, Pair, PartOnSides};
+use pair::{ComparedRow, Pair, PartOnSides};
 use sides::Sides;
+use verdict::AdjustedP;
 
 /// Figures that differ by at most this share count as the same, unless the user sets another
 /// margin. It is the precision to which `check` measures, and about what the same disk varies by
@@ -178,7 +184,9 @@ fn compare_workloads(sides: &Sides<'_>, earlier: &EarlierRuns<'_>) -> ComparedWo
     let has_several_targets = sides.runs().any(|named| named.run.record.targets.len() > 1);
     let mut compared = ComparedWorkloads::default();
     for key in sides.workloads() {
-        let found = Pair::find(sides, earlier, |name, run| Measured::find(name, run, key));
+        let found = Pair::find(sides, earlier, |name, run| {
+            MeasuredWorkload::find(name, run, key)
+        });
         let pair = match found {
             PartOnSides::Both(pair) => pair,
             PartOnSides::OneSide(holder) => {
@@ -226,16 +234,17 @@ fn why_skipped(sides: &Sides<'_>, workload: &str, holder: Holder) -> Option<Stri
 fn decide_all(rows: Vec<ComparedRow>, margin: f64) -> Vec<MetricComparison> {
     let adjusted = adjusted_p_values(&rows);
     let mut metrics = Vec::new();
-    for (row, p) in std::iter::zip(rows, adjusted) {
-        metrics.push(row.decided(p, margin));
+    for (row, p_value) in std::iter::zip(rows, adjusted) {
+        metrics.push(row.decided(p_value, margin));
     }
     metrics
 }
 
-/// The adjusted p-value of each row. Headline metrics and all others are two families of
-/// comparisons: the summary is about the first, and must not lose power because of details.
-fn adjusted_p_values(rows: &[ComparedRow]) -> Vec<AdjustedP> {
-    let mut adjusted = vec![AdjustedP::default(); rows.len()];
+/// The adjusted p-value of each row; `None` where it has none. Headline metrics and all others are
+/// two families of comparisons: the summary is about the first, and must not lose power because of
+/// details.
+fn adjusted_p_values(rows: &[ComparedRow]) -> Vec<Option<AdjustedP>> {
+    let mut adjusted = vec![None; rows.len()];
     for is_headline in [true, false] {
         let mut indices = Vec::new();
         let mut p_values = Vec::new();
@@ -247,11 +256,11 @@ fn adjusted_p_values(rows: &[ComparedRow]) -> Vec<AdjustedP> {
                 p_values.push(p_value);
             }
         }
-        for (index, p_adjusted) in std::iter::zip(&indices, holm(&p_values)) {
-            adjusted[*index] = AdjustedP {
-                p_adjusted: Some(p_adjusted),
+        for (index, value) in std::iter::zip(&indices, adjusted_for_family(&p_values)) {
+            adjusted[*index] = Some(AdjustedP {
+                value,
                 family_size: p_values.len(),
-            };
+            });
         }
     }
     adjusted

@@ -1,8 +1,8 @@
 //! The metrics of observed loads: rate, throughput and mean time of reads and writes, for each
 //! device that both sides observed.
 
-use super::figures::{SideEstimate, from_estimates};
 use super::pair::{ComparedRow, PairEstimates};
+use super::side_estimate::SideEstimate;
 use super::sides::{NamedRun, Sides, sole_holder, unmatched_entry};
 use diskproof_model::comparison::{Figure, Holder, Unmatched};
 use diskproof_model::measurement::OpKind;
@@ -142,5 +142,5 @@ fn side_estimate(loads: &[&ObservedOps], figure: Figure) -> Option<SideEstimate>
             _ => Estimate::new(ops.count, ops.latency_mean_ns?, None, "ns"),
         });
     }
-    from_estimates(&estimates)
+    SideEstimate::from_estimates(&estimates)
 }

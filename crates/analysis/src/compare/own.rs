@@ -1,13 +1,12 @@
 //! The figures that represent the parts of one run, and the reasons why those of another run are
 //! not comparable with them: the basis for comparing many runs at once.
 
-use super::comparable::Measured;
-use super::figures::from_estimates;
+use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;
 use super::reasons::{Compared, Reasons};
 use super::rows::leading_row;
-use super::sides::Run;
-use super::sides::WorkloadKey;
+use super::side_estimate::SideEstimate;
+use super::sides::{Run, WorkloadKey};
 use super::survey::{Part, Surveyed, leading_figures};
 use diskproof_model::comparison::{Direction, Figure, Reason};
 use diskproof_model::files::FileStep;
@@ -49,7 +48,7 @@ pub(crate) fn own_figures(record: &Record) -> Vec<OwnFigure> {
     let run = run_without_name(record);
     let mut figures = Vec::new();
     for (index, row) in record.measurements.iter().enumerate() {
-        let measured = Measured {
+        let measured = MeasuredWorkload {
             name: THIS,
             run: &run,
             index,
@@ -129,9 +128,12 @@ fn own_figure(name: FigureName, estimate: &Estimate, error: f64) -> Option<OwnFi
     })
 }
 
+/// The standard error as a share of the value; 0 where the estimate states none.
 fn relative_error(estimate: &Estimate) -> f64 {
-    let sample = from_estimates(std::slice::from_ref(estimate));
-    sample.map_or(0.0, |side| side.sample.variance_within().sqrt())
+    match SideEstimate::from_estimates(std::slice::from_ref(estimate)) {
+        Some(side) => side.sample.variance_within().sqrt(),
+        None => 0.0,
+    }
 }
 
 impl PartOfRun {
@@ -149,12 +151,12 @@ impl PartOfRun {
         let mut reasons = Reasons::default();
         match self {
             Self::Workload(name) => {
-                let own = Measured::find(THIS, &run, WorkloadKey { target, name });
+                let own = MeasuredWorkload::find(THIS, &run, WorkloadKey { target, name });
                 let key_of_others = WorkloadKey {
                     target: other_target,
                     name,
                 };
-                let others = Measured::find(OTHERS, &usual, key_of_others);
+                let others = MeasuredWorkload::find(OTHERS, &usual, key_of_others);
                 add_differences_of(others, own, &mut reasons);
             }
             Self::Curve => add_survey_differences(&usual, &run, Part::Curve, &mut reasons),
@@ -175,7 +177,7 @@ impl PartOfRun {
         match self {
             Self::Workload(name) => {
                 add_faults(
-                    Measured::find(THIS, &run, WorkloadKey { target, name }),
+                    MeasuredWorkload::find(THIS, &run, WorkloadKey { target, name }),
                     &mut reasons,
                 );
             }

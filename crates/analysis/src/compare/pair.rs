@@ -2,11 +2,11 @@
 //! metric of it, from its figures to its verdict.
 
 use super::earlier::EarlierRuns;
-use super::figures::{SideEstimate, from_estimates};
 use super::ratio::{RatioEstimate, SideFigure};
 use super::reasons::{Compared, reasons_against_comparison};
+use super::side_estimate::SideEstimate;
 use super::sides::{NamedRun, Run, Sides, sole_holder};
-use super::verdict::{Judgement, RUNS_NEEDED, judge};
+use super::verdict::{AdjustedP, Judgement, RUNS_NEEDED, judge};
 use diskproof_model::comparison::{
     Basis, Direction, Figure, Holder, MetricComparison, Needed, Reason, Verdict,
 };
@@ -94,9 +94,9 @@ impl ComparedRow {
     }
 
     /// The metric with its verdict.
-    pub(super) fn decided(mut self, p: AdjustedP, margin: f64) -> MetricComparison {
-        let judgement = self.judgement(p, margin);
-        self.metric.p_adjusted = p.p_adjusted;
+    pub(super) fn decided(mut self, p_value: Option<AdjustedP>, margin: f64) -> MetricComparison {
+        let judgement = self.judgement(p_value, margin);
+        self.metric.p_adjusted = p_value.map(|adjusted| adjusted.value);
         self.metric.verdict = judgement.verdict;
         self.metric.needed = match judgement.verdict {
             Verdict::FasterOnce | Verdict::SlowerOnce => Some(RUNS_NEEDED),
@@ -105,18 +105,16 @@ impl ComparedRow {
         self.metric
     }
 
-    fn judgement(&self, p: AdjustedP, margin: f64) -> Judgement {
+    fn judgement(&self, p_value: Option<AdjustedP>, margin: f64) -> Judgement {
         if !self.metric.reasons.is_empty() {
-            return Judgement::of(Verdict::NotComparable);
+            return Judgement::without_advice(Verdict::NotComparable);
         }
         if self.is_load {
-            return Judgement::of(Verdict::Observed);
+            return Judgement::without_advice(Verdict::Observed);
         }
-        match (&self.ratio, p.p_adjusted) {
-            (Some(ratio), Some(p_adjusted)) => {
-                judge(ratio, p_adjusted, margin, self.metric.better, p.family_size)
-            }
-            _ => Judgement::of(Verdict::Undecided),
+        match (&self.ratio, p_value) {
+            (Some(ratio), Some(p_value)) => judge(ratio, p_value, margin, self.metric.better),
+            _ => Judgement::without_advice(Verdict::Undecided),
         }
     }
 
@@ -136,15 +134,6 @@ impl ComparedRow {
             runs,
         }
     }
-}
-
-/// The p-value of a row, adjusted for all comparisons of its family.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct AdjustedP {
-    /// `None` where the row has no ratio.
-    pub p_adjusted: Option<f64>,
-    /// The number of comparisons in the family.
-    pub family_size: usize,
 }
 
 /// The sides that have a part.
@@ -231,7 +220,7 @@ impl<T: Compared> Pair<T> {
     ) -> Option<PairEstimates> {
         self.side_estimates(|runs| {
             let estimates: Option<Vec<Estimate>> = runs.iter().map(&figure).collect();
-            from_estimates(&estimates?)
+            SideEstimate::from_estimates(&estimates?)
         })
     }
 }

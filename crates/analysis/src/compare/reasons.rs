@@ -28,47 +28,65 @@ impl Reasons {
     }
 
     /// Begins the comparison of two runs. A difference in the measuring method is added at once.
-    pub(super) fn between<'r, T: Compared>(&'r mut self, a: &'r T, b: &'r T) -> Between<'r> {
+    pub(super) fn between<T: Compared>(&mut self, a: T, b: T) -> Between<'_, T> {
         let mut pair = Between {
             reasons: self,
-            a: a.name(),
-            b: b.name(),
+            a,
+            b,
         };
-        pair.add_if_different(
-            "method-differs",
-            a.record().method,
-            b.record().method,
-            |method| format!("measuring method {method}"),
-        );
+        if a.record().method != b.record().method {
+            let method_text = |part: T| format!("measuring method {}", part.record().method);
+            pair.add("method-differs", &method_text(a), &method_text(b));
+        }
         pair
     }
 }
 
-/// Adds the differences between two runs as reasons.
-pub(super) struct Between<'r> {
+/// Adds the differences between the same part of two runs as reasons.
+pub(super) struct Between<'r, T> {
     pub reasons: &'r mut Reasons,
-    a: &'r str,
-    b: &'r str,
+    a: T,
+    b: T,
 }
 
-impl Between<'_> {
-    /// Adds a reason where the runs differ in a value.
-    pub(super) fn add_if_different<T: PartialEq>(
+impl<T: Compared> Between<'_, T> {
+    /// Adds a reason where the runs differ in this value. `text` says what a value is.
+    pub(super) fn add_if_different<V: PartialEq>(
         &mut self,
         code: &str,
-        x: T,
-        y: T,
-        text: impl Fn(&T) -> String,
+        value: impl Fn(T) -> V,
+        text: impl Fn(V) -> String,
     ) {
-        if x != y {
-            self.add(code, &text(&x), &text(&y));
+        let (value_a, value_b) = (value(self.a), value(self.b));
+        if value_a != value_b {
+            self.add(code, &text(value_a), &text(value_b));
         }
     }
 
-    /// Adds a reason that states the value of each side.
-    pub(super) fn add(&mut self, code: &str, x: &str, y: &str) {
-        let (a, b) = (self.a, self.b);
-        self.reasons.add(code, format!("{a}: {x}, {b}: {y}"));
+    /// Adds a reason where both runs have this value, and differ in it.
+    pub(super) fn add_if_both_differ<V: PartialEq>(
+        &mut self,
+        code: &str,
+        value: impl Fn(T) -> Option<V>,
+        text: impl Fn(V) -> String,
+    ) {
+        if let (Some(value_a), Some(value_b)) = (value(self.a), value(self.b))
+            && value_a != value_b
+        {
+            self.add(code, &text(value_a), &text(value_b));
+        }
+    }
+
+    /// Adds a reason that states the value of each run. Texts are rounded: where both are equal,
+    /// the reason says that the difference is smaller than they show.
+    pub(super) fn add(&mut self, code: &str, text_a: &str, text_b: &str) {
+        let (name_a, name_b) = (self.a.name(), self.b.name());
+        let why = if text_a == text_b {
+            format!("{name_a} and {name_b} differ, but only in detail: {text_a}")
+        } else {
+            format!("{name_a}: {text_a}, {name_b}: {text_b}")
+        };
+        self.reasons.add(code, why);
     }
 }
 
@@ -184,7 +202,7 @@ impl MeasuredSpan {
     }
 }
 
-pub(super) fn kind_text(kind: &TargetKind) -> String {
+pub(super) fn kind_text(kind: TargetKind) -> String {
     match kind {
         TargetKind::Directory => "a scratch file in a directory",
         TargetKind::File => "an existing file",
@@ -193,11 +211,11 @@ pub(super) fn kind_text(kind: &TargetKind) -> String {
     .to_owned()
 }
 
-pub(super) fn engine_text(engine: &EngineKind) -> String {
+pub(super) fn engine_text(engine: EngineKind) -> String {
     format!("engine {}", engine.as_str())
 }
 
-pub(super) fn cache_text(cache: &CachePolicy) -> String {
+pub(super) fn cache_text(cache: CachePolicy) -> String {
     match cache {
         CachePolicy::Direct => "past the page cache",
         CachePolicy::Buffered => "through the page cache, emptied during the run",

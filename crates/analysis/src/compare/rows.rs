@@ -1,10 +1,12 @@
 //! The metrics of a workload: their names, and the one that represents it.
 
 use super::blocks::Blocks;
-use super::comparable::Measured;
-use super::figures::{Runs, SideEstimate, latency_estimate, merged_latencies, rate_estimate};
+use super::comparable::MeasuredWorkload;
+use super::latencies::{latency_estimate, merged_latencies};
 use super::pair::{ComparedRow, Pair};
+use super::rates::rate_estimate;
 use super::ratio::RatioEstimate;
+use super::side_estimate::SideEstimate;
 use diskproof_model::comparison::{Figure, PercentilePair};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::SyncPolicy;
@@ -22,52 +24,26 @@ const FIGURES: [Figure; 6] = [
 
 /// The metrics of a workload that both sides measured. `prefix` names the target where there are
 /// several.
-pub(super) fn workload_rows(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<ComparedRow> {
-    let Some(first) = pair.a.first().map(|leader| leader.measurement()) else {
+pub(super) fn workload_rows(prefix: &str, pair: &Pair<MeasuredWorkload<'_>>) -> Vec<ComparedRow> {
+    let Some(leader) = pair.a.first() else {
         return Vec::new();
     };
-    let walls = pair
-        .parts()
-        .map(|measured| measured.measurement().data.wall_ns);
-    let wall_ns = walls.max().unwrap_or(0);
-    let subject = &first.data.workload.name;
+    let first = leader.row();
     let ops = common_ops(pair);
     let is_mix = is_mix(&ops);
     let lead = lead_metric(first, &ops, pair);
     let blocks = Blocks::from_runs(&pair.a, &pair.b);
-    // `None` stands for all operations together.
-    let mut kinds: Vec<Option<OpKind>> = ops.iter().copied().map(Some).collect();
-    if is_mix {
-        kinds.insert(0, None);
-    }
     let mut rows = Vec::new();
-    for op in kinds {
-        let kind = kind_prefix(op, is_mix);
+    for op in compared_kinds(&ops) {
+        let name = format!(
+            "{prefix}{}.{}",
+            first.data.workload.name,
+            kind_prefix(op, is_mix)
+        );
         for figure in FIGURES {
-            let estimates =
-                pair.side_estimates(|runs| estimate_of_side(&measurements(runs), op, figure));
-            let Some(mut estimates) = estimates else {
+            let Some(mut row) = figure_row(&name, pair, blocks.as_ref(), op, figure) else {
                 continue;
             };
-            let difference = match &blocks {
-                Some(blocks) => blocks.apply(op, figure, &mut estimates),
-                None => None,
-            };
-            let ratio = match difference {
-                Some(difference) => {
-                    RatioEstimate::from_blocks(&estimates.a.sample, &estimates.b.sample, difference)
-                }
-                None => estimates.ratio(),
-            };
-            let mut row = ComparedRow::new(
-                format!("{prefix}{subject}.{kind}{}", figure.as_str()),
-                subject,
-                figure,
-                estimates,
-                ratio,
-                wall_ns,
-                &pair.reasons,
-            );
             row.metric.target = first.data.target;
             row.metric.op = op;
             row.metric.headline = lead == LeadMetric { op, figure };
@@ -75,6 +51,52 @@ pub(super) fn workload_rows(prefix: &str, pair: &Pair<Measured<'_>>) -> Vec<Comp
         }
     }
     rows
+}
+
+/// The kinds of operation that have metrics; `None` stands for all operations of a mix together.
+fn compared_kinds(ops: &[OpKind]) -> Vec<Option<OpKind>> {
+    let mut kinds = Vec::new();
+    if is_mix(ops) {
+        kinds.push(None);
+    }
+    for op in ops {
+        kinds.push(Some(*op));
+    }
+    kinds
+}
+
+/// The metric of one figure, which follows `name_prefix` in its name; `None` where a side lacks the
+/// figure. Blocks of a live comparison decide the ratio where they have it.
+fn figure_row(
+    name_prefix: &str,
+    pair: &Pair<MeasuredWorkload<'_>>,
+    blocks: Option<&Blocks<'_>>,
+    op: Option<OpKind>,
+    figure: Figure,
+) -> Option<ComparedRow> {
+    let subject = &pair.a.first()?.row().data.workload.name;
+    let mut estimates =
+        pair.side_estimates(|runs| estimate_of_side(&rows_of_runs(runs), op, figure))?;
+    let difference = match blocks {
+        Some(blocks) => blocks.apply(op, figure, &mut estimates),
+        None => None,
+    };
+    let ratio = match difference {
+        Some(difference) => {
+            RatioEstimate::from_blocks(&estimates.a.sample, &estimates.b.sample, difference)
+        }
+        None => estimates.ratio(),
+    };
+    let walls = pair.parts().map(|measured| measured.row().data.wall_ns);
+    Some(ComparedRow::new(
+        format!("{name_prefix}{}", figure.as_str()),
+        subject,
+        figure,
+        estimates,
+        ratio,
+        walls.max().unwrap_or(0),
+        &pair.reasons,
+    ))
 }
 
 /// The kind of operation before the figure in the name of a metric: `read.`, or nothing where the
@@ -94,10 +116,10 @@ pub(super) struct LeadingFigure {
 }
 
 /// The figure that represents a workload in one run; `None` where it has none.
-pub(super) fn leading_row(measured: Measured<'_>) -> Option<LeadingFigure> {
+pub(super) fn leading_row(measured: MeasuredWorkload<'_>) -> Option<LeadingFigure> {
     let pair = Pair::with_itself(measured);
     let ops = common_ops(&pair);
-    let row = measured.measurement();
+    let row = measured.row();
     let LeadMetric { op, figure } = lead_metric(row, &ops, &pair);
     let kind = kind_prefix(op, is_mix(&ops));
     Some(LeadingFigure {
@@ -113,7 +135,7 @@ fn is_mix(ops: &[OpKind]) -> bool {
 }
 
 /// A figure of one side. Reads and writes together have no latency.
-fn estimate_of_side(runs: &Runs<'_>, op: Option<OpKind>, figure: Figure) -> Option<SideEstimate> {
+fn estimate_of_side(runs: &[&Row], op: Option<OpKind>, figure: Figure) -> Option<SideEstimate> {
     if matches!(figure, Figure::Iops | Figure::Throughput) {
         return rate_estimate(runs, op, figure);
     }
@@ -130,7 +152,7 @@ struct LeadMetric {
 
 /// Chooses the metric that represents the workload: its rate, of reads and writes together where
 /// there are both. Under an offered load, which fixes the rate, it is a latency that users feel.
-fn lead_metric(row: &Row, ops: &[OpKind], pair: &Pair<Measured<'_>>) -> LeadMetric {
+fn lead_metric(row: &Row, ops: &[OpKind], pair: &Pair<MeasuredWorkload<'_>>) -> LeadMetric {
     let op = ops.first().copied();
     if row.data.workload.rate.is_some() {
         for figure in [Figure::P99, Figure::P50] {
@@ -153,17 +175,17 @@ fn lead_metric(row: &Row, ops: &[OpKind], pair: &Pair<Measured<'_>>) -> LeadMetr
     }
 }
 
-fn has_latency(side: &[Measured<'_>], op: Option<OpKind>, figure: Figure) -> bool {
+fn has_latency(side: &[MeasuredWorkload<'_>], op: Option<OpKind>, figure: Figure) -> bool {
     match op {
-        Some(op) => latency_estimate(&measurements(side), op, figure).is_some(),
+        Some(op) => latency_estimate(&rows_of_runs(side), op, figure).is_some(),
         None => false,
     }
 }
 
 /// The kinds of operation that every run has: the headline kinds, and syncs where each follows
 /// several writes.
-fn common_ops(pair: &Pair<Measured<'_>>) -> Vec<OpKind> {
-    let Some(first) = pair.parts().next().map(|measured| measured.measurement()) else {
+fn common_ops(pair: &Pair<MeasuredWorkload<'_>>) -> Vec<OpKind> {
+    let Some(first) = pair.parts().next().map(|measured| measured.row()) else {
         return Vec::new();
     };
     let mut ops = Vec::new();
@@ -177,24 +199,24 @@ fn common_ops(pair: &Pair<Measured<'_>>) -> Vec<OpKind> {
         ops.push(OpKind::Sync);
     }
     ops.retain(|op| {
-        pair.parts().all(|measured| {
-            measured
-                .measurement()
-                .op(*op)
-                .is_some_and(|op| op.data.count > 0)
-        })
+        pair.parts()
+            .all(|measured| measured.row().op(*op).is_some_and(|op| op.data.count > 0))
     });
     ops
 }
 
-fn measurements<'a>(runs: &[Measured<'a>]) -> Vec<&'a Row> {
-    runs.iter().map(|measured| measured.measurement()).collect()
+/// The row of the workload in the record of each run.
+fn rows_of_runs<'a>(runs: &[MeasuredWorkload<'a>]) -> Vec<&'a Row> {
+    runs.iter().map(|measured| measured.row()).collect()
 }
 
 /// The latency distributions of both sides, for each kind of operation.
-pub(super) fn percentile_pairs(pair: &Pair<Measured<'_>>, comparable: bool) -> Vec<PercentilePair> {
-    let (a, b) = (measurements(&pair.a), measurements(&pair.b));
-    let Some(first) = pair.parts().next().map(|measured| measured.measurement()) else {
+pub(super) fn percentile_pairs(
+    pair: &Pair<MeasuredWorkload<'_>>,
+    comparable: bool,
+) -> Vec<PercentilePair> {
+    let (a, b) = (rows_of_runs(&pair.a), rows_of_runs(&pair.b));
+    let Some(first) = pair.parts().next().map(|measured| measured.row()) else {
         return Vec::new();
     };
     let mut pairs = Vec::new();

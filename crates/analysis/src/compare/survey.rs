@@ -314,29 +314,33 @@ impl Compared for Surveyed<'_> {
     }
 
     fn add_differences(self, other: Self, reasons: &mut Reasons) {
-        let mut pair = reasons.between(&self, &other);
-        if let (Some(x), Some(y)) = (self.target(), other.target()) {
-            pair.add_if_different("target-kind-differs", x.kind, y.kind, kind_text);
-        }
-        let (x, y) = (self.surface, other.surface);
+        let mut pair = reasons.between(self, other);
+        pair.add_if_both_differ(
+            "target-kind-differs",
+            |part| Some(part.target()?.kind),
+            kind_text,
+        );
         pair.add_if_different(
             "operation-differs",
-            x.data.survey.operation,
-            y.data.survey.operation,
+            |part| part.surface.data.survey.operation,
             |op| format!("{}s", op.as_str()),
         );
         pair.add_if_different(
             "cache-differs",
-            x.data.cache.used,
-            y.data.cache.used,
+            |part| part.surface.data.cache.used,
             cache_text,
         );
-        pair.add_if_different("engine-differs", x.data.engine, y.data.engine, engine_text);
+        pair.add_if_different(
+            "engine-differs",
+            |part| part.surface.data.engine,
+            engine_text,
+        );
+        let (span, other_span) = (surface_span(self.surface), surface_span(other.surface));
         let are_whole = self.is_whole() && other.is_whole();
-        if self.part != Part::Burst && !surface_span(x).is_like(surface_span(y)) && !are_whole {
-            pair.add("span-differs", &span_text(x), &span_text(y));
+        if self.part != Part::Burst && !span.is_like(other_span) && !are_whole {
+            pair.add("span-differs", &span_text(span), &span_text(other_span));
         }
-        add_part_differences(&mut pair, self, other);
+        add_part_differences(&mut pair, self.part);
     }
 
     fn add_faults(self, _harmless: &[&str], reasons: &mut Reasons) {
@@ -364,25 +368,18 @@ impl Compared for Surveyed<'_> {
 }
 
 /// Adds the differences in conditions that only this part of a survey has.
-fn add_part_differences(pair: &mut Between<'_>, a: Surveyed<'_>, b: Surveyed<'_>) {
-    match a.part {
+fn add_part_differences(pair: &mut Between<'_, Surveyed<'_>>, part: Part) {
+    match part {
         Part::Curve => {
-            if let (Some(x), Some(y)) = (reads_whole_span(a), reads_whole_span(b)) {
-                pair.add_if_different("coverage-differs", x, y, coverage_text);
-            }
+            pair.add_if_both_differ("coverage-differs", curve_coverage, coverage_text);
         }
-        Part::Burst => {
-            let (x, y) = (burst_bytes(a), burst_bytes(b));
-            pair.add_if_different("block-size-differs", x, y, |bytes| {
-                format!("the same {} repeatedly", format_bytes(*bytes))
-            });
-        }
+        Part::Burst => pair.add_if_different("block-size-differs", burst_bytes, |bytes| {
+            format!("the same {} repeatedly", format_bytes(bytes))
+        }),
         Part::Access => {
-            if let (Some(x), Some(y)) = (access_block_bytes(a), access_block_bytes(b)) {
-                pair.add_if_different("block-size-differs", x, y, |bytes| {
-                    format_bytes(u64::from(*bytes))
-                });
-            }
+            pair.add_if_both_differ("block-size-differs", access_block_bytes, |bytes| {
+                format_bytes(u64::from(bytes))
+            });
         }
     }
 }
@@ -394,8 +391,7 @@ fn surface_span(surface: &SurfaceRecord) -> MeasuredSpan {
     }
 }
 
-fn span_text(surface: &SurfaceRecord) -> String {
-    let span = surface_span(surface);
+fn span_text(span: MeasuredSpan) -> String {
     format!(
         "{} from {}",
         format_bytes(span.length),
@@ -403,18 +399,28 @@ fn span_text(surface: &SurfaceRecord) -> String {
     )
 }
 
-/// True if the curve was planned to read the whole span; `None` where the plan has no curve.
-fn reads_whole_span(surveyed: Surveyed<'_>) -> Option<bool> {
+/// The part of the span that the curve was planned to read; `None` where the plan has no curve.
+fn curve_coverage(surveyed: Surveyed<'_>) -> Option<CurveCoverage> {
     let curve = surveyed.run.record.plan.survey()?.curve.as_ref()?;
-    Some(curve.coverage == Coverage::Full)
+    Some(match curve.coverage {
+        Coverage::Full => CurveCoverage::WholeSpan,
+        _ => CurveCoverage::Samples,
+    })
 }
 
-fn coverage_text(reads_whole_span: &bool) -> String {
-    if *reads_whole_span {
-        "all of the span was read".to_owned()
-    } else {
-        "samples were read".to_owned()
+/// The part of the span that a curve reads. The number of samples may differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CurveCoverage {
+    WholeSpan,
+    Samples,
+}
+
+fn coverage_text(coverage: CurveCoverage) -> String {
+    match coverage {
+        CurveCoverage::WholeSpan => "all of the span was read",
+        CurveCoverage::Samples => "samples were read",
     }
+    .to_owned()
 }
 
 fn burst_bytes(surveyed: Surveyed<'_>) -> u64 {

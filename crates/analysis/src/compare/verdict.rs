@@ -19,21 +19,13 @@ pub(super) const RUNS_NEEDED: Needed = Needed {
     measure_ns: None,
     runs: Some(3),
 };
-/// The adjusted p-values of Holm (1979), in the order of `p_values`: the probability of any false
-/// one stays below [`ALPHA`], whatever the dependence among them (rates and latencies depend on
-/// each other).
-pub(crate) fn holm(p_values: &[f64]) -> Vec<f64> {
-    let mut order: Vec<usize> = (0..p_values.len()).collect();
-    order.sort_by(|i, j| p_values[*i].total_cmp(&p_values[*j]));
-    let mut adjusted = vec![1.0; p_values.len()];
-    // An adjusted value is never below that of a smaller p-value.
-    let mut largest: f64 = 0.0;
-    for (rank, index) in order.into_iter().enumerate() {
-        let p = p_values[index] * (p_values.len() - rank) as f64;
-        largest = largest.max(p).min(1.0);
-        adjusted[index] = largest;
-    }
-    adjusted
+
+/// The p-value of a ratio after the correction for all comparisons of its family.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct AdjustedP {
+    pub value: f64,
+    /// The number of comparisons in the family.
+    pub family_size: usize,
 }
 
 /// A verdict with advice.
@@ -46,14 +38,14 @@ pub(super) struct Judgement {
 }
 
 impl Judgement {
-    /// A verdict without advice.
-    pub(super) fn of(verdict: Verdict) -> Self {
+    pub(super) fn without_advice(verdict: Verdict) -> Self {
         Self {
             verdict,
             times_needed: None,
         }
     }
 
+    /// The advice is to measure this many times as much; an infinite amount is no advice.
     fn undecided(times_needed: f64) -> Self {
         Self {
             verdict: Verdict::Undecided,
@@ -65,48 +57,67 @@ impl Judgement {
 /// Judges a ratio. It is better or worse if it is beyond the margin, and surely not 1. It is the
 /// same if the whole interval is within the margin, or so narrow that its middle decides. If each
 /// side has one run and the variation between runs is unknown, a difference holds for these two
-/// runs only. `family_size` is the number of comparisons for which the p-value was adjusted.
+/// runs only.
 pub(super) fn judge(
     ratio: &RatioEstimate,
-    p_adjusted: f64,
+    p_value: AdjustedP,
     margin: f64,
     better: Direction,
-    family_size: usize,
 ) -> Judgement {
     let log_margin = (1.0 + margin).ln();
     if ratio.log.abs() <= log_margin {
-        return judge_within_margin(ratio, log_margin);
+        judge_within_margin(ratio, log_margin)
+    } else if p_value.value < ALPHA {
+        Judgement::without_advice(verdict_of_difference(ratio, better))
+    } else {
+        Judgement::undecided(times_to_be_certain(ratio, p_value.family_size))
     }
-    if p_adjusted < ALPHA {
-        let is_better = (ratio.log > 0.0) == (better == Direction::Higher);
-        let is_proven = matches!(ratio.basis(), Basis::BetweenRuns | Basis::Blocks);
-        return Judgement::of(if is_proven && is_better {
-            Verdict::Better
-        } else if is_proven {
-            Verdict::Worse
-        } else if is_better {
-            Verdict::FasterOnce
-        } else {
-            Verdict::SlowerOnce
-        });
+}
+
+/// The verdict on a ratio that is surely beyond the margin.
+fn verdict_of_difference(ratio: &RatioEstimate, better: Direction) -> Verdict {
+    let is_better = (ratio.log > 0.0) == (better == Direction::Higher);
+    match ratio.basis() {
+        Basis::BetweenRuns | Basis::Blocks if is_better => Verdict::Better,
+        Basis::BetweenRuns | Basis::Blocks => Verdict::Worse,
+        Basis::WithinRuns | Basis::Positions if is_better => Verdict::FasterOnce,
+        Basis::WithinRuns | Basis::Positions => Verdict::SlowerOnce,
     }
-    let alpha = ALPHA / (2.0 * family_size.max(1) as f64);
-    let wanted = student::quantile(1.0 - alpha, ratio.freedom.max(ADVICE_FREEDOM_MIN));
-    Judgement::undecided(((wanted + RESERVE_ERRORS) / ratio.statistic()).powi(2))
+}
+
+/// How many times as much to measure until this ratio is probably certain.
+///
+/// `statistic` is its distance from 1 in standard errors. With `times` as much data the error falls
+/// to 1/√times, so the distance grows to `statistic`·√times. It must reach the critical value of
+/// the most severe step of the correction, and the reserve.
+fn times_to_be_certain(ratio: &RatioEstimate, family_size: usize) -> f64 {
+    let alpha_of_one = ALPHA / family_size.max(1) as f64;
+    let freedom = ratio.freedom.max(ADVICE_FREEDOM_MIN);
+    let critical = student::quantile(1.0 - alpha_of_one / 2.0, freedom);
+    ((critical + RESERVE_ERRORS) / ratio.statistic()).powi(2)
 }
 
 fn judge_within_margin(ratio: &RatioEstimate, log_margin: f64) -> Judgement {
     let Arms { below, above } = ratio.arms_95();
-    let longer = below.max(above);
+    let longer_arm = below.max(above);
     let low = ratio.log - below;
     let high = ratio.log + above;
     let is_within = low.abs().max(high.abs()) <= log_margin;
-    if is_within || longer <= NARROW_SHARE * log_margin {
-        return Judgement::of(Verdict::Same);
+    if is_within || longer_arm <= NARROW_SHARE * log_margin {
+        return Judgement::without_advice(Verdict::Same);
     }
+    Judgement::undecided(times_to_be_the_same(ratio, longer_arm, log_margin))
+}
+
+/// How many times as much to measure until the interval of this ratio probably fits the margin.
+///
+/// An arm is `critical` standard errors long, so that the error is `longer_arm`/`critical`. With
+/// `times` as much data, the arm and the reserve, (`critical` + reserve)·error/√times, must fit the
+/// room between the ratio and the margin.
+fn times_to_be_the_same(ratio: &RatioEstimate, longer_arm: f64, log_margin: f64) -> f64 {
     let room = (log_margin - ratio.log.abs()).max(NARROW_SHARE * log_margin);
-    let multiple = student::quantile(1.0 - ALPHA / 2.0, ratio.freedom);
-    Judgement::undecided((longer / room * (1.0 + RESERVE_ERRORS / multiple)).powi(2))
+    let critical = student::quantile(1.0 - ALPHA / 2.0, ratio.freedom);
+    (longer_arm / room * (1.0 + RESERVE_ERRORS / critical)).powi(2)
 }
 
 /// Exact values, from the definitions with scipy 1.16 (`scipy.stats.t`).
@@ -115,19 +126,18 @@ mod tests {
     use super::super::test_figures::{close, pair, several, single};
     use super::*;
 
-    #[test]
-    fn holm_adjusts_in_the_order_of_the_values() {
-        let adjusted = holm(&[0.03, 0.01, 0.5, 0.02]);
-        for (found, truth) in adjusted.into_iter().zip([0.06, 0.04, 0.5, 0.06]) {
-            close(found, truth);
-        }
-        assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
+    fn judged(ratio: &RatioEstimate, p: f64, margin: f64, better: Direction) -> Judgement {
+        let p_value = AdjustedP {
+            value: p,
+            family_size: 2,
+        };
+        judge(ratio, p_value, margin, better)
     }
 
     #[test]
     fn verdicts_follow_margin_certainty_and_what_is_known_of_runs() {
         let verdict = |ratio: &RatioEstimate, p: f64, margin: f64, better: Direction| {
-            judge(ratio, p, margin, better, 2).verdict
+            judged(ratio, p, margin, better).verdict
         };
         let sides = [[98.0, 100.0, 103.0], [108.0, 112.0, 111.0]].map(|runs| several(runs, 0.001));
         let (once, known) = (
@@ -158,13 +168,17 @@ mod tests {
     #[test]
     fn advice_how_much_more_to_measure_is_that_of_the_definition() {
         let times = |p: f64, margin: f64| {
-            let judged = judge(&pair(), p, margin, Direction::Higher, 2);
-            judged.times_needed.unwrap()
+            let advised = judged(&pair(), p, margin, Direction::Higher);
+            advised.times_needed.unwrap()
         };
         close(times(0.01, 0.15), 5.718520676386231);
         close(times(0.01, 0.1001), 124.1523778605403);
         close(times(0.05, 0.02), 1.5543917098736804);
-        let of_five = judge(&pair(), 0.05, 0.02, Direction::Higher, 5);
+        let p_of_five = AdjustedP {
+            value: 0.05,
+            family_size: 5,
+        };
+        let of_five = judge(&pair(), p_of_five, 0.02, Direction::Higher);
         close(of_five.times_needed.unwrap(), 1.9960324411224541);
     }
 }

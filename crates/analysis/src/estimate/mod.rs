@@ -7,6 +7,7 @@
 
 mod batches;
 mod fall;
+mod family;
 mod settle;
 mod slow;
 mod stats;
@@ -15,6 +16,7 @@ pub(crate) mod student;
 
 pub(crate) use batches::{BATCHES_MIN, mean_latency, mean_rate, widening};
 pub(crate) use fall::{is_of_limiter, scatter, step_down};
+pub(crate) use family::adjusted_for_family;
 pub(crate) use settle::falls_by_chance;
 pub(crate) use stats::{largest_by, mean, smallest_by, variance};
 pub use stop::{
@@ -34,6 +36,7 @@ use std::borrow::Borrow;
 /// it, two measurements of the same disk may differ by more than half. Grades, advice and
 /// accusations of a disk need a known rate.
 pub(crate) const HALF_WIDTH_MAX: f64 = 0.25;
+
 /// The rates of operations and bytes after the warm-up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RateEstimate {

@@ -3,7 +3,7 @@
 //! Neither uses a hash of the plan: seeds, paths and free space differ on every host.
 
 use super::spread::Sample;
-use crate::compare::{OwnFigure, PartOfRun, facts_of_target, own_figures};
+use crate::compare::{OwnFigure, PartOfRun, conditions_of_target, own_figures};
 use diskproof_model::comparison::{Direction, Figure, Reason};
 use diskproof_model::files::FileStep;
 use diskproof_model::finding::{Cause, Finding, Meaning, Severity};
@@ -246,7 +246,7 @@ impl Groups {
                 time: RunTime::of_record(record),
                 boot_id: boot_id(record),
                 values,
-                facts: facts_of_target(record, target),
+                facts: conditions_of_target(record, index),
                 findings: findings_of_target(record, index),
             };
             self.row_of(host, record, target, kind).runs.push(run);

@@ -3,8 +3,8 @@
 //! number of rows.
 //!
 //! * `groups`: kinds of disks, and conditions of their workloads.
-//! * `spread`: the distance of a row from the others, with its p-value; `verdicts`: the rows that
-//!   differ.
+//! * `judged`: what the rows are judged by; `spread`: the distance of a row from the others, with
+//!   its p-value; `verdicts`: the rows that differ; `not_judged`: why some are not.
 //! * `sum`: the sum of hosts that measured at the same instants; `clock`: the offsets of their
 //!   clocks.
 //! * `reasons`: facts and findings of a row that most others do not have; `names`: the names of
@@ -12,7 +12,9 @@
 
 mod clock;
 mod groups;
+mod judged;
 mod names;
+mod not_judged;
 mod question;
 mod reasons;
 mod result;

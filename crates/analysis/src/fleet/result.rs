@@ -1,20 +1,21 @@
-//! The document of a fleet: its rows, its groups, and the verdicts on them.
+//! The document of a fleet: its rows with their verdicts, its groups, and the order of the page.
 
-use super::groups::{Groups, Kind, Metric, Row};
+use super::groups::{Groups, Kind, Row};
+use super::judged::{JudgedRows, judged_rows};
 use super::names::names;
+use super::not_judged::{
+    few_alike_reason, few_controls, imprecise_reason, is_still_suspect, reason_not_judged,
+};
 use super::question::FleetQuestion;
 use super::reasons::Usual;
-use super::spread::{
-    Distance, JudgedGroup, ROWS_MIN, Sample, judge, judge_again, judge_among, judge_by, median,
-    scale_without_odd, sorted,
-};
+use super::spread::{JudgedGroup, median, scale_without_odd, sorted};
 use super::summary;
 use super::tested;
-use super::verdicts::{Measure, Test, Weight, tests, tests_of_measures};
+use super::verdicts::{Test, Weight};
 use crate::compare::percentile_points;
-use diskproof_model::comparison::{Direction, Reason};
+use diskproof_model::comparison::Direction;
 use diskproof_model::fleet::{
-    FLEET_SCHEMA, FleetBasis, FleetDistance, FleetGroup, FleetLatencies, FleetMetric, FleetOutcome,
+    FLEET_SCHEMA, FleetDistance, FleetGroup, FleetLatencies, FleetMetric, FleetOutcome,
     FleetOverall, FleetRecord, FleetRow, FleetRun, FleetScale, FleetValue, RowState, RowUnit,
     TestedDisk,
 };
@@ -22,21 +23,10 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::op::OpKind;
 use diskproof_model::target::TargetKind;
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-/// The verdicts on the rows of a fleet.
-struct JudgedRows {
-    basis: FleetBasis,
-    /// One for each kind of disk.
-    groups: Vec<JudgedGroup>,
-    tests: Vec<Test>,
-    /// Rows that a saved fleet calls alike and that are still like each other, with which its
-    /// suspects were compared. They have no test of their own.
-    controls: BTreeSet<usize>,
-    /// Suspects of a saved fleet.
-    suspects: BTreeSet<usize>,
-}
-
+/// The document of these groups. With a saved fleet as `reference`, its rows and scales are what
+/// the new ones are judged by.
 pub(super) fn fleet_record(
     groups: Groups,
     reference: Option<&FleetRecord>,
@@ -44,13 +34,7 @@ pub(super) fn fleet_record(
     tested: Vec<TestedDisk>,
     question: FleetQuestion,
 ) -> FleetRecord {
-    let judged = match reference {
-        None => by_each_other(&groups, question.margin),
-        Some(reference) => match second_look(&groups, reference, question.margin) {
-            Some(judged) => judged,
-            None => by_reference(&groups, reference, question.margin),
-        },
-    };
+    let judged = judged_rows(&groups, reference, question.margin);
     let mut rows = fleet_rows(&groups, &judged);
     let usual = usual_of_kinds(&groups, &rows, reference);
     for (row, draft) in rows.iter_mut().zip(&groups.rows) {
@@ -85,251 +69,6 @@ pub(super) fn fleet_record(
     fleet.outcome = fleet_outcome(&fleet);
     fleet.summary = summary::fleet_sentence(&fleet);
     fleet
-}
-
-fn by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
-    let mut judged = Vec::new();
-    for kind in 0..groups.kinds.len() {
-        judged.push(judge(
-            &groups.samples_by_metric(kind),
-            groups.deviation_between_runs(kind),
-        ));
-    }
-    JudgedRows {
-        basis: FleetBasis::EachOther,
-        tests: tests(&judged, margin),
-        groups: judged,
-        controls: BTreeSet::new(),
-        suspects: BTreeSet::new(),
-    }
-}
-
-/// Judges each row by the scales of a saved fleet.
-fn by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> JudgedRows {
-    let measures = measures_by_reference(groups, reference, &BTreeSet::new());
-    JudgedRows {
-        basis: FleetBasis::Reference,
-        groups: vec![JudgedGroup::default(); groups.kinds.len()],
-        tests: tests_of_measures(measures, margin),
-        controls: BTreeSet::new(),
-        suspects: BTreeSet::new(),
-    }
-}
-
-/// The distances of each row, but the `excluded` ones, by the scales of a saved fleet.
-fn measures_by_reference(
-    groups: &Groups,
-    reference: &FleetRecord,
-    excluded: &BTreeSet<usize>,
-) -> Vec<Measure> {
-    let mut measures = Vec::new();
-    for (group, saved) in reference.groups.iter().enumerate() {
-        for (row, own_row) in groups.rows_of(group) {
-            if excluded.contains(&row) {
-                continue;
-            }
-            let mut distances = BTreeMap::new();
-            for (metric, saved_metric) in saved.metrics.iter().enumerate() {
-                if let (Some(scale), Some(sample)) =
-                    (&saved_metric.scale, own_row.sample(row, metric))
-                {
-                    distances.insert(metric, judge_by(scale, sample));
-                }
-            }
-            for overall in &saved.overall {
-                if let Some(distance) = overall_by(overall, row, &distances) {
-                    measures.push(Measure {
-                        group,
-                        metric: None,
-                        distance,
-                    });
-                }
-            }
-            for (metric, distance) in distances {
-                measures.push(Measure {
-                    group,
-                    metric: Some(metric),
-                    distance,
-                });
-            }
-        }
-    }
-    measures
-}
-
-/// The distance of a row's mean over these metrics; `None` where the row lacks one of them.
-fn overall_by(
-    overall: &FleetOverall,
-    row: usize,
-    distances: &BTreeMap<usize, Distance>,
-) -> Option<Distance> {
-    let (mut t, mut log) = (0.0, 0.0);
-    for metric in &overall.metrics {
-        let distance = distances.get(metric)?;
-        t += distance.t;
-        log += distance.distance;
-    }
-    let count = overall.metrics.len() as f64;
-    let sample = Sample {
-        row,
-        value: t / count,
-        error: 0.0,
-    };
-    Some(Distance {
-        distance: log / count,
-        ..judge_by(&overall.scale, sample)
-    })
-}
-
-/// Judges the suspects of a saved fleet by its like rows that were measured again together with
-/// them, and any further row by the scales of the fleet; `None` where no suspect was measured
-/// again, or too few others.
-fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<JudgedRows> {
-    let mut suspects = BTreeSet::new();
-    let mut once_alike = BTreeSet::new();
-    for (index, row) in groups.rows.iter().enumerate() {
-        match saved_state(row, reference) {
-            Some(RowState::Suspect) => suspects.insert(index),
-            Some(RowState::Alike) => once_alike.insert(index),
-            _ => false,
-        };
-    }
-    let columns = saved_columns(groups, reference);
-    let Controls {
-        alike,
-        tests_of_odd,
-    } = find_controls(&columns, once_alike.clone(), margin);
-    let mut measures = Vec::new();
-    for column in &columns {
-        let controls = column.samples(&alike);
-        if controls.len() < ROWS_MIN {
-            continue;
-        }
-        for distance in judge_again(&column.scale, &column.samples(&suspects), &controls) {
-            measures.push(column.measure(distance));
-        }
-    }
-    if measures.is_empty() {
-        return None;
-    }
-    let compared: BTreeSet<usize> = suspects.union(&once_alike).copied().collect();
-    measures.extend(measures_by_reference(groups, reference, &compared));
-    let mut tests = tests_of_measures(measures, margin);
-    tests.extend(tests_of_odd);
-    Some(JudgedRows {
-        basis: FleetBasis::SecondLook,
-        groups: vec![JudgedGroup::default(); groups.kinds.len()],
-        tests,
-        controls: alike,
-        suspects,
-    })
-}
-
-/// A metric of a saved fleet that has a scale, with the new samples of all its rows.
-struct SavedColumn {
-    group: usize,
-    metric: usize,
-    scale: FleetScale,
-    samples: Vec<Sample>,
-}
-
-impl SavedColumn {
-    fn samples(&self, rows: &BTreeSet<usize>) -> Vec<Sample> {
-        self.samples
-            .iter()
-            .filter(|sample| rows.contains(&sample.row))
-            .copied()
-            .collect()
-    }
-
-    fn measure(&self, distance: Distance) -> Measure {
-        Measure {
-            group: self.group,
-            metric: Some(self.metric),
-            distance,
-        }
-    }
-}
-
-fn saved_columns(groups: &Groups, reference: &FleetRecord) -> Vec<SavedColumn> {
-    let mut columns = Vec::new();
-    for (group, saved) in reference.groups.iter().enumerate() {
-        for (metric, saved_metric) in saved.metrics.iter().enumerate() {
-            let Some(scale) = saved_metric.scale else {
-                continue;
-            };
-            let mut samples = Vec::new();
-            for (row, own_row) in groups.rows_of(group) {
-                samples.extend(own_row.sample(row, metric));
-            }
-            columns.push(SavedColumn {
-                group,
-                metric,
-                scale,
-                samples,
-            });
-        }
-    }
-    columns
-}
-
-/// The rows that suspects are compared with.
-struct Controls {
-    /// The rows that are still like each other.
-    alike: BTreeSet<usize>,
-    /// The tests of rows that a saved fleet called alike, and that differ from the others since.
-    tests_of_odd: Vec<Test>,
-}
-
-/// Drops the rows that differ from the other once-like rows by now. They are dropped one at a time,
-/// the one that differs most first, because it makes healthy rows look odd beside it.
-fn find_controls(columns: &[SavedColumn], once_alike: BTreeSet<usize>, margin: f64) -> Controls {
-    let mut controls = Controls {
-        alike: once_alike,
-        tests_of_odd: Vec::new(),
-    };
-    loop {
-        let mut measures = Vec::new();
-        for column in columns {
-            for distance in judge_among(&column.scale, &column.samples(&controls.alike)) {
-                measures.push(column.measure(distance));
-            }
-        }
-        let tests = tests_of_measures(measures, margin);
-        let oddest = tests
-            .iter()
-            .filter(|test| test.weight == Weight::Differs)
-            .max_by(|one, other| one.distance.t.abs().total_cmp(&other.distance.t.abs()));
-        let Some(oddest) = oddest else {
-            return controls;
-        };
-        let row = oddest.distance.row;
-        controls.alike.remove(&row);
-        let tests_of_row = tests.iter().filter(|test| test.distance.row == row);
-        controls.tests_of_odd.extend(tests_of_row);
-    }
-}
-
-/// The state of a row in a saved fleet. The rank counts only where several rows have the same
-/// names: the next launch gives other ranks.
-fn saved_state(row: &Row, reference: &FleetRecord) -> Option<RowState> {
-    let mut matches = Vec::new();
-    for saved in &reference.rows {
-        let is_same = saved.host == row.host
-            && saved.target == row.target
-            && saved.serials == row.serials
-            && saved.group == Some(row.kind);
-        if is_same {
-            matches.push(saved);
-        }
-    }
-    if matches.len() > 1 {
-        matches.retain(|saved| saved.rank == row.rank);
-    }
-    match matches.as_slice() {
-        [saved] => Some(saved.state),
-        _ => None,
-    }
 }
 
 fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
@@ -458,79 +197,6 @@ fn row_values(groups: &Groups, index: usize, row: &Row, tests: &[&Test]) -> Vec<
         });
     }
     values
-}
-
-fn imprecise_reason() -> Reason {
-    Reason {
-        code: "imprecise".to_owned(),
-        why: "its own interval is too wide to tell even half the rate; measure it for longer"
-            .to_owned(),
-    }
-}
-
-/// The reason why a metric of a faultless row is not judged: few rows measured it under the same
-/// conditions.
-fn few_alike_reason(groups: &Groups, kind: usize, metric: usize) -> Reason {
-    let metrics = &groups.kinds[kind].metrics;
-    let own = &metrics[metric];
-    let others = metrics
-        .iter()
-        .find(|other| other.metric == own.metric && other.example != own.example);
-    if let Some(others) = others
-        && let Some(reason) = first_difference(groups, own, others)
-    {
-        return reason;
-    }
-    Reason {
-        code: "few-alike".to_owned(),
-        why: "fewer than three disks of this kind measured it under the same conditions".to_owned(),
-    }
-}
-
-/// The first difference between the conditions of two metrics; `None` where an example is missing.
-fn first_difference(groups: &Groups, own: &Metric, others: &Metric) -> Option<Reason> {
-    let record = groups.examples.get(own.example?)?;
-    let usual = groups.examples.get(others.example?)?;
-    let differences = own
-        .part
-        .differences(record, own.target, usual, others.target);
-    differences.into_iter().next()
-}
-
-/// The code of a suspect that still is one.
-const FEW_CONTROLS: &str = "few-controls";
-
-/// The reason why a suspect of a saved fleet was not judged again.
-fn few_controls() -> Reason {
-    Reason {
-        code: FEW_CONTROLS.to_owned(),
-        why: "still a suspect: fewer than three like disks of its kind were measured with it"
-            .to_owned(),
-    }
-}
-
-/// The reason why nothing of a row was judged.
-fn reason_not_judged(row: &FleetRow, like_rows: usize, basis: FleetBasis) -> Reason {
-    let first = row.values.iter().find_map(|value| value.not_judged.clone());
-    let fault = first.filter(|reason| reason.code != "few-alike");
-    match (fault, basis) {
-        (Some(reason), _) => reason,
-        (None, FleetBasis::Reference | FleetBasis::SecondLook) => Reason {
-            code: "not-in-reference".to_owned(),
-            why: "the saved fleet has no disk of this kind that measured the same".to_owned(),
-        },
-        (None, _) if like_rows < ROWS_MIN => Reason {
-            code: "alone".to_owned(),
-            why: match like_rows {
-                1 => "alone of its kind".to_owned(),
-                count => format!("only {count} of its kind"),
-            },
-        },
-        (None, _) => Reason {
-            code: "few-alike".to_owned(),
-            why: "fewer than three disks of its kind measured the same".to_owned(),
-        },
-    }
 }
 
 /// The usual facts and findings of each kind: those of its like rows, or those that a reference
@@ -775,14 +441,6 @@ fn lowest_speed(row: &FleetRow) -> f64 {
     let distances = row.values.iter().flat_map(|value| &value.distance);
     let speeds = distances.chain(&row.overall).map(|distance| distance.speed);
     speeds.fold(1.0, f64::min)
-}
-
-/// True for a suspect of a saved fleet that was measured again with too few others.
-fn is_still_suspect(row: &FleetRow) -> bool {
-    match &row.not_judged {
-        Some(reason) => reason.code == FEW_CONTROLS,
-        None => false,
-    }
 }
 
 fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {

@@ -2,12 +2,15 @@
 //! shortened by the possible error of the clocks. Rates come from the cells within the common
 //! time, latencies from whole slots.
 
+mod members;
+mod storage;
+mod summary;
+
 use super::clock::{ClockOffset, RunClock};
 use crate::compare::percentile_points;
 use crate::estimate::{mean, student, variance};
 use crate::steady::whole;
 use diskproof_model::comparison::Reason;
-use diskproof_model::digits::figure_text;
 use diskproof_model::fleet::FleetLatencies;
 use diskproof_model::fleet_sum::{
     FleetSum, LeftOut, StartSpread, SumMember, SumStorage, WorkloadSum,
@@ -16,26 +19,13 @@ use diskproof_model::histogram::{LatencyHistogram, StoredLatencies};
 use diskproof_model::measurement::Measurement;
 use diskproof_model::op::{OpKind, PerOp};
 use diskproof_model::record::{Estimate, Record};
-use diskproof_model::target::TargetIdentity;
 use diskproof_model::together::TogetherRecord;
-use diskproof_model::units::{counted, format_duration, format_percent};
+use diskproof_model::units::format_duration;
+use members::members;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-
-/// A run is part of the sum if its slots overlap with those of the first member by at least this
-/// share on average.
-const OVERLAP_MIN: f64 = 0.5;
-/// Filesystem types whose storage is on other machines, as /proc/mounts spells them.
-const SHARED_KINDS: [&str; 8] = [
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "lustre",
-    "ceph",
-    "glusterfs",
-    "beegfs",
-];
+use storage::{sharing_of_storage, storages_of_run};
+use summary::sum_sentence;
 
 /// The runs of a fleet that measured in common slots.
 #[derive(Debug, Default)]
@@ -43,98 +33,10 @@ pub(super) struct TogetherRuns {
     runs: Vec<RunInSlots>,
 }
 
-/// A run that measured in common slots. Only cells and latencies of its rows are kept, so that a
-/// fleet of many runs fits into memory.
-#[derive(Debug)]
-struct RunInSlots {
-    name: String,
-    run_id: String,
-    /// A hash that is equal in runs of equal plans; see [`plan_hash`].
-    plan: u64,
-    clock: RunClock,
-    together: TogetherRecord,
-    ended_early: Option<String>,
-    /// The number of ranks that the launcher started, where it said so.
-    ranks: Option<u32>,
-    storages: BTreeSet<String>,
-    /// Paths of its targets.
-    targets: Vec<String>,
-    /// One for each workload on each of its targets.
-    rows: Vec<SlottedRow>,
-    /// The share of the disk's counters that the run accounts for; of several rows, the share that
-    /// is farthest from 1.
-    accounted: Option<f64>,
-}
-
-/// What one workload measured on one target; empty where that is nothing.
-#[derive(Debug)]
-struct SlottedRow {
-    workload: String,
-    /// The place of its target among those of the run.
-    target: usize,
-    /// The place of its workload among the groups of the plan: a group has its slots in common.
-    group: usize,
-    slots: Vec<MeasuredSlot>,
-    ops: BTreeMap<OpKind, SlottedOp>,
-}
-
-/// A slot as a run measured it. Times are nanoseconds after the start of the run.
-#[derive(Debug, Clone, Copy)]
-struct MeasuredSlot {
-    number: u32,
-    began_ns: u64,
-    start_ns: u64,
-    wall_ns: u64,
-    /// The measured time of earlier slots: cells hold measured time only, so the slot's cells begin
-    /// here.
-    cells_from_ns: u64,
-}
-
-#[derive(Debug)]
-struct SlottedOp {
-    interval_ns: u64,
-    /// One for each interval of measured time.
-    cells: Vec<CellCount>,
-    latencies: StoredLatencies,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct CellCount {
-    ops: u64,
-    bytes: u64,
-}
-
-/// Rates of one kind of operation in a part of a slot.
-#[derive(Debug, Clone, Copy, Default)]
-struct Rates {
-    iops: f64,
-    bytes_per_second: f64,
-}
-
 /// A run, with the offset of its clock from that of the first member.
 struct Member<'r> {
     run: &'r RunInSlots,
     place: ClockOffset,
-}
-
-/// A stretch of time on the clock of the first member.
-#[derive(Debug, Clone, Copy)]
-struct Time {
-    from_ns: i128,
-    until_ns: i128,
-}
-
-impl Time {
-    fn length_ns(self) -> i128 {
-        (self.until_ns - self.from_ns).max(0)
-    }
-
-    fn within(self, other: Self) -> Self {
-        Self {
-            from_ns: self.from_ns.max(other.from_ns),
-            until_ns: self.until_ns.min(other.until_ns),
-        }
-    }
 }
 
 impl TogetherRuns {
@@ -167,7 +69,7 @@ impl TogetherRuns {
         }
         let members = members(&candidates, &mut left_out);
         let slots = self.runs.iter().map(|run| run.together.slots).max();
-        let storage = asked.unwrap_or_else(|| storage_of(&members));
+        let storage = asked.unwrap_or_else(|| sharing_of_storage(&members));
         let mut sum = FleetSum {
             summary: String::new(),
             members: members.iter().map(member_record).collect(),
@@ -183,9 +85,32 @@ impl TogetherRuns {
         }
         let ranks = members.iter().filter_map(|member| member.run.ranks).max();
         let known = sum.members.len() + sum.left_out.len();
-        sum.summary = summary(&sum, known.max(ranks.unwrap_or(0) as usize));
+        sum.summary = sum_sentence(&sum, known.max(ranks.unwrap_or(0) as usize));
         Some(sum)
     }
+}
+
+/// A run that measured in common slots. Only cells and latencies of its rows are kept, so that a
+/// fleet of many runs fits into memory.
+#[derive(Debug)]
+struct RunInSlots {
+    name: String,
+    run_id: String,
+    /// A hash that is equal in runs of equal plans; see [`plan_hash`].
+    plan: u64,
+    clock: RunClock,
+    together: TogetherRecord,
+    ended_early: Option<String>,
+    /// The number of ranks that the launcher started, where it said so.
+    ranks: Option<u32>,
+    storages: BTreeSet<String>,
+    /// Paths of its targets.
+    targets: Vec<String>,
+    /// One for each workload on each of its targets.
+    rows: Vec<SlottedRow>,
+    /// The share of the disk's counters that the run accounts for; of several rows, the share that
+    /// is farthest from 1.
+    accounted: Option<f64>,
 }
 
 impl RunInSlots {
@@ -213,7 +138,7 @@ impl RunInSlots {
             together: together.clone(),
             ended_early: record.ended_early.clone(),
             ranks: record.host.rank.and_then(|rank| rank.size),
-            storages: storages_of(record),
+            storages: storages_of_run(record),
             targets: record
                 .targets
                 .iter()
@@ -233,7 +158,7 @@ impl RunInSlots {
             ));
         }
         let slots = self.together.slots as usize;
-        let measured = self.numbers().len();
+        let measured = self.whole_slots().len();
         if measured * 2 > slots {
             return None;
         }
@@ -295,7 +220,7 @@ impl RunInSlots {
 
     /// The numbers of the slots that it measured whole: all workloads of the slot on all of their
     /// targets. A sum without one of its targets would be too low.
-    fn numbers(&self) -> BTreeSet<u32> {
+    fn whole_slots(&self) -> BTreeSet<u32> {
         let mut numbers = BTreeSet::new();
         for (number, group) in self.begun_slots() {
             if self.rows_lacking(number, group).next().is_none() {
@@ -392,6 +317,30 @@ fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
     rows
 }
 
+/// What one workload measured on one target; empty where that is nothing.
+#[derive(Debug)]
+struct SlottedRow {
+    workload: String,
+    /// The place of its target among those of the run.
+    target: usize,
+    /// The place of its workload among the groups of the plan: a group has its slots in common.
+    group: usize,
+    slots: Vec<MeasuredSlot>,
+    ops: BTreeMap<OpKind, SlottedOp>,
+}
+
+/// A slot as a run measured it. Times are nanoseconds after the start of the run.
+#[derive(Debug, Clone, Copy)]
+struct MeasuredSlot {
+    number: u32,
+    began_ns: u64,
+    start_ns: u64,
+    wall_ns: u64,
+    /// The measured time of earlier slots: cells hold measured time only, so the slot's cells begin
+    /// here.
+    cells_from_ns: u64,
+}
+
 impl SlottedRow {
     /// Takes what was measured.
     fn take(&mut self, measured: &Measurement) {
@@ -428,6 +377,27 @@ impl SlottedRow {
         self.slots = slots;
         self.ops = ops;
     }
+}
+
+#[derive(Debug)]
+struct SlottedOp {
+    interval_ns: u64,
+    /// One for each interval of measured time.
+    cells: Vec<CellCount>,
+    latencies: StoredLatencies,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct CellCount {
+    ops: u64,
+    bytes: u64,
+}
+
+/// Rates of one kind of operation in a part of a slot.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rates {
+    iops: f64,
+    bytes_per_second: f64,
 }
 
 impl SlottedOp {
@@ -476,125 +446,8 @@ fn usual_plan(runs: &[RunInSlots]) -> u64 {
     usual
 }
 
-/// The runs whose slots overlap with those of the first member, which comes first. The others are
-/// added to `left_out` with the reason.
-fn members<'r>(candidates: &[&'r RunInSlots], left_out: &mut Vec<LeftOut>) -> Vec<Member<'r>> {
-    let Some(first) = first_member(candidates) else {
-        return Vec::new();
-    };
-    let mut members = Vec::new();
-    for run in candidates {
-        match place_in_sum(first, run) {
-            Ok(place) => members.push(Member { run, place }),
-            Err(reason) => left_out.push(LeftOut {
-                name: run.name.clone(),
-                reason,
-            }),
-        }
-    }
-    // Members are placed by the clock of the first one.
-    if let Some(index) = members
-        .iter()
-        .position(|member| member.run.run_id == first.run_id)
-    {
-        members[..=index].rotate_right(1);
-    }
-    members
-}
-
-/// The run whose clock all others are compared with: the one with the shortest fence. Without
-/// fences, it is the one that began its slots in the middle among those whose wall clock has at
-/// most twice the smallest known error, or among all where no error is known.
-fn first_member<'r>(candidates: &[&'r RunInSlots]) -> Option<&'r RunInSlots> {
-    let with_fences = candidates
-        .iter()
-        .filter(|run| run.clock.shortest_fence_ns().is_some())
-        .min_by_key(|run| run.clock.shortest_fence_ns());
-    if let Some(run) = with_fences {
-        return Some(run);
-    }
-    let mut ordered = candidates.to_vec();
-    ordered.sort_by_key(|run| run.clock.started_ns + i128::from(run.together.first_slot_ns));
-    let smallest_ns = ordered
-        .iter()
-        .filter_map(|run| run.clock.stated_bound_ns())
-        .min();
-    if let Some(smallest_ns) = smallest_ns {
-        ordered.retain(|run| match run.clock.stated_bound_ns() {
-            Some(bound_ns) => bound_ns <= smallest_ns.saturating_mul(2),
-            None => false,
-        });
-    }
-    ordered.get(ordered.len() / 2).copied()
-}
-
-/// The offset of a run's clock from that of the first member, or why the run is not in the sum.
-fn place_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockOffset, Reason> {
-    if run.run_id == first.run_id {
-        return Ok(ClockOffset::ITSELF);
-    }
-    let Some(place) = run.clock.offset_to(&first.clock) else {
-        return Err(reason(
-            "clock-unknown",
-            "nothing tells how wrong its clock may be. Use a launcher with fences, a time service, \
-             or --clock-bound",
-        ));
-    };
-    let (mut sure, mut shared) = (Vec::new(), Vec::new());
-    let mut apart_ns: Option<i128> = None;
-    for number in run.numbers() {
-        let (Some(theirs), Some(ours)) = (first.slot(number), run.slot(number)) else {
-            continue;
-        };
-        let longest_ns = theirs.wall_ns.max(ours.wall_ns).max(1) as f64;
-        let reference = first.sure_time(&ClockOffset::ITSELF, theirs);
-        let overlap_ns = run.sure_time(&place, ours).within(reference).length_ns();
-        sure.push(overlap_ns as f64 / longest_ns);
-        let stated = run.sure_time(&place.without_bound(), ours);
-        let stated_ns = stated.within(reference).length_ns();
-        shared.push(stated_ns as f64 / longest_ns);
-        let distance_ns = run.shared_time_ns(&place, ours.start_ns)
-            - first.shared_time_ns(&ClockOffset::ITSELF, theirs.start_ns);
-        apart_ns = Some(apart_ns.map_or(distance_ns, |other: i128| other.min(distance_ns)));
-    }
-    if is_enough(&sure) {
-        return Ok(place);
-    }
-    Err(if is_enough(&shared) {
-        let bound = format_duration(place.bound_ns);
-        reason(
-            "clock-bound",
-            &format!(
-                "its clock may be wrong by {bound}, which leaves no slot that surely overlaps with \
-                 those of {}. Use a launcher with fences, or a better time service",
-                first.name
-            ),
-        )
-    } else {
-        let apart = apart_ns.map_or(0, |ns| u64::try_from(ns.unsigned_abs()).unwrap_or(u64::MAX));
-        reason(
-            "other-time",
-            &format!(
-                "it did not measure at the same time: its slots began {} {} those of {}",
-                format_duration(apart),
-                if apart_ns.is_some_and(|ns| ns < 0) {
-                    "before"
-                } else {
-                    "after"
-                },
-                first.name
-            ),
-        )
-    })
-}
-
-/// Whether slots overlap by enough on average. `shares` has one value for each slot.
-fn is_enough(shares: &[f64]) -> bool {
-    !shares.is_empty() && mean(shares) >= OVERLAP_MIN
-}
-
 fn member_record(member: &Member<'_>) -> SumMember {
-    let numbers = member.run.numbers();
+    let numbers = member.run.whole_slots();
     SumMember {
         name: member.run.name.clone(),
         run_id: member.run.run_id.clone(),
@@ -608,6 +461,26 @@ fn member_record(member: &Member<'_>) -> SumMember {
     }
 }
 
+/// A stretch of time on the clock of the first member.
+#[derive(Debug, Clone, Copy)]
+struct Time {
+    from_ns: i128,
+    until_ns: i128,
+}
+
+impl Time {
+    fn length_ns(self) -> i128 {
+        (self.until_ns - self.from_ns).max(0)
+    }
+
+    fn within(self, other: Self) -> Self {
+        Self {
+            from_ns: self.from_ns.max(other.from_ns),
+            until_ns: self.until_ns.min(other.until_ns),
+        }
+    }
+}
+
 /// The slots that all members measured on all of their targets, each with the time in which all of
 /// them surely did.
 fn common_slots(members: &[Member<'_>]) -> BTreeMap<u32, Time> {
@@ -615,9 +488,9 @@ fn common_slots(members: &[Member<'_>]) -> BTreeMap<u32, Time> {
     let Some(first) = members.first() else {
         return common;
     };
-    let mut numbers = first.run.numbers();
+    let mut numbers = first.run.whole_slots();
     for member in members {
-        let own = member.run.numbers();
+        let own = member.run.whole_slots();
         numbers.retain(|number| own.contains(number));
     }
     for number in numbers {
@@ -781,115 +654,10 @@ fn start_spread(members: &[Member<'_>]) -> Option<StartSpread> {
     })
 }
 
-/// Names of the storages on which the targets of a run lie: the source of a network filesystem, or
-/// disks. Clones of a virtual machine share serial numbers, so a virtual disk has a name only among
-/// the runs under one kernel.
-fn storages_of(record: &Record) -> BTreeSet<String> {
-    let wall = record.clock.wall.as_ref();
-    let boot_id = wall.and_then(|wall| wall.boot_id.as_deref()).unwrap_or("");
-    let is_virtual = record.host.hypervisor.is_some();
-    let mut storages = BTreeSet::new();
-    for target in &record.targets {
-        if let Some(source) = network_source(target) {
-            storages.insert(source);
-            continue;
-        }
-        for disk in target.disks() {
-            storages.insert(match (&disk.model, &disk.serial) {
-                (Some(model), Some(serial)) if !is_virtual => {
-                    let vendor = disk.vendor.as_deref().unwrap_or("");
-                    format!("{vendor} {model} {serial}")
-                }
-                _ => format!("{boot_id} {}", disk.device),
-            });
-        }
-    }
-    storages
-}
-
-/// The mounted source of a network filesystem, such as `server:/export`; `None` of a local one.
-fn network_source(target: &TargetIdentity) -> Option<String> {
-    let filesystem = target.filesystem.as_ref()?;
-    if SHARED_KINDS.contains(&filesystem.kind.as_str()) {
-        Some(filesystem.source.clone())
-    } else {
-        None
-    }
-}
-
-/// Takes the storage for shared if all members name the same storages.
-fn storage_of(members: &[Member<'_>]) -> SumStorage {
-    let Some(first) = members.first() else {
-        return SumStorage::Separate;
-    };
-    let storages = &first.run.storages;
-    let is_shared = members.len() > 1
-        && !storages.is_empty()
-        && members
-            .iter()
-            .all(|member| member.run.storages == *storages);
-    if is_shared {
-        SumStorage::Shared
-    } else {
-        SumStorage::Separate
-    }
-}
-
 fn reason(code: &str, why: &str) -> Reason {
     Reason {
         code: code.to_owned(),
         why: why.to_owned(),
-    }
-}
-
-/// The summary names this many workloads; the table has all.
-const NAMED_MAX: usize = 3;
-
-/// `3 hosts together: random-read-d32 9,000/s ± 0.4 %; …`. `total` is the number of hosts that were
-/// started.
-fn summary(sum: &FleetSum, total: usize) -> String {
-    if sum.workloads.is_empty() {
-        return match sum.left_out.first() {
-            Some(out) => format!(
-                "No sum of {}. {}: {}",
-                counted(total as u64, "host"),
-                out.name,
-                out.reason.why
-            ),
-            None => format!(
-                "No sum of {}: no slot was measured by all at the same time",
-                counted(total as u64, "host")
-            ),
-        };
-    }
-    let mut texts = Vec::new();
-    for workload in &sum.workloads {
-        texts.push(format!("{} {}", workload.workload, rate_text(workload)));
-    }
-    let more = texts.len().saturating_sub(NAMED_MAX);
-    texts.truncate(NAMED_MAX);
-    if more > 0 {
-        texts.push(format!("{more} more"));
-    }
-    let hosts = if sum.members.len() == total {
-        counted(total as u64, "host")
-    } else {
-        format!("{} of {}", sum.members.len(), counted(total as u64, "host"))
-    };
-    let storage = match sum.storage {
-        SumStorage::Separate => "",
-        SumStorage::Shared => " on one storage",
-    };
-    format!("{hosts} together{storage}: {}", texts.join("; "))
-}
-
-/// `9,000/s ± 0.4 %`.
-fn rate_text(workload: &WorkloadSum) -> String {
-    let iops = &workload.iops;
-    let rate = figure_text(iops.value, iops.half_width_95, &iops.unit);
-    match iops.relative_half_width() {
-        Some(half_width) => format!("{rate} ± {}", format_percent(half_width)),
-        None => rate,
     }
 }
 

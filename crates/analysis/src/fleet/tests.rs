@@ -323,6 +323,31 @@ fn host_that_became_slow_since_the_first_look_is_named_and_no_control() {
 }
 
 #[test]
+fn host_that_became_slow_is_named_where_too_few_controls_remain() {
+    let mut saved = judged(&records(60));
+    for row in &mut saved.rows {
+        if row.name == "db07" {
+            row.state = RowState::Suspect;
+        }
+    }
+    let mut fleet = Fleet::with_reference(saved, None);
+    for number in [7, 11, 12, 13] {
+        let mut again = record(number);
+        again.run_id = format!("{:032x}", 1000 + number);
+        if number == 12 {
+            scale(&mut again, 0.1);
+        }
+        fleet.add(&again);
+    }
+    let judged = fleet.judge(question());
+    assert_eq!(judged.basis, FleetBasis::SecondLook);
+    assert_eq!(names(&judged, RowState::Slower), ["db12"]);
+    // Two controls are too few for a verdict on the suspect.
+    assert_eq!(names(&judged, RowState::NotJudged), ["db07"]);
+    assert_eq!(names(&judged, RowState::Alike).len(), 2);
+}
+
+#[test]
 fn next_launch_gives_a_host_another_rank_and_no_other_row() {
     let mut all = records(6);
     for (number, record) in all.iter_mut().enumerate() {

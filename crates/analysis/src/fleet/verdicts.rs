@@ -2,7 +2,7 @@
 //! suspects, for which the correction may be too strict.
 
 use super::spread::{Distance, JudgedGroup};
-use crate::compare::holm;
+use crate::estimate::adjusted_for_family;
 
 /// The probability with which any row of a healthy fleet is named: the usual 5 %.
 const ALPHA: f64 = 0.05;
@@ -108,7 +108,7 @@ fn metrics_of_row(judged: &JudgedGroup) -> usize {
 fn weigh(tests: &mut [Test], margin: f64, suspects: &Suspects) {
     let p_values: Vec<f64> = tests.iter().map(|test| test.distance.p_value).collect();
     let log_margin = margin.ln_1p();
-    for (test, p_adjusted) in tests.iter_mut().zip(holm(&p_values)) {
+    for (test, p_adjusted) in tests.iter_mut().zip(adjusted_for_family(&p_values)) {
         let is_unlikely_alone = match suspects {
             Suspects::AmongMetrics(metrics) => {
                 test.distance.p_value * metrics[test.group] as f64 <= ALPHA

@@ -1,5 +1,6 @@
 //! An acceptance test in words: the plan, wrong content, the rates, and changes in the disk's
-//! health report.
+//! health report. Addresses on the disk are numbers of sectors, which texts call blocks, as the
+//! kernel's log does.
 
 use crate::text::glue;
 use diskproof_model::accept::{
@@ -13,10 +14,10 @@ use diskproof_model::units::{
 
 /// A page lists at most this many bad ranges. They show the pattern; the record has all.
 const RANGES_MAX: usize = 8;
-/// Columns of the table of rates.
-const RATE_COLUMNS: &str = " | slowest part | average | fastest part";
-/// Columns of the table of bad ranges.
-const RANGE_COLUMNS: &str = "wrong | from block | bytes | what came back";
+/// Columns of the table of rates. The first one has the direction.
+const RATE_COLUMNS: [&str; 4] = ["", "slowest part", "average", "fastest part"];
+/// Columns of the table of bad ranges. The first one counts them.
+const RANGE_COLUMNS: [&str; 4] = ["wrong", "from block", "bytes", "what came back"];
 
 /// Describes a test that is still to run.
 pub(crate) fn plan_text(accept: &AcceptPlan) -> String {
@@ -59,9 +60,9 @@ fn suspicion_facts(figures: &AcceptFigures) -> Vec<Block> {
     }
     for zone in &figures.slow_zones {
         let text = format!(
-            "{} from block {:#x} on read {}, their neighbours {}",
+            "{} from block {} on read {}, their neighbours {}",
             format_bytes(zone.length_bytes),
-            zone.offset_bytes / SECTOR_BYTES,
+            sector_text(zone.offset_bytes),
             format_throughput(zone.bytes_per_second),
             format_throughput(zone.usual)
         );
@@ -152,7 +153,7 @@ fn rates_table(figures: &AcceptFigures) -> Option<Block> {
         return None;
     }
     let caption = "Transfer rate by position";
-    Some(Block::table(caption, RATE_COLUMNS.split(" | "), rows))
+    Some(Block::table(caption, RATE_COLUMNS, rows))
 }
 
 fn rate_row(name: &str, rate: RateByPosition) -> Vec<String> {
@@ -190,14 +191,14 @@ fn bad_ranges_table(data: &AcceptMeasurement) -> Option<Block> {
     for (number, range) in data.bad.iter().take(RANGES_MAX).enumerate() {
         rows.push(vec![
             (number + 1).to_string(),
-            format!("{:#x}", range.offset_bytes / SECTOR_BYTES),
+            sector_text(range.offset_bytes),
             format_bytes(range.length_bytes),
             bad_content_text(range),
         ]);
     }
     Some(Block::table(
         "What came back wrong, at the lowest addresses",
-        RANGE_COLUMNS.split(" | "),
+        RANGE_COLUMNS,
         rows,
     ))
 }
@@ -208,9 +209,48 @@ fn bad_content_text(range: &BadRange) -> String {
         BadContent::Foreign => "content of something else".to_owned(),
         BadContent::Stale { .. } => "an earlier write".to_owned(),
         BadContent::Displaced { from_bytes, .. } => {
-            format!("content of block {:#x}", from_bytes / SECTOR_BYTES)
+            format!("content of block {}", sector_text(*from_bytes))
         }
         BadContent::Flipped { bits } => format!("{bits} wrong bits"),
         BadContent::Failed { errno } => errno.clone(),
+    }
+}
+
+/// The address of a sector, in hexadecimal digits.
+fn sector_text(offset_bytes: u64) -> String {
+    format!("{:#x}", offset_bytes / SECTOR_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bad_range(content: BadContent) -> BadRange {
+        BadRange {
+            offset_bytes: 32 * SECTOR_BYTES,
+            length_bytes: SECTOR_BYTES,
+            content,
+        }
+    }
+
+    #[test]
+    fn content_that_came_back_wrong_is_named() {
+        let displaced = BadContent::Displaced {
+            from_bytes: 16 * SECTOR_BYTES,
+            order: 1,
+        };
+        for (content, text) in [
+            (BadContent::Blank, "zeros or ones"),
+            (displaced, "content of block 0x10"),
+            (BadContent::Flipped { bits: 3 }, "3 wrong bits"),
+        ] {
+            assert_eq!(bad_content_text(&bad_range(content)), text);
+        }
+    }
+
+    #[test]
+    fn addresses_are_those_of_sectors() {
+        assert_eq!(sector_text(0), "0x0");
+        assert_eq!(sector_text(32 * SECTOR_BYTES), "0x20");
     }
 }

@@ -2,9 +2,10 @@
 //! in what and why, which were not judged, and the figures of the rows that are alike.
 
 use super::fleet_acceptance::tested_disks_table;
-use super::fleet_commands::{drain_commands, second_look_command};
-use super::fleet_sum::{self, NAMES_MAX, latency_at, names_text};
+use super::fleet_commands::{drain_commands, second_look_commands};
+use super::fleet_sum::{self, NAMES_MAX, names_text};
 use crate::labels;
+use crate::percentiles::latency_at;
 use crate::text::glue;
 use diskproof_model::block::{
     Align, Block, Cell, Column, Mark, Narrow, Place, Table, TableRow, Tone,
@@ -65,7 +66,7 @@ pub(crate) fn answer_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Blo
     for group in &fleet.groups {
         blocks.extend(five_numbers_table(group));
     }
-    blocks.extend(second_look_command(fleet));
+    blocks.extend(second_look_commands(fleet));
     blocks.extend(drain_commands(fleet));
     blocks
 }

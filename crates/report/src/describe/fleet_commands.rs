@@ -9,41 +9,93 @@ use diskproof_model::shell::quoted;
 /// has nothing to be compared with; each one costs another host the time of the measurement.
 const CONTROLS_MAX: usize = 10;
 
-/// The command that measures the suspects of the first group again, together with hosts that are
-/// alike. `None` without suspects, and where no row of the group says how it was measured.
-pub(super) fn second_look_command(fleet: &FleetRecord) -> Option<Block> {
-    let suspects: Vec<&FleetRow> = fleet
-        .rows
-        .iter()
-        .filter(|row| row.state == RowState::Suspect)
-        .collect();
-    let group = suspects.first()?.group?;
-    let mut others: Vec<&FleetRow> = fleet
-        .rows
-        .iter()
-        .filter(|row| row.state == RowState::Alike && row.group == Some(group))
-        .collect();
+/// The commands that measure all suspects again, each together with hosts that are alike. Groups
+/// that were measured by the same command share one. A group without an example of how it was
+/// measured has none.
+pub(super) fn second_look_commands(fleet: &FleetRecord) -> Vec<Block> {
+    let mut looks: Vec<SecondLook<'_>> = Vec::new();
+    for group in groups_with_suspects(fleet) {
+        let Some(command) = measuring_command(fleet, group) else {
+            continue;
+        };
+        let hosts = hosts_to_measure_again(fleet, group);
+        match looks.iter_mut().find(|look| look.command == command) {
+            Some(look) => look.add_hosts(&hosts),
+            None => looks.push(SecondLook { command, hosts }),
+        }
+    }
+    looks.iter().map(SecondLook::block).collect()
+}
+
+/// A command of `diskproof`, and the hosts that are to run it.
+struct SecondLook<'f> {
+    command: String,
+    /// Each once.
+    hosts: Vec<&'f str>,
+}
+
+impl<'f> SecondLook<'f> {
+    fn add_hosts(&mut self, hosts: &[&'f str]) {
+        for host in hosts {
+            if !self.hosts.contains(host) {
+                self.hosts.push(host);
+            }
+        }
+    }
+
+    fn block(&self) -> Block {
+        Block::Command {
+            what: "measure the suspects again, with others for comparison (FLEET.json: saved with \
+                   -o)"
+            .to_owned(),
+            text: format!(
+                "for i in 1 2 3; do pdsh -f {} -w {} {}; done | diskproof merge --reference \
+                 FLEET.json -",
+                self.hosts.len(),
+                quoted(&self.hosts.join(",")),
+                quoted(&self.command)
+            ),
+        }
+    }
+}
+
+/// The groups of the suspects, in the order of the rows.
+fn groups_with_suspects(fleet: &FleetRecord) -> Vec<usize> {
+    let mut groups = Vec::new();
+    for row in &fleet.rows {
+        if row.state == RowState::Suspect
+            && let Some(group) = row.group
+            && !groups.contains(&group)
+        {
+            groups.push(group);
+        }
+    }
+    groups
+}
+
+/// The hosts of a group's suspects, and those of at most [`CONTROLS_MAX`] like rows, in random
+/// order. Each host once.
+fn hosts_to_measure_again(fleet: &FleetRecord, group: usize) -> Vec<&str> {
+    let mut controls = rows_in_state(fleet, group, RowState::Alike);
     // The ids of runs are random, so this order is, too.
-    others.sort_by_key(|row| row.runs.first().map(|run| run.run_id.as_str()));
+    controls.sort_by_key(|row| row.runs.first().map(|run| run.run_id.as_str()));
+    controls.truncate(CONTROLS_MAX);
     let mut hosts: Vec<&str> = Vec::new();
-    for row in suspects.iter().chain(others.iter().take(CONTROLS_MAX)) {
+    let suspects = rows_in_state(fleet, group, RowState::Suspect);
+    for row in suspects.into_iter().chain(controls) {
         if !hosts.contains(&row.host.as_str()) {
             hosts.push(&row.host);
         }
     }
-    let command = measuring_command(fleet, group)?;
-    Some(Block::Command {
-        what: "measure the suspects again, with others for comparison (FLEET.json: saved with \
-               -o)"
-        .to_owned(),
-        text: format!(
-            "for i in 1 2 3; do pdsh -f {} -w {} {}; done | diskproof merge --reference \
-             FLEET.json -",
-            hosts.len(),
-            quoted(&hosts.join(",")),
-            quoted(&command)
-        ),
-    })
+    hosts
+}
+
+fn rows_in_state(fleet: &FleetRecord, group: usize, state: RowState) -> Vec<&FleetRow> {
+    fleet
+        .rows
+        .iter()
+        .filter(|row| row.state == state && row.group == Some(group))
+        .collect()
 }
 
 /// The command that measured a row of this group, changed so that it prints its record in pieces
@@ -119,6 +171,60 @@ pub(super) fn drain_commands(fleet: &FleetRecord) -> Vec<Block> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::plan::Origin;
+
+    /// A fleet of two groups of four hosts, which these command lines measured. The first host of
+    /// each group is a suspect.
+    fn fleet_of_two_groups(command_lines: [&str; 2]) -> FleetRecord {
+        let mut fleet = crate::fixture::fleet(8);
+        fleet.groups.push(fleet.groups[0].clone());
+        for (group, line) in command_lines.into_iter().enumerate() {
+            let argv = line.split(' ').map(str::to_owned).collect();
+            let mut example = crate::fixture::record();
+            example.plan.origin = Origin::new("check", argv);
+            fleet.examples.push(example);
+            fleet.groups[group].metrics[0].example = Some(group);
+        }
+        for (index, row) in fleet.rows.iter_mut().enumerate() {
+            row.group = Some(index / 4);
+            row.state = if index % 4 == 0 {
+                RowState::Suspect
+            } else {
+                RowState::Alike
+            };
+        }
+        fleet
+    }
+
+    fn command_texts(fleet: &FleetRecord) -> Vec<String> {
+        let mut texts = Vec::new();
+        for block in second_look_commands(fleet) {
+            if let Block::Command { text, .. } = block {
+                texts.push(text);
+            }
+        }
+        texts
+    }
+
+    #[test]
+    fn suspects_of_every_group_are_measured_again_with_rows_like_them() {
+        let fleet = fleet_of_two_groups(["diskproof check /a", "diskproof check /b"]);
+        let texts = command_texts(&fleet);
+        assert_eq!(texts.len(), 2);
+        let hosts = ["node0,node1,node2,node3", "node4,node5,node6,node7"];
+        for ((text, hosts), path) in texts.iter().zip(hosts).zip(["/a", "/b"]) {
+            assert!(text.contains(&format!("pdsh -f 4 -w {hosts} ")), "{text}");
+            assert!(text.contains(path), "{text}");
+        }
+    }
+
+    #[test]
+    fn groups_that_one_command_measured_share_it() {
+        let fleet = fleet_of_two_groups(["diskproof check /a", "diskproof check /a"]);
+        let texts = command_texts(&fleet);
+        assert_eq!(texts.len(), 1);
+        assert!(texts[0].contains("pdsh -f 8 "), "{texts:?}");
+    }
 
     #[test]
     fn repeated_command_writes_no_file_and_starts_at_once() {

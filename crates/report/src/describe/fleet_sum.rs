@@ -2,9 +2,9 @@
 //! together, which hosts are not in the sum, and how well their clocks are known.
 
 use crate::labels;
+use crate::percentiles::latency_at;
 use crate::text::list;
 use diskproof_model::block::{Align, Block, Column, Place, Table, TableRow, Tone};
-use diskproof_model::comparison::PercentilePoint;
 use diskproof_model::digits::figure_text;
 use diskproof_model::fleet_sum::{ClockBasis, FleetSum, SumMember, SumStorage, WorkloadSum};
 use diskproof_model::record::Estimate;
@@ -143,20 +143,6 @@ fn sum_cells(workload: &WorkloadSum) -> Vec<String> {
         cells.push(labels::latency(latency_at(percentiles, percent)));
     }
     cells
-}
-
-/// Percentiles that differ by less are the same one: the last bit of a computed one may be wrong.
-const PERCENT_ROUNDING: f64 = 1e-9;
-
-/// The latency, in nanoseconds, at this percentile or the next higher known one; `None` where only
-/// lower ones are known.
-pub(crate) fn latency_at(ascending: &[PercentilePoint], percent: f64) -> Option<u64> {
-    for point in ascending {
-        if point.percent >= percent - PERCENT_ROUNDING {
-            return Some(point.latency_ns);
-        }
-    }
-    None
 }
 
 fn estimate_text(estimate: &Estimate) -> String {

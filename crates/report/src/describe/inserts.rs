@@ -1,8 +1,8 @@
 //! The PostgreSQL server that a run started, in words: its INSERTs, what it adds to the disk's own
 //! commits, and the settings that were tried on it.
 
+use super::commits::DEFAULT_METHOD;
 use super::figures::{self, noise_warning};
-use super::verdict::DEFAULT_METHOD;
 use crate::labels;
 use diskproof_model::block::{Block, Column, Table, TableRow, Tone};
 use diskproof_model::digits::{figure_text, rounded};

@@ -7,6 +7,7 @@
 
 pub(crate) mod accept;
 pub(crate) mod changes;
+mod commits;
 pub(crate) mod comparison;
 pub(crate) mod expectations;
 pub(crate) mod figures;
@@ -39,6 +40,7 @@ pub(crate) mod verdict;
 
 use crate::page::INDENT;
 use crate::text::{distinct, glue, list};
+use commits::commit_facts;
 use diskproof_model::block::{Block, Section, Shown, Tone};
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::record::{Record, TaskResult};
@@ -303,8 +305,8 @@ fn target_count(record: &Record) -> usize {
     count
 }
 
-/// Names the target that the next blocks are about, with its grades. Empty where the run has only
-/// one target.
+/// Names the target that the next blocks are about, with its grades and how its methods of
+/// committing compare. Empty where the run has only one target.
 fn target_heading(record: &Record, target: usize) -> Vec<Block> {
     let count = record.targets.len();
     let Some(identity) = record.targets.get(target) else {
@@ -316,6 +318,9 @@ fn target_heading(record: &Record, target: usize) -> Vec<Block> {
     let heading = format!("target {} of {count}: {}", target + 1, identity.path);
     let mut blocks = vec![Block::Heading(heading)];
     blocks.extend(grades_table(record, |graded| graded == target));
+    if record.verdict.is_some() {
+        blocks.extend(commit_facts(record, target));
+    }
     blocks
 }
 

@@ -242,7 +242,7 @@ proptest! {
     fn adjusted_p_values_are_no_smaller_and_keep_their_order(
         p in prop::collection::vec(0.0f64..1.0, 0..20),
     ) {
-        let adjusted = holm(&p);
+        let adjusted = adjusted_for_family(&p);
         for i in 0..p.len() {
             prop_assert!(adjusted[i] >= p[i] && adjusted[i] <= 1.0);
             prop_assert!((0..p.len()).all(|j| p[j] < p[i] || adjusted[j] >= adjusted[i]));

@@ -1,28 +1,25 @@
-//! The figures of a workload on one side of a comparison, each with its uncertainty. Assumes that
-//! the runs are comparable.
+//! The latencies of a workload on one side of a comparison, each figure with its uncertainty.
+//! Assumes that the runs are comparable.
 //!
-//! * A rate has the record's own interval: batch means of the finest series, widened for
-//!   correlation.
 //! * A mean latency in a closed loop is the number in flight over the rate (Little 1961), so it has
 //!   the rate's relative error. Reads and writes of a mix, and open loops, have at least that of as
 //!   many independent latencies as theirs are worth.
 //! * A percentile has the interval of its rank among as many independent latencies as its own are
 //!   worth: fewer where the rate varies more than independent latencies would make it vary, and
 //!   where long ones cluster in time. The wider of both counts.
-//! * Of several runs the run is the unit: their figures vary from run to run, and percentiles are
-//!   those of the merged histograms.
+//! * Of several runs the run is the unit: percentiles are those of the merged histograms.
 
 use super::distribution::{LatencyDistribution, cluster_size};
+use super::rates::total_rate;
 use super::ratio::{Arm, SideFigure, Within};
+use super::side_estimate::{SideEstimate, relative_error};
+use crate::estimate;
 use crate::estimate::student::multiple_95;
-use crate::estimate::{self, Settling, mean};
-use crate::slices;
 use diskproof_model::comparison::Figure;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, FileStepRow};
 use diskproof_model::row::{LatencySummary, OpRow, Row};
-use diskproof_model::window::SliceOp;
 
 /// Below this dispersion all latencies are in one bucket of the histogram.
 const DISPERSION_MIN: f64 = 1e-9;
@@ -34,55 +31,17 @@ const TAIL_FROM: f64 = 0.9;
 /// operations.
 const STALLED_BELOW: f64 = 0.8;
 
-/// The same workload in every run of a side.
-pub(super) type Runs<'a> = [&'a Row];
-
-/// A figure of one side.
-pub(super) struct SideEstimate {
-    /// As the table shows it.
-    pub estimate: Estimate,
-    /// As the ratio needs it.
-    pub sample: SideFigure,
-}
-
-impl SideEstimate {
-    /// The estimate from `n` runs, or from one run with `n` independent values.
-    pub(super) fn from_sample(sample: SideFigure, n: u64, unit: &str) -> Self {
-        Self {
-            estimate: estimate_of(&sample, n, unit),
-            sample,
-        }
-    }
-}
-
-/// The rate of one kind of operation, or of all headline kinds together.
-pub(super) fn rate_estimate(
-    runs: &Runs<'_>,
-    op: Option<OpKind>,
-    figure: Figure,
-) -> Option<SideEstimate> {
-    let mut estimates = Vec::new();
-    for measurement in runs {
-        estimates.push(rate_of(measurement, op, figure)?);
-    }
-    from_estimates(&estimates)
-}
-
 /// A latency figure of one kind of operation; `None` where there are no such operations, or too few
 /// requests lie beyond it.
-pub(super) fn latency_estimate(
-    runs: &Runs<'_>,
-    op: OpKind,
-    figure: Figure,
-) -> Option<SideEstimate> {
+pub(super) fn latency_estimate(runs: &[&Row], op: OpKind, figure: Figure) -> Option<SideEstimate> {
     let mut op_runs = Vec::new();
-    for measurement in runs {
-        op_runs.push(OpLatencies::find(measurement, op)?);
+    for row in runs {
+        op_runs.push(OpLatencies::find(row, op)?);
     }
     match figure {
         Figure::Mean => {
             let means: Vec<Estimate> = op_runs.iter().map(OpLatencies::mean_estimate).collect();
-            from_estimates(&means)
+            SideEstimate::from_estimates(&means)
         }
         Figure::P50 => percentile_estimate(&op_runs, 0.50),
         Figure::P99 => percentile_estimate(&op_runs, 0.99),
@@ -92,152 +51,12 @@ pub(super) fn latency_estimate(
 }
 
 /// The latencies of all runs, merged.
-pub(super) fn merged_latencies(runs: &Runs<'_>, op: OpKind) -> Option<LatencyDistribution> {
+pub(super) fn merged_latencies(runs: &[&Row], op: OpKind) -> Option<LatencyDistribution> {
     let mut latencies = Vec::new();
-    for measurement in runs {
-        latencies.push(measurement.op(op)?.seen_latencies());
+    for row in runs {
+        latencies.push(row.op(op)?.seen_latencies());
     }
     LatencyDistribution::merged(latencies)
-}
-
-fn rate_of(measurement: &Row, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {
-    match op {
-        Some(op) => Some(rate_of_operation(measurement.op(op)?, figure)),
-        None => total_rate(measurement, figure),
-    }
-}
-
-fn rate_of_operation(op: OpRow<'_>, figure: Figure) -> Estimate {
-    match figure {
-        Figure::Throughput => op.figures.throughput.clone(),
-        _ => op.figures.iops.clone(),
-    }
-}
-
-/// The rate of all headline operations. Chance decides whether the next one reads or writes, so
-/// reads and writes by themselves vary more than their sum: the interval comes from the sum of
-/// their series. Where that is too short, their errors are added in full.
-fn total_rate(measurement: &Row, figure: Figure) -> Option<Estimate> {
-    let ops = measurement.headline_ops();
-    let parts = ops.iter().map(|(_, op)| rate_of_operation(*op, figure));
-    let sum = estimate::sum_of(parts)?;
-    let mut series = ops.first()?.1.data.shown_series();
-    if series.interval_ns == 0 {
-        return Some(sum);
-    }
-    for (_, op) in &ops {
-        if op.data.shown_series().interval_ns != series.interval_ns {
-            return Some(sum);
-        }
-    }
-    for (_, op) in &ops[1..] {
-        series.merge(&op.data.shown_series());
-    }
-    let rates = estimate::rate_after(
-        &series,
-        measurement.data.wall_ns,
-        Settling::of_row(measurement),
-    );
-    let rate_of_sum = match figure {
-        Figure::Throughput => rates.bytes,
-        _ => rates.ops,
-    };
-    if ops.len() == 1 || rate_of_sum.half_width_95.is_none() {
-        return Some(sum);
-    }
-    let mut total = Estimate {
-        value: sum.value,
-        ..rate_of_sum
-    };
-    let count = ops.iter().map(|(_, op)| op.data.count).sum();
-    slices::widen_estimate(&mut total, &slice_rates(measurement, figure), count);
-    Some(total)
-}
-
-/// The rate of all headline operations in each slice of the steady part.
-fn slice_rates(measurement: &Row, figure: Figure) -> Vec<f64> {
-    let kinds: Vec<OpKind> = measurement
-        .headline_ops()
-        .iter()
-        .map(|(kind, _)| *kind)
-        .collect();
-    let mut rates = Vec::new();
-    for slice in slices::after(&measurement.data.slices, measurement.figures.settling_ns) {
-        let rate: f64 = kinds
-            .iter()
-            .filter_map(|kind| slice.ops.get(kind))
-            .map(|op| slice_rate(op, figure))
-            .sum();
-        rates.push(rate);
-    }
-    rates
-}
-
-fn slice_rate(op: &SliceOp, figure: Figure) -> f64 {
-    match figure {
-        Figure::Throughput => op.bytes_per_second,
-        _ => op.iops,
-    }
-}
-
-/// The figure of a side from the estimates of its runs; `None` where one of them is not positive.
-pub(super) fn from_estimates(estimates: &[Estimate]) -> Option<SideEstimate> {
-    let first = estimates.first()?;
-    if !estimates.iter().all(is_known) {
-        return None;
-    }
-    let logs: Vec<f64> = estimates
-        .iter()
-        .map(|estimate| estimate.value.ln())
-        .collect();
-    let value = mean(&logs).exp();
-    let errors: Option<Vec<f64>> = estimates.iter().map(relative_error).collect();
-    let within = match errors {
-        Some(errors) => {
-            let squares: f64 = errors.iter().map(|error| error * error).sum();
-            Within::Error {
-                error: squares.sqrt() / errors.len() as f64,
-                freedom: (first.n.max(2) - 1) as f64,
-            }
-        }
-        None => Within::Unknown,
-    };
-    let sample = SideFigure::from_runs(value, logs, within);
-    let n = match estimates.len() {
-        1 => first.n,
-        n => n as u64,
-    };
-    Some(SideEstimate::from_sample(sample, n, &first.unit))
-}
-
-fn is_known(estimate: &Estimate) -> bool {
-    estimate.value > 0.0 && estimate.value.is_finite()
-}
-
-/// The standard error as a share of the value.
-fn relative_error(estimate: &Estimate) -> Option<f64> {
-    Some(estimate.half_width_95? / multiple_95((estimate.n.max(2) - 1) as f64) / estimate.value)
-}
-
-/// The estimate for the table. Its half-width is the longer arm of the interval.
-fn estimate_of(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
-    let multiple = multiple_95(sample.freedom());
-    let longer = match sample.within {
-        // This repeats the record; by logarithms it would be a little more.
-        Within::Error { error, .. } if sample.spread.is_none() => error * multiple,
-        _ => {
-            let below = sample.arm(Arm::Below, multiple);
-            let above = sample.arm(Arm::Above, multiple);
-            (1.0 - (-below).exp()).max(above.exp() - 1.0)
-        }
-    };
-    let half_width = longer * sample.value;
-    let half_width_95 = if half_width.is_finite() {
-        Some(half_width)
-    } else {
-        None
-    };
-    Estimate::new(n, sample.value, half_width_95, unit)
 }
 
 /// The latency that counts: under an offered load from the intended start, else from the
@@ -278,10 +97,10 @@ struct SharedLoad {
 
 impl<'a> OpLatencies<'a> {
     /// The latencies of this kind; `None` where the run made no such operation.
-    pub(crate) fn find(measurement: &'a Row, kind: OpKind) -> Option<Self> {
-        let op = measurement.op(kind)?;
+    pub(crate) fn find(row: &'a Row, kind: OpKind) -> Option<Self> {
+        let op = row.op(kind)?;
         let distribution = LatencyDistribution::merged([op.seen_latencies()])?;
-        let together = measurement.headline_ops();
+        let together = row.headline_ops();
         let mut count = 0_u64;
         for (_, op) in &together {
             count = count.saturating_add(op.data.count);
@@ -290,12 +109,12 @@ impl<'a> OpLatencies<'a> {
         let shared = if is_alone {
             None
         } else {
-            total_rate(measurement, Figure::Iops).map(|rate| SharedLoad { rate, count })
+            total_rate(row, Figure::Iops).map(|rate| SharedLoad { rate, count })
         };
         Some(Self {
             op,
             distribution,
-            is_open_loop: measurement.data.workload.rate.is_some(),
+            is_open_loop: row.data.workload.rate.is_some(),
             shared,
         })
     }

@@ -1,0 +1,163 @@
+//! The conditions of a workload in words, for the reasons that state the value of each side.
+
+use super::reasons::MeasuredSpan;
+use diskproof_model::op::OpKind;
+use diskproof_model::plan::{Access, Distribution, SyncPolicy, Workload, Zone};
+use diskproof_model::shape::LoadShape;
+use diskproof_model::stream::Streams;
+use diskproof_model::units::{format_bytes, format_rate};
+
+/// `it ran together with scan, load`.
+pub(super) fn concurrent_text(names: &[String]) -> String {
+    if names.is_empty() {
+        return "it ran alone".to_owned();
+    }
+    format!("it ran together with {}", names.join(", "))
+}
+
+/// `70 % reads, each block read before it is written`.
+pub(super) fn streams_text(streams: &Streams) -> String {
+    let reads = f64::from(streams.permille(OpKind::Read)) / 10.0;
+    let mut facts = vec![format!("{reads} % reads")];
+    facts.extend(streams.facts());
+    facts.join(", ")
+}
+
+/// The order of offsets: `random, Zipf 1.1`.
+pub(super) fn access_text(access: &Access) -> String {
+    match access {
+        Access::Sequential => "sequential".to_owned(),
+        Access::Backward => "backwards".to_owned(),
+        Access::Stride { stride_bytes } => format!("in strides of {}", format_bytes(*stride_bytes)),
+        Access::Random { distribution } => distribution_text(distribution),
+        Access::Zoned { zones } => {
+            format!("random in {} zones ({})", zones.len(), zones_text(zones))
+        }
+    }
+}
+
+fn distribution_text(distribution: &Distribution) -> String {
+    match distribution {
+        Distribution::Uniform => "random".to_owned(),
+        Distribution::Zipf { theta } => format!("random, Zipf {theta}"),
+        Distribution::Pareto { share } => format!("random, Pareto {share}"),
+        Distribution::Normal { spread_percent } => format!("random, normal {spread_percent} %"),
+        Distribution::HotCold {
+            access_percent,
+            size_percent,
+        } => {
+            format!("random, {access_percent} % of the operations on {size_percent} % of the span")
+        }
+    }
+}
+
+/// `60 % of the operations on 10 % of the span, 40 % on 90 %`: the first one says what the numbers
+/// are.
+fn zones_text(zones: &[Zone]) -> String {
+    let mut texts = Vec::new();
+    for zone in zones {
+        let (accesses, size) = (zone.access_percent, zone.size_percent);
+        texts.push(if texts.is_empty() {
+            format!("{accesses} % of the operations on {size} % of the span")
+        } else {
+            format!("{accesses} % on {size} %")
+        });
+    }
+    texts.join(", ")
+}
+
+/// The block sizes of a workload.
+#[derive(PartialEq)]
+pub(super) struct BlockSizes {
+    /// The largest one.
+    largest_bytes: u32,
+    /// The share of each size; empty where there is one size only.
+    mix: Vec<SizeShare>,
+}
+
+/// A block size, and the share of the operations that have it.
+#[derive(PartialEq)]
+struct SizeShare {
+    block_bytes: u32,
+    share: f64,
+}
+
+impl BlockSizes {
+    /// Takes shares in place of weights: 6 to 4 is the same mix as 60 to 40.
+    pub(super) fn of_workload(workload: &Workload) -> Self {
+        let weights = workload.block_mix.iter().map(|size| u64::from(size.weight));
+        let total = weights.sum::<u64>().max(1);
+        let mut mix = Vec::new();
+        for size in &workload.block_mix {
+            mix.push(SizeShare {
+                block_bytes: size.block_bytes,
+                share: f64::from(size.weight) / total as f64,
+            });
+        }
+        Self {
+            largest_bytes: workload.block_bytes,
+            mix,
+        }
+    }
+}
+
+/// `8 KiB`, or for several sizes their shares: `75 % 4 KiB, 25 % 8 KiB`.
+pub(super) fn block_sizes_text(sizes: BlockSizes) -> String {
+    if sizes.mix.is_empty() {
+        return format_bytes(u64::from(sizes.largest_bytes));
+    }
+    let mut texts = Vec::new();
+    for size in &sizes.mix {
+        let bytes = format_bytes(u64::from(size.block_bytes));
+        texts.push(format!("{} {bytes}", percent_text(size.share)));
+    }
+    texts.join(", ")
+}
+
+/// What else shapes the load: `no other conditions` where nothing does.
+pub(super) fn shape_text(shape: &LoadShape) -> String {
+    let facts = shape.facts();
+    if facts.is_empty() {
+        return "no other conditions".to_owned();
+    }
+    facts.join(", ")
+}
+
+/// The offered load in operations per second; `None`: the next one starts when one ends.
+pub(super) fn load_text(rate: Option<f64>) -> String {
+    match rate {
+        Some(rate) => format!("{}/s offered", format_rate(rate)),
+        None => "as fast as it goes".to_owned(),
+    }
+}
+
+pub(super) fn sync_text(sync: SyncPolicy) -> String {
+    match sync {
+        SyncPolicy::None => "no sync".to_owned(),
+        SyncPolicy::AtEnd => "a sync at the end".to_owned(),
+        SyncPolicy::Every {
+            writes: 0 | 1,
+            call,
+        } => format!("{} after each write", call.as_str()),
+        SyncPolicy::Every { writes, call } => format!("{} after {writes} writes", call.as_str()),
+        SyncPolicy::WithWrite { flag } => format!("{} writes", flag.as_str()),
+        SyncPolicy::Shared { call } => format!("{} shared by all writers", call.as_str()),
+        SyncPolicy::OtherDescriptor { call } => {
+            format!("{} through another descriptor", call.as_str())
+        }
+    }
+}
+
+/// `span of 8 GiB from 1 GiB`.
+pub(super) fn span_text(span: MeasuredSpan) -> String {
+    let length = format_bytes(span.length);
+    match span.start {
+        0 => format!("span of {length}"),
+        start => format!("span of {length} from {}", format_bytes(start)),
+    }
+}
+
+/// `40 %`.
+pub(super) fn percent_text(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}

@@ -1,0 +1,287 @@
+//! The verdicts on the rows of a fleet: by each other, by the scales of a saved fleet, or by a
+//! second look at its suspects.
+
+use super::groups::{Groups, Row};
+use super::spread::{
+    Distance, JudgedGroup, ROWS_MIN, Sample, judge, judge_again, judge_among, judge_by,
+};
+use super::verdicts::{Measure, Test, Weight, tests, tests_of_measures};
+use diskproof_model::fleet::{FleetBasis, FleetOverall, FleetRecord, FleetScale, RowState};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The verdicts on the rows of a fleet.
+pub(super) struct JudgedRows {
+    pub basis: FleetBasis,
+    /// One for each kind of disk.
+    pub groups: Vec<JudgedGroup>,
+    pub tests: Vec<Test>,
+    /// Rows that a saved fleet calls alike and that are still like each other, with which its
+    /// suspects were compared. They have no test of their own.
+    pub controls: BTreeSet<usize>,
+    /// Suspects of a saved fleet.
+    pub suspects: BTreeSet<usize>,
+}
+
+/// Judges the rows of a fleet. With a saved fleet, its suspects get a second look where they were
+/// measured again with enough others; else its scales judge all rows. Without one, the rows judge
+/// each other. `margin` is the share by which alike rows may differ.
+pub(super) fn judged_rows(
+    groups: &Groups,
+    reference: Option<&FleetRecord>,
+    margin: f64,
+) -> JudgedRows {
+    let Some(reference) = reference else {
+        return by_each_other(groups, margin);
+    };
+    match second_look(groups, reference, margin) {
+        Some(judged) => judged,
+        None => by_reference(groups, reference, margin),
+    }
+}
+
+/// Judges each row by the others of its group.
+fn by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
+    let mut judged = Vec::new();
+    for kind in 0..groups.kinds.len() {
+        judged.push(judge(
+            &groups.samples_by_metric(kind),
+            groups.deviation_between_runs(kind),
+        ));
+    }
+    JudgedRows {
+        basis: FleetBasis::EachOther,
+        tests: tests(&judged, margin),
+        groups: judged,
+        controls: BTreeSet::new(),
+        suspects: BTreeSet::new(),
+    }
+}
+
+/// Judges each row by the scales of a saved fleet.
+fn by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> JudgedRows {
+    let measures = measures_by_reference(groups, reference, &BTreeSet::new());
+    JudgedRows {
+        basis: FleetBasis::Reference,
+        groups: vec![JudgedGroup::default(); groups.kinds.len()],
+        tests: tests_of_measures(measures, margin),
+        controls: BTreeSet::new(),
+        suspects: BTreeSet::new(),
+    }
+}
+
+/// The distances of each row, but the `excluded` ones, by the scales of a saved fleet.
+fn measures_by_reference(
+    groups: &Groups,
+    reference: &FleetRecord,
+    excluded: &BTreeSet<usize>,
+) -> Vec<Measure> {
+    let mut measures = Vec::new();
+    for (group, saved) in reference.groups.iter().enumerate() {
+        for (row, own_row) in groups.rows_of(group) {
+            if excluded.contains(&row) {
+                continue;
+            }
+            let mut distances = BTreeMap::new();
+            for (metric, saved_metric) in saved.metrics.iter().enumerate() {
+                if let (Some(scale), Some(sample)) =
+                    (&saved_metric.scale, own_row.sample(row, metric))
+                {
+                    distances.insert(metric, judge_by(scale, sample));
+                }
+            }
+            for overall in &saved.overall {
+                if let Some(distance) = overall_by(overall, row, &distances) {
+                    measures.push(Measure {
+                        group,
+                        metric: None,
+                        distance,
+                    });
+                }
+            }
+            for (metric, distance) in distances {
+                measures.push(Measure {
+                    group,
+                    metric: Some(metric),
+                    distance,
+                });
+            }
+        }
+    }
+    measures
+}
+
+/// The distance of a row's mean over these metrics; `None` where the row lacks one of them.
+fn overall_by(
+    overall: &FleetOverall,
+    row: usize,
+    distances: &BTreeMap<usize, Distance>,
+) -> Option<Distance> {
+    let (mut t, mut log) = (0.0, 0.0);
+    for metric in &overall.metrics {
+        let distance = distances.get(metric)?;
+        t += distance.t;
+        log += distance.distance;
+    }
+    let count = overall.metrics.len() as f64;
+    let sample = Sample {
+        row,
+        value: t / count,
+        error: 0.0,
+    };
+    Some(Distance {
+        distance: log / count,
+        ..judge_by(&overall.scale, sample)
+    })
+}
+
+/// Judges the suspects of a saved fleet by its like rows that were measured again together with
+/// them, and any further row by the scales of the fleet; `None` where no suspect was measured
+/// again, or where too few others were. If too few others are left only because some of them became
+/// odd, these are named, and the suspects stay suspects.
+fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<JudgedRows> {
+    let mut suspects = BTreeSet::new();
+    let mut once_alike = BTreeSet::new();
+    for (index, row) in groups.rows.iter().enumerate() {
+        match saved_state(row, reference) {
+            Some(RowState::Suspect) => suspects.insert(index),
+            Some(RowState::Alike) => once_alike.insert(index),
+            _ => false,
+        };
+    }
+    let columns = saved_columns(groups, reference);
+    let Controls {
+        alike,
+        tests_of_odd,
+    } = find_controls(&columns, once_alike.clone(), margin);
+    let mut measures = Vec::new();
+    for column in &columns {
+        let controls = column.samples(&alike);
+        if controls.len() < ROWS_MIN {
+            continue;
+        }
+        for distance in judge_again(&column.scale, &column.samples(&suspects), &controls) {
+            measures.push(column.measure(distance));
+        }
+    }
+    if suspects.is_empty() || measures.is_empty() && tests_of_odd.is_empty() {
+        return None;
+    }
+    let compared: BTreeSet<usize> = suspects.union(&once_alike).copied().collect();
+    measures.extend(measures_by_reference(groups, reference, &compared));
+    let mut tests = tests_of_measures(measures, margin);
+    tests.extend(tests_of_odd);
+    Some(JudgedRows {
+        basis: FleetBasis::SecondLook,
+        groups: vec![JudgedGroup::default(); groups.kinds.len()],
+        tests,
+        controls: alike,
+        suspects,
+    })
+}
+
+/// A metric of a saved fleet that has a scale, with the new samples of all its rows.
+struct SavedColumn {
+    group: usize,
+    metric: usize,
+    scale: FleetScale,
+    samples: Vec<Sample>,
+}
+
+impl SavedColumn {
+    fn samples(&self, rows: &BTreeSet<usize>) -> Vec<Sample> {
+        self.samples
+            .iter()
+            .filter(|sample| rows.contains(&sample.row))
+            .copied()
+            .collect()
+    }
+
+    fn measure(&self, distance: Distance) -> Measure {
+        Measure {
+            group: self.group,
+            metric: Some(self.metric),
+            distance,
+        }
+    }
+}
+
+fn saved_columns(groups: &Groups, reference: &FleetRecord) -> Vec<SavedColumn> {
+    let mut columns = Vec::new();
+    for (group, saved) in reference.groups.iter().enumerate() {
+        for (metric, saved_metric) in saved.metrics.iter().enumerate() {
+            let Some(scale) = saved_metric.scale else {
+                continue;
+            };
+            let mut samples = Vec::new();
+            for (row, own_row) in groups.rows_of(group) {
+                samples.extend(own_row.sample(row, metric));
+            }
+            columns.push(SavedColumn {
+                group,
+                metric,
+                scale,
+                samples,
+            });
+        }
+    }
+    columns
+}
+
+/// The rows that suspects are compared with.
+struct Controls {
+    /// The rows that are still like each other.
+    alike: BTreeSet<usize>,
+    /// The tests of rows that a saved fleet called alike, and that differ from the others since.
+    tests_of_odd: Vec<Test>,
+}
+
+/// Drops the rows that differ from the other once-like rows by now. They are dropped one at a time,
+/// the one that differs most first, because it makes healthy rows look odd beside it.
+fn find_controls(columns: &[SavedColumn], once_alike: BTreeSet<usize>, margin: f64) -> Controls {
+    let mut controls = Controls {
+        alike: once_alike,
+        tests_of_odd: Vec::new(),
+    };
+    loop {
+        let mut measures = Vec::new();
+        for column in columns {
+            for distance in judge_among(&column.scale, &column.samples(&controls.alike)) {
+                measures.push(column.measure(distance));
+            }
+        }
+        let tests = tests_of_measures(measures, margin);
+        let oddest = tests
+            .iter()
+            .filter(|test| test.weight == Weight::Differs)
+            .max_by(|one, other| one.distance.t.abs().total_cmp(&other.distance.t.abs()));
+        let Some(oddest) = oddest else {
+            return controls;
+        };
+        let row = oddest.distance.row;
+        controls.alike.remove(&row);
+        let tests_of_row = tests.iter().filter(|test| test.distance.row == row);
+        controls.tests_of_odd.extend(tests_of_row);
+    }
+}
+
+/// The state of a row in a saved fleet. The rank counts only where several rows have the same
+/// names: the next launch gives other ranks.
+fn saved_state(row: &Row, reference: &FleetRecord) -> Option<RowState> {
+    let mut matches = Vec::new();
+    for saved in &reference.rows {
+        let is_same = saved.host == row.host
+            && saved.target == row.target
+            && saved.serials == row.serials
+            && saved.group == Some(row.kind);
+        if is_same {
+            matches.push(saved);
+        }
+    }
+    if matches.len() > 1 {
+        matches.retain(|saved| saved.rank == row.rank);
+    }
+    match matches.as_slice() {
+        [saved] => Some(saved.state),
+        _ => None,
+    }
+}

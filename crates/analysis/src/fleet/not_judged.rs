@@ -1,0 +1,88 @@
+//! The reasons why a row of a fleet, or one of its figures, was not judged.
+
+use super::groups::{Groups, Metric};
+use super::spread::ROWS_MIN;
+use diskproof_model::comparison::Reason;
+use diskproof_model::fleet::{FleetBasis, FleetRow};
+
+/// The reason why a figure was not judged that its own run did not measure well enough.
+pub(super) fn imprecise_reason() -> Reason {
+    Reason {
+        code: "imprecise".to_owned(),
+        why: "its own interval is too wide to tell even half the rate; measure it for longer"
+            .to_owned(),
+    }
+}
+
+/// The reason why a metric of a faultless row is not judged: few rows measured it under the same
+/// conditions.
+pub(super) fn few_alike_reason(groups: &Groups, kind: usize, metric: usize) -> Reason {
+    let metrics = &groups.kinds[kind].metrics;
+    let own = &metrics[metric];
+    let others = metrics
+        .iter()
+        .find(|other| other.metric == own.metric && other.example != own.example);
+    if let Some(others) = others
+        && let Some(reason) = first_difference(groups, own, others)
+    {
+        return reason;
+    }
+    Reason {
+        code: "few-alike".to_owned(),
+        why: "fewer than three disks of this kind measured it under the same conditions".to_owned(),
+    }
+}
+
+/// The first difference between the conditions of two metrics; `None` where an example is missing.
+fn first_difference(groups: &Groups, own: &Metric, others: &Metric) -> Option<Reason> {
+    let record = groups.examples.get(own.example?)?;
+    let usual = groups.examples.get(others.example?)?;
+    let differences = own
+        .part
+        .differences(record, own.target, usual, others.target);
+    differences.into_iter().next()
+}
+
+/// The code of a suspect that still is one.
+const FEW_CONTROLS: &str = "few-controls";
+
+/// The reason why a suspect of a saved fleet was not judged again.
+pub(super) fn few_controls() -> Reason {
+    Reason {
+        code: FEW_CONTROLS.to_owned(),
+        why: "still a suspect: fewer than three like disks of its kind were measured with it"
+            .to_owned(),
+    }
+}
+
+/// The reason why nothing of a row was judged.
+pub(super) fn reason_not_judged(row: &FleetRow, like_rows: usize, basis: FleetBasis) -> Reason {
+    let first = row.values.iter().find_map(|value| value.not_judged.clone());
+    let fault = first.filter(|reason| reason.code != "few-alike");
+    match (fault, basis) {
+        (Some(reason), _) => reason,
+        (None, FleetBasis::Reference | FleetBasis::SecondLook) => Reason {
+            code: "not-in-reference".to_owned(),
+            why: "the saved fleet has no disk of this kind that measured the same".to_owned(),
+        },
+        (None, _) if like_rows < ROWS_MIN => Reason {
+            code: "alone".to_owned(),
+            why: match like_rows {
+                1 => "alone of its kind".to_owned(),
+                count => format!("only {count} of its kind"),
+            },
+        },
+        (None, _) => Reason {
+            code: "few-alike".to_owned(),
+            why: "fewer than three disks of its kind measured the same".to_owned(),
+        },
+    }
+}
+
+/// True for a suspect of a saved fleet that was measured again with too few others.
+pub(super) fn is_still_suspect(row: &FleetRow) -> bool {
+    match &row.not_judged {
+        Some(reason) => reason.code == FEW_CONTROLS,
+        None => false,
+    }
+}

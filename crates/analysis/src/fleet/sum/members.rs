@@ -1,0 +1,131 @@
+//! The runs that are in a sum: those whose slots surely overlap in time.
+
+use super::{Member, RunInSlots, reason};
+use crate::estimate::mean;
+use crate::fleet::clock::ClockOffset;
+use diskproof_model::comparison::Reason;
+use diskproof_model::fleet_sum::LeftOut;
+use diskproof_model::units::format_duration;
+
+/// A run is part of the sum if its slots overlap with those of the first member by at least this
+/// share on average.
+const OVERLAP_MIN: f64 = 0.5;
+/// The runs whose slots overlap with those of the first member, which comes first. The others are
+/// added to `left_out` with the reason.
+pub(super) fn members<'r>(
+    candidates: &[&'r RunInSlots],
+    left_out: &mut Vec<LeftOut>,
+) -> Vec<Member<'r>> {
+    let Some(first) = first_member(candidates) else {
+        return Vec::new();
+    };
+    let mut members = Vec::new();
+    for run in candidates {
+        match place_in_sum(first, run) {
+            Ok(place) => members.push(Member { run, place }),
+            Err(reason) => left_out.push(LeftOut {
+                name: run.name.clone(),
+                reason,
+            }),
+        }
+    }
+    // Members are placed by the clock of the first one.
+    if let Some(index) = members
+        .iter()
+        .position(|member| member.run.run_id == first.run_id)
+    {
+        members[..=index].rotate_right(1);
+    }
+    members
+}
+
+/// The run whose clock all others are compared with: the one with the shortest fence. Without
+/// fences, it is the one that began its slots in the middle among those whose wall clock has at
+/// most twice the smallest known error, or among all where no error is known.
+fn first_member<'r>(candidates: &[&'r RunInSlots]) -> Option<&'r RunInSlots> {
+    let with_fences = candidates
+        .iter()
+        .filter(|run| run.clock.shortest_fence_ns().is_some())
+        .min_by_key(|run| run.clock.shortest_fence_ns());
+    if let Some(run) = with_fences {
+        return Some(run);
+    }
+    let mut ordered = candidates.to_vec();
+    ordered.sort_by_key(|run| run.clock.started_ns + i128::from(run.together.first_slot_ns));
+    let smallest_ns = ordered
+        .iter()
+        .filter_map(|run| run.clock.stated_bound_ns())
+        .min();
+    if let Some(smallest_ns) = smallest_ns {
+        ordered.retain(|run| match run.clock.stated_bound_ns() {
+            Some(bound_ns) => bound_ns <= smallest_ns.saturating_mul(2),
+            None => false,
+        });
+    }
+    ordered.get(ordered.len() / 2).copied()
+}
+
+/// The offset of a run's clock from that of the first member, or why the run is not in the sum.
+fn place_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockOffset, Reason> {
+    if run.run_id == first.run_id {
+        return Ok(ClockOffset::ITSELF);
+    }
+    let Some(place) = run.clock.offset_to(&first.clock) else {
+        return Err(reason(
+            "clock-unknown",
+            "nothing tells how wrong its clock may be. Use a launcher with fences, a time service, \
+             or --clock-bound",
+        ));
+    };
+    let (mut sure, mut shared) = (Vec::new(), Vec::new());
+    let mut apart_ns: Option<i128> = None;
+    for number in run.whole_slots() {
+        let (Some(theirs), Some(ours)) = (first.slot(number), run.slot(number)) else {
+            continue;
+        };
+        let longest_ns = theirs.wall_ns.max(ours.wall_ns).max(1) as f64;
+        let reference = first.sure_time(&ClockOffset::ITSELF, theirs);
+        let overlap_ns = run.sure_time(&place, ours).within(reference).length_ns();
+        sure.push(overlap_ns as f64 / longest_ns);
+        let stated = run.sure_time(&place.without_bound(), ours);
+        let stated_ns = stated.within(reference).length_ns();
+        shared.push(stated_ns as f64 / longest_ns);
+        let distance_ns = run.shared_time_ns(&place, ours.start_ns)
+            - first.shared_time_ns(&ClockOffset::ITSELF, theirs.start_ns);
+        apart_ns = Some(apart_ns.map_or(distance_ns, |other: i128| other.min(distance_ns)));
+    }
+    if is_enough(&sure) {
+        return Ok(place);
+    }
+    Err(if is_enough(&shared) {
+        let bound = format_duration(place.bound_ns);
+        reason(
+            "clock-bound",
+            &format!(
+                "its clock may be wrong by {bound}, which leaves no slot that surely overlaps with \
+                 those of {}. Use a launcher with fences, or a better time service",
+                first.name
+            ),
+        )
+    } else {
+        let apart = apart_ns.map_or(0, |ns| u64::try_from(ns.unsigned_abs()).unwrap_or(u64::MAX));
+        reason(
+            "other-time",
+            &format!(
+                "it did not measure at the same time: its slots began {} {} those of {}",
+                format_duration(apart),
+                if apart_ns.is_some_and(|ns| ns < 0) {
+                    "before"
+                } else {
+                    "after"
+                },
+                first.name
+            ),
+        )
+    })
+}
+
+/// Whether slots overlap by enough on average. `shares` has one value for each slot.
+fn is_enough(shares: &[f64]) -> bool {
+    !shares.is_empty() && mean(shares) >= OVERLAP_MIN
+}
