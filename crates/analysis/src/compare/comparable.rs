@@ -340,7 +340,7 @@ mod tests {
         let reasons = reasons_between(|one| mixed(one, 3, 1), |one| mixed(one, 1, 1));
         assert_eq!(
             reasons,
-            ["A: 75 % 4 KiB, 25 % 8 KiB, B: 50 % 4 KiB, 50 % 8 KiB"]
+            ["A: 75 % 4 KiB, 25 % 1 MiB, B: 50 % 4 KiB, 50 % 1 MiB"]
         );
         // The same shares by other weights.
         assert!(reasons_between(|one| mixed(one, 6, 4), |one| mixed(one, 60, 40)).is_empty());
