@@ -34,9 +34,9 @@ const POINTS_MIN_SOLID: usize = 3;
 /// are slow by chance; more of it misses narrow stretches.
 const LOSS_MIN_SINGLE: f64 = 0.16;
 
-/// Where points scatter by more than this, as a share of the rate, no slow one is an exception: such
-/// a curve is too ragged to have zones. Less of it hides deep stretches, which scatter the points by
-/// themselves.
+/// Where points scatter by more than this, as a share of the rate, no slow one is an exception:
+/// such a curve is too ragged to have zones. Less of it hides deep stretches, which scatter the
+/// points by themselves.
 const SCATTER_MAX: f64 = 0.25;
 
 /// The claim names so many stretches, the slowest: a sentence with more is not read.
