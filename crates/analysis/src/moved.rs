@@ -8,8 +8,8 @@ use diskproof_model::row::Row;
 use diskproof_model::series::TimeSeries;
 use diskproof_model::slice::WARMUP_PARTS;
 
-/// A later slice spends a ninth of its measured time on the warm-up before it, which is one tenth of
-/// its whole time. The first slice has the whole warm-up of the workload.
+/// A later slice spends a ninth of its measured time on the warm-up before it, which is one tenth
+/// of its whole time. The first slice has the whole warm-up of the workload.
 const LATER_WARMUP_PARTS: u64 = WARMUP_PARTS - 1;
 
 /// Requests and bytes of the whole run; `None` where nothing was measured. Counters cover the

@@ -23,8 +23,8 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Smallest share of the bytes requested that counts as a disturbance: less changes a figure by less
-/// than what `imprecise` remarks on.
+/// Smallest share of the bytes requested that counts as a disturbance: less changes a figure by
+/// less than what `imprecise` remarks on.
 const SHARE_MIN: f64 = 0.05;
 
 /// From this share on the figures may be wrong by more than their error bars.

@@ -56,8 +56,8 @@ const UNEXPLAINED_MAX: f64 = 0.6;
 /// matter.
 const GAIN_MIN: f64 = 0.025;
 
-/// Largest deviation of a flat part on a ragged disk, over the curve's scatter. Where the disk is not
-/// the limit, its raggedness does not show.
+/// Largest deviation of a flat part on a ragged disk, over the curve's scatter. Where the disk is
+/// not the limit, its raggedness does not show.
 const CALM: f64 = 0.5;
 
 /// A link carries about this share of its coded rate at most and at least: frames and answers take

@@ -2,11 +2,11 @@
 //! examines a whole record and reports at most one finding, however many workloads it concerns, so
 //! that no page repeats a warning. Rules know the record only, not how a finding is printed.
 //!
-//! A rule that takes more than a few lines is laid out alike everywhere, in the order of use: `RULE`
-//! with its constants; the struct of what was found, a workload or a place, with its clause and its
-//! evidence; `check`, which only puts the diagnosis together; whether the rule may speak at all; the
-//! search for what it reports; then claim, consequence and remedy, each a function of what was
-//! found. Where a claim names only some of what was found, the worst is among them.
+//! A rule that takes more than a few lines is laid out alike everywhere, in the order of use:
+//! `RULE` with its constants; the struct of what was found, a workload or a place, with its clause
+//! and its evidence; `check`, which only puts the diagnosis together; whether the rule may speak at
+//! all; the search for what it reports; then claim, consequence and remedy, each a function of what
+//! was found. Where a claim names only some of what was found, the worst is among them.
 
 use diskproof_model::finding::Finding;
 use diskproof_model::health::DiskHealth;

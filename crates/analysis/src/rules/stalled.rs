@@ -30,8 +30,8 @@ const LENGTH_NS_WARNING: u64 = 1_000_000_000;
 /// second without a completion is no exception.
 const LATENCIES_MIN: f64 = 10.0;
 
-/// The claim names so many pauses, the longest: with more the sentence is not read, and the evidence
-/// has them all.
+/// The claim names so many pauses, the longest: with more the sentence is not read, and the
+/// evidence has them all.
 const PAUSES_NAMED: usize = 3;
 
 /// A pause without a completion.

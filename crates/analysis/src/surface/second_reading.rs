@@ -1,6 +1,6 @@
-//! The second reading of dips at the end of a survey: the points to read again, and whether a dip is
-//! confirmed. Another program that uses the disk for a while also makes a stretch slow. Later the
-//! dip is gone, or the sides are slow, too.
+//! The second reading of dips at the end of a survey: the points to read again, and whether a dip
+//! is confirmed. Another program that uses the disk for a while also makes a stretch slow. Later
+//! the dip is gone, or the sides are slow, too.
 
 use crate::estimate::mean;
 use crate::shape::{Dip, Reach, Shape};

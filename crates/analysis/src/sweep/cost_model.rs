@@ -1,6 +1,6 @@
-//! The cost model of a sweep. It has three parameters, which are fitted to the mean latencies of the
-//! measured cells. The fit minimises the sum of the squared logarithms of the ratios, so that a cell
-//! of 100 µs counts as much as one of a second.
+//! The cost model of a sweep. It has three parameters, which are fitted to the mean latencies of
+//! the measured cells. The fit minimises the sum of the squared logarithms of the ratios, so that a
+//! cell of 100 µs counts as much as one of a second.
 
 use diskproof_model::sweep::CostModel;
 use std::collections::BTreeSet;

@@ -8,8 +8,8 @@ const WIDTH: u64 = 1 << 32;
 /// A step of a counter that is larger than this is no step: the device was replaced.
 const STEP_MAX: u64 = 1 << 31;
 
-/// What a device did between two readings that lie `length_ns` apart; `None` where its counters went backwards, because another device took the
-/// name.
+/// What a device did between two readings that lie `length_ns` apart; `None` where its counters
+/// went backwards, because another device took the name.
 pub(super) fn step_between(
     before: &DiskReading,
     after: &DiskReading,

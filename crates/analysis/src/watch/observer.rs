@@ -211,8 +211,8 @@ impl ObservedLoad {
         !own.is_empty() && (is_small || is_complete)
     }
 
-    /// The seeks among traced reads and writes, which it adds to the profile. Of a direction without
-    /// a traced request the estimate counts.
+    /// The seeks among traced reads and writes, which it adds to the profile. Of a direction
+    /// without a traced request the estimate counts.
     fn traced_shares(&mut self, own: &[&IssuedRequest], estimated: SeekShares) -> SeekShares {
         let mut reads = TracedCounts::default();
         let mut writes = TracedCounts::default();

@@ -196,7 +196,8 @@ impl DirectionProfile {
         }
     }
 
-    /// Adds a step that began at `at_ns`. Where requests are traced, `add_request` adds their sizes.
+    /// Adds a step that began at `at_ns`. Where requests are traced, `add_request` adds their
+    /// sizes.
     fn add_step(&mut self, step: &DirectionStep, at_ns: u64, seek_share: f64, method: SeekMethod) {
         self.count += step.ops;
         self.bytes += step.bytes;
