@@ -45,7 +45,10 @@ use diskproof_model::trend::RunToRun;
 /// 8: thresholds judge the latencies of an open loop from the intended start, and a percentile by
 /// the independent latencies behind it. Falls and bent boundaries have the intervals of their few
 /// rounds and rays, and a promised read rate is compared with the fastest level of a curve.
-pub const JUDGING_VERSION: u32 = 8;
+///
+/// 9: a credit counts what slices moved at the edges of their cells, and less than a cell shows is
+/// none. A verification with blocks that stayed cached proves what is left of them.
+pub const JUDGING_VERSION: u32 = 9;
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,6 +11,7 @@ use crate::whole_disk::{WholeDisk, scaled_rate, whole_disk};
 use crate::words::{enumerated, uncapitalised};
 use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::Decide;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::OpRow;
@@ -268,6 +269,12 @@ fn scan_caveat(record: &Record) -> Option<String> {
 /// The grades of one use: one for each target on which its workload ran.
 fn grades_of_use(record: &Record, usage: &DatabaseUse) -> Vec<UseGrade> {
     let mut grades = Vec::new();
+    // The sequential workloads of a search are there for exports; its answer is the boundary.
+    if let Some(task) = record.plan.workload_task()
+        && matches!(task.decide, Decide::Rate(_))
+    {
+        return grades;
+    }
     for (index, row) in record.measurements.iter().enumerate() {
         if name_in_check(row) == Some(usage.workload)
             && let Some(op) = row.op(usage.operation)

@@ -90,9 +90,15 @@ impl OwnDirectory {
         match remove_emptied(self.parent.as_fd(), &self.name, self.directory.as_fd()) {
             Ok(()) => Ok(()),
             Err(Errno::NOTEMPTY | Errno::BUSY) => Err(stays(path, "another program uses it")),
+            Err(Errno::NOENT | Errno::EXIST) if self.is_removed() => Ok(()),
             Err(Errno::NOENT | Errno::EXIST) => Err(stays(path, "another program has renamed it")),
             Err(errno) => Err(removal_failed(path, errno)),
         }
+    }
+
+    /// True if another program has removed the directory meanwhile: it has no name any more.
+    fn is_removed(&self) -> bool {
+        fstat(&self.directory).is_ok_and(|stat| stat.st_nlink == 0)
     }
 
     /// Removes what `is_ours` accepts, then the claim; returns what stays.

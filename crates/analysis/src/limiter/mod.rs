@@ -14,7 +14,7 @@ use diskproof_model::campaign::{DroppedSlice, MovedBeside};
 use diskproof_model::data::RunData;
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind};
-use diskproof_model::plan::{Plan, SyncPolicy, Workload};
+use diskproof_model::plan::{CachePolicy, Plan, SyncPolicy, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
@@ -515,8 +515,13 @@ impl RowKind {
 pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option<Held> {
     let mut stretches = Vec::new();
     for (row, m) in record.measurements.iter().enumerate() {
-        let is_closed = m.data.workload.rate.is_none() && m.figures.ping.is_none();
-        if m.data.target != target || !is_closed {
+        let workload = &m.data.workload;
+        let is_closed = workload.rate.is_none() && m.figures.ping.is_none();
+        // What only moves through the page cache waits for no limiter.
+        let is_cached = workload.cache != CachePolicy::Direct
+            && workload.sync == SyncPolicy::None
+            && !workload.streams.is_only(OpKind::Read);
+        if m.data.target != target || !is_closed || is_cached {
             continue;
         }
         let mut parts: Vec<(u64, u64)> = Vec::new();

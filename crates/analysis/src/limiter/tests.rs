@@ -3,6 +3,7 @@
 use super::*;
 use crate::fixture::{self, RunParts, states};
 use diskproof_model::finding::{Finding, Severity};
+use diskproof_model::window::SliceOp;
 
 const SECOND: u64 = 1_000_000_000;
 /// Of a workload of the fixture, its pause before it included.
@@ -170,4 +171,68 @@ fn second_filling_lies_between_the_rows_around_it() {
     assert_eq!(first.start_ns, 0.0);
     assert_eq!(second.start_ns, from_ns as f64);
     assert!(second.end_ns() <= to_ns as f64, "{second:?}");
+}
+
+/// Requests until a moment of the measured time: 2500/s for 33.3 s, then 700/s.
+fn passed_until(ns: u64) -> u64 {
+    const SPENT_NS: u64 = 33_300_000_000;
+    let burst_ns = ns.min(SPENT_NS) as u128;
+    let base_ns = ns.saturating_sub(SPENT_NS) as u128;
+    ((2500 * burst_ns + 700 * base_ns) / u128::from(SECOND)) as u64
+}
+
+/// Rounds of five seconds, whose borders lie within cells of 1.28 s, as in a long run.
+fn rounds_with_long_cells(rounds: u64) -> Vec<Stretch> {
+    const ROUND_NS: u64 = 5 * SECOND;
+    let block_bytes = 4096;
+    let mut series = TimeSeries::new(1_280_000_000);
+    while series.cells.len() as u64 * series.interval_ns < rounds * ROUND_NS {
+        let start_ns = series.cells.len() as u64 * series.interval_ns;
+        let end_ns = (start_ns + series.interval_ns).min(rounds * ROUND_NS);
+        let ops = passed_until(end_ns) - passed_until(start_ns);
+        series.cells.push(Cell {
+            ops,
+            bytes: ops * block_bytes,
+            ..Cell::default()
+        });
+    }
+    let mut slices = Vec::new();
+    for round in 0..rounds {
+        let start_ns = round * ROUND_NS;
+        let count = passed_until(start_ns + ROUND_NS) - passed_until(start_ns);
+        let reads = SliceOp {
+            count,
+            bytes: count * block_bytes,
+            ..SliceOp::default()
+        };
+        slices.push(TimeSlice {
+            start_ns,
+            wall_ns: ROUND_NS,
+            ops: [(OpKind::Read, reads)].into_iter().collect(),
+            slot: None,
+        });
+    }
+    let kind = RowKind::new(0, &Workload::named("sustained"), Role::Closed);
+    let parts = Parts {
+        start_ns: 0,
+        wall_ns: rounds * ROUND_NS,
+        slices: &slices,
+        warmup_ns: 0,
+    };
+    kind.stretches(&parts, &series)
+}
+
+#[test]
+fn credit_counts_what_lies_between_whole_cells_of_its_rounds() {
+    let stretches = rounds_with_long_cells(40);
+    let moved: f64 = stretches.iter().flat_map(|one| &one.requests).sum();
+    assert!(
+        (moved - passed_until(200 * SECOND) as f64).abs() <= 40.0,
+        "{moved}"
+    );
+    let found = bucket(&stretches).unwrap();
+    // 1800/s above the base for 33.3 s; the round in which it ends shows its end to a cell.
+    let credit = 1800.0 * 33.3;
+    assert!((found.credit / credit - 1.0).abs() < 0.03, "{found:?}");
+    assert!((found.base / 700.0 - 1.0).abs() < 0.01, "{found:?}");
 }

@@ -17,7 +17,9 @@ use diskproof_model::plan::{
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_duration, parse_duration, parse_size};
+use diskproof_model::units::{
+    SECTOR_BYTES, format_bytes, format_duration, parse_duration, parse_size,
+};
 use std::path::PathBuf;
 
 /// Name of the only workload.
@@ -260,7 +262,14 @@ fn request_bytes(ping: &PingFlags) -> Result<u32, Failure> {
         BLOCK_BYTES
     };
     let bytes = ping.bs.unwrap_or(default);
+    let is_direct = !ping.buffered && !ping.cached;
     match bytes {
+        1..=BLOCK_BYTES_MAX if is_direct && !bytes.is_multiple_of(SECTOR_BYTES) => {
+            Err(Failure::Usage(format!(
+                "--bs {bytes}: direct I/O needs a multiple of {SECTOR_BYTES} bytes; use one, or \
+                 --buffered"
+            )))
+        }
         1..=BLOCK_BYTES_MAX => Ok(bytes as u32),
         _ => Err(Failure::Usage(format!(
             "--bs {}: use a size from 1 byte to {}",

@@ -95,7 +95,7 @@ fn held_text(trial: &RateTrial) -> String {
 fn control_text(control: LoadControl) -> String {
     let outcome = match (control.late_share, control.failed) {
         (Some(share), true) => format!("{} late, as it must be", format_percent(share)),
-        (Some(share), false) => format!("{} late: nothing broke", format_percent(share)),
+        (Some(share), false) => format!("{} late: no break was shown", format_percent(share)),
         (None, _) => "more waits than is served, as it must be".to_owned(),
     };
     format!(

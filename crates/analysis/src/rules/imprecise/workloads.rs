@@ -22,6 +22,8 @@ pub(super) const WALL_NS_MIN: u64 = BATCHES_MIN as u64 * SERIES_INTERVAL_NS;
 
 /// Longest time that is suggested; what needs more does not get precise by waiting.
 const SUGGESTED_NS_MAX: f64 = 3600e9;
+/// The shortest time to suggest, in seconds: five slices of two.
+const LONGER_S: u64 = 10;
 
 /// Share of an interval from which on it is that of the runs, not of this one.
 const OF_RUNS: f64 = 0.99;
@@ -366,7 +368,9 @@ fn longer_time(record: &Record, row: &Row) -> String {
     let option = time_option(record, row);
     let has_own_time = record.plan.order().is_as_given() && record.plan.time_limit_ns.is_none();
     if is_short_stroke(&row.data.workload.name) || has_own_time {
-        format!("{option} 10s")
+        let planned_ns = row.data.workload.stop.time_ns.unwrap_or(0);
+        let seconds = LONGER_S.max(planned_ns.div_ceil(1_000_000_000));
+        format!("{option} {seconds}s")
     } else {
         option.to_owned()
     }
