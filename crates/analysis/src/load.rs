@@ -403,10 +403,17 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
                 None => String::new(),
             }
         ),
-        LoadOutcome::PerhapsNone => format!(
-            "undecided: at most {} {unit} {promise}, perhaps none",
-            to_a_percent(figures.high)
-        ),
+        LoadOutcome::PerhapsNone => match figures.control {
+            Some(control) if !control.failed => format!(
+                "undecided {promise}: stalls broke it at low rates, and {} {unit} was not shown to \
+                 break it",
+                to_a_percent(control.rate)
+            ),
+            _ => format!(
+                "undecided: at most {} {unit} {promise}, perhaps none",
+                to_a_percent(figures.high)
+            ),
+        },
         LoadOutcome::NotHeld => {
             format!("undecided {promise}, {between}: the lower end did not last")
         }

@@ -134,7 +134,7 @@ impl TimeSeries {
 
     /// Adds another series over the same time. The cells of the sum are as long as the longer ones
     /// of both. Where that is no multiple of the shorter ones, those that cross a border are
-    /// divided there, see [`Self::divided_into`].
+    /// divided there, see `divided_into`.
     #[inline]
     pub fn merge(&mut self, other: &Self) {
         let longer_ns = self.interval_ns.max(other.interval_ns);

@@ -1,7 +1,7 @@
 //! Slices: a workload is measured in several parts that lie apart in time, so that its interval
-//! covers what varies from one moment to the next. Decides how many there are (`schedule`), how much
-//! of its planned time the next one gets (`rest`: what a slice takes longer than planned, the later
-//! ones get less) and in which order they are measured (here). Measures nothing.
+//! covers what varies from one moment to the next. Decides how many there are (`schedule`), how
+//! much of its planned time the next one gets (`rest`: what a slice takes longer than planned, the
+//! later ones get less) and in which order they are measured (here). Measures nothing.
 
 mod rest;
 mod schedule;

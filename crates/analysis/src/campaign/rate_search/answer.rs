@@ -64,19 +64,11 @@ impl RateSearch {
         }
         low = low.min((1.0 - PRINTED_SHARE) * interval.rate);
         high = high.max((1.0 + PRINTED_SHARE) * interval.rate);
-        let has_failed = self.control.is_some_and(|control| control.failed);
-        let mut is_perhaps_none = low <= NO_RATE_SHARE * self.saturated;
+        let is_perhaps_none = low <= NO_RATE_SHARE * self.saturated;
         if let Some(held) = self.held {
-            // A rate that was held, and another above it that did not break, are not none: stalls
-            // have spoiled the cells.
-            let is_refuted = self.control.is_some() && !has_failed;
-            if is_perhaps_none && is_refuted {
-                is_perhaps_none = false;
-                low = held.min(interval.rate);
-            } else {
-                low = low.min(held);
-            }
+            low = low.min(held);
         }
+        let has_failed = self.control.is_some_and(|control| control.failed);
         let outcome = if is_perhaps_none {
             LoadOutcome::PerhapsNone
         } else if self.held.is_none() {
