@@ -523,7 +523,7 @@ fn end_options(ran: &Measurement, asked: &Workload, group: Group<'_>) -> Vec<Str
         words.push(format!("--number_ios={}", ops.div_ceil(jobs)));
     }
     let is_timed = bytes.is_none() && ops.is_none();
-    let time_ns = match group.time_ns() {
+    let time_ns = match group.time_of(asked) {
         None if !group.is_alone() && is_timed => Some(ENDLESS_NS),
         time_ns => time_ns,
     };

@@ -74,13 +74,44 @@ impl<'a> Group<'a> {
         self.workloads.len() == 1
     }
 
-    /// The measured time after which all of them end, in nanoseconds: the shortest that one of them
-    /// asks for; `None` without a limit.
+    /// The measured time after which all of them have ended, in nanoseconds; `None` without a
+    /// limit. One that does not end alone ends all others with it.
     pub fn time_ns(&self) -> Option<u64> {
+        let mut longest_ns = 0;
+        for workload in self.workloads {
+            longest_ns = longest_ns.max(self.time_of(workload)?);
+        }
+        Some(longest_ns)
+    }
+
+    /// The measured time after which one of them ends, in nanoseconds; `None` without a limit. One
+    /// without any limit of its own runs as long as the others.
+    pub fn time_of(&self, workload: &Workload) -> Option<u64> {
+        let shared_ns = self
+            .workloads
+            .iter()
+            .filter(|other| !other.ends_alone)
+            .flat_map(|other| other.stop.time_ns)
+            .min();
+        let own_ns = match workload.stop {
+            Stop { time_ns: None, .. } if workload.stop == Stop::default() => self.times_ns().max(),
+            stop => stop.time_ns,
+        };
+        match (own_ns, shared_ns) {
+            (Some(own_ns), Some(shared_ns)) => Some(own_ns.min(shared_ns)),
+            (own_ns, shared_ns) => own_ns.or(shared_ns),
+        }
+    }
+
+    /// The shortest measured time that one of them asks for, in nanoseconds; `None` without any.
+    pub fn shortest_ns(&self) -> Option<u64> {
+        self.times_ns().min()
+    }
+
+    fn times_ns(&self) -> impl Iterator<Item = u64> {
         self.workloads
             .iter()
             .flat_map(|workload| workload.stop.time_ns)
-            .min()
     }
 
     /// The warm-up of all of them, in nanoseconds: the longest.
@@ -292,5 +323,33 @@ mod tests {
         let two = [precise.clone(), precise];
         assert!(!group(&two).is_known(&[true, false]) && group(&two).is_known(&[true, true]));
         assert!(!group(&[Workload::named("alone")]).is_known(&[false]));
+    }
+
+    #[test]
+    fn workloads_that_end_alone_have_their_own_times() {
+        let ending = |time_ns, bytes, ends_alone| Workload {
+            stop: Stop {
+                time_ns,
+                bytes,
+                ..Stop::default()
+            },
+            ends_alone,
+            ..Workload::named("w")
+        };
+        let times = |list: &[Workload]| {
+            let group = group(list);
+            let own: Vec<Option<u64>> = list.iter().map(|one| group.time_of(one)).collect();
+            (own, group.time_ns())
+        };
+        let two = [ending(Some(5), None, true), ending(Some(9), None, true)];
+        assert_eq!(times(&two), (vec![Some(5), Some(9)], Some(9)));
+        // One that ends the others.
+        let two = [ending(Some(5), None, false), ending(Some(9), None, true)];
+        assert_eq!(times(&two), (vec![Some(5); 2], Some(5)));
+        let two = [ending(Some(5), None, true), ending(None, Some(9), true)];
+        assert_eq!(times(&two), (vec![Some(5), None], None));
+        // One without any limit runs as long as the others.
+        let two = [ending(Some(5), None, true), ending(None, None, true)];
+        assert_eq!(times(&two), (vec![Some(5); 2], Some(5)));
     }
 }

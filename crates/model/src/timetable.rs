@@ -128,7 +128,7 @@ struct SlotLength {
 /// The length of a slot; `None` of a group without a time. The first slot of a workload has its
 /// whole warm-up.
 fn slot_length(group: Group<'_>, part: u64, parts: u64) -> Option<SlotLength> {
-    let time_ns = group.time_ns()?;
+    let time_ns = group.shortest_ns()?;
     let asked_ns = group.warmup_ns();
     if parts == 1 {
         return Some(SlotLength {

@@ -58,8 +58,8 @@ impl JobFile {
         Self::translate_all(&[file], overrides, environment)
     }
 
-    /// Translates several texts as if one file contained them. Fails for options that would change
-    /// the load, with their line.
+    /// Translates several texts, the jobs of one file after those of the file before it. Fails for
+    /// options that would change the load, with their line.
     pub fn translate_all(
         texts: &[JobText<'_>],
         overrides: CliOverrides<'_>,
@@ -111,6 +111,10 @@ fn read_jobs(sections: &[Section], translation: &Translation<'_>) -> Translated<
                 reading::read_job(&reading::without_refused(section), translation)?
             }
         });
+    }
+    for (index, section) in sections.iter().enumerate().skip(1) {
+        // As in fio, the jobs of a file wait for those of the file before it.
+        jobs[index].waits |= section.file != sections[index - 1].file;
     }
     check_copies(&jobs)?;
     share_exitall(&mut jobs);

@@ -146,6 +146,8 @@ pub(crate) struct Section {
     pub name: String,
     /// All settings in order, the global ones first.
     pub settings: Vec<Rc<Setting>>,
+    /// The number of its job file, from 0. The jobs of the command line belong to the first file.
+    pub file: usize,
 }
 
 /// Text with jobs.
@@ -160,7 +162,7 @@ pub enum JobText<'a> {
     },
     /// Options of the command line.
     Options {
-        /// Those of every job, also of the files after them.
+        /// Those of every job, also of the first file after them.
         global: &'a [JobOption],
         /// The jobs of the command line, each with its options.
         jobs: &'a [OptionsJob],
@@ -175,7 +177,7 @@ const COMMAND_LINE: &str = "fio";
 pub(crate) struct ReadSections {
     /// The sections of jobs, in order.
     pub sections: Vec<Section>,
-    /// The options of all global sections.
+    /// The options of all global sections of the last file.
     pub global: Vec<Rc<Setting>>,
     /// The error of the first environment variable that is not set.
     pub unset: Option<JobFileError>,
@@ -183,7 +185,8 @@ pub(crate) struct ReadSections {
     pub no_job: Option<JobFileError>,
 }
 
-/// Reads the sections of all `texts`. As in fio, global options also apply to the later texts.
+/// Reads the sections of all `texts`. As in fio, global options of the command line apply to the
+/// first file, and those of a file to no other.
 pub(crate) fn read_sections(
     texts: &[JobText<'_>],
     environment: &dyn Environment,
@@ -197,12 +200,18 @@ pub(crate) fn read_sections(
         bytes: 0,
         includes: 0,
         glued_section: None,
+        file: 0,
     };
+    let mut is_behind_file = false;
     let mut last_file = Rc::from(COMMAND_LINE);
     for text in texts {
         match text {
             JobText::File { text, path } => {
                 last_file = shown(path);
+                if is_behind_file {
+                    reader.begin_next_file();
+                }
+                is_behind_file = true;
                 if let Err(error) = reader.read(text, path, 0) {
                     // What an unset variable stands for may be the cause of another error.
                     return Err(reader.done.unset.take().unwrap_or(error));
@@ -242,6 +251,8 @@ struct Reader<'a> {
     includes: usize,
     /// The error of the first section that begins after an option, on the same line.
     glued_section: Option<JobFileError>,
+    /// The number of the job file, from 0.
+    file: usize,
 }
 
 impl Reader<'_> {
@@ -277,9 +288,16 @@ impl Reader<'_> {
                 source: source.clone(),
                 name: job.name.clone(),
                 settings,
+                file: self.file,
             });
         }
         Ok(())
+    }
+
+    /// Begins a further job file, to which no global options apply but its own.
+    fn begin_next_file(&mut self) {
+        self.file += 1;
+        self.done.global.clear();
     }
 
     /// Reads a file; `depth` is 0 for the job file itself.
@@ -365,6 +383,7 @@ impl Reader<'_> {
                 source: SourceLine { origin, ..source },
                 name: name.to_owned(),
                 settings: self.done.global.clone(),
+                file: self.file,
             });
         }
         Ok(())

@@ -11,7 +11,7 @@ use diskproof_compat::JobWorkload;
 use diskproof_model::figure::names_part_of_survey;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::EngineKind;
-use diskproof_model::shape::LoadShape;
+use diskproof_model::shape::{GroupEnd, LoadShape};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -40,7 +40,7 @@ pub(crate) fn plan_jobs(
     };
     for group in job_groups(jobs)? {
         let members = group_members(&group, jobs, placements, translation)?;
-        note_shared_times(&members, translation);
+        note_shared_warmup(&members, translation);
         check_steady(&members)?;
         // Then the blocks are new here, too.
         let writes_new_file = list.planned.is_empty() && is_first_pass(&members);
@@ -76,6 +76,7 @@ impl WorkloadList {
     fn add_group(&mut self, members: Vec<GroupMember<'_>>) -> Translated<()> {
         let exits_all = members.iter().any(|member| member.job.exits_all);
         let ends_alone = members.len() > 1 && !exits_all;
+        let ends_group = group_end(&members);
         for (index, member) in members.into_iter().enumerate() {
             let mut flags = member.flags;
             if index > 0 {
@@ -85,6 +86,7 @@ impl WorkloadList {
             if ends_alone {
                 flags.ends_alone = Some(true);
             }
+            flags.shape.ends.ends_group = ends_group;
             // With several targets, one workload stands for several jobs.
             let label = if member.carried.len() > 1 {
                 member.job.word()
@@ -137,6 +139,20 @@ impl WorkloadList {
         }
         name
     }
+}
+
+/// The ends that end all workloads of these: without any, each ends alone, or with those of its own
+/// target.
+fn group_end(members: &[GroupMember<'_>]) -> Option<GroupEnd> {
+    let targets: BTreeSet<usize> = members
+        .iter()
+        .flat_map(|member| &member.carried)
+        .map(|carried| carried.target)
+        .collect();
+    if targets.len() > 1 && members.iter().any(|member| member.job.exits_all) {
+        return Some(GroupEnd::Always);
+    }
+    None
 }
 
 /// The beginning of a label, as a name of a workload may have it.
@@ -221,8 +237,8 @@ fn note_overwrites(
     }
 }
 
-/// Notes the times that jobs which run together share here, but not in fio.
-fn note_shared_times(members: &[GroupMember<'_>], translation: &Translation<'_>) {
+/// Notes the warm-up that jobs which run together share here, but not in fio.
+fn note_shared_warmup(members: &[GroupMember<'_>], translation: &Translation<'_>) {
     let [first, others @ ..] = members else {
         return;
     };
@@ -231,23 +247,12 @@ fn note_shared_times(members: &[GroupMember<'_>], translation: &Translation<'_>)
         .iter()
         .any(|other| other.job.flags.warmup != first.warmup)
     {
-        let note = "concurrent jobs share the longest of their warm-ups";
-        note_for_all(members, note, translation);
-    }
-    let exits_all = members.iter().any(|member| member.job.exits_all);
-    if !exits_all
-        && others
-            .iter()
-            .any(|other| other.job.flags.time != first.time)
-    {
-        let note = "concurrent jobs share the shortest of their runtimes; in fio each has its own";
-        note_for_all(members, note, translation);
-    }
-}
-
-fn note_for_all(members: &[GroupMember<'_>], note: &'static str, translation: &Translation<'_>) {
-    for member in members {
-        translation.note(note, &member.job.section);
+        for member in members {
+            translation.note(
+                "concurrent jobs share the longest of their warm-ups",
+                &member.job.section,
+            );
+        }
     }
 }
 

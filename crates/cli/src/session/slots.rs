@@ -119,7 +119,7 @@ fn refuse_unequal(
         }
     }
     let unlimited =
-        diskproof_model::group::groups(&workloads.list).find(|group| group.time_ns().is_none());
+        diskproof_model::group::groups(&workloads.list).find(|group| group.shortest_ns().is_none());
     if let Some(group) = unlimited {
         return Err(Failure::Usage(format!(
             "--together: '{}' has no time limit, and slots have a fixed length. Give it one with \

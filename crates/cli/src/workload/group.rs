@@ -159,7 +159,7 @@ fn starts_before(until_ns: u64, rate: f64) -> u64 {
 /// The error for a workload without a start in the measured time.
 fn no_start_error(workload: &Workload, group: Group<'_>) -> Option<String> {
     let rate = workload.rate?;
-    let time_ns = group.time_ns()?;
+    let time_ns = group.time_of(workload)?;
     let warmup_ns = group.warmup_ns();
     if starts_before(warmup_ns.saturating_add(time_ns), rate) > starts_before(warmup_ns, rate) {
         return None;

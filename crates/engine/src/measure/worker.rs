@@ -14,6 +14,7 @@ use crate::measure::result::{EndReason, EndedTime, WorkerEnding, WorkerResult};
 use crate::measure::result::{PUBLISH_NS, SharedSnapshot};
 use crate::measure::turnover::MeasureStart;
 use crate::measure::windows::{WindowLog, WindowTotals};
+use diskproof_model::group::Group;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::plan::Workload;
@@ -46,13 +47,18 @@ pub(crate) struct WorkerSchedule {
 }
 
 impl WorkerSchedule {
-    /// The schedule of a workload that may start later than the others.
-    pub(crate) fn delayed(self, workload: &Workload) -> Self {
+    /// The schedule of a workload of the group, which may start later and end earlier than the
+    /// others.
+    pub(crate) fn of_workload(self, workload: &Workload, group: Group<'_>) -> Self {
         let delay_ns = workload.shape.starts.delay_ns;
+        let end_ns = match group.time_of(workload) {
+            Some(time_ns) => self.measure_ns.saturating_add(time_ns),
+            None => self.end_ns,
+        };
         Self {
             start_ns: self.start_ns.saturating_add(delay_ns),
             measure_ns: self.measure_ns.saturating_add(delay_ns),
-            end_ns: self.end_ns.saturating_add(delay_ns),
+            end_ns: end_ns.saturating_add(delay_ns),
         }
     }
 

@@ -148,7 +148,7 @@ impl Session {
 
     /// Runs the workloads of a group on all targets at the same time. They start together and warm
     /// up equally long. On each target, the first workload to finish ends the others, unless its
-    /// plan lets it end alone.
+    /// plan lets it end alone, or end those of all targets.
     ///
     /// All scratch files get their content first, then every target is prepared, then pages are
     /// loaded into memory: a preparation may empty the page cache.
@@ -521,7 +521,7 @@ impl Session {
         let mut schedules: Vec<WorkerSchedule> = Vec::new();
         let mut ends_ns: Vec<u64> = Vec::new();
         for (state, assignment) in workers.states.iter_mut().zip(assignments) {
-            let planned = schedule.delayed(assignment.workload);
+            let planned = schedule.of_workload(assignment.workload, workers.group);
             let measured = measured_schedule(planned, &mut state.results);
             let common = common_time(&state.results, measured.measure_ns);
             ends_ns.push(measured.measure_ns + common.ns);

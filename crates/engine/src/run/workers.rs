@@ -74,7 +74,8 @@ pub(crate) fn abandon_target(assignments: &[Assignment<'_>], target: usize) {
 
 /// The threads of all assignments.
 pub(crate) struct WorkerGroup<'a> {
-    group: Group<'a>,
+    /// The workloads.
+    pub group: Group<'a>,
     /// Start of the run, on the clock.
     origin_ns: u64,
     stall_timeout: StallTimeout,
@@ -349,7 +350,7 @@ impl<'a> WorkerGroup<'a> {
             let workload = self.assignments[handle.assignment].workload;
             // A worker that has ended has reported why.
             let _ = sender.send(WorkerStart {
-                schedule: schedule.delayed(workload),
+                schedule: schedule.of_workload(workload, self.group),
                 measure_start: self.measure_start.clone(),
                 began_ns: Arc::clone(&self.began_ns),
             });

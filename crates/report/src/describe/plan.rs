@@ -441,7 +441,7 @@ fn workloads_table(plan: &Plan) -> Table {
 }
 
 fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
-    let time = match group.time_ns() {
+    let time = match group.time_of(workload) {
         Some(ns) => format_duration(ns + group.warmup_ns()),
         None => NO_LIMIT.to_owned(),
     };

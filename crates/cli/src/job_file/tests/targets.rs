@@ -1,6 +1,7 @@
 //! Groups of jobs, their files and their targets.
 
 use super::*;
+use diskproof_model::shape::GroupEnd;
 
 #[test]
 fn exit_what_names_jobs_that_run_together() {
@@ -28,6 +29,55 @@ fn exitall_of_one_job_is_that_of_all() {
 }
 
 #[test]
+fn exitall_ends_jobs_on_all_targets() {
+    let ends = |text: &str| -> Vec<Option<GroupEnd>> {
+        let plan = translated(text, AS_FIO).unwrap().plan;
+        plan.workloads
+            .iter()
+            .map(|one| one.flags.shape.ends.ends_group)
+            .collect()
+    };
+    let own_files = "[global]\nexitall\n[a]\nsize=1m\n[b]\nsize=2m\n";
+    assert_eq!(ends(own_files), [Some(GroupEnd::Always); 2]);
+    assert_eq!(ends(&own_files.replace("exitall", "bs=8k")), [None; 2]);
+    // On one target the first end is that of all anyway.
+    assert_eq!(
+        ends(&own_files.replace("exitall", "exitall\nfilename=/dev/sda")),
+        [None; 2]
+    );
+}
+
+#[test]
+fn job_files_run_one_after_the_other() {
+    let text = |text: &'static str, name: &'static str| JobText::File {
+        text: text.into(),
+        path: Path::new(name),
+    };
+    let texts = [
+        text("[global]\nfilename=/dev/sda\nbs=8k\n[a]\n[b]\n", "x.fio"),
+        text("[global]\nfilename=/dev/sda\n[c]\n[d]\n", "y.fio"),
+    ];
+    let read = JobFile::translate_all(&texts, AS_FIO, &Fake::default()).unwrap();
+    let together: Vec<Option<bool>> = read
+        .plan
+        .workloads
+        .iter()
+        .map(|one| one.flags.together)
+        .collect();
+    assert_eq!(together, [None, Some(true), None, Some(true)]);
+    let groups: Vec<usize> = read.jobs.jobs.iter().map(|job| job.group).collect();
+    assert_eq!(groups, [0, 0, 1, 1]);
+    // The global options of a file are its own.
+    let blocks: Vec<u32> = read
+        .plan
+        .workloads
+        .iter()
+        .map(|one| one.flags.bs.unwrap().0)
+        .collect();
+    assert_eq!(blocks, [8192, 8192, 4096, 4096]);
+}
+
+#[test]
 fn jobs_run_together_unless_they_wait() {
     let text = "[global]\nfilename=/dev/sda\nrw=randread\n[a]\n[b]\n[c]\nstonewall\n[global]\n\
                 bs=16k\n[d]\n[e]\nwait_for_previous\n";
@@ -51,8 +101,9 @@ fn jobs_run_together_unless_they_wait() {
     assert_eq!(alone(text), [with, with, with, with, None]);
     assert_eq!(alone(&text.replacen("rw=", "exitall\nrw=", 1)), [None; 5]);
     assert!(!notes(text).contains("concurrent jobs"));
+    // Each has its own time.
     let unequal = notes("[global]\nfilename=/dev/sda\n[a]\nruntime=5\n[b]\nruntime=9\n");
-    assert!(unequal.contains("runtimes"), "{unequal}");
+    assert!(!unequal.contains("concurrent jobs"), "{unequal}");
     let calm = notes("[global]\nfilename=/dev/sda\ndirect=1\ntime_based\nruntime=5\n[a]\n[b]\n");
     assert_eq!(calm, "");
 }

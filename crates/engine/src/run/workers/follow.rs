@@ -15,6 +15,7 @@ use crate::run::supervise::{ChannelInbox, Event, Overdue, Supervisor, WaitLimits
 use crate::run::totals::{CounterLog, divide_cpu_time};
 use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
+use diskproof_model::shape::GroupEnd;
 use std::sync::atomic::Ordering;
 
 impl WorkerGroup<'_> {
@@ -144,7 +145,7 @@ impl WorkerGroup<'_> {
             .group
             .workloads
             .iter()
-            .map(|workload| schedule.delayed(workload).end_ns)
+            .map(|workload| schedule.of_workload(workload, self.group).end_ns)
             .max()
             .unwrap_or(schedule.end_ns);
         WorkerSchedule { end_ns, ..schedule }
@@ -166,16 +167,26 @@ impl WorkerGroup<'_> {
 
     /// An assignment is over with its last thread. If it ended before its time, by budget or
     /// errors, the other workloads on its target end, too, unless its plan says otherwise: their
-    /// figures would belong to another load from here on.
+    /// figures would belong to another load from here on. Its plan may also end all targets.
     fn on_finished(&mut self, thread: usize, result: WorkerResult, cpu: CpuTime) {
         let assignment = self.mark_finished(thread);
         let state = &mut self.states[assignment];
         state.results.push(result);
         state.cpu += cpu;
         let is_over = state.working == 0 && state.results.iter().all(ended_early);
-        let ends_alone = self.assignments[assignment].workload.ends_alone;
-        if is_over && !ends_alone && !self.group.is_alone() {
-            self.stops[self.assignments[assignment].target].store(true, Ordering::Relaxed);
+        let has_failed = state.results.iter().any(failed);
+        let Assignment {
+            workload, target, ..
+        } = self.assignments[assignment];
+        let ends_group = match workload.shape.ends.ends_group {
+            Some(GroupEnd::Always) => is_over,
+            Some(GroupEnd::AfterFailure) => is_over && has_failed,
+            None => false,
+        };
+        if ends_group {
+            self.stop_all();
+        } else if is_over && !workload.ends_alone && !self.group.is_alone() {
+            self.stops[target].store(true, Ordering::Relaxed);
         }
     }
 
@@ -201,7 +212,7 @@ impl WorkerGroup<'_> {
             let Assignment {
                 workload, prepared, ..
             } = self.assignments[assignment];
-            let own_schedule = schedule.delayed(workload);
+            let own_schedule = schedule.of_workload(workload, self.group);
             let worker = StuckWorker {
                 workload,
                 engine: prepared.known.engine.used,
@@ -239,6 +250,14 @@ fn ended_early(result: &WorkerResult) -> bool {
     !matches!(result.ending, EndReason::Time | EndReason::Stopped)
 }
 
+/// True if a worker ended because its target failed, or missed a limit.
+fn failed(result: &WorkerResult) -> bool {
+    matches!(
+        result.ending,
+        EndReason::Errors(_) | EndReason::TooSlow | EndReason::BelowFloor
+    )
+}
+
 impl Assignment<'_> {
     /// What its results are assembled with, as far as it is known before its workers have ended.
     pub(crate) fn context(
@@ -247,7 +266,8 @@ impl Assignment<'_> {
         origin_ns: u64,
         control: Control,
     ) -> RunContext {
-        let measure_ns = schedule.delayed(self.workload).measure_ns;
+        let delay_ns = self.workload.shape.starts.delay_ns;
+        let measure_ns = schedule.measure_ns.saturating_add(delay_ns);
         RunContext::new(self.prepared.known.clone(), measure_ns, origin_ns, control)
     }
 }
@@ -333,7 +353,7 @@ impl WorkerGroup<'_> {
             .filter(|assignment| assignment.member == member)
             .count() as u64;
         let shares = [
-            share_done(elapsed_ns, self.group.time_ns(), 1),
+            share_done(elapsed_ns, self.group.time_of(workload), 1),
             share_done(total.bytes, workload.stop.bytes, targets),
             share_done(total.ops, workload.stop.ops, targets),
         ];
