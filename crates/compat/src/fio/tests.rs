@@ -45,6 +45,28 @@ fn options_before_the_first_name_apply_to_every_job() {
     assert_eq!(request("--showcmd x.fio").action, JobAction::ShowCommand);
 }
 
+/// As fio 3.33: their values stand only behind `=`.
+#[test]
+fn options_of_engines_need_no_value() {
+    let line = "--name=a --hipri --fixedbufs --registerfiles --sqthread_poll --userspace_reap \
+                --rw=read";
+    let read = request(line);
+    let JobSource::Options { jobs, .. } = &read.sources[0] else {
+        panic!("{:?}", read.sources)
+    };
+    let keys: Vec<&str> = jobs[0]
+        .options
+        .iter()
+        .map(|option| &option.key[..])
+        .collect();
+    assert_eq!(keys.len(), 6, "{keys:?}");
+    assert!(
+        jobs[0].options[..5]
+            .iter()
+            .all(|option| option.value.is_none())
+    );
+}
+
 #[test]
 fn wrong_command_lines_are_refused() {
     for (line, text) in [
