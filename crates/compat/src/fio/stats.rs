@@ -24,6 +24,8 @@ const KIB: f64 = 1024.0;
 pub(super) struct JobEntry {
     pub name: String,
     pub group: usize,
+    /// True of an entry that fio prints, empty, in place of a job without figures (`stats=0`).
+    pub is_blank: bool,
     pub options: Vec<JobOption>,
     /// The unit in which the output shows sizes first.
     pub base: Base,
@@ -121,6 +123,14 @@ impl ContinuedErrors {
 }
 
 impl JobEntry {
+    /// An entry of no job.
+    fn blank() -> Self {
+        Self {
+            is_blank: true,
+            ..Self::default()
+        }
+    }
+
     /// Takes what fio shows of the last job of an entry.
     fn take_options(&mut self, described: &DescribedJobs, job: &DescribedJob) {
         self.options.clone_from(&job.options);
@@ -564,15 +574,22 @@ struct OpenEntry<'a> {
 }
 
 /// The entries, in the order of the jobs.
+///
+/// As in fio, a job with `stats=0` is in none of them, and a blank entry at the end stands for it.
 pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -> Vec<JobEntry> {
     let mut open = Vec::new();
+    let mut all = Vec::new();
     for job in &described.jobs {
-        add_job(&mut open, described, job, measurements);
+        add_job(&mut all, described, job, measurements);
+        if described.is_not_switched_off(job, "stats") {
+            add_job(&mut open, described, job, measurements);
+        }
     }
     let mut entries = Vec::new();
     for OpenEntry { entry, members } in open {
         entries.push(with_figures(entry, &members));
     }
+    entries.resize_with(all.len(), JobEntry::blank);
     entries
 }
 

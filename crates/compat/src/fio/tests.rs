@@ -856,3 +856,43 @@ fn layout_of_a_copy_has_the_name_of_its_job() {
         "a: Laying out IO file (1 file / 1MiB)\n"
     );
 }
+
+/// As fio 3.33: the job is in no figure, and a blank entry at the end stands for it.
+#[test]
+fn job_without_figures_is_in_no_output() {
+    let job = |name: &str, stats: &str| DescribedJob {
+        name: name.to_owned(),
+        workloads: vec![JobWorkload {
+            name: name.to_owned(),
+            target: 0,
+        }],
+        copies: 1,
+        options: vec![option("stats", Some(stats))],
+        ..DescribedJob::default()
+    };
+    let printed = |second: &str| {
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![job("a", "0"), job("b", second)],
+        };
+        let formats = "--name=a --output-format=normal,json,terse";
+        let mut printer = (request(formats).printer)(described);
+        printer.end(&result(&[reads("a"), reads("b")])).stdout
+    };
+    let text = printed("1");
+    assert!(text.starts_with("3;fio-3.33;b;0;0;8000;"), "{text}");
+    assert!(text.contains("\n3;fio-3.33;;-1;0;0;0;"), "{text}");
+    assert!(!text.contains("\"jobname\" : \"a\""), "{text}");
+    assert!(text.contains("\"groupid\" : 4294967295"), "{text}");
+    assert!(text.contains("   READ: bw=4000KiB/s"), "{text}");
+    let none = printed("0");
+    assert_eq!(
+        none.matches("\"groupid\" : 4294967295").count(),
+        2,
+        "{none}"
+    );
+    assert!(
+        none.ends_with("\nRun status group 0 (all jobs):\n"),
+        "{none}"
+    );
+}
