@@ -166,6 +166,12 @@ pub(super) fn set_create_only(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
     Ok(())
 }
 
+/// `allow_file_create`.
+pub(super) fn set_creation(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.makes_no_file = reader.optional_flag("allow_file_create")? == Some(false);
+    Ok(())
+}
+
 impl JobReader<'_> {
     fn filename_format(&self) -> &str {
         self.text("filename_format")

@@ -2,6 +2,32 @@
 
 use super::*;
 
+/// As fio 3.33, whose words these are.
+#[test]
+fn no_file_is_made_where_none_may_be() {
+    let read_only = CliOverrides {
+        is_read_only: true,
+        ..AS_FIO
+    };
+    let new = "[a]\nfilename=/data/new\nsize=16m\n";
+    let several = "[a]\ndirectory=/data\nsize=16m\nnrfiles=2\n";
+    let own = "[a]\nfilename=/data/own\nsize=2g\n";
+    for text in [new, several, own] {
+        let error = translated(text, read_only).unwrap_err();
+        assert!(error.contains("due to read-only"), "{text}: {error}");
+    }
+    for text in [new, several] {
+        let text = format!("{text}allow_file_create=0\n");
+        let error = translated(&text, AS_FIO).unwrap_err();
+        assert!(error.contains("allow_file_create=0"), "{text}: {error}");
+        // The scratch file of a measurement vanishes.
+        translated(&text, CliOverrides::default()).unwrap();
+    }
+    let there = "[a]\nfilename=/data/own\nsize=16m\nallow_file_create=0\n";
+    translated(there, read_only).unwrap();
+    translated(&format!("{own}allow_file_create=0\n"), AS_FIO).unwrap();
+}
+
 #[test]
 fn exit_what_names_jobs_that_run_together() {
     for text in [
