@@ -141,10 +141,10 @@ impl JobEntry {
         self.hides_lat = is_time_disabled(described, job, "disable_lat");
         self.percentiles = percentile_list(described, job);
         let continues = described.value(job, "continue_on_error");
-        self.continued = match continues.as_deref() {
-            None | Some("none" | "0") => None,
-            Some(_) => Some(ContinuedErrors::default()),
-        };
+        let continues = !matches!(continues.as_deref(), None | Some("none" | "0"));
+        // As in fio, errors that are ignored are counted, too.
+        let ignores = described.value(job, "ignore_error").is_some();
+        self.continued = (continues || ignores).then(ContinuedErrors::default);
     }
 
     /// As in fio, the sync at the end has no figures, and calls of fdatasync have times but no

@@ -896,3 +896,31 @@ fn job_without_figures_is_in_no_output() {
         "{none}"
     );
 }
+
+/// As fio 3.33.
+#[test]
+fn ignored_errors_are_counted() {
+    let continued = |key: &str, value: &str| {
+        let job = DescribedJob {
+            name: "a".to_owned(),
+            workloads: vec![JobWorkload {
+                name: "a".to_owned(),
+                target: 0,
+            }],
+            copies: 1,
+            options: vec![option(key, Some(value))],
+            ..DescribedJob::default()
+        };
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![job],
+        };
+        let formats = "--name=a --output-format=json";
+        let mut printer = (request(formats).printer)(described);
+        let text = printer.end(&result(&[reads("a")])).stdout;
+        text.contains("\"total_err\" : 0")
+    };
+    assert!(continued("ignore_error", "EIO"));
+    assert!(continued("continue_on_error", "all"));
+    assert!(!continued("continue_on_error", "none"));
+}
