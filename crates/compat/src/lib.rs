@@ -31,6 +31,7 @@ pub use drop_in::{DropIn, DropInOption, ExitCodes, PrintedText, Started, Treatme
 pub use fio::values as fio_values;
 pub use fio::{
     FIO_OPTIONS, FioCondition, FioHandling, FioOption, fio_hint, fio_option, fio_similar,
+    fio_value_error,
 };
 pub use jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,

@@ -87,6 +87,8 @@ pub(crate) struct FioJob {
     pub unlinks: bool,
     /// True if it only makes its files (`create_only`).
     pub only_creates: bool,
+    /// Whether it may make no files (`allow_file_create=0`).
+    pub makes_no_file: bool,
     /// The scheduler that the disk is to have (`ioscheduler`).
     pub scheduler: Option<GivenName>,
     /// `directory`; several of them separated by colons.
@@ -145,6 +147,7 @@ impl FioJob {
             filename: None,
             unlinks: false,
             only_creates: false,
+            makes_no_file: false,
             scheduler: None,
             directories: Vec::new(),
             files: 1,

@@ -18,7 +18,9 @@ mod verify;
 use super::jobs::{Cache, FioJob};
 use super::sections::{Section, Setting};
 use super::translation::{JobFileError, Translated, Translation};
-use diskproof_compat::{FioCondition, FioHandling, FioOption, fio_option, fio_similar};
+use diskproof_compat::{
+    FioCondition, FioHandling, FioOption, fio_option, fio_similar, fio_value_error,
+};
 use diskproof_model::op::OpKind;
 use diskproof_model::rw::Order;
 use options::SETTERS;
@@ -65,7 +67,24 @@ pub(crate) fn read_job(section: &Section, translation: &Translation<'_>) -> Tran
     for setter in &SETTERS {
         setter.apply(&reader, &mut job)?;
     }
+    // The setters say more about a wrong value, but not all of them read theirs.
+    for setting in &section.settings {
+        check_value(setting)?;
+    }
     Ok(job)
+}
+
+/// Refuses a value that fio would not take, also where another setting or another option makes it
+/// void.
+fn check_value(setting: &Setting) -> Translated<()> {
+    let option = fio_option(&setting.option.key);
+    let (Some(option), Some(value)) = (option, setting.option.value.as_deref()) else {
+        return Ok(());
+    };
+    match fio_value_error(option.name(), value) {
+        Some(why) => Err(setting.error(why)),
+        None => Ok(()),
+    }
 }
 
 /// Engines that fio has, and that no other program replaces.

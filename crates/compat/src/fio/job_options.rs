@@ -247,7 +247,8 @@ mod tests {
         let switches = FIO_OPTIONS.iter().filter(|option| option.is_switch);
         let names: Vec<&str> = switches.map(FioOption::name).collect();
         let wanted = "time_based stonewall exitall norandommap verify_only zero_buffers \
-                      refill_buffers thread group_reporting new_group exitall_on_error \
+                      refill_buffers thread group_reporting new_group fixedbufs registerfiles \
+                      sqthread_poll userspace_reap libaio_vectored hipri exitall_on_error \
                       bs_unaligned";
         assert_eq!(names.join(" "), wanted);
         assert!(is_switch("wait_for_previous") && !is_switch("rw") && !is_switch("nonsense"));

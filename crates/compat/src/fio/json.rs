@@ -168,13 +168,23 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, form: JsonForm) -> Json {
         at_once = ONE_AT_ONCE.map(|(label, _)| (label, 0.0));
     }
     let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));
-    let mut pairs = vec![
-        ("jobname", quoted(&entry.name)),
-        ("groupid", entry.group.to_string()),
+    let mut pairs = Vec::new();
+    if !entry.is_blank {
+        pairs.push(("jobname", quoted(&entry.name)));
+    }
+    pairs.extend([
+        (
+            "groupid",
+            if entry.is_blank {
+                u32::MAX.to_string()
+            } else {
+                entry.group.to_string()
+            },
+        ),
         ("error", entry.error_number().to_string()),
         ("eta", 0.to_string()),
         ("elapsed", frame.elapsed_s.to_string()),
-    ];
+    ]);
     if !entry.options.is_empty() {
         pairs.push(("job options", options(&entry.options)));
     }

@@ -8,6 +8,7 @@ mod json;
 mod logs;
 mod normal;
 mod option_help;
+mod option_values;
 mod print;
 mod stats;
 mod terse;
@@ -19,3 +20,4 @@ pub(crate) use args::DROP_IN;
 pub use job_options::{
     FIO_OPTIONS, FioCondition, FioHandling, FioOption, fio_hint, fio_option, fio_similar,
 };
+pub use option_values::fio_value_error;

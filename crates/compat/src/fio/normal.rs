@@ -329,13 +329,16 @@ fn footer_text(entry: &JobEntry) -> String {
 }
 
 /// The lines of a group; `entries` are its members, at least one.
-pub(super) fn group_text(entries: &[JobEntry]) -> String {
-    let number = entries[0].group;
+pub(super) fn group_text(number: usize, entries: &[&JobEntry]) -> String {
     // As in fio, that of the last entry.
     let base = entries.last().map(|entry| entry.base).unwrap_or_default();
     let mut text = format!("\nRun status group {number} (all jobs):\n");
     let mut totals = Vec::new();
-    for (index, name) in direction_names(&entries[0]).into_iter().enumerate() {
+    let names = match entries.first() {
+        Some(first) => direction_names(first),
+        None => direction_names(&JobEntry::default()),
+    };
+    for (index, name) in names.into_iter().enumerate() {
         let members = entries.iter().map(|entry| &entry.directions[index]);
         totals.push((name, GroupTotal::sum(members)));
     }

@@ -7,19 +7,19 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 /// The facts of an option that --cmdhelp prints.
-struct OptionHelp {
+pub(super) struct OptionHelp {
     /// The name that stands for all.
     name: &'static str,
     /// Further names.
     aliases: Vec<&'static str>,
-    /// The type of its value, as fio names it.
-    kind: &'static str,
+    /// The type of its value, as the table names it.
+    pub(super) kind: &'static str,
     /// The default; empty where there is none.
     default: &'static str,
     /// The least and the greatest value; empty where it has none.
-    range: &'static str,
+    pub(super) range: &'static str,
     /// The words that it takes, with ! where diskproof refuses the word.
-    words: Vec<&'static str>,
+    pub(super) words: Vec<&'static str>,
     /// A sentence on the effect.
     text: &'static str,
 }
@@ -75,17 +75,7 @@ fn help_of_line(line: &'static str) -> OptionHelp {
     OptionHelp {
         name: names.next().unwrap_or_default(),
         aliases: names.collect(),
-        kind: match kind {
-            "int" => "integer value (opt=100)",
-            "bool" => "boolean value (opt=1)",
-            "switch" => "empty or boolean value ([0|1])",
-            "time" => "string with time postfix (opt=10s)",
-            "size" => "size or percentage (opt=4k, opt=10%)",
-            "ranges" => "one to three ranges (opt=1k-4k[,4k-8k[,1k-8k]])",
-            "scaled" => "string with possible k/m/g postfix (opt=4k)",
-            "floats" => "list of floating point values separated by ':' (opt=5.9:7.8)",
-            _ => "string (opt=bla)",
-        },
+        kind,
         default,
         range: match (range, kind) {
             ("none", _) => "",
@@ -101,6 +91,21 @@ fn help_of_line(line: &'static str) -> OptionHelp {
 impl OptionHelp {
     fn has_name(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
+    }
+
+    /// The type of its value, as fio names it.
+    fn kind_text(&self) -> &'static str {
+        match self.kind {
+            "int" => "integer value (opt=100)",
+            "bool" => "boolean value (opt=1)",
+            "switch" => "empty or boolean value ([0|1])",
+            "time" => "string with time postfix (opt=10s)",
+            "size" => "size or percentage (opt=4k, opt=10%)",
+            "ranges" => "one to three ranges (opt=1k-4k[,4k-8k[,1k-8k]])",
+            "scaled" => "string with possible k/m/g postfix (opt=4k)",
+            "floats" => "list of floating point values separated by ':' (opt=5.9:7.8)",
+            _ => "string (opt=bla)",
+        }
     }
 
     fn is_refused(&self) -> bool {
@@ -124,7 +129,7 @@ impl OptionHelp {
         for alias in &self.aliases {
             let _ = writeln!(text, "{:>WORD_WIDTH$}: {alias}", "alias");
         }
-        let _ = writeln!(text, "{:>WORD_WIDTH$}: {}", "type", self.kind);
+        let _ = writeln!(text, "{:>WORD_WIDTH$}: {}", "type", self.kind_text());
         let default = if self.default.is_empty() {
             "no default"
         } else {
@@ -146,6 +151,13 @@ impl OptionHelp {
         text.push('\n');
         text
     }
+}
+
+/// The facts of an option under its first name, also of one of I/O engines.
+pub(super) fn help_of(name: &str) -> Option<&'static OptionHelp> {
+    let of_engines = TABLE.of_engines.iter().map(|option| &option.help);
+    let mut all = TABLE.of_jobs.iter().chain(of_engines);
+    all.find(|option| option.name == name)
 }
 
 /// The answer to `--cmdhelp`: about one option, or a line about each.
@@ -229,7 +241,7 @@ mod tests {
         // fio takes both kinds of switch without a value.
         for option in FIO_OPTIONS.iter().filter(|option| option.is_switch) {
             let found = TABLE.of_jobs.iter().find(|help| help.name == option.name());
-            let is_switch = found.is_none_or(|help| help.kind.starts_with("empty"));
+            let is_switch = found.is_none_or(|help| help.kind == "switch");
             assert!(is_switch, "{}", option.name());
         }
     }

@@ -4,7 +4,7 @@ use super::frame::{EMULATES, RunFrame, disk_lines};
 use super::json::{JsonForm, document};
 use super::logs::logs;
 use super::normal::{entry_text, group_text, shortened};
-use super::stats::{JobError, entries};
+use super::stats::{JobEntry, JobError, entries};
 use super::terse::{TerseVersion, entry_line};
 use super::values::{Base, bytes};
 use crate::command::GivenArguments;
@@ -148,6 +148,7 @@ impl FioPrinter {
         let mut entries = entries(&self.described, measurements);
         for entry in &mut entries {
             if let Some(name) = so_far.error
+                && !entry.is_blank
                 && entry.runtime_ms == 0
                 && entry.error.is_none()
             {
@@ -175,12 +176,20 @@ impl FioPrinter {
             text.push('\n');
             let pid = std::process::id();
             for entry in &entries {
-                if entry.runtime_ms > 0 || entry.error.is_some() {
+                if !entry.is_blank && (entry.runtime_ms > 0 || entry.error.is_some()) {
                     text.push_str(&entry_text(entry, &frame, pid));
                 }
             }
-            for group in entries.chunk_by(|entry, next| entry.group == next.group) {
-                text.push_str(&group_text(group));
+            // A group without figures has its line, too.
+            for jobs in self
+                .described
+                .jobs
+                .chunk_by(|job, next| job.group == next.group)
+            {
+                let group = jobs[0].group;
+                let own = entries.iter().filter(|entry| !entry.is_blank);
+                let own: Vec<&JobEntry> = own.filter(|entry| entry.group == group).collect();
+                text.push_str(&group_text(group, &own));
             }
             text.push_str(&disk_lines(frame.disks));
         }

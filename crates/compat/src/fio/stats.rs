@@ -24,6 +24,8 @@ const KIB: f64 = 1024.0;
 pub(super) struct JobEntry {
     pub name: String,
     pub group: usize,
+    /// True of an entry that fio prints, empty, in place of a job without figures (`stats=0`).
+    pub is_blank: bool,
     pub options: Vec<JobOption>,
     /// The unit in which the output shows sizes first.
     pub base: Base,
@@ -121,6 +123,14 @@ impl ContinuedErrors {
 }
 
 impl JobEntry {
+    /// An entry of no job.
+    fn blank() -> Self {
+        Self {
+            is_blank: true,
+            ..Self::default()
+        }
+    }
+
     /// Takes what fio shows of the last job of an entry.
     fn take_options(&mut self, described: &DescribedJobs, job: &DescribedJob) {
         self.options.clone_from(&job.options);
@@ -131,10 +141,10 @@ impl JobEntry {
         self.hides_lat = is_time_disabled(described, job, "disable_lat");
         self.percentiles = percentile_list(described, job);
         let continues = described.value(job, "continue_on_error");
-        self.continued = match continues.as_deref() {
-            None | Some("none" | "0") => None,
-            Some(_) => Some(ContinuedErrors::default()),
-        };
+        let continues = !matches!(continues.as_deref(), None | Some("none" | "0"));
+        // As in fio, errors that are ignored are counted, too.
+        let ignores = described.value(job, "ignore_error").is_some();
+        self.continued = (continues || ignores).then(ContinuedErrors::default);
     }
 
     /// As in fio, the sync at the end has no figures, and calls of fdatasync have times but no
@@ -564,15 +574,22 @@ struct OpenEntry<'a> {
 }
 
 /// The entries, in the order of the jobs.
+///
+/// As in fio, a job with `stats=0` is in none of them, and a blank entry at the end stands for it.
 pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -> Vec<JobEntry> {
     let mut open = Vec::new();
+    let mut all = Vec::new();
     for job in &described.jobs {
-        add_job(&mut open, described, job, measurements);
+        add_job(&mut all, described, job, measurements);
+        if described.is_not_switched_off(job, "stats") {
+            add_job(&mut open, described, job, measurements);
+        }
     }
     let mut entries = Vec::new();
     for OpenEntry { entry, members } in open {
         entries.push(with_figures(entry, &members));
     }
+    entries.resize_with(all.len(), JobEntry::blank);
     entries
 }
 

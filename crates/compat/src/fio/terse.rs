@@ -67,7 +67,11 @@ pub(super) fn entry_line(entry: &JobEntry, frame: &RunFrame<'_>, version: TerseV
         fields.push(EMULATES.to_owned());
     }
     fields.push(entry.name.clone());
-    fields.push(entry.group.to_string());
+    fields.push(if entry.is_blank {
+        "-1".to_owned()
+    } else {
+        entry.group.to_string()
+    });
     fields.push(entry.error_number().to_string());
     add_directions(&mut fields, entry, frame, version);
     fields.push(format!("{:.6}%", entry.user_percent));

@@ -45,6 +45,28 @@ fn options_before_the_first_name_apply_to_every_job() {
     assert_eq!(request("--showcmd x.fio").action, JobAction::ShowCommand);
 }
 
+/// As fio 3.33: their values stand only behind `=`.
+#[test]
+fn options_of_engines_need_no_value() {
+    let line = "--name=a --hipri --fixedbufs --registerfiles --sqthread_poll --userspace_reap \
+                --rw=read";
+    let read = request(line);
+    let JobSource::Options { jobs, .. } = &read.sources[0] else {
+        panic!("{:?}", read.sources)
+    };
+    let keys: Vec<&str> = jobs[0]
+        .options
+        .iter()
+        .map(|option| &option.key[..])
+        .collect();
+    assert_eq!(keys.len(), 6, "{keys:?}");
+    assert!(
+        jobs[0].options[..5]
+            .iter()
+            .all(|option| option.value.is_none())
+    );
+}
+
 #[test]
 fn wrong_command_lines_are_refused() {
     for (line, text) in [
@@ -833,4 +855,72 @@ fn layout_of_a_copy_has_the_name_of_its_job() {
         printer.laying_out("a-1", 1 << 20),
         "a: Laying out IO file (1 file / 1MiB)\n"
     );
+}
+
+/// As fio 3.33: the job is in no figure, and a blank entry at the end stands for it.
+#[test]
+fn job_without_figures_is_in_no_output() {
+    let job = |name: &str, stats: &str| DescribedJob {
+        name: name.to_owned(),
+        workloads: vec![JobWorkload {
+            name: name.to_owned(),
+            target: 0,
+        }],
+        copies: 1,
+        options: vec![option("stats", Some(stats))],
+        ..DescribedJob::default()
+    };
+    let printed = |second: &str| {
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![job("a", "0"), job("b", second)],
+        };
+        let formats = "--name=a --output-format=normal,json,terse";
+        let mut printer = (request(formats).printer)(described);
+        printer.end(&result(&[reads("a"), reads("b")])).stdout
+    };
+    let text = printed("1");
+    assert!(text.starts_with("3;fio-3.33;b;0;0;8000;"), "{text}");
+    assert!(text.contains("\n3;fio-3.33;;-1;0;0;0;"), "{text}");
+    assert!(!text.contains("\"jobname\" : \"a\""), "{text}");
+    assert!(text.contains("\"groupid\" : 4294967295"), "{text}");
+    assert!(text.contains("   READ: bw=4000KiB/s"), "{text}");
+    let none = printed("0");
+    assert_eq!(
+        none.matches("\"groupid\" : 4294967295").count(),
+        2,
+        "{none}"
+    );
+    assert!(
+        none.ends_with("\nRun status group 0 (all jobs):\n"),
+        "{none}"
+    );
+}
+
+/// As fio 3.33.
+#[test]
+fn ignored_errors_are_counted() {
+    let continued = |key: &str, value: &str| {
+        let job = DescribedJob {
+            name: "a".to_owned(),
+            workloads: vec![JobWorkload {
+                name: "a".to_owned(),
+                target: 0,
+            }],
+            copies: 1,
+            options: vec![option(key, Some(value))],
+            ..DescribedJob::default()
+        };
+        let described = DescribedJobs {
+            global: Vec::new(),
+            jobs: vec![job],
+        };
+        let formats = "--name=a --output-format=json";
+        let mut printer = (request(formats).printer)(described);
+        let text = printer.end(&result(&[reads("a")])).stdout;
+        text.contains("\"total_err\" : 0")
+    };
+    assert!(continued("ignore_error", "EIO"));
+    assert!(continued("continue_on_error", "all"));
+    assert!(!continued("continue_on_error", "none"));
 }

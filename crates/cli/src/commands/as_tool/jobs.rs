@@ -152,6 +152,7 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
         action: request.action,
         sections: &request.sections,
         closeness: Closeness::Fio,
+        is_read_only: request.is_read_only,
         ..CliOverrides::default()
     };
     let translated = JobFile::translate_all(&texts, overrides, &System)

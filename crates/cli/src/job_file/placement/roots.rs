@@ -251,6 +251,7 @@ impl RootFinder<'_> {
             return Ok(TargetRoot::Given(given));
         }
         let root = self.root(job, paths, &paths[0])?;
+        self.check_creation(job, &root)?;
         for path in paths {
             if *path != paths[0] && self.root(job, paths, path)? != root {
                 let why = "its copies have files in several places; write a section for each";
@@ -258,6 +259,22 @@ impl RootFinder<'_> {
             }
         }
         Ok(root)
+    }
+
+    /// Refuses a target for which a file would be made or grow where none may be.
+    fn check_creation(&self, job: &FioJob, root: &TargetRoot) -> Result<(), String> {
+        if !self.translation.is_as_fio() || !root.is_scratch() || root.is_complete() {
+            return Ok(());
+        }
+        // A job that writes has an error of its own.
+        let reads = !job.rw().changes_blocks();
+        if self.translation.overrides.is_read_only && reads {
+            return Err("refusing extend of file due to read-only".to_owned());
+        }
+        if job.makes_no_file && !root.grows() {
+            return Err("file creation disallowed by allow_file_create=0".to_owned());
+        }
+        Ok(())
     }
 
     /// The target that holds one of the job's files.

@@ -38,8 +38,10 @@ pub(super) fn set_description(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
 
 /// `numjobs`.
 pub(super) fn set_copies(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    let copies = reader.number("numjobs", NUMJOBS_MAX)?;
-    job.numjobs = copies.unwrap_or(1).max(1);
+    job.numjobs = reader.number("numjobs", NUMJOBS_MAX)?.unwrap_or(1);
+    if job.numjobs == 0 {
+        return Err(reader.error("numjobs", "a job has at least one copy, in fio too"));
+    }
     Ok(())
 }
 

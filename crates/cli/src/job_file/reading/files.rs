@@ -79,6 +79,12 @@ enum FileOrder {
 /// Sets `nrfiles`, and for sequential requests whether they go to the files in turn. Refuses an
 /// order of the files that the parts of one file cannot have.
 pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    if job.filename.is_none() && reader.number("nrfiles", u64::MAX)? == Some(0) {
+        return Err(reader.error(
+            "nrfiles",
+            "without files fio moves nothing; write at least 1",
+        ));
+    }
     job.files = reader.file_count()?;
     let has_one_file = job.files <= 1 && job.file_count() <= 1;
     if has_one_file {
@@ -157,6 +163,12 @@ pub(super) fn set_unlink(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
 
 pub(super) fn set_create_only(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     job.only_creates = reader.flag("create_only")?;
+    Ok(())
+}
+
+/// `allow_file_create`.
+pub(super) fn set_creation(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.makes_no_file = reader.optional_flag("allow_file_create")? == Some(false);
     Ok(())
 }
 

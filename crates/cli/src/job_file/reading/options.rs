@@ -44,7 +44,7 @@ const fn setter(
 
 /// All setters, in the order in which they run: a setter may read from the job what earlier ones
 /// wrote. `rw` has a part in several of them.
-pub(super) const SETTERS: [OptionSetter; 50] = [
+pub(super) const SETTERS: [OptionSetter; 51] = [
     setter("rw percentage_random", operations::set_rw),
     setter("ioengine", engine::set_engine),
     setter("kb_base", copies::set_base),
@@ -120,6 +120,7 @@ pub(super) const SETTERS: [OptionSetter; 50] = [
     setter("directory", files::set_directories),
     setter("unlink", files::set_unlink),
     setter("create_only", files::set_create_only),
+    setter("allow_file_create", files::set_creation),
     setter("ioscheduler", engine::set_scheduler),
 ];
 

@@ -22,15 +22,13 @@ enum VerifyPasses {
     CheckReads,
     /// The job reads and checks the blocks that it would have written (`verify_only`).
     CheckInsteadOfWriting,
-    /// The job reads, and checks nothing (`do_verify=0`).
-    ReadUnchecked,
 }
 
 impl VerifyPasses {
     fn check(self) -> bool {
         match self {
             Self::WriteThenCheck | Self::CheckReads | Self::CheckInsteadOfWriting => true,
-            Self::WriteSigned | Self::ReadUnchecked => false,
+            Self::WriteSigned => false,
         }
     }
 }
@@ -39,7 +37,7 @@ impl VerifyPasses {
 /// Everything is checked before the job changes.
 pub(super) fn set_verify(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let only_checks = reader.flag("verify_only")?;
-    let Some(kind) = reader.verify_kind()? else {
+    let Some(kind) = reader.verify_kind(job.rw())? else {
         if only_checks {
             return Err(reader.error("verify_only", "it needs verify, such as crc32c"));
         }
@@ -73,7 +71,7 @@ fn refuse_unverifiable(
     only_checks: bool,
     rw: Rw,
 ) -> Translated<()> {
-    if !has_pattern(kind.text) && !is_checksum(kind.text) {
+    if !has_pattern(kind.text) && !is_checksum(kind.text) && kind.text != "null" {
         return Err(kind.error(
             "diskproof verifies with checksums; use one, such as crc32c, or remove the option",
         ));
@@ -100,13 +98,29 @@ fn is_checksum(kind: &str) -> bool {
 }
 
 impl<'a> JobReader<'a> {
-    /// The value of `verify`; `None` where fio checks nothing. It writes null, but does not check
-    /// it.
-    fn verify_kind(&self) -> Translated<Option<GivenValue<'a>>> {
+    /// The value of `verify`; `None` where fio checks nothing. It does not check null.
+    fn verify_kind(&self, rw: Rw) -> Translated<Option<GivenValue<'a>>> {
         match self.value("verify")? {
-            Some(given) if matches!(given.text, "0" | "none" | "null") => Ok(None),
+            Some(given) if given.text == "0" => Ok(None),
+            Some(given) if given.text == "null" && !self.reads_null_back(rw)? => Ok(None),
             given => Ok(given),
         }
+    }
+
+    /// Whether a job with `verify=null` reads back what it wrote. It does so with checksums here;
+    /// where they are impossible, the read-back is left out.
+    fn reads_null_back(&self, rw: Rw) -> Translated<bool> {
+        let has_obstacle = ["verify_only", "bssplit", "bsrange", "ba", "numjobs"]
+            .iter()
+            .any(|option| self.is_set(option));
+        let has_one_size = self.text("bs").is_none_or(|sizes| !sizes.contains(','));
+        let is_checked = self.optional_flag("do_verify")?.unwrap_or(true);
+        Ok(self.translation.is_as_fio()
+            && rw.changes_blocks()
+            && !rw.leaves_no_content()
+            && is_checked
+            && has_one_size
+            && !has_obstacle)
     }
 
     /// The pattern of `verify=pattern`, with which every block is compared. It may contain the
@@ -130,18 +144,12 @@ impl<'a> JobReader<'a> {
         if only_checks {
             return Ok(VerifyPasses::CheckInsteadOfWriting);
         }
-        let passes = if rw.changes_blocks() {
-            if is_checked {
-                VerifyPasses::WriteThenCheck
-            } else {
-                VerifyPasses::WriteSigned
-            }
-        } else if is_checked {
-            VerifyPasses::CheckReads
-        } else {
-            VerifyPasses::ReadUnchecked
-        };
-        Ok(passes)
+        // As in fio, do_verify is only about the blocks that the job itself wrote.
+        Ok(match (rw.changes_blocks(), is_checked) {
+            (true, true) => VerifyPasses::WriteThenCheck,
+            (true, false) => VerifyPasses::WriteSigned,
+            (false, _) => VerifyPasses::CheckReads,
+        })
     }
 
     /// Notes how diskproof's own checksums differ from what fio would write and check.

@@ -27,11 +27,21 @@ fn options_without_effect_are_accepted_with_a_note() {
         ("ioscheduler=none", "/dev/sda is mq-deadline"),
         ("gtod_reduce=2", "write 0 or 1"),
         ("direct=2", "write 0 or 1"),
+        ("rw=read\nrwmixread=200", "at most 100"),
+        ("numjobs=0", "at least one copy"),
+        ("file_service_type=bogus", "roundrobin"),
+        ("clocksource=bogus", "clock_gettime"),
+        ("mem=bogus", "mmaphuge"),
+        ("percentile_list=abc", "write numbers"),
+        ("verify_offset=8", "at least 40"),
+        ("thinktime_blocks_type=bogus", "complete, issue"),
         ("io-size=1m", "io_size?"),
     ] {
         let message = refused(&format!("[a]\nfilename=/dev/sda\n{options}\n"));
         assert!(message.contains(text), "{options}: {message}");
     }
+    let no_files = refused("[a]\ndirectory=/data\nsize=1m\nnrfiles=0\n");
+    assert!(no_files.contains("moves nothing"), "{no_files}");
     let flags = only("time_based=600\nruntime=5\nsize=1m");
     assert_eq!((flags.bytes, flags.time.unwrap().0), (None, 5_000_000_000));
 }

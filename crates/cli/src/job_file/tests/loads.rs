@@ -240,6 +240,18 @@ fn kinds_of_verify_become_own_checksums() {
         let job = only(&format!("rw=write\n{options}"));
         assert_eq!((job.verify, job.signs_only), (None, false), "{options}");
     }
+    // fio reads null back, too.
+    for (options, reads_back) in [
+        ("rw=write", Some(true)),
+        ("rw=read", None),
+        ("rw=write\ndo_verify=0", None),
+        ("rw=write\nbssplit=4k/50:8k/50", None),
+        ("rw=write\nnumjobs=2", None),
+    ] {
+        let text = format!("[job]\nfilename=/data/own\nsize=1m\nverify=null\n{options}\n");
+        let read = translated(&text, AS_FIO).unwrap();
+        assert_eq!(read.plan.workloads[0].flags.verify, reads_back, "{options}");
+    }
 }
 
 #[test]
@@ -343,8 +355,9 @@ fn verify_becomes_a_workload_key() {
         let job = only(text);
         assert!(job.verify == Some(true) && !job.writes(), "{text}");
     }
-    let unchecked = only("rw=read\nverify=md5\ndo_verify=0");
-    assert_eq!((unchecked.verify, unchecked.signs_only), (None, false));
+    // As in fio, reads are always checked.
+    let read = only("rw=read\nverify=md5\ndo_verify=0");
+    assert_eq!((read.verify, read.signs_only), (Some(true), false));
     let order = only("rw=randwrite\nverify=md5\nverify_only=1").rw;
     assert_eq!(order.unwrap().as_str(), "randread");
     let later = notes("[job]\nfilename=/dev/sda\nrw=write\nverify=md5\nverify_backlog=8\n");

@@ -108,6 +108,7 @@ const AS_FIO: CliOverrides<'_> = CliOverrides {
     size: None,
     action: JobAction::Run,
     closeness: Closeness::Fio,
+    is_read_only: false,
     output: None,
 };
 

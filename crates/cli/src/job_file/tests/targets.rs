@@ -3,6 +3,48 @@
 use super::*;
 use diskproof_model::shape::GroupEnd;
 
+/// As fio 3.33 did with these jobs.
+#[test]
+fn offset_in_percent_of_a_new_file_is_its_start() {
+    let spans = |text: &str, overrides| -> Vec<_> {
+        let plan = translated(text, overrides).unwrap().plan;
+        plan.workloads.iter().map(|one| span(&one.flags)).collect()
+    };
+    let new = "[a]\nfilename=/data/new\nsize=256k\noffset=25%\n";
+    let first = spans(new, AS_FIO)[0];
+    assert!(first.is_none_or(|(start, _)| start == 0), "{first:?}");
+    let own = "[a]\nfilename=/data/own\nsize=256k\noffset=25%\n";
+    assert_eq!(spans(own, AS_FIO)[0].map(|span| span.0), Some(GIB / 4));
+    let later = format!("{new}[b]\nstonewall\nfilename=/data/new\nsize=128k\noffset=50%\n");
+    assert_eq!(spans(&later, AS_FIO)[1].map(|span| span.0), Some(128 << 10));
+}
+
+/// As fio 3.33, whose words these are.
+#[test]
+fn no_file_is_made_where_none_may_be() {
+    let read_only = CliOverrides {
+        is_read_only: true,
+        ..AS_FIO
+    };
+    let new = "[a]\nfilename=/data/new\nsize=16m\n";
+    let several = "[a]\ndirectory=/data\nsize=16m\nnrfiles=2\n";
+    let own = "[a]\nfilename=/data/own\nsize=2g\n";
+    for text in [new, several, own] {
+        let error = translated(text, read_only).unwrap_err();
+        assert!(error.contains("due to read-only"), "{text}: {error}");
+    }
+    for text in [new, several] {
+        let text = format!("{text}allow_file_create=0\n");
+        let error = translated(&text, AS_FIO).unwrap_err();
+        assert!(error.contains("allow_file_create=0"), "{text}: {error}");
+        // The scratch file of a measurement vanishes.
+        translated(&text, CliOverrides::default()).unwrap();
+    }
+    let there = "[a]\nfilename=/data/own\nsize=16m\nallow_file_create=0\n";
+    translated(there, read_only).unwrap();
+    translated(&format!("{own}allow_file_create=0\n"), AS_FIO).unwrap();
+}
+
 #[test]
 fn exit_what_names_jobs_that_run_together() {
     for text in [

@@ -1,0 +1,182 @@
+//! The values that fio takes for an option, from the table `option_help.txt`.
+
+use super::option_help::{OptionHelp, help_of};
+use super::values::{Base, bytes};
+
+/// Options whose words others check: engines have a table of their own.
+const CHECKED_ELSEWHERE: [&str; 1] = ["ioengine"];
+/// Words that fio 3.42 takes, and 3.33 does not yet.
+const LATER_WORDS: [(&str, &[&str]); 3] = [
+    ("fadvise_hint", &["noreuse"]),
+    ("steadystate", &["lat", "lat_slope"]),
+    ("verify", &["pattern_hdr"]),
+];
+/// Options whose text is a number.
+const NUMBERS: [&str; 4] = ["lockmem", "randseed", "trim_backlog", "zonecapacity"];
+/// Options whose text may be empty.
+const MAY_BE_EMPTY: [&str; 2] = ["description", "name"];
+
+/// Why fio would not take a value for the option of this first name; `None` where it takes it, and
+/// for options that the table does not have.
+pub fn fio_value_error(name: &str, value: &str) -> Option<String> {
+    let help = help_of(name)?;
+    if value.is_empty() && !MAY_BE_EMPTY.contains(&name) {
+        return Some("the value is missing".to_owned());
+    }
+    if !help.words.is_empty() && !CHECKED_ELSEWHERE.contains(&name) {
+        return word_error(name, help, value);
+    }
+    match help.kind {
+        "int" => number_error(help, value),
+        "floats" => float_error(help, value),
+        "switch" if !is_number(value) => Some("write 0 or 1".to_owned()),
+        "text" if NUMBERS.contains(&name) && !is_number(value) => Some(NO_NUMBER.to_owned()),
+        _ => None,
+    }
+}
+
+const NO_NUMBER: &str = "it is no number; write one such as 64 or 4k";
+
+/// The word before a colon or a comma must be one of the option's.
+fn word_error(name: &str, help: &OptionHelp, value: &str) -> Option<String> {
+    let word = value.split([':', ',']).next().unwrap_or_default().trim();
+    let known = help.words.iter().map(|known| known.trim_end_matches('!'));
+    let later = LATER_WORDS.iter().filter(|(option, _)| *option == name);
+    let mut all: Vec<&str> = known.collect();
+    all.extend(later.flat_map(|(_, words)| words.iter()));
+    if all.contains(&word) {
+        return None;
+    }
+    Some(format!("fio takes one of {}", all.join(", ")))
+}
+
+/// Every number of a list must lie in the range of the option.
+fn number_error(help: &OptionHelp, value: &str) -> Option<String> {
+    let range = Range::parse(help.range);
+    for part in value
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+    {
+        if !is_number(part) {
+            return Some(NO_NUMBER.to_owned());
+        }
+        // What fio reads only in part has an error of its own where it matters.
+        let Some(number) = whole_number(part) else {
+            continue;
+        };
+        if let Some(why) = range.error(number) {
+            return Some(why);
+        }
+    }
+    None
+}
+
+fn float_error(help: &OptionHelp, value: &str) -> Option<String> {
+    let range = Range::parse(help.range);
+    for part in value.split(':').map(str::trim) {
+        let Ok(number) = part.parse::<f64>() else {
+            return Some("write numbers, such as 50:99.9".to_owned());
+        };
+        if let Some(why) = range.error(number) {
+            return Some(why);
+        }
+    }
+    None
+}
+
+/// True of a text that begins as numbers and expressions do.
+fn is_number(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    digits.starts_with(|first: char| first.is_ascii_digit() || first == '(')
+}
+
+/// A number with an optional unit; `None` where it is none.
+fn whole_number(text: &str) -> Option<f64> {
+    match text.strip_prefix('-') {
+        Some(text) => Some(-(bytes(text, Base::Binary).ok()? as f64)),
+        None => Some(bytes(text, Base::Binary).ok()? as f64),
+    }
+}
+
+/// The least and the greatest value of an option.
+#[derive(Clone, Copy)]
+struct Range {
+    least: Option<f64>,
+    most: Option<f64>,
+}
+
+impl Range {
+    /// Reads a range such as `min=0, max=100`; -1 is no limit.
+    fn parse(text: &str) -> Self {
+        let (least, most) = text.split_once(", ").unwrap_or((text, ""));
+        let limit = |text: &str, name: &str| text.strip_prefix(name)?.parse::<f64>().ok();
+        Self {
+            least: limit(least, "min="),
+            most: limit(most, "max=").filter(|most| *most >= 0.0),
+        }
+    }
+
+    /// Why a number is outside. fio takes negative numbers where the least one is 0 or 1, as none
+    /// or as huge ones.
+    fn error(self, number: f64) -> Option<String> {
+        let is_below = self.least.is_some_and(|least| {
+            number < least && (number >= 0.0 || !(0.0..=1.0).contains(&least))
+        });
+        let is_above = self.most.is_some_and(|most| number > most);
+        match (self.least, self.most) {
+            (Some(least), _) if is_below => Some(format!("fio takes at least {least}")),
+            (_, Some(most)) if is_above => Some(format!("fio takes at most {most}")),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As fio 3.33 with `--parse-only`.
+    #[test]
+    fn values_are_checked_as_in_fio() {
+        for (option, taken, refused) in [
+            ("rwmixread", "0 100", "101 200 bogus"),
+            ("nice", "-20 19", "-21 20"),
+            ("fallocate", "none native 0 1", "2 bogus"),
+            (
+                "file_service_type",
+                "random roundrobin:4 zipf:1.2",
+                "bogus 1",
+            ),
+            ("clocksource", "cpu", "bogus"),
+            ("mem", "malloc mmaphuge:/x", "bogus"),
+            ("random_generator", "lfsr", "foo"),
+            ("continue_on_error", "all 1", "foo 2"),
+            ("unified_rw_reporting", "both 0", "foo"),
+            ("percentile_list", "50 1:99.9", "abc 101"),
+            ("buffer_compress_percentage", "50", "300"),
+            ("percentage_random", "100,0 ,50", "100,101"),
+            ("verify_offset", "40 1k", "0 8"),
+            ("verify", "0 md5 sha3-224 pattern_hdr", "md55 none 1"),
+            ("log_entries", "1024 1m", "1023 1048577"),
+            ("significant_figures", "4", "0 11"),
+            ("unit_base", "0 8 1", "2"),
+            ("iodepth_batch", "0 16*1 -1 4k", "bogus"),
+            ("steadystate", "iops:2% lat:1ms", "foo:2%"),
+            ("thread", "0 1 2", "bogus"),
+            ("hipri", "1", "bogus"),
+            ("lockmem", "1g", "bogus"),
+            ("cmdprio_percentage", "100", "101"),
+            ("ioengine", "sync external:/x", ""),
+        ] {
+            for value in taken.split(' ') {
+                assert_eq!(fio_value_error(option, value), None, "{option}={value}");
+            }
+            for value in refused.split(' ').chain([""]) {
+                assert!(fio_value_error(option, value).is_some(), "{option}={value}");
+            }
+        }
+        assert_eq!(fio_value_error("description", ""), None);
+        assert_eq!(fio_value_error("plids", "bogus"), None);
+    }
+}
