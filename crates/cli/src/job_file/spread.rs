@@ -32,7 +32,6 @@ pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>
             job.resolve_on_files(bytes);
         }
     }
-    begin_new_files_at_their_start(jobs, &paths, translation);
     let mut can_keep = Vec::new();
     for (index, job) in jobs.iter().enumerate() {
         can_keep.push(
@@ -50,28 +49,6 @@ pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>
     }
     for (job, keeps) in jobs.iter_mut().zip(keep) {
         job.keeps_files = keeps;
-    }
-}
-
-/// As in fio, an offset in percent is 0 in a file that is not there yet: it has no size of which
-/// fio could take a part. A later job with the same file finds it made.
-fn begin_new_files_at_their_start(
-    jobs: &mut [FioJob],
-    paths: &[Vec<PathBuf>],
-    translation: &Translation<'_>,
-) {
-    if !translation.is_as_fio() || !translation.overrides.targets.is_empty() {
-        return;
-    }
-    let mut made: BTreeSet<&PathBuf> = BTreeSet::new();
-    for (job, own) in jobs.iter_mut().zip(paths) {
-        let is_new = |path: &PathBuf| {
-            !made.contains(path) && translation.path_kind(path) == PathKind::Nothing
-        };
-        if matches!(job.extent.offset, Amount::Percent(_)) && own.iter().all(is_new) {
-            job.extent.offset = Amount::ZERO;
-        }
-        made.extend(own);
     }
 }
 

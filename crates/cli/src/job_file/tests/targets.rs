@@ -3,22 +3,6 @@
 use super::*;
 use diskproof_model::shape::GroupEnd;
 
-/// As fio 3.33 did with these jobs.
-#[test]
-fn offset_in_percent_of_a_new_file_is_its_start() {
-    let spans = |text: &str, overrides| -> Vec<_> {
-        let plan = translated(text, overrides).unwrap().plan;
-        plan.workloads.iter().map(|one| span(&one.flags)).collect()
-    };
-    let new = "[a]\nfilename=/data/new\nsize=256k\noffset=25%\n";
-    let first = spans(new, AS_FIO)[0];
-    assert!(first.is_none_or(|(start, _)| start == 0), "{first:?}");
-    let own = "[a]\nfilename=/data/own\nsize=256k\noffset=25%\n";
-    assert_eq!(spans(own, AS_FIO)[0].map(|span| span.0), Some(GIB / 4));
-    let later = format!("{new}[b]\nstonewall\nfilename=/data/new\nsize=128k\noffset=50%\n");
-    assert_eq!(spans(&later, AS_FIO)[1].map(|span| span.0), Some(128 << 10));
-}
-
 /// As fio 3.33, whose words these are.
 #[test]
 fn no_file_is_made_where_none_may_be() {
