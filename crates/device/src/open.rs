@@ -710,7 +710,9 @@ impl OpenTarget {
             path: self.identity.path.clone(),
             alignment_bytes: self.direct.alignment_bytes,
             is_assumed: self.direct.support == DirectSupport::Assumed,
-            is_empty: self.usable_bytes() == 0,
+            // A file of an earlier run may hold data, although the target as a whole does not.
+            is_empty: self.usable_bytes() == 0
+                && fstat(&self.fd).is_ok_and(|stat| stat.st_size == 0),
         }))
     }
 
