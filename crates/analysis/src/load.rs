@@ -364,6 +364,22 @@ fn why_not_the_disk(record: &Record, searched: usize) -> String {
     }
 }
 
+/// The answer where perhaps no rate keeps the promise. A control that kept it contradicts the cells
+/// below it, so that no rate is named as the highest.
+fn perhaps_none_text(figures: &LoadFigures, unit: &str, promise: &str) -> String {
+    match figures.control {
+        Some(control) if !control.failed => format!(
+            "undecided {promise}: stalls broke it at low rates, and {} {unit} was not shown to \
+             break it",
+            to_a_percent(control.rate)
+        ),
+        _ => format!(
+            "undecided: at most {} {unit} {promise}, perhaps none",
+            to_a_percent(figures.high)
+        ),
+    }
+}
+
 /// The answer of a search as a clause of the headline; `None` where the plan has no search.
 pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> {
     let figures = &load.figures;
@@ -403,17 +419,7 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
                 None => String::new(),
             }
         ),
-        LoadOutcome::PerhapsNone => match figures.control {
-            Some(control) if !control.failed => format!(
-                "undecided {promise}: stalls broke it at low rates, and {} {unit} was not shown to \
-                 break it",
-                to_a_percent(control.rate)
-            ),
-            _ => format!(
-                "undecided: at most {} {unit} {promise}, perhaps none",
-                to_a_percent(figures.high)
-            ),
-        },
+        LoadOutcome::PerhapsNone => perhaps_none_text(figures, unit, &promise),
         LoadOutcome::NotHeld => {
             format!("undecided {promise}, {between}: the lower end did not last")
         }

@@ -5,7 +5,7 @@
 mod bucket;
 mod steady_state;
 
-use bucket::bucket_figures;
+use bucket::{CREDIT_USED_SHARE, bucket_figures, headline_series};
 use steady_state::steady_state;
 
 use crate::estimate::{self, LastingFall, Settling, mean};
@@ -26,9 +26,6 @@ use diskproof_model::sustain::{
 
 /// A limit explains a fall if it was exceeded for at least one of this many parts of the run.
 const EXCEEDED_PARTS: u64 = 10;
-/// A credit counts as used up once this share of it was seen to be used: requests outside of the
-/// measured time use some of it.
-const CREDIT_USED_SHARE: f64 = 0.97;
 /// A pause tests for a credit if it refilled at least this many times the amount that the first
 /// second after it needs.
 const REFILL_TESTED_TIMES: f64 = 2.0;
@@ -413,11 +410,6 @@ fn fall_again(series: &TimeSeries, wall_ns: u64, step_ns: u64, middle: f64) -> O
         at_ns += step_ns;
     }
     None
-}
-
-fn headline_series(row: &Row) -> Option<TimeSeries> {
-    let ops = row.headline_ops();
-    estimate::summed(ops.iter().map(|(_, op)| &op.data.series))
 }
 
 /// The bytes that were written before the load.

@@ -57,7 +57,8 @@ impl Cell {
             ops,
             bytes: share_of_ops(self.bytes),
             errors: share(self.errors),
-            latency_max_ns: if part_ns * 2 > whole_ns {
+            // On the side that has more of the operations, and the odd one of two halves.
+            latency_max_ns: if part_ns * 2 >= whole_ns {
                 self.latency_max_ns
             } else {
                 0

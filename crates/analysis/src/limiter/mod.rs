@@ -518,7 +518,7 @@ pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option
         let workload = &m.data.workload;
         let is_closed = workload.rate.is_none() && m.figures.ping.is_none();
         // What only moves through the page cache waits for no limiter.
-        let is_cached = workload.cache != CachePolicy::Direct
+        let is_cached = m.data.cache.used != CachePolicy::Direct
             && workload.sync == SyncPolicy::None
             && !workload.streams.is_only(OpKind::Read);
         if m.data.target != target || !is_closed || is_cached {

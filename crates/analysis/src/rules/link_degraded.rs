@@ -38,6 +38,9 @@ struct DegradedLink<'a> {
     claim: String,
 }
 
+/// Figures up to this share of a link's rate can have passed it: rates of links are rounded.
+const PASSED_SHARE_MAX: f64 = 1.1;
+
 /// Whether the slowest link limited what was measured, in bytes per second.
 enum LinkEffect {
     /// The fastest figure is close to what the link carries.
@@ -50,7 +53,7 @@ enum LinkEffect {
 
 impl LinkEffect {
     fn new(record: &Record, slowest: &DegradedLink<'_>) -> Self {
-        match fastest_figure(record) {
+        match fastest_figure(record, slowest) {
             Some(rate) if rate >= USABLE_SHARE_MIN * slowest.now => Self::Limits(rate),
             Some(rate) => Self::Spares(rate),
             None => Self::Unknown,
@@ -130,10 +133,21 @@ fn speed_and_rate(speed: Option<&str>, bytes_per_second: f64) -> String {
     }
 }
 
-/// The highest throughput in the record; `None` where none was measured.
-fn fastest_figure(record: &Record) -> Option<f64> {
+/// The highest throughput that can have passed the link; `None` where none was measured. What is
+/// clearly faster came from a cache, or from the other disks of an array.
+fn fastest_figure(record: &Record, link: &DegradedLink<'_>) -> Option<f64> {
     let mut rates: Vec<f64> = Vec::new();
     for row in &record.measurements {
+        let is_behind_link = match record.targets.get(row.data.target) {
+            Some(target) => target
+                .layers
+                .iter()
+                .any(|layer| layer.name == link.layer.name),
+            None => false,
+        };
+        if !is_behind_link {
+            continue;
+        }
         let ops = row.headline_ops();
         let rate: f64 = ops.iter().map(|(_, op)| op.figures.throughput.value).sum();
         rates.push(rate);
@@ -143,12 +157,25 @@ fn fastest_figure(record: &Record) -> Option<f64> {
     {
         rates.push(rate.max);
     }
+    rates.retain(|rate| *rate <= PASSED_SHARE_MAX * link.now);
     largest_by(rates, |rate| *rate)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn figure_that_is_faster_than_the_link_did_not_pass_it() {
+        let mut record = linked(link(150_000_000, Some(600_000_000)));
+        for row in &mut record.measurements {
+            for op in row.figures.ops.values_mut() {
+                op.throughput.value = 3e9;
+            }
+        }
+        let found = check(&record).unwrap();
+        assert!(!found.claim.contains("close to the limit"), "{found:?}");
+    }
     use crate::fixture::surveyed::{self, SurveyedDisk};
     use crate::fixture::{self, states};
     use diskproof_model::target::Link;

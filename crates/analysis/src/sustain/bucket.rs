@@ -1,12 +1,15 @@
 //! The figures of a burst credit with their intervals.
 
-use super::{CREDIT_USED_SHARE, headline_series};
 use crate::estimate::{self, Settling};
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::record::Estimate;
 use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::sustain::{BucketFigures, RateDrop};
+
+/// A credit counts as used up once this share of it was seen to be used: requests outside of the
+/// measured time use some of it.
+pub(super) const CREDIT_USED_SHARE: f64 = 0.97;
 
 /// The figures of a credit with their intervals, which are unknown if too few cells lie on one side
 /// of its end. Counts of the load are exact, so the credit is as uncertain as the refill meanwhile
@@ -52,4 +55,10 @@ fn half_width_of(cells: Option<&[Cell]>, cell_ns: u64, figure: f64, unit: &str) 
         _ => rates.ops,
     };
     Some(rate.half_width_95? + (rate.value - figure).abs())
+}
+
+/// The operations of the row's headline over time.
+pub(super) fn headline_series(row: &Row) -> Option<TimeSeries> {
+    let ops = row.headline_ops();
+    estimate::summed(ops.iter().map(|(_, op)| &op.data.series))
 }

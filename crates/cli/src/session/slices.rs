@@ -13,13 +13,11 @@ use diskproof_engine::random::Random;
 use diskproof_model::group::Group;
 use diskproof_model::plan::{Order, Plan};
 use rest::{RestOfRun, join_slices};
+use schedule::Rotation;
 use std::time::Instant;
 
 /// The first of the random streams for the order of slices, one a round.
 const ORDER_STREAM: u64 = 0x0051_1CE5;
-
-/// Groups of workloads whose slices are measured alternately. A group without slices is alone.
-type Rotation<'p> = Vec<SliceSchedule<'p>>;
 
 /// The slices of all workloads of a plan, in the order in which they are measured: one rotation
 /// after the other, each in rounds in which every member has one slice.

@@ -80,7 +80,7 @@ fn threads_share_the_offered_rate_and_the_depth() {
     promises_no_more_than(&record, 400.0);
     let row = &record.measurements[0];
     let workload = &row.data.workload;
-    assert_eq!((workload.workers, workload.depth), (2, 17));
+    assert_eq!((workload.workers, workload.depth), (2, 16));
     let rate = workload.rate.unwrap();
     let started = row.data.ops[&OpKind::Read].latency.count() as f64;
     let wanted = rate * row.data.wall_ns as f64 / 1e9;

@@ -1,6 +1,6 @@
 //! The runs that are in a sum: those whose slots surely overlap in time.
 
-use super::{Member, RunInSlots, reason};
+use super::run_in_slots::{Member, RunInSlots, reason};
 use crate::estimate::mean;
 use crate::fleet::clock::ClockOffset;
 use diskproof_model::comparison::Reason;

@@ -1,6 +1,6 @@
 //! The storages that the runs of a sum used, and whether all of them used the same one.
 
-use super::Member;
+use super::run_in_slots::Member;
 use diskproof_model::fleet_sum::SumStorage;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;

@@ -3,11 +3,13 @@
 
 use super::*;
 use crate::fixture;
+use crate::steady::whole;
 use diskproof_model::plan::{Order, Task, Workloads};
 use diskproof_model::record::TaskResult;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::target::Rank;
 use diskproof_model::timetable::SlotPlan;
+use diskproof_model::together::TogetherRecord;
 use diskproof_model::together::{Fence, SkippedSlot, SliceSlot, SlotOrigin};
 use diskproof_model::wall_clock::{WallClock, WallSource};
 use diskproof_model::window::TimeSlice;

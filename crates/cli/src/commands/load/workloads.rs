@@ -111,7 +111,8 @@ fn in_flight(load: &LoadFlags, usual_depth: u32) -> Result<InFlight, Failure> {
     }
     Ok(InFlight {
         workers: load.jobs,
-        depth: depth.div_ceil(load.jobs),
+        // Not one more than was asked for: the promise is that of so many.
+        depth: depth / load.jobs,
     })
 }
 

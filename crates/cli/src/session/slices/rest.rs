@@ -1,14 +1,13 @@
 //! What is left of a run, and the share of its planned time that the next slice gets of it.
 
-use super::Rotation;
-use super::schedule::SliceSchedule;
+use super::schedule::{Rotation, SliceSchedule};
 
 /// The least share of its planned time that a slice should get. Where less is left, slices are
 /// joined.
 const SHARE_UNJOINED_MIN: f64 = 0.5;
 /// The smallest share of its planned time that a slice gets: it is measured, however late the run
 /// is.
-pub(in crate::session) const SHARE_MIN: f64 = 0.1;
+pub(crate) const SHARE_MIN: f64 = 0.1;
 
 /// What is left of a run, as planned.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -38,8 +38,11 @@ const LATENCIES_MIN: f64 = 10.0;
 /// A workload that got less than this share of its planned time says so.
 const SHORTENED_BELOW: f64 = 0.9;
 
+/// Groups of workloads whose slices are measured alternately. A group without slices is alone.
+pub(super) type Rotation<'p> = Vec<SliceSchedule<'p>>;
+
 /// A group of workloads, and what is left of it.
-pub(in crate::session) struct SliceSchedule<'a> {
+pub(crate) struct SliceSchedule<'a> {
     /// The group.
     pub group: Group<'a>,
     /// Slices that are measured.
@@ -65,7 +68,7 @@ pub(in crate::session) struct SliceSchedule<'a> {
 impl<'a> SliceSchedule<'a> {
     pub(super) fn new(group: Group<'a>, order: Order) -> Self {
         let first = &group.workloads[0];
-        let left_ns = first.stop.time_ns.unwrap_or(0) + first.warmup_ns;
+        let left_ns = group.time_ns().unwrap_or(0) + group.warmup_ns();
         Self {
             group,
             done: 0,
@@ -81,12 +84,12 @@ impl<'a> SliceSchedule<'a> {
     }
 
     /// True once enough slices are done to let the workload end early: most of them.
-    pub(in crate::session) fn may_end(&self) -> bool {
+    pub(crate) fn may_end(&self) -> bool {
         self.done >= SLICES_MIN as u64 && self.done > self.left
     }
 
     /// True while the group is to be measured as a whole, in one slice.
-    pub(in crate::session) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         self.done == 0 && self.left == 1
     }
 
@@ -100,7 +103,7 @@ impl<'a> SliceSchedule<'a> {
     }
 
     /// The next slice of each of its workloads, with this share of its planned time.
-    pub(in crate::session) fn next_slices(&self, share: f64) -> Vec<SliceSpan> {
+    pub(crate) fn next_slices(&self, share: f64) -> Vec<SliceSpan> {
         if !self.is_whole() {
             return vec![self.next_part(share)];
         }
@@ -138,7 +141,7 @@ impl<'a> SliceSchedule<'a> {
     }
 
     /// Notes how long a slice, or the group as a whole, took with this share of its planned time.
-    pub(in crate::session) fn note_time(&mut self, share: f64, took: Duration) {
+    pub(crate) fn note_time(&mut self, share: f64, took: Duration) {
         let planned_ns = self.next_ns();
         let given_ns = shared(planned_ns, share);
         self.planned_ns += planned_ns;
@@ -147,13 +150,13 @@ impl<'a> SliceSchedule<'a> {
     }
 
     /// Drops all further slices, because the time of the run is over.
-    pub(in crate::session) fn drop_rest(&mut self) {
+    pub(crate) fn drop_rest(&mut self) {
         self.planned_ns += self.left_ns;
         (self.left, self.left_ns) = (0, 0);
     }
 
     /// True if the workload got clearly less time than planned.
-    pub(in crate::session) fn is_shortened(&self) -> bool {
+    pub(crate) fn is_shortened(&self) -> bool {
         (self.given_ns as f64) < SHORTENED_BELOW * self.planned_ns as f64
     }
 
@@ -173,11 +176,7 @@ impl<'a> SliceSchedule<'a> {
     }
 
     /// Takes over what this slice has measured, or the group as a whole.
-    pub(in crate::session) fn note_measured(
-        &mut self,
-        slice: &SliceSpan,
-        measured: &[Measurement],
-    ) {
+    pub(crate) fn note_measured(&mut self, slice: &SliceSpan, measured: &[Measurement]) {
         if self.is_whole() {
             self.left = 0;
             return;
