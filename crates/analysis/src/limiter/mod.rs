@@ -326,8 +326,8 @@ impl Moved {
     fn in_cells(cells: &[Cell]) -> Self {
         let mut moved = Self::default();
         for cell in cells {
-            moved.requests += cell.ops;
-            moved.bytes += cell.bytes;
+            moved.requests = moved.requests.saturating_add(cell.ops);
+            moved.bytes = moved.bytes.saturating_add(cell.bytes);
         }
         moved
     }
@@ -336,8 +336,8 @@ impl Moved {
         let mut moved = Self::default();
         for kind in [OpKind::Read, OpKind::Write] {
             if let Some(op) = slice.ops.get(&kind) {
-                moved.requests += op.count;
-                moved.bytes += op.bytes;
+                moved.requests = moved.requests.saturating_add(op.count);
+                moved.bytes = moved.bytes.saturating_add(op.bytes);
             }
         }
         moved
@@ -413,7 +413,7 @@ impl RowKind {
         let mut offset_ns: u64 = 0;
         for (number, part) in parts.in_order(series).into_iter().enumerate() {
             let begin_ns = offset_ns.saturating_sub(series.start_ns);
-            offset_ns += part.wall_ns;
+            offset_ns = offset_ns.saturating_add(part.wall_ns);
             let end_ns = offset_ns.saturating_sub(series.start_ns);
             let first = begin_ns.div_ceil(cell_ns) as usize;
             let last = ((end_ns / cell_ns) as usize).min(series.cells.len());
@@ -435,10 +435,10 @@ impl RowKind {
             }
             stretches.extend(self.edge(part.start_ns, head_ns, head));
             if !cells.is_empty() {
-                let from_ns = (part.start_ns + head_ns) as f64;
+                let from_ns = part.start_ns.saturating_add(head_ns) as f64;
                 stretches.push(self.stretch(self.role, from_ns, cell_ns as f64, cells));
             }
-            let tail_from_ns = part.start_ns + part.wall_ns - tail_ns;
+            let tail_from_ns = part.start_ns.saturating_add(part.wall_ns - tail_ns);
             stretches.extend(self.edge(tail_from_ns, tail_ns, beside.without(head)));
         }
         stretches

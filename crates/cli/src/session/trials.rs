@@ -314,9 +314,11 @@ fn end_of_trial(
     tried: Result<(), PostgresError>,
     put_back: Result<(), PostgresError>,
 ) -> Result<(), PostgresError> {
-    match put_back {
-        Ok(()) => tried,
-        Err(error) => Err(error),
+    match (tried, put_back) {
+        (tried, Ok(())) => tried,
+        // A server that has ended has no setting to put back.
+        (Err(PostgresError::Server(why)), Err(_)) => Err(PostgresError::Server(why)),
+        (_, Err(error)) => Err(error),
     }
 }
 

@@ -1,6 +1,6 @@
 //! `as fio` alongside the real fio: published command lines, keys of the JSON, logs.
 
-use crate::program::{Ran, argv, names, needs, program_path, run};
+use crate::program::{Ran, argv, names, needs, program_path, random_file, run};
 use diskproof_simdisk::testbed::{Loop, Mount, place};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -90,6 +90,10 @@ fn published_commands_of_fio_run_as_printed() {
         let words: Vec<&str> = std::iter::once("fio")
             .chain(line.split_whitespace())
             .collect();
+        // The printed line reads a device.
+        if line.contains("--readonly") {
+            random_file(&data.join("sdx"), 1 << 20);
+        }
         let ran = as_tool(&words);
         ran.exits(0).shows("fio-3.33");
         // Each copy without a file name has its own file.

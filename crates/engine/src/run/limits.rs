@@ -87,7 +87,7 @@ pub(crate) fn shared_measure_start(
     if group.warmup_ns() == 0 || !group.workloads.iter().all(fills_queues) {
         return None;
     }
-    let measure_start = MeasureStart::new(workers, schedule.measure_ns, group.time_ns());
+    let measure_start = MeasureStart::new(workers, schedule.measure_ns, group.shortest_ns());
     Some(Arc::new(measure_start))
 }
 
