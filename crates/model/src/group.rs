@@ -93,9 +93,10 @@ impl<'a> Group<'a> {
             .filter(|other| !other.ends_alone)
             .flat_map(|other| other.stop.time_ns)
             .min();
-        let own_ns = match workload.stop {
-            Stop { time_ns: None, .. } if workload.stop == Stop::default() => self.times_ns().max(),
-            stop => stop.time_ns,
+        let own_ns = if workload.stop == Stop::default() {
+            self.times_ns().max()
+        } else {
+            workload.stop.time_ns
         };
         match (own_ns, shared_ns) {
             (Some(own_ns), Some(shared_ns)) => Some(own_ns.min(shared_ns)),

@@ -9,7 +9,7 @@ mod starts;
 mod threads;
 
 pub use content::{BlockContent, BlockPattern, PATTERN_BYTES_MAX, WriteContent};
-pub use ends::{EarlyEnds, FloorUnit, GroupEnd, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
+pub use ends::{EarlyEnds, FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
 pub use latency_target::LatencyTarget;
 pub use order::{RandomRun, RequestOrder, RunFollow, ZoneStride};
 pub use starts::{Arrivals, FlowShare, StartTimes, ThinkCount, ThinkTime};

@@ -114,6 +114,20 @@ pub struct Filesystem {
     pub kept_free_bytes: Option<u64>,
 }
 
+impl Filesystem {
+    /// True where an accepted direct write is at its place in the disk. Elsewhere it may depend on
+    /// a tree in memory that a crash of the machine loses, too.
+    pub fn writes_in_place(&self) -> bool {
+        matches!(self.kind.as_str(), "ext2" | "ext3" | "ext4" | "xfs")
+    }
+
+    /// True where blocks that are overwritten never take new ones. Files of xfs may share blocks,
+    /// which the first write to them divides.
+    pub fn overwrites_without_space(&self) -> bool {
+        matches!(self.kind.as_str(), "ext2" | "ext3" | "ext4" | "tmpfs")
+    }
+}
+
 /// One block device of the stack.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Layer {

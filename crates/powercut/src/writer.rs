@@ -75,11 +75,11 @@ struct RunState {
 }
 
 /// True if an accepted direct write is in the disk: on a device, or on a filesystem that writes in
-/// place. Elsewhere it may depend on a tree in memory that a crash of the machine loses, too.
+/// place.
 fn is_in_place(target: &OpenTarget) -> bool {
     match &target.identity().filesystem {
         None => true,
-        Some(filesystem) => matches!(filesystem.kind.as_str(), "ext2" | "ext3" | "ext4" | "xfs"),
+        Some(filesystem) => filesystem.writes_in_place(),
     }
 }
 

@@ -47,23 +47,23 @@ impl Cell {
     /// The events of the first `part_ns` of the `whole_ns` that the cell lasts, as if they were
     /// even. Bytes and latencies are those of whole operations.
     fn part(&self, part_ns: u128, whole_ns: u128) -> Self {
-        let share = |amount: u64| scaled(amount, part_ns, whole_ns);
-        let ops = share(self.ops);
-        let share_of_ops = |amount: u64| match self.ops {
-            0 => share(amount),
-            all => scaled(amount, u128::from(ops), u128::from(all)),
+        let ops = scaled(self.ops, part_ns, whole_ns);
+        // Of a cell without operations, what remains is shared by time.
+        let (part, whole) = match self.ops {
+            0 => (part_ns, whole_ns),
+            all => (u128::from(ops), u128::from(all)),
         };
         Self {
             ops,
-            bytes: share_of_ops(self.bytes),
-            errors: share(self.errors),
+            bytes: scaled(self.bytes, part, whole),
+            errors: scaled(self.errors, part_ns, whole_ns),
             // On the side that has more of the operations, and the odd one of two halves.
             latency_max_ns: if part_ns * 2 >= whole_ns {
                 self.latency_max_ns
             } else {
                 0
             },
-            latency_sum_ns: share_of_ops(self.latency_sum_ns),
+            latency_sum_ns: scaled(self.latency_sum_ns, part, whole),
         }
     }
 

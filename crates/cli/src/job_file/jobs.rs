@@ -87,7 +87,7 @@ pub(crate) struct FioJob {
     pub unlinks: bool,
     /// True if it only makes its files (`create_only`).
     pub only_creates: bool,
-    /// Whether it may make no files (`allow_file_create=0`).
+    /// True if it may make no files (`allow_file_create=0`).
     pub makes_no_file: bool,
     /// The scheduler that the disk is to have (`ioscheduler`).
     pub scheduler: Option<GivenName>,

@@ -22,7 +22,7 @@ pub struct CliOverrides<'a> {
     pub action: JobAction,
     /// Whether the jobs measure the disk, or run as in fio.
     pub closeness: Closeness,
-    /// Whether the jobs may make no file and write to none (`--readonly`).
+    /// True if the jobs may make no file and write to none (`--readonly`).
     pub is_read_only: bool,
     /// The directory of the output, where it goes to a file.
     pub output: Option<&'a Path>,

@@ -11,7 +11,7 @@ use diskproof_compat::JobWorkload;
 use diskproof_model::figure::names_part_of_survey;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::EngineKind;
-use diskproof_model::shape::{GroupEnd, LoadShape};
+use diskproof_model::shape::LoadShape;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::str::FromStr;
@@ -76,7 +76,7 @@ impl WorkloadList {
     fn add_group(&mut self, members: Vec<GroupMember<'_>>) -> Translated<()> {
         let exits_all = members.iter().any(|member| member.job.exits_all);
         let ends_alone = members.len() > 1 && !exits_all;
-        let ends_group = group_end(&members);
+        let ends_group = exits_all && have_several_targets(&members);
         for (index, member) in members.into_iter().enumerate() {
             let mut flags = member.flags;
             if index > 0 {
@@ -141,18 +141,15 @@ impl WorkloadList {
     }
 }
 
-/// The ends that end all workloads of these: without any, each ends alone, or with those of its own
-/// target.
-fn group_end(members: &[GroupMember<'_>]) -> Option<GroupEnd> {
+/// True if jobs that run together have more than one target. Those of one target end together
+/// without a further word.
+fn have_several_targets(members: &[GroupMember<'_>]) -> bool {
     let targets: BTreeSet<usize> = members
         .iter()
         .flat_map(|member| &member.carried)
         .map(|carried| carried.target)
         .collect();
-    if targets.len() > 1 && members.iter().any(|member| member.job.exits_all) {
-        return Some(GroupEnd::Always);
-    }
-    None
+    targets.len() > 1
 }
 
 /// The beginning of a label, as a name of a workload may have it.

@@ -54,10 +54,7 @@ pub(super) fn pass_gate(job: &MeasuringJob<'_>) -> Result<Granted, Failure> {
     let stall_timeout = stall_timeout()?;
     refuse_foreign_history(&flags.history)?;
     refuse_unanswerable(plan, &flags.expected)?;
-    let kept_files = match job.shown.tool() {
-        Some(tool) => tool.kept_files.as_slice(),
-        None => &[],
-    };
+    let kept_files = job.shown.kept_files();
     let admissions = admit_within(&budget, plan, identities, &consent, kept_files)?;
     Ok(Granted {
         budget,
@@ -198,19 +195,12 @@ fn allocated_bytes_on(device: &str, allocations: &[Allocation<'_>]) -> u64 {
     bytes
 }
 
-/// Filesystems that write to the blocks which a file has already: they share none with others.
-const IN_PLACE: [&str; 4] = ["ext2", "ext3", "ext4", "tmpfs"];
-
 /// The part of `size_bytes` in this directory for which kept files of an earlier run have blocks.
 /// Blocks beyond a file's equal part are not written again, and do not count.
 fn kept_allocated_bytes(kept: &KeptFile, directory: &TargetIdentity, size_bytes: u64) -> u64 {
-    // Elsewhere a block that is overwritten may take a new one.
-    let overwrites_in_place = match &directory.filesystem {
-        Some(filesystem) => IN_PLACE.contains(&filesystem.kind.as_str()),
-        None => false,
-    };
-    if !overwrites_in_place {
-        return 0;
+    match &directory.filesystem {
+        Some(filesystem) if filesystem.overwrites_without_space() => {}
+        Some(_) | None => return 0,
     }
     let part_bytes = size_bytes / kept.names.len().max(1) as u64;
     let directory = Path::new(&directory.path);

@@ -1,6 +1,7 @@
 //! The job that a verb hands over to be measured.
 
 use crate::flags::MeasuringFlags;
+use crate::plan_file::KeptFile;
 use crate::tool_lines::SharedPrinter;
 use diskproof_device::WriteCacheSwitch;
 use diskproof_model::plan::Plan;
@@ -119,6 +120,14 @@ impl Shown {
         match self {
             Self::Tool(tool) => Some(tool),
             Self::Page | Self::Nothing => None,
+        }
+    }
+
+    /// The scratch files that keep their names, by target; empty without a tool that leaves any.
+    pub(super) fn kept_files(&self) -> &[Option<KeptFile>] {
+        match self.tool() {
+            Some(tool) => &tool.kept_files,
+            None => &[],
         }
     }
 }

@@ -72,10 +72,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     for hint in admissions.iter().filter_map(Admission::hint) {
         verbosity.note(&hint);
     }
-    let kept_files = match shown.tool() {
-        Some(tool) => tool.kept_files.as_slice(),
-        None => &[],
-    };
+    let kept_files = shown.kept_files();
     let OpenedTargets { targets, file_tree } = open_targets(&plan, admissions, kept_files)?;
     let own_files = reopen_own(&targets, &plan, flags, kept_files)?;
     // Before the run: smartctl would disturb it.

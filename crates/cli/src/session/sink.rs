@@ -19,8 +19,8 @@ use diskproof_report::terminal::RequestLines;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Why a run ended early whose announced time was over, and what a longer or a smaller one of its
-/// plan takes.
+/// Why a run of this plan ended early whose announced time was over, with the flags that would give
+/// it more time or less to do.
 pub(super) fn late_text(plan: &Plan) -> String {
     let or_less = match plan.tasks.last() {
         Some(Task::Files(_)) => ", or fewer files (-n)",

@@ -32,7 +32,7 @@ impl RunFrame<'_> {
             let members = self
                 .entries
                 .iter()
-                .filter(|member| (member.group, member.is_blank) == (entry.group, entry.is_blank));
+                .filter(|member| member.group == entry.group && member.is_blank == entry.is_blank);
             let total = GroupTotal::sum(members.map(|member| &member.directions[index]));
             GroupDirection {
                 stats,

@@ -169,18 +169,13 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, form: JsonForm) -> Json {
     }
     let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));
     let mut pairs = Vec::new();
-    if !entry.is_blank {
+    if entry.is_blank {
+        pairs.push(("groupid", u32::MAX.to_string()));
+    } else {
         pairs.push(("jobname", quoted(&entry.name)));
+        pairs.push(("groupid", entry.group.to_string()));
     }
     pairs.extend([
-        (
-            "groupid",
-            if entry.is_blank {
-                u32::MAX.to_string()
-            } else {
-                entry.group.to_string()
-            },
-        ),
         ("error", entry.error_number().to_string()),
         ("eta", 0.to_string()),
         ("elapsed", frame.elapsed_s.to_string()),

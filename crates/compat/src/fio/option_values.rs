@@ -40,38 +40,43 @@ const NO_NUMBER: &str = "it is no number; write one such as 64 or 4k";
 /// The word before a colon or a comma must be one of the option's.
 fn word_error(name: &str, help: &OptionHelp, value: &str) -> Option<String> {
     let word = value.split([':', ',']).next().unwrap_or_default().trim();
-    let known = help.words.iter().map(|known| known.trim_end_matches('!'));
-    let later = LATER_WORDS.iter().filter(|(option, _)| *option == name);
-    let mut all: Vec<&str> = known.collect();
-    all.extend(later.flat_map(|(_, words)| words.iter()));
-    if all.contains(&word) {
-        return None;
+    let mut known = Vec::new();
+    for listed in &help.words {
+        known.push(listed.trim_end_matches('!'));
     }
-    Some(format!("fio takes one of {}", all.join(", ")))
+    for (option, words) in LATER_WORDS {
+        if option == name {
+            known.extend(words);
+        }
+    }
+    if known.contains(&word) {
+        None
+    } else {
+        Some(format!("fio takes one of {}", known.join(", ")))
+    }
 }
 
 /// Every number of a list must lie in the range of the option.
 fn number_error(help: &OptionHelp, value: &str) -> Option<String> {
     let range = Range::parse(help.range);
-    for part in value
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-    {
+    for part in value.split(',').map(str::trim) {
+        if part.is_empty() {
+            continue;
+        }
         if !is_number(part) {
             return Some(NO_NUMBER.to_owned());
         }
         // What fio reads only in part has an error of its own where it matters.
-        let Some(number) = whole_number(part) else {
-            continue;
-        };
-        if let Some(why) = range.error(number) {
+        if let Some(number) = whole_number(part)
+            && let Some(why) = range.error(number)
+        {
             return Some(why);
         }
     }
     None
 }
 
+/// Every number of a list with colons must lie in the range of the option.
 fn float_error(help: &OptionHelp, value: &str) -> Option<String> {
     let range = Range::parse(help.range);
     for part in value.split(':').map(str::trim) {
@@ -109,25 +114,34 @@ struct Range {
 impl Range {
     /// Reads a range such as `min=0, max=100`; -1 is no limit.
     fn parse(text: &str) -> Self {
-        let (least, most) = text.split_once(", ").unwrap_or((text, ""));
-        let limit = |text: &str, name: &str| text.strip_prefix(name)?.parse::<f64>().ok();
-        Self {
-            least: limit(least, "min="),
-            most: limit(most, "max=").filter(|most| *most >= 0.0),
+        let mut range = Self {
+            least: None,
+            most: None,
+        };
+        for limit in text.split(", ") {
+            if let Some(least) = limit.strip_prefix("min=") {
+                range.least = least.parse().ok();
+            } else if let Some(most) = limit.strip_prefix("max=")
+                && most != "-1"
+            {
+                range.most = most.parse().ok();
+            }
         }
+        range
     }
 
     /// Why a number is outside. fio takes negative numbers where the least one is 0 or 1, as none
     /// or as huge ones.
     fn error(self, number: f64) -> Option<String> {
-        let is_below = self.least.is_some_and(|least| {
-            number < least && (number >= 0.0 || !(0.0..=1.0).contains(&least))
-        });
-        let is_above = self.most.is_some_and(|most| number > most);
-        match (self.least, self.most) {
-            (Some(least), _) if is_below => Some(format!("fio takes at least {least}")),
-            (_, Some(most)) if is_above => Some(format!("fio takes at most {most}")),
-            _ => None,
+        if let Some(least) = self.least
+            && number < least
+            && (number >= 0.0 || !(0.0..=1.0).contains(&least))
+        {
+            return Some(format!("fio takes at least {least}"));
+        }
+        match self.most {
+            Some(most) if number > most => Some(format!("fio takes at most {most}")),
+            Some(_) | None => None,
         }
     }
 }

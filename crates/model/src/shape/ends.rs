@@ -23,18 +23,8 @@ pub struct EarlyEnds {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ops_after_warmup: bool,
     /// Its end also ends the workloads that run together with it on other targets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ends_group: Option<GroupEnd>,
-}
-
-/// The ends of a workload that end all workloads of its group, on all targets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum GroupEnd {
-    /// Every end.
-    Always,
-    /// An end that counts as failed.
-    AfterFailure,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends_group: bool,
 }
 
 impl EarlyEnds {

@@ -107,7 +107,7 @@ impl<'a> JobReader<'a> {
         }
     }
 
-    /// Whether a job with `verify=null` reads back what it wrote. It does so with checksums here;
+    /// True if a job with `verify=null` reads back what it wrote. It does so with checksums here;
     /// where they are impossible, the read-back is left out.
     fn reads_null_back(&self, rw: Rw) -> Translated<bool> {
         let has_obstacle = ["verify_only", "bssplit", "bsrange", "ba", "numjobs"]
@@ -145,10 +145,12 @@ impl<'a> JobReader<'a> {
             return Ok(VerifyPasses::CheckInsteadOfWriting);
         }
         // As in fio, do_verify is only about the blocks that the job itself wrote.
-        Ok(match (rw.changes_blocks(), is_checked) {
-            (true, true) => VerifyPasses::WriteThenCheck,
-            (true, false) => VerifyPasses::WriteSigned,
-            (false, _) => VerifyPasses::CheckReads,
+        Ok(if !rw.changes_blocks() {
+            VerifyPasses::CheckReads
+        } else if is_checked {
+            VerifyPasses::WriteThenCheck
+        } else {
+            VerifyPasses::WriteSigned
         })
     }
 

@@ -1,7 +1,6 @@
 //! Groups of jobs, their files and their targets.
 
 use super::*;
-use diskproof_model::shape::GroupEnd;
 
 /// As fio 3.33, whose words these are.
 #[test]
@@ -56,7 +55,7 @@ fn exitall_of_one_job_is_that_of_all() {
 
 #[test]
 fn exitall_ends_jobs_on_all_targets() {
-    let ends = |text: &str| -> Vec<Option<GroupEnd>> {
+    let ends = |text: &str| -> Vec<bool> {
         let plan = translated(text, AS_FIO).unwrap().plan;
         plan.workloads
             .iter()
@@ -64,12 +63,12 @@ fn exitall_ends_jobs_on_all_targets() {
             .collect()
     };
     let own_files = "[global]\nexitall\n[a]\nsize=1m\n[b]\nsize=2m\n";
-    assert_eq!(ends(own_files), [Some(GroupEnd::Always); 2]);
-    assert_eq!(ends(&own_files.replace("exitall", "bs=8k")), [None; 2]);
+    assert_eq!(ends(own_files), [true; 2]);
+    assert_eq!(ends(&own_files.replace("exitall", "bs=8k")), [false; 2]);
     // On one target the first end is that of all anyway.
     assert_eq!(
         ends(&own_files.replace("exitall", "exitall\nfilename=/dev/sda")),
-        [None; 2]
+        [false; 2]
     );
 }
 

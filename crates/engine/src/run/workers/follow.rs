@@ -15,7 +15,6 @@ use crate::run::supervise::{ChannelInbox, Event, Overdue, Supervisor, WaitLimits
 use crate::run::totals::{CounterLog, divide_cpu_time};
 use diskproof_model::measurement::{CpuTime, Measurement};
 use diskproof_model::progress::{Control, Phase, Progress, Silence, Watch};
-use diskproof_model::shape::GroupEnd;
 use std::sync::atomic::Ordering;
 
 impl WorkerGroup<'_> {
@@ -174,16 +173,10 @@ impl WorkerGroup<'_> {
         state.results.push(result);
         state.cpu += cpu;
         let is_over = state.working == 0 && state.results.iter().all(ended_early);
-        let has_failed = state.results.iter().any(failed);
         let Assignment {
             workload, target, ..
         } = self.assignments[assignment];
-        let ends_group = match workload.shape.ends.ends_group {
-            Some(GroupEnd::Always) => is_over,
-            Some(GroupEnd::AfterFailure) => is_over && has_failed,
-            None => false,
-        };
-        if ends_group {
+        if is_over && workload.shape.ends.ends_group {
             self.stop_all();
         } else if is_over && !workload.ends_alone && !self.group.is_alone() {
             self.stops[target].store(true, Ordering::Relaxed);
@@ -248,14 +241,6 @@ fn ending_by(schedule: WorkerSchedule, told_ns: u64) -> WorkerEnding {
 /// True if a worker ended before its time, and nobody stopped it.
 fn ended_early(result: &WorkerResult) -> bool {
     !matches!(result.ending, EndReason::Time | EndReason::Stopped)
-}
-
-/// True if a worker ended because its target failed, or missed a limit.
-fn failed(result: &WorkerResult) -> bool {
-    matches!(
-        result.ending,
-        EndReason::Errors(_) | EndReason::TooSlow | EndReason::BelowFloor
-    )
 }
 
 impl Assignment<'_> {
