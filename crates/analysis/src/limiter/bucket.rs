@@ -43,7 +43,7 @@ impl Unit {
 pub(crate) enum Role {
     /// Measured, and the next request waits for nothing but the disk.
     Closed,
-    /// Measured, but paced, or beside others: it only uses credit.
+    /// Measured, but paced, beside others, or at the edge of a slice: it only uses credit.
     Shared,
     /// Not measured: a warm-up, or the filling of a scratch file. It only uses credit.
     Unmeasured,

@@ -290,7 +290,8 @@ struct Parts<'a> {
 struct Part {
     start_ns: u64,
     wall_ns: u64,
-    moved: Moved,
+    /// In all, as one cell.
+    moved: Cell,
 }
 
 impl Parts<'_> {
@@ -300,7 +301,7 @@ impl Parts<'_> {
             return vec![Part {
                 start_ns: self.start_ns,
                 wall_ns: self.wall_ns,
-                moved: Moved::in_cells(&series.cells),
+                moved: series.total(),
             }];
         }
         let mut parts = Vec::new();
@@ -308,57 +309,85 @@ impl Parts<'_> {
             parts.push(Part {
                 start_ns: slice.start_ns,
                 wall_ns: slice.wall_ns,
-                moved: Moved::in_slice(slice),
+                moved: moved_in_slice(slice),
             });
         }
         parts
     }
 }
 
-/// Reads and writes together.
-#[derive(Debug, Clone, Copy, Default)]
-struct Moved {
-    requests: u64,
-    bytes: u64,
+/// What a slice has moved in all, as one cell.
+fn moved_in_slice(slice: &TimeSlice) -> Cell {
+    let mut moved = Cell::default();
+    for kind in [OpKind::Read, OpKind::Write] {
+        if let Some(op) = slice.ops.get(&kind) {
+            moved.merge(&Cell {
+                ops: op.count,
+                bytes: op.bytes,
+                ..Cell::default()
+            });
+        }
+    }
+    moved
 }
 
-impl Moved {
-    fn in_cells(cells: &[Cell]) -> Self {
-        let mut moved = Self::default();
-        for cell in cells {
-            moved.requests = moved.requests.saturating_add(cell.ops);
-            moved.bytes = moved.bytes.saturating_add(cell.bytes);
+/// What was moved in all, without a part of it.
+fn without(all: Cell, part: Cell) -> Cell {
+    Cell {
+        ops: all.ops.saturating_sub(part.ops),
+        bytes: all.bytes.saturating_sub(part.bytes),
+        ..Cell::default()
+    }
+}
+
+/// The cells of a series that belong to one slice only, and the times of the slice around them.
+struct WholeCells<'a> {
+    cells: &'a [Cell],
+    /// The time of the slice before the first cell; all of it where there is no cell.
+    head_ns: u64,
+    /// The time after the last cell.
+    tail_ns: u64,
+}
+
+impl<'a> WholeCells<'a> {
+    /// Those of a slice that begins after so much measured time.
+    fn of_slice(series: &'a TimeSeries, offset_ns: u64, wall_ns: u64) -> Self {
+        let cell_ns = series.interval_ns.max(1);
+        let begin_ns = offset_ns.saturating_sub(series.start_ns);
+        let end_ns = offset_ns
+            .saturating_add(wall_ns)
+            .saturating_sub(series.start_ns);
+        let first = begin_ns.div_ceil(cell_ns) as usize;
+        let last = ((end_ns / cell_ns) as usize).min(series.cells.len());
+        let cells = series.cells.get(first..last).unwrap_or_default();
+        let head_ns = match cells {
+            [] => wall_ns,
+            _ => (first as u64 * cell_ns).saturating_sub(begin_ns),
+        };
+        Self {
+            cells,
+            head_ns,
+            tail_ns: (wall_ns - head_ns).saturating_sub(cells.len() as u64 * cell_ns),
+        }
+    }
+
+    /// What they moved in all, as one cell.
+    fn moved(&self) -> Cell {
+        let mut moved = Cell::default();
+        for cell in self.cells {
+            moved.merge(cell);
         }
         moved
     }
 
-    fn in_slice(slice: &TimeSlice) -> Self {
-        let mut moved = Self::default();
-        for kind in [OpKind::Read, OpKind::Write] {
-            if let Some(op) = slice.ops.get(&kind) {
-                moved.requests = moved.requests.saturating_add(op.count);
-                moved.bytes = moved.bytes.saturating_add(op.bytes);
-            }
-        }
-        moved
-    }
-
-    fn without(self, other: Self) -> Self {
-        Self {
-            requests: self.requests.saturating_sub(other.requests),
-            bytes: self.bytes.saturating_sub(other.bytes),
-        }
-    }
-
-    /// What belongs to a part of its time; nothing where there is no time.
-    fn share(self, part_ns: u64, whole_ns: u64) -> Self {
-        if whole_ns == 0 {
-            return Self::default();
-        }
-        let share = part_ns as f64 / whole_ns as f64;
-        Self {
-            requests: (self.requests as f64 * share) as u64,
-            bytes: (self.bytes as f64 * share) as u64,
+    /// The part of what the slice has moved around them that lies before the first one.
+    fn head_of(&self, around: Cell) -> Cell {
+        let around_ns = self.head_ns + self.tail_ns;
+        let share = self.head_ns as f64 / around_ns.max(1) as f64;
+        Cell {
+            ops: (around.ops as f64 * share) as u64,
+            bytes: (around.bytes as f64 * share) as u64,
+            ..Cell::default()
         }
     }
 }
@@ -412,47 +441,34 @@ impl RowKind {
         let cell_ns = series.interval_ns.max(1);
         let mut offset_ns: u64 = 0;
         for (number, part) in parts.in_order(series).into_iter().enumerate() {
-            let begin_ns = offset_ns.saturating_sub(series.start_ns);
+            let whole = WholeCells::of_slice(series, offset_ns, part.wall_ns);
             offset_ns = offset_ns.saturating_add(part.wall_ns);
-            let end_ns = offset_ns.saturating_sub(series.start_ns);
-            let first = begin_ns.div_ceil(cell_ns) as usize;
-            let last = ((end_ns / cell_ns) as usize).min(series.cells.len());
-            let cells = series.cells.get(first..last).unwrap_or_default();
-            let head_ns = match cells {
-                [] => part.wall_ns,
-                _ => (first as u64 * cell_ns).saturating_sub(begin_ns),
+            let around = without(part.moved, whole.moved());
+            let head = whole.head_of(around);
+            if whole.cells.is_empty() {
+                stretches.extend(self.edge(part.start_ns, whole.head_ns, head));
+                continue;
+            }
+            let warmup_ns = match number {
+                0 => parts.warmup_ns,
+                _ => parts.warmup_ns.min(part.wall_ns / LATER_WARMUP_PARTS),
             };
-            let tail_ns = (part.wall_ns - head_ns).saturating_sub(cells.len() as u64 * cell_ns);
-            let whole = Moved::in_cells(cells);
-            let beside = part.moved.without(whole);
-            let head = beside.share(head_ns, head_ns + tail_ns);
-            if !cells.is_empty() {
-                let warmup_ns = match number {
-                    0 => parts.warmup_ns,
-                    _ => parts.warmup_ns.min(part.wall_ns / LATER_WARMUP_PARTS),
-                };
-                stretches.extend(self.warmup(part.start_ns, warmup_ns, cell_ns, cells));
-            }
-            stretches.extend(self.edge(part.start_ns, head_ns, head));
-            if !cells.is_empty() {
-                let from_ns = part.start_ns.saturating_add(head_ns) as f64;
-                stretches.push(self.stretch(self.role, from_ns, cell_ns as f64, cells));
-            }
-            let tail_from_ns = part.start_ns.saturating_add(part.wall_ns - tail_ns);
-            stretches.extend(self.edge(tail_from_ns, tail_ns, beside.without(head)));
+            let from_ns = part.start_ns.saturating_add(whole.head_ns);
+            let tail_ns = part.start_ns.saturating_add(part.wall_ns - whole.tail_ns);
+            stretches.extend(self.warmup(part.start_ns, warmup_ns, cell_ns, whole.cells));
+            stretches.extend(self.edge(part.start_ns, whole.head_ns, head));
+            stretches.push(self.stretch(self.role, from_ns as f64, cell_ns as f64, whole.cells));
+            stretches.extend(self.edge(tail_ns, whole.tail_ns, without(around, head)));
         }
         stretches
     }
 
     /// The part of a slice before or after its whole cells; `None` where it has no length.
-    fn edge(&self, start_ns: u64, length_ns: u64, moved: Moved) -> Option<Stretch> {
-        let cell = Cell {
-            ops: moved.requests,
-            bytes: moved.bytes,
-            ..Cell::default()
-        };
-        (length_ns > 0)
-            .then(|| self.stretch(Role::Shared, start_ns as f64, length_ns as f64, &[cell]))
+    fn edge(&self, start_ns: u64, length_ns: u64, moved: Cell) -> Option<Stretch> {
+        if length_ns == 0 {
+            return None;
+        }
+        Some(self.stretch(Role::Shared, start_ns as f64, length_ns as f64, &[moved]))
     }
 
     /// A warm-up, assumed to run at the rate of the cells after it; `None` where it takes no time.

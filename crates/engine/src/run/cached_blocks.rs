@@ -139,6 +139,21 @@ mod tests {
         TargetFiles::several(first, Vec::new(), PartOfFile::default())
     }
 
+    fn blocks_in_cache<'a>(
+        files: &'a TargetFiles,
+        journal: &'a WriteJournal,
+        windows: &'a AtomicU64,
+        stop: &'a AtomicBool,
+    ) -> BlocksInCache<'a> {
+        BlocksInCache {
+            files,
+            journal,
+            block_bytes: BLOCK,
+            windows,
+            stop,
+        }
+    }
+
     /// A mapping that has brought the block at this offset into memory.
     fn mapped_block(file: &std::fs::File, offset: u64) -> MmapBackend {
         let fd: OwnedFd = file.try_clone().unwrap().into();
@@ -163,13 +178,8 @@ mod tests {
         let (file, journal) = written(&[0, 8192, 3 * WINDOW_BYTES]);
         file.sync_all().unwrap();
         let (windows, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-        let blocks = BlocksInCache {
-            files: &target(&file),
-            journal: &journal,
-            block_bytes: BLOCK,
-            windows: &windows,
-            stop: &stop,
-        };
+        let files = target(&file);
+        let blocks = blocks_in_cache(&files, &journal, &windows, &stop);
         if blocks.drop_from_cache().unwrap() > 0 {
             println!("SKIPPED: the filesystem of /var/tmp keeps its pages in memory");
             return;
@@ -184,13 +194,8 @@ mod tests {
         file.sync_all().unwrap();
         let mapping = mapped_block(&file, WINDOW_BYTES);
         let (windows, stop) = (AtomicU64::new(0), AtomicBool::new(false));
-        let blocks = BlocksInCache {
-            files: &target(&file),
-            journal: &journal,
-            block_bytes: BLOCK,
-            windows: &windows,
-            stop: &stop,
-        };
+        let files = target(&file);
+        let blocks = blocks_in_cache(&files, &journal, &windows, &stop);
         let cached = blocks.drop_from_cache().unwrap();
         drop(mapping);
         if cached == 3 {
@@ -207,13 +212,8 @@ mod tests {
         let (file, journal) = written(&[0, WINDOW_BYTES]);
         let (windows, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         stop.store(true, Ordering::Relaxed);
-        let blocks = BlocksInCache {
-            files: &target(&file),
-            journal: &journal,
-            block_bytes: BLOCK,
-            windows: &windows,
-            stop: &stop,
-        };
+        let files = target(&file);
+        let blocks = blocks_in_cache(&files, &journal, &windows, &stop);
         assert_eq!(blocks.drop_from_cache().unwrap(), 0);
         assert_eq!(windows.load(Ordering::Relaxed), 0);
     }
