@@ -2,8 +2,12 @@
 //! changed since: it holds no data of anybody. The mark is an extended attribute with the inode,
 //! the size and the time of the last change of content, and with the time at which it was set: so
 //! neither a copy nor a file with new data has it, nor one whose time was set back (`touch -r`).
+//! The marked time of the content lies before any write: see [`set_content_time_back`].
 
-use rustix::fs::{Stat, XattrFlags, fgetxattr, fsetxattr, fstat, lgetxattr, lstat};
+use rustix::fs::{
+    Stat, Timespec, Timestamps, UTIME_OMIT, XattrFlags, fgetxattr, fsetxattr, fstat, futimens,
+    lgetxattr, lstat,
+};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 use std::os::fd::BorrowedFd;
@@ -17,6 +21,9 @@ const NS_PER_S: i128 = 1_000_000_000;
 /// Writing it changes the inode's ctime, so that the mark cannot name that time exactly, only one
 /// before and a limit.
 const MARKING_NS: [i128; 3] = [10_000_000, 100_000_000, NS_PER_S];
+/// The marked time of the content lies so far before the last write. Filesystems keep times in
+/// steps: ext4 with inodes of 128 bytes in whole seconds, others as the kernel's clock ticks.
+const SET_BACK_S: i64 = 2;
 const MARKED: &str = " marked ";
 const WITHIN: &str = " within ";
 
@@ -35,6 +42,7 @@ fn changed_ns(stat: &Stat) -> i128 {
 /// Marks the file as it is now, unless it is larger than what was ours to write: then somebody
 /// added to it. Filesystems without extended attributes refuse.
 pub(crate) fn set(fd: BorrowedFd<'_>, size_max: u64) -> Result<(), Errno> {
+    set_content_time_back(fd)?;
     // The first writing shows what the filesystem's own clock says.
     write(fd, "")?;
     for within_ns in MARKING_NS {
@@ -52,6 +60,23 @@ pub(crate) fn set(fd: BorrowedFd<'_>, size_max: u64) -> Result<(), Errno> {
         }
     }
     Err(Errno::TIMEDOUT)
+}
+
+/// Sets the time of the last change of content back. A write of another program in the same step of
+/// the filesystem's clock as the last one of ours would otherwise leave it as it was.
+fn set_content_time_back(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    let stat = fstat(fd)?;
+    let times = Timestamps {
+        last_access: Timespec {
+            tv_sec: 0,
+            tv_nsec: UTIME_OMIT,
+        },
+        last_modification: Timespec {
+            tv_sec: stat.st_mtime - SET_BACK_S,
+            tv_nsec: 0,
+        },
+    };
+    futimens(fd, &times)
 }
 
 fn write(fd: BorrowedFd<'_>, text: &str) -> Result<(), Errno> {
@@ -130,8 +155,12 @@ mod tests {
         let link = place.path().join("link");
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(!is_valid_at(&link));
-        wait_for_the_end_of_marking(&path);
         let mut other = OpenOptions::new().write(true).open(&path).unwrap();
+        // At once: the clock of the filesystem need not have ticked since the mark.
+        other.write_all(b"x").unwrap();
+        assert!(!is_valid(file.as_fd()));
+        set(file.as_fd(), 4096).unwrap();
+        wait_for_the_end_of_marking(&path);
         let before = file.metadata().unwrap().modified().unwrap();
         other.write_all(b"x").unwrap();
         assert!(!is_valid(file.as_fd()));

@@ -558,6 +558,36 @@ fn dd_does_not_take_a_changed_file_with_its_old_time_for_its_own() {
     assert_eq!(content_hash(&file), before);
 }
 
+/// ext4 with inodes of 128 bytes keeps times in whole seconds: what another program writes in the
+/// second of the mark leaves them as they are.
+#[test]
+fn dd_sees_what_was_written_in_the_second_of_its_mark() {
+    needs!("losetup", "mkfs.ext4", "dd");
+    let outside = place();
+    let device = Loop::sparse(&outside.path().join("disk.img"), 64 << 20, &[]);
+    let node = device.node.to_str().unwrap();
+    run("mkfs.ext4", &["-qF", "-I", "128", node]);
+    let point = outside.path().join("mounted");
+    std::fs::create_dir(&point).unwrap();
+    let _mount = Mount::new("ext4", node, &point, "rw");
+    let file = point.join("out");
+    let dd = || diskproof!("as dd if=/dev/zero of={} bs=1M count=4", file.display());
+    // The second may end between two commands, and then the time tells.
+    for _ in 0..3 {
+        dd().exits(0);
+        let to = format!(
+            "printf precious | dd conv=notrunc status=none of={}",
+            file.display()
+        );
+        run("sh", &["-c", &to]);
+        let before = content_hash(&file);
+        let refused = dd();
+        assert_ne!(refused.code, Some(0), "{refused}");
+        assert_eq!(content_hash(&file), before);
+        std::fs::remove_file(&file).unwrap();
+    }
+}
+
 #[test]
 fn passwords_reach_neither_terminal_nor_record() {
     const SECRET: &str = "hunter2";
