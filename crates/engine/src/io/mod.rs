@@ -76,6 +76,16 @@ pub enum Op {
     WriteBack,
 }
 
+impl Op {
+    /// True of one that completes with the number of bytes that it moved; others complete with 0.
+    pub(crate) const fn moves_data(self) -> bool {
+        match self {
+            Self::Read | Self::Write => true,
+            Self::Sync(_) | Self::Call(_) | Self::WriteBack => false,
+        }
+    }
+}
+
 /// A request to the kernel to change a block. A new call is a variant here; then the compiler names
 /// each place that must know whether it can be tried without harm, and what refuses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

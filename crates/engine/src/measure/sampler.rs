@@ -267,7 +267,7 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
                 submitted_ns: slot.submitted_ns,
                 completed_ns,
                 result: match result {
-                    0 if request.len > 0 => Err(END_OF_FILE),
+                    0 if request.op.moves_data() && request.len > 0 => Err(END_OF_FILE),
                     0.. => Ok(request.len),
                     negative => Err(-negative),
                 },

@@ -14,7 +14,7 @@ use crate::testing::simulate::simulated;
 use diskproof_device::{Intent, OpenTarget, admit, probe};
 use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
-use diskproof_model::plan::{Stop, SyncCall, SyncPolicy, Workload};
+use diskproof_model::plan::{CachePolicy, Stop, SyncCall, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, PingWatch, Progress, Watch};
 use diskproof_model::stream::Streams;
 use diskproof_simdisk::spec;
@@ -167,6 +167,29 @@ fn reads_and_durable_writes_alternate() {
     let kinds = [OpKind::Read, OpKind::Write, OpKind::Sync, OpKind::Commit];
     assert_eq!(kinds.map(|kind| ops[&kind].count), [2, 3, 3, 3]);
     assert_eq!(ops.len(), 4);
+}
+
+/// sync_file_range(2) completes with 0, which is no end of the file.
+#[test]
+fn buffered_writes_count_until_the_device_has_them() {
+    let workload = Workload {
+        streams: Streams::doing(&[OpKind::Write]),
+        cache: CachePolicy::Buffered,
+        ..reads(after_ops(3))
+    };
+    let (answers, _) = ping("latency=100us,flush=4ms", workload, every(10 * MS));
+    for answer in &answers {
+        assert_eq!(answer.request.error, None);
+        assert_eq!(answer.request.op, OpKind::Write);
+        assert_eq!(
+            answer.request.latency_ns,
+            100_000 + HOST_NS + 4 * MS + HOST_NS
+        );
+    }
+    let ops = measurement(answers, 10 * MS).ops;
+    // The first write is the warm-up.
+    assert_eq!(ops[&OpKind::Write].count, 2);
+    assert!(ops[&OpKind::Write].errors.is_empty());
 }
 
 #[test]

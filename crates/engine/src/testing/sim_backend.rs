@@ -69,10 +69,10 @@ impl Backend for SimBackend {
                 .faults
                 .judge(operation, &(request.offset..request.offset + length_bytes))
                 .map_or_else(|errno| -errno, |n| n as i32);
-            // A call moves no data.
-            self.results[request.slot as usize] = match request.op {
-                Op::Call(_) => result.min(0),
-                _ => result,
+            self.results[request.slot as usize] = if request.op.moves_data() {
+                result
+            } else {
+                result.min(0)
             };
             self.machine.submit(models::DiskRequest {
                 ticket: u64::from(request.slot),
