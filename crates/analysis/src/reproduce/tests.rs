@@ -1,10 +1,16 @@
 //! The lines as text, and as fio itself reads and runs them.
 
+use super::fio::{rw_value, whole_percents};
 use super::*;
 use crate::fixture::{self, states};
-use diskproof_model::plan::SyncCall;
-use diskproof_model::plan::{BlockShare, Ping, Task};
+use diskproof_model::group::Group;
+use diskproof_model::measurement::Measurement;
+use diskproof_model::plan::{
+    Access, BlockShare, CachePolicy, Distribution, EngineKind, Ping, SyncCall, SyncPolicy, Task,
+    Workload, WriteFlag, Zone,
+};
 use diskproof_model::record::Record;
+use diskproof_model::shape::{FloorUnit, FlowShare, LoadShape, RateFloor, ZoneStride};
 use diskproof_model::stream::Streams;
 use std::process::Command;
 
@@ -328,7 +334,8 @@ fn fio_does_what_the_line_means() {
         offsets(Access::Stride {
             stride_bytes: 2 * 8192
         }),
-        [4, 6, 8, 10]
+        [4, 6, 8, 10, 4],
+        "the fifth begins the next pass"
     );
     let backward = offsets(Access::Backward);
     assert!(
@@ -388,4 +395,175 @@ fn what_fio_cannot_do_has_no_line() {
     assert_eq!(rw_value(&workload).as_deref(), Some("randread"));
     workload.streams = Streams::from_chains(&[&[OpKind::Read], &[OpKind::Trim]], 900, &[]);
     assert_eq!(rw_value(&workload), None);
+    let trims = |kind| {
+        line("random-write-d32", |w, target, _| {
+            w.workload.streams = Streams::doing(&[OpKind::Trim]);
+            target.kind = kind;
+        })
+    };
+    assert_eq!(trims(TargetKind::Directory), "");
+    states(&trims(TargetKind::BlockDevice), &["--rw=randtrim"]);
+}
+
+#[test]
+fn jobs_end_together_only_where_the_workloads_did() {
+    let (ran, target, mut asked) = case("random-read-d1");
+    let line = |asked: &[Workload]| {
+        let mut members = Vec::new();
+        for one in asked {
+            members.push(RanWorkload {
+                ran: &ran,
+                asked: one,
+            });
+        }
+        fio_command(&members, &target, Group::new(0, asked))
+    };
+    let together = line(&[asked.clone(), asked.clone()]);
+    states(&together, &["fio --exitall --exit_what=all --"]);
+    asked.ends_alone = true;
+    let alone = line(&[asked.clone(), asked.clone()]);
+    assert!(
+        !alone.contains("exitall") && alone.contains("--new_group"),
+        "{alone}"
+    );
+    let other = Workload {
+        ends_alone: false,
+        ..asked.clone()
+    };
+    assert_eq!(line(&[asked, other]), "", "fio has one switch for all jobs");
+}
+
+#[test]
+fn jobs_of_ordered_workloads_share_the_span() {
+    let jobs = |access: Access, engine, depth| {
+        line("sequential-read", |w, _, _| {
+            w.workload.access = access.clone();
+            (w.workload.workers, w.workload.depth, w.engine.used) = (4, depth, engine);
+        })
+    };
+    let stride = Access::Stride {
+        stride_bytes: 4 << 20,
+    };
+    let parts = " --size=1073741824 --offset_increment=1073741824 ";
+    states(&jobs(Access::Sequential, EngineKind::Uring, 8), &[parts]);
+    states(&jobs(stride, EngineKind::Aio, 8), &[parts]);
+    states(&jobs(Access::Sequential, EngineKind::Sync, 1), &[parts]);
+    assert_eq!(jobs(Access::Sequential, EngineKind::Sync, 8), "");
+    let eighths = " --size=134217728 --offset_increment=134217728 ";
+    states(&jobs(Access::Backward, EngineKind::Sync, 8), &[eighths]);
+    let random = Access::Random {
+        distribution: Distribution::Uniform,
+    };
+    let anywhere = jobs(random, EngineKind::Uring, 8);
+    states(&anywhere, &[" --size=4294967296 --norandommap "]);
+}
+
+/// udev names disks with backslashes. fio drops one only before a colon.
+#[test]
+fn backslashes_of_a_path_stay() {
+    let text = line("random-read-d1", |_, target, _| {
+        (target.kind, target.path) = (TargetKind::BlockDevice, r"/dev/by-label/My\x20Disk".into());
+    });
+    states(&text, &[r"'--filename=/dev/by-label/My\x20Disk' "]);
+}
+
+#[test]
+fn operations_beyond_a_pass_are_bytes_for_fio() {
+    let ended = |span_bytes, has_mix| {
+        line("random-read-d1", |w, _, asked| {
+            w.span_bytes = span_bytes;
+            if has_mix {
+                for block_bytes in [4096, 8192] {
+                    w.workload.block_mix.push(BlockShare {
+                        block_bytes,
+                        weight: 1,
+                    });
+                }
+            }
+            (asked.stop.time_ns, asked.stop.ops) = (None, Some(5000));
+        })
+    };
+    states(&ended(4 << 30, false), &["--number_ios=5000"]);
+    states(&ended(4 << 20, false), &["--io_size=40960000"]);
+    assert_eq!(ended(4 << 20, true), "");
+}
+
+#[test]
+fn a_rate_or_a_share_that_fio_would_round_far_off_has_no_line() {
+    let offered = |rate| {
+        line("random-read-d32", |w, _, _| {
+            (w.workload.rate, w.workload.workers) = (Some(rate), 32);
+        })
+    };
+    states(&offered(3200.0), &["--rate_iops=100 "]);
+    assert_eq!(offered(10.0), "");
+    let mixed = |permille| {
+        line("mixed-random", |w, _, _| {
+            w.workload.streams = Streams::with_reads(permille);
+        })
+    };
+    states(&mixed(985), &["--rwmixread=99 "]);
+    assert_eq!(mixed(999), "", "fio would write nothing");
+    let hot = |size_percent| {
+        line("random-read-d1", |w, _, _| {
+            w.workload.access = Access::Random {
+                distribution: Distribution::HotCold {
+                    access_percent: 90.0,
+                    size_percent,
+                },
+            };
+        })
+    };
+    states(&hot(1.0), &["zoned:90/1:10/99 "]);
+    assert_eq!(hot(0.1), "");
+}
+
+#[test]
+fn a_shape_is_in_the_line_or_there_is_none() {
+    let shaped = |change: fn(&mut LoadShape)| {
+        line("sequential-read", |w, _, _| change(&mut w.workload.shape))
+    };
+    let zones = shaped(|shape| {
+        shape.order.zone_stride = Some(ZoneStride {
+            zone_bytes: 1 << 20,
+            skip_bytes: 3 << 20,
+        });
+    });
+    states(
+        &zones,
+        &["--zonemode=strided --zonesize=1048576 --zonerange=1048576 --zoneskip=3145728"],
+    );
+    let opened = shaped(|shape| shape.threads.opened_with = Some(WriteFlag::OpenDsync));
+    states(&opened, &["--sync=dsync"]);
+    let limited = shaped(|shape| shape.ends.latency_limit_ns = Some(5_000_000));
+    states(&limited, &["--max_latency=5000us"]);
+    let none: [fn(&mut LoadShape); 4] = [
+        |shape| shape.order.in_order = vec![OpKind::Write],
+        |shape| {
+            shape.starts.flow = Some(FlowShare {
+                number: 1,
+                weight: 2,
+                pause_ns: 0,
+            });
+        },
+        |shape| shape.content.verified_times = Some(2),
+        |shape| {
+            shape.ends.rate_floors = vec![RateFloor {
+                of_writes: false,
+                floor: 100.0,
+                unit: FloorUnit::Ops,
+                over_ns: 1_000_000_000,
+            }];
+        },
+    ];
+    for change in none {
+        assert_eq!(shaped(change), "");
+    }
+}
+
+/// The depth of a disk that is too slow for the one that was asked.
+#[test]
+fn the_depth_is_the_one_that_ran() {
+    let text = line("random-read-d32", |w, _, _| w.engine.depth = Some(2));
+    states(&text, &["--iodepth=2 "]);
 }

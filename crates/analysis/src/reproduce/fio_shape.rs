@@ -1,0 +1,175 @@
+//! The options of fio for the rarely used part of a workload.
+
+use super::fio::sync_value;
+use super::words_if;
+use diskproof_model::shape::{
+    Arrivals, BlockContent, EarlyEnds, LoadShape, RequestOrder, RunFollow, StartTimes, ThinkCount,
+    ThinkTime, ThreadSetup, WriteContent,
+};
+
+/// The options for the shape of the load; `None` where fio has none. Each field is named, so that a
+/// new one cannot be forgotten. The number of operations at each random offset is part of `--rw`.
+pub(super) fn shape_options(shape: &LoadShape) -> Option<Vec<String>> {
+    let LoadShape {
+        order,
+        starts,
+        ends,
+        content,
+        threads,
+        // The depth that a search found for it is the depth of the workload.
+        latency_target: _,
+    } = shape;
+    let mut words = order_options(order)?;
+    words.extend(start_options(starts)?);
+    words.extend(content_options(content)?);
+    words.extend(ending_options(ends)?);
+    words.extend(thread_options(threads)?);
+    Some(words)
+}
+
+fn order_options(order: &RequestOrder) -> Option<Vec<String>> {
+    let RequestOrder {
+        align_bytes,
+        random_run,
+        // Stands with the offsets: the default of fio is to visit each block once.
+        each_block_once: _,
+        in_order,
+        // Shares are the same; fio draws each operation.
+        even_mix: _,
+        zone_stride,
+    } = order;
+    if !in_order.is_empty() {
+        return None;
+    }
+    let mut words = Vec::new();
+    if let Some(bytes) = align_bytes {
+        words.push(format!("--blockalign={bytes}"));
+    }
+    let is_identical = random_run.is_some_and(|run| run.follow == RunFollow::Identical);
+    words.extend(words_if([(is_identical, "--rw_sequencer=identical")]));
+    if let Some(zones) = zone_stride {
+        words.push("--zonemode=strided".to_owned());
+        words.push(format!("--zonesize={}", zones.zone_bytes));
+        words.push(format!("--zonerange={}", zones.zone_bytes));
+        words.push(format!("--zoneskip={}", zones.skip_bytes));
+    }
+    Some(words)
+}
+
+fn start_options(starts: &StartTimes) -> Option<Vec<String>> {
+    let StartTimes {
+        arrivals,
+        think,
+        delay_ns,
+        flow,
+    } = starts;
+    if flow.is_some() {
+        return None;
+    }
+    let mut words = words_if([(*arrivals == Arrivals::Poisson, "--rate_process=poisson")]);
+    if let Some(think) = think {
+        words.extend(think_options(think));
+    }
+    if *delay_ns > 0 {
+        words.push(format!("--startdelay={}us", delay_ns.div_ceil(1000)));
+    }
+    Some(words)
+}
+
+fn think_options(think: &ThinkTime) -> Vec<String> {
+    let mut words = vec![format!("--thinktime={}us", think.pause_ns.div_ceil(1000))];
+    if think.pause_ops > 1 {
+        words.push(format!("--thinktime_blocks={}", think.pause_ops));
+    }
+    let is_started = think.counted == ThinkCount::Started;
+    words.extend(words_if([(is_started, "--thinktime_blocks_type=issue")]));
+    if let Some(busy_ns) = think.busy_ns {
+        words.push(format!("--thinktime_iotime={}us", busy_ns.div_ceil(1000)));
+    }
+    words
+}
+
+fn content_options(content: &BlockContent) -> Option<Vec<String>> {
+    let BlockContent {
+        written,
+        known,
+        verified_times,
+    } = content;
+    // What is compared with a pattern is written with it.
+    if known.is_some() || verified_times.is_some() {
+        return None;
+    }
+    Some(match written {
+        Some(content) => written_options(content),
+        None => Vec::new(),
+    })
+}
+
+fn written_options(content: &WriteContent) -> Vec<String> {
+    let mut words = Vec::new();
+    match (content.filler_percent, content.filler.is_empty()) {
+        (0, _) => {}
+        (100.., true) => words.push("--zero_buffers".to_owned()),
+        (percent, is_zeros) => {
+            if !is_zeros {
+                let mut digits = String::new();
+                for byte in &content.filler {
+                    digits.push_str(&format!("{byte:02x}"));
+                }
+                words.push(format!("--buffer_pattern=0x{digits}"));
+            }
+            if percent < 100 {
+                words.push(format!("--buffer_compress_percentage={percent}"));
+                words.push(format!("--buffer_compress_chunk={}", content.chunk_bytes));
+            }
+        }
+    }
+    if content.repeat_percent > 0 {
+        words.push(format!("--dedupe_percentage={}", content.repeat_percent));
+    }
+    words.extend(words_if([
+        (content.repeated_blocks > 0, "--dedupe_mode=working_set"),
+        (content.shares_repeated, "--dedupe_global=1"),
+        (content.keeps_buffers, "--scramble_buffers=0"),
+    ]));
+    words
+}
+
+fn ending_options(ends: &EarlyEnds) -> Option<Vec<String>> {
+    let EarlyEnds {
+        latency_limit_ns,
+        // A load that the target did not serve ended early; until then it was the same.
+        overload_ns: _,
+        rate_floors,
+        steady,
+        // Decides between two limits of operations, of which fio's is the same without a warm-up.
+        ops_after_warmup: _,
+        // A line is for one target.
+        ends_group: _,
+    } = ends;
+    if !rate_floors.is_empty() || steady.is_some() {
+        return None;
+    }
+    let mut words = Vec::new();
+    if let Some(limit_ns) = latency_limit_ns {
+        words.push(format!("--max_latency={}us", limit_ns.div_ceil(1000)));
+    }
+    Some(words)
+}
+
+fn thread_options(threads: &ThreadSetup) -> Option<Vec<String>> {
+    let ThreadSetup {
+        scheduling,
+        opened_with,
+        // Those of fio are ordinary unless it is told otherwise.
+        ordinary_pages: _,
+    } = threads;
+    if scheduling.is_some() {
+        return None;
+    }
+    let mut words = Vec::new();
+    if let Some(flag) = opened_with {
+        words.push(format!("--sync={}", sync_value(*flag)));
+    }
+    Some(words)
+}
