@@ -6,7 +6,7 @@ use crate::words::{enumerated, sentence};
 use diskproof_model::finding::{Cause, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingFigures;
-use diskproof_model::record::{ExpectationOutcome, Record};
+use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
 use diskproof_model::row::Row;
 use diskproof_model::units::{format_duration, format_latency};
 use diskproof_model::verdict::{Grade, UseGrade};
@@ -16,20 +16,26 @@ const CLAUSES_MAX: usize = 3;
 
 /// The headline of a run with `--fit-for`: fit, not fit or undecided. `None` of other runs.
 pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
-    let profile = record.plan.questions.fit_for.as_ref()?;
-    let missed = expressions_with(record, ExpectationOutcome::Missed);
+    let questions = &record.plan.questions;
+    let profile = questions.fit_for.as_ref()?;
+    let limits: Vec<&Expectation> = record
+        .expectations
+        .iter()
+        .filter(|one| questions.fit_limits.contains(&one.expression))
+        .collect();
+    let missed = expressions_with(&limits, ExpectationOutcome::Missed);
     if !missed.is_empty() {
         let missed = enumerated(&missed);
         return Some(format!("Not fit for {profile}: missed {missed}."));
     }
-    let undecided = expressions_with(record, ExpectationOutcome::Undecided);
+    let undecided = expressions_with(&limits, ExpectationOutcome::Undecided);
     if !undecided.is_empty() {
         let undecided = enumerated(&undecided);
         return Some(format!(
             "Undecided for {profile}: the intervals do not decide {undecided}."
         ));
     }
-    let limits = match record.expectations.len() {
+    let limits = match limits.len() {
         0 => return Some(format!("Undecided for {profile}: nothing was measured.")),
         1 => "its limit is".to_owned(),
         2 => "both limits are".to_owned(),
@@ -38,10 +44,12 @@ pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
     Some(format!("Fit for {profile}: {limits} met."))
 }
 
-/// The thresholds with this outcome, as the user wrote them.
-fn expressions_with(record: &Record, outcome: ExpectationOutcome) -> Vec<&str> {
-    record
-        .expectations
+/// The thresholds with this outcome, as the user or the profile wrote them.
+fn expressions_with<'a>(
+    thresholds: &[&'a Expectation],
+    outcome: ExpectationOutcome,
+) -> Vec<&'a str> {
+    thresholds
         .iter()
         .filter(|one| one.outcome() == outcome)
         .map(|one| one.expression.as_str())

@@ -684,11 +684,17 @@ mod tests {
             threshold: None,
             promise: None,
         };
+        record.plan.questions.fit_limits = ["a>=1", "b<=2ms", "c<=3ms"].map(str::to_owned).to_vec();
         let met = || judged("a>=1", true, false);
         let open = || judged("b<=2ms", false, true);
         for (expectations, parts) in [
             (vec![met(), met()], ["Fit for etcd", "both"]),
             (vec![met()], ["Fit for etcd", "its limit"]),
+            // The user's own threshold says nothing about the profile.
+            (
+                vec![judged("d>=9", false, false), met()],
+                ["Fit for etcd", "its limit"],
+            ),
             (vec![met(), open()], ["Undecided for etcd", "b<=2ms"]),
             (
                 vec![open(), judged("c<=3ms", false, false)],

@@ -7,7 +7,6 @@ use crate::plan_file::{PlanFile, PlannedWorkload, groups, resolve_planned, secto
 use crate::profiles::{BUILT_IN, built_in_profile, profile_name};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
-use diskproof_analysis::expect::Expected;
 use diskproof_model::plan::{Layout, Order, Plan, Questions, Scratch, Task, Workload, Workloads};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
@@ -31,6 +30,7 @@ pub(crate) fn measure_fitness(
     let profile = Profile::read(name)?;
     let mut judged_flags = flags.clone();
     let mut note = format!("fitness for {name}");
+    let mut fit_limits = Vec::new();
     for limit in &profile.file.limits {
         let line = format!(
             "{}: {} ({})",
@@ -42,10 +42,12 @@ pub(crate) fn measure_fitness(
         }
         note = format!("{note}; {line}");
         judged_flags.expected.push(limit.expected.clone());
+        fit_limits.push(limit.expected.expression.clone());
     }
     let empty_plan = Plan {
         questions: Questions {
             fit_for: Some(name.to_owned()),
+            fit_limits,
             ..Questions::default()
         },
         ..flags.plan(verb, std::slice::from_ref(&identity))
@@ -54,17 +56,6 @@ pub(crate) fn measure_fitness(
     judged_flags.note.get_or_insert(note);
     let job = MeasuringJob::new(plan, vec![identity], &judged_flags);
     measure(job)?.exit()
-}
-
-/// The limits of a profile by its name, or the path of its file.
-pub(crate) fn limits_of(profile: &str) -> Result<Vec<Expected>, Failure> {
-    let profile = Profile::read(profile_name(profile))?;
-    Ok(profile
-        .file
-        .limits
-        .into_iter()
-        .map(|limit| limit.expected)
-        .collect())
 }
 
 /// The plan of a profile on a target. Workloads without a limit of their own share the time.

@@ -130,6 +130,10 @@ pub struct Questions {
     /// The profile whose limits say whether the target is fit for a database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fit_for: Option<String>,
+    /// The limits of that profile, as it writes them. Other thresholds are the user's own and say
+    /// nothing about the fitness.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fit_limits: Vec<String>,
     /// Promises of the maker, in the user's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_sheet: Option<DataSheet>,

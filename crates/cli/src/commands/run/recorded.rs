@@ -7,7 +7,6 @@ use crate::commands::check::layers;
 use crate::commands::compare::{self, compared, group};
 use crate::commands::ping::abort_thresholds;
 use crate::failure::{Exit, Failure};
-use crate::fitness::limits_of;
 use crate::flags::MeasuringFlags;
 use crate::observed_load::ObservedLoad;
 use crate::postgres::ServerFlags;
@@ -146,8 +145,12 @@ pub(super) fn repeat(
     let programs = find_programs(&mut plan, &identities, flags, agreement)?;
     let mut flags_with_limits = flags.clone();
     let expected = &mut flags_with_limits.expected;
-    if let Some(profile) = &plan.questions.fit_for {
-        expected.extend(limits_of(profile)?);
+    for limit in &plan.questions.fit_limits {
+        expected.push(
+            limit
+                .parse()
+                .map_err(|why| Failure::Usage(format!("{name}: the limit '{limit}': {why}")))?,
+        );
     }
     if let Some(ping) = plan.ping() {
         expected.extend(abort_thresholds(ping)?);

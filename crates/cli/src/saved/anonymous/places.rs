@@ -205,6 +205,7 @@ const PUBLIC: &[&str] = &[
     "results.workload",
     "recoveries.workload",
     "expectations.expression",
+    "questions.fit_limits",
     "expectations.objection",
     "dropped.workload",
     "capacity.verb",
