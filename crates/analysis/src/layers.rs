@@ -84,7 +84,11 @@ fn workload_costs(measured: &[&Row], layers: &[MeasuredLayer<'_>]) -> Vec<LayerC
     };
     let mut known_ns = top.latencies_ns.clone();
     known_ns.retain(|ns| ns.is_finite());
-    let top_ns = mean(&known_ns).max(1.0);
+    let top_ns = if known_ns.is_empty() {
+        None
+    } else {
+        Some(mean(&known_ns).max(1.0))
+    };
     let mut costs = Vec::new();
     let workload = &measured[0].data.workload.name;
     for (index, own) in by_layer.iter().enumerate() {
@@ -94,12 +98,13 @@ fn workload_costs(measured: &[&Row], layers: &[MeasuredLayer<'_>]) -> Vec<LayerC
 }
 
 /// The cost of a layer on top of the one below it, in nanoseconds a read and as a share of
-/// `top_ns`, the time of a read of the file. The lowest layer costs all of its time.
+/// `top_ns`, the time of a read of the file, where that is known. The lowest layer costs all of its
+/// time.
 fn layer_cost(
     workload: &str,
     own: &LayerSlices<'_>,
     below: Option<&LayerSlices<'_>>,
-    top_ns: f64,
+    top_ns: Option<f64>,
 ) -> LayerCost {
     let own_time = match below {
         Some(below) => paired_difference(&own.slices.latencies_ns, &below.slices.latencies_ns),
@@ -108,14 +113,22 @@ fn layer_cost(
             paired_difference(&own.slices.latencies_ns, &zeros)
         }
     };
+    // A share of an unknown time is 0, and its meaning says that it is unknown.
+    let whole_ns = top_ns.unwrap_or(f64::INFINITY);
     let share = LayerDifference {
-        difference: own_time.difference / top_ns,
-        half_width_95: own_time.half_width_95.map(|half| half / top_ns),
+        difference: own_time.difference / whole_ns,
+        half_width_95: own_time.half_width_95.map(|half| half / whole_ns),
         ..own_time
     };
     let meaning = match below {
+        // No slice has enough reads for a median.
+        _ if own_time.n == 0 || top_ns.is_none() => CostMeaning::Unknown,
         Some(below) => cost_meaning(&own_time, own.layer, below.layer),
         None => CostMeaning::Lowest,
+    };
+    let rate_change = match below {
+        Some(below) => rate_change(&own.slices, &below.slices),
+        None => None,
     };
     LayerCost {
         workload: workload.to_owned(),
@@ -124,7 +137,7 @@ fn layer_cost(
         meaning,
         own_time,
         share,
-        rate_change: below.map(|below| rate_change(&own.slices, &below.slices)),
+        rate_change,
     }
 }
 
@@ -187,15 +200,19 @@ fn paired_difference(own: &[f64], below: &[f64]) -> LayerDifference {
 }
 
 /// The geometric mean ratio of the rates, minus one: 0.02 is 2 % faster than the layer below.
-fn rate_change(own: &SliceFigures, below: &SliceFigures) -> LayerDifference {
+/// `None` without two slices to compare.
+fn rate_change(own: &SliceFigures, below: &SliceFigures) -> Option<LayerDifference> {
     let log = paired_difference(&own.log_rates(), &below.log_rates());
+    if log.n == 0 {
+        return None;
+    }
     let ratio = log.difference.exp();
-    LayerDifference {
+    Some(LayerDifference {
         difference: ratio - 1.0,
         // The longer arm: the interval of a ratio is not even.
         half_width_95: log.half_width_95.map(|half| ratio * half.exp() - ratio),
         ..log
-    }
+    })
 }
 
 /// What a cost shows: a real difference, noise, or perhaps other blocks of the disk.
@@ -313,7 +330,29 @@ mod tests {
         let cost = paired_difference(&own.latencies_ns, &below.latencies_ns);
         assert_eq!(cost.n, 3);
         assert!((cost.difference - 29_000.0 / 3.0).abs() < 1e-6, "{cost:?}");
-        assert_eq!(rate_change(&own, &below).n, 3);
+        assert_eq!(rate_change(&own, &below).unwrap().n, 3);
+    }
+
+    /// A disk so slow that no slice has enough reads for a median.
+    #[test]
+    fn costs_without_a_median_are_unknown() {
+        let mut rows = [measured(0, &[60e3, 61e3]), measured(1, &[50e3, 52e3])];
+        for row in &mut rows {
+            for slice in &mut row.data.slices {
+                let read = slice.ops.get_mut(&OpKind::Read).unwrap();
+                read.latency.as_mut().unwrap().p50_ns = None;
+            }
+        }
+        let planned = [planned(0, 1), planned(1, 1)];
+        let places = [place(0, BlockMatch::Top), place(1, BlockMatch::Same)];
+        let layers = [0, 1].map(|target| MeasuredLayer {
+            planned: &planned[target],
+            target,
+            place: Some(&places[target]),
+        });
+        for cost in workload_costs(&[&rows[0], &rows[1]], &layers) {
+            assert_eq!(cost.meaning, CostMeaning::Unknown, "{cost:?}");
+        }
     }
 
     #[test]

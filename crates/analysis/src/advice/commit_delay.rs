@@ -28,7 +28,13 @@ pub(super) fn advise_commit_delay(record: &Record) -> Option<Advice> {
     }
     let mean = mean_latency_text(commits, 1.0);
     let mean_us = commits.figures.latency.mean / 1000.0;
-    let delay_us = (mean_us / 2.0).min(COMMIT_DELAY_MAX_US);
+    let half_us = mean_us / 2.0;
+    let delay_us = half_us.min(COMMIT_DELAY_MAX_US);
+    let tried = if half_us > COMMIT_DELAY_MAX_US {
+        "the largest delay"
+    } else {
+        "half of that time"
+    };
     if delay_us < COMMIT_DELAY_USEFUL_US {
         let why = format!("A durable 8 kB write takes {mean}, too short for a delay to help.");
         return Some(keep_at_zero(why, workload));
@@ -36,7 +42,7 @@ pub(super) fn advise_commit_delay(record: &Record) -> Option<Advice> {
     let half_width_us = Some(delay_us * half_width_or_max(&commits.figures.iops));
     let why = format!(
         "A durable 8 kB write takes {mean}. Leave the delay at 0. If many sessions commit at once \
-         and wait for the disk, try half of that time, {} (microseconds), and keep it if \
+         and wait for the disk, try {tried}, {} (microseconds), and keep it if \
          throughput rises.",
         rounded_ungrouped(delay_us, half_width_us)
     );

@@ -21,6 +21,8 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, FileStepRow};
 use diskproof_model::row::{LatencySummary, OpRow, Row};
 
+/// Fewer latencies do not show how far they vary.
+const LATENCIES_MIN: u64 = 10;
 /// Below this dispersion all latencies are in one bucket of the histogram.
 const DISPERSION_MIN: f64 = 1e-9;
 
@@ -251,6 +253,7 @@ impl<'a> OpLatencies<'a> {
         let independent = (dispersion / count as f64).sqrt();
         let error = match self.rate_error() {
             Some(error) if self.shared.is_none() => Some(error),
+            _ if count < LATENCIES_MIN => None,
             _ => self
                 .latencies_per_independent(TAIL_FROM)
                 .map(|per_one| independent * per_one.sqrt()),

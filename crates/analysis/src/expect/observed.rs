@@ -12,6 +12,9 @@ use diskproof_model::surface::CurvePoint;
 
 /// The 97.5 % quantile of the normal distribution.
 const NORMAL_95: f64 = 1.96;
+/// From so many operations on, equal runs differ by less than a factor of two: times that vary as
+/// exponential ones have a 95 % interval of 0.5 to 1.7 times their mean.
+const OPERATIONS_MIN: u64 = 10;
 /// The certainty of each end of a 95 % interval: 2.5 % lie beyond either.
 const ONE_SIDED: f64 = 0.975;
 
@@ -33,6 +36,9 @@ pub(super) enum Uncertainty {
     Interval([f64; 2]),
     /// Too little was measured for an interval.
     Unknown,
+    /// So few operations were measured that another run may show many times as much: the figure
+    /// decides nothing.
+    TooFew,
     /// The value is the lower end of the interval; too little was measured for the upper end.
     AtLeast,
 }
@@ -68,7 +74,10 @@ impl Observed {
     pub(super) fn interval(self) -> Option<[f64; 2]> {
         match self.uncertainty {
             Uncertainty::Interval(ends) => Some(ends),
-            Uncertainty::Exact | Uncertainty::Unknown | Uncertainty::AtLeast => None,
+            Uncertainty::Exact
+            | Uncertainty::Unknown
+            | Uncertainty::TooFew
+            | Uncertainty::AtLeast => None,
         }
     }
 }
@@ -131,6 +140,11 @@ impl<'a> NamedOps<'a> {
         }
     }
 
+    /// The number of operations.
+    fn count(&self) -> u64 {
+        self.ops().iter().map(|op| op.data.count).sum()
+    }
+
     /// The CPU time of this program, which all operations of the workload share.
     fn cpu_share(&self) -> f64 {
         match self {
@@ -146,14 +160,19 @@ pub(super) fn figure_of_operations(metric: &Metric, named: &NamedOps<'_>) -> Opt
     if is_cpu(metric) {
         return Some(Observed::exact(named.cpu_share() * 100.0));
     }
-    if metric.unit == "ns" {
-        return latency_figure(metric, &named.latencies()?);
+    let mut figure = if metric.unit == "ns" {
+        latency_figure(metric, &named.latencies()?)?
+    } else {
+        let mut estimates = Vec::new();
+        for op in named.ops() {
+            estimates.push(metric.of_operation(op)?);
+        }
+        Observed::from_estimate(&sum_of(estimates)?)
+    };
+    if figure.uncertainty == Uncertainty::Unknown && named.count() < OPERATIONS_MIN {
+        figure.uncertainty = Uncertainty::TooFew;
     }
-    let mut estimates = Vec::new();
-    for op in named.ops() {
-        estimates.push(metric.of_operation(op)?);
-    }
-    Some(Observed::from_estimate(&sum_of(estimates)?))
+    Some(figure)
 }
 
 /// A percentile, the mean or the longest of the latencies.

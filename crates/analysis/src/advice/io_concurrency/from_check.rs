@@ -50,6 +50,7 @@ pub(crate) fn advise_from_check(record: &Record) -> Option<Advice> {
 mod tests {
     use crate::advice::advised_settings;
     use crate::fixture::{self, find_advice, states};
+    use diskproof_model::measurement::OpKind;
 
     #[test]
     fn effective_io_concurrency_is_one_value_for_the_version() {
@@ -79,5 +80,20 @@ mod tests {
         }
         states(&of(Some(18)).why, &["5.00 times", "(10,000/s and 2000/s)"]);
         states(&of(None).why, &["--pg-version"]);
+    }
+
+    #[test]
+    fn a_setting_that_gains_little_is_left_alone() {
+        for version in [None, Some(17), Some(18)] {
+            let mut record = fixture::record();
+            record.plan.questions.postgres_version = version;
+            let one = fixture::measured(&mut record, "random-read-d1");
+            let read = one.figures.ops.get_mut(&OpKind::Read).unwrap();
+            read.iops.value = 8000.0;
+            record.advice = advised_settings(&record);
+            let advice = find_advice(&record, "effective_io_concurrency");
+            assert_eq!(advice.value, None, "{version:?}");
+            states(&advice.why, &["gains little"]);
+        }
     }
 }

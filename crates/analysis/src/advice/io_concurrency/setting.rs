@@ -37,7 +37,7 @@ pub(super) struct ConcurrencySetting {
 
 impl ConcurrencySetting {
     /// The advice to set `setting` to this value. `condition` is the clause of
-    /// [`Advice::condition`].
+    /// [`Advice::condition`]; without one it never pays, and the setting is left alone.
     pub(super) fn advice(
         &self,
         setting: &str,
@@ -45,6 +45,9 @@ impl ConcurrencySetting {
         from: &[&str],
         condition: Option<&str>,
     ) -> Advice {
+        if condition.is_none() {
+            return leave_alone(setting, why, from);
+        }
         Advice {
             value: Some(self.value.to_string()),
             default: self.default.map(|default| default.to_string()),
