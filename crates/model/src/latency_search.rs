@@ -22,11 +22,18 @@ pub struct LatencySearch {
     pub trials: Vec<DepthTrial>,
 }
 
-/// Reads and writes of all kinds together; a write that is synced counts with its sync.
+/// The requests of all kinds together; a write that is synced counts with its sync.
 pub fn timed_requests(of_kind: impl Fn(OpKind) -> Option<LateRequests>) -> LateRequests {
-    let writes = of_kind(OpKind::Commit).or_else(|| of_kind(OpKind::Write));
-    let reads = of_kind(OpKind::Read).unwrap_or_default();
-    reads.plus(writes.unwrap_or_default())
+    let commits = of_kind(OpKind::Commit);
+    let mut all = LateRequests::default();
+    for kind in OpKind::REQUESTS {
+        let of_this_kind = match (kind, commits) {
+            (OpKind::Write, Some(commits)) => Some(commits),
+            _ => of_kind(kind),
+        };
+        all = all.plus(of_this_kind.unwrap_or_default());
+    }
+    all
 }
 
 impl LatencySearch {

@@ -178,6 +178,13 @@ impl LiveComparison {
         self.round.pop()
     }
 
+    /// The index of an open workload of which no block counts.
+    fn workload_without_block(&self) -> Option<usize> {
+        self.progress
+            .iter()
+            .position(|progress| progress.ended.is_none() && progress.blocks == 0)
+    }
+
     /// Plans the slices of the next block of a workload.
     fn begin_block(&mut self, index: usize) {
         let workload = self.slice_workload(index);
@@ -277,7 +284,9 @@ impl LiveComparison {
         for index in 0..names.len() {
             let progress = &self.progress[index];
             let needed_ns = progress.slice_ns * self.setup.sides as u64 * BLOCKS_MIN;
-            let may_drop = progress.drops < DROPS_MAX && needed_ns <= left_ns;
+            // Without bytes it could not be measured again.
+            let has_bytes = progress.ended != Some(CampaignEnd::Bytes);
+            let may_drop = progress.drops < DROPS_MAX && needed_ns <= left_ns && has_bytes;
             if may_drop && self.has_burst(index, done) {
                 self.drop_blocks(index, done.len());
             }
@@ -296,16 +305,14 @@ impl LiveComparison {
         false
     }
 
-    /// Drops the blocks of a workload so far, and opens it again unless its bytes are used up.
-    /// `done` is the number of measured cells.
+    /// Drops the blocks of a workload so far, and opens it again. `done` is the number of measured
+    /// cells.
     fn drop_blocks(&mut self, index: usize, done: usize) {
         let progress = &mut self.progress[index];
         progress.counted_from = done;
         progress.drops += 1;
         progress.blocks = 0;
-        if progress.ended != Some(CampaignEnd::Bytes) {
-            progress.ended = None;
-        }
+        progress.ended = None;
         for side in 0..self.setup.sides {
             self.dropped.push(CampaignRow {
                 side,
@@ -342,9 +349,12 @@ impl Campaign for LiveComparison {
                 self.end_block(index, done);
                 self.drop_bursts(done);
             }
-            if let Some(index) = self.next_workload()
-                && self.may_begin_block(index, done)
-            {
+            let next = self
+                .next_workload()
+                .filter(|index| self.may_begin_block(*index, done));
+            // Where the time is over for the next one, another may still lack a result: its blocks
+            // were dropped.
+            if let Some(index) = next.or_else(|| self.workload_without_block()) {
                 self.begin_block(index);
             }
         }

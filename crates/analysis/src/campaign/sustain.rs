@@ -259,12 +259,14 @@ fn cells_of<'a>(
         .filter(|measured| measured.cell.workload.name == workload.name)
 }
 
-/// The bytes that these cells read and wrote.
+/// The bytes that these cells read and wrote. Commits are made of writes that count already.
 fn moved_bytes<'a>(cells: impl IntoIterator<Item = &'a MeasuredCell>) -> u64 {
     let mut bytes = 0;
     for cell in cells {
-        for op in cell.slice.ops.values() {
-            bytes += op.bytes;
+        for (kind, op) in &cell.slice.ops {
+            if kind.is_request() {
+                bytes += op.bytes;
+            }
         }
     }
     bytes

@@ -36,8 +36,14 @@ pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<St
         (trial.depth, format_percent(late))
     });
     let Some(found) = search.found() else {
-        return first_miss.map(|(depth, late)| {
+        let (depth, late) = first_miss?;
+        return Some(if search.is_settled {
             format!("no depth keeps {share} within {latency}: at depth {depth}, {late} take longer")
+        } else {
+            format!(
+                "undecided which depth keeps {share} within {latency}: at depth {depth}, {late} \
+                 take longer; smaller depths were not measured"
+            )
         });
     };
     let measured = record
@@ -137,6 +143,8 @@ mod tests {
             (8, &[(1, 0), (2, 5)], ["depth 2 keeps 99 %", "ended before"]),
             (8, &[(1, 0), (2, 5), (8, 50)], ["at 8, 5 %", "in between"]),
             (8, &[(1, 500)], ["no depth keeps 99 %", "at depth 1, 50 %"]),
+            // The smaller ones were measured in a burst and dropped.
+            (8, &[(4, 500)], ["undecided", "at depth 4, 50 %"]),
         ] {
             let text = clause(depth_max, trials).unwrap();
             states(&text, &["1.00 ms"]);

@@ -347,6 +347,19 @@ fn budget_limits_the_bytes_of_all_parts() {
 }
 
 #[test]
+fn writes_count_once_where_each_is_also_a_commit() {
+    let mut disk = Limiter::full(300.0, 3000.0, 54_000.0);
+    let mut carried = carried_out(&plan(20, |_| {}), &mut disk);
+    let written = moved_bytes(&carried.done);
+    for one in &mut carried.done {
+        let writes = one.slice.ops[&OpKind::Write].clone();
+        one.slice.ops.insert(OpKind::Commit, writes.clone());
+        one.slice.ops.insert(OpKind::Sync, writes);
+    }
+    assert_eq!(moved_bytes(&carried.done), written);
+}
+
+#[test]
 fn precondition_writes_its_bytes_before_the_load() {
     let planned = plan(60, |sustain| {
         sustain.precondition_bytes = Some(1_000_000_000)
