@@ -177,13 +177,21 @@ fn is_kept(wanted: f64, kept: f64) -> bool {
 /// `rate_process`: even or random distances between the starts.
 pub(super) fn set_arrivals(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let arrivals = reader.choice("rate_process", &ARRIVALS)?;
-    let has_rate = reader.is_set("rate") || reader.is_set("rate_iops");
-    if arrivals == Some(Arrivals::Poisson) && !has_rate {
-        let why = "it needs a rate; add rate_iops, or remove it";
-        return Err(reader.error("rate_process", why));
+    if arrivals == Some(Arrivals::Poisson) && !has_rate(reader) {
+        reader
+            .translation
+            .ignore_option("rate_process", WITHOUT_RATE);
+        return Ok(());
     }
     job.flags.shape.starts.arrivals = arrivals.unwrap_or(Arrivals::Even);
     Ok(())
+}
+
+/// Why an option about the starts of a rate is ignored in a job without one, as fio does.
+const WITHOUT_RATE: &str = "no effect without a rate";
+
+fn has_rate(reader: &JobReader<'_>) -> bool {
+    reader.is_set("rate") || reader.is_set("rate_iops")
 }
 
 /// `thinktime`: pauses between requests.
@@ -192,7 +200,7 @@ pub(super) fn set_think_time(reader: &JobReader<'_>, job: &mut FioJob) -> Transl
     if pause_ns == 0 {
         return Ok(());
     }
-    if reader.flag("rate_ignore_thinktime")? {
+    if reader.flag("rate_ignore_thinktime")? && has_rate(reader) {
         return Err(reader.error(
             "rate_ignore_thinktime",
             "requests that are due during a pause always start after it; remove the option",

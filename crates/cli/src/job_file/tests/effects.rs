@@ -15,6 +15,9 @@ fn options_without_effect_are_accepted_with_a_note() {
         ),
         ("ioengine=io_uring\nforce_async=4", "force_async"),
         ("rw=read\nmax_open_zones=8", "max_open_zones"),
+        ("rw=write\ntrim_percentage=5", "trim_percentage"),
+        ("rw=write\ntrim_backlog=4", "trim_backlog"),
+        ("rate_process=poisson", "rate_process"),
         ("rw=read\nioscheduler=mq-deadline", "ioscheduler"),
     ] {
         let notes = notes(&format!("[a]\nfilename=/dev/sda\n{options}\n"));

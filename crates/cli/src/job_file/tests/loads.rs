@@ -491,8 +491,12 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ("rw=trimread", "3: rw=trimread:"),
     ("thinktime=20\nthinktime_spin=10", "4: thinktime_spin=10:"),
     (
-        "thinktime=10\nrate_ignore_thinktime=1",
-        "4: rate_ignore_thinktime=1:",
+        "thinktime=10\nrate_iops=50\nrate_ignore_thinktime=1",
+        "5: rate_ignore_thinktime=1:",
+    ),
+    (
+        "rw=randtrim\ntrim_percentage=5\ntrim_backlog=4",
+        "4: trim_percentage=5:",
     ),
     (
         "rw=write\nbuffer_pattern=0xab\nscramble_buffers=1",
@@ -551,7 +555,6 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ("verify_state_load=1\nverify=md5", "3: verify_state_load=1:"),
     ("verify=other\nrw=write", "3: verify=other:"),
     ("rate_iops=100,100,x", "3: rate_iops=100,100,x:"),
-    ("rate_process=poisson", "3: rate_process=poisson:"),
     ("rate_process=other\nrate_iops=5", "3: rate_process=other:"),
     ("rw=randrw\nrate_iops=10000,3", "4: rate_iops=10000,3:"),
     ("startdelay=5-10", "3: startdelay=5-10:"),
