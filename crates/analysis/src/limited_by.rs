@@ -5,7 +5,7 @@ use crate::estimate::largest_by;
 use crate::rules::rule::{evidence, wanted_depth as in_flight};
 use diskproof_model::finding::{Evidence, LimitedBy, Meaning, RateLimit, SharedResource};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{Access, SyncPolicy};
+use diskproof_model::plan::{Access, CachePolicy, SyncPolicy};
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::Record;
 use diskproof_model::row::{OpRow, Row};
@@ -152,7 +152,7 @@ fn flush_limit(row: &Row, index: usize, kind: OpKind, what: &str) -> Option<Limi
 /// each.
 fn durable_write_limit(row: &Row, index: usize) -> Option<LimitedBy> {
     let workload = &row.data.workload;
-    let is_alone = workload.depth * workload.workers == 1 && workload.rate.is_none();
+    let is_alone = workload.depth * workload.workers == 1 && !workload.is_paced();
     let is_durable = matches!(workload.sync, SyncPolicy::WithWrite { .. });
     if !is_alone || !is_durable {
         return None;
@@ -195,7 +195,9 @@ fn filesystem_lock_limit(record: &Record, row: &Row, index: usize) -> Option<Lim
     let writes =
         row.data.ops.contains_key(&OpKind::Write) && !row.data.ops.contains_key(&OpKind::Sync);
     let is_held = row.data.achieved_depth >= HELD_MIN && queued <= SERIAL_MAX;
-    if !is_file || !is_random || !writes || !is_held {
+    // What the page cache takes needs no request to the disk.
+    let is_direct = row.data.cache.used == CachePolicy::Direct;
+    if !is_file || !is_random || !writes || !is_held || !is_direct {
         return None;
     }
     let why = format!(
@@ -316,8 +318,8 @@ fn is_same_but_depth(row: &Row, other: &Row) -> bool {
         && own_data.cache.used == other_data.cache.used
         && own_data.span_start_bytes == other_data.span_start_bytes
         && own_data.span_bytes == other_data.span_bytes
-        && theirs.rate.is_none()
-        && own.rate.is_none()
+        && own.shape == theirs.shape
+        && !own.is_paced()
 }
 
 #[cfg(test)]

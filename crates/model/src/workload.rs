@@ -90,6 +90,13 @@ pub struct Workload {
 }
 
 impl Workload {
+    /// True if a rate or pauses hold its requests back. Its rate is then no figure of what the
+    /// target can do.
+    pub fn is_paced(&self) -> bool {
+        let starts = &self.shape.starts;
+        self.rate.is_some() || starts.think.is_some() || starts.flow.is_some()
+    }
+
     /// Random reads of 8 KiB, one at a time, direct, over the whole target, without limits: what
     /// others are made from.
     pub fn named(name: &str) -> Self {

@@ -111,12 +111,12 @@ fn best_throughput(matrix: &SweepMatrix) -> Option<f64> {
 }
 
 /// The most operations of 4 KiB per second: as measured, else as the cost model predicts. `None`
-/// without either.
+/// without either. A larger block shows as much, too: no disk makes fewer of the smaller ones.
 fn page_iops(matrix: &SweepMatrix) -> Option<f64> {
     let measured = matrix
         .cells
         .iter()
-        .filter(|cell| cell.block_bytes == PAGE_BYTES && cell.state == CellState::Measured)
+        .filter(|cell| cell.block_bytes >= PAGE_BYTES && cell.state == CellState::Measured)
         .flat_map(|cell| &cell.iops)
         .max_by(|a, b| a.cmp_certain(b));
     let iops = match measured {

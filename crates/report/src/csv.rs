@@ -24,7 +24,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     for figure in figures(record).iter().chain(&points(record)) {
         let is_named = !figure.metric.name.is_empty() && !figure.key.subject.is_empty();
         // Spreadsheets have no infinity.
-        if is_named && figure.value.is_finite() {
+        if is_named && figure.value.is_finite() && !figure.is_undecided_rate() {
             writeln!(out, "{}", record_row(record, figure))?;
         }
     }

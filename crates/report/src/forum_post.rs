@@ -10,7 +10,7 @@ use diskproof_model::finding::Severity;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
 use diskproof_model::row::{OpRow, Row};
-use diskproof_model::units::{format_bytes, format_duration};
+use diskproof_model::units::{format_bytes, format_latency};
 use diskproof_model::verdict::UseGrade;
 use sha2::{Digest as _, Sha256};
 use std::io::{self, Write};
@@ -111,7 +111,7 @@ fn op_row(row: &Row, kind: OpKind, op: OpRow<'_>) -> String {
     let iops = &op.figures.iops;
     let mut figures = format!("{} {}", iops.value_text(), labels::interval(iops));
     if let Some(p99_ns) = shown_latency(op).p99 {
-        figures += &format!(", p99 {}", format_duration(p99_ns));
+        figures += &format!(", p99 {}", format_latency(p99_ns));
     }
     let name = &row.data.workload.name;
     format!(

@@ -214,6 +214,9 @@ fn add_verdict(verdict: &RunVerdict, samples: &mut Samples) {
 
 fn add_figure(figure: &Figure<'_>, samples: &mut Samples) {
     let family = figure.metric.family;
+    if figure.is_undecided_rate() {
+        return;
+    }
     match family {
         "iops" => add_iops(figure, samples),
         "latency_seconds" | "latency_intended_seconds" => add_latency(figure, samples),
@@ -236,9 +239,7 @@ fn add_iops(figure: &Figure<'_>, samples: &mut Samples) {
     if let Some(half_width) = figure.half_width_95 {
         add_sample(samples, "iops_half_width", labels.clone(), half_width);
     }
-    if !figure.estimate().is_unknown() {
-        add_sample(samples, "iops", labels, figure.value);
-    }
+    add_sample(samples, "iops", labels, figure.value);
 }
 
 /// Adds a quantile of a summary. For the mean, which a summary does not have, adds sum and count.

@@ -177,7 +177,7 @@ fn method_and_pages(row: &Row) -> Option<(&'static str, u32)> {
         && workload.access == Access::Sequential
         && row.data.cache.used == CachePolicy::Cached
         && workload.block_mix.is_empty()
-        && workload.rate.is_none()
+        && !workload.is_paced()
         && workload.depth * workload.workers == 1
         && row.figures.together_with.is_empty()
         && row.data.engine.used == EngineKind::Sync

@@ -116,7 +116,7 @@ impl<'a> OpLatencies<'a> {
         Some(Self {
             op,
             distribution,
-            is_open_loop: row.data.workload.rate.is_some(),
+            is_open_loop: row.data.workload.is_paced(),
             shared,
         })
     }

@@ -226,7 +226,7 @@ pub(crate) fn stretches_of_cells<'a>(
             slices: &[],
             warmup_ns: cell.workload.warmup_ns,
         };
-        let role = if cell.is_own && cell.workload.rate.is_none() {
+        let role = if cell.is_own && !cell.workload.is_paced() {
             Role::Closed
         } else {
             Role::Shared
@@ -270,7 +270,7 @@ fn role_of(workload: &Workload, plan: &Plan) -> Role {
     let is_alone = plan
         .group_of(&workload.name)
         .is_none_or(|group| group.is_alone());
-    if workload.rate.is_none() && plan.ping().is_none() && is_alone {
+    if !workload.is_paced() && plan.ping().is_none() && is_alone {
         Role::Closed
     } else {
         Role::Shared
@@ -532,7 +532,7 @@ pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option
     let mut stretches = Vec::new();
     for (row, m) in record.measurements.iter().enumerate() {
         let workload = &m.data.workload;
-        let is_closed = workload.rate.is_none() && m.figures.ping.is_none();
+        let is_closed = !workload.is_paced() && m.figures.ping.is_none();
         // What only moves through the page cache waits for no limiter.
         let is_cached = m.data.cache.used != CachePolicy::Direct
             && workload.sync == SyncPolicy::None

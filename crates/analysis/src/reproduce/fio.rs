@@ -1,12 +1,15 @@
 //! The line of fio that makes the same load again.
 
+use super::fio_job::{
+    depth, is_blocking, job_count, largest_block_bytes, sync_value, whole_percents,
+};
 use super::fio_offsets::{end_options, offset_options};
 use super::fio_shape::shape_options;
-use super::{MIB, OVERWRITE_WARNING, words_if};
+use super::words::{OVERWRITE_WARNING, words_if};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{HUGE_PAGES, Measurement, OpKind};
 use diskproof_model::plan::{
-    Access, BlockShare, CachePolicy, EngineKind, Layout, SyncPolicy, Workload, WriteFlag,
+    Access, BlockShare, CachePolicy, EngineKind, Layout, SyncPolicy, Workload,
 };
 use diskproof_model::rw::Rw;
 use diskproof_model::shell::quoted;
@@ -15,7 +18,7 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 /// The name of the file that fio makes in a directory when several of its jobs must share one.
 const SHARED_FILE: &str = "diskproof-fio.tmp";
 /// A huge page of x86-64, and of arm64 with 4 KiB pages.
-const HUGE_PAGE_BYTES: u64 = 2 * MIB;
+const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
 /// A workload as it ran and as it was requested.
 #[derive(Debug, Clone, Copy)]
@@ -173,36 +176,6 @@ fn writes(workload: &Workload) -> bool {
     workload.streams.changes_blocks()
 }
 
-/// The number of fio's jobs. An interface that has one request per thread needs as many jobs as
-/// requests must be in flight.
-pub(super) fn job_count(ran: &Measurement) -> u32 {
-    let workers = ran.workload.workers;
-    if is_blocking(ran.engine.used) {
-        workers * depth(ran)
-    } else {
-        workers
-    }
-}
-
-/// The requests in flight per worker: fewer than asked where the first ones were too slow.
-pub(super) fn depth(ran: &Measurement) -> u32 {
-    ran.engine.depth.unwrap_or(ran.workload.depth)
-}
-
-pub(super) fn is_blocking(engine: EngineKind) -> bool {
-    matches!(engine, EngineKind::Sync | EngineKind::Mmap)
-}
-
-/// Bytes of the largest request.
-pub(super) fn largest_block_bytes(workload: &Workload) -> u64 {
-    workload
-        .block_mix
-        .iter()
-        .chain(workload.streams.other_sizes())
-        .map(|share| u64::from(share.block_bytes))
-        .fold(u64::from(workload.block_bytes), u64::max)
-}
-
 /// The file that fio lays out in a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScratchFile {
@@ -299,26 +272,6 @@ fn bssplit_value(mix: &[BlockShare]) -> String {
     shares.join(":")
 }
 
-/// The weights as whole percents, because fio takes no fractions. They add up to 100: cumulative
-/// shares are rounded, so that no error piles up. No percent is zero, which fio would take for no
-/// value. The largest one becomes smaller instead.
-pub(super) fn whole_percents(weights: &[f64]) -> Vec<u32> {
-    let total: f64 = weights.iter().sum();
-    let (mut sum, mut before) = (0.0, 0);
-    let mut percents: Vec<u32> = Vec::new();
-    for weight in weights {
-        sum += weight;
-        let here = (sum / total * 100.0).round() as u32;
-        percents.push(here.saturating_sub(before).max(1));
-        before = here;
-    }
-    let excess = percents.iter().sum::<u32>().saturating_sub(100);
-    if let Some(largest) = percents.iter_mut().max() {
-        *largest = largest.saturating_sub(excess).max(1);
-    }
-    percents
-}
-
 /// The options for the engine, the depth and the number of jobs.
 fn queue_options(ran: &Measurement) -> Vec<String> {
     let engine = match ran.engine.used {
@@ -374,16 +327,6 @@ fn sync_option(sync: SyncPolicy) -> Option<Option<String>> {
         SyncPolicy::Shared { .. } | SyncPolicy::OtherDescriptor { .. } => return None,
     };
     Some(Some(word))
-}
-
-/// The value of `sync` for this flag of writes.
-pub(super) fn sync_value(flag: WriteFlag) -> &'static str {
-    match flag {
-        // fio has no RWF_DSYNC; the kernel treats a write with it as one with O_DSYNC
-        // (iocb_flags() and kiocb_set_rw_flags() in Linux's include/linux/fs.h).
-        WriteFlag::OpenDsync | WriteFlag::RwfDsync => "dsync",
-        WriteFlag::OpenSync => "sync",
-    }
 }
 
 /// fio's rates are whole numbers. One that is rounded by more than this share is another load.

@@ -1,8 +1,8 @@
 //! The options of fio for the places of requests, and for the end of a job, which depends on how
 //! far a pass over its places goes.
 
-use super::fio::{depth, is_blocking, job_count, largest_block_bytes, whole_percents};
-use super::words_if;
+use super::fio_job::{depth, is_blocking, job_count, largest_block_bytes, whole_percents};
+use super::words::words_if;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{Access, Distribution, Stop, Workload, Zone};

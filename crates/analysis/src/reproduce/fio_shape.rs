@@ -1,7 +1,7 @@
 //! The options of fio for the rarely used part of a workload.
 
-use super::fio::sync_value;
-use super::words_if;
+use super::fio_job::sync_value;
+use super::words::words_if;
 use diskproof_model::shape::{
     Arrivals, BlockContent, EarlyEnds, LoadShape, RequestOrder, RunFollow, StartTimes, ThinkCount,
     ThinkTime, ThreadSetup, WriteContent,

@@ -1,6 +1,6 @@
 //! The line of ioping 1.2 or later that makes the same single requests again.
 
-use super::{OVERWRITE_WARNING, words_if};
+use super::words::{OVERWRITE_WARNING, words_if};
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::ping::PingPlan;
 use diskproof_model::plan::{

@@ -5,9 +5,11 @@
 //! ioping(1).
 
 mod fio;
+mod fio_job;
 mod fio_offsets;
 mod fio_shape;
 mod ioping;
+mod words;
 
 pub use fio::{RanWorkload, fio_command};
 pub use ioping::ioping_command;
@@ -18,9 +20,6 @@ use diskproof_model::shell::quoted;
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 
-/// The warning at the end of a line that destroys data. A shell takes it for a comment. A shell
-/// that does not passes it to fio as job files, and fio stops before it writes.
-const OVERWRITE_WARNING: &str = "# overwrites the content of the target";
 /// A mebibyte in bytes.
 const MIB: u64 = 1 << 20;
 
@@ -51,17 +50,6 @@ pub fn curve_command(surface: &SurfaceMeasurement, target: &TargetIdentity) -> S
         String::new()
     };
     format!("zcav -b {cell} {part}-u root -f {}", quoted(&target.path))
-}
-
-/// The words whose conditions are true.
-fn words_if<const N: usize>(words: [(bool, &str); N]) -> Vec<String> {
-    let mut given = Vec::new();
-    for (is_given, word) in words {
-        if is_given {
-            given.push(word.to_owned());
-        }
-    }
-    given
 }
 
 #[cfg(test)]

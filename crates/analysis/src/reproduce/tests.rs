@@ -1,6 +1,8 @@
 //! The lines as text, and as fio itself reads and runs them.
 
-use super::fio::{rw_value, whole_percents};
+use super::fio::rw_value;
+use super::fio_job::whole_percents;
+use super::words::OVERWRITE_WARNING;
 use super::*;
 use crate::fixture::{self, states};
 use diskproof_model::group::Group;

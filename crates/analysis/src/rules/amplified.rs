@@ -36,8 +36,10 @@ struct AmplifiedWorkload<'a> {
     measured: Measured<'a>,
     target: &'a TargetIdentity,
     kind: OpKind,
-    /// What the disk moved.
+    /// What the disk moved, without what other programs did.
     bytes: u64,
+    /// All that the disk moved.
+    moved_bytes: u64,
     asked_bytes: u64,
     /// It would have been too much from here on.
     threshold_bytes: f64,
@@ -69,7 +71,7 @@ impl AmplifiedWorkload<'_> {
             _ => "data/device/write_bytes",
         };
         self.measured
-            .evidence(place, self.bytes as f64, self.threshold_bytes, "B")
+            .evidence(place, self.moved_bytes as f64, self.threshold_bytes, "B")
     }
 }
 
@@ -122,7 +124,8 @@ fn amplified_workload<'a>(
         measured,
         target,
         kind: direction.kind,
-        bytes: direction.moved_bytes,
+        bytes: direction.asked_bytes + direction.excess_bytes,
+        moved_bytes: direction.moved_bytes,
         asked_bytes: direction.asked_bytes,
         threshold_bytes: direction.asked_bytes as f64 + direction.excess_min(total_bytes),
         share: direction.excess_bytes as f64 / total_bytes.max(1) as f64,

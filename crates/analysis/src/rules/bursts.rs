@@ -49,14 +49,29 @@ fn request_bytes(record: &Record, credit: &BurstCredit) -> f64 {
     let mut sizes = credit
         .at_base
         .iter()
-        .map(|index| record.measurements[*index].data.workload.block_bytes);
+        .map(|index| mean_request_bytes(&record.measurements[*index]));
     let Some(first) = sizes.next() else {
         return CACHE_REQUEST_BYTES;
     };
     if sizes.all(|size| size == first) {
-        f64::from(first)
+        first
     } else {
         CACHE_REQUEST_BYTES
+    }
+}
+
+/// Bytes per request of a row, whose workload may mix sizes; the size of its blocks where nothing
+/// was done.
+pub(super) fn mean_request_bytes(row: &Row) -> f64 {
+    let (mut bytes, mut count) = (0, 0);
+    for (_, op) in row.headline_ops() {
+        bytes += op.data.bytes;
+        count += op.data.count;
+    }
+    if count == 0 {
+        f64::from(row.data.workload.block_bytes)
+    } else {
+        bytes as f64 / count as f64
     }
 }
 
@@ -220,7 +235,7 @@ fn slowed_workload(measured: Measured<'_>, company: Company) -> Option<SlowedWor
     let row = measured.row;
     let mut phases = row.figures.phases.iter();
     let burst = phases.find(|phase| phase.name == PhaseKind::Burst);
-    if row.data.workload.rate.is_some() || (burst.is_none() && row.figures.settled != Some(false)) {
+    if row.data.workload.is_paced() || (burst.is_none() && row.figures.settled != Some(false)) {
         return None;
     }
     let (kind, op) = row.headline_ops().first().copied()?;

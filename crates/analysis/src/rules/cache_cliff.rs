@@ -51,14 +51,14 @@ fn by_fall(record: &Record, slowed: &[SlowedWorkload<'_>]) -> Option<Diagnosis> 
     if written.bytes < CLIFF_BYTES_MIN {
         return None;
     }
-    let block_bytes = f64::from(row.data.workload.block_bytes);
+    let request_bytes = mean_request_bytes(row);
     let claim = format!(
         "{} wrote at {} until the run had written {}, then at {} to the end. A write cache in \
          front of the medium was full{}. Larger bulk loads and restores get the lower rate.",
         scope(record, slowed.iter().map(|hit| hit.measured.index)),
-        format_throughput(first.fall.before * block_bytes),
+        format_throughput(first.fall.before * request_bytes),
         gigabytes(written.bytes as u64),
-        format_throughput(first.fall.after * block_bytes),
+        format_throughput(first.fall.after * request_bytes),
         other_cause(record, first.measured.index)
     );
     let observations = slowed.iter().map(SlowedWorkload::evidence);

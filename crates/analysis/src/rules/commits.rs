@@ -7,31 +7,39 @@ use super::rule::*;
 /// a method does.
 const COMMITS_MIN: u64 = 50;
 
-/// The commits of one session without other load.
+/// The commits of a row.
 #[derive(Clone, Copy)]
 pub(super) struct SessionCommits<'a> {
     pub(super) measured: Measured<'a>,
     pub(super) commits: OpRow<'a>,
 }
 
-pub(super) fn single_sessions(record: &Record) -> Vec<SessionCommits<'_>> {
+/// The commits of each row that made enough of them.
+pub(super) fn all_sessions(record: &Record) -> Vec<SessionCommits<'_>> {
     let mut found = Vec::new();
     for measured in real_rows(record) {
         let Some(commits) = measured.row.op(OpKind::Commit) else {
             continue;
         };
-        if commits.data.count >= COMMITS_MIN && is_single_session(measured.row) {
+        if commits.data.count >= COMMITS_MIN {
             found.push(SessionCommits { measured, commits });
         }
     }
     found
 }
 
+/// The commits of each row that was one session without other load.
+pub(super) fn single_sessions(record: &Record) -> Vec<SessionCommits<'_>> {
+    let mut sessions = all_sessions(record);
+    sessions.retain(|session| is_single_session(session.measured.row));
+    sessions
+}
+
 fn is_single_session(row: &Row) -> bool {
     let workload = &row.data.workload;
     (workload.depth, workload.workers) == (1, 1)
         && workload.streams.is_only(OpKind::Write)
-        && workload.rate.is_none()
+        && !workload.is_paced()
         && row.figures.together_with.is_empty()
 }
 

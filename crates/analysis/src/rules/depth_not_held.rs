@@ -90,7 +90,7 @@ fn remedy(worst: &Row) -> String {
 /// syncs do.
 fn fills_every_slot(row: &Row) -> bool {
     let workload = &row.data.workload;
-    if workload.depth <= 1 || workload.rate.is_some() || workload.sync != SyncPolicy::None {
+    if workload.depth <= 1 || workload.is_paced() || workload.sync != SyncPolicy::None {
         return false;
     }
     let done: u64 = row.headline_ops().iter().map(|(_, op)| op.data.count).sum();

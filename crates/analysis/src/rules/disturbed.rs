@@ -50,7 +50,7 @@ struct Disturbance<'a> {
     kind: OpKind,
     /// What they moved, in this direction.
     excess_bytes: u64,
-    /// The same over all bytes that were requested.
+    /// The same over all bytes that were requested; infinite where none were.
     share: f64,
     evidence: Evidence,
 }
@@ -89,12 +89,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
     ))
 }
 
-/// `38 %`, `27 times as much`.
+/// `38 %`, `27 times all that was requested`.
 fn share_text(share: f64) -> String {
     if share < TIMES_MIN {
         format_percent(share)
+    } else if share.is_finite() {
+        format!("{} times all that was requested", rounded(share, None))
     } else {
-        format!("{} times as much", rounded(share, None))
+        "nothing was requested".to_owned()
     }
 }
 
@@ -128,7 +130,7 @@ fn disturbance(traffic: Traffic<'_>) -> Option<Disturbance<'_>> {
     Some(Disturbance {
         kind,
         excess_bytes,
-        share: excess_bytes as f64 / asked_bytes.max(1) as f64,
+        share: excess_bytes as f64 / asked_bytes as f64,
         evidence: excess_evidence(&traffic, kind, excess_min),
         traffic,
     })

@@ -21,8 +21,9 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// The kernel sends a flush for each sync of one session. A part of the measured time may lack
-/// those that lie at its edges.
+/// The kernel sends a flush for each sync of one session, and at least one for each round of
+/// several, whose syncs a journal may join. A part of the measured time may lack those that lie at
+/// its edges.
 const SENT_MIN: f64 = 0.5;
 /// Disks with request queues, whose flushes the kernel counts (blk_account_io_flush() in Linux's
 /// block/blk-flush.c). NVMe disks with several paths have none, and count no flush at all.
@@ -33,6 +34,8 @@ struct UnflushedCommits<'a> {
     measured: Measured<'a>,
     flushes: u64,
     commits: u64,
+    /// The fewest flushes that make so many commits durable.
+    least: f64,
     /// The names of the disks.
     disks: String,
 }
@@ -44,11 +47,21 @@ impl UnflushedCommits<'_> {
     }
 }
 
-fn check(record: &Record) -> Option<Diagnosis> {
-    let mut hits: Vec<UnflushedCommits<'_>> = Vec::new();
-    for session in single_sessions(record) {
+/// Returns `true` if commits reached no medium, so that no other rule may call them durable.
+pub(super) fn lacks_flushes(record: &Record) -> bool {
+    !all_unflushed(record).is_empty()
+}
+
+fn all_unflushed(record: &Record) -> Vec<UnflushedCommits<'_>> {
+    let mut hits = Vec::new();
+    for session in all_sessions(record) {
         hits.extend(unflushed_commits(record, session));
     }
+    hits
+}
+
+fn check(record: &Record) -> Option<Diagnosis> {
+    let mut hits = all_unflushed(record);
     hits.sort_by(|one, other| one.share().total_cmp(&other.share()));
     let worst = hits.first()?;
     let flushes = match worst.flushes {
@@ -65,10 +78,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
             worst.measured.row.data.workload.name,
         ),
         hits.iter().map(|hit| {
-            let least = hit.commits as f64 * SENT_MIN;
             let flushes = hit.flushes as f64;
             hit.measured
-                .evidence("data/device/flush_ops", flushes, least, "flushes")
+                .evidence("data/device/flush_ops", flushes, hit.least, "flushes")
         }),
     ))
 }
@@ -83,9 +95,10 @@ fn unflushed_commits<'a>(
     // A write with O_DSYNC may carry the request itself (FUA).
     let is_synced = matches!(
         row.data.workload.sync,
-        SyncPolicy::Every { .. } | SyncPolicy::OtherDescriptor { .. }
+        SyncPolicy::Every { .. } | SyncPolicy::OtherDescriptor { .. } | SyncPolicy::Shared { .. }
     );
-    if !is_synced || has_cache_off(row) || flushes as f64 >= commits as f64 * SENT_MIN {
+    let least = commits as f64 / wanted_depth(row).max(1.0) * SENT_MIN;
+    if !is_synced || has_cache_off(row) || flushes as f64 >= least {
         return None;
     }
     let disks = disks_below(record, row);
@@ -99,6 +112,7 @@ fn unflushed_commits<'a>(
         measured: session.measured,
         flushes,
         commits,
+        least,
         disks: disk_names(&disks),
     })
 }
@@ -130,6 +144,14 @@ mod tests {
         for cache in [Some(WriteCache::WriteThrough), None] {
             each_layer(&mut protected, |layer| layer.write_cache = cache);
             assert_eq!(check(&protected), None);
+        }
+        // A journal may join the syncs of eight sessions, but not all of them in so few flushes.
+        for (flushes, is_missing) in [(10, true), (400, false)] {
+            let mut several = volatile(flushes);
+            for row in &mut several.measurements {
+                row.data.workload.depth = 8;
+            }
+            assert_eq!(check(&several).is_some(), is_missing, "{flushes}");
         }
         // The counter of a disk without a request queue counts no flush.
         let mut uncounted = volatile(0);

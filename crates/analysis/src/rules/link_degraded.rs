@@ -130,10 +130,12 @@ fn speed_and_rate(speed: Option<&str>, bytes_per_second: f64) -> String {
     }
 }
 
-/// The highest throughput of the targets behind the link; `None` where none was measured.
+/// The highest throughput of the targets behind the link; `None` where none was measured, and
+/// where it is above the rate of the link: then not all of it crossed the link.
 fn fastest_figure(record: &Record, link: &DegradedLink<'_>) -> Option<f64> {
     let mut rates: Vec<f64> = Vec::new();
-    for row in &record.measurements {
+    for measured in real_rows(record) {
+        let row = measured.row;
         let is_behind_link = match record.targets.get(row.data.target) {
             Some(target) => target
                 .layers
@@ -141,24 +143,72 @@ fn fastest_figure(record: &Record, link: &DegradedLink<'_>) -> Option<f64> {
                 .any(|layer| layer.name == link.layer.name),
             None => false,
         };
-        if !is_behind_link {
-            continue;
+        if is_behind_link && row.data.cache.used != CachePolicy::Cached {
+            rates.push(rate_of_data(&concurrent_rows(record, row)));
         }
-        let ops = row.headline_ops();
-        let rate: f64 = ops.iter().map(|(_, op)| op.figures.throughput.value).sum();
-        rates.push(rate);
     }
     if let Some(surface) = record.surface()
         && let Some(rate) = &surface.figures.rate
     {
         rates.push(rate.max);
     }
-    largest_by(rates, |rate| *rate)
+    largest_by(rates, |rate| *rate).filter(|rate| *rate > 0.0 && *rate <= link.now)
+}
+
+/// Bytes per second that these rows, which ran together, moved between the target and the memory.
+fn rate_of_data(rows: &[&Row]) -> f64 {
+    let mut rate = 0.0;
+    for row in rows {
+        for (kind, op) in row.headline_ops() {
+            if kind.moves_data() || kind == OpKind::Commit {
+                rate += op.figures.throughput.value;
+            }
+        }
+    }
+    rate
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The claim where the only row moves so many bytes per second by this kind of operation, and
+    /// as many again beside it.
+    fn claim_of(kind: OpKind, rate: f64, has_companion: bool) -> String {
+        let mut record = linked(link(150_000_000, Some(600_000_000)));
+        let mut row = record.measurements.swap_remove(0);
+        let (data, figures) = (
+            row.data.ops.values().next().unwrap().clone(),
+            row.figures.ops.values().next().unwrap().clone(),
+        );
+        row.data.ops = [(kind, data)].into();
+        row.figures.ops = [(kind, figures)].into();
+        row.figures.ops.get_mut(&kind).unwrap().throughput.value = rate;
+        record.measurements = vec![row.clone()];
+        if has_companion {
+            row.data.workload.name = "other".to_owned();
+            record.measurements[0].figures.together_with = vec!["other".to_owned()];
+            record.measurements.push(row);
+        }
+        check(&record).unwrap().claim
+    }
+
+    #[test]
+    fn the_link_is_judged_by_what_crossed_it() {
+        let limits = "close to the limit";
+        let spares = "did not limit";
+        let (read, trim) = (OpKind::Read, OpKind::Trim);
+        states(&claim_of(read, 140e6, false), &[limits]);
+        states(&claim_of(read, 70e6, false), &[spares]);
+        states(&claim_of(read, 70e6, true), &[limits]);
+        for (kind, rate) in [(trim, 140e6), (read, 690e6)] {
+            let claim = claim_of(kind, rate, false);
+            assert!(
+                !claim.contains(limits) && !claim.contains(spares),
+                "{claim}"
+            );
+        }
+    }
 
     #[test]
     fn figures_of_another_disk_say_nothing_of_the_link() {

@@ -404,8 +404,8 @@ pub(super) fn is_even(record: &Record, index: usize) -> bool {
 /// A workload that keeps several requests in flight at an even rate; syncs have their own pace.
 fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWorkload<'a>> {
     let row = measured.row;
-    let is_paced = row.data.workload.rate.is_some()
-        || matches!(row.data.workload.sync, SyncPolicy::Every { .. });
+    let is_paced =
+        row.data.workload.is_paced() || matches!(row.data.workload.sync, SyncPolicy::Every { .. });
     if is_paced
         || wanted_depth(row) < 2.0
         || row.figures.settled == Some(false)

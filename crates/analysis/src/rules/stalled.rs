@@ -91,6 +91,10 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     if row.data.cache.used != CachePolicy::Direct || row.data.hang.is_some() {
         return None;
     }
+    // Between requests that pause by themselves no gap is the disk's.
+    if row.data.workload.shape.starts.think.is_some() {
+        return None;
+    }
     // `slow-after-idle` reports a disk that has to wake up.
     if let Some(ping) = &row.figures.ping
         && !ping.after_idle.is_empty()

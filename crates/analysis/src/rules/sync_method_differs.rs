@@ -118,13 +118,18 @@ fn far_apart<'a>(methods: &[CommitMethod<'a>]) -> Vec<MethodPair<'a>> {
 fn differ_in_method_alone(one: &CommitMethod<'_>, other: &CommitMethod<'_>) -> bool {
     let data = &one.session.measured.row.data;
     let other_data = &other.session.measured.row.data;
-    let promised = guarantee(data.workload.sync);
+    let (workload, other_workload) = (&data.workload, &other_data.workload);
+    let promised = guarantee(workload.sync);
     promised.is_some()
-        && promised == guarantee(other_data.workload.sync)
+        && promised == guarantee(other_workload.sync)
+        && workload.sync != other_workload.sync
+        && workload.access == other_workload.access
+        && workload.block_bytes == other_workload.block_bytes
+        && workload.block_mix == other_workload.block_mix
+        && workload.shape == other_workload.shape
+        && workload.write_cache == other_workload.write_cache
         && data.target == other_data.target
-        && data.workload.block_bytes == other_data.workload.block_bytes
         && data.cache.used == other_data.cache.used
-        && data.workload.write_cache == other_data.workload.write_cache
         && data.span_start_bytes == other_data.span_start_bytes
         && data.span_bytes == other_data.span_bytes
 }
@@ -186,7 +191,18 @@ mod tests {
     fn only_methods_with_the_same_promise_are_compared() {
         let finding = changed_method(&|_| ()).unwrap();
         states(&finding.claim, &["open_datasync makes 9000/s", "29"]);
-        let changes: [fn(&mut Row); 4] = [
+        let changes: [fn(&mut Row); 7] = [
+            // The same method twice.
+            |measurement| {
+                measurement.data.workload.sync = SyncPolicy::Every {
+                    writes: 1,
+                    call: SyncCall::Fdatasync,
+                }
+            },
+            |measurement| measurement.data.workload.access = Access::Backward,
+            |measurement| {
+                measurement.data.workload.shape.order.align_bytes = Some(1 << 20);
+            },
             |measurement| {
                 measurement.data.workload.sync = SyncPolicy::WithWrite {
                     flag: WriteFlag::OpenSync,

@@ -143,6 +143,12 @@ impl<'a> Traffic<'a> {
         let writes = device.write_bytes.saturating_sub(asked.write_bytes);
         let others = self.others_here();
         let foreign_writes = self.foreign_writes(writes, others.writes);
+        // Beside the writes of others, what filesystems write at most for ours is no evidence.
+        let own_writes = if foreign_writes == 0 {
+            writes
+        } else {
+            (writes - foreign_writes).saturating_sub(self.metadata_bytes())
+        };
         let unexplained_reads = reads.saturating_sub(self.bitmap_bytes());
         let (foreign_reads, own_reads) = if self.reads_only_what_is_asked() {
             (unexplained_reads, 0)
@@ -157,7 +163,7 @@ impl<'a> Traffic<'a> {
             },
             own: Excess {
                 reads: own_reads,
-                writes: writes - foreign_writes,
+                writes: own_writes,
             },
         })
     }

@@ -1,5 +1,6 @@
 //! `volatile-write-cache`: what is acknowledged without a flush may be lost when the power fails.
 
+use super::flush_not_sent::lacks_flushes;
 use super::rule::*;
 use crate::words::enumerated;
 
@@ -46,6 +47,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
         never_flushed_by_kernel(&never_flushed)
     } else if let Some(option) = option {
         mounted_without_flushes(&names(&hits, |hit| hit.option == Some(option)), option)
+    } else if lacks_flushes(record) {
+        return None;
     } else {
         flushed_at_each_commit(&names(&hits, |_| true))
     };

@@ -188,9 +188,22 @@ const WINDOW: usize = 65;
 /// more than any regular retry.
 const LONGER_NS_MIN: u64 = 10_000_000;
 
+/// A block is also slow when it takes so many times as long as the blocks of the whole scan so far,
+/// whatever its neighbours take: a slow stretch that is longer than half of the window sets their
+/// median. The innermost zone of a rotating disk takes up to 2.5 times as long as the outermost.
+const FAR_TIMES: u64 = 4;
+/// The first blocks, of which so many are judged again at the end: until then they had nothing but
+/// themselves to be compared with.
+const EARLY_BLOCKS: usize = 1024;
+
 /// The latency from which on a block among neighbours of this median is slow.
 pub(crate) fn slow_from_ns(median_ns: u64) -> u64 {
     median_ns + median_ns.max(LONGER_NS_MIN)
+}
+
+/// The latency from which on a block is slow in a scan with this median.
+fn far_from_ns(median_ns: u64) -> u64 {
+    (FAR_TIMES * median_ns).max(slow_from_ns(median_ns))
 }
 
 /// A block with its latency.
@@ -206,12 +219,17 @@ pub(crate) struct SlowCandidate {
     pub limit_ns: u64,
 }
 
-/// The last blocks that were read.
+/// Finds slow blocks among those that are read one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct SlowBlockDetector {
+    /// The last blocks that were read.
     recent: VecDeque<SlowCandidate>,
     /// The number of blocks, from the front, that have been judged.
     judged: usize,
+    /// The latencies of all blocks that were not slow.
+    usual: LatencyHistogram,
+    /// The first blocks that were not slow.
+    early: Vec<SlowCandidate>,
 }
 
 impl SlowBlockDetector {
@@ -229,7 +247,16 @@ impl SlowBlockDetector {
 
     /// Judges what is left, once there are no more blocks.
     pub(crate) fn take_rest(&mut self) -> Vec<SlowCandidate> {
-        let slow = self.judge(self.recent.len());
+        let mut slow = self.judge(self.recent.len());
+        // Where most blocks are early ones, nothing tells the usual latency.
+        if self.usual.count() > 2 * self.early.len() as u64 {
+            let limit_ns = far_from_ns(self.usual.value_at(0.5));
+            for block in &self.early {
+                if block.latency_ns >= limit_ns {
+                    slow.push(SlowCandidate { limit_ns, ..*block });
+                }
+            }
+        }
         *self = Self::default();
         slow
     }
@@ -245,12 +272,20 @@ impl SlowBlockDetector {
             return Vec::new();
         }
         let middle = latencies.len() / 2;
-        let limit_ns = slow_from_ns(*latencies.select_nth_unstable(middle).1);
+        let mut limit_ns = slow_from_ns(*latencies.select_nth_unstable(middle).1);
+        if self.usual.count() >= WINDOW as u64 {
+            limit_ns = limit_ns.min(far_from_ns(self.usual.value_at(0.5)));
+        }
         let judged_to = upto.max(self.judged);
         let mut slow = Vec::new();
         for block in self.recent.range(self.judged..judged_to) {
             if block.latency_ns >= limit_ns {
                 slow.push(SlowCandidate { limit_ns, ..*block });
+                continue;
+            }
+            self.usual.record(block.latency_ns);
+            if self.early.len() < EARLY_BLOCKS {
+                self.early.push(*block);
             }
         }
         self.judged = judged_to;
@@ -303,5 +338,35 @@ mod tests {
             (0..400).map(|index| block(index, if index < 200 { 11_000_000 } else { 20_500_000 }));
         let found: Vec<SlowCandidate> = zones.flat_map(|block| detector.add(block)).collect();
         assert_eq!((found, detector.take_rest()), (Vec::new(), Vec::new()));
+    }
+
+    /// Of blocks of 5 ms, those in this range take 400 ms; the number of those found.
+    fn found_of_stretch(stretch: std::ops::Range<u64>) -> u64 {
+        let mut detector = SlowBlockDetector::default();
+        let mut found = Vec::new();
+        for index in 0..5000 {
+            let latency_ns = if stretch.contains(&index) {
+                400_000_000
+            } else {
+                5_000_000
+            };
+            found.extend(detector.add(block(index, latency_ns)));
+        }
+        found.extend(detector.take_rest());
+        assert!(
+            found
+                .iter()
+                .all(|slow| stretch.contains(&(slow.offset >> 20)))
+        );
+        found.len() as u64
+    }
+
+    #[test]
+    fn slow_stretch_of_any_length_is_found() {
+        for length in [1, 32, 33, 64, 1000] {
+            assert_eq!(found_of_stretch(2000..2000 + length), length);
+            assert_eq!(found_of_stretch(0..length), length, "at the start");
+            assert_eq!(found_of_stretch(5000 - length..5000), length, "at the end");
+        }
     }
 }

@@ -192,6 +192,12 @@ impl Figure<'_> {
         }
     }
 
+    /// True of a rate of nothing without an interval: zero is only its lower limit, so exports
+    /// leave it out.
+    pub fn is_undecided_rate(&self) -> bool {
+        matches!(self.unit, "1/s" | "B/s") && self.estimate().is_unknown()
+    }
+
     /// The figure with its error, as records store it.
     pub fn estimate(&self) -> Estimate {
         Estimate {
