@@ -25,8 +25,12 @@ const COLUMNS_MAX: usize = 72;
 pub(crate) fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let verb = &record.plan.origin.verb;
     let day = record.started.get(..10).unwrap_or(&record.started);
+    let partial = if record.partial { " · PARTIAL" } else { "" };
     let mut lines = vec![
-        format!("diskproof {} · {verb} · {day}", record.tool.version),
+        format!(
+            "diskproof {} · {verb} · {day}{partial}",
+            record.tool.version
+        ),
         machine_line(record),
     ];
     lines.extend(answer_rows(record));
@@ -69,7 +73,8 @@ fn machine_line(record: &Record) -> String {
     parts.join(" · ")
 }
 
-/// A line for each grade; without grades, for each operation of a workload.
+/// A line for each grade; without grades, for each operation of a workload; without those, the
+/// headline.
 fn answer_rows(record: &Record) -> Vec<String> {
     let mut rows = Vec::new();
     if let Some(verdict) = &record.verdict {
@@ -78,10 +83,14 @@ fn answer_rows(record: &Record) -> Vec<String> {
         }
     }
     if rows.is_empty() {
-        workload_rows(record)
-    } else {
-        rows
+        rows = workload_rows(record);
     }
+    if rows.is_empty()
+        && let Some(verdict) = &record.verdict
+    {
+        rows.push(verdict.headline.clone());
+    }
+    rows
 }
 
 fn grade_row(grade: &UseGrade) -> String {

@@ -44,7 +44,17 @@ pub(crate) fn write_fleet(fleet: &FleetRecord, out: &mut dyn Write) -> io::Resul
 
 /// Writes blocks. Drawings have no form in Markdown, and are skipped.
 fn write_blocks(blocks: &[Block], out: &mut dyn Write) -> io::Result<()> {
+    let mut was_item = false;
     for block in blocks {
+        let is_text = matches!(block, Block::Text(..));
+        if is_text && was_item {
+            // Without an empty line the text would belong to the last item.
+            writeln!(out)?;
+        }
+        was_item = matches!(
+            block,
+            Block::Fact(_) | Block::Finding(_) | Block::Command { .. }
+        );
         match block {
             Block::Heading(text) => writeln!(out, "\n## {}\n", cell(text))?,
             Block::Text(Tone::Bold, text) => writeln!(out, "**{}**\n", cell(text))?,

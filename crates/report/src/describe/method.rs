@@ -138,8 +138,12 @@ fn has_burst(measurement: &Row) -> bool {
 fn counters_text(device: &DeviceUse) -> String {
     if let Some(share) = device.accounted {
         let disks = device.disks.join(", ");
-        let percent = share * 100.0;
-        return format!("the kernel's counters of {disks} confirm {percent:.1} % of the bytes");
+        let bytes = if share >= MULTIPLE_FROM {
+            format!("show {share:.0} times the bytes")
+        } else {
+            format!("confirm {} of the bytes", share_text(share))
+        };
+        return format!("the kernel's counters of {disks} {bytes}");
     }
     match &device.unresolved {
         Some(why) => format!("unknown: {why}"),
@@ -307,8 +311,15 @@ fn range_text(low: f64, high: f64) -> String {
     }
 }
 
+/// `99.9 %`: less than all is not rounded to all.
 fn share_text(share: f64) -> String {
-    glue(&format!("{:.1} %", share * 100.0))
+    let tenths = share * 1000.0;
+    let tenths = if share < 1.0 {
+        tenths.floor()
+    } else {
+        tenths.round()
+    };
+    glue(&format!("{:.1} %", tenths / 10.0))
 }
 
 /// Names the engines of a target: the most used one, then each other one with its workloads. `None`

@@ -32,9 +32,12 @@ pub fn write_trends(trends: &[Trend], style: &Style, out: &mut dyn Write) -> io:
 }
 
 fn trend_blocks(trend: &Trend) -> [Block; 2] {
+    // What does not count sets no scale.
     let mut largest = 0.0_f64;
     for point in &trend.points {
-        largest = largest.max(point.value);
+        if point.objection.is_none() {
+            largest = largest.max(point.value);
+        }
     }
     let rows = trend
         .points
@@ -65,7 +68,7 @@ fn point_row(point: &TrendPoint, unit: &str, largest: f64) -> TableRow {
         }
     }
     if let Some(code) = &point.objection {
-        remark = format!("not the disk's: {code}");
+        remark = format!("does not count: {code}");
     }
     let started = start_text(&point.started);
     let cells = vec![
@@ -73,7 +76,10 @@ fn point_row(point: &TrendPoint, unit: &str, largest: f64) -> TableRow {
         short_run_id(&point.run_id),
         // Three digits, so that the changes agree with what is printed.
         figure_text(point.value, Some(third_digit_unit(point.value)), unit),
-        format!("{:BAR_COLUMNS$}", bar(point.value / largest, BAR_COLUMNS)),
+        format!(
+            "{:BAR_COLUMNS$}",
+            bar((point.value / largest).min(1.0), BAR_COLUMNS)
+        ),
         remark,
     ];
     TableRow {
