@@ -25,7 +25,7 @@ function partial() {
   const record = fixture("check-directory");
   Object.assign(record, {
     partial: true,
-    ended_early: "interrupted by the user; the results so far are valid",
+    ended_early: "interrupted by Ctrl-C (SIGINT)",
     measurements: record.measurements.slice(0, 3),
     findings: [],
     advice: [],

@@ -215,12 +215,13 @@ impl NoisyDisk {
             "random-read-d32"
         };
         let mut run = fixture::run();
-        run.1.retain(|m| m.workload.name == name);
-        run.0.plan.workloads_mut().retain(|w| w.name == name);
-        run.0.run_id = format!("{speed} {seed}");
-        run.1[0].workload.depth = self.depth as u32;
-        run.1[0].wall_ns = (seconds * 1e9) as u64;
-        run.1[0].ops = BTreeMap::from([(OpKind::Read, self.measure(speed, seconds, seed))]);
+        run.measurements.retain(|m| m.workload.name == name);
+        run.facts.plan.workloads_mut().retain(|w| w.name == name);
+        run.facts.run_id = format!("{speed} {seed}");
+        run.measurements[0].workload.depth = self.depth as u32;
+        run.measurements[0].wall_ns = (seconds * 1e9) as u64;
+        run.measurements[0].ops =
+            BTreeMap::from([(OpKind::Read, self.measure(speed, seconds, seed))]);
         fixture::judge(run)
     }
 }

@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_record_keeps_the_method_by_which_it_was_measured() {
-        let old = fixture::changed(|run| run.0.plan.method -= 1);
+        let old = fixture::changed(|run| run.facts.plan.method -= 1);
         assert_eq!(old.method, fixture::record().method - 1);
         assert_eq!(judged_again(old.clone()), (old, Rejudged::Same));
     }

@@ -596,13 +596,13 @@ mod tests {
     #[test]
     fn the_worst_of_several_targets_counts() {
         let record = fixture::changed(|run| {
-            let mut slow = run.1[3].clone();
+            let mut slow = run.measurements[3].clone();
             slow.target = 1;
             for cell in slow.ops.values_mut().flat_map(|op| &mut op.series.cells) {
                 cell.ops /= 2;
             }
-            run.1.push(slow);
-            run.0.targets.push(fixture::target());
+            run.measurements.push(slow);
+            run.facts.targets.push(fixture::target());
         });
         let outcome = expected("random-read-d32.iops>=9000").evaluate(&record);
         assert_eq!((outcome.observed, outcome.met), (Some(5000.0), false));

@@ -278,7 +278,7 @@ fn steady_row(measurement: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -
 #[cfg(test)]
 mod tests {
     use super::{RunData, judge};
-    use crate::fixture;
+    use crate::fixture::{self, FixtureRun};
     use diskproof_model::measurement::OpKind;
     use diskproof_model::merge::{MergeError, MergeKind};
     use diskproof_model::plan::Task;
@@ -303,7 +303,10 @@ mod tests {
 
     #[test]
     fn data_of_two_hosts_is_judged_as_their_sum() {
-        let (facts, measurements) = fixture::filled(fixture::run());
+        let FixtureRun {
+            facts,
+            measurements,
+        } = fixture::filled(fixture::run());
         let one = RunData::of(measurements);
         let mut both = one.clone();
         both.merge(one.clone(), MergeKind::OtherHost).unwrap();
@@ -324,7 +327,7 @@ mod tests {
 
     #[test]
     fn data_of_something_else_has_no_sum() {
-        let (_, measurements) = fixture::run();
+        let measurements = fixture::run().measurements;
         let surface = Some(fixture::surveyed::SurveyedDisk::rotating().survey(1));
         let mut data = RunData::of(measurements.clone());
         let surveyed = RunData {
@@ -342,7 +345,7 @@ mod tests {
 
     #[test]
     fn a_run_on_files_that_ended_before_its_first_step_is_one_on_files() {
-        let (mut facts, _) = fixture::run();
+        let mut facts = fixture::run().facts;
         facts.plan.tasks = vec![Task::Files(fixture::files::files_plan())];
         let record = judge(facts, &RunData::default(), &[]);
         assert_eq!(record.files().map(|files| files.steps.len()), Some(0));

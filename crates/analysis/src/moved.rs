@@ -250,16 +250,16 @@ mod tests {
     #[test]
     fn second_file_is_filled_after_the_row_before_it() {
         let mut run = fixture::run();
-        run.1.truncate(3);
-        for (number, m) in (0u64..).zip(&mut run.1) {
+        run.measurements.truncate(3);
+        for (number, m) in (0u64..).zip(&mut run.measurements) {
             m.start_ns = number * 100 * SECOND + 10 * SECOND;
             m.wall_ns = 5 * SECOND;
             m.slices.clear();
         }
-        let [first, second, third] = &run.1[..] else {
+        let [first, second, third] = &run.measurements[..] else {
             panic!("three rows");
         };
-        let from_ns = |m: &Measurement| filled_from_ns(run.1.iter(), m.start_ns);
+        let from_ns = |m: &Measurement| filled_from_ns(run.measurements.iter(), m.start_ns);
         assert_eq!(from_ns(first), 0);
         assert_eq!(from_ns(second), 15 * SECOND);
         assert_eq!(from_ns(third), 115 * SECOND);
@@ -268,18 +268,19 @@ mod tests {
     #[test]
     fn all_that_a_run_moved_includes_warm_up_and_filling() {
         let mut run = fixture::run();
-        run.1.retain(|m| m.workload.name == "random-read-d32");
-        let m = &mut run.1[0];
+        run.measurements
+            .retain(|m| m.workload.name == "random-read-d32");
+        let m = &mut run.measurements[0];
         assert_eq!(m.ops[&OpKind::Read].count, 50_000);
         m.asked.read_bytes = 55_000 * 8192;
         m.laid_out = Some(MovedTotal {
             requests: 1000,
             bytes: 1000 << 20,
         });
-        let moved = total(&run.1, &run.0.plan).unwrap();
+        let moved = total(&run.measurements, &run.facts.plan).unwrap();
         assert_eq!(moved.requests, 56_000);
         assert_eq!(moved.bytes, 55_000 * 8192 + (1000 << 20));
-        assert_eq!(total(&[], &run.0.plan), None);
+        assert_eq!(total(&[], &run.facts.plan), None);
     }
 
     /// 10,000/s in slices of 1 s that begin at 10, 20, 30, 40 and 50 s: 1.5 s of it end at 20.5 s.

@@ -282,7 +282,7 @@ mod tests {
 
     fn surveyed(disk: &SurveyedDisk, sheet: DataSheet) -> Vec<(String, ExpectationOutcome)> {
         let mut run = disk.run(7);
-        run.0.plan.questions.data_sheet = Some(sheet);
+        run.facts.plan.questions.data_sheet = Some(sheet);
         outcomes(&surveyed::judge(run))
     }
 
@@ -297,12 +297,12 @@ mod tests {
     fn single_fast_sample_keeps_no_promise() {
         let disk = rotating(|disk| disk.outer = 80e6);
         let mut run = disk.run(7);
-        run.0.plan.questions.data_sheet = Some(DataSheet {
+        run.facts.plan.questions.data_sheet = Some(DataSheet {
             rpm: Some(disk.rpm),
             bytes_per_second: Some(92e6),
             ..DataSheet::default()
         });
-        run.1.curve[1].bytes_per_second = 95e6;
+        run.surface.curve[1].bytes_per_second = 95e6;
         let kept = outcomes(&surveyed::judge(run));
         assert!(kept.contains(&row("transfer rate", Missed)), "{kept:?}");
     }

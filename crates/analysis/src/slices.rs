@@ -484,7 +484,7 @@ mod tests {
 
     /// A slice of an even disk of this many operations per second.
     fn slice(rate: u64, start_ns: u64, wall_ns: u64) -> Measurement {
-        let mut m = fixture::run().1.remove(1);
+        let mut m = fixture::run().measurements.remove(1);
         (m.start_ns, m.wall_ns, m.slices) = (start_ns, wall_ns, Vec::new());
         for op in m.ops.values_mut() {
             let cells = wall_ns / op.series.interval_ns;

@@ -667,7 +667,7 @@ mod tests {
     #[test]
     fn first_write_of_a_file_is_a_phase_before_the_measured_time() {
         let m = judged(|m| {
-            let first = fixture::run().1.remove(0);
+            let first = fixture::run().measurements.remove(0);
             m.start_ns = 20_000_000_000;
             m.first_write = Some(Box::new(first));
         });

@@ -416,6 +416,15 @@ impl SelectionFlags {
     }
 }
 
+/// Reads a number of things of which one at least is needed.
+pub(crate) fn parse_from_one(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(0) => Err("0 asks for nothing; use at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(_) => Err(format!("'{text}' is not a whole number; use one such as 10")),
+    }
+}
+
 /// `--destroy`, `--wipe-unknown`, `--overwrite` and `--keep-free`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct DestructiveFlags {

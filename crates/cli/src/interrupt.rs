@@ -12,6 +12,7 @@ use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGXFSZ,
 };
 use signal_hook::iterator::Signals;
+use signal_hook::low_level::signal_name;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -110,6 +111,21 @@ pub(crate) fn signal() -> Option<u8> {
     }
 }
 
+/// Says how the first signal that came ends a run, as a clause; `None` before it.
+pub(crate) fn end_text() -> Option<String> {
+    Some(end_text_of(signal()?))
+}
+
+fn end_text_of(number: u8) -> String {
+    let number = i32::from(number);
+    match (number, signal_name(number)) {
+        (SIGINT, _) => "interrupted by Ctrl-C (SIGINT)".to_owned(),
+        (SIGPIPE, _) => "interrupted, because nothing reads its output (SIGPIPE)".to_owned(),
+        (_, Some(name)) => format!("interrupted by the signal {name}"),
+        (_, None) => format!("interrupted by signal {number}"),
+    }
+}
+
 /// True if a signal that comes now is another request than the `first` one.
 fn is_new_request(first: Instant, now: Instant) -> bool {
     now.duration_since(first) >= SAME_REQUEST
@@ -118,6 +134,21 @@ fn is_new_request(first: Instant, now: Instant) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn end_of_a_run_names_its_signal() {
+        for (number, name) in [
+            (SIGINT, "(SIGINT)"),
+            (SIGTERM, "SIGTERM"),
+            (SIGHUP, "SIGHUP"),
+            (SIGXCPU, "SIGXCPU"),
+            (SIGPIPE, "(SIGPIPE)"),
+            (60, "signal 60"),
+        ] {
+            let text = end_text_of(number as u8);
+            assert!(text.ends_with(name), "{text}");
+        }
+    }
 
     #[test]
     fn signals_within_a_second_of_the_first_are_one_request() {

@@ -6,6 +6,7 @@
 mod agreement;
 pub mod commands;
 mod data_sheet;
+mod document_files;
 mod failure;
 mod fitness;
 mod flag_hints;

@@ -51,8 +51,7 @@ pub struct ScratchFile {
 impl ScratchFile {
     /// The name of the file that stays, or of the first of several.
     pub(crate) fn name(&self) -> Option<&str> {
-        let kept = self.kept.as_ref()?;
-        kept.names.first().map(String::as_str)
+        self.kept.as_ref()?.first_name()
     }
 }
 
@@ -76,6 +75,11 @@ impl KeptFile {
             names: vec![name],
             ..Self::default()
         }
+    }
+
+    /// The name of the file, or of the first of several.
+    pub(crate) fn first_name(&self) -> Option<&str> {
+        self.names.first().map(String::as_str)
     }
 
     /// The path of one of the files, whose target is their directory or the file itself.

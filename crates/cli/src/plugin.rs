@@ -3,7 +3,7 @@
 
 use crate::commands::run::{PlannedJobs, plan_jobs};
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SECOND};
+use crate::flags::{MeasuringFlags, SECOND, parse_from_one};
 use crate::plan_file::PlanFile;
 use crate::saved::{HistoryFileFlag, HistoryOptions, history_place, open_if_there};
 use crate::session::{Measured, MeasuringJob, Shown, measure};
@@ -49,7 +49,7 @@ struct PluginFlags {
     critical: u64,
     /// Unknown if there is no answer after so many seconds
     #[arg(short, long, value_name = "SECONDS", default_value = "60",
-        value_parser = clap::value_parser!(u64).range(1..))]
+        value_parser = parse_from_one)]
     timeout: u64,
     /// Print the findings too, a line each
     #[arg(short, long, action = clap::ArgAction::Count)]
@@ -79,16 +79,35 @@ struct Answer {
     details: Vec<String>,
 }
 
-/// The word for each state, in the order of the exit codes.
-const WORDS: [&str; 4] = ["OK", "WARNING", "CRITICAL", "UNKNOWN"];
-
-/// The states of a plugin; each is its exit code, from 0.
+/// The states of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Ok,
     Warning,
     Critical,
     Unknown,
+}
+
+impl State {
+    /// The word with which the line begins.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "OK",
+            Self::Warning => "WARNING",
+            Self::Critical => "CRITICAL",
+            Self::Unknown => "UNKNOWN",
+        }
+    }
+
+    /// The exit code that Nagios gives the state.
+    fn code(self) -> u8 {
+        match self {
+            Self::Ok => 0,
+            Self::Warning => 1,
+            Self::Critical => 2,
+            Self::Unknown => 3,
+        }
+    }
 }
 
 /// The answer that nothing is known, for this reason.
@@ -134,16 +153,17 @@ fn usage_error(error: &clap::Error) -> Answer {
         .next()
         .unwrap_or_default()
         .trim_start_matches("error: ");
-    let missing = if problem.ends_with(':') {
-        lines.next().unwrap_or_default()
+    // The names of missing flags stand on the next line.
+    let text = if problem.ends_with(':') {
+        format!("{problem} {}", lines.next().unwrap_or_default())
     } else {
-        ""
+        problem.to_owned()
     };
-    unknown(format!("{problem} {missing}. See {NAME} --help"))
+    unknown(format!("{text}. See {NAME} --help"))
 }
 
 fn print(answer: &Answer) -> Exit {
-    let word = WORDS[answer.state as usize];
+    let word = answer.state.word();
     let text = in_one_line(&answer.text);
     let mut lines = format!("DISKPROOF {word} - {text}{}\n", answer.data);
     for detail in &answer.details {
@@ -151,7 +171,7 @@ fn print(answer: &Answer) -> Exit {
         lines.push('\n');
     }
     let _ = crate::stdio::print_text(&lines);
-    Exit::Tool(answer.state as u8)
+    Exit::Tool(answer.state.code())
 }
 
 /// The text without line breaks and bars, which would end it.
@@ -433,9 +453,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_have_the_exit_codes_of_plugins() {
-        let states = [State::Ok, State::Warning, State::Critical, State::Unknown];
-        assert_eq!(states.map(|state| state as u8), [0, 1, 2, 3]);
+    fn usage_error_is_one_sentence() {
+        for (line, expected) in [
+            (
+                &[NAME, "--nosuch"][..],
+                "unexpected argument '--nosuch' found. See check_diskproof --help",
+            ),
+            (
+                &[NAME],
+                "the following required arguments were not provided: --path <PATH>. See \
+                 check_diskproof --help",
+            ),
+        ] {
+            let error = PluginFlags::try_parse_from(line).unwrap_err();
+            assert_eq!(usage_error(&error).text, expected);
+        }
     }
 
     #[test]

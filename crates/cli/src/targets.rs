@@ -2,6 +2,7 @@
 //! stands for /dev/sda where no file of that name exists. Only chooses the path: the gate decides
 //! whether it may be measured or written.
 
+use crate::document_files::refuse_document;
 use crate::failure::Failure;
 use crate::input_files::{InputRole, register, register_target};
 use crate::stdio::Verbosity;
@@ -11,7 +12,7 @@ use diskproof_device::{
 };
 use diskproof_model::finding::Severity;
 use diskproof_model::health::{CountedDisk, DiskHealth};
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
@@ -49,13 +50,27 @@ pub(crate) fn keep_from_outputs(given: &Path) {
     let _ = identify(&path, Verbosity::Quiet);
 }
 
-/// Identifies a target, whose filesystem keeps `keep_free` bytes free.
+/// Identifies a target, whose filesystem keeps `keep_free` bytes free. Fails for a document.
 pub(crate) fn probe_target(
     given: &Path,
     keep_free: Option<u64>,
     verbosity: Verbosity,
 ) -> Result<TargetIdentity, Failure> {
-    let mut identity = identify(&resolve_target(given, verbosity), verbosity)?;
+    let path = resolve_target(given, verbosity);
+    let identity = identify_with_reserve(&path, keep_free, verbosity)?;
+    if identity.kind == TargetKind::File {
+        refuse_document(given)?;
+    }
+    Ok(identity)
+}
+
+/// Identifies what a path names, on a filesystem that keeps `keep_free` bytes free.
+pub(crate) fn identify_with_reserve(
+    path: &Path,
+    keep_free: Option<u64>,
+    verbosity: Verbosity,
+) -> Result<TargetIdentity, ProbeError> {
+    let mut identity = identify(path, verbosity)?;
     if let Some(filesystem) = &mut identity.filesystem {
         filesystem.kept_free_bytes = keep_free;
     }

@@ -26,7 +26,9 @@ pub(crate) use permit::{Grant, HiddenUsers, Permit, VisibilityGaps};
 pub use refusal::READ_BYTES_MIN;
 use refusal::RefusalReasons;
 pub(crate) use refusal::overwriting_asked;
-use refusal::{bytes_kept_free, judge_access, judge_device_size, judge_filesystem_kind};
+use refusal::{
+    bytes_kept_free, judge_access, judge_device_size, judge_filesystem_kind, kept_free_text,
+};
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
@@ -98,6 +100,7 @@ pub fn admit_requests(
             (scratch_asked(&identity, size_bytes), Grant::Scratch(permit))
         }
         Intent::KeptFiles {
+            name,
             size_bytes,
             allocated_bytes,
         } => {
@@ -107,7 +110,8 @@ pub fn admit_requests(
             };
             judge_directory(&identity, need, CreatedFiles::Scratch, &mut reasons);
             let permit = Permit::new(size_bytes);
-            (scratch_asked(&identity, size_bytes), Grant::Scratch(permit))
+            let asked = file_asked(&identity, name, size_bytes);
+            (asked, Grant::Scratch(permit))
         }
         Intent::Files { size_bytes, count } => {
             // Empty files take space in directories, too.
@@ -145,9 +149,10 @@ fn is_proc_mounted() -> bool {
 fn without_proc(identity: &TargetIdentity, intent: Intent<'_>) -> Refusal {
     let asked = match intent {
         Intent::Read => format!("read {}", identity.path),
-        Intent::Scratch { size_bytes } | Intent::KeptFiles { size_bytes, .. } => {
-            scratch_asked(identity, size_bytes)
-        }
+        Intent::Scratch { size_bytes } => scratch_asked(identity, size_bytes),
+        Intent::KeptFiles {
+            name, size_bytes, ..
+        } => file_asked(identity, name, size_bytes),
         Intent::Files { size_bytes, count } => files_asked(identity, size_bytes, count),
         Intent::Overwrite(_) => overwriting_asked(identity),
     };
@@ -211,7 +216,10 @@ pub(crate) fn judge_open_directory(
     if reasons.is_empty() {
         return Ok(());
     }
-    Err(reasons.into_refusal(scratch_asked(identity, size_bytes)))
+    // The file may be one of a name that stays, or a scratch file.
+    let size = format_bytes(size_bytes);
+    let asked = format!("write a file of {size} in {}", identity.path);
+    Err(reasons.into_refusal(asked))
 }
 
 /// A scratch file has no name: directories that no mount shows do not matter.
@@ -254,6 +262,19 @@ fn inspection_remedy(errno: Errno) -> &'static str {
 fn scratch_asked(identity: &TargetIdentity, size_bytes: u64) -> String {
     let (size, path) = (format_bytes(size_bytes), &identity.path);
     format!("write a scratch file of {size} in {path}")
+}
+
+/// Names the file that keeps its name, or a scratch file.
+fn file_asked(identity: &TargetIdentity, name: Option<&str>, size_bytes: u64) -> String {
+    let Some(name) = name else {
+        return scratch_asked(identity, size_bytes);
+    };
+    let path = Path::new(&identity.path).join(name);
+    format!(
+        "write the file {} of {}",
+        path.display(),
+        format_bytes(size_bytes)
+    )
 }
 
 /// The largest scratch file that leaves 2 GiB free, or 10 % of a small filesystem, in whole MiB; 0
@@ -407,12 +428,11 @@ fn judge_filesystem(
     }
     let room_bytes = scratch_bytes_max(identity);
     if need.missing_bytes() > room_bytes {
-        let kept = format_bytes(bytes_kept_free(filesystem));
-        let free = format_bytes(filesystem.free_bytes);
         let reason = format!(
-            "not enough free space: {free} are free, but {} are needed, and {kept} must stay free \
-             (10 % of the filesystem, at most 2 GiB; --keep-free changes it)",
-            format_bytes(need.missing_bytes())
+            "not enough free space: {} are free, but {} are needed{}",
+            format_bytes(filesystem.free_bytes),
+            format_bytes(need.missing_bytes()),
+            kept_free_text(filesystem)
         );
         let size_bytes_max = room_bytes.saturating_add(need.allocated_bytes);
         reasons.add(reason, space_remedy(size_bytes_max, files));
@@ -522,6 +542,7 @@ mod tests {
     fn blocks_of_files_that_are_there_need_no_free_space() {
         let identity = || directory(Path::new("/var/tmp"), "ext4", 10 * GIB, 2 * GIB);
         let kept = |size_bytes, allocated_bytes| Intent::KeptFiles {
+            name: Some("big"),
             size_bytes,
             allocated_bytes,
         };
@@ -533,9 +554,27 @@ mod tests {
         );
         let refusal = admit(identity(), kept(7 * GIB, 5 * GIB)).err().unwrap();
         assert!(refusal.remedy.contains("at most 6 GiB"), "{refusal}");
+        assert_eq!(refusal.asked, "write the file /var/tmp/big of 7 GiB");
         // Even where nothing more may be written.
         let full = directory(Path::new("/var/tmp"), "ext4", 10 * GIB, GIB / 2);
         assert!(reasons(full, kept(5 * GIB, 5 * GIB)).is_empty());
+    }
+
+    #[test]
+    fn lack_of_space_names_the_reserve_that_holds() {
+        for (kept_free_bytes, part) in [
+            (None, "1 GiB must stay free (10 %"),
+            (Some(0), "are needed"),
+            (Some(3 << 30), "3 GiB must stay free (--keep-free)"),
+        ] {
+            let mut identity = directory(Path::new("/var/tmp"), "ext4", 10 * GIB, 5 * GIB);
+            identity.filesystem.as_mut().unwrap().kept_free_bytes = kept_free_bytes;
+            let size_bytes = 6 * GIB;
+            let found = reasons(identity, Intent::Scratch { size_bytes });
+            assert!(found[0].contains(part), "{found:?}");
+            let is_stated = found[0].contains("must stay free");
+            assert_eq!(is_stated, kept_free_bytes != Some(0), "{found:?}");
+        }
     }
 
     #[test]

@@ -35,8 +35,9 @@ pub fn raise_descriptor_limit() {
 /// and execve(2): a `pre_exec` makes the standard library fork, which copies the tables of all
 /// buffers. That fails where memory is not overcommitted (vm.overcommit_memory=2), and a child that
 /// shares the pages of direct I/O in flight is what open(2) warns of. Until then the program has
-/// the raised limit: for microseconds, in which it loads its libraries, and without effect on
-/// descriptors below 1024, which are the first that it gets.
+/// the raised limit: for microseconds in which it loads its libraries, or longer where this thread
+/// does not get a processor. smartctl, PostgreSQL and our own guards do not look at it as they
+/// start. A command of the user may: [`shell_with_limit_of_user`] runs it.
 pub fn spawn_with_limit_of_user(command: &mut Command) -> io::Result<Child> {
     let child = command.spawn()?;
     if let Some(limit) = LIMIT_OF_USER.get() {
@@ -45,6 +46,30 @@ pub fn spawn_with_limit_of_user(command: &mut Command) -> io::Result<Child> {
         let _ = prlimit(Some(Pid::from_child(&child)), Resource::Nofile, *limit);
     }
     Ok(child)
+}
+
+const SHELL: &str = "/bin/sh";
+
+/// A shell that runs this command with the limit that the user set, from its first instruction on:
+/// another shell lowers it and then becomes the one that runs the command.
+pub fn shell_with_limit_of_user(command: &str) -> Command {
+    let mut shell = Command::new(SHELL);
+    match LIMIT_OF_USER.get() {
+        None => shell.args(["-c", command]),
+        Some(limit) => shell
+            .args(["-c", "ulimit -S -n \"$1\" && exec \"$0\" -c \"$2\"", SHELL])
+            .arg(ulimit_word(limit.current))
+            .arg(command),
+    };
+    shell
+}
+
+/// A limit as `ulimit` of a shell takes it.
+fn ulimit_word(limit: Option<u64>) -> String {
+    match limit {
+        Some(limit) => limit.to_string(),
+        None => "unlimited".to_owned(),
+    }
 }
 
 #[cfg(test)]
@@ -61,7 +86,7 @@ mod tests {
         raise_descriptor_limit();
         assert_eq!(getrlimit(Resource::Nofile).current, before.maximum);
         let of_user = LIMIT_OF_USER.get().unwrap_or(&before);
-        let mut shell = Command::new("/bin/sh");
+        let mut shell = Command::new(SHELL);
         shell
             .args(["-c", "read line; ulimit -Sn"])
             .stdin(Stdio::piped())
@@ -72,10 +97,13 @@ mod tests {
         let mut stdout = child.stdout.take().unwrap();
         stdout.read_to_string(&mut text).unwrap();
         child.wait().unwrap();
-        let expected = match of_user.current {
-            Some(limit) => limit.to_string(),
-            None => "unlimited".to_owned(),
-        };
+        let expected = ulimit_word(of_user.current);
         assert_eq!(text.trim(), expected);
+        // The shell of a command has it at once, whatever starts the shell.
+        let said = shell_with_limit_of_user("echo \"$0 $# $(ulimit -Sn)\"")
+            .output()
+            .unwrap();
+        let line = String::from_utf8(said.stdout).unwrap();
+        assert_eq!(line.trim(), format!("{SHELL} 0 {expected}"));
     }
 }

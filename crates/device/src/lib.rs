@@ -67,7 +67,9 @@ pub use admit::{
 pub use cgroups::memory_free_bytes;
 pub use claimed::ClaimedDirectory;
 pub use counters::{Pulse, Snapshot};
-pub use descriptor_limit::{raise_descriptor_limit, spawn_with_limit_of_user};
+pub use descriptor_limit::{
+    raise_descriptor_limit, shell_with_limit_of_user, spawn_with_limit_of_user,
+};
 pub use direct_trial::{DirectTrial, FailedRequest, TriedDirect};
 pub use disk_counters::{CountersOfDisk, disk_counters};
 pub use disk_tally::DiskTally;

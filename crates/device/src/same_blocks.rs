@@ -51,56 +51,86 @@ fn locate(root: &SysRoot, layers: &[PlannedLayer], targets: &[OpenTarget]) -> Ve
         to: 0,
         length: top_bytes / UNIT_BYTES * UNIT_BYTES,
     };
-    // Level by level: from the highest layer to this one.
-    let mut levels = vec![vec![whole]];
-    let (mut unknown, mut encrypted_from) = (None, layers.len());
-    for (index, pair) in layers.windows(2).enumerate() {
-        let [upper, lower] = pair else { break };
-        let map = match map_below(root, upper, lower, open_target(upper, targets)) {
-            Ok(map) => map,
-            Err(why) => {
-                unknown = Some(why);
-                break;
-            }
-        };
-        if map.is_encrypted {
-            encrypted_from = encrypted_from.min(index + 1);
-        }
-        let below = compose(&levels[index], &map.segments);
-        match longest(&below) {
-            Some(span) if span.length >= SPAN_BYTES_MIN => levels.push(below),
-            _ => {
-                let name = &lower.name;
-                unknown = Some(format!("no MiB of its blocks is contiguous on {name}"));
-                break;
-            }
-        }
-    }
-    let span = levels
-        .last()
-        .and_then(|level| longest(level))
-        .unwrap_or(whole);
-    let mut places = Vec::new();
-    let mut search = BlockComparison {
+    let mapped = MappedLayers::find(root, layers, targets, whole);
+    let span = match mapped.levels.last() {
+        Some(lowest) => longest(lowest).unwrap_or(whole),
+        None => whole,
+    };
+    let mut comparison = BlockComparison {
         targets,
         last: None,
-        unknown,
+        unknown: mapped.why_no_further,
     };
+    let mut places = Vec::new();
+    // Where the span would lie on a layer whose map is not known: where it lay last.
     let mut assumed_bytes = span.from;
     for (index, layer) in layers.iter().enumerate() {
-        let start_bytes = levels.get(index).and_then(|level| position(level, &span));
+        let start_bytes = match mapped.levels.get(index) {
+            Some(level) => position(level, &span),
+            None => None,
+        };
         assumed_bytes = start_bytes.unwrap_or(assumed_bytes);
         let Some(target) = layer.target else {
             continue;
         };
-        let is_encrypted = index >= encrypted_from;
-        let place = search.place(target, start_bytes, &span, is_encrypted);
+        let is_encrypted = index >= mapped.encrypted_from;
+        let place = comparison.place(target, start_bytes, &span, is_encrypted);
         places.push(match place.blocks {
             BlockMatch::Unknown => within_target(place, assumed_bytes, targets.get(target)),
             _ => place,
         });
     }
     places
+}
+
+/// The maps from the highest layer to those below, as far down as the kernel reports them.
+struct MappedLayers {
+    /// For each layer, from the highest on, the pieces of the highest one that lie on it.
+    levels: Vec<Vec<Segment>>,
+    /// The first layer that holds ciphertext; the number of layers where none does.
+    encrypted_from: usize,
+    /// The reason why the layers below are not mapped; `None` where all are.
+    why_no_further: Option<String>,
+}
+
+impl MappedLayers {
+    /// Maps layer by layer. `whole` is the highest one.
+    fn find(
+        root: &SysRoot,
+        layers: &[PlannedLayer],
+        targets: &[OpenTarget],
+        whole: Segment,
+    ) -> Self {
+        let mut mapped = Self {
+            levels: vec![vec![whole]],
+            encrypted_from: layers.len(),
+            why_no_further: None,
+        };
+        for (index, pair) in layers.windows(2).enumerate() {
+            let [upper, lower] = pair else { break };
+            let map = match map_below(root, upper, lower, open_target(upper, targets)) {
+                Ok(map) => map,
+                Err(why) => {
+                    mapped.why_no_further = Some(why);
+                    break;
+                }
+            };
+            if map.is_encrypted {
+                mapped.encrypted_from = mapped.encrypted_from.min(index + 1);
+            }
+            let below = compose(&mapped.levels[index], &map.segments);
+            match longest(&below) {
+                Some(span) if span.length >= SPAN_BYTES_MIN => mapped.levels.push(below),
+                _ => {
+                    let name = &lower.name;
+                    let why = format!("no MiB of its blocks is contiguous on {name}");
+                    mapped.why_no_further = Some(why);
+                    break;
+                }
+            }
+        }
+        mapped
+    }
 }
 
 fn open_target<'a>(layer: &PlannedLayer, targets: &'a [OpenTarget]) -> Option<&'a OpenTarget> {

@@ -2,6 +2,7 @@
 
 use diskproof_model::target::TargetIdentity;
 use std::fs;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// The highest temperature of the disks below these targets, in °C; `None` where none has a sensor.
@@ -36,11 +37,20 @@ fn sensor_of(device: &Path) -> Option<f64> {
     None
 }
 
-/// Thousandths of a degree (Documentation/hwmon/sysfs-interface.rst), as degrees.
+/// Temperatures that a disk can report, in thousandths of a degree. A sensor that does not know its
+/// temperature reports 0 K, or -128 °C.
+const PLAUSIBLE: RangeInclusive<i32> = -100_000..=200_000;
+
+/// Thousandths of a degree (Documentation/hwmon/sysfs-interface.rst), as degrees; `None` of what no
+/// disk can have.
 fn reading(path: &Path) -> Option<f64> {
     let text = fs::read_to_string(path).ok()?;
     let thousandths: i32 = text.trim().parse().ok()?;
-    Some(f64::from(thousandths) / 1000.0)
+    if PLAUSIBLE.contains(&thousandths) {
+        Some(f64::from(thousandths) / 1000.0)
+    } else {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -54,11 +64,23 @@ mod tests {
         for (folder, text, celsius) in [
             ("hwmon/hwmon3", "41000\n", 41.0),
             ("hwmon1", "38850\n", 38.85),
+            ("hwmon1", "-5000\n", -5.0),
         ] {
             let folder = device.path().join(folder);
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join("temp1_input"), text).unwrap();
             assert_eq!(sensor_of(device.path()), Some(celsius));
+        }
+    }
+
+    #[test]
+    fn temperature_that_no_disk_has_is_unknown() {
+        let device = tempfile::tempdir().unwrap();
+        let folder = device.path().join("hwmon1");
+        fs::create_dir_all(&folder).unwrap();
+        for text in ["-273150\n", "-128000\n", "65535000\n", "\n", "hot", ""] {
+            fs::write(folder.join("temp1_input"), text).unwrap();
+            assert_eq!(sensor_of(device.path()), None, "{text}");
         }
     }
 }

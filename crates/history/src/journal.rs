@@ -96,10 +96,16 @@ impl Journal {
     /// journal that holds nothing is removed.
     pub fn leave(&self, record: &Record) -> Result<(), HistoryError> {
         let kept = self.keep(record);
-        if !with_suffix(&self.base, RECORD).exists() {
+        if self.kept_file().is_none() {
             self.end()?;
         }
         kept
+    }
+
+    /// The file with what was measured; `None` where the journal holds nothing.
+    pub fn kept_file(&self) -> Option<PathBuf> {
+        let path = with_suffix(&self.base, RECORD);
+        if path.exists() { Some(path) } else { None }
     }
 
     /// Writes the record to the file `next`, which then takes the place of the last one. A record

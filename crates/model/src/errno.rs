@@ -140,6 +140,29 @@ pub fn text(errno: &str) -> String {
     full[..end].to_owned()
 }
 
+/// A message with the names of errors in place of their numbers: `(ENOENT)` for `(os error 2)`,
+/// which Rust's standard library writes.
+pub fn with_names(message: &str) -> String {
+    const NUMBER: &str = "(os error ";
+    let mut text = String::new();
+    let mut rest = message;
+    while let Some((before, after)) = rest.split_once(NUMBER) {
+        text.push_str(before);
+        let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        match after[..digits].parse() {
+            Ok(number) if after[digits..].starts_with(')') => {
+                text.push_str(&format!("({}", name(number)));
+                rest = &after[digits..];
+            }
+            _ => {
+                text.push_str(NUMBER);
+                rest = after;
+            }
+        }
+    }
+    text + rest
+}
+
 fn entry_of(errno: &str) -> &'static Entry {
     TABLE
         .iter()
@@ -181,6 +204,22 @@ pub fn remedy<'a>(errnos: impl IntoIterator<Item = &'a str>) -> String {
 mod tests {
     use super::*;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn numbers_of_errors_in_a_message_become_names() {
+        for (message, expected) in [
+            (
+                "cannot read x: No such file or directory (os error 2)",
+                "cannot read x: No such file or directory (ENOENT)",
+            ),
+            ("a (os error 28), b (os error 5)", "a (ENOSPC), b (EIO)"),
+            ("(os error 524)", "(errno 524)"),
+            ("(os error x), (os error 2", "(os error x), (os error 2"),
+            ("", ""),
+        ] {
+            assert_eq!(with_names(message), expected);
+        }
+    }
 
     #[test]
     fn every_error_has_a_meaning_and_a_remedy() {

@@ -365,6 +365,16 @@ impl Plan {
         Some(own.unwrap_or(scratch.size_bytes))
     }
 
+    /// The path of the file that the run of another tool makes in this directory, the target with
+    /// this place, and leaves there; `None` of a scratch file.
+    pub fn kept_file(&self, target: usize, directory: &str) -> Option<&str> {
+        let path = self.targets.get(target)?;
+        let name = path
+            .strip_prefix(directory.trim_end_matches('/'))?
+            .strip_prefix('/')?;
+        if name.is_empty() { None } else { Some(path) }
+    }
+
     /// The longest that the first write of the scratch file may take before the workloads that need
     /// it, in nanoseconds; `None` where there is no such write, or no limit to its time. Other
     /// tools do not count it.

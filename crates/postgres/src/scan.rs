@@ -248,13 +248,21 @@ impl Cluster {
     }
 }
 
-/// Returns the pages read by a plan: those of the first node, `Buffers: shared hit=7 read=256`,
-/// which counts those below it. `None` where the plan has no such line.
+/// Returns the pages of tables and indexes read by a plan: those of the first node, `Buffers: shared
+/// hit=7 read=256, temp read=3 written=3`, which counts those below it. Temporary files of a sort or
+/// a hash are no pages of the table. `None` where the plan has no such line, or no number in it.
 fn pages_read(lines: &[String]) -> Option<u64> {
-    let buffers = lines.iter().find(|line| line.contains("Buffers: "))?;
-    for word in buffers.split_whitespace() {
-        if let Some(count) = word.strip_prefix("read=") {
-            return Some(count.parse().unwrap_or(0));
+    let line = lines.iter().find(|line| line.contains("Buffers: "))?;
+    let (_, buffers) = line.split_once("Buffers: ")?;
+    for part in buffers.split(',') {
+        let mut words = part.split_whitespace();
+        if words.next() != Some("shared") {
+            continue;
+        }
+        for word in words {
+            if let Some(count) = word.strip_prefix("read=") {
+                return count.parse().ok();
+            }
         }
     }
     Some(0)
@@ -303,7 +311,19 @@ mod tests {
         let lines: Vec<String> = plan.lines().map(str::to_owned).collect();
         assert_eq!(pages_read(&lines), Some(256));
         assert_eq!(way_of_join(&lines).unwrap(), "Nested Loop with Index Scan");
-        assert_eq!(pages_read(&["Buffers: shared hit=7".to_owned()]), Some(0));
+        for (line, pages) in [
+            ("Buffers: shared hit=7", Some(0)),
+            ("Buffers: shared hit=7, temp read=3 written=3", Some(0)),
+            ("Buffers: temp read=3 written=3", Some(0)),
+            (
+                "  Buffers: shared hit=7 read=256, temp read=3 written=3",
+                Some(256),
+            ),
+            ("Buffers: shared read=9, local read=2", Some(9)),
+            ("Buffers: shared read=many", None),
+        ] {
+            assert_eq!(pages_read(&[line.to_owned()]), pages, "{line}");
+        }
         assert_eq!(pages_read(&[]), None);
     }
 }

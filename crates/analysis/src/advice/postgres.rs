@@ -154,6 +154,9 @@ mod tests {
 
     #[test]
     fn advice_is_empty_without_the_workloads() {
-        assert_eq!(fixture::changed(|run| run.1.truncate(1)).advice, []);
+        assert_eq!(
+            fixture::changed(|run| run.measurements.truncate(1)).advice,
+            []
+        );
     }
 }

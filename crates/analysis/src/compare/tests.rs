@@ -70,15 +70,15 @@ fn wandering(speed: f64, seconds: u64, seed: u64) -> OpMeasurement {
 /// A record with only random reads, one at a time.
 fn run_of(op: OpMeasurement, seconds: u64, id: &str) -> Record {
     let mut run = fixture::run();
-    run.1
+    run.measurements
         .retain(|measurement| measurement.workload.name == "random-read-d1");
-    run.0
+    run.facts
         .plan
         .workloads_mut()
         .retain(|w| w.name == "random-read-d1");
-    run.0.run_id = id.to_owned();
-    run.1[0].wall_ns = seconds * 1_000_000_000;
-    run.1[0].ops = BTreeMap::from([(OpKind::Read, op)]);
+    run.facts.run_id = id.to_owned();
+    run.measurements[0].wall_ns = seconds * 1_000_000_000;
+    run.measurements[0].ops = BTreeMap::from([(OpKind::Read, op)]);
     fixture::judge(run)
 }
 
@@ -163,9 +163,9 @@ fn reverse(verdict: Verdict) -> Verdict {
 }
 
 /// The healthy run, changed before the judgement.
-fn changed(change: impl Fn(&mut fixture::RunParts)) -> Record {
+fn changed(change: impl Fn(&mut fixture::FixtureRun)) -> Record {
     fixture::changed(|run| {
-        run.0.run_id = "changed".to_owned();
+        run.facts.run_id = "changed".to_owned();
         change(run);
     })
 }

@@ -1,7 +1,7 @@
 //! A volume with a credit as whole runs show it, from what was measured to the verdict.
 
 use super::*;
-use crate::fixture::{self, RunParts, states};
+use crate::fixture::{self, FixtureRun, states};
 use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::window::SliceOp;
 
@@ -33,8 +33,8 @@ fn set_pace(m: &mut Measurement, per_cell: impl Fn(u64) -> u64) {
 
 /// The workloads of the fixture one after the other on a volume of 1500/s, in a burst 3000/s. The
 /// credit ends two seconds after the deep reads begin; the streams before the random mix refill it.
-fn on_volume(run: &mut RunParts) {
-    for (number, m) in (0u64..).zip(&mut run.1) {
+fn on_volume(run: &mut FixtureRun) {
+    for (number, m) in (0u64..).zip(&mut run.measurements) {
         m.start_ns = number * TURN_NS + SECOND;
         match m.workload.name.as_str() {
             "random-read-d32" => set_pace(m, |cell| if cell < 200 { 30 } else { 15 }),
@@ -79,7 +79,7 @@ fn run_that_ends_a_credit_states_both_rates() {
 fn busy_machine_does_not_hide_a_credit() {
     let record = fixture::changed(|run| {
         on_volume(run);
-        for m in &mut run.1 {
+        for m in &mut run.measurements {
             (m.starved.share, m.starved.mean_wait_ns) = (0.3, 1e6);
         }
     });
@@ -94,15 +94,15 @@ fn targets_on_one_disk_share_its_credit() {
     let split = |second_disk: &str| {
         fixture::changed(|run| {
             on_volume(run);
-            let mut other = run.0.targets[0].clone();
+            let mut other = run.facts.targets[0].clone();
             other.path.push_str("/other");
             for layer in &mut other.layers {
                 layer.device = second_disk.to_owned();
             }
-            run.0.targets.push(other);
-            run.1[0].target = 1;
-            run.1[1].target = 1;
-            run.1[2].target = 1;
+            run.facts.targets.push(other);
+            run.measurements[0].target = 1;
+            run.measurements[1].target = 1;
+            run.measurements[2].target = 1;
         })
     };
     let device = alone.targets[0].disks().next().unwrap().device.clone();
@@ -117,7 +117,7 @@ fn dropped_slices_show_the_burst_of_a_campaign() {
     let mut run = fixture::run();
     on_volume(&mut run);
     let run = fixture::filled(run);
-    let mut measurements = run.1;
+    let mut measurements = run.measurements;
     let burst = measurements.remove(3);
     let mut kept = burst.clone();
     set_pace(&mut kept, |_| 15);
@@ -133,7 +133,7 @@ fn dropped_slices_show_the_burst_of_a_campaign() {
         dropped: vec![dropped],
         ..RunData::of(vec![kept])
     };
-    let found = found_credits(&data, &run.0.plan, &run.0.targets);
+    let found = found_credits(&data, &run.facts.plan, &run.facts.targets);
     assert_eq!(found.len(), 1);
     assert!((found[0].bucket.burst / 3000.0 - 1.0).abs() < 0.01);
     assert_eq!(
@@ -150,7 +150,7 @@ fn second_filling_lies_between_the_rows_around_it() {
     let mut run = fixture::run();
     on_volume(&mut run);
     let run = fixture::filled(run);
-    let mut measurements = run.1;
+    let mut measurements = run.measurements;
     let filled = MovedTotal {
         requests: 1234,
         bytes: 1234 * 8192,
@@ -160,7 +160,11 @@ fn second_filling_lies_between_the_rows_around_it() {
     let before = &measurements[2];
     let (from_ns, to_ns) = (before.start_ns + before.wall_ns, measurements[3].start_ns);
     let data = RunData::of(measurements);
-    let stretches = stretches_of(&data, &run.0.plan, &TargetsOfDisk::new(0, &run.0.targets));
+    let stretches = stretches_of(
+        &data,
+        &run.facts.plan,
+        &TargetsOfDisk::new(0, &run.facts.targets),
+    );
     let fillings: Vec<&Stretch> = stretches
         .iter()
         .filter(|stretch| stretch.requests == [1234.0])

@@ -347,14 +347,14 @@ fn fio_does_what_the_line_means() {
     );
 }
 
-fn ping_of(run: &mut fixture::RunParts) -> &mut Ping {
-    match &mut run.0.plan.tasks[..] {
+fn ping_of(run: &mut fixture::FixtureRun) -> &mut Ping {
+    match &mut run.facts.plan.tasks[..] {
         [Task::Ping(ping)] => ping,
         tasks => panic!("{tasks:?}"),
     }
 }
 
-fn ioping_of(change: impl Fn(&mut fixture::RunParts)) -> String {
+fn ioping_of(change: impl Fn(&mut fixture::FixtureRun)) -> String {
     let mut run = fixture::ping::ping_run(&[(0, 100_000); 10]);
     ping_of(&mut run).requests.idle_ns.clear();
     change(&mut run);
@@ -375,14 +375,14 @@ fn ping_of_a_directory_is_repeated_by_ioping() {
 fn writes_to_a_device_are_marked_and_what_ioping_cannot_do_has_no_line() {
     let synced = |call| SyncPolicy::Every { writes: 1, call };
     let writes = ioping_of(|run| {
-        let workload = &mut run.1[0].workload;
+        let workload = &mut run.measurements[0].workload;
         (workload.streams, workload.sync) = (Streams::with_reads(500), synced(SyncCall::Fdatasync));
-        (run.0.targets[0].kind, run.0.targets[0].path) =
+        (run.facts.targets[0].kind, run.facts.targets[0].path) =
             (TargetKind::BlockDevice, "/dev/sdz".to_owned());
     });
     states(&writes, &[" -D -G -WWW /dev/sdz # overwrites"]);
     let fsync = ioping_of(|run| {
-        let workload = &mut run.1[0].workload;
+        let workload = &mut run.measurements[0].workload;
         (workload.streams, workload.sync) = (Streams::with_reads(0), synced(SyncCall::Fsync));
     });
     assert_eq!(fsync, "");

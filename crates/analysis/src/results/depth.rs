@@ -102,7 +102,7 @@ mod tests {
 
     /// The clause on trials at these depths, with so many late ones of 1000.
     fn clause(depth_max: u32, trials: &[(u32, u64)]) -> Option<String> {
-        let (facts, measurements) = fixture::run();
+        let run = fixture::run();
         let target = LatencyTarget {
             latency_ns: 1_000_000,
             percent: 99.0,
@@ -110,7 +110,7 @@ mod tests {
         };
         let mut trial_measurements = Vec::new();
         for (depth, late) in trials {
-            let mut measurement = measurements[0].clone();
+            let mut measurement = run.measurements[0].clone();
             measurement.workload.depth = *depth;
             measurement.workload.name = format!("a-d{depth}");
             let kind = *measurement.ops.keys().next().unwrap();
@@ -126,7 +126,7 @@ mod tests {
             &(1..=depth_max).collect::<Vec<u32>>(),
             &trial_measurements,
         );
-        let mut record = fixture::judge((facts, measurements.clone()));
+        let mut record = fixture::judge(run);
         record.measurements.clear();
         depth_clause(&record, &search)
     }

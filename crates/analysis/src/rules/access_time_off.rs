@@ -283,7 +283,7 @@ mod tests {
 
     fn record(disk: &SurveyedDisk, sheet: DataSheet) -> Record {
         let mut run = disk.run(7);
-        run.0.plan.questions.data_sheet = Some(sheet);
+        run.facts.plan.questions.data_sheet = Some(sheet);
         surveyed::judge(run)
     }
 
@@ -334,7 +334,7 @@ mod tests {
     /// The diagnosis of a disk that reports 7200 rpm.
     fn reported(disk: SurveyedDisk) -> Option<Diagnosis> {
         let mut run = disk.run(1);
-        run.0.health = vec![DiskHealth {
+        run.facts.health = vec![DiskHealth {
             disk: "sda".to_owned(),
             rotation_rpm: Some(7200),
             ..DiskHealth::default()

@@ -372,8 +372,8 @@ mod tests {
         });
         let mirror = fixture::changed(|run| {
             let mirror = fixture::layer("md0", LayerKind::Md, &["sda1"]);
-            run.0.targets[0].layers.push(mirror);
-            run.1.iter_mut().for_each(|measurement| {
+            run.facts.targets[0].layers.push(mirror);
+            run.measurements.iter_mut().for_each(|measurement| {
                 measurement.device.write_bytes = measurement.asked.write_bytes * 2
             });
         });
@@ -387,11 +387,11 @@ mod tests {
     /// reads up to 4 MiB ahead.
     fn read_ahead(device_bytes: u64) -> Record {
         fixture::changed(|run| {
-            for layer in &mut run.0.targets[0].layers {
+            for layer in &mut run.facts.targets[0].layers {
                 layer.read_ahead_bytes = Some(4 << 20);
             }
             let scan = run
-                .1
+                .measurements
                 .iter_mut()
                 .find(|measurement| measurement.workload.name == "sequential-read")
                 .unwrap();
@@ -430,12 +430,12 @@ mod tests {
                 CachePolicy::Cached,
             ][rng.whole(0, 2) as usize];
             let (read_ahead, uid) = (128 << rng.whole(10, 16), rng.whole(0, 1) as u32 * 1000);
-            run.0.targets[0]
+            run.facts.targets[0]
                 .layers
                 .iter_mut()
                 .for_each(|layer| layer.read_ahead_bytes = Some(read_ahead));
-            run.0.host.uid = uid;
-            for measurement in &mut run.1 {
+            run.facts.host.uid = uid;
+            for measurement in &mut run.measurements {
                 // Slow disks and fast ones.
                 let scale = 10f64.powf(if company { 0.0 } else { rng.between(-2.0, 2.0) });
                 let scaled = |bytes: u64| (bytes as f64 * scale) as u64;

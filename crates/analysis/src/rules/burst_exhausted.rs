@@ -139,13 +139,13 @@ mod tests {
     #[test]
     fn falls_of_two_disks_have_their_own_causes() {
         let record = fixture::changed(|run| {
-            let mut other = run.0.targets[0].clone();
+            let mut other = run.facts.targets[0].clone();
             other.path.push_str("/other");
             for layer in &mut other.layers {
                 layer.device = "99:0".to_owned();
             }
-            run.0.targets.push(other);
-            for measurement in &mut run.1 {
+            run.facts.targets.push(other);
+            for measurement in &mut run.measurements {
                 match measurement.workload.name.as_str() {
                     "random-read-d32" => fast_until(measurement, 2_500_000_000, 6),
                     "sequential-write" => {

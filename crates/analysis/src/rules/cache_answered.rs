@@ -158,9 +158,8 @@ mod tests {
     use super::*;
     use crate::fixture::states;
     use crate::fixture::surveyed::{self, SurveyedDisk, rotating};
-    use crate::judge::RunFacts;
     use diskproof_model::health::DiskHealth;
-    use diskproof_model::surface::{DataSheet, SurfaceMeasurement};
+    use diskproof_model::surface::DataSheet;
 
     pub(super) const EXAMPLES: Examples =
         Examples::new(|| on_link(92e6, 700e6), || on_link(140e6, 149e6));
@@ -168,22 +167,22 @@ mod tests {
     /// A disk on SATA 1.5 Gbps, which carries 150 MB/s.
     fn on_link(rate: f64, burst: f64) -> Record {
         let mut run = rotating(|disk| (disk.outer, disk.inner) = (rate, rate / 2.0)).run(1);
-        let link = run.0.targets[0].layers[0].link.as_mut().unwrap();
+        let link = run.facts.targets[0].layers[0].link.as_mut().unwrap();
         (link.speed, link.bytes_per_second_max) = (Some("1.5 Gbps".to_owned()), Some(150_000_000));
-        run.1.burst = Some(surveyed::burst(burst));
+        run.surface.burst = Some(surveyed::burst(burst));
         surveyed::judge(run)
     }
 
     /// A disk that says that it turns, of whose random accesses a cache answers these percent.
-    fn cached(rpm: Option<u32>, percent: usize) -> (RunFacts, SurfaceMeasurement) {
+    fn cached(rpm: Option<u32>, percent: usize) -> surveyed::SurveyRun {
         let mut run = SurveyedDisk::rotating().run(1);
-        run.0.health = vec![DiskHealth {
+        run.facts.health = vec![DiskHealth {
             disk: "sda".to_owned(),
             rotation_rpm: rpm,
             ..DiskHealth::default()
         }];
         for (_, access) in run
-            .1
+            .surface
             .access
             .iter_mut()
             .enumerate()
@@ -216,12 +215,12 @@ mod tests {
             assert_eq!(check(&record), None, "{rpm:?} {percent}");
         }
         let mut told = cached(Some(7200), 100);
-        told.0.plan.questions.data_sheet = Some(DataSheet {
+        told.facts.plan.questions.data_sheet = Some(DataSheet {
             rpm: Some(7200),
             ..DataSheet::default()
         });
         let mut counted = cached(Some(7200), 100);
-        counted.1.device.read_bytes = 0;
+        counted.surface.device.read_bytes = 0;
         for (run, by) in [(told, "access-time-off"), (counted, "served-from-cache")] {
             assert_eq!(check(&surveyed::judge(run)), None, "{by} tells it");
         }

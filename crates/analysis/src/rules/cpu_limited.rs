@@ -199,13 +199,13 @@ mod tests {
     #[test]
     fn together_they_may_take_all_that_there_is() {
         let mut run = fixture::together(&["sequential-read", "random-read-d1"]);
-        run.0.host.cpus = 1;
-        run.1[1..3]
+        run.facts.host.cpus = 1;
+        run.measurements[1..3]
             .iter_mut()
             .for_each(|measurement| measurement.cpu.user_ns = WALL_NS / 2);
         let claim = check(&fixture::judge(run.clone())).unwrap().claim;
         states(&claim, &["110 %"]);
-        run.1[1].cpu.user_ns = 0;
+        run.measurements[1].cpu.user_ns = 0;
         assert_eq!(check(&fixture::judge(run)), None);
     }
 }

@@ -61,7 +61,7 @@ mod tests {
     pub(super) const EXAMPLES: Examples = Examples::new(|| stolen(0.28), || stolen(0.01));
 
     fn stolen(share: f64) -> Record {
-        fixture::changed(|run| run.0.host.stolen_share = Some(share))
+        fixture::changed(|run| run.facts.host.stolen_share = Some(share))
     }
 
     #[test]

@@ -70,14 +70,14 @@ pub(super) mod tests {
     fn changed(index: usize, change: impl Fn(&mut DiskHealth)) -> Record {
         let mut run = fixture::run();
         // The disk of the fixture commits faster than this one turns.
-        run.0
+        run.facts
             .plan
             .workloads_mut()
             .retain(|w| w.name != "commit-fdatasync");
-        run.1
+        run.measurements
             .retain(|measurement| measurement.workload.name != "commit-fdatasync");
-        run.0.health = disks();
-        change(&mut run.0.health[index]);
+        run.facts.health = disks();
+        change(&mut run.facts.health[index]);
         fixture::judge(run)
     }
 

@@ -275,12 +275,12 @@ mod tests {
         || {
             fixture::changed(|run| {
                 // 80 MiB requested; another process reads 16 MiB.
-                run.1[2].device.read_bytes += 16 << 20;
-                run.1[2].device.others =
+                run.measurements[2].device.read_bytes += 16 << 20;
+                run.measurements[2].device.others =
                     vec![process("pg_dump", 16 << 20, 0), process("systemd", 4096, 0)];
                 // Another process writes during our writes.
-                run.1[4].device.write_bytes += 100 << 20;
-                run.1[4].device.others = vec![process("pg_dump", 0, 100 << 20)];
+                run.measurements[4].device.write_bytes += 100 << 20;
+                run.measurements[4].device.others = vec![process("pg_dump", 0, 100 << 20)];
             })
         },
         || fixture::all_faulty(read_ahead),
@@ -316,21 +316,21 @@ mod tests {
         change: impl FnOnce(&mut Measurement),
     ) -> Option<Diagnosis> {
         check(&fixture::changed(|run| {
-            let at = run.0.targets[0].filesystem.as_mut().unwrap();
+            let at = run.facts.targets[0].filesystem.as_mut().unwrap();
             (at.kind, at.size_bytes) = (filesystem.to_owned(), size_bytes);
-            change(&mut run.1[workload]);
+            change(&mut run.measurements[workload]);
         }))
     }
 
     /// How many workloads are blamed on others, with this process and so many bytes written.
     fn blamed_workloads(filesystem: &str, other: OtherProcess, during_reads: u64) -> Option<usize> {
         let record = fixture::changed(|run| {
-            let at = run.0.targets[0].filesystem.as_mut().unwrap();
+            let at = run.facts.targets[0].filesystem.as_mut().unwrap();
             (at.kind, at.size_bytes) = (filesystem.to_owned(), 4 << 30);
             // Inode tables during reads, and the journal of commits.
-            run.1[2].device.write_bytes += during_reads;
-            run.1[7].device.write_bytes += run.1[7].asked.write_bytes * 3;
-            run.1
+            run.measurements[2].device.write_bytes += during_reads;
+            run.measurements[7].device.write_bytes += run.measurements[7].asked.write_bytes * 3;
+            run.measurements
                 .iter_mut()
                 .for_each(|measurement| measurement.device.others = vec![other.clone()]);
         });
@@ -389,8 +389,8 @@ mod tests {
     fn trees_of_the_filesystem_below_a_loop_device_are_not_of_others() {
         for (below, expected) in [(Some("btrfs"), false), (Some("ext4"), true), (None, true)] {
             let record = fixture::changed(|run| {
-                put_loop_above(&mut run.0.targets[0].layers, below);
-                let measurement = &mut run.1[7];
+                put_loop_above(&mut run.facts.targets[0].layers, below);
+                let measurement = &mut run.measurements[7];
                 measurement.device.write_bytes = measurement.asked.write_bytes + (298 << 20);
                 measurement.device.others = vec![process("rustc", 0, 300 << 20)];
             });
@@ -406,11 +406,11 @@ mod tests {
         change: impl FnOnce(&mut Measurement),
     ) -> bool {
         let record = fixture::changed(|run| {
-            let target = &mut run.0.targets[0];
+            let target = &mut run.facts.targets[0];
             target.filesystem.as_mut().unwrap().size_bytes = size_bytes;
             target.layers[0].size_bytes = 256 << 30;
             put_loop_above(&mut target.layers, None);
-            let measurement = &mut run.1[workload];
+            let measurement = &mut run.measurements[workload];
             measurement.device.others = others;
             change(measurement);
         });
@@ -510,7 +510,7 @@ mod tests {
         let names = ["random-read-d1", "sequential-read"];
         let mut run = fixture::together(&names);
         let members = run
-            .1
+            .measurements
             .iter_mut()
             .filter(|measurement| names.contains(&measurement.workload.name.as_str()));
         members.for_each(change);

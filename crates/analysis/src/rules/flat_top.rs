@@ -431,7 +431,7 @@ mod tests {
 
     fn capped(cap: f64, speed: &str, link: Option<u64>) -> Record {
         let mut run = rotating(|disk| disk.cap = Some(cap)).run(3);
-        let at = run.0.targets[0].layers[0].link.as_mut().unwrap();
+        let at = run.facts.targets[0].layers[0].link.as_mut().unwrap();
         (at.speed, at.bytes_per_second_max) = (Some(speed.to_owned()), link);
         surveyed::judge(run)
     }
@@ -503,7 +503,7 @@ mod tests {
     #[test]
     fn a_busy_cpu_is_named() {
         let mut run = rotating(|disk| disk.cap = Some(78e6)).run(3);
-        run.1.curve_cpu.system_ns = 38_000_000_000;
+        run.surface.curve_cpu.system_ns = 38_000_000_000;
         states(
             &check(&surveyed::judge(run)).unwrap().claim,
             &["95 %", "CPU"],
@@ -519,7 +519,7 @@ mod tests {
             }
         }
         let mut run = rotating(|disk| disk.cap = Some(78e6)).run(3);
-        run.0.targets[0].kind = TargetKind::File;
+        run.facts.targets[0].kind = TargetKind::File;
         assert_eq!(
             check(&surveyed::judge(run)),
             None,

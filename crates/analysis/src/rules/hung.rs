@@ -184,7 +184,7 @@ pub(super) mod tests {
     #[test]
     fn a_hang_between_the_requests_is_one_too() {
         let record = fixture::changed(|run| {
-            run.0.stalled = Some(Stalled {
+            run.facts.stalled = Some(Stalled {
                 around: "random-read-d32".to_owned(),
                 lasted_ns: 45 * SECOND,
             });

@@ -67,9 +67,9 @@ mod tests {
 
     fn fires() -> Record {
         fixture::changed(|run| {
-            stutter(&mut run.1[3]);
-            run.1[2].wall_ns = 50_000_000;
-            for op in run.1[0].ops.values_mut() {
+            stutter(&mut run.measurements[3]);
+            run.measurements[2].wall_ns = 50_000_000;
+            for op in run.measurements[0].ops.values_mut() {
                 for (i, cell) in op.series.cells.iter_mut().enumerate() {
                     cell.ops = 100 - i as u64 / 10;
                 }
@@ -99,7 +99,7 @@ mod tests {
             (Some(1), Order::AsGiven, "(--time)"),
             (None, in_turns, "(--time)"),
         ] {
-            let mut record = fixture::changed(|run| run.1[2].wall_ns = 50_000_000);
+            let mut record = fixture::changed(|run| run.measurements[2].wall_ns = 50_000_000);
             record.plan.time_limit_ns = time_limit_ns;
             record.plan.workload_task_mut().unwrap().order = order;
             states(&check(&record).unwrap().remedy, &[option]);
@@ -181,7 +181,7 @@ mod tests {
         let flat = solid(|disk| (disk.points, disk.noise) = (20, 0.002));
         let slowed = |times: u64| {
             let mut run = flat.run(1);
-            let point = &mut run.1.curve[7];
+            let point = &mut run.surface.curve[7];
             point.bytes_per_second /= times as f64;
             point.busy_ns *= times;
             check(&surveyed::judge(run))

@@ -192,8 +192,8 @@ mod tests {
     #[test]
     fn disk_too_slow_for_a_curve_is_named() {
         let mut run = SurveyedDisk::rotating().run(1);
-        run.0.plan.tasks = vec![Task::Survey(run.1.survey.clone())];
-        run.1.curve.clear();
+        run.facts.plan.tasks = vec![Task::Survey(run.surface.survey.clone())];
+        run.surface.curve.clear();
         let finding = check(&surveyed::judge(run)).unwrap();
         assert_eq!(
             finding.evidence[0].path,

@@ -44,14 +44,17 @@ enum LinkEffect {
     Limits(f64),
     /// The fastest figure is far below.
     Spares(f64),
-    /// No throughput was measured.
+    /// No throughput was measured, or one that the link cannot carry.
     Unknown,
 }
 
 impl LinkEffect {
-    fn new(record: &Record, slowest: &DegradedLink<'_>) -> Self {
-        match fastest_figure(record, slowest) {
-            Some(rate) if rate >= USABLE_SHARE_MIN * slowest.now => Self::Limits(rate),
+    /// The effect of a link with this rate on figures of which `fastest` is the highest.
+    fn new(fastest: Option<f64>, link_rate: f64) -> Self {
+        match fastest {
+            // Not all of it crossed the link.
+            Some(rate) if rate > link_rate => Self::Unknown,
+            Some(rate) if rate >= USABLE_SHARE_MIN * link_rate => Self::Limits(rate),
             Some(rate) => Self::Spares(rate),
             None => Self::Unknown,
         }
@@ -88,7 +91,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
         }
     }
     let slowest = smallest_by(&hits, |hit| hit.now)?;
-    let effect = LinkEffect::new(record, slowest);
+    let behind = targets_behind(&record.targets, &slowest.layer.name);
+    let mut fastest = fastest_row(record, &behind);
+    if let Some(surface) = record.surface()
+        && let Some(rate) = &surface.figures.rate
+    {
+        fastest = Some(rate.max.max(fastest.unwrap_or(0.0)));
+    }
+    let effect = LinkEffect::new(fastest, slowest.now);
     let claims: Vec<&str> = hits.iter().map(|hit| hit.claim.as_str()).collect();
     Some(Diagnosis::new(
         warning_if(effect.is_serious()),
@@ -130,29 +140,28 @@ fn speed_and_rate(speed: Option<&str>, bytes_per_second: f64) -> String {
     }
 }
 
-/// The highest throughput of the targets behind the link; `None` where none was measured, and
-/// where it is above the rate of the link: then not all of it crossed the link.
-fn fastest_figure(record: &Record, link: &DegradedLink<'_>) -> Option<f64> {
+/// The indices of the targets with a layer of this name.
+fn targets_behind(targets: &[TargetIdentity], layer_name: &str) -> Vec<usize> {
+    let mut behind = Vec::new();
+    for (index, target) in targets.iter().enumerate() {
+        if target.layers.iter().any(|layer| layer.name == layer_name) {
+            behind.push(index);
+        }
+    }
+    behind
+}
+
+/// The highest throughput of the rows on one of these targets, of those together that ran together;
+/// `None` where no data moved past the page cache.
+fn fastest_row(record: &Record, targets: &[usize]) -> Option<f64> {
     let mut rates: Vec<f64> = Vec::new();
     for measured in real_rows(record) {
         let row = measured.row;
-        let is_behind_link = match record.targets.get(row.data.target) {
-            Some(target) => target
-                .layers
-                .iter()
-                .any(|layer| layer.name == link.layer.name),
-            None => false,
-        };
-        if is_behind_link && row.data.cache.used != CachePolicy::Cached {
+        if targets.contains(&row.data.target) && row.data.cache.used != CachePolicy::Cached {
             rates.push(rate_of_data(&concurrent_rows(record, row)));
         }
     }
-    if let Some(surface) = record.surface()
-        && let Some(rate) = &surface.figures.rate
-    {
-        rates.push(rate.max);
-    }
-    largest_by(rates, |rate| *rate).filter(|rate| *rate > 0.0 && *rate <= link.now)
+    largest_by(rates, |rate| *rate).filter(|rate| *rate > 0.0)
 }
 
 /// Bytes per second that these rows, which ran together, moved between the target and the memory.
@@ -245,7 +254,7 @@ mod tests {
     }
 
     fn linked(link: Link) -> Record {
-        fixture::changed(|run| run.0.targets[0].layers[1].link = Some(link))
+        fixture::changed(|run| run.facts.targets[0].layers[1].link = Some(link))
     }
 
     #[test]
@@ -260,7 +269,7 @@ mod tests {
             (Severity::Warning, 1)
         );
         let mut run = SurveyedDisk::rotating().run(1);
-        run.0.targets[0].layers[0].link = Some(link(300_000_000, Some(600_000_000)));
+        run.facts.targets[0].layers[0].link = Some(link(300_000_000, Some(600_000_000)));
         let finding = check(&surveyed::judge(run)).unwrap();
         assert_eq!(finding.severity, Severity::Note, "92 MB/s do not need more");
     }

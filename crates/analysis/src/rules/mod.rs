@@ -315,8 +315,8 @@ mod tests {
     #[test]
     fn findings_begin_with_the_most_severe() {
         let record = fixture::changed(|run| {
-            run.1[0].punted = Some(true);
-            run.1[1].device.read_bytes = 0;
+            run.measurements[0].punted = Some(true);
+            run.measurements[1].device.read_bytes = 0;
         });
         assert_eq!(codes(&record), ["served-from-cache", "io-punted"]);
         assert!(record.findings[0].severity > Severity::Note);

@@ -134,7 +134,7 @@ mod tests {
         let mut run = solid(|disk| disk.accesses = 0).run(1);
         let finding = check(&surveyed::judge(run.clone())).unwrap();
         assert_eq!(finding.evidence.len(), 1);
-        run.0.host.hypervisor = Some("kvm".to_owned());
+        run.facts.host.hypervisor = Some("kvm".to_owned());
         assert_eq!(check(&surveyed::judge(run)), None);
     }
 

@@ -193,7 +193,7 @@ pub(super) mod tests {
     #[test]
     fn samples_of_no_time_are_not_judged() {
         let mut run = cells(64 << 20, 0.5).run(1);
-        run.1.curve.iter_mut().for_each(|p| p.busy_ns /= 1000);
+        run.surface.curve.iter_mut().for_each(|p| p.busy_ns /= 1000);
         assert_eq!(check(&surveyed::judge(run)), None);
     }
 
@@ -210,7 +210,7 @@ pub(super) mod tests {
             (rotating(|disk| disk.noise = 0.01), Some(0.001), None),
         ] {
             let mut run = disk.run(1);
-            run.1
+            run.surface
                 .curve
                 .iter_mut()
                 .for_each(|p| p.standard_error = error);

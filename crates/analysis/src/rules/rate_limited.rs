@@ -563,7 +563,7 @@ pub(in crate::rules) mod tests {
     pub(in crate::rules) fn capped(noise: impl Fn(usize) -> u64) -> Record {
         fixture::changed(|run| {
             let random = run
-                .1
+                .measurements
                 .iter_mut()
                 .filter(|measurement| is_small_and_deep(measurement));
             random.for_each(|measurement| set(measurement, 3000, &noise));
@@ -603,9 +603,9 @@ pub(in crate::rules) mod tests {
     fn a_single_workload_needs_a_round_figure() {
         for (per_second, expected) in [(3000, true), (500, true), (12_300, false)] {
             let record = fixture::changed(|run| {
-                run.1
+                run.measurements
                     .retain(|measurement| measurement.workload.name == "random-read-d32");
-                set(&mut run.1[0], per_second, |_| 0);
+                set(&mut run.measurements[0], per_second, |_| 0);
             });
             assert_eq!(check(&record).is_some(), expected, "{per_second}");
         }

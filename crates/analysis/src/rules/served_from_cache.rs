@@ -309,7 +309,7 @@ mod tests {
     fn with_companion(cache: CachePolicy) -> Option<Diagnosis> {
         let names = ["random-read-d1", "sequential-read"];
         let mut run = fixture::together(&names);
-        for measurement in &mut run.1 {
+        for measurement in &mut run.measurements {
             if names.contains(&measurement.workload.name.as_str()) {
                 measurement.device.read_bytes = measurement.asked.read_bytes / 3;
                 measurement.device.accounted = Some(0.3);
@@ -343,9 +343,9 @@ mod tests {
         let record = fixture::changed(|run| {
             let mut layer = fixture::layer("loop3", LayerKind::Loop, &["sda1"]);
             layer.backing_direct = Some(false);
-            run.0.targets[0].layers.insert(0, layer);
-            run.1[3].device.read_bytes /= 2;
-            run.1[3].device.read_bytes += 100;
+            run.facts.targets[0].layers.insert(0, layer);
+            run.measurements[3].device.read_bytes /= 2;
+            run.measurements[3].device.read_bytes += 100;
         });
         let finding = check(&record).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
@@ -359,8 +359,8 @@ mod tests {
             // On a network filesystem or FUSE nothing lies below the loop device.
             let mut layer = fixture::layer("loop3", LayerKind::Loop, &[]);
             layer.backing_direct = Some(backing_direct);
-            run.0.targets[0].layers = vec![layer];
-            for measurement in &mut run.1 {
+            run.facts.targets[0].layers = vec![layer];
+            for measurement in &mut run.measurements {
                 measurement.device.disks = vec![counted.to_owned()];
             }
         }))

@@ -94,10 +94,10 @@ mod tests {
 
     fn on_disk(rotational: bool, size_bytes: u64) -> Record {
         fixture::changed(|run| {
-            run.0.host.hypervisor = None;
+            run.facts.host.hypervisor = None;
             let mut disk = fixture::layer("sda", LayerKind::Disk, &[]);
             (disk.rotational, disk.size_bytes) = (Some(rotational), size_bytes);
-            run.0.targets[0].layers = vec![disk];
+            run.facts.targets[0].layers = vec![disk];
         })
     }
 

@@ -244,7 +244,7 @@ mod tests {
             }
         });
         let mut run = disk.run(1);
-        for point in &mut run.1.curve {
+        for point in &mut run.surface.curve {
             point.later_bytes_per_second = None;
         }
         let record = surveyed::judge(run);
@@ -273,27 +273,27 @@ mod tests {
         let truth = SurveyedDisk::rotating();
         let mut run = truth.run(1);
         // Another program used the disk during these points. Their second reading is fast.
-        for point in &mut run.1.curve[80..90] {
+        for point in &mut run.surface.curve[80..90] {
             point.bytes_per_second /= 2.0;
             point.busy_ns *= 2;
             point.latency_max_ns *= 2;
         }
-        let again = points_to_confirm(&run.1.curve);
+        let again = points_to_confirm(&run.surface.curve);
         assert!(again.iter().filter(|i| (80..90).contains(*i)).count() == 3 && again.len() == 7);
-        run.1
+        run.surface
             .curve
             .iter_mut()
             .for_each(|p| p.later_bytes_per_second = None);
         let once = check(&surveyed::judge(run.clone())).unwrap();
         assert_eq!(once.severity, Severity::Note);
         for index in again {
-            let point = &mut run.1.curve[index];
+            let point = &mut run.surface.curve[index];
             let place = point.offset_bytes as f64 / truth.size_bytes as f64;
             point.later_bytes_per_second = Some(truth.rate_at(place));
         }
         assert_eq!(check(&surveyed::judge(run.clone())), None);
         // The load lasts: it slows the sides, too.
-        for point in &mut run.1.curve {
+        for point in &mut run.surface.curve {
             point.later_bytes_per_second = point.later_bytes_per_second.map(|rate| rate / 2.0);
         }
         assert_eq!(check(&surveyed::judge(run)), None);

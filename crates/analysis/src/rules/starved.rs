@@ -201,24 +201,27 @@ mod tests {
     #[test]
     fn effects_of_waiting_on_points_and_accesses_are_not_reported_as_the_disks() {
         let mut run = rotating(|disk| disk.accesses = 300).run(1);
-        run.0.plan.questions.data_sheet = Some(DataSheet {
+        run.facts.plan.questions.data_sheet = Some(DataSheet {
             rpm: Some(7200),
             seek_ns: Some(10_600_000),
             ..DataSheet::default()
         });
-        for point in run.1.curve.iter_mut().step_by(7) {
+        for point in run.surface.curve.iter_mut().step_by(7) {
             point.late_ns = point.busy_ns / 2;
             point.busy_ns += point.late_ns;
             point.bytes_per_second /= 1.5;
         }
-        run.1
+        run.surface
             .access
             .iter_mut()
             .for_each(|access| access.latency_ns += 6_000_000);
-        run.1.starved_ns = run.1.wall_ns / 5;
+        run.surface.starved_ns = run.surface.wall_ns / 5;
         assert_eq!(codes(&surveyed::judge(run.clone())), ["starved"]);
-        run.1.starved_ns = 0;
-        run.1.curve.iter_mut().for_each(|point| point.late_ns = 0);
+        run.surface.starved_ns = 0;
+        run.surface
+            .curve
+            .iter_mut()
+            .for_each(|point| point.late_ns = 0);
         assert!(codes(&surveyed::judge(run)).contains(&"access-time-off"));
     }
 }

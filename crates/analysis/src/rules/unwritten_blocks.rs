@@ -138,8 +138,8 @@ mod tests {
     pub(super) const EXAMPLES: Examples = Examples::new(
         || {
             fixture::changed(|run| {
-                run.1[3].unwritten_bytes = Some(SPAN_BYTES / 20);
-                run.1[2].zero_blocks = zeros(100, 90);
+                run.measurements[3].unwritten_bytes = Some(SPAN_BYTES / 20);
+                run.measurements[2].zero_blocks = zeros(100, 90);
             })
         },
         || fixture::all_faulty(|measurement| measurement.zero_blocks = zeros(1000, 99)),

@@ -136,7 +136,7 @@ mod tests {
             record
         });
         let earlier = RunVariation::Earlier(earlier.collect());
-        fixture::changed(|run| run.0.variation = earlier)
+        fixture::changed(|run| run.facts.variation = earlier)
     }
 
     #[test]

@@ -125,8 +125,8 @@ mod tests {
 
     fn named(hypervisor: Option<&str>, model: &str, bus: &str) -> Record {
         fixture::changed(|run| {
-            run.0.host.hypervisor = hypervisor.map(str::to_owned);
-            for layer in &mut run.0.targets[0].layers {
+            run.facts.host.hypervisor = hypervisor.map(str::to_owned);
+            for layer in &mut run.facts.targets[0].layers {
                 layer.model = Some(model.to_owned());
                 layer.link.as_mut().unwrap().bus = bus.to_owned();
             }

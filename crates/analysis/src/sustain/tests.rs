@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::again::{Rejudged, judged_again};
-use crate::fixture;
+use crate::fixture::{self, FixtureRun};
 use crate::judge::{RunFacts, judge};
 use diskproof_model::data::RunData;
 use diskproof_model::health::DiskCounters;
@@ -62,7 +62,10 @@ fn drop_share_of_few_or_noisy_rounds_decides_nothing() {
 /// A run whose load is the sequential writes of the fixture, which fall to a fourth after half of
 /// their time, and what the disks counted.
 fn run_that_falls(counted: Vec<CountedDisk>) -> Record {
-    let (mut facts, mut measurements) = fixture::filled(fixture::run());
+    let FixtureRun {
+        mut facts,
+        mut measurements,
+    } = fixture::filled(fixture::run());
     measurements.retain(|m| m.workload.name == "sequential-write");
     sustain_only(&mut facts, &measurements);
     for m in &mut measurements {
@@ -144,7 +147,10 @@ fn fall_has_its_moment_its_factor_and_a_cause_only_where_one_is_proved() {
 
 #[test]
 fn healthy_load_has_no_fall() {
-    let (mut facts, mut measurements) = fixture::filled(fixture::run());
+    let FixtureRun {
+        mut facts,
+        mut measurements,
+    } = fixture::filled(fixture::run());
     measurements.retain(|m| m.workload.name == "sequential-write");
     sustain_only(&mut facts, &measurements);
     let record = judge(facts, &RunData::of(measurements), &[]);
@@ -175,7 +181,10 @@ struct TrueBucket {
 
 /// A run whose load reads through this limiter for two minutes.
 fn run_through(bucket: &TrueBucket, noise: &mut Noise) -> Record {
-    let (mut facts, mut measurements) = fixture::run();
+    let FixtureRun {
+        mut facts,
+        mut measurements,
+    } = fixture::run();
     measurements.retain(|m| m.workload.name == "random-read-d32");
     sustain_only(&mut facts, &measurements);
     let m = &mut measurements[0];
@@ -203,8 +212,11 @@ fn run_through(bucket: &TrueBucket, noise: &mut Noise) -> Record {
         let total = op.series.total();
         (op.count, op.bytes) = (total.ops, total.bytes);
     }
-    let run = fixture::filled((facts, measurements));
-    judge(run.0, &RunData::of(run.1), &[])
+    let run = fixture::filled(FixtureRun {
+        facts,
+        measurements,
+    });
+    judge(run.facts, &RunData::of(run.measurements), &[])
 }
 
 fn holds(estimate: &Estimate, truth: f64) -> bool {
@@ -254,7 +266,10 @@ fn intervals_of_buckets_hold_the_truth_whatever_the_noise() {
 
 #[test]
 fn fall_while_others_use_the_disk_is_no_rate_that_lasts_and_accuses_nobody() {
-    let (mut facts, mut measurements) = fixture::run();
+    let FixtureRun {
+        mut facts,
+        mut measurements,
+    } = fixture::run();
     measurements.retain(|m| m.workload.name == "sequential-write");
     sustain_only(&mut facts, &measurements);
     for m in &mut measurements {
@@ -268,8 +283,11 @@ fn fall_while_others_use_the_disk_is_no_rate_that_lasts_and_accuses_nobody() {
             (op.count, op.bytes) = (total.ops, total.bytes);
         }
     }
-    let run = fixture::filled((facts, measurements));
-    let record = judge(run.0, &RunData::of(run.1), &[]);
+    let run = fixture::filled(FixtureRun {
+        facts,
+        measurements,
+    });
+    let record = judge(run.facts, &RunData::of(run.measurements), &[]);
     let found = record.sustain().unwrap();
     assert_eq!(found.drop, None);
     let doubtful = found.doubtful_drop.as_ref().unwrap();

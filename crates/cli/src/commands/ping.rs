@@ -2,11 +2,14 @@
 //! the cost of waking a disk up that was idle.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, choices, one_of};
+use crate::flags::{
+    Choice, MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, choices, one_of, parse_from_one,
+};
+use crate::plan_file::sector_bytes;
 use crate::scratch_sizes::{directories, refuse_overfull_filesystem, room_for_each};
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{HALF_READS_PERMILLE, READS_ONLY_PERMILLE, WRITES_ONLY_PERMILLE};
-use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, part_of};
+use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, part_of, sector_error};
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
 use diskproof_analysis::expect::Expected;
 use diskproof_model::measurement::OpKind;
@@ -17,9 +20,7 @@ use diskproof_model::plan::{
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{
-    SECTOR_BYTES, format_bytes, format_duration, parse_duration, parse_size,
-};
+use diskproof_model::units::{format_bytes, format_duration, parse_duration, parse_size};
 use std::path::PathBuf;
 
 /// Name of the only workload.
@@ -86,11 +87,11 @@ pub struct PingFlags {
     pub interval: Option<u64>,
     /// End after this many requests to each target, warm-up included; with --gaps: requests after
     /// each idle time [default: 6]
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'c', long, value_name = "N", value_parser = parse_from_one)]
     pub count: Option<u64>,
     /// Start no request after this time; with --gaps: as many rounds as fit
     #[arg(short = 'w', long, visible_alias = "time", value_name = "DURATION",
-        value_parser = parse_duration)]
+        value_parser = parse_deadline)]
     pub deadline: Option<u64>,
     /// Bytes of each request [default: 4k; 256k with --sequential]
     #[arg(short = 's', long, value_name = "BYTES",
@@ -166,6 +167,16 @@ fn parse_rate(text: &str) -> Result<f64, String> {
         _ => Err(format!(
             "'{text}' is not a number of requests per second above 0"
         )),
+    }
+}
+
+/// Reads the time after which no request starts. With 0 it would be none at all, and ioping takes 0
+/// for a ping without an end.
+fn parse_deadline(text: &str) -> Result<u64, String> {
+    match parse_duration(text) {
+        Ok(0) => Err("no request starts within 0 s; omit -w to ping without an end".to_owned()),
+        Ok(deadline_ns) => Ok(deadline_ns),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -248,6 +259,9 @@ pub fn ping_plan(ping: &PingFlags, identities: &[TargetIdentity]) -> Result<Plan
     let span = span_of_requests(ping, smallest_bytes, block_bytes)?;
     let requests = pacing(ping, block_bytes, plan.seed)?;
     let workload = request_workload(ping, block_bytes, span, &requests);
+    if let Some(why) = sector_error(&workload, sector_bytes(identities)) {
+        return Err(Failure::Usage(why));
+    }
     Ok(Plan {
         scratch: scratch_bytes.map(Scratch::of_size),
         tasks: vec![Task::Ping(Box::new(Ping { workload, requests }))],
@@ -262,14 +276,7 @@ fn request_bytes(ping: &PingFlags) -> Result<u32, Failure> {
         BLOCK_BYTES
     };
     let bytes = ping.bs.unwrap_or(default);
-    let is_direct = !ping.buffered && !ping.cached;
     match bytes {
-        1..=BLOCK_BYTES_MAX if is_direct && !bytes.is_multiple_of(SECTOR_BYTES) => {
-            Err(Failure::Usage(format!(
-                "--bs {bytes}: direct I/O needs a multiple of {SECTOR_BYTES} bytes; use one, or \
-                 --buffered"
-            )))
-        }
         1..=BLOCK_BYTES_MAX => Ok(bytes as u32),
         _ => Err(Failure::Usage(format!(
             "--bs {}: use a size from 1 byte to {}",
@@ -505,6 +512,7 @@ mod tests {
     use crate::session::admit_all;
     use clap::Parser as _;
     use diskproof_device::{Consent, probe};
+    use diskproof_model::target::Layer;
     use std::path::Path;
 
     const GIB: u64 = 1 << 30;
@@ -514,6 +522,34 @@ mod tests {
         match args.verb {
             Verb::Ping(ping) => *ping,
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn deadline_of_zero_is_refused() {
+        for deadline in ["0", "0s", "0ms"] {
+            let line = ["diskproof", "ping", "-w", deadline];
+            assert!(Args::try_parse_from(line).is_err(), "{deadline}");
+        }
+    }
+
+    #[test]
+    fn request_must_fit_the_sectors_of_the_target() {
+        let mut identity = directory("/a", 1, 6 * GIB);
+        identity.layers = vec![Layer {
+            logical_block_bytes: Some(4096),
+            ..identity.layers.first().cloned().unwrap_or_default()
+        }];
+        let identities = [identity];
+        for (line, is_possible) in [
+            (&["-s", "512"][..], false),
+            (&["-s", "4k"], true),
+            (&["-s", "512", "--buffered"], true),
+            (&["-s", "3", "--cached"], true),
+            (&["-S", "512-1M"], false),
+        ] {
+            let plan = ping_plan(&ping_flags(line), &identities);
+            assert_eq!(plan.is_ok(), is_possible, "{line:?}");
         }
     }
 

@@ -4,6 +4,7 @@
 mod recorded;
 
 use crate::agreement::Agreement;
+use crate::document_files::DocumentFile;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::job_file::{CliOverrides, JobFile, System, read_text};
@@ -14,7 +15,7 @@ use crate::session::{MeasuringJob, measure};
 use crate::stdio::eprint_text;
 use crate::workload::{
     Bytes, Content, FioFlags, Memory, ResolveContext, Wording, WorkloadAxes, WorkloadFlags,
-    find_empty_schedule, limits_cut_by_time, planned_search, resolve, sector_mismatch,
+    find_empty_schedule, limits_cut_by_time, planned_search, resolve, sector_error,
 };
 use diskproof_model::plan::{
     Decide, EngineChoice, Order, Plan, Scratch, Task, Workload, Workloads,
@@ -116,7 +117,7 @@ pub struct RunFlags {
 /// Measures what the flags or the plan file describe, or repeats a saved run.
 pub fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
     if let [record, targets @ ..] = flags.operands.as_slice()
-        && recorded::is_record(record)
+        && DocumentFile::find(record) == Some(DocumentFile::Record)
     {
         if !flags.workload.is_empty() || !flags.axes.is_empty() || flags.measuring.size.is_some() {
             let why = "a saved run sets the workloads; give only targets with it";
@@ -560,10 +561,8 @@ fn resolve_flags(
     if let Some(empty) = find_empty_schedule(std::slice::from_ref(&workload), Wording::Flags) {
         return Err(Failure::Usage(empty.why));
     }
-    match sector_mismatch(&workload, unit_bytes) {
-        Some(why) => Err(Failure::Usage(format!(
-            "{why}; use a multiple of {unit_bytes} for --bs and --span, or --buffered"
-        ))),
+    match sector_error(&workload, unit_bytes) {
+        Some(why) => Err(Failure::Usage(why)),
         None => Ok(workload),
     }
 }

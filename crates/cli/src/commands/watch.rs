@@ -7,7 +7,7 @@ mod server;
 mod view;
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{SECOND, is_stdout, parse_page_name};
+use crate::flags::{SECOND, is_stdout, parse_from_one, parse_page_name};
 use crate::interrupt;
 use crate::output_files::{Output, Trial, open_outputs, save_records};
 use crate::saved::{HistoryOptions, keep, print_notes, refuse_foreign_history};
@@ -80,7 +80,7 @@ pub struct WatchFlags {
         value_parser = parse_interval)]
     pub interval: u64,
     /// End after this many steps
-    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'c', long, value_name = "N", value_parser = parse_from_one)]
     pub count: Option<u64>,
     /// End after this time
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]

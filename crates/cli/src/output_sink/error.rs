@@ -3,6 +3,7 @@
 use super::name::{NAME_BYTES_MAX, directory_of};
 use crate::input_files::InputRole;
 use diskproof_device::PathError;
+use diskproof_model::shell::quoted;
 use rustix::io::Errno;
 use std::io;
 use std::path::Path;
@@ -63,7 +64,8 @@ pub(super) fn cannot_open(errno: Errno) -> OutputError {
     if errno == Errno::NAMETOOLONG {
         return name_too_long(NAME_BYTES_MAX);
     }
-    let why = format!("cannot open the file: {}", io::Error::from(errno));
+    let error = io::Error::from(errno);
+    let why = format!("cannot open the file: {error}; name a file that this user may write");
     OutputError::kernel(errno, why)
 }
 
@@ -76,13 +78,21 @@ pub(super) fn cannot_walk(path: &Path, error: &PathError) -> OutputError {
 }
 
 pub(super) fn cannot_create(folder: &Path, error: &io::Error) -> OutputError {
-    OutputError {
-        why: format!(
-            "cannot create a file in {}: {error}; name a writable directory",
-            folder.display()
+    let shown = folder.display();
+    let errno = Errno::from_io_error(error);
+    let why = match errno {
+        Some(Errno::NOENT) => format!(
+            "the directory {shown} does not exist (ENOENT); create it with: mkdir -p {}",
+            quoted(&folder.to_string_lossy())
         ),
-        errno: Errno::from_io_error(error),
-    }
+        Some(Errno::NOTDIR) => format!("{shown} is not a directory (ENOTDIR); name one that is"),
+        Some(Errno::NOSPC | Errno::DQUOT) => format!(
+            "cannot create a file in {shown}: {error}; free some space, or name a directory on \
+             another filesystem"
+        ),
+        _ => format!("cannot create a file in {shown}: {error}; name a writable directory"),
+    };
+    OutputError { why, errno }
 }
 
 pub(super) fn name_too_long(bytes_max: usize) -> OutputError {

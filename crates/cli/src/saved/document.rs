@@ -122,7 +122,7 @@ fn parse(text: &str) -> Result<AnyDocument, String> {
     } else {
         AnyDocument::from_json(json_of_log(start))
     };
-    document.map_err(|error| error.to_string())
+    document.map_err(|error| format!("{error}{}", error.remedy()))
 }
 
 /// The JSON object in a log that holds stdout and stderr, such as that of a container: progress and

@@ -82,7 +82,9 @@ pub(crate) enum SaveNote {
     Note(String),
     /// The run is in the history; printed unless --quiet.
     Saved(String),
-    /// The run was not saved, or not as usual; printed even with --quiet.
+    /// The history could not take the run: why; printed even with --quiet.
+    Unsaved(String),
+    /// The run was not saved as usual; printed even with --quiet.
     Warning(String),
 }
 
@@ -91,12 +93,22 @@ pub(crate) fn is_saved(notes: &[SaveNote]) -> bool {
     notes.iter().any(|note| matches!(note, SaveNote::Saved(_)))
 }
 
+/// True if the notes of a save say that the history could not take the run.
+pub(crate) fn is_unsaved(notes: &[SaveNote]) -> bool {
+    notes
+        .iter()
+        .any(|note| matches!(note, SaveNote::Unsaved(_)))
+}
+
 /// Prints the notes of a save on stderr, each behind `prefix`; warnings also with `--quiet`.
 pub(crate) fn print_notes(prefix: &str, notes: &[SaveNote], verbosity: Verbosity) {
     for note in notes {
         match note {
             SaveNote::Note(text) | SaveNote::Saved(text) => {
                 verbosity.note(&format!("{prefix}{text}"));
+            }
+            SaveNote::Unsaved(why) => {
+                eprint_line(&format!("warning: {prefix}the run was not saved: {why}"));
             }
             SaveNote::Warning(text) => eprint_line(&format!("warning: {prefix}{text}")),
         }
@@ -148,7 +160,7 @@ pub(crate) fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec
 }
 
 fn not_saved(error: &HistoryError) -> SaveNote {
-    SaveNote::Warning(format!("the run was not saved: {error}"))
+    SaveNote::Unsaved(error.to_string())
 }
 
 /// Refuses, before anything is measured, a history that the user named and that is no file, or
@@ -500,10 +512,15 @@ fn is_hex(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The targets of the command line; without any those of the record.
+/// The targets of the command line; without any those that the record was measured on: the
+/// directory of a file that was made for the run.
 pub(crate) fn named_or_recorded(targets: &[PathBuf], record: &Record) -> Vec<PathBuf> {
     match targets {
-        [] => record.plan.targets.iter().map(PathBuf::from).collect(),
+        [] => record
+            .targets
+            .iter()
+            .map(|target| PathBuf::from(&target.path))
+            .collect(),
         targets => targets.to_vec(),
     }
 }

@@ -200,7 +200,7 @@ impl Reader<'_> {
                     DocumentError::Foreign | DocumentError::Fio => IsLost::No,
                     _ => IsLost::Yes,
                 };
-                self.refuse(name, error.to_string(), is_lost);
+                self.refuse(name, format!("{error}{}", error.remedy()), is_lost);
             }
         }
     }

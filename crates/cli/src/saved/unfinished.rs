@@ -98,7 +98,7 @@ impl TestJournal {
             return Ok(None);
         };
         let why = match serde_json::from_str::<SavedTest>(&text) {
-            Err(error) => format!("cannot be read ({error})"),
+            Err(_) => "is damaged".to_owned(),
             Ok(saved) if saved.format != FORMAT => {
                 format!("has the format {}, not {FORMAT}", saved.format)
             }

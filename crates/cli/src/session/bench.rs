@@ -182,7 +182,7 @@ impl Bench {
         }
         // No further request goes to a target that still has some.
         if measured.iter().any(|row| row.hang.is_some()) {
-            Err(EarlyEnd::Reason(late_text(&self.facts.plan)))
+            Err(EarlyEnd::Reason(late_text(&self.facts.plan.tasks)))
         } else {
             Ok(())
         }

@@ -3,13 +3,13 @@
 use super::damaged_blocks::damaged_block_lines;
 use super::job::Shown;
 use super::sink::EarlyEnd;
-use super::watchdog::EndedRun;
+use super::watchdog::{EndedRun, LeftInJournal};
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, UndecidedMeans};
 use crate::interrupt;
 use crate::output_files::{Output, save_record, temporary_path};
 use crate::pieces::write_pieces;
-use crate::saved::{self, HistoryOptions, RunKey, SaveNote, is_saved};
+use crate::saved::{self, HistoryOptions, RunKey, SaveNote, is_saved, is_unsaved};
 use crate::stdio::{
     Verbosity, close_stdout, colored_commands_page, colored_record_page, eprint_line, eprint_text,
     ignore_closed_pipe, is_closed_stdout, to_stdout, write_record_page,
@@ -33,6 +33,7 @@ use diskproof_model::units::format_duration;
 use diskproof_report::terminal::Detail;
 use diskproof_report::{json, unmet_text};
 use std::cell::Cell;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -151,7 +152,12 @@ pub(super) fn conclude<'a>(
     if printed.is_in_history {
         end.end_journal();
     } else {
-        end.leave_in_journal(&record);
+        let left = end.leave_in_journal(&record);
+        if printed.is_unsaved
+            && let Some(text) = left_text(&left, printed.kept_in.as_deref())
+        {
+            eprint_line(&format!("note: {text}"));
+        }
     }
     MeasuredRun {
         record,
@@ -203,6 +209,36 @@ struct PrintedRecord {
     /// A save was not done in time.
     is_incomplete: bool,
     is_in_history: bool,
+    /// The history could not take the record.
+    is_unsaved: bool,
+    /// A file that has the whole record.
+    kept_in: Option<PathBuf>,
+}
+
+/// Says where the record of a run is that the history could not take, and how it gets there; `None`
+/// where that is not known.
+fn left_text(left: &LeftInJournal, kept_in: Option<&Path>) -> Option<String> {
+    match (kept_in, left) {
+        (_, LeftInJournal::Record(path)) => Some(format!(
+            "its record stays in {}; 'diskproof history' saves it from there as soon as it can",
+            path.display()
+        )),
+        (Some(file), _) => Some(format!(
+            "its record is in {}; 'diskproof history import FILE' adds it later",
+            file.display()
+        )),
+        (None, LeftInJournal::EarlierState(path)) => Some(format!(
+            "only what it had measured before its end stays, in {}; 'diskproof history' saves \
+             that. The rest is lost, but for what was printed",
+            path.display()
+        )),
+        (None, LeftInJournal::Nothing) => Some(
+            "its record is lost, but for what was printed. Use -o FILE.json, on another disk, to \
+             keep the next one"
+                .to_owned(),
+        ),
+        (None, LeftInJournal::Unknown) => None,
+    }
 }
 
 /// The text that a tool prints at the end of its run.
@@ -367,7 +403,7 @@ impl SaveWait {
     /// Why a save was not done, as a clause.
     fn reason(&self, who: &str) -> String {
         match self.interrupted.get() {
-            Some(_) => format!("{who} did not answer before Ctrl-C ended the wait"),
+            Some(_) => format!("{who} did not answer before a signal ended the wait"),
             None => {
                 let limit = format_duration(self.limit.as_nanos() as u64);
                 format!("{who} did not answer for {limit}")
@@ -402,7 +438,7 @@ fn save_and_print(
     saved::print_notes("", &saved.notes, flags.verbosity());
     let print_outcome = match printed {
         Err(error) if flags.prints_record() && is_closed_stdout(&error) => {
-            closed_before_json(saved.is_kept)
+            closed_before_json(saved.can_be_read())
         }
         other => ignore_closed_pipe(other),
     };
@@ -411,6 +447,8 @@ fn save_and_print(
         hung: saved.hung,
         is_incomplete: saved.is_incomplete,
         is_in_history: saved.is_in_history,
+        is_unsaved: is_unsaved(&saved.notes),
+        kept_in: saved.kept_in,
     }
 }
 
@@ -422,8 +460,8 @@ struct SavedRecord {
     notes: Vec<SaveNote>,
     /// Files on filesystems that hang.
     hung: Vec<String>,
-    /// The record can be read later, from a file or from the history.
-    is_kept: bool,
+    /// A file that has the whole record.
+    kept_in: Option<PathBuf>,
     is_in_history: bool,
     /// A save was not done in time.
     is_incomplete: bool,
@@ -447,7 +485,7 @@ fn save(
         outcome: Ok(()),
         notes: Vec::new(),
         hung: Vec::new(),
-        is_kept: false,
+        kept_in: None,
         is_in_history: false,
         is_incomplete: false,
     };
@@ -490,11 +528,17 @@ fn start_history_save(
 }
 
 impl SavedRecord {
+    /// True if the record can be read later, from a file or from the history.
+    fn can_be_read(&self) -> bool {
+        self.is_in_history || self.kept_in.is_some()
+    }
+
     fn add_file(&mut self, output: &Output, outcome: Result<()>) {
         if let Some(format) = output.format()
             && format.extension == ".json"
+            && outcome.is_ok()
         {
-            self.is_kept |= outcome.is_ok();
+            self.kept_in = Some(output.path().to_owned());
         }
         self.keep_first_error(outcome);
     }
@@ -509,7 +553,6 @@ impl SavedRecord {
 
     fn add_history(&mut self, notes: Vec<SaveNote>) {
         self.is_in_history = is_saved(&notes);
-        self.is_kept |= self.is_in_history;
         self.notes = notes;
     }
 
@@ -517,9 +560,7 @@ impl SavedRecord {
         self.is_incomplete = true;
         self.hung.push("the history".to_owned());
         let reason = wait.reason("the history");
-        self.notes = vec![SaveNote::Warning(format!(
-            "the run was not saved: {reason}"
-        ))];
+        self.notes = vec![SaveNote::Unsaved(reason)];
     }
 
     fn keep_first_error(&mut self, outcome: Result<()>) {

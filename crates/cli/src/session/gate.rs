@@ -152,20 +152,27 @@ fn admit_within(
                 room_bytes,
                 ..
             } => {
-                let allocated_bytes = match kept_files.get(index) {
-                    Some(Some(kept)) => kept_allocated_bytes(kept, identity, size_bytes),
-                    Some(None) | None => 0,
+                let kept = match kept_files.get(index) {
+                    Some(Some(kept)) => Some(kept),
+                    Some(None) | None => None,
+                };
+                let name = kept.and_then(KeptFile::first_name);
+                let allocated_bytes = match kept {
+                    Some(kept) => kept_allocated_bytes(kept, identity, size_bytes),
+                    None => 0,
                 };
                 allocations.push(Allocation {
                     device: &identity.device,
                     bytes: allocated_bytes,
                 });
                 let whole_room = Intent::KeptFiles {
+                    name,
                     size_bytes: room_bytes,
                     allocated_bytes: allocated_bytes_on(&identity.device, &allocations),
                 };
                 admit_requests(identity.clone(), whole_room, budget.request_bytes)?;
                 Intent::KeptFiles {
+                    name,
                     size_bytes,
                     allocated_bytes,
                 }
@@ -237,7 +244,7 @@ pub(super) fn rehearse(job: &MeasuringJob<'_>, granted: Granted) -> Result<(), F
     for (admission, identity) in granted.admissions.into_iter().zip(&job.identities) {
         if identity.kind == TargetKind::Directory {
             let access = Access::WRITE_OK | Access::EXEC_OK;
-            check_access(&identity.path, access, "create a scratch file in it")?;
+            check_access(&identity.path, access, "create a file in it")?;
         } else if job.plan.writes() {
             let access = Access::WRITE_OK | Access::READ_OK;
             check_access(&identity.path, access, "open it for writing")?;

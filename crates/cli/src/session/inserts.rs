@@ -13,7 +13,7 @@ use diskproof_engine::RunError;
 use diskproof_engine::random::Random;
 use diskproof_engine::watchdog::Heartbeat;
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::plan::{Inserts, Plan};
+use diskproof_model::plan::{Inserts, Plan, Task};
 use diskproof_model::postgres::{
     LoadMeasurement, PostgresLoad, PostgresMeasurement, PostgresPlan, PostgresSlice, TrialPlan,
 };
@@ -365,14 +365,19 @@ fn try_settings(
     };
     let tried = trials.run(sink);
     note_end(bench, sink);
-    tried.map_err(|error| early_end(server, &bench.facts.plan, error, "settings to try"))
+    tried.map_err(|error| early_end(server, &bench.facts.plan.tasks, error, "settings to try"))
 }
 
 /// Why the server's part ended early; `missing` names what was not measured.
-fn early_end(server: &ServerBench, plan: &Plan, error: PostgresError, missing: &str) -> EarlyEnd {
+fn early_end(
+    server: &ServerBench,
+    tasks: &[Task],
+    error: PostgresError,
+    missing: &str,
+) -> EarlyEnd {
     match error {
         PostgresError::Stopped if interrupt::signal().is_none() => {
-            EarlyEnd::Reason(format!("{}. Missing: {missing}", late_text(plan)))
+            EarlyEnd::Reason(format!("{}. Missing: {missing}", late_text(tasks)))
         }
         PostgresError::Stopped => EarlyEnd::interrupted(),
         error => server.cluster.explain(error).to_string().into(),
@@ -390,7 +395,14 @@ fn measure_round(
     sink.begin_step("the INSERTs of PostgreSQL");
     let measured = measure_loads(server, plan, random, sink);
     server.line.clear();
-    measured.map_err(|error| early_end(server, &bench.facts.plan, error, "INSERTs of PostgreSQL"))
+    measured.map_err(|error| {
+        early_end(
+            server,
+            &bench.facts.plan.tasks,
+            error,
+            "INSERTs of PostgreSQL",
+        )
+    })
 }
 
 /// Empties the table and recycles the log's segments, then measures one slice of each load.

@@ -2,15 +2,14 @@
 
 use crate::interrupt;
 use crate::stdio::{Verbosity, eprint_line};
-use diskproof_device::ProgramGroup;
+use diskproof_device::{ProgramGroup, shell_with_limit_of_user};
 use diskproof_engine::watchdog::Heartbeat;
 use rustix::fs::MemfdFlags;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-const SHELL: &str = "/bin/sh";
 /// The first pause before a command is looked at: most take milliseconds. Each further pause is
 /// twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
@@ -58,7 +57,7 @@ pub(super) fn run(
             CommandEnd::Failed(format!("{flag} '{command}' failed ({status}){quoted}"))
         }
         Err(error) => CommandEnd::Failed(format!(
-            "{flag} '{command}': cannot run it with {SHELL}: {error}"
+            "{flag} '{command}': cannot start a shell for it: {error}"
         )),
     }
 }
@@ -95,9 +94,8 @@ fn carry_out(
 ) -> io::Result<Option<EndedShell>> {
     // Not a pipe: a process that stays behind would hold it open.
     let mut stderr = File::from(rustix::fs::memfd_create("stderr", MemfdFlags::CLOEXEC)?);
-    let mut shell = Command::new(SHELL);
+    let mut shell = shell_with_limit_of_user(command);
     shell
-        .args(["-c", command])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::from(stderr.try_clone()?));

@@ -12,17 +12,17 @@ use diskproof_model::budget::Budget;
 use diskproof_model::campaign::CampaignDecision;
 use diskproof_model::data::RunData;
 use diskproof_model::measurement::Measurement;
-use diskproof_model::plan::{Plan, Task};
+use diskproof_model::plan::Task;
 use diskproof_model::target::TargetIdentity;
 use diskproof_postgres::PostgresError;
 use diskproof_report::terminal::RequestLines;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Why a run of this plan ended early whose announced time was over, with the flags that would give
-/// it more time or less to do.
-pub(super) fn late_text(plan: &Plan) -> String {
-    let or_less = match plan.tasks.last() {
+/// Why a run of these tasks ended early whose announced time was over, with the flags that would
+/// give it more time or less to do.
+pub(super) fn late_text(tasks: &[Task]) -> String {
+    let or_less = match tasks.last() {
         Some(Task::Files(_)) => ", or fewer files (-n)",
         Some(Task::Ping(_)) => ", or fewer requests (-c)",
         Some(Task::Workloads(_)) => ", or less (smaller blocks, a smaller --size)",
@@ -34,8 +34,9 @@ pub(super) fn late_text(plan: &Plan) -> String {
     )
 }
 
-/// Why a run ended early after Ctrl-C.
-pub(super) const INTERRUPTED: &str = "interrupted by the user";
+/// Why a run ended early that was told to end, until its end says what told it to: a signal, or its
+/// announced time.
+pub(super) const INTERRUPTED: &str = "interrupted before its end";
 
 /// The results of a run so far.
 #[derive(Default)]
@@ -83,7 +84,7 @@ pub(crate) enum EarlyEnd {
 }
 
 impl EarlyEnd {
-    /// The end by Ctrl-C.
+    /// The end by a signal, or with the announced time.
     pub(super) fn interrupted() -> Self {
         Self::Reason(INTERRUPTED.to_owned())
     }

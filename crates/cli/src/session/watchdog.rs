@@ -10,6 +10,7 @@ use super::sink::{
 };
 use crate::failure::Failure;
 use crate::flags::SECOND;
+use crate::interrupt;
 use crate::progress_display::{SharedDeadline, lock_deadline};
 use crate::stdio::Verbosity;
 use diskproof_analysis::judge::RunFacts;
@@ -17,11 +18,11 @@ use diskproof_device::{GuardedWriteCache, MachineCpuTime, OpenTarget, start_file
 use diskproof_engine::RunError;
 use diskproof_engine::watchdog::{Deferred, SignsOfLife, Waited};
 use diskproof_history::Journal;
-use diskproof_model::plan::Plan;
+use diskproof_model::plan::Task;
 use diskproof_model::record::{Record, Stalled};
 use diskproof_model::target::TargetIdentity;
 use diskproof_postgres::PostgresError;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,15 +67,38 @@ impl EndedRun {
     }
 
     /// Leaves the whole record of a run that could not be saved in its journal: the next reader of
-    /// the history saves it.
-    pub(crate) fn leave_in_journal(&self, record: &Arc<Record>) {
-        if let Some(journal) = self.journal.clone() {
-            let record = Arc::clone(record);
-            let keeping =
-                Deferred::start_or_run("diskproof-journal", move || journal.leave(&record));
-            let _ = keeping.wait(JOURNAL_ENDED_WITHIN);
+    /// the history saves it. Says what is left of the run there.
+    pub(crate) fn leave_in_journal(&self, record: &Arc<Record>) -> LeftInJournal {
+        let Some(journal) = self.journal.clone() else {
+            return LeftInJournal::Nothing;
+        };
+        let record = Arc::clone(record);
+        let keeping = Deferred::start_or_run("diskproof-journal", move || {
+            let kept = journal.leave(&record);
+            match (kept, journal.kept_file()) {
+                (Ok(()), Some(path)) => LeftInJournal::Record(path),
+                (Err(_), Some(path)) => LeftInJournal::EarlierState(path),
+                (_, None) => LeftInJournal::Nothing,
+            }
+        });
+        match keeping.wait(JOURNAL_ENDED_WITHIN) {
+            Waited::Done(left) => left,
+            Waited::TimedOut(_) | Waited::Lost => LeftInJournal::Unknown,
         }
     }
+}
+
+/// What the journal holds of a run that the history could not take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LeftInJournal {
+    /// All of it, in this file.
+    Record(PathBuf),
+    /// What was saved before its end, in this file.
+    EarlierState(PathBuf),
+    /// Nothing.
+    Nothing,
+    /// Its filesystem does not answer.
+    Unknown,
 }
 
 /// Measures on a thread of its own, and waits for the end or for a silence longer than the stall
@@ -95,7 +119,7 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
         results: sink.shared_results(),
         stall_timeout,
         verbosity: sink.verbosity,
-        plan: &shared_facts.plan,
+        tasks: &shared_facts.plan.tasks,
         identities: targets,
         run_end: sink.progress.deadline(),
     };
@@ -146,15 +170,23 @@ fn end_on_thread(driven: Result<(), EarlyEnd>, mut bench: Bench, mut sink: Sink)
         sink.results().not_restored = Some(error);
     }
     sink.progress.finish();
-    // The end of its announced time interrupted it, not the user.
     if let Err(EarlyEnd::Reason(why)) = &mut ended
-        && sink.progress.is_late()
+        && let Some(cause) = cause_of_interruption(&sink, &bench.facts.plan.tasks)
     {
-        *why = why.replace(INTERRUPTED, &late_text(&bench.facts.plan));
+        *why = why.replace(INTERRUPTED, &cause);
     }
     sink.results().ended = Some(ended);
     let hung = bench.close(&sink);
     sink.results().hung = hung;
+}
+
+/// Says what told a run to end: the end of its announced time, or a signal; `None` where neither
+/// did.
+fn cause_of_interruption(sink: &Sink, tasks: &[Task]) -> Option<String> {
+    if sink.progress.is_late() {
+        return Some(late_text(tasks));
+    }
+    interrupt::end_text()
 }
 
 /// Leaves to other processes what a run could not remove, and returns how it ended with that.
@@ -234,7 +266,7 @@ struct Watchdog<'a> {
     results: SharedResults,
     stall_timeout: Duration,
     verbosity: Verbosity,
-    plan: &'a Plan,
+    tasks: &'a [Task],
     identities: &'a [TargetIdentity],
     run_end: SharedDeadline,
 }
@@ -319,7 +351,7 @@ impl Watchdog<'_> {
 
     /// The end of a run whose thread waits for a target that may be slow and not faulty.
     fn late(&self, silence: Duration, paths: &[String]) -> EarlyEnd {
-        let mut ended = format!("{}: {}", paths.join(", "), late_text(self.plan));
+        let mut ended = format!("{}: {}", paths.join(", "), late_text(self.tasks));
         if silence > SILENCE_AFTER_END {
             ended.push_str(&format!(
                 ". Its last request, near '{}', had waited for {}",

@@ -1,6 +1,7 @@
 //! Messages on stderr, and the progress line of a terminal.
 
 use crate::full_screen;
+use diskproof_model::errno::with_names;
 use diskproof_model::secrets::without_secret;
 use diskproof_report::terminal;
 use rustix::termios::tcgetwinsize;
@@ -52,15 +53,16 @@ impl Verbosity {
     }
 }
 
-/// Writes a line to stderr without passwords, wrapped at word boundaries on a terminal; once a view
-/// that fills the terminal has ended. A closed stderr does not end the run.
+/// Writes a line to stderr without passwords and with the names of errors, wrapped at word
+/// boundaries on a terminal; once a view that fills the terminal has ended. A closed stderr does not
+/// end the run.
 pub(crate) fn eprint_line(line: &str) {
     let width = if io::stderr().is_terminal() {
         Some(stderr_columns())
     } else {
         None
     };
-    let text = format!("diskproof: {}", without_secret(line));
+    let text = format!("diskproof: {}", with_names(&without_secret(line)));
     let message = terminal::message(&text, width);
     if !full_screen::keep_line(&message) {
         let _ = writeln!(io::stderr().lock(), "{message}");

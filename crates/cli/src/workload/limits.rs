@@ -128,6 +128,14 @@ pub(crate) fn sector_mismatch(workload: &Workload, unit_bytes: u32) -> Option<St
     ))
 }
 
+/// As [`sector_mismatch`], with the flags that help.
+pub(crate) fn sector_error(workload: &Workload, unit_bytes: u32) -> Option<String> {
+    let why = sector_mismatch(workload, unit_bytes)?;
+    Some(format!(
+        "{why}; use a multiple of {unit_bytes} for --bs and --span, or --buffered"
+    ))
+}
+
 /// A part of a target, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Extent {
@@ -226,6 +234,10 @@ pub(super) fn check_room(workload: &Workload, length: u64) -> Resolved<()> {
     };
     let size = format_bytes(length);
     let block = format_bytes(block_bytes);
+    if length == 0 {
+        let why = "the target has 0 bytes, so there is nothing to read; name another target";
+        return Err(why.to_owned());
+    }
     if length / block_bytes < parts {
         return Err(match parts {
             1 => format!(

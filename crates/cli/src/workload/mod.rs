@@ -14,7 +14,9 @@ pub(crate) use group::{
     MemberError, ResolvedGroup, find_empty_schedule, limits_cut_by_time, resolve_group,
 };
 pub(crate) use latency_target::planned_search;
-pub(crate) use limits::{Content, Memory, ResolveContext, Wording, part_of, sector_mismatch};
+pub(crate) use limits::{
+    Content, Memory, ResolveContext, Wording, part_of, sector_error, sector_mismatch,
+};
 pub(crate) use parsers::{
     BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, Position, Rate,
     ReadShare, SpanBounds, SyncedWrites, Time, ValueError, WorkloadName, parse_key,

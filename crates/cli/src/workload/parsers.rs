@@ -121,39 +121,102 @@ impl FromStr for Count {
 
 /// A number in a list such as `--depth 1,4,16`. A range is an error that shows the list.
 pub(crate) fn parse_listed_count(text: &str) -> Result<Count, ValueError> {
-    match doublings(text) {
-        Some(list) => Err(ValueError::Value(format!(
-            "'{text}' is a range; list the values: {list}"
-        ))),
-        None => text.parse(),
-    }
-}
-
-/// A size in a list such as `--bs 4k,64k`. A range is an error that shows a list.
-pub(crate) fn parse_listed_size(text: &str) -> Result<BlockSize, ValueError> {
-    if let Some((from, to)) = text.split_once('-')
-        && parse_size(from).is_ok()
-        && parse_size(to).is_ok()
+    if let Some((from, to)) = range_bounds(text)
+        && let (Ok(from), Ok(to)) = (from.parse(), to.parse())
     {
-        return Err(ValueError::Value(format!(
-            "'{text}' is a range; list the sizes, such as {from},64k,{to}"
-        )));
+        let mut list = Vec::new();
+        for value in doublings(from, to) {
+            list.push(value.to_string());
+        }
+        return Err(range_error(text, "values", &list));
     }
     text.parse()
 }
 
-/// `1,2,4,8` for the range `1-8`.
-fn doublings(range: &str) -> Option<String> {
-    let (from, to) = range.split_once(['-', ':'])?;
-    let last: u64 = to.trim_start_matches(['-', '.', ':']).parse().ok()?;
-    let mut value: u64 = from.parse().ok()?;
+/// A size in a list such as `--bs 4k,64k`. A range is an error that shows the list.
+pub(crate) fn parse_listed_size(text: &str) -> Result<BlockSize, ValueError> {
+    if let Some((from, to)) = range_bounds(text)
+        && let (Ok(from_bytes), Ok(to_bytes)) = (parse_size(from), parse_size(to))
+    {
+        let units = if is_decimal(from) || is_decimal(to) {
+            &DECIMAL_UNITS
+        } else {
+            &BINARY_UNITS
+        };
+        let mut list = Vec::new();
+        for bytes in doublings(from_bytes, to_bytes) {
+            list.push(units.text(bytes));
+        }
+        return Err(range_error(text, "sizes", &list));
+    }
+    text.parse()
+}
+
+/// The two bounds of a text that looks like a range: `1-32`, `1..32`, `1:32`.
+fn range_bounds(text: &str) -> Option<(&str, &str)> {
+    for separator in ["..=", "..", "-", ":"] {
+        if let Some((from, to)) = text.split_once(separator) {
+            return Some((from.trim(), to.trim()));
+        }
+    }
+    None
+}
+
+fn range_error(text: &str, what: &str, list: &[String]) -> ValueError {
+    ValueError::Value(format!(
+        "'{text}' is a range; list the {what}: {}",
+        list.join(",")
+    ))
+}
+
+/// The smaller of two numbers, each doubled one below the larger, and the larger.
+fn doublings(one: u64, other: u64) -> Vec<u64> {
+    let last = one.max(other);
+    let mut value = one.min(other).max(1);
     let mut values = Vec::new();
-    while value < last && value > 0 {
-        values.push(value.to_string());
+    while value < last {
+        values.push(value);
         value = value.saturating_mul(2);
     }
-    values.push(last.to_string());
-    Some(values.join(","))
+    values.push(last);
+    values
+}
+
+/// Units in which sizes are written.
+struct SizeUnits {
+    step: u64,
+    /// The names of bytes, and of each further step.
+    names: [&'static str; 4],
+}
+
+const BINARY_UNITS: SizeUnits = SizeUnits {
+    step: 1024,
+    names: ["", "k", "M", "G"],
+};
+const DECIMAL_UNITS: SizeUnits = SizeUnits {
+    step: 1000,
+    names: ["", "kB", "MB", "GB"],
+};
+
+impl SizeUnits {
+    /// The size in the largest unit that needs no fraction.
+    fn text(&self, bytes: u64) -> String {
+        let mut value = bytes;
+        let mut unit = 0;
+        while value > 0 && value.is_multiple_of(self.step) && unit + 1 < self.names.len() {
+            value /= self.step;
+            unit += 1;
+        }
+        format!("{value}{}", self.names[unit])
+    }
+}
+
+/// True of a size in kB, MB, GB or TB.
+fn is_decimal(size: &str) -> bool {
+    let lowercase = size.to_ascii_lowercase();
+    ["kb", "mb", "gb", "tb"]
+        .iter()
+        .any(|unit| lowercase.ends_with(unit))
 }
 
 /// A duration in nanoseconds.
@@ -408,12 +471,26 @@ impl FromStr for SpanBounds {
             _ => false,
         };
         if is_empty {
-            return Err(ValueError::Value(format!(
-                "'{text}' is an empty span; its end must be greater than its start"
-            )));
+            return Err(empty_span(text));
         }
         Ok(Self { start, end })
     }
+}
+
+/// Says why a span is empty: because of its bounds, or because they are rounded to the same page.
+fn empty_span(text: &str) -> ValueError {
+    let (start, end) = text.split_once('-').unwrap_or(("0", text));
+    if let (Ok(start_bytes), Ok(end_bytes)) = (parse_size(start), parse_size(end))
+        && start_bytes < end_bytes
+    {
+        return ValueError::Value(format!(
+            "'{text}' is an empty span: kB, MB, GB and TB are decimal, and rounded down to pages \
+             of 4096 bytes. Write binary units, such as 4k or 4KiB, or a larger end"
+        ));
+    }
+    ValueError::Value(format!(
+        "'{text}' is an empty span; its end must be greater than its start"
+    ))
 }
 
 /// The start of a span that ends at `last`, which is `end`.
@@ -453,13 +530,11 @@ fn position(text: &str) -> Result<Position, ValueError> {
 /// begin at decimal sizes: on a disk with 4096-byte sectors, every block counted from 1 MB would
 /// touch one sector more, or direct I/O would fail.
 fn whole_pages(text: &str, bytes: u64) -> u64 {
-    let lowercase = text.to_ascii_lowercase();
-    for decimal_unit in ["kb", "mb", "gb", "tb"] {
-        if lowercase.ends_with(decimal_unit) {
-            return bytes / PAGE_BYTES * PAGE_BYTES;
-        }
+    if is_decimal(text) {
+        bytes / PAGE_BYTES * PAGE_BYTES
+    } else {
+        bytes
     }
-    bytes
 }
 
 /// Zones as access/size pairs in percent: `60/10:30/20:10/70`.

@@ -8,7 +8,7 @@ mod virtual_time;
 
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::fixture::surveyed::SurveyedDisk;
-use diskproof_analysis::fixture::{self, RunParts, files, ping};
+use diskproof_analysis::fixture::{self, FixtureRun, files, ping};
 use diskproof_analysis::judge::judge;
 use diskproof_model::data::RunData;
 use diskproof_model::files::FileOperation;
@@ -170,13 +170,17 @@ fn threshold(metric: &str) -> &'static str {
 }
 
 /// A run judged with a threshold for each metric of each of its workloads.
-fn judged(run: RunParts) -> Record {
-    let names: Vec<String> = run.1.iter().map(|m| m.workload.name.clone()).collect();
+fn judged(run: FixtureRun) -> Record {
+    let names: Vec<String> = run
+        .measurements
+        .iter()
+        .map(|m| m.workload.name.clone())
+        .collect();
     let expressions = names
         .iter()
         .flat_map(|name| METRICS.map(|metric| format!("{name}.{metric}>={}", threshold(metric))));
     let expected: Vec<Expected> = expressions.map(|text| text.parse().unwrap()).collect();
-    judge(run.0, &RunData::of(run.1), &expected)
+    judge(run.facts, &RunData::of(run.measurements), &expected)
 }
 
 #[test]

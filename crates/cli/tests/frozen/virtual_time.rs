@@ -1,7 +1,7 @@
 //! Workloads measured by the engine on a simulated disk in virtual time: each kind of durability,
 //! load and end.
 
-use diskproof_analysis::fixture::{self, RunParts};
+use diskproof_analysis::fixture::{self, FixtureRun};
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::measurement::Measurement;
 use diskproof_model::op::OpKind;
@@ -44,13 +44,16 @@ fn measured(workload: &Workload) -> Measurement {
 }
 
 /// A run of these workloads.
-fn run(workloads: Vec<Workload>) -> RunParts {
-    let (mut facts, _) = fixture::run();
+fn run(workloads: Vec<Workload>) -> FixtureRun {
+    let mut facts = fixture::run().facts;
     let argv = vec!["diskproof".to_owned(), "run".to_owned()];
     facts.plan.origin = Origin::new("run", argv);
     let measurements = workloads.iter().map(measured).collect();
     *facts.plan.workloads_mut() = workloads;
-    (facts, measurements)
+    FixtureRun {
+        facts,
+        measurements,
+    }
 }
 
 fn loads() -> Vec<Workload> {
@@ -131,7 +134,7 @@ fn ends() -> Vec<Workload> {
 }
 
 /// Each run with its name.
-pub(crate) fn runs() -> [(&'static str, RunParts); 4] {
+pub(crate) fn runs() -> [(&'static str, FixtureRun); 4] {
     [
         ("loads", run(loads())),
         ("commits", run(commits())),

@@ -116,9 +116,13 @@ impl DropInLoad for TimingLoad {
             return Err(self.unreadable("is a directory; name a device or a file"));
         }
         let block = u64::from(BLOCK_BYTES);
-        let start_bytes = self.offset_gib.unwrap_or(0).saturating_mul(GIB);
+        // -T reads the beginning, wherever -t starts.
+        let start_bytes = match self.offset_gib {
+            Some(gib) if self.times_device => gib.saturating_mul(GIB),
+            Some(_) | None => 0,
+        };
         let bytes = target.size_bytes.saturating_sub(start_bytes) / block * block;
-        if bytes == 0 || target.size_bytes < block {
+        if bytes == 0 {
             return Err(self.unreadable("has fewer than 2 MiB to read"));
         }
         let mut workloads = Vec::new();

@@ -74,3 +74,22 @@ fn small_file_is_an_error_of_the_device_timing() {
         assert_eq!((code, text.stdout.as_str()), (wanted, stdout), "{line}");
     }
 }
+
+#[test]
+fn offset_concerns_only_reads_of_the_device() {
+    let target = device(1 << 30);
+    let context = PlanContext {
+        target: &target,
+        seed: 1,
+        argv: &[],
+    };
+    for (line, is_possible) in [
+        ("-T --offset 5", true),
+        ("-t --offset 5", false),
+        ("-tT --offset 5", false),
+        ("-t --offset 0", true),
+    ] {
+        let load = load(&DROP_IN, &format!("{line} /dev/sda"));
+        assert_eq!(load.plan(&context).is_ok(), is_possible, "{line}");
+    }
+}

@@ -155,7 +155,7 @@ pub(super) fn judge_file(found: &ScanResult, reasons: &mut RefusalReasons) {
     for signature in &found.signatures {
         reasons.add(
             format!("it holds a signature: {}", signature_and_place(signature)),
-            "it is an image or a database: name another file, or a directory for a scratch file",
+            "it is an image or a database: name another file, or a directory",
         );
     }
     refuse_unreadable(found, reasons);

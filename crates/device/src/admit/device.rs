@@ -136,7 +136,7 @@ fn judge_name(
         return;
     }
     let step = format!(
-        "name a directory on it for a scratch file, or add --destroy with {}",
+        "name a directory or a file on it, or add --destroy with {}",
         names.described
     );
     if words.is_empty() {

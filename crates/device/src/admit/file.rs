@@ -8,6 +8,7 @@ use super::in_use;
 use super::permit::{Overwriting, VisibilityGaps};
 use super::refusal::{
     READ_BYTES_MIN, RefusalReasons, bytes_kept_free, judge_access, judge_filesystem_kind,
+    kept_free_text,
 };
 use super::servers;
 use crate::failure::{OpenError, open_failed};
@@ -38,7 +39,7 @@ pub(super) fn judge(
         return VisibilityGaps::default();
     }
     if overwriting == Overwriting::Forbidden {
-        add_unreleased(reasons);
+        add_unreleased(overwriting, reasons);
     }
     judge_filesystem_kind(identity, reasons);
     let held = match Held::identified(identity) {
@@ -61,18 +62,22 @@ pub(super) fn judge(
     gaps
 }
 
-fn add_unreleased(reasons: &mut RefusalReasons) {
+fn add_unreleased(overwriting: Overwriting, reasons: &mut RefusalReasons) {
+    let other = match overwriting {
+        // Another tool's command line, which creates the file that it names.
+        Overwriting::Own => "name a file that does not exist yet",
+        Overwriting::Forbidden | Overwriting::Allowed => "name a directory for a scratch file",
+    };
     reasons.add(
         "an existing file is only read unless you release it",
-        "name a directory for a scratch file, or add --overwrite: the content is lost, the size \
-         stays",
+        format!("{other}, or add --overwrite: the content is lost, the size stays"),
     );
 }
 
 /// Judges a file where only files of our own are released, and this is another one.
 fn judge_own(overwriting: Overwriting, fd: BorrowedFd<'_>, reasons: &mut RefusalReasons) {
     if overwriting == Overwriting::Own && !own_mark::is_valid(fd) {
-        add_unreleased(reasons);
+        add_unreleased(overwriting, reasons);
     }
 }
 
@@ -172,7 +177,7 @@ pub(super) fn judge_outside(root: &SysRoot, path: &Path, id: FileId, reasons: &m
                  a database server",
                 part.display()
             ),
-            "name it where the whole filesystem is mounted, or a directory for a scratch file",
+            "name it where the whole filesystem is mounted, or name another file",
         );
     }
 }
@@ -206,11 +211,10 @@ fn judge_room(identity: &TargetIdentity, allocated_bytes: u64, reasons: &mut Ref
     if needed >= READ_BYTES_MIN && filesystem.free_bytes < needed.saturating_add(kept) {
         reasons.add(
             format!(
-                "{} of it are holes that need space when they are written; {} are free, but {} \
-                 must stay free (10 % of the filesystem, at most 2 GiB; --keep-free changes it)",
+                "{} of it are holes that need space when they are written; {} are free{}",
                 format_bytes(needed),
                 format_bytes(filesystem.free_bytes),
-                format_bytes(kept)
+                kept_free_text(filesystem)
             ),
             "free some space, or name a smaller file",
         );

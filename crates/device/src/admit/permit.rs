@@ -46,9 +46,11 @@ pub enum Intent<'a> {
         /// The most it may grow to, in bytes.
         size_bytes: u64,
     },
-    /// Write and read files of our own in a directory that keep their names, and may be there
-    /// already.
+    /// Write and read files of our own in a directory, which may be there already if they keep
+    /// their names.
     KeptFiles {
+        /// The name that the file keeps, or the first of several; `None` of a scratch file.
+        name: Option<&'a str>,
         /// The most that they may grow to together, in bytes.
         size_bytes: u64,
         /// The part of it for which blocks are allocated already, in bytes

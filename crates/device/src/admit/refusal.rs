@@ -112,6 +112,20 @@ pub(super) fn bytes_kept_free(filesystem: &Filesystem) -> u64 {
     filesystem.kept_free_bytes.unwrap_or(default)
 }
 
+/// Says what must stay free and why, as the end of a sentence; empty where the user wants nothing
+/// to stay free.
+pub(super) fn kept_free_text(filesystem: &Filesystem) -> String {
+    let kept = format_bytes(bytes_kept_free(filesystem));
+    match filesystem.kept_free_bytes {
+        None => format!(
+            ", and {kept} must stay free (10 % of the filesystem, at most 2 GiB; --keep-free \
+             changes it)"
+        ),
+        Some(0) => String::new(),
+        Some(_) => format!(", and {kept} must stay free (--keep-free)"),
+    }
+}
+
 /// Refuses what this user may not do with the target. `path` is that of the target, or that of a
 /// held descriptor, whatever has the target's name by now.
 pub(super) fn judge_access(

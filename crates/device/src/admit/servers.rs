@@ -33,7 +33,7 @@ pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
                 let (path, names) = (directory.path.display(), names.join(" and "));
                 return reasons.add(
                     format!("{path} is a data directory of {whose}, because it contains {names}"),
-                    "name a file that belongs to no server, or a directory for a scratch file",
+                    "name a file that belongs to no server, or a directory",
                 );
             }
         }

@@ -4,6 +4,11 @@ use crate::comparison::COMPARISON_SCHEMA;
 use crate::fleet::FLEET_SCHEMA;
 use crate::record::{RECORD_SCHEMA, Record};
 
+/// The way to get a record.
+const CREATE: &str = "Create one with -o FILE.json or --json";
+/// The way out of damage.
+const RESTORE: &str = ". The file was changed or damaged: restore it from a copy, or write it \
+                       again from the history with 'diskproof export'";
 /// Characters that an error quotes of a path or a schema's name.
 const QUOTED_CHARS_MAX: usize = 200;
 
@@ -13,9 +18,25 @@ pub enum DocumentError {
     /// Longer than any record; nothing of it was parsed.
     #[error("it is larger than 64 MiB, the limit of records and comparisons")]
     TooLarge,
+    /// Nothing but blanks.
+    #[error("it is empty, so it is not a diskproof record. {CREATE}")]
+    Empty,
     /// No JSON.
-    #[error("this is not a diskproof record: {0}")]
-    Syntax(String),
+    #[error(
+        "this is not a diskproof record, nor any JSON (line {line}, column {column}). {CREATE}"
+    )]
+    NotJson {
+        /// The line that cannot be read, from 1.
+        line: usize,
+        /// The character in it, from 1.
+        column: usize,
+    },
+    /// JSON that does not end.
+    #[error("the JSON is truncated: it ends within line {line}. Copy the whole file again")]
+    Truncated {
+        /// The last line, from 1.
+        line: usize,
+    },
     /// A field is missing or has another type.
     #[error("the {kind} is damaged: {why}")]
     Shape {
@@ -86,7 +107,7 @@ pub enum DocumentError {
     )]
     Fio,
     /// JSON of something else.
-    #[error("this is not a diskproof record. Create one with -o FILE.json or --json")]
+    #[error("this is JSON of another program, and not a diskproof record. {CREATE}")]
     Foreign,
     /// A record where a comparison is needed, or the other way round.
     #[error("this is a {found}, but a {needed} is needed")]
@@ -121,17 +142,179 @@ pub(crate) fn target_of(record: &Record, path: String, target: usize) -> Result<
     index_below(path, target, record.targets.len(), "targets")
 }
 
-/// serde_json quotes an unexpected string whole.
+impl DocumentError {
+    /// What to do about a document with this error, as the end of a sentence; empty where the error
+    /// itself says it.
+    pub fn remedy(&self) -> &'static str {
+        match self {
+            Self::Shape { .. }
+            | Self::Number { .. }
+            | Self::NoLength { .. }
+            | Self::TooLong { .. }
+            | Self::Index { .. }
+            | Self::Data { .. } => RESTORE,
+            Self::TooLarge
+            | Self::Empty
+            | Self::NotJson { .. }
+            | Self::Truncated { .. }
+            | Self::OtherVersion { .. }
+            | Self::Fio
+            | Self::Foreign
+            | Self::OtherKind { .. } => "",
+        }
+    }
+}
+
+/// The error of a text that is no JSON.
+pub(super) fn syntax_error(text: &str, error: &serde_json::Error) -> DocumentError {
+    if text.trim().is_empty() {
+        return DocumentError::Empty;
+    }
+    // A text that never was JSON ends early, too.
+    if error.is_eof() && text.trim_start().starts_with(['{', '[']) {
+        return DocumentError::Truncated { line: error.line() };
+    }
+    DocumentError::NotJson {
+        line: error.line(),
+        column: error.column(),
+    }
+}
+
+/// An error of serde in words of ours: `the field 'seed' is missing (line 1, column 30)`.
 pub(super) fn explained(error: &serde_json::Error) -> String {
     let text = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
     let why = text.strip_suffix(&place).unwrap_or(&text);
-    quoted(why) + &place
+    format!(
+        "{} (line {}, column {})",
+        // serde_json quotes an unexpected string whole.
+        quoted(&in_words(why)),
+        error.line(),
+        error.column()
+    )
+}
+
+fn in_words(why: &str) -> String {
+    if let Some(field) = why.strip_prefix("missing field ") {
+        return format!("the field {} is missing", field.replace('`', "'"));
+    }
+    if let Some(field) = why.strip_prefix("duplicate field ") {
+        return format!("the field {} is there twice", field.replace('`', "'"));
+    }
+    if let Some(rest) = why.strip_prefix("unknown variant ")
+        && let Some((value, _)) = rest.split_once(", expected ")
+    {
+        return format!("{} is no known value", value.replace('`', "'"));
+    }
+    for prefix in ["invalid type: ", "invalid value: ", "invalid length "] {
+        if let Some(rest) = why.strip_prefix(prefix)
+            && let Some((found, needed)) = rest.split_once(", expected ")
+        {
+            let found = if prefix == "invalid length " {
+                format!("a list of {found}")
+            } else {
+                type_in_words(found).to_owned()
+            };
+            return format!("{found} is in the place of {}", type_in_words(needed));
+        }
+    }
+    why.to_owned()
+}
+
+/// A type of Rust or of serde as one of JSON. Other words stay as they are.
+fn type_in_words(name: &str) -> &str {
+    match name {
+        "map" | "a map" => "an object",
+        "sequence" | "a sequence" => "a list",
+        "unit" | "null" => "null",
+        "u8" | "u16" | "u32" | "u64" | "u128" | "usize" => "a whole number",
+        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        _ if name.starts_with("struct ") || name.contains("tagged enum ") => "an object",
+        _ if name.starts_with("tuple ") || name.starts_with("an array ") => "a list",
+        _ if name.starts_with("enum ") => "a known value",
+        other => other,
+    }
 }
 
 pub(super) fn quoted(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    enum Kind {
+        ReadOnly,
+    }
+
+    #[derive(Debug, Deserialize)]
+    struct Inner {
+        #[expect(dead_code)]
+        kind: Kind,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[expect(dead_code)]
+    struct Outer {
+        seed: u64,
+        pair: (u8, u8),
+        inner: Option<Inner>,
+    }
+
+    #[test]
+    fn errors_of_serde_are_words_for_the_user() {
+        for (text, words) in [
+            (r#"{"seed": 1}"#, "the field 'pair' is missing (line 1"),
+            (
+                r#"{"seed": "x", "pair": [1, 2]}"#,
+                "string \"x\" is in the place of a whole number",
+            ),
+            (
+                r#"{"seed": {}, "pair": [1, 2]}"#,
+                "an object is in the place of a whole number",
+            ),
+            (
+                r#"{"seed": 1, "pair": [1]}"#,
+                "a list of 1 is in the place of a list",
+            ),
+            (
+                r#"{"seed": 1, "seed": 2, "pair": [1, 2]}"#,
+                "the field 'seed' is there twice",
+            ),
+            (
+                r#"{"seed": 1, "pair": [1, 2], "inner": []}"#,
+                "a list of 0 is in the place of an object",
+            ),
+            (
+                r#"{"seed": 1, "pair": [1, 2], "inner": {"kind": "x"}}"#,
+                "'x' is no known value",
+            ),
+        ] {
+            let error = serde_json::from_str::<Outer>(text).unwrap_err();
+            let explained = explained(&error);
+            assert!(explained.starts_with(words), "{explained}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_no_json_is_empty_truncated_or_foreign() {
+        for (text, expected) in [
+            (" \n", "Empty"),
+            ("{\"a\": [1,", "Truncated { line: 1 }"),
+            ("{\n\"a\": \"x", "Truncated { line: 2 }"),
+            ("nul", "NotJson { line: 1, column: 3 }"),
+            ("{a}", "NotJson { line: 1, column: 2 }"),
+        ] {
+            let error = serde_json::from_str::<serde_json::Value>(text).unwrap_err();
+            assert_eq!(format!("{:?}", syntax_error(text, &error)), expected);
+        }
     }
 }

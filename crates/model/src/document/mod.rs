@@ -49,8 +49,9 @@ impl AnyDocument {
             fio: Option<String>,
         }
         check(text)?;
-        let head: Head =
-            serde_json::from_str(text).map_err(|error| DocumentError::Syntax(explained(&error)))?;
+        let Ok(head) = serde_json::from_str::<Head>(text) else {
+            return Err(DocumentError::Foreign);
+        };
         match head.schema.as_deref() {
             Some(RECORD_SCHEMA) => {
                 let record: Record = parse(text, "record")?;

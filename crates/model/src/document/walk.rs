@@ -1,6 +1,6 @@
 //! Checks the size of every number, string and list before anything is built from the text.
 
-use super::error::{DocumentError, explained, quoted};
+use super::error::{DocumentError, quoted, syntax_error};
 use crate::histogram::LatencyHistogram;
 use crate::limits::{
     DOCUMENT_BYTES_MAX, HISTOGRAM_PAGES_MAX, PACKED_CELLS_MAX, STRING_BYTES_MAX, VALUES_MAX,
@@ -32,7 +32,7 @@ pub(super) fn check(text: &str) -> Result<(), DocumentError> {
         .and_then(|()| deserializer.end());
     match (walk.fault, walked) {
         (Some(fault), _) => Err(fault),
-        (None, Err(error)) => Err(DocumentError::Syntax(explained(&error))),
+        (None, Err(error)) => Err(syntax_error(text, &error)),
         (None, Ok(())) => Ok(()),
     }
 }

@@ -375,7 +375,7 @@ fn detail_blocks(record: &Record) -> Vec<Block> {
 }
 
 fn target_facts(record: &Record, target: &TargetIdentity, index: usize) -> Vec<Block> {
-    let mut facts = summary_facts(target, &record.plan);
+    let mut facts = summary_facts(index, target, &record.plan);
     for health in &record.health {
         if target.disks().any(|disk| disk.name == health.disk) {
             facts.push(("health", Some(health_text(health))));

@@ -196,8 +196,12 @@ fn budget_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> S
         None => identities.len(),
     };
     let mut uses = Vec::new();
-    for (used, identity) in budget.targets.iter().zip(identities).take(written_targets) {
-        uses.push(written_text(*used, budget, identity));
+    for (index, identity) in identities.iter().take(written_targets).enumerate() {
+        let Some(used) = budget.targets.get(index) else {
+            break;
+        };
+        let kept_file = plan.kept_file(index, &identity.path);
+        uses.push(written_text(*used, budget, identity, kept_file));
     }
     let load = match plan.ping() {
         Some(ping) => format!("sends {}; ", requests_text(ping, identities.len())),
@@ -296,17 +300,67 @@ fn unlimited_time_text(plan: &Plan) -> String {
             format_duration(load_ns)
         );
     }
-    let bytes: Option<u64> = workloads.iter().map(|workload| workload.stop.bytes).sum();
-    let ops: Option<u64> = workloads.iter().map(|workload| workload.stop.ops).sum();
-    match (bytes, ops) {
-        (Some(bytes), _) => format!("as long as {} need", glue(&format_bytes(bytes))),
-        (None, Some(ops)) => format!("as long as {} need", glue(&counted(ops, "operation"))),
-        (None, None) => UNLIMITED.to_owned(),
+    let Some(need) = UntimedNeed::find(plan) else {
+        return UNLIMITED.to_owned();
+    };
+    need.text()
+}
+
+/// What the workloads of a plan move that end without a time of their own, and the time of the
+/// others.
+#[derive(Default)]
+struct UntimedNeed {
+    bytes: u64,
+    operations: u64,
+    timed_ns: u64,
+}
+
+impl UntimedNeed {
+    /// `None` where a workload has no end at all.
+    fn find(plan: &Plan) -> Option<Self> {
+        let mut need = Self::default();
+        for group in plan.groups() {
+            let mut longest_ns = 0;
+            for workload in group.workloads {
+                let stop = &workload.stop;
+                if let Some(time_ns) = group.time_of(workload) {
+                    longest_ns = longest_ns.max(time_ns + group.warmup_ns());
+                } else if let Some(bytes) = stop.bytes {
+                    need.bytes = need.bytes.saturating_add(bytes);
+                } else {
+                    need.operations = need.operations.saturating_add(stop.ops?);
+                }
+            }
+            need.timed_ns = need.timed_ns.saturating_add(longest_ns);
+        }
+        Some(need)
+    }
+
+    /// `as long as 1 GiB need, at least 30 s`
+    fn text(&self) -> String {
+        let mut things = Vec::new();
+        if self.bytes > 0 {
+            things.push(glue(&format_bytes(self.bytes)));
+        }
+        if self.operations > 0 {
+            things.push(glue(&counted(self.operations, "operation")));
+        }
+        let least = match self.timed_ns {
+            0 => String::new(),
+            ns => format!(", at least {}", format_duration(ns)),
+        };
+        format!("as long as {} need{least}", list(things))
     }
 }
 
-/// Says what the run writes to a target, and which data it destroys.
-fn written_text(used: TargetUse, budget: &Budget, identity: &TargetIdentity) -> String {
+/// Says what the run writes to a target, and which data it destroys. `kept_file` is the file that
+/// it makes in a directory and leaves there.
+fn written_text(
+    used: TargetUse,
+    budget: &Budget,
+    identity: &TargetIdentity,
+    kept_file: Option<&str>,
+) -> String {
     let path = &identity.path;
     let place = match place_text(identity) {
         Some(text) => format!(" ({text})"),
@@ -338,10 +392,15 @@ fn written_text(used: TargetUse, budget: &Budget, identity: &TargetIdentity) -> 
             }
             let writes = limit_text("writes", written, budget);
             let size = glue(&format_bytes(size_bytes));
-            format!(
-                "{writes} into a scratch file of {size} in {path}{place}{drops}, removed \
-                 afterwards"
-            )
+            match kept_file {
+                Some(file) => {
+                    format!("{writes} into {file}{place}, of {size}{drops}; the file stays")
+                }
+                None => format!(
+                    "{writes} into a scratch file of {size} in {path}{place}{drops}, removed \
+                     afterwards"
+                ),
+            }
         }
         TargetUse::Overwrite { written } => overwrite_text(written, budget, identity),
     }
@@ -543,12 +602,50 @@ fn precision_text(workloads: &[Workload]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::plan::{Stop, Workloads};
 
     fn workload(start: Start, ends_alone: bool) -> Workload {
         Workload {
             start,
             ends_alone,
             ..Workload::named("w")
+        }
+    }
+
+    /// A plan of two concurrent workloads that end alone: after ten seconds, and at `other`.
+    fn text_of_end(other: Stop) -> String {
+        let timed = Workload {
+            stop: Stop {
+                time_ns: Some(10_000_000_000),
+                ..Stop::default()
+            },
+            ..workload(Start::AfterPrevious, true)
+        };
+        let untimed = Workload {
+            stop: other,
+            ..workload(Start::WithPrevious, true)
+        };
+        let mut plan = Plan::new("run", Vec::new());
+        plan.tasks = vec![Task::Workloads(Workloads::as_planned(vec![timed, untimed]))];
+        unlimited_time_text(&plan)
+    }
+
+    #[test]
+    fn plan_without_a_time_names_what_it_waits_for() {
+        let bytes = Stop {
+            bytes: Some(1 << 30),
+            ..Stop::default()
+        };
+        let operations = Stop {
+            ops: Some(500),
+            ..Stop::default()
+        };
+        for (other, parts) in [(bytes, "1 GiB"), (operations, "500 operations")] {
+            let text = text_of_end(other).replace('\u{a0}', " ");
+            assert!(
+                text.contains(parts) && text.ends_with("at least 10 s"),
+                "{text}"
+            );
         }
     }
 

@@ -15,8 +15,12 @@ use diskproof_model::units::{counted, format_bytes, format_throughput};
 /// A label and a value; `None` if the value is unknown.
 pub(crate) type LabeledValue = (&'static str, Option<String>);
 
-/// Facts on a target in a few lines, from the disks up to the file.
-pub(crate) fn summary_facts(target: &TargetIdentity, plan: &Plan) -> Vec<LabeledValue> {
+/// Facts on the target with this index in a few lines, from the disks up to the file.
+pub(crate) fn summary_facts(
+    index: usize,
+    target: &TargetIdentity,
+    plan: &Plan,
+) -> Vec<LabeledValue> {
     let mut lines: Vec<LabeledValue> = Vec::new();
     for disk in target.disks() {
         lines.push(("disk", Some(disk_text(disk))));
@@ -24,7 +28,7 @@ pub(crate) fn summary_facts(target: &TargetIdentity, plan: &Plan) -> Vec<Labeled
     lines.push(("disk", unresolved_text(target)));
     lines.push(("layers", layers_text(target)));
     lines.push(("on", target.filesystem.as_ref().map(mount_text)));
-    lines.push(("test", Some(tested_text(target, plan))));
+    lines.push(("test", Some(tested_text(index, target, plan))));
     lines
 }
 
@@ -59,16 +63,20 @@ pub(crate) fn layers_text(target: &TargetIdentity) -> Option<String> {
     joined(texts, "; ")
 }
 
-/// Names the scratch file, file or device that the operations use.
-pub(crate) fn tested_text(target: &TargetIdentity, plan: &Plan) -> String {
+/// Names the scratch file, file or device that the operations on the target with this index use.
+pub(crate) fn tested_text(index: usize, target: &TargetIdentity, plan: &Plan) -> String {
     let path = &target.path;
     let size = glue(&format_bytes(target.size_bytes));
     match (target.kind, plan.scratch_bytes()) {
         (TargetKind::Directory, _) if plan.files().is_some() => {
             format!("files in {path}/{FILES_DIRECTORY}")
         }
-        (TargetKind::Directory, Some(scratch)) => {
-            format!("scratch file of {} in {path}", glue(&format_bytes(scratch)))
+        (TargetKind::Directory, Some(bytes)) => {
+            let size = glue(&format_bytes(bytes));
+            match plan.kept_file(index, path) {
+                Some(file) => format!("the new file {file}, {size}"),
+                None => format!("scratch file of {size} in {path}"),
+            }
         }
         (TargetKind::Directory, None) => format!("scratch file in {path}"),
         (TargetKind::File, _) => format!("the file {path} itself, {size}"),

@@ -178,7 +178,9 @@ fn file_name(record: &Record) -> String {
 /// machine.
 fn disk_section(record: &Record) -> Markup {
     let content = html! {
-        @for target in &record.targets { (cards_markup(&target_cards(record, target))) }
+        @for (index, target) in record.targets.iter().enumerate() {
+            (cards_markup(&target_cards(record, index, target)))
+        }
         (cards_markup(&[host_section(&record.host)]))
     };
     section("disk", "Disk and machine", &content)
@@ -190,8 +192,8 @@ fn cards_markup(sections: &[Vec<Block>]) -> Markup {
     }
 }
 
-/// The facts of a target: a card for each of its parts, the target first.
-fn target_cards(record: &Record, target: &TargetIdentity) -> Vec<Vec<Block>> {
+/// The facts of the target with this index: a card for each of its parts, the target first.
+fn target_cards(record: &Record, index: usize, target: &TargetIdentity) -> Vec<Vec<Block>> {
     let mut health: Vec<&DiskHealth> = Vec::new();
     for report in &record.health {
         if target.disks().any(|disk| disk.name == report.disk) {
@@ -199,7 +201,10 @@ fn target_cards(record: &Record, target: &TargetIdentity) -> Vec<Vec<Block>> {
         }
     }
     let mut cards = identity_sections(target, &health);
-    cards[0].push(Block::fact("tested", tested_text(target, &record.plan)));
+    cards[0].push(Block::fact(
+        "tested",
+        tested_text(index, target, &record.plan),
+    ));
     if let Some(layers) = layers_text(target) {
         cards[0].push(Block::fact("layers", layers));
     }

@@ -144,6 +144,6 @@ mod tests {
             "{text}"
         );
         assert!(text.lines().any(|line| line.ends_with("−50 %")), "{text}");
-        assert!(text.contains("not the disk's"), "{text}");
+        assert!(text.contains("does not count: served"), "{text}");
     }
 }

@@ -172,7 +172,7 @@ fn all_requests_are_all() {
 fn the_record_tells_what_was_found() {
     let target = campaign(8, 99.0, None).target;
     let measured = |depth: u32, late: u64| {
-        let mut measurement = crate::fixture::run().1.remove(0);
+        let mut measurement = crate::fixture::run().measurements.remove(0);
         measurement.workload.depth = depth;
         measurement.ops.retain(|kind, _| *kind == OpKind::Read);
         let op = measurement.ops.entry(OpKind::Read).or_default();

@@ -74,7 +74,7 @@ fn incomparable_changes() -> [(&'static str, Change); 17] {
 fn different_measurements_are_not_comparable() {
     let healthy = fixture::record();
     for (code, change) in incomparable_changes() {
-        let faulty = changed(|run| change(&mut run.1[3]));
+        let faulty = changed(|run| change(&mut run.measurements[3]));
         for (a, b) in [(&healthy, &faulty), (&faulty, &healthy)] {
             let candidate = held(&[a], &[b]);
             for metric in &candidate.metrics {
@@ -115,13 +115,13 @@ fn nothing_compares_across_methods_or_kinds_of_target() {
             "A: measuring method {ours}, B: measuring method {theirs}"
         )],
     );
-    let device = changed(|run| run.0.targets[0].kind = TargetKind::BlockDevice);
+    let device = changed(|run| run.facts.targets[0].kind = TargetKind::BlockDevice);
     assert_all(&held(&[&healthy], &[&device]), Verdict::NotComparable);
 }
 
 #[test]
 fn who_the_disk_is_differs_and_compares() {
-    let mut other = changed(|run| run.0.host.kernel = "6.12.1".to_owned());
+    let mut other = changed(|run| run.facts.host.kernel = "6.12.1".to_owned());
     let disk = other.targets[0].layers.last_mut().unwrap();
     (disk.firmware, disk.serial) = (Some("2.0".to_owned()), Some("S1".to_owned()));
     let candidate = held(&[&fixture::record()], &[&other]);
@@ -138,10 +138,10 @@ fn who_the_disk_is_differs_and_compares() {
 fn disks_of_different_size_compare_as_a_whole() {
     let whole = |size: u64| {
         changed(|run| {
-            run.0.run_id = size.to_string();
-            let target = &mut run.0.targets[0];
+            run.facts.run_id = size.to_string();
+            let target = &mut run.facts.targets[0];
             (target.kind, target.size_bytes) = (TargetKind::BlockDevice, size);
-            run.1
+            run.measurements
                 .iter_mut()
                 .for_each(|measurement| measurement.span_bytes = size);
         })
@@ -154,12 +154,15 @@ fn disks_of_different_size_compare_as_a_whole() {
 fn metric_of_one_side_only_is_reported() {
     let healthy = fixture::record();
     let fewer = changed(|run| {
-        run.1
+        run.measurements
             .retain(|measurement| measurement.workload.name != "random-read-d1");
-        run.0.plan.skipped.push(diskproof_model::plan::Skipped::new(
-            "random-read-d1",
-            "no time",
-        ));
+        run.facts
+            .plan
+            .skipped
+            .push(diskproof_model::plan::Skipped::new(
+                "random-read-d1",
+                "no time",
+            ));
     });
     let candidate = held(&[&healthy], &[&fewer]);
     let only = |only| Unmatched {
@@ -174,7 +177,7 @@ fn metric_of_one_side_only_is_reported() {
 
 #[test]
 fn records_without_figures_compare_to_nothing() {
-    let empty = changed(|run| run.1.clear());
+    let empty = changed(|run| run.measurements.clear());
     assert_eq!(held(&[&empty], &[&empty]).metrics, []);
     let mut damaged = fixture::record();
     for measurement in &mut damaged.measurements {
@@ -212,7 +215,8 @@ fn records_without_figures_compare_to_nothing() {
 fn busy_machine_is_reported() {
     let loaded = |id: &str, load: &str| {
         changed(|run| {
-            (run.0.run_id, run.0.host.load_average) = (id.to_owned(), Some(load.to_owned()));
+            (run.facts.run_id, run.facts.host.load_average) =
+                (id.to_owned(), Some(load.to_owned()));
         })
     };
     let (quiet, busy) = (loaded("quiet", "0.31"), loaded("busy", "9.31 4.00 1.00"));
@@ -273,7 +277,7 @@ fn what_ran_together_is_compared_with_the_same_company_only() {
     assert_eq!(company.code, "company-differs");
     states(&company.why, &["A: it ran alone", "sequential-read"]);
     let mut other = fixture::together(&names);
-    other.1[1].workload.rate = Some(100.0);
+    other.measurements[1].workload.rate = Some(100.0);
     let load = &told(&beside, &fixture::judge(other))[0];
     states(&load.why, &["sequential-read", "A: as fast as it goes"]);
 }

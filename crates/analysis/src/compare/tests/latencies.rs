@@ -93,11 +93,14 @@ fn an_offered_load_is_judged_by_its_latency() {
         let mut op = wandering(speed, 20, seed);
         op.latency_intended = Some(op.latency.clone());
         let mut run = fixture::run();
-        run.1
+        run.measurements
             .retain(|measurement| measurement.workload.name == "random-read-d1");
-        (run.0.run_id, run.1[0].wall_ns, run.1[0].workload.rate) =
-            (format!("{speed} {seed}"), 20_000_000_000, Some(1000.0));
-        run.1[0].ops = BTreeMap::from([(OpKind::Read, op)]);
+        (
+            run.facts.run_id,
+            run.measurements[0].wall_ns,
+            run.measurements[0].workload.rate,
+        ) = (format!("{speed} {seed}"), 20_000_000_000, Some(1000.0));
+        run.measurements[0].ops = BTreeMap::from([(OpKind::Read, op)]);
         fixture::judge(run)
     };
     let candidate = held(&[&loaded(1.0, 1)], &[&loaded(1.5, 2)]);

@@ -55,7 +55,7 @@ fn conditions_fail_a_build_only_where_noise_would_not() {
         &["'random-raed-d1.iops'", "random-read-d1.iops"],
     );
     let other = changed(|run| {
-        run.1
+        run.measurements
             .iter_mut()
             .for_each(|measurement| measurement.workload.depth += 1)
     });
@@ -102,14 +102,14 @@ fn conditions_that_cannot_be_read_say_what_is_possible() {
 /// Two targets, of which each has the same workload.
 fn of_two_targets(id: &str) -> Record {
     changed(|run| {
-        run.0.run_id = id.to_owned();
-        run.0.targets.push(fixture::target());
-        run.0.plan.targets.push("/other".to_owned());
-        let mut other = run.1.clone();
+        run.facts.run_id = id.to_owned();
+        run.facts.targets.push(fixture::target());
+        run.facts.plan.targets.push("/other".to_owned());
+        let mut other = run.measurements.clone();
         for measurement in &mut other {
             measurement.target = 1;
         }
-        run.1.extend(other);
+        run.measurements.extend(other);
     })
 }
 

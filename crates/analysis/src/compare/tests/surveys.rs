@@ -1,7 +1,7 @@
 //! Curves and access times.
 
 use super::*;
-use crate::fixture::surveyed::{self, SurveyedDisk};
+use crate::fixture::surveyed::{self, SurveyRun, SurveyedDisk};
 
 /// A survey whose curve falls from 200 to 100 MB/s, with noise of 1 % at each position.
 fn surveyed_record(speed: f64, seed: u64) -> Record {
@@ -27,16 +27,16 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
         latency_ns: (8e6 / speed * (0.7 + 0.3 * rng.exponential())) as u64,
     });
     let access = access.collect();
-    let (mut facts, survey) = (fixture::run().0, SurveyedDisk::rotating().survey(1));
+    let mut facts = fixture::run().facts;
     facts.run_id = format!("{speed} {seed}");
-    let survey = SurfaceMeasurement {
+    let surface = SurfaceMeasurement {
         span_bytes: 1 << 40,
         curve,
         access,
         burst: None,
-        ..survey
+        ..SurveyedDisk::rotating().survey(1)
     };
-    surveyed::judge((facts, survey))
+    surveyed::judge(SurveyRun { facts, surface })
 }
 
 #[test]

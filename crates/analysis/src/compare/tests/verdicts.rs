@@ -72,8 +72,9 @@ fn intervals_of_ratios_cover_the_truth() {
 
 #[test]
 fn a_run_is_the_same_as_itself() {
-    let record =
-        changed(|run| run.1[2].ops = BTreeMap::from([(OpKind::Read, wandering(1.0, 5, 1))]));
+    let record = changed(|run| {
+        run.measurements[2].ops = BTreeMap::from([(OpKind::Read, wandering(1.0, 5, 1))])
+    });
     let candidate = held(&[&record], &[&record]);
     let tail = |metric: &MetricComparison| matches!(metric.figure, Figure::P99 | Figure::P99_9);
     let undecided =

@@ -9,8 +9,8 @@ use crate::input_files::{InputRole, register};
 use crate::plan_file::KeptFile;
 use crate::provenance::{command_line, random_seed};
 use crate::session::{MeasuringJob, Shown, admit_all};
-use crate::stdio::{Verbosity, print_text};
-use crate::targets::{identify, refuse_duplicates, refuse_foreign_link};
+use crate::stdio::print_text;
+use crate::targets::{identify_with_reserve, refuse_duplicates, refuse_foreign_link};
 use crate::tool_lines::{SharedPrinter, ToolEnd};
 use anyhow::Result;
 use diskproof_compat::{DropIn, DropInError, DropInLoad, LoadTarget, NextPrinter, PlanContext};
@@ -33,7 +33,7 @@ struct FoundTarget {
     new_name: Option<String>,
 }
 
-fn find_target(target: &LoadTarget, verbosity: Verbosity) -> Result<FoundTarget, Failure> {
+fn find_target(target: &LoadTarget, flags: &MeasuringFlags) -> Result<FoundTarget, Failure> {
     let path = target.path();
     let new_name = match target {
         LoadTarget::Output(_) if is_free(path) => path.file_name().and_then(OsStr::to_str),
@@ -44,7 +44,7 @@ fn find_target(target: &LoadTarget, verbosity: Verbosity) -> Result<FoundTarget,
         None => path,
     };
     Ok(FoundTarget {
-        identity: identify(existing, verbosity).map_err(Failure::Probe)?,
+        identity: identify_with_reserve(existing, flags.destructive.keep_free, flags.verbosity())?,
         new_name: new_name.map(str::to_owned),
     })
 }
@@ -130,7 +130,10 @@ fn run_load(
         None => SharedPrinter::new(tool.name, load.printer(&plan, &identities[0])),
     };
     printer.output = None;
-    if found.new_name.is_some() {
+    if let Some(name) = &found.new_name {
+        // The plan names the file itself, as it does for jobs.
+        let directory = plan.targets[0].trim_end_matches('/').to_owned();
+        plan.targets[0] = format!("{directory}/{name}");
         let path = head.target.path();
         printer.output = Some(path.clone());
         // Before the output files are opened: none of them may be the target.
@@ -163,7 +166,7 @@ fn target_of_load(load: &dyn DropInLoad, flags: &MeasuringFlags) -> Result<Found
     if head.writes {
         refuse_foreign_link(path)?;
     }
-    let found = match find_target(&head.target, flags.verbosity()) {
+    let found = match find_target(&head.target, flags) {
         Ok(found) => found,
         Err(error) => {
             print_text(load.text_before_opening())?;

@@ -318,6 +318,7 @@ fn live_plan(
     let scratch_bytes = scratch_size(flags, identities)?;
     let default_ns = if flags.quick { QUICK_NS } else { TIME_NS };
     let time_ns = flags.time.unwrap_or(default_ns);
+    Failure::check_time(time_ns)?;
     let write_bytes = match scratch_bytes {
         Some(bytes) => bytes,
         None => smallest_bytes(identities).min(SCRATCH_BYTES),
@@ -609,9 +610,9 @@ fn save(record: &Arc<Record>, options: HistoryOptions) -> Vec<SaveNote> {
     });
     match save.wait(SAVE_LIMIT) {
         Waited::Done(notes) => notes,
-        Waited::TimedOut(_) | Waited::Lost => vec![SaveNote::Warning(
-            "the run was not saved: the history did not answer".to_owned(),
-        )],
+        Waited::TimedOut(_) | Waited::Lost => {
+            vec![SaveNote::Unsaved("the history did not answer".to_owned())]
+        }
     }
 }
 

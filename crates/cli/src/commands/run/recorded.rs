@@ -25,8 +25,6 @@ use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_postgres::Programs;
 use diskproof_report::terminal::MetricDetail;
-use std::fs::File;
-use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 /// The longest that a workload of `run` takes without limits of its own.
@@ -85,37 +83,6 @@ impl LikeSource {
         like_workloads(&self.load.device, target)
             .map_err(|error| Failure::Usage(format!("--like: {error}")))
     }
-}
-
-/// Enough of a record for its schema, and of a page for its policy.
-const HEAD_BYTES: u64 = 4096;
-
-/// True if an operand is a record, or the page of one, and not a target with such a name.
-pub(super) fn is_record(path: &Path) -> bool {
-    let Some(extension) = path.extension() else {
-        return false;
-    };
-    let signature = if extension.eq_ignore_ascii_case("json") {
-        "diskproof.record/"
-    } else if extension.eq_ignore_ascii_case("html") {
-        // The policy that stands first in our pages.
-        "default-src 'none'; script-src 'sha256-"
-    } else {
-        return false;
-    };
-    if !path.is_file() {
-        return false;
-    }
-    match read_head(path) {
-        Ok(head) => String::from_utf8_lossy(&head).contains(signature),
-        Err(_) => false,
-    }
-}
-
-fn read_head(path: &Path) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    File::open(path)?.take(HEAD_BYTES).read_to_end(&mut head)?;
-    Ok(head)
 }
 
 /// Repeats the plan of the record on the targets, or on those of the record, and compares.

@@ -103,7 +103,8 @@ fn every_text_of_the_schema_has_a_treatment() {
 
 /// A record with a name in every fact that has one, and processes that are called as words are.
 fn named_record() -> Record {
-    fixture::changed(|(facts, measurements)| {
+    fixture::changed(|run| {
+        let facts = &mut run.facts;
         facts.host.name = "secret-host".to_owned();
         facts.note = Some("secret note".to_owned());
         facts.ended_early = Some("/secret-path: no space left".to_owned());
@@ -114,7 +115,7 @@ fn named_record() -> Record {
         layer.kind = LayerKind::DeviceMapper;
         layer.model = Some("LVM secret-volume".to_owned());
         layer.serial = Some("SECRET".to_owned());
-        let device = &mut measurements[2].device;
+        let device = &mut run.measurements[2].device;
         device.read_bytes += 64 << 20;
         device.others = vec![
             fixture::process("secret-process", 40 << 20, 0),

@@ -130,6 +130,9 @@ fn spans_take_bytes_and_percent() {
         ("0%", "empty span"),
         ("0", "empty span"),
         ("2G-1G", "empty span"),
+        ("0-4kB", "4KiB"),
+        ("4kB", "4KiB"),
+        ("1MB-1001kB", "4096 bytes"),
         ("101%", "at most 100%"),
         ("half", "0-50%"),
         ("", "0-50%"),
@@ -193,4 +196,39 @@ fn distributions_parse() {
         ("hot:80/0", "between 0 and 100"),
         ("cauchy:0.5", "uniform"),
     ]);
+}
+
+/// The list in the error for a range, each of whose values is one that the parser takes.
+fn advised<T: FromStr>(error: &ValueError) -> String {
+    let text = error.to_string();
+    let (_, list) = text.rsplit_once(": ").unwrap();
+    for value in list.split(',') {
+        assert!(value.parse::<T>().is_ok(), "{text}");
+    }
+    list.to_owned()
+}
+
+#[test]
+fn error_for_a_range_lists_its_values() {
+    for (range, list) in [
+        ("4k-32k", "4k,8k,16k,32k"),
+        ("128k-1M", "128k,256k,512k,1M"),
+        ("64k..4k", "4k,8k,16k,32k,64k"),
+        ("4kB-16kB", "4kB,8kB,16kB"),
+        ("512-4k", "512,1k,2k,4k"),
+        ("1M:3M", "1M,2M,3M"),
+    ] {
+        let error = parse_listed_size(range).unwrap_err();
+        assert_eq!(advised::<BlockSize>(&error), list, "{range}");
+    }
+    for (range, list) in [
+        ("1-8", "1,2,4,8"),
+        ("1..6", "1,2,4,6"),
+        ("32-8", "8,16,32"),
+        ("0:2", "1,2"),
+    ] {
+        let error = parse_listed_count(range).unwrap_err();
+        assert_eq!(advised::<Count>(&error), list, "{range}");
+    }
+    assert!(parse_listed_count("8").is_ok() && parse_listed_size("8k").is_ok());
 }
