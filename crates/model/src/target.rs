@@ -91,6 +91,25 @@ impl TargetIdentity {
             && self.device == other.device
             && (is_device || self.inode == other.inode)
     }
+
+    /// True if both are the same thing with the same medium: a loop device may have got another
+    /// file under its number, and a number another disk. What the user released is the medium.
+    pub fn is_same_medium(&self, other: &Self) -> bool {
+        if !self.is_same(other) {
+            return false;
+        }
+        if self.kind == TargetKind::BlockDevice && self.size_bytes != other.size_bytes {
+            return false;
+        }
+        let (Some(top), Some(other_top)) = (self.layers.first(), other.layers.first()) else {
+            return self.layers.is_empty() && other.layers.is_empty();
+        };
+        // A volume may get a cache below it, so one disk in common is enough.
+        top.has_same_medium(other_top)
+            && self
+                .disks()
+                .any(|disk| other.disks().any(|its| disk.has_same_medium(its)))
+    }
 }
 
 /// A mounted filesystem, as /proc/self/mountinfo tells it.
@@ -203,6 +222,15 @@ pub const OTHER_MAPPER_USER: &str = "device mapper";
 const SOFTWARE_VENDORS: [&str; 3] = ["LIO-ORG", "SCST_FIO", "SCST_BIO"];
 
 impl Layer {
+    /// True if nothing tells the media of both apart: the serial number, the model, and the file
+    /// behind a loop device.
+    fn has_same_medium(&self, other: &Self) -> bool {
+        self.serial == other.serial
+            && self.hardware_model() == other.hardware_model()
+            && self.backing_file == other.backing_file
+            && self.size_bytes == other.size_bytes
+    }
+
     /// The model as its maker or the hypervisor calls it; `None` where an administrator chose the
     /// text, as the name of a volume.
     pub fn hardware_model(&self) -> Option<&str> {

@@ -313,7 +313,7 @@ impl PreparedCells<'_> {
             Err(error) => return Err(failed_after(command, &error.into())),
         };
         let is_replaced = match earlier_identity {
-            Some(earlier) => !earlier.is_same(&identity),
+            Some(earlier) => !earlier.is_same_medium(&identity),
             None => false,
         };
         if is_replaced && !reopens {

@@ -6,8 +6,9 @@ use crate::program::{
 use diskproof_model::campaign::CampaignPart;
 use diskproof_model::comparison::{Basis, Comparison};
 use diskproof_model::record::Record;
-use diskproof_simdisk::testbed::{Mount, place};
+use diskproof_simdisk::testbed::{Loop, Mount, place};
 use rustix::process::{Pid, test_kill_process_group};
+use std::fs::File;
 use std::path::Path;
 
 /// One workload for a few seconds.
@@ -301,4 +302,30 @@ fn compare_live_overwrites_no_other_file_than_the_released_one() {
     );
     ran.exits(4).tells("was not released");
     assert_eq!(hash(&target), before, "nothing was written to it");
+}
+
+/// A loop device that gets another image keeps its number.
+#[test]
+fn compare_live_overwrites_no_other_image_in_the_released_loop_device() {
+    needs!("losetup");
+    let place = place();
+    let [image, other] = ["image", "other"].map(|name| place.path().join(name));
+    File::create(&other).unwrap().set_len(64 << 20).unwrap();
+    let device = Loop::sparse(&image, 64 << 20, &[]);
+    let node = device.node.to_str().unwrap();
+    let before = content_hash(&other);
+    let exchange = format!("losetup -d {node}; losetup {node} {}", text(&other));
+    let words = [
+        "--destroy",
+        device.name(),
+        "--prepare",
+        "true",
+        "--prepare",
+        &exchange,
+        "--reopen",
+    ];
+    let only = ["--only", "random-write-d32", "--time", "4s", "--no-health"];
+    let ran = compared(place.path(), &[&[node][..], &words, &only].concat());
+    ran.exits(4).tells("was not released");
+    assert_eq!(content_hash(&other), before, "nothing was written to it");
 }
