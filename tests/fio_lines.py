@@ -390,7 +390,10 @@ class Ran:
         except subprocess.TimeoutExpired:
             self.is_late = True
             os.killpg(process.pid, signal.SIGKILL)
+            # Each job of fio has a session of its own, and holds the pipes.
+            end_processes_in(place)
             self.out, self.errors = process.communicate()
+        end_processes_in(place)
         self.code = process.returncode
         start, end = self.out.find("{\n"), self.out.rfind("}")
         self.report = None
@@ -407,6 +410,14 @@ class Ran:
         lines = (self.errors + "\n" + before_report).strip().splitlines()
         lines = [line.strip() for line in lines if line.strip()]
         return " / ".join(lines[-3:])[:400]
+
+
+def end_processes_in(place):
+    """Ends the processes whose working directory is this one, as the jobs of a fio that crashed."""
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(link) == str(place):
+                os.kill(int(link.parent.name), signal.SIGKILL)
 
 
 class Difference(Exception):
