@@ -466,11 +466,12 @@ fn add_samples(samples: &mut Vec<SampleSum>, measurement: &Measurement, kinds: &
 /// True of a job that was done before its warm-up ended. As in fio, its operations count, and have
 /// no latencies and no rates over time.
 fn is_done_in_warmup(measurement: &Measurement) -> bool {
+    let warmup_ns = measurement.workload.warmup_ns;
     let Some(began_ns) = measurement.began_ns else {
         return false;
     };
     // Its measured time begins with its first worker, give or take the start of a thread.
-    measurement.start_ns < began_ns + measurement.workload.warmup_ns / 2
+    warmup_ns > 0 && measurement.start_ns < began_ns + warmup_ns / 2
 }
 
 /// The measured operations of these kinds.
@@ -913,9 +914,14 @@ mod tests {
         let op = reads.ops.get_mut(&OpKind::Read).unwrap();
         op.count = 200;
         op.latency.record_many(1000, 200);
-        reads.workload.warmup_ns = 5_000_000_000;
-        for (start_ns, latencies, samples) in [(1_000, 0, 0), (5_000_001_000, 200, 4)] {
-            reads.began_ns = Some(2_000);
+        reads.began_ns = Some(2_000);
+        const WARMUP_NS: u64 = 5_000_000_000;
+        for (warmup_ns, start_ns, latencies, samples) in [
+            (WARMUP_NS, 1_000, 0, 0),
+            (WARMUP_NS, WARMUP_NS + 1_000, 200, 4),
+            (0, 1_000, 200, 4),
+        ] {
+            reads.workload.warmup_ns = warmup_ns;
             reads.start_ns = start_ns;
             let entry = with_figures(JobEntry::default(), &[&reads]);
             let stats = &entry.directions[0];
