@@ -213,6 +213,11 @@ impl SharedPrinter {
         Ok(())
     }
 
+    /// The exit code of a failed run; `None` where it is that of the tool.
+    pub(crate) fn failed_code(&self) -> Option<u8> {
+        self.lock().failed_code()
+    }
+
     /// The words of the tool, and those of this program where a rule of its own refuses the file.
     fn cannot_open(&self, path: &Path, error: &OutputError) -> String {
         match error.errno {

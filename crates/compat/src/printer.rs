@@ -191,4 +191,9 @@ pub trait ToolPrinter: Send {
 
     /// The run is over.
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText;
+
+    /// The exit code of a failed run, after its end; `None` where the tool has one for all of them.
+    fn failed_code(&self) -> Option<u8> {
+        None
+    }
 }

@@ -41,6 +41,8 @@ pub trait Environment {
     fn is_made_by_us(&self, path: &Path) -> bool;
     /// The I/O scheduler of the disk below a path, where the kernel names one.
     fn scheduler(&self, path: &Path) -> Option<String>;
+    /// The list of the processors of a NUMA node, such as `0-3`; `None` where it does not exist.
+    fn node_cpus(&self, node: u16) -> Option<String>;
     /// The path from the root. Symlinks and `..` stay as they are.
     fn absolute(&self, path: &Path) -> PathBuf;
 }
@@ -103,6 +105,11 @@ impl Environment for System {
             }
         }
         None
+    }
+
+    fn node_cpus(&self, node: u16) -> Option<String> {
+        let path = format!("/sys/devices/system/node/node{node}/cpulist");
+        Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
     }
 
     fn absolute(&self, path: &Path) -> PathBuf {

@@ -73,6 +73,13 @@ impl JobFile {
             None => named_sections(read.sections, overrides.sections)?,
         };
         let translation = Translation::new(overrides, environment);
+        for missing in read.missing_includes {
+            // fio goes on without the options of the file.
+            if !translation.is_as_fio() {
+                return Err(missing);
+            }
+            translation.note_line(missing.to_string());
+        }
         if let Some(unset) = read.unset {
             // Setting the variable would not help where the engine is not supported.
             for section in &sections {
@@ -118,7 +125,7 @@ fn read_jobs(sections: &[Section], translation: &Translation<'_>) -> Translated<
     }
     check_copies(&jobs)?;
     share_exitall(&mut jobs);
-    replace_creating_jobs(&mut jobs)?;
+    replace_creating_jobs(&mut jobs);
     if translation.overrides.action == JobAction::Run {
         spread::mark_kept_files(&mut jobs, translation);
     }
@@ -145,12 +152,11 @@ fn place_jobs(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Plac
     number_copies(&mut all_parts);
     let placements = placement::place(&all_parts, translation)?;
     let planned = workloads::plan_jobs(&all_parts, &placements, translation)?;
-    let only_creates = jobs.iter().all(|job| job.only_creates);
     let mut workloads_by_part = planned.workloads.into_iter();
-    for execution in &mut executions {
+    for (job, execution) in jobs.iter().zip(&mut executions) {
         for workloads in workloads_by_part.by_ref().take(execution.part_count) {
             // A job that only creates its files has no workload. Its plan has one, a read.
-            if only_creates {
+            if job.only_creates {
                 let names = workloads.into_iter().map(|workload| workload.name);
                 execution.layout_workloads.extend(names);
             } else {
@@ -244,19 +250,13 @@ fn check_copies(jobs: &[FioJob]) -> Translated<()> {
     Ok(())
 }
 
-/// Makes jobs that only create their files (`create_only`) reads of one block, because a plan has
-/// at least one workload; the scratch file is filled before. Fails where other jobs do more.
-fn replace_creating_jobs(jobs: &mut [FioJob]) -> Translated<()> {
-    if jobs.iter().all(|job| !job.only_creates) {
-        return Ok(());
-    }
-    if let Some(job) = jobs.iter().find(|job| !job.only_creates) {
-        return Err(job.error(
-            "other jobs have create_only, which is supported only for all jobs of a run; run them \
-             one after the other",
-        ));
-    }
+/// Makes jobs that only create their files (`create_only`) reads of one block, because a file is
+/// filled for a workload.
+fn replace_creating_jobs(jobs: &mut [FioJob]) {
     for job in jobs {
+        if !job.only_creates {
+            continue;
+        }
         job.extent.ops = Some(1);
         job.extent.is_time_based = false;
         job.flags = WorkloadFlags {
@@ -267,7 +267,6 @@ fn replace_creating_jobs(jobs: &mut [FioJob]) -> Translated<()> {
             ..WorkloadFlags::default()
         };
     }
-    Ok(())
 }
 
 /// Jobs as their author wrote them.

@@ -183,6 +183,8 @@ pub(crate) struct ReadSections {
     pub unset: Option<JobFileError>,
     /// The error of texts without any job.
     pub no_job: Option<JobFileError>,
+    /// The errors of includes that name no file, each at the end of its section.
+    pub missing_includes: Vec<JobFileError>,
 }
 
 /// Reads the sections of all `texts`. As in fio, global options of the command line apply to the
@@ -200,6 +202,7 @@ pub(crate) fn read_sections(
         bytes: 0,
         includes: 0,
         glued_section: None,
+        lost_include: None,
         file: 0,
     };
     let mut is_behind_file = false;
@@ -212,6 +215,7 @@ pub(crate) fn read_sections(
                     reader.begin_next_file();
                 }
                 is_behind_file = true;
+                reader.lost_include = None;
                 if let Err(error) = reader.read(text, path, 0) {
                     // What an unset variable stands for may be the cause of another error.
                     return Err(reader.done.unset.take().unwrap_or(error));
@@ -251,6 +255,8 @@ struct Reader<'a> {
     includes: usize,
     /// The error of the first section that begins after an option, on the same line.
     glued_section: Option<JobFileError>,
+    /// The error of an include that names no file. As in fio, its section ends with it.
+    lost_include: Option<JobFileError>,
     /// The number of the job file, from 0.
     file: usize,
 }
@@ -325,6 +331,12 @@ impl Reader<'_> {
                 continue;
             }
             self.count_text(content.len(), &source)?;
+            let begins_section = content.starts_with('[') && depth == 0;
+            if let Some(lost) = self.lost_include.take()
+                && !begins_section
+            {
+                return Err(lost);
+            }
             if let Some(name) = included_name(content) {
                 self.include(name, &source, path, depth)?;
             } else if !content.starts_with('[') {
@@ -410,6 +422,12 @@ impl Reader<'_> {
         let mut path = PathBuf::from(name);
         if self.environment.path_kind(&path) == PathKind::Nothing {
             path = includer.parent().unwrap_or(Path::new("")).join(name);
+        }
+        if self.environment.path_kind(&path) == PathKind::Nothing {
+            let missing = source.error(format!("include {}: no such file", quoted(name)));
+            self.lost_include = Some(missing.clone());
+            self.done.missing_includes.push(missing);
+            return Ok(());
         }
         match self.environment.text(&path) {
             Ok(text) => self.read(&text, &path, depth + 1),

@@ -213,6 +213,7 @@ impl FioArguments {
                     status_interval_ns: interval_ns,
                     finished: Vec::new(),
                     kept: String::new(),
+                    failed_jobs: 0,
                 })
             }),
             command_line,

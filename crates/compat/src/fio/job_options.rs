@@ -38,6 +38,8 @@ pub enum FioCondition {
     Queue,
     /// The job makes several laps.
     Loops,
+    /// The job names its files, so that others may use them, too.
+    NamedFiles,
     /// The job has this other option.
     Option(&'static str),
 }
@@ -50,6 +52,7 @@ impl FioCondition {
             "buffered" => Self::Buffered,
             "queue" => Self::Queue,
             "loops" => Self::Loops,
+            "named" => Self::NamedFiles,
             option => Self::Option(option),
         }
     }
@@ -62,6 +65,7 @@ impl FioCondition {
             Self::Buffered => "with `direct=1`".to_owned(),
             Self::Queue => "with one request in flight".to_owned(),
             Self::Loops => "with one lap".to_owned(),
+            Self::NamedFiles => "without `filename` and `filename_format`".to_owned(),
             Self::Option(name) => format!("without `{name}`"),
         }
     }

@@ -285,7 +285,8 @@ fn sample_list(found: &SteadyEntry, samples: &[u64]) -> Json {
 }
 
 fn sync(histogram: &LatencyHistogram, entry: &JobEntry, form: JsonForm) -> Json {
-    let latency = latency(histogram, Some(&entry.percentiles), form);
+    let list = (entry.shows_clat || entry.shows_lat).then_some(&entry.percentiles);
+    let latency = latency(histogram, list, form);
     object([("total_ios", entry.syncs.to_string()), ("lat_ns", latency)])
 }
 

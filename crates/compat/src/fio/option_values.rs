@@ -2,6 +2,7 @@
 
 use super::option_help::{OptionHelp, help_of};
 use super::values::{Base, bytes};
+use diskproof_model::errno;
 
 /// Options whose words others check: engines have a table of their own.
 const CHECKED_ELSEWHERE: [&str; 1] = ["ioengine"];
@@ -13,14 +14,12 @@ const LATER_WORDS: [(&str, &[&str]); 3] = [
 ];
 /// Options whose text is a number.
 const NUMBERS: [&str; 4] = ["lockmem", "randseed", "trim_backlog", "zonecapacity"];
-/// Options whose text may be empty.
-const MAY_BE_EMPTY: [&str; 2] = ["description", "name"];
 
 /// Why fio would not take a value for the option of this first name; `None` where it takes it, and
 /// for options that the table does not have.
 pub fn fio_value_error(name: &str, value: &str) -> Option<String> {
     let help = help_of(name)?;
-    if value.is_empty() && !MAY_BE_EMPTY.contains(&name) {
+    if value.is_empty() {
         return Some("the value is missing".to_owned());
     }
     if !help.words.is_empty() && !CHECKED_ELSEWHERE.contains(&name) {
@@ -31,11 +30,56 @@ pub fn fio_value_error(name: &str, value: &str) -> Option<String> {
         "floats" => float_error(help, value),
         "switch" if !is_number(value) => Some("write 0 or 1".to_owned()),
         "text" if NUMBERS.contains(&name) && !is_number(value) => Some(NO_NUMBER.to_owned()),
+        "text" if NUMBERS.contains(&name) && is_too_large(value) => Some(TOO_LARGE.to_owned()),
+        "text" if name == "ignore_error" => ignored_error_error(value),
+        "ranges" => range_error(value),
         _ => None,
     }
 }
 
 const NO_NUMBER: &str = "it is no number; write one such as 64 or 4k";
+const TOO_LARGE: &str = "it does not fit into 64 bits";
+
+/// The first range of a list must have two ends. Numbers in it have errors of their own.
+fn range_error(value: &str) -> Option<String> {
+    let first = value.split(',').next().unwrap_or_default();
+    if first.contains(['-', ':']) {
+        None
+    } else {
+        Some("write a range, such as 4k-16k".to_owned())
+    }
+}
+
+/// Errors of reads, writes and verification, separated by commas: names or numbers with colons
+/// between them. An empty one ends its list.
+fn ignored_error_error(value: &str) -> Option<String> {
+    for errors in value.split(',') {
+        for error in errors
+            .trim()
+            .split(':')
+            .take_while(|error| !error.is_empty())
+        {
+            let digits = error.trim_start_matches('-');
+            let is_known = if error.starts_with('E') {
+                errno::number(error).is_some()
+            } else {
+                digits.starts_with(|first: char| matches!(first, '1'..='9'))
+            };
+            if !is_known {
+                return Some(format!("{error:?} is no error; write one such as EIO or 5"));
+            }
+        }
+    }
+    None
+}
+
+/// True of digits beyond the largest number of fio.
+fn is_too_large(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let end = digits.find(|digit: char| !digit.is_ascii_digit());
+    let digits = &digits[..end.unwrap_or(digits.len())];
+    !digits.is_empty() && digits.parse::<u64>().is_err()
+}
 
 /// The word before a colon or a comma must be one of the option's.
 fn word_error(name: &str, help: &OptionHelp, value: &str) -> Option<String> {
@@ -65,6 +109,9 @@ fn number_error(help: &OptionHelp, value: &str) -> Option<String> {
         }
         if !is_number(part) {
             return Some(NO_NUMBER.to_owned());
+        }
+        if is_too_large(part) {
+            return Some(TOO_LARGE.to_owned());
         }
         // What fio reads only in part has an error of its own where it matters.
         if let Some(number) = whole_number(part)
@@ -182,6 +229,11 @@ mod tests {
             ("lockmem", "1g", "bogus"),
             ("cmdprio_percentage", "100", "101"),
             ("ioengine", "sync external:/x", ""),
+            ("bsrange", "4k-16k 4k:8k 4k-8k,16k", "4k 1,2"),
+            ("ignore_error", "EIO 5 EIO:ENOSPC,EIO :EIO -5", "abc 0 EFOO"),
+            ("randseed", "1234", "99999999999999999999"),
+            ("openfiles", "4", "99999999999999999999"),
+            ("description", "x", ""),
         ] {
             for value in taken.split(' ') {
                 assert_eq!(fio_value_error(option, value), None, "{option}={value}");
@@ -190,7 +242,6 @@ mod tests {
                 assert!(fio_value_error(option, value).is_some(), "{option}={value}");
             }
         }
-        assert_eq!(fio_value_error("description", ""), None);
         assert_eq!(fio_value_error("plids", "bogus"), None);
     }
 }

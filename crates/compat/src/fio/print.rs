@@ -4,7 +4,7 @@ use super::frame::{EMULATES, RunFrame, disk_lines};
 use super::json::{JsonForm, document};
 use super::logs::logs;
 use super::normal::{entry_text, group_text, shortened};
-use super::stats::{JobEntry, JobError, entries};
+use super::stats::{JobEntry, JobError, entries, failed_jobs};
 use super::terse::{TerseVersion, entry_line};
 use super::values::{Base, bytes};
 use crate::command::GivenArguments;
@@ -75,6 +75,8 @@ pub(super) struct FioPrinter {
     pub(super) finished: Vec<Measurement>,
     /// The text so far that goes to the file; empty without one.
     pub(super) kept: String,
+    /// Jobs that failed, once the run is over.
+    pub(super) failed_jobs: u64,
 }
 
 impl FioPrinter {
@@ -272,9 +274,18 @@ impl ToolPrinter for FioPrinter {
             disks: result.disks,
         };
         let text = self.results_text(result.measurements, &state);
+        self.failed_jobs = failed_jobs(result.measurements);
         ToolText {
             stdout: self.kept.clone() + &text,
             stderr: engine_notes(result.measurements),
+        }
+    }
+
+    /// As in fio, the number of the jobs that failed.
+    fn failed_code(&self) -> Option<u8> {
+        match self.failed_jobs {
+            0 => None,
+            jobs => Some(u8::try_from(jobs).unwrap_or(u8::MAX)),
         }
     }
 }

@@ -143,7 +143,10 @@ impl JobEntry {
         let continues = described.value(job, "continue_on_error");
         let continues = !matches!(continues.as_deref(), None | Some("none" | "0"));
         // As in fio, errors that are ignored are counted, too.
-        let ignores = described.value(job, "ignore_error").is_some();
+        let ignored = described.value(job, "ignore_error").unwrap_or_default();
+        let ignores = ignored
+            .split(',')
+            .any(|errors| !errors.trim().is_empty() && !errors.trim().starts_with(':'));
         self.continued = (continues || ignores).then(ContinuedErrors::default);
     }
 
@@ -158,7 +161,7 @@ impl JobEntry {
         let Some(sync) = measurement.ops.get(&OpKind::Sync) else {
             return;
         };
-        if !self.hides_clat {
+        if !self.hides_clat && !is_done_in_warmup(measurement) {
             self.sync.merge(&sync.latency);
         }
         if call == SyncCall::Fsync {
@@ -375,7 +378,9 @@ impl DirectionStats {
             self.count += op.count;
             self.bytes += op.bytes;
             self.short += op.short;
-            self.latency.merge(&op.latency);
+            if !is_done_in_warmup(measurement) {
+                self.latency.merge(&op.latency);
+            }
             bytes += op.bytes;
         }
         if !has_ops {
@@ -429,6 +434,9 @@ struct SampleSum {
 /// the series counts in each interval by the share of its time there: from 41 s on the cells no
 /// longer divide the intervals, and from 5.5 minutes on they are longer.
 fn add_samples(samples: &mut Vec<SampleSum>, measurement: &Measurement, kinds: &[OpKind]) {
+    if is_done_in_warmup(measurement) {
+        return;
+    }
     let count = (measurement.wall_ns / SAMPLE_NS) as usize;
     for op in ops_of_kinds(measurement, kinds) {
         if samples.len() < count {
@@ -453,6 +461,17 @@ fn add_samples(samples: &mut Vec<SampleSum>, measurement: &Measurement, kinds: &
             start_ns = next_ns;
         }
     }
+}
+
+/// True of a job that was done before its warm-up ended. As in fio, its operations count, and have
+/// no latencies and no rates over time.
+fn is_done_in_warmup(measurement: &Measurement) -> bool {
+    let warmup_ns = measurement.workload.warmup_ns;
+    let Some(began_ns) = measurement.began_ns else {
+        return false;
+    };
+    // Its measured time begins with its first worker, give or take the start of a thread.
+    warmup_ns > 0 && measurement.start_ns < began_ns + warmup_ns / 2
 }
 
 /// The measured operations of these kinds.
@@ -591,6 +610,19 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
     }
     entries.resize_with(all.len(), JobEntry::blank);
     entries
+}
+
+/// The number of jobs that failed. All copies of one that has a single entry count.
+pub(super) fn failed_jobs(measurements: &[Measurement]) -> u64 {
+    let mut failed = 0;
+    for measurement in measurements {
+        let mut entry = JobEntry::default();
+        entry.take_error(measurement);
+        if entry.error.is_some() {
+            failed += u64::from(measurement.workload.workers);
+        }
+    }
+    failed
 }
 
 /// Adds the measurements of a job to the entries. Each of its workloads has an entry of its own,
@@ -873,6 +905,30 @@ mod tests {
             for sample in samples {
                 assert!((sample.ops - 50.0).abs() < 1e-6, "{interval_ns} {sample:?}");
             }
+        }
+    }
+
+    #[test]
+    fn job_that_is_done_in_its_warm_up_has_amounts_without_latencies() {
+        let mut reads = steady_reads(2, 10_000_000);
+        let op = reads.ops.get_mut(&OpKind::Read).unwrap();
+        op.count = 200;
+        op.latency.record_many(1000, 200);
+        reads.began_ns = Some(2_000);
+        const WARMUP_NS: u64 = 5_000_000_000;
+        for (warmup_ns, start_ns, latencies, samples) in [
+            (WARMUP_NS, 1_000, 0, 0),
+            (WARMUP_NS, WARMUP_NS + 1_000, 200, 4),
+            (0, 1_000, 200, 4),
+        ] {
+            reads.workload.warmup_ns = warmup_ns;
+            reads.start_ns = start_ns;
+            let entry = with_figures(JobEntry::default(), &[&reads]);
+            let stats = &entry.directions[0];
+            assert_eq!((stats.count, stats.latency.count()), (200, latencies));
+            let mut taken = Vec::new();
+            add_samples(&mut taken, &reads, &[OpKind::Read]);
+            assert_eq!(taken.len(), samples);
         }
     }
 

@@ -9,7 +9,7 @@ use crate::jobs::{
 };
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::{DiskTimes, DiskTotals, Measurement, OpKind};
+use diskproof_model::measurement::{DiskTimes, DiskTotals, Measurement, OpKind, StopReason};
 use diskproof_model::plan::{SyncCall, SyncPolicy, Workload};
 use diskproof_model::window::{Window, WindowLatency};
 use std::path::Path;
@@ -280,6 +280,19 @@ fn the_error_field_has_the_number_of_what_ended_a_job() {
     assert_eq!(error(&[reads("a")], Some("EIO")), 0);
 }
 
+/// As fio 3.33 with `--name=a --max_latency=1 --numjobs=3`.
+#[test]
+fn exit_code_of_a_failed_run_is_the_number_of_failed_jobs() {
+    let mut printer = printer("--name=a");
+    let mut failed = reads("a");
+    failed.stopped = StopReason::TooSlow;
+    failed.workload.workers = 3;
+    printer.end(&result(&[failed, reads("b")]));
+    assert_eq!(printer.failed_code(), Some(3));
+    printer.end(&result(&[reads("a")]));
+    assert_eq!(printer.failed_code(), None);
+}
+
 fn disk(name: &str, members: &[&str], reads: u64) -> DiskTotals {
     DiskTotals {
         name: name.to_owned(),
@@ -459,7 +472,7 @@ fn syncs_are_counted_as_by_fio() {
 
 #[test]
 fn times_of_syncs_are_hidden_with_those_of_completions() {
-    let text = |options: Vec<JobOption>| {
+    let printed = |options: Vec<JobOption>, line: &str| {
         let described = DescribedJobs {
             global: Vec::new(),
             jobs: vec![DescribedJob {
@@ -480,11 +493,26 @@ fn times_of_syncs_are_hidden_with_those_of_completions() {
         };
         let sync = one.ops[&OpKind::Read].clone();
         one.ops.insert(OpKind::Sync, sync);
-        (request("--name=a").printer)(described)
+        (request(line).printer)(described)
             .end(&result(&[one]))
             .stdout
     };
+    let text = |options: Vec<JobOption>| printed(options, "--name=a");
     assert!(text(Vec::new()).contains("    sync (usec): "));
+    let has_percentiles = |options: Vec<JobOption>| {
+        let json = printed(options, "--name=a --output-format=json");
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        json["jobs"][0]["sync"]["lat_ns"]
+            .get("percentile")
+            .is_some()
+    };
+    let without = || option("clat_percentiles", Some("0"));
+    assert!(has_percentiles(Vec::new()));
+    assert!(!has_percentiles(vec![without()]));
+    assert!(has_percentiles(vec![
+        without(),
+        option("lat_percentiles", Some("1"))
+    ]));
     let hidden = text(vec![option("disable_clat", Some("1"))]);
     // The number stays.
     assert!(!hidden.contains("    sync ("), "{hidden}");
@@ -921,6 +949,8 @@ fn ignored_errors_are_counted() {
         text.contains("\"total_err\" : 0")
     };
     assert!(continued("ignore_error", "EIO"));
+    assert!(continued("ignore_error", ",ENOSPC"));
+    assert!(!continued("ignore_error", ":EIO"));
     assert!(continued("continue_on_error", "all"));
     assert!(!continued("continue_on_error", "none"));
 }

@@ -78,8 +78,14 @@ pub(super) fn run(
         return print_error(tool, &DropInError::Usage(text));
     }
     let mut job = MeasuringJob::new(plan, identities, flags);
-    job.shown = Shown::Tool(printer);
-    measure_as_tool(tool, words, job, writes)
+    job.shown = Shown::Tool(printer.clone());
+    match measure_as_tool(tool, words, job, writes)? {
+        Exit::Failed => Ok(match printer.failed_code() {
+            Some(code) => Exit::Tool(code),
+            None => Exit::Failed,
+        }),
+        exit => Ok(exit),
+    }
 }
 
 /// Registers the files that jobs create and keep, so that none of them becomes an output file.

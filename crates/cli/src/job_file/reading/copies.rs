@@ -87,7 +87,9 @@ pub(super) fn set_scheduling(reader: &JobReader<'_>, job: &mut FioJob) -> Transl
         cpus: reader.cpus()?,
         nice,
     };
-    job.splits_cpus = reader.text("cpus_allowed_policy") == Some("split");
+    // As in fio, which binds a job to its NUMA nodes last.
+    job.splits_cpus =
+        reader.text("cpus_allowed_policy") == Some("split") && !reader.is_set("numa_cpu_nodes");
     if scheduling != ThreadScheduling::default() {
         job.flags.shape.threads.scheduling = Some(scheduling);
     }
@@ -120,11 +122,17 @@ impl JobReader<'_> {
 
     /// The processors that copies may use; none where they may use all.
     fn cpus(&self) -> Translated<Vec<u16>> {
+        let of_nodes = self.parsed("numa_cpu_nodes", |text| {
+            self.cpus_of_nodes(text)
+                .ok_or("write numbers and ranges of NUMA nodes of this machine, such as 0-1")
+        })?;
         let list = self.parsed("cpus_allowed", |text| {
             cpu_list(text).ok_or("write numbers and ranges, such as 0-3,6")
         })?;
         let mask = self.number("cpumask", u64::from(u32::MAX))?;
-        let cpus = if let Some(list) = list {
+        let cpus = if let Some(of_nodes) = of_nodes {
+            of_nodes
+        } else if let Some(list) = list {
             list
         } else if let Some(mask) = mask {
             cpus_of_mask(mask)
@@ -137,6 +145,17 @@ impl JobReader<'_> {
             }
             _ => Ok(cpus),
         }
+    }
+
+    /// The processors of a list of NUMA nodes; `None` where the machine does not have one of them.
+    fn cpus_of_nodes(&self, text: &str) -> Option<Vec<u16>> {
+        let mut cpus = Vec::new();
+        for node in cpu_list(text)? {
+            let list = self.translation.environment.node_cpus(node)?;
+            cpus.extend(cpu_list(&list)?);
+        }
+        cpus.sort_unstable();
+        Some(cpus)
     }
 }
 

@@ -85,7 +85,7 @@ pub(super) const SETTERS: [OptionSetter; 51] = [
     ),
     setter("flow flow_id flow_sleep", pacing::set_flow),
     setter(
-        "cpus_allowed cpumask cpus_allowed_policy prio prioclass nice",
+        "cpus_allowed cpumask cpus_allowed_policy numa_cpu_nodes prio prioclass nice",
         copies::set_scheduling,
     ),
     setter(

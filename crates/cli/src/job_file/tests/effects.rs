@@ -19,10 +19,14 @@ fn options_without_effect_are_accepted_with_a_note() {
         ("rw=write\ntrim_backlog=4", "trim_backlog"),
         ("rate_process=poisson", "rate_process"),
         ("rw=read\nioscheduler=mq-deadline", "ioscheduler"),
+        ("rw=write\nwrite_barrier=8", "write_barrier"),
+        ("thinktime=200\nthinktime_spin=50", "thinktime_spin"),
     ] {
         let notes = notes(&format!("[a]\nfilename=/dev/sda\n{options}\n"));
         assert!(notes.contains(name), "{options}: {notes}");
     }
+    let own_file = notes("[a]\ndirectory=/data\nsize=1m\nlockfile=exclusive\n");
+    assert!(own_file.contains("lockfile"), "{own_file}");
     for (options, text) in [
         ("rw=randread\npercentage_random=50", "percentage_random"),
         ("rw=read\nfadvise_hint=0", "fadvise_hint"),
@@ -183,6 +187,13 @@ fn new_files_keep_their_names_and_may_only_be_made() {
     let flags = as_fio(text).plan.workloads.into_iter();
     let targets: Vec<Option<usize>> = flags.map(|one| one.flags.target).collect();
     assert_eq!(targets, [Some(0), Some(1)]);
-    let mixed = "[a]\nfilename=/data/n\nsize=1m\ncreate_only=1\n[b]\nfilename=/data/n\nsize=1m\n";
-    assert!(refused(mixed).contains("line 5: [b]: other jobs have create_only"));
+    let mixed = as_fio(
+        "[a]\nfilename=/data/n\nsize=1m\ncreate_only=1\n[b]\nfilename=/data/n\nsize=1m\nrw=write\n",
+    );
+    let [made, job] = &mixed.jobs.jobs[..] else {
+        panic!("{:?}", mixed.jobs)
+    };
+    assert_eq!((made.workloads.len(), made.layout_workloads.len()), (0, 1));
+    assert_eq!((job.workloads.len(), job.layout_workloads.len()), (1, 0));
+    assert_eq!(mixed.plan.workloads[1].flags.ops, None);
 }

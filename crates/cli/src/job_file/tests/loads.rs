@@ -139,6 +139,11 @@ fn scheduling_of_threads_is_that_of_fio() {
         })
     );
     assert_eq!(of("cpumask=5").map(|found| found.cpus), Some(vec![0, 2]));
+    let of_nodes = of("numa_cpu_nodes=0,2\ncpus_allowed=3").map(|found| found.cpus);
+    assert_eq!(of_nodes, Some(vec![0, 1, 4, 5]));
+    assert!(
+        refused("[a]\nfilename=/dev/sda\nnuma_cpu_nodes=0-3\n").contains("numa_cpu_nodes=0-3: ")
+    );
     let idle = of("prioclass=3").and_then(|found| found.io_priority);
     assert_eq!(idle, Some(IoPriority { class: 3, level: 0 }));
     assert_eq!(of("nice=0"), None);
@@ -489,7 +494,8 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
     ("rw=trimwrite\nbs=4k,8k,4k", "4: bs=4k,8k,4k:"),
     ("rw=trimwrite\nbssplit=4k,8k,4k", "1: bs:"),
     ("rw=trimread", "3: rw=trimread:"),
-    ("thinktime=20\nthinktime_spin=10", "4: thinktime_spin=10:"),
+    ("thinktime=20\nthinkcycles=10", "4: thinkcycles=10:"),
+    ("lockfile=exclusive", "3: lockfile=exclusive:"),
     (
         "thinktime=10\nrate_iops=50\nrate_ignore_thinktime=1",
         "5: rate_ignore_thinktime=1:",

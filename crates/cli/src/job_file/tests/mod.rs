@@ -67,6 +67,11 @@ impl Environment for Fake {
         (path != Path::new("/tmp")).then(|| "mq-deadline".to_owned())
     }
 
+    fn node_cpus(&self, node: u16) -> Option<String> {
+        let lists = ["0-1,4", "2-3", "5"];
+        lists.get(usize::from(node)).map(|list| (*list).to_owned())
+    }
+
     fn absolute(&self, path: &Path) -> PathBuf {
         Path::new("/work").join(path)
     }

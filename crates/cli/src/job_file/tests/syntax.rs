@@ -253,6 +253,19 @@ fn include_that_is_there_and_cannot_be_read_is_an_error() {
     assert!(read_on(&fake, text).is_err());
 }
 
+/// As fio 3.33, which prints an error, ends the section, and runs its jobs.
+#[test]
+fn missing_include_ends_its_section_only_as_fio() {
+    let job = "[a]\nfilename=/dev/sda\nrw=randread\nbs=8k\ninclude nowhere\n";
+    assert!(refused(job).contains("line 5: include nowhere: "));
+    let file = translated(&format!("{job}\n[b]\nfilename=/dev/sda\n"), AS_FIO).unwrap();
+    assert_eq!(names(&file.plan), ["a", "b"]);
+    assert_eq!(file.plan.workloads[0].flags.bs.unwrap().0, 8192);
+    assert!(file.notes.join("\n").contains("include nowhere"));
+    let with_more = translated(&format!("{job}iodepth=4\n"), AS_FIO);
+    assert!(with_more.unwrap_err().contains("line 5: include nowhere: "));
+}
+
 #[test]
 fn includes_refuse_cycles_and_sections() {
     let fake = with(

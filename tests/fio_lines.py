@@ -1,0 +1,833 @@
+#!/usr/bin/env python3
+"""Compares `diskproof as fio` with the real fio on random command lines: does it move the same
+bytes, print the same keys of JSON (in some lines the same lines of another output), leave the same
+files and end with the same exit code?
+
+    tests/fio_lines.py --seed 1 --count 60 target/debug/diskproof /var/tmp
+
+Each line has 1 to 3 jobs, with options out of all that `fio --cmdhelp` lists (SKIPPED below says
+which are left out, and why). It runs in a new directory for fio and in another for diskproof, both
+inside the given directory, which is the only place where anything is written; as root some lines
+trim a loop device over a file in it. Some lines run twice, so that they meet their own files, or
+find files with data. A line is printed for each:
+
+    7 equal        fio --output-format=json --name=job0 --rw=read --size=1m
+    8 refused      fio … | zonemode=zbd is not supported
+    9 different    fio … | io_bytes: job0 read: fio 1048576, diskproof 524288
+
+What no two runs of fio have in common is not compared, and the line says so: "equal (ends by
+time)". The command `--seed 1 --only 9` repeats line 9, and `--shrink` removes the options of a
+different line that are not needed for the difference. Ends with 1 if a line is different."""
+
+import argparse
+import contextlib
+import copy
+import json
+import math
+import os
+import random
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+KIB, MIB = 1 << 10, 1 << 20
+# The objects of a job in JSON that have amounts.
+KINDS = ("read", "write", "trim", "mixed")
+TIMEOUT_S = 60
+# The bytes of a file that exists before a line runs.
+OLD_BYTES = 2 * MIB
+
+# The options that no line has.
+SKIPPED = {
+    "profile": "chooses other options",
+    "fill_device": "fills the disk of the directory",
+    "ioscheduler": "changes a setting of the machine",
+    "cgroup": "changes a setting of the machine",
+    "cgroup_nodelete": "changes a setting of the machine",
+    "cgroup_weight": "changes a setting of the machine",
+    "uid": "the directories belong to who runs the lines",
+    "gid": "the directories belong to who runs the lines",
+    "allow_mounted_write": "writes to a disk in use",
+    "read_iolog": "needs a recorded load",
+    "merge_blktrace_file": "needs a recorded load",
+    "verify_state_load": "needs a state that an earlier run has left",
+    "gtod_cpu": "ends fio 3.33 with a segmentation fault",
+    "trim_percentage": "needs a device and verify",
+    "trim_backlog": "needs a device and verify",
+}
+
+ENGINES = ["psync", "libaio", "io_uring", "sync", "pvsync2", "posixaio", "mmap", "vsync", "pvsync"]
+ENGINE_WEIGHTS = [5, 8, 6, 3, 2, 1, 2, 1, 1]
+QUEUES = ["libaio", "io_uring", "posixaio"]
+DIRECTIONS = ["read", "write", "randread", "randwrite", "rw", "randrw", "readwrite"]
+DIRECTION_WEIGHTS = [4, 4, 5, 5, 2, 4, 1]
+SIZES = ["64k", "256k", "1m", "1500k", "3m", "4m", "8m", "32m"]
+BLOCKS = ["4k", "8k", "16k", "64k", "4k,8k", "512", "128k", "1m", "12k", "4k,16k,64k", ",8k"]
+CHECKSUMS = ["crc32c", "md5", "sha256", "xxhash", "crc64", "crc32c-intel", "sha3-256", "sha1"]
+
+# A group is its weight, the jobs that may have it, and its options: name, chance, values. The first
+# one is always drawn. `None` is a switch without a value.
+GROUPS = [
+    (14, "", [("bs", 1, BLOCKS)]),
+    (4, "", [("bsrange", 1, ["4k-16k", "1k-8k", "4k-32k,8k-16k"]), ("bs_unaligned", 0.1, [None])]),
+    (4, "", [("bssplit", 1, ["4k/60:16k/40", "4k/10:8k/40:16k,8k", "4k/:8k/", "8k/50:12k/50"])]),
+    (12, "", [("iodepth", 1, [1, 2, 3, 4, 7, 8, 16, 32, 64])]),
+    (5, "queue", [("iodepth", 1, [4, 8, 16]), ("iodepth_batch", 0.4, [1, 2, 4]),
+                  ("iodepth_batch_complete_min", 0.3, [1, 2, 4]),
+                  ("iodepth_batch_complete_max", 0.3, [4, 8]), ("iodepth_low", 0.3, [1, 2])]),
+    (1, "queue", [("io_submit_mode", 1, ["offload", "inline"])]),
+    (1, "queue", [("serialize_overlap", 1, [0, 1])]),
+    (10, "", [("direct", 1, [1, 1, 1, 0])]),
+    (1, "", [("buffered", 1, [0, 1])]),
+    (1, "", [("atomic", 1, [0])]),
+    (8, "", [("numjobs", 1, [1, 2, 3, 4])]),
+    (2, "", [("numjobs", 1, [2, 3]), ("offset_increment", 1, ["256k", "10%", "1m"])]),
+    (8, "", [("group_reporting", 1, [None])]),
+    (7, "", [("runtime", 1, [1, 2, "1s", "1500ms"]), ("time_based", 0.6, [None])]),
+    (2, "", [("ramp_time", 1, [1, "500ms"]), ("runtime", 0.7, [1, 2]),
+             ("time_based", 0.5, [None])]),
+    (4, "", [("io_size", 1, ["512k", "2m", "50%", "6m"])]),
+    (4, "", [("loops", 1, [2, 3])]),
+    (3, "", [("number_ios", 1, [10, 20, 100])]),
+    (4, "", [("offset", 1, ["64k", "10%", "50%", "1m"])]),
+    (1, "", [("offset_align", 1, ["4k", "64k"]), ("offset", 1, ["10%", "33%"])]),
+    (4, "mixed", [("rwmixread", 1, [0, 10, 30, 50, 70, 90, 100])]),
+    (2, "mixed", [("rwmixwrite", 1, [25, 60])]),
+    (5, "random", [("norandommap", 1, [None])]),
+    (4, "random", [("random_distribution", 1,
+                    ["zipf:1.2", "zipf", "pareto:0.3", "normal:20", "random",
+                     "zoned:60/10:30/20:8/30:2/40", "zoned_abs:60/1m:40/2m"])]),
+    (2, "random", [("percentage_random", 1, ["100,0", "0,100", 100, 50, 20, 0])]),
+    (2, "random", [("random_generator", 1, ["lfsr", "tausworthe64", "tausworthe"])]),
+    (2, "random", [("ba", 1, ["4k", "8k", "64k"])]),
+    (1, "", [("rw_sequencer", 1, ["sequential", "identical"])]),
+    (4, "", [("randrepeat", 1, [0, 1])]),
+    (2, "", [("allrandrepeat", 1, [0, 1])]),
+    (2, "", [("randseed", 1, [1234, 7])]),
+    (5, "", [("filename", 1, ["one", "one", "a:b", "a:b:c"])]),
+    (2, "", [("directory", 1, ["sub", "."]), ("filename_format", 0.3, ["$jobname.$filenum", "f"])]),
+    (1, "", [("filename_format", 1, ["$jobname.$jobnum.$filenum", "x.$filenum"])]),
+    (5, "", [("nrfiles", 1, [2, 3, 4, 8]), ("openfiles", 0.15, [1, 2]),
+             ("file_service_type", 0.4, ["random", "sequential", "roundrobin", "roundrobin:4",
+                                         "zipf", "random:2"])]),
+    (2, "", [("filesize", 1, ["2m", "4m", "1m-2m", "512k"])]),
+    (1, "", [("file_append", 1, [0, 1])]),
+    (1, "", [("unique_filename", 1, [0, 1])]),
+    (1, "", [("opendir", 1, ["sub"])]),
+    (1, "", [("lockfile", 1, ["none", "exclusive", "readwrite"])]),
+    (5, "writes", [("fsync", 1, [1, 8, 32])]),
+    (3, "writes", [("fdatasync", 1, [1, 16])]),
+    (2, "writes", [("sync", 1, [1, "dsync", "sync", 0])]),
+    (4, "writes", [("end_fsync", 1, [0, 1])]),
+    (2, "writes", [("fsync_on_close", 1, [0, 1])]),
+    (1, "writes", [("sync_file_range", 1, ["write:8", "wait_before,write:4"])]),
+    (1, "writes", [("write_barrier", 1, [0, 8])]),
+    (1, "writes", [("write_hint", 1, ["none", "short", "long"])]),
+    (4, "", [("rate_iops", 1, [500, 2000, "400,800", 50, 5]),
+             ("rate_process", 0.2, ["poisson", "linear"]),
+             ("rate_ignore_thinktime", 0.1, [0, 1])]),
+    (4, "", [("rate", 1, ["2m", "4m,2m", "512k", "1m,", ",1m"]),
+             ("rate_process", 0.2, ["poisson", "linear"])]),
+    (1, "", [("rate_min", 1, ["1k", "100g"]), ("rate_cycle", 0.5, [200, 1000])]),
+    (1, "", [("rate_iops_min", 1, [1, 100000000]), ("rate_cycle", 0.5, [200])]),
+    (3, "", [("thinktime", 1, [200, "1ms", 5000]), ("thinktime_blocks", 0.5, [1, 8]),
+             ("thinktime_spin", 0.15, [50]), ("thinktime_iotime", 0.1, ["10ms"]),
+             ("thinktime_blocks_type", 0.2, ["complete", "issue"])]),
+    (2, "", [("startdelay", 1, [1, "500ms"])]),
+    (2, "", [("max_latency", 1, ["20s", "10us", "1"])]),
+    (2, "", [("latency_target", 1, ["10ms", "50us"]), ("latency_window", 0.7, ["200ms"]),
+             ("latency_percentile", 0.5, [90, 99]), ("latency_run", 0.2, [0, 1])]),
+    (4, "verify", [("verify", 1, CHECKSUMS), ("do_verify", 0.2, [0, 1]),
+                   ("verify_fatal", 0.2, [0, 1]), ("verify_backlog", 0.15, [8]),
+                   ("verify_backlog_batch", 0.05, [4]), ("verify_interval", 0.1, [512, "1k"]),
+                   ("verify_offset", 0.05, [64]), ("verify_dump", 0.1, [0, 1]),
+                   ("verify_async", 0.1, [1, 2]), ("verify_state_save", 0.2, [0]),
+                   ("experimental_verify", 0.05, [0]), ("verify_only", 0.05, [None])]),
+    (2, "verify", [("verify", 1, ["pattern"]), ("verify_pattern", 1, ["0x55aa", '"abc"', "%o"])]),
+    (1, "verify", [("verify", 1, ["meta", "null"])]),
+    (2, "writes", [("zero_buffers", 1, [None])]),
+    (4, "writes", [("refill_buffers", 1, [None])]),
+    (2, "writes", [("scramble_buffers", 1, [0, 1])]),
+    (2, "writes", [("buffer_pattern", 1, ["0xdeadbeef", '"abc"'])]),
+    (3, "writes", [("buffer_compress_percentage", 1, [0, 50, 100]),
+                   ("buffer_compress_chunk", 0.3, [512, "4k"])]),
+    (2, "writes", [("dedupe_percentage", 1, [30, 100]),
+                   ("dedupe_mode", 0.3, ["repeat", "working_set"]),
+                   ("dedupe_working_set_percentage", 0.2, [10]), ("dedupe_global", 0.2, [1])]),
+    (4, "", [("invalidate", 1, [0, 1])]),
+    (1, "", [("pre_read", 1, [0, 1])]),
+    (2, "", [("overwrite", 1, [0, 1])]),
+    (2, "", [("fallocate", 1, ["none", "posix", "native", "keep", "truncate"])]),
+    (1, "", [("fadvise_hint", 1, [0, 1, "random", "sequential"])]),
+    (1, "", [("create_serialize", 1, [0, 1])]),
+    (1, "", [("create_fsync", 1, [0, 1])]),
+    (1, "", [("create_on_open", 1, [0, 1])]),
+    (2, "", [("create_only", 1, [0, 1])]),
+    (1, "", [("allow_file_create", 1, [0, 1])]),
+    (2, "", [("unlink", 1, [0, 1])]),
+    (1, "", [("unlink_each_loop", 1, [0, 1])]),
+    (2, "", [("zonemode", 1, ["strided", "strided", "none"]), ("zonesize", 0.9, ["64k", "256k"]),
+             ("zoneskip", 0.7, ["64k", 0]), ("zonerange", 0.2, ["128k", "512k"])]),
+    (1, "", [("steadystate", 1, ["iops:50%", "bw:50%", "iops_slope:5%"]),
+             ("steadystate_duration", 1, [1]), ("steadystate_ramp_time", 0.3, [1])]),
+    (2, "several", [("flow", 1, [1, 3]), ("flow_id", 0.8, [1]), ("flow_sleep", 0.4, [100])]),
+    (5, "later", [("stonewall", 1, [None])]),
+    (2, "later", [("wait_for", 1, ["job0"])]),
+    (1, "later", [("new_group", 1, [None])]),
+    (2, "", [("exitall", 1, [None]), ("exit_what", 0.3, ["group", "all", "stonewall"])]),
+    (1, "", [("exitall_on_error", 1, [None])]),
+    (1, "", [("continue_on_error", 1, ["none", "all", "io", "verify"]),
+             ("error_dump", 0.3, [0, 1])]),
+    (1, "", [("ignore_error", 1, ["EAGAIN", "ENOSPC:EIO", ":ENOSPC"])]),
+    (3, "", [("thread", 1, [None])]),
+    (2, "", [("cpus_allowed", 1, ["0", "0-1"]),
+             ("cpus_allowed_policy", 0.3, ["shared", "split"])]),
+    (1, "", [("cpumask", 1, [1, 3])]),
+    (1, "", [("numa_cpu_nodes", 1, ["0"])]),
+    (1, "", [("numa_mem_policy", 1, ["default", "local"])]),
+    (1, "", [("nice", 1, [0, 5])]),
+    (1, "", [("prio", 1, [4]), ("prioclass", 0.5, [2])]),
+    (1, "", [("mem", 1, ["malloc", "shm", "mmap", "mmapshared"]), ("hugepage-size", 0.1, ["2m"])]),
+    (1, "", [("lockmem", 1, ["64k"])]),
+    (1, "", [("clocksource", 1, ["gettimeofday", "clock_gettime", "cpu"])]),
+    (2, "", [("gtod_reduce", 1, [0, 1])]),
+    (1, "", [("disable_lat", 1, [0, 1])]),
+    (1, "", [("disable_clat", 1, [0, 1])]),
+    (1, "", [("disable_slat", 1, [0, 1])]),
+    (1, "", [("disable_bw_measurement", 1, [0, 1])]),
+    (2, "", [("lat_percentiles", 1, [0, 1])]),
+    (2, "", [("clat_percentiles", 1, [0, 1])]),
+    (1, "", [("slat_percentiles", 1, [0, 1])]),
+    (3, "", [("percentile_list", 1, ["50:90:99.9", "5:50:99", "99"])]),
+    (1, "", [("block_error_percentiles", 1, [0, 1])]),
+    (1, "", [("significant_figures", 1, [3, 6])]),
+    (2, "", [("disk_util", 1, [0, 1])]),
+    (2, "", [("unified_rw_reporting", 1, ["none", "mixed", "both", 1, 0])]),
+    (1, "", [("stats", 1, [0, 1])]),
+    (1, "", [("kb_base", 1, [1000, 1024]), ("unit_base", 0.5, [8, 1])]),
+    (1, "", [("unit_base", 1, [0, 1, 8])]),
+    (2, "", [("write_bw_log", 1, ["log", None]), ("log_avg_msec", 0.7, [100, 1000]),
+             ("per_job_logs", 0.2, [0, 1]), ("bwavgtime", 0.2, [200])]),
+    (2, "", [("write_lat_log", 1, ["log"]), ("log_avg_msec", 0.7, [100, 1000]),
+             ("log_max_value", 0.2, [0, 1]), ("log_offset", 0.1, [0, 1]),
+             ("log_prio", 0.1, [0, 1]), ("log_entries", 0.1, [2048])]),
+    (2, "", [("write_iops_log", 1, ["log"]), ("log_avg_msec", 0.7, [100]),
+             ("iopsavgtime", 0.2, [200]), ("log_unix_epoch", 0.1, [0, 1]),
+             ("log_alternate_epoch", 0.1, [0, 1]), ("log_alternate_epoch_clock_id", 0.1, [0]),
+             ("log_compression", 0.1, ["64k"]), ("log_compression_cpus", 0.05, ["0"]),
+             ("log_store_compressed", 0.1, [0])]),
+    (1, "", [("write_hist_log", 1, ["log"]), ("log_hist_msec", 0.8, [500]),
+             ("log_hist_coarseness", 0.4, [0, 3])]),
+    (1, "", [("write_iolog", 1, ["iolog"])]),
+    (2, "", [("description", 1, ["a job", "x=1"])]),
+    (1, "", [("exec_prerun", 1, ["true"])]),
+    (1, "", [("exec_postrun", 1, ["true"])]),
+    # Options that do nothing without others, in the load of this list.
+    (1, "", [("max_open_zones", 1, [0])]),
+    (1, "", [("job_max_open_zones", 1, [0])]),
+    (1, "", [("ignore_zone_limits", 1, [0])]),
+    (1, "", [("read_beyond_wp", 1, [0])]),
+    (1, "", [("zone_reset_threshold", 1, ["0.5"]), ("zone_reset_frequency", 0.5, ["0.1"])]),
+    (1, "", [("zonecapacity", 1, ["64k"])]),
+    (1, "", [("read_iolog_chunked", 1, [0]), ("replay_no_stall", 0.5, [0, 1])]),
+    (1, "", [("replay_scale", 1, [1]), ("replay_align", 0.5, ["4k"])]),
+    (1, "", [("replay_time_scale", 1, [100]), ("replay_skip", 0.5, ["trim"])]),
+    (1, "", [("replay_redirect", 1, ["other"])]),
+    (1, "", [("merge_blktrace_scalars", 1, ["100"]), ("merge_blktrace_iters", 0.5, ["1"])]),
+    (1, "", [("trim_verify_zero", 1, [0, 1]), ("trim_backlog_batch", 0.5, [4])]),
+]
+
+
+def fits(when, job, place, jobs):
+    """True if a job may have a group that is for such jobs."""
+    direction = job["rw"]
+    if when == "random":
+        return direction.startswith("rand")
+    if when == "mixed":
+        return direction in ("rw", "randrw", "readwrite")
+    if when == "writes":
+        return "w" in direction.replace("rand", "")
+    if when == "verify":
+        return direction in ("write", "randwrite")
+    if when == "queue":
+        return job.get("ioengine") in QUEUES
+    if when == "several":
+        return jobs > 1
+    if when == "later":
+        return place > 0
+    return True
+
+
+def random_job(dice, place, jobs):
+    """The options of a job by name; `None` for a switch."""
+    job = {"rw": dice.choices(DIRECTIONS, DIRECTION_WEIGHTS)[0]}
+    if dice.random() < 0.8:
+        job["ioengine"] = dice.choices(ENGINES, ENGINE_WEIGHTS)[0]
+    job["size"] = dice.choice(SIZES)
+    wanted = dice.randint(3, 10)
+    while len(job) < wanted:
+        weight, when, options = dice.choices(GROUPS, [group[0] for group in GROUPS])[0]
+        if options[0][0] in job or not fits(when, job, place, jobs):
+            continue
+        for number, (name, chance, values) in enumerate(options):
+            if number == 0 or dice.random() < chance:
+                job[name] = dice.choice(values)
+    if dice.random() < 0.06:
+        is_random = job["rw"].startswith("rand")
+        job["rw"] += dice.choice([":4", ":8"]) if is_random else ":8k"
+    bound_time(job)
+    return job
+
+
+def bound_time(job):
+    """Gives a runtime to a job that may take longer than a line may."""
+    is_slow = {"rate", "rate_iops", "thinktime", "steadystate", "latency_target", "sync", "fsync",
+               "fdatasync", "sync_file_range"}
+    is_slow = bool(is_slow & set(job)) or job.get("rate_process") == "poisson"
+    many = job["size"] in ("8m", "32m") and job.get("loops", 1) > 1
+    small = str(job.get("bs", "4k")).startswith(("512", ",")) or "1k-" in str(job.get("bsrange"))
+    if "runtime" not in job and (is_slow or many or (small and job["size"] in ("8m", "32m"))):
+        if job["size"] not in ("64k", "256k") or "rate" in "".join(job):
+            job["runtime"] = 3
+    if job.get("runtime") is not None and "time_based" in job:
+        job.pop("number_ios", None)
+
+
+def trim_job(dice, device):
+    """The options of a job that trims a device."""
+    job = {"filename": device, "rw": dice.choice(["trim", "randtrim", "trimwrite"])}
+    job["ioengine"] = dice.choice(["psync", "libaio", "io_uring", "sync"])
+    job["bs"] = dice.choice(["4k", "64k", "1m"])
+    job["size"] = dice.choice(["1m", "4m", "100%", "25%"])
+    more = {"offset": ["1m", "25%"], "direct": [1], "iodepth": [4], "numjobs": [2],
+            "group_reporting": [None], "loops": [2], "number_ios": [10], "thread": [None],
+            "io_size": ["2m"], "norandommap": [None]}
+    for name in dice.sample(sorted(more), dice.randint(0, 3)):
+        job[name] = dice.choice(more[name])
+    return job
+
+
+class Line:
+    """A command line, and what it finds in its directory."""
+
+    def __init__(self, seed, number, device):
+        dice = random.Random(f"{seed}.{number}")
+        jobs = dice.choices([1, 2, 3], [7, 2, 1])[0]
+        self.form = dice.choices(["json", "json+", "normal", "terse"], [16, 1, 2, 1])[0]
+        self.globals, self.jobs = {}, []
+        self.runs = 2 if dice.random() < 0.15 else 1
+        self.has_old = dice.random() < 0.12
+        self.device = device if device and dice.random() < 0.03 else None
+        for place in range(jobs):
+            if self.device:
+                self.jobs.append(trim_job(dice, self.device))
+            else:
+                self.jobs.append(random_job(dice, place, jobs))
+        if self.has_old and not self.device:
+            # diskproof does not make a file longer that others made (docs/drop-in.md).
+            old = {"filename": "old", "size": dice.choice(["64k", "256k", "1m", "1500k", "2m"])}
+            self.jobs[0] |= old
+            for name in ("nrfiles", "filesize", "offset", "offset_increment", "directory"):
+                self.jobs[0].pop(name, None)
+        if jobs > 1 and dice.random() < 0.5:
+            self.share(dice)
+
+    def share(self, dice):
+        """Moves some options of the first job in front of all jobs."""
+        for name in sorted(self.jobs[0]):
+            if name not in ("stonewall", "wait_for") and dice.random() < 0.5:
+                self.globals[name] = self.jobs[0].pop(name)
+
+    def words(self):
+        """The arguments of fio."""
+        words = [f"--output-format={self.form}"]
+        words += [option_word(*option) for option in self.globals.items()]
+        for place, job in enumerate(self.jobs):
+            words.append(f"--name=job{place}")
+            words += [option_word(*option) for option in job.items()]
+        return words
+
+    def text(self):
+        """The command, as a shell takes it, and what must be there before."""
+        text = "fio " + shlex.join(self.words())
+        if self.has_old:
+            text = f"head -c {OLD_BYTES} /dev/urandom >old; {text}"
+        return text if self.runs == 1 else f"{text} (twice)"
+
+    def options_of(self, name):
+        """All options of a job, with those of all jobs, or the options of every job where several
+        have one entry."""
+        if "group_reporting" in self.globals or any("group_reporting" in job for job in self.jobs):
+            merged = dict(self.globals)
+            for job in self.jobs:
+                merged |= job
+            return merged
+        place = int(name[3:]) if re.fullmatch(r"job\d", name) else 0
+        return self.globals | self.jobs[min(place, len(self.jobs) - 1)]
+
+
+def option_word(name, value):
+    """An option as a word of the command line."""
+    return f"--{name}" if value is None else f"--{name}={value}"
+
+
+class Ran:
+    """What a program did: its exit code, what it printed, and the parsed JSON or None."""
+
+    def __init__(self, command, place):
+        process = subprocess.Popen(
+            command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            stdin=subprocess.DEVNULL, start_new_session=True, errors="replace",
+        )
+        self.is_late = False
+        try:
+            self.out, self.errors = process.communicate(timeout=TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.is_late = True
+            os.killpg(process.pid, signal.SIGKILL)
+            # Each job of fio has a session of its own, and holds the pipes.
+            end_processes_in(place)
+            self.out, self.errors = process.communicate()
+        end_processes_in(place)
+        self.code = process.returncode
+        start, end = self.out.find("{\n"), self.out.rfind("}")
+        self.report = None
+        with contextlib.suppress(ValueError):
+            self.report = json.loads(self.out[start : end + 1]) if start >= 0 else None
+
+    def has_jobs(self):
+        """True if the output is about jobs, whatever has become of them."""
+        return self.report is not None or "groupid=" in self.out or bool(terse_fields(self.out))
+
+    def why(self):
+        """The last lines about an error."""
+        before_report = self.out[: self.out.find("{\n")] if "{\n" in self.out else self.out
+        lines = (self.errors + "\n" + before_report).strip().splitlines()
+        lines = [line.strip() for line in lines if line.strip()]
+        return " / ".join(lines[-3:])[:400]
+
+
+def end_processes_in(place):
+    """Ends the processes whose working directory is this one, as the jobs of a fio that crashed."""
+    for link in Path("/proc").glob("[0-9]*/cwd"):
+        with contextlib.suppress(OSError):
+            if os.readlink(link) == str(place):
+                os.kill(int(link.parent.name), signal.SIGKILL)
+
+
+class Difference(Exception):
+    """The first difference between two runs: where, and what it is."""
+
+
+def keys(value, path=""):
+    """The paths of all keys, without those that are figures."""
+    found = set()
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            here = f"{path}/{key}"
+            if not path.endswith("/bins"):
+                found.add(here)
+                found |= keys(inner, here)
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            # Which disks there are is not a matter of the program.
+            number = "" if path.endswith("disk_util") else f"[{place}]"
+            found |= keys(inner, f"{path}{number}")
+    return found
+
+
+DEPENDENT = re.compile("/percentile|/latency_(depth|target|percentile|window)$")
+
+
+def compare_keys(real, own, notes):
+    """Both reports have the same keys."""
+    theirs, mine = [keys(side.report | {"jobs": entries(side.report)}) for side in (real, own)]
+    # fio sometimes misses the disk of a short job.
+    if not real.report.get("disk_util"):
+        mine = {key for key in mine if not key.startswith("/disk_util/")}
+    if notes:
+        # A job that has no time has no latencies, and one that does not begin has no depth.
+        theirs = {key for key in theirs if not DEPENDENT.search(key)}
+        mine = {key for key in mine if not DEPENDENT.search(key)}
+    # diskproof measures no time of submission (docs/drop-in.md).
+    theirs = {key for key in theirs if not key.endswith("/slat_ns/percentile")}
+    missing, more = sorted(theirs - mine), sorted(mine - theirs)
+    # Each percentile is a key. One kind of latency is enough to name.
+    if missing or more:
+        missing = [key for key in missing if parent(key) not in missing]
+        more = [key for key in more if parent(key) not in more]
+        raise Difference(f"keys: missing {missing[:4]}, more {more[:4]}")
+
+
+def parent(key):
+    """The key of the object that holds this one."""
+    return key.rsplit("/", 1)[0]
+
+
+def shape(text):
+    """The lines of a normal output without figures: headings as they are, then the labels."""
+    found = []
+    for line in text.splitlines():
+        if re.match(r"\S+: \(g=\d+\): ", line) or line == "..." or line.startswith("Starting "):
+            found.append(line)
+            continue
+        # Not measured by diskproof, only where a latency or a rate falls into it, a part of a
+        # list whose columns follow from the latencies, or a warning.
+        if re.match(r" +(slat|lat|bw) \(|   iops  |    slat perc|     \||note", line):
+            continue
+        label = re.match(r" *(\|| *[A-Za-z][A-Za-z /_]*)(?=[\s:=(\[|])", line)
+        if label and not line.startswith(("fio-", "  loop", "  vda")) and "ios=" not in line:
+            found.append(re.sub(r"\d+", "N", label.group(0)).rstrip())
+    return found
+
+
+def compare_lines(line, real, own):
+    """Both normal outputs have the same lines; fio has no latencies of a warm-up."""
+    if any("ramp_time" in line.globals | job for job in line.jobs):
+        return
+    theirs, mine = shape(real.out), shape(own.out)
+    if theirs != mine:
+        pairs = [pair for pair in zip(theirs, mine) if pair[0] != pair[1]]
+        raise Difference(f"lines: {pairs[:3]}, fio {len(theirs)}, diskproof {len(mine)}")
+
+
+def terse_fields(text):
+    """The number of fields of each line of a terse output."""
+    return [line.count(";") + 1 for line in text.splitlines() if line.count(";") > 40]
+
+
+def compare_fields(real, own):
+    """Both terse outputs have the same number of fields."""
+    if terse_fields(real.out) != terse_fields(own.out):
+        raise Difference(f"fields: fio {terse_fields(real.out)}, diskproof {terse_fields(own.out)}")
+
+
+def entries(report):
+    """The jobs of a report. Where only some jobs of a group have group_reporting, fio adds an empty
+    entry (docs/drop-in.md)."""
+    return [job for job in report["jobs"] if job.get("groupid") != 2**32 - 1]
+
+
+def compare_jobs(line, real, own):
+    """Both reports are about the same jobs; returns the pairs, and the notes of what is not
+    compared."""
+    theirs, mine = entries(real.report), entries(own.report)
+    if len(theirs) != len(mine):
+        raise Difference(f"jobs: fio {len(theirs)}, diskproof {len(mine)}")
+    notes = []
+    for job, other in zip(theirs, mine):
+        for key in ("jobname", "groupid", "error", "desc", "job options"):
+            if job.get(key) != other.get(key):
+                text = f"fio {job.get(key)}, diskproof {other.get(key)}"
+                raise Difference(f"{key}: {job['jobname']}: {text}")
+        options = line.options_of(job["jobname"])
+        cause = free_amounts(line, options, job, other)
+        if cause:
+            notes.append(cause)
+        if cause == OTHER_JOB:
+            continue
+        if cause:
+            compare_time_ended(job, other, options)
+        else:
+            compare_amounts(job, other, options)
+    if real.report.get("global options") != own.report.get("global options"):
+        raise Difference("global options")
+    return notes
+
+
+# The cause of an end at any time, also before a job begins.
+OTHER_JOB = "ends with another job"
+
+
+def free_amounts(line, options, job, other):
+    """Why two runs of fio do not move the same bytes; None where they do."""
+    every = [line.globals | job for job in line.jobs]
+    if any("exitall" in one or "exitall_on_error" in one for one in every) and len(every) > 1:
+        return OTHER_JOB
+    if "time_based" in options and "runtime" in options:
+        return "ends by time"
+    if "runtime" in options:
+        runtime_ms = milliseconds(options["runtime"])
+        kinds = [side[kind] for side in (job, other) for kind in KINDS if kind in side]
+        if any(kind["runtime"] >= runtime_ms * 0.9 for kind in kinds):
+            return "ends by time"
+    if "ramp_time" in options and {"rate", "rate_iops", "thinktime"} & set(options):
+        return "a part of the time does not count"
+    for name in ("steadystate", "latency_target", "rate_min", "rate_iops_min", "max_latency"):
+        if name in options:
+            return f"ends by {name}"
+    # A run behind a random offset that meets a part of a block at the end of the file ends it.
+    has_draw = re.match(r"rand\w+:\d", options["rw"])
+    law = str(options.get("random_distribution", "random"))
+    if (has_draw or law != "random") and not is_whole(options):
+        return "fio's draw meets the end of the file"
+    has_map = options["rw"].startswith("rand") and "norandommap" not in options
+    if has_map and any("," in str(options.get(name)) for name in ("bs", "bssplit")):
+        return "fio's map counts blocks of another size"
+    if "offset_increment" in options and "%" in str(options["offset_increment"]):
+        if "bsrange" in options or "bssplit" in options:
+            return "percentages of a file that grows"
+    return None
+
+
+def is_whole(options):
+    """True if a file has no part of a block at its end."""
+    blocks = str(options.get("bs", options.get("bssplit")))
+    return options["size"] != "1500k" and "12k" not in blocks
+
+
+def milliseconds(value):
+    """A time of an option in milliseconds."""
+    text = str(value)
+    if text.endswith("ms"):
+        return float(text[:-2])
+    return float(text.rstrip("s")) * 1000
+
+
+def amounts(job):
+    """The bytes and requests of each direction by name."""
+    kinds = [kind for kind in KINDS if kind in job]
+    return {kind: (job[kind]["io_bytes"], job[kind]["total_ios"]) for kind in kinds}
+
+
+def compare_time_ended(job, other, options):
+    """Where time ends both, each direction moves something or nothing; with a rate, about as
+    much."""
+    theirs, mine = amounts(job), amounts(other)
+    for kind, (_, count) in theirs.items():
+        if (count > 20) and mine.get(kind, (0, 0))[1] == 0:
+            raise Difference(f"io_bytes: {job['jobname']} {kind}: fio {count} requests, none")
+        if mine.get(kind, (0, 0))[1] > 20 and count == 0:
+            text = f"fio none, diskproof {mine[kind][1]} requests"
+            raise Difference(f"io_bytes: {job['jobname']} {kind}: {text}")
+    if {"rate", "rate_iops"} & set(options) and "ramp_time" not in options:
+        one, two = [sum(amount[1] for amount in side.values()) for side in (theirs, mine)]
+        if abs(one - two) > 5 + 0.3 * max(one, two):
+            raise Difference(f"rate: {job['jobname']}: fio {theirs}, diskproof {mine}")
+
+
+def compare_amounts(job, other, options):
+    """Both moved the same bytes by the same number of requests in each direction."""
+    theirs, mine = amounts(job), amounts(other)
+    text = f"io_bytes: {job['jobname']}: fio {theirs}, diskproof {mine}"
+    if "norandommap" in options and {"verify", "verify_pattern"} & set(options):
+        # diskproof writes each block once, and reads more blocks back (docs/drop-in.md).
+        theirs, mine = [{"write": side.get("write")} for side in (theirs, mine)]
+    if theirs == mine:
+        return
+    is_mixed = options["rw"].split(":")[0] in ("rw", "randrw", "readwrite")
+    sizes = [str(options[name]) for name in ("bs", "bsrange", "bssplit") if name in options]
+    has_sizes = any("," in size or "-" in size or "/" in size for size in sizes)
+    if not is_mixed and not has_sizes:
+        raise Difference(text)
+    is_mapped = options["rw"].startswith("rand") and "norandommap" not in options
+    if has_sizes and is_mapped and "number_ios" not in options:
+        # Blocks that reach a visited one are shortened, by another order of offsets.
+        sums = [sum(amount[0] for amount in side.values()) for side in (theirs, mine)]
+        if is_mixed or sums[0] == sums[1] or abs(sums[0] - sums[1]) <= 0.05 * max(sums):
+            return
+        raise Difference(text)
+    which = 1 if "number_ios" in options else 0
+    sums = [sum(amount[which] for amount in side.values()) for side in (theirs, mine)]
+    # With several sizes both end with the block that reaches the size.
+    allowed = 0
+    if has_sizes:
+        allowed = 2 if which else 64 * KIB * int(options.get("numjobs", 1))
+    if abs(sums[0] - sums[1]) > allowed:
+        raise Difference(text)
+    total = sum(amount[1] for amount in theirs.values())
+    for kind, (_, count) in theirs.items():
+        # The direction of each request is drawn at random by both.
+        if abs(count - mine.get(kind, (0, 0))[1]) > 6 * math.sqrt(total) + 2:
+            raise Difference(text)
+
+
+def files(place):
+    """Names and sizes of what is left. A log has no size: its lines are figures."""
+    found = {}
+    for path in sorted(place.rglob("*")):
+        name = str(path.relative_to(place))
+        # diskproof writes no state files (docs/drop-in.md).
+        if name.endswith("verify.state"):
+            continue
+        is_plain = path.is_file() and not name.endswith((".log", "iolog"))
+        found[name] = path.stat().st_size if is_plain else "there"
+    return found
+
+
+def compare_files(mine, theirs):
+    """Both left the same files."""
+    own, real = files(mine), files(theirs)
+    if own != real:
+        only_real = dict(sorted(set(real.items()) - set(own.items())))
+        only_own = dict(sorted(set(own.items()) - set(real.items())))
+        raise Difference(f"files: fio {only_real}, diskproof {only_own}")
+
+
+def compared(line, program, base):
+    """The verdict on a line, equal, refused or different, with a reason or notes."""
+    with tempfile.TemporaryDirectory(dir=base, prefix="fio_lines-") as place:
+        mine, theirs = Path(place, "mine"), Path(place, "theirs")
+        old = random.Random(0).randbytes(OLD_BYTES)
+        for side in (mine, theirs):
+            Path(side, "sub").mkdir(parents=True)
+            if line.has_old:
+                Path(side, "old").write_bytes(old)
+        notes = []
+        for _ in range(line.runs):
+            verdict, notes = compared_once(line, program, mine, theirs)
+            if verdict != "equal":
+                break
+        return verdict, notes
+
+
+def compared_once(line, program, mine, theirs):
+    """The verdict on one run of a line."""
+    ours = [program, "as", "-q", "--no-history"]
+    if line.device:
+        ours += ["--destroy", Path(line.device).name, "--wipe-unknown"]
+    if line.has_old:
+        ours.append("--overwrite")
+    clear_device(line.device)
+    real = Ran(["fio", *line.words()], theirs)
+    clear_device(line.device)
+    own = Ran([*ours, "fio", *line.words()], mine)
+    if real.is_late:
+        return "equal", "fio does not end"
+    if own.is_late:
+        return "different", "diskproof does not end"
+    if "panicked" in own.errors:
+        return "different", f"panic: {own.errors[:400]}"
+    if not own.has_jobs():
+        if real.has_jobs() and (real.code == 0 or has_moved(real.report)):
+            return "refused", own.why()
+        return "equal", f"both fail: fio: {real.why()[:150]}; diskproof: {own.why()[:150]}"
+    try:
+        if not real.has_jobs():
+            # With steadystate_duration alone, fio prints the word for an undefined number.
+            if real.code == 0 and own.code == 0 and '"jobs" : [' in real.out:
+                return "equal", "fio's JSON is no JSON"
+            raise Difference(f"error: fio {real.code}: {real.why()}")
+        notes = []
+        if real.report is not None and own.report is not None:
+            notes = compare_jobs(line, real, own)
+        if real.code != own.code:
+            raise Difference(f"exit code: fio {real.code}, diskproof {own.code}: {own.why()}")
+        if line.form == "normal":
+            compare_lines(line, real, own)
+        elif line.form == "terse":
+            compare_fields(real, own)
+        else:
+            compare_keys(real, own, notes)
+        compare_files(mine, theirs)
+    except Difference as difference:
+        return "different", str(difference)
+    return "equal", ", ".join(sorted(set(notes)))
+
+
+def has_moved(report):
+    """True if a job of a report has moved something, or if there is no report to tell."""
+    if report is None:
+        return True
+    return any(count for job in report["jobs"] for _, count in amounts(job).values())
+
+
+def shrunk(line, program, base, kind):
+    """A line without the jobs and options that are not needed for a difference of this kind."""
+    for place in range(len(line.jobs) - 1, -1, -1):
+        shorter = copy.deepcopy(line)
+        del shorter.jobs[place]
+        line = kept_if_different(line, shorter, program, base, kind)
+    if len(line.jobs) == 1:
+        line.jobs[0] = line.globals | line.jobs[0]
+        line.globals = {}
+    for place in range(-1, len(line.jobs)):
+        names = line.globals if place < 0 else line.jobs[place]
+        for name in [name for name in names if name not in ("rw", "size")]:
+            shorter = copy.deepcopy(line)
+            del (shorter.globals if place < 0 else shorter.jobs[place])[name]
+            line = kept_if_different(line, shorter, program, base, kind)
+    if line.runs > 1:
+        shorter = copy.deepcopy(line)
+        shorter.runs = 1
+        line = kept_if_different(line, shorter, program, base, kind)
+    return line
+
+
+def kept_if_different(line, shorter, program, base, kind):
+    """The shorter line if it has a difference of this kind, too; else the line."""
+    if not shorter.jobs:
+        return line
+    verdict, why = compared(shorter, program, base)
+    return shorter if verdict == "different" and why.startswith(kind) else line
+
+
+def clear_device(device):
+    """Writes zeros to a loop device of `loop_device`."""
+    if device:
+        with open(device, "r+b") as disk:
+            disk.write(bytes(16 * MIB))
+
+
+@contextlib.contextmanager
+def loop_device(base):
+    """A loop device of 16 MiB over a file in the directory, as root; else None."""
+    if os.geteuid() != 0 or not shutil.which("losetup"):
+        yield None
+        return
+    with tempfile.TemporaryDirectory(dir=base, prefix="fio_lines-") as place:
+        image = Path(place, "image")
+        image.write_bytes(bytes(16 * MIB))
+        made = subprocess.run(["losetup", "-f", "--show", image], capture_output=True, text=True)
+        device = made.stdout.strip() or None
+        try:
+            yield device
+        finally:
+            if device:
+                subprocess.run(["losetup", "-d", device], check=False)
+
+
+def report_unknown():
+    """Names the options of the real fio that no line can have."""
+    listed = subprocess.run(["fio", "--cmdhelp"], capture_output=True, text=True, check=True).stdout
+    names = {text.split(":")[0].strip() for text in listed.splitlines() if ":" in text}
+    known = {option[0] for _, _, options in GROUPS for option in options}
+    known |= set(SKIPPED) | {"name", "rw", "size", "ioengine"}
+    missing = sorted(names - known)
+    if missing:
+        print(f"options of this fio that no line has: {', '.join(missing)}", file=sys.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--count", type=int, default=60, help="number of lines")
+    parser.add_argument("--only", type=int, help="run only this line of the seed")
+    parser.add_argument("--shrink", action="store_true", help="also show a shorter different line")
+    parser.add_argument("program", metavar="DISKPROOF")
+    parser.add_argument("base", metavar="DIR")
+    given = parser.parse_args()
+    program, base = str(Path(given.program).resolve()), str(Path(given.base).resolve())
+    report_unknown()
+    counts = {"equal": 0, "refused": 0, "different": 0}
+    numbers = range(given.count) if given.only is None else [given.only]
+    with loop_device(base) as device:
+        for number in numbers:
+            line = Line(given.seed, number, device)
+            verdict, why = compared(line, program, base)
+            counts[verdict] += 1
+            print(f"{number} {verdict:<9} {line.text()}" + (f" | {why}" if why else ""), flush=True)
+            if verdict == "different" and given.shrink:
+                line = shrunk(line, program, base, why.split(":")[0])
+                why = compared(line, program, base)[1]
+                print(f"    shorter: {line.text()} | {why}", flush=True)
+    print(f"seed {given.seed}: " + ", ".join(f"{n} {kind}" for kind, n in counts.items()))
+    sys.exit(counts["different"] > 0)
+
+
+main()
