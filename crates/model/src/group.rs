@@ -186,7 +186,8 @@ impl<'a> Group<'a> {
 
     fn overwritten(&self) -> Option<Clash> {
         for (index, verified) in self.workloads.iter().enumerate() {
-            if verified.verify != Verify::Checksum {
+            let is_shared = verified.shape.content.shares_verified;
+            if verified.verify != Verify::Checksum || is_shared {
                 continue;
             }
             for (other_index, other) in self.workloads.iter().enumerate() {

@@ -3,15 +3,22 @@
 
 mod content;
 mod ends;
+mod fio_order;
 mod latency_target;
 mod order;
+mod random_run;
 mod starts;
 mod threads;
 
 pub use content::{BlockContent, BlockPattern, PATTERN_BYTES_MAX, WriteContent};
 pub use ends::{EarlyEnds, FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
+pub use fio_order::{
+    FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizeShare, FioSizes,
+    FioSync, FioZones,
+};
 pub use latency_target::LatencyTarget;
-pub use order::{RandomRun, RequestOrder, RunFollow, ZoneStride};
+pub use order::{RequestOrder, ZoneStride};
+pub use random_run::{RandomRun, RunFollow};
 pub use starts::{Arrivals, FlowShare, StartTimes, ThinkCount, ThinkTime};
 pub use threads::{IoPriority, ThreadScheduling, ThreadSetup};
 

@@ -37,8 +37,10 @@ fn order_options(order: &RequestOrder) -> Option<Vec<String>> {
         // Shares are the same; fio draws each operation.
         even_mix: _,
         zone_stride,
+        fio,
     } = order;
-    if !in_order.is_empty() {
+    // A job of fio is repeated by its own line.
+    if !in_order.is_empty() || fio.is_some() {
         return None;
     }
     let mut words = Vec::new();
@@ -94,9 +96,17 @@ fn content_options(content: &BlockContent) -> Option<Vec<String>> {
         written,
         known,
         verified_times,
+        is_checked_in_time,
+        shares_verified,
+        laid_out,
     } = content;
-    // What is compared with a pattern is written with it.
-    if known.is_some() || verified_times.is_some() {
+    // What is compared with a pattern is written with it, and a check is another load.
+    let is_checked = known.is_some()
+        || verified_times.is_some()
+        || *is_checked_in_time
+        || *shares_verified
+        || laid_out.is_some();
+    if is_checked {
         return None;
     }
     Some(match written {
@@ -144,8 +154,9 @@ fn ending_options(ends: &EarlyEnds) -> Option<Vec<String>> {
         steady,
         // Decides between two limits of operations, of which fio's is the same without a warm-up.
         ops_after_warmup: _,
-        // A line is for one target.
+        // A line is for one target, and for workloads that do not fail.
         ends_group: _,
+        failure_ends_group: _,
     } = ends;
     if !rate_floors.is_empty() || steady.is_some() {
         return None;

@@ -51,6 +51,9 @@ pub(crate) struct FioJob {
     pub base: Base,
     /// The distance between the starts of its requests, where gaps between them are zones.
     pub gap_step_bytes: Option<u64>,
+    /// What decides about the amount of its requests besides its part of the file, where it makes
+    /// them in the order of fio.
+    pub fio_amount: Option<RequestAmount>,
     /// The keys of each copy that depend neither on its part of the file nor on the page cache.
     pub flags: WorkloadFlags,
     /// Number of its copies, which fio calls jobs, too.
@@ -63,6 +66,8 @@ pub(crate) struct FioJob {
     pub first_in_section: u64,
     /// Use of the page cache.
     pub cache: Cache,
+    /// True if its part of the file is read into the page cache first (`pre_read`).
+    pub pre_reads: bool,
     /// Part of the file, and amount of I/O.
     pub extent: JobExtent,
     /// True if fio keeps a map of the blocks that random offsets have visited.
@@ -99,6 +104,8 @@ pub(crate) struct FioJob {
     pub alternates: bool,
     /// True if its several files stay, each under its own name.
     pub keeps_files: bool,
+    /// The bytes of each of its several files as they were found; `None` where they are new.
+    pub found_bytes: Option<u64>,
     /// Pattern of file names, for jobs without `filename`.
     pub filename_format: String,
 }
@@ -129,12 +136,14 @@ impl FioJob {
             shown_sizes: Default::default(),
             base: Base::default(),
             gap_step_bytes: None,
+            fio_amount: None,
             flags,
             numjobs: 1,
             splits_cpus: false,
             first_copy: 0,
             first_in_section: 0,
             cache: Cache::Emptied,
+            pre_reads: false,
             extent: JobExtent::WHOLE_FILE,
             is_mapped: false,
             overwrites: false,
@@ -153,6 +162,7 @@ impl FioJob {
             files: 1,
             alternates: false,
             keeps_files: false,
+            found_bytes: None,
             filename_format: FILENAME_FORMAT_DEFAULT.to_owned(),
         }
     }
@@ -202,6 +212,7 @@ impl FioJob {
     /// and have so many bytes each.
     pub(crate) fn resolve_on_files(&mut self, file_bytes: u64) {
         let block = self.smallest_block();
+        self.found_bytes = Some(file_bytes);
         let extent = &mut self.extent;
         if let Amount::Percent(_) = extent.offset {
             let start = extent.offset.bytes(file_bytes);
@@ -320,7 +331,10 @@ impl FioJob {
 
     /// True if its requests can go to the parts of one file in turn.
     pub(crate) fn may_alternate(&self) -> bool {
-        self.goes_onward() && !self.rw().is_mix() && self.one_block().is_some()
+        self.fio_amount.is_none()
+            && self.goes_onward()
+            && !self.rw().is_mix()
+            && self.one_block().is_some()
     }
 
     /// fio's word for direction and order.
@@ -362,6 +376,17 @@ impl FioJob {
     pub(crate) fn error(&self, why: impl std::fmt::Display) -> JobFileError {
         self.source.error(format!("[{}]: {why}", self.section))
     }
+}
+
+/// What decides how many requests fio makes of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RequestAmount {
+    /// The largest size of any kind of operation, also of those that the job does not make.
+    pub largest_bytes: u64,
+    /// True if the engine takes several requests before one has ended.
+    pub has_queue: bool,
+    /// `io_size` in percent.
+    pub io_percent: Option<u64>,
 }
 
 /// Use of the page cache.

@@ -29,6 +29,8 @@ pub(crate) struct JobPlacement {
     pub parts: Vec<FilePart>,
     /// True if fio would create the job's file anew when the job begins to write it.
     pub is_first_to_write: bool,
+    /// True if the target is a block device.
+    pub is_device: bool,
 }
 
 /// The targets of a job file, and the parts of its jobs.
@@ -87,6 +89,7 @@ pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translate
                 target,
                 parts,
                 is_first_to_write: is_first_to_write(root, members[member], &members[..member]),
+                is_device: root.is_device(),
             };
             by_job.insert(indexes[member], placement);
         }

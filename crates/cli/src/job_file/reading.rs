@@ -10,6 +10,7 @@ mod files;
 mod limits;
 mod operations;
 mod options;
+mod order;
 mod pacing;
 mod reader;
 mod values;
@@ -23,7 +24,7 @@ use diskproof_compat::{
 };
 use diskproof_model::op::OpKind;
 use diskproof_model::rw::Order;
-use options::SETTERS;
+use options::PHASES;
 use reader::{BASES, JobReader};
 
 /// Engines of fio that read and write no file.
@@ -64,8 +65,10 @@ pub(crate) fn read_job(section: &Section, translation: &Translation<'_>) -> Tran
         reader.check(setting)?;
     }
     let mut job = FioJob::from_section(section);
-    for setter in &SETTERS {
-        setter.apply(&reader, &mut job)?;
+    for phase in &PHASES {
+        for setter in phase.setters {
+            setter.apply(&reader, &mut job)?;
+        }
     }
     // The setters say more about a wrong value, but not all of them read theirs.
     for setting in &section.settings {

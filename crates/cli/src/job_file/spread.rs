@@ -91,7 +91,7 @@ fn shares_some(paths: &[PathBuf], paths_of_jobs: &[Vec<PathBuf>]) -> bool {
 }
 
 /// The files of all copies of a job.
-fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
+pub(crate) fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
     if let Some(given) = &job.filename {
         return given.names.iter().map(|name| path_of(job, name)).collect();
     }
@@ -130,7 +130,7 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
         && is_one_part
         && has_known_start(job, paths, translation)
         && has_whole_pages(job)
-        && (job.is_uniform() || job.goes_onward())
+        && (job.is_uniform() || job.goes_onward() || job.fio_amount.is_some())
         && paths.iter().all(|path| is_ours(path, translation))
         && (is_in_one_directory || has_own_names)
 }
@@ -174,7 +174,7 @@ fn has_known_start(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_
     let are_new = paths
         .iter()
         .all(|path| translation.path_kind(path) == PathKind::Nothing);
-    is_in_bytes || (has_one_lap && are_new)
+    is_in_bytes || (are_new && (has_one_lap || job.fio_amount.is_some()))
 }
 
 /// True if a path leads to nothing, or to a file that diskproof made.
@@ -390,7 +390,7 @@ fn depth(job: &FioJob) -> u64 {
 /// A job whose several files are parts of one.
 fn joined_files(job: &FioJob, files: usize, translation: &Translation<'_>) -> FioJob {
     let alternates = job.may_alternate();
-    if !job.is_random() && !alternates {
+    if !job.is_random() && !alternates && job.fio_amount.is_none() {
         translation.note(IN_ORDER, &job.section);
     }
     FioJob {

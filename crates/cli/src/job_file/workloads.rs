@@ -4,13 +4,17 @@ use super::amounts::work_bytes;
 use super::groups::job_groups;
 use super::jobs::{Cache, FioJob};
 use super::placement::{FilePart, JobPlacement, Placements};
+use super::request_order::OrderedCopy;
 use super::translation::{Closeness, Translated, Translation};
 use crate::plan_file::{PlanFile, PlannedWorkload};
-use crate::workload::{Bytes, Count, Position, SpanBounds, WORKLOADS_MAX, WorkloadFlags};
+use crate::workload::{
+    BlockSize, Bytes, Count, Position, SpanBounds, Time, WORKLOADS_MAX, WorkloadFlags,
+};
 use diskproof_compat::JobWorkload;
 use diskproof_model::figure::names_part_of_survey;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::EngineKind;
+use diskproof_model::plan::{EngineChoice, EngineKind};
+use diskproof_model::rw::Rw;
 use diskproof_model::shape::LoadShape;
 use std::collections::BTreeSet;
 use std::fmt::Display;
@@ -18,6 +22,8 @@ use std::str::FromStr;
 
 /// Longer names are cut, so that two numbers fit behind them.
 const NAME_CHARS_MAX: usize = 30;
+/// The most bytes of a request of a pass that reads a file before its job.
+const PRE_READ_BYTES: u32 = 1 << 20;
 
 /// A plan, and the workloads in it that carry out each job.
 pub(crate) struct PlannedJobs {
@@ -77,6 +83,11 @@ impl WorkloadList {
         let exits_all = members.iter().any(|member| member.job.exits_all);
         let ends_alone = members.len() > 1 && !exits_all;
         let ends_group = exits_all && have_several_targets(&members);
+        for member in &members {
+            if let Some(pass) = member.pre_read() {
+                self.add_pre_read(member.job, pass)?;
+            }
+        }
         for (index, member) in members.into_iter().enumerate() {
             let mut flags = member.flags;
             if index > 0 {
@@ -113,6 +124,19 @@ impl WorkloadList {
                 )));
             }
         }
+        Ok(())
+    }
+
+    /// Adds the pass that reads a job's part of the file into the page cache. It is none of its
+    /// figures.
+    fn add_pre_read(&mut self, job: &FioJob, mut flags: WorkloadFlags) -> Translated<()> {
+        let name = self.unused_name("pre-read", "pre-read", None);
+        flags.name = Some(parsed(job, &name)?);
+        self.planned.push(PlannedWorkload {
+            line: job.source.line,
+            name,
+            flags,
+        });
         Ok(())
     }
 
@@ -294,6 +318,32 @@ struct GroupMember<'a> {
     flags: WorkloadFlags,
     /// The jobs that it carries out: one on each target.
     carried: Vec<Carried>,
+    /// The bytes of its span.
+    span_bytes: u64,
+}
+
+impl GroupMember<'_> {
+    /// The pass that reads its span before it; `None` without one.
+    fn pre_read(&self) -> Option<WorkloadFlags> {
+        if !self.job.pre_reads {
+            return None;
+        }
+        // The largest block that divides the span.
+        let block_bytes = PRE_READ_BYTES.min(1 << self.span_bytes.trailing_zeros().min(20));
+        Some(WorkloadFlags {
+            rw: Some(Rw::READ),
+            bs: Some(BlockSize(block_bytes)),
+            depth: Some(Count(1)),
+            jobs: Some(Count(1)),
+            engine: Some(EngineChoice::Fixed(EngineKind::Sync)),
+            bytes: Some(Bytes(self.span_bytes)),
+            warmup: Some(Time(0)),
+            cached: Some(true),
+            span: self.flags.span,
+            target: self.flags.target,
+            ..WorkloadFlags::default()
+        })
+    }
 }
 
 /// A job that a workload carries out.
@@ -382,7 +432,8 @@ impl<'a> PlacedJob<'a, '_> {
         let may_unite =
             self.closeness == Closeness::Disk || self.job.reports_together || parts.len() == 1;
         if may_unite && let Some(part) = self.united_part() {
-            let flags = self.flags(parts.len() as u64, parts[0], part)?;
+            let mut flags = self.flags(parts.len() as u64, parts[0], part)?;
+            self.set_order(&mut flags, 0, part)?;
             return Ok(vec![self.member(None, flags)]);
         }
         if self.closeness == Closeness::Disk && parts.iter().all(|part| *part == parts[0]) {
@@ -394,8 +445,10 @@ impl<'a> PlacedJob<'a, '_> {
         }
         let mut members = Vec::new();
         for (copy, part) in parts.iter().enumerate() {
-            let flags = self.flags(1, *part, *part)?;
-            members.push(self.member(Some(copy as u64), flags));
+            let copy = copy as u64;
+            let mut flags = self.flags(1, *part, *part)?;
+            self.set_order(&mut flags, copy, *part)?;
+            members.push(self.member(Some(copy), flags));
         }
         Ok(members)
     }
@@ -425,10 +478,18 @@ impl<'a> PlacedJob<'a, '_> {
         if self.job.splits_cpus {
             pin(&mut flags.shape, self.job.first_copy + copy.unwrap_or(0));
         }
+        let span_bytes = match flags.span {
+            Some(SpanBounds {
+                start: Position::Bytes(start),
+                end: Position::Bytes(end),
+            }) => end.saturating_sub(start),
+            _ => self.total_bytes,
+        };
         GroupMember {
             job: self.job,
             copy: copy.map(|copy| copy + 1),
             flags,
+            span_bytes,
             carried: vec![Carried {
                 target: self.placement.target,
                 job: self.index,
@@ -446,7 +507,9 @@ impl<'a> PlacedJob<'a, '_> {
             return Some(first);
         }
         let shape = &job.flags.shape;
-        if shape.ends.steady.is_some() || shape.order.zone_stride.is_some() || job.splits_cpus {
+        // Each copy has the random numbers of its own.
+        let has_own_order = shape.order.zone_stride.is_some() || shape.order.fio.is_some();
+        if shape.ends.steady.is_some() || has_own_order || job.splits_cpus {
             return None;
         }
         if job.is_random() && parts.iter().all(|part| *part == first) {
@@ -499,6 +562,42 @@ impl<'a> PlacedJob<'a, '_> {
         self.set_cache(&mut flags);
         self.set_shape(&mut flags.shape, copy_part)?;
         Ok(flags)
+    }
+
+    /// Sets the order of fio for a copy of the job, and ends it where fio does.
+    fn set_order(&self, flags: &mut WorkloadFlags, copy: u64, part: FilePart) -> Translated<()> {
+        let job = self.job;
+        let number = job.first_copy + copy;
+        let in_section = job.first_in_section + copy;
+        let is_device = self.placement.is_device;
+        let Some(copy) = OrderedCopy::new(job, number, in_section, part, is_device) else {
+            flags.shape.order.fio = None;
+            return Ok(());
+        };
+        let end = copy.span_end.min(self.total_bytes);
+        flags.span = None;
+        if copy.span_start != 0 || end != self.total_bytes {
+            flags.span = Some(SpanBounds {
+                start: Position::Bytes(copy.span_start),
+                end: Position::Bytes(end),
+            });
+        }
+        if let Some(amount) = copy.amount {
+            if amount.steps() == 0 {
+                return Err(job.error_without_options(
+                    "fio moves nothing in this job: its part of each file has no block; use a \
+                     larger size, fewer files, or a smaller bs",
+                ));
+            }
+            flags.bytes = None;
+            flags.ops = Some(Count(amount.steps()));
+            if job.reads_back() && amount.laps > 1 {
+                let laps = u32::try_from(amount.laps).unwrap_or(u32::MAX);
+                flags.shape.content.verified_times = Some(laps);
+            }
+        }
+        flags.shape.order.fio = Some(Box::new(copy.order));
+        Ok(())
     }
 
     /// The end of a workload of this many copies: bytes, operations, or neither.

@@ -73,6 +73,7 @@ impl Bench {
                     upto_bytes: goal.upto_bytes,
                     way: LayoutWay::for_workload(workload, goal.upto_bytes),
                     time_ns: goal.time_ns,
+                    content: workload.shape.content.laid_out.clone(),
                 };
                 match self.session.lay_out(target, layout_goal, progress)? {
                     LayoutEnd::NothingToWrite => {}

@@ -462,6 +462,10 @@ impl Resolution<'_> {
                  another engine",
             );
         }
+        if writes && self.flags.shape.order.fio.is_some() {
+            // The engine signs what its sizes have in common.
+            return None;
+        }
         let block_bytes = workload.block_bytes;
         if !workload.block_mix.is_empty()
             || block_bytes < SIGNED_BYTES_MIN

@@ -446,7 +446,7 @@ fn printed_commands_run_with_the_real_fio() {
 }
 
 /// Runs `as fio` in a directory.
-fn as_fio_in(place: &Path, words: &[&str]) -> Ran {
+pub(crate) fn as_fio_in(place: &Path, words: &[&str]) -> Ran {
     let mut command = crate::program::program(["as", "fio"]);
     command.args(words).current_dir(place);
     Ran::of(command)
@@ -711,7 +711,7 @@ fn files_of_an_earlier_job_are_not_counted_twice_where_space_is_short() {
 }
 
 /// What a job has moved, read and written.
-fn moved(job: &Value) -> [u64; 4] {
+pub(crate) fn moved(job: &Value) -> [u64; 4] {
     let figure = |kind: &str, key: &str| job[kind][key].as_u64().unwrap();
     [
         figure("read", "total_ios"),
@@ -722,7 +722,7 @@ fn moved(job: &Value) -> [u64; 4] {
 }
 
 /// The files in a directory with their sizes, without fio's states of verification.
-fn files_in(place: &Path) -> Vec<(String, u64)> {
+pub(crate) fn files_in(place: &Path) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     for name in names(place) {
         if !name.ends_with("-verify.state") {

@@ -19,6 +19,7 @@ mod drop_in;
 mod faults;
 mod files;
 mod fio;
+mod fio_ends;
 mod fitness;
 mod formats;
 mod fuzz_seeds;

@@ -122,7 +122,7 @@ impl RequestGenerator {
         budget: Budget,
     ) -> Self {
         let byte_budget = budget.bytes.clone();
-        let counts_writes = matches!(after_write, AfterWrite::SyncEvery(..));
+        let counts_writes = matches!(after_write, AfterWrite::SyncEvery(..)) || pattern.has_syncs();
         let mut options = None;
         if byte_budget.is_some() || counts_writes {
             options = Some(Box::new(GeneratorOptions {
@@ -374,7 +374,7 @@ impl RequestGenerator {
                 self.slots.timing(index).generation = 0;
                 return Some(step);
             }
-            if let Some(generation) = journal.claim(step.offset) {
+            if let Some(generation) = journal.claim(step.offset, step.len) {
                 self.slots.timing(index).generation = generation;
                 return Some(step);
             }
@@ -406,9 +406,10 @@ impl RequestGenerator {
             && let Some(journal) = &options.journal
             && let generation @ 1.. = self.slots.timing(index).generation
         {
+            let len = self.slots.get(index).len;
             match outcome {
-                WriteOutcome::Done => journal.confirm(offset, generation),
-                WriteOutcome::Failed => journal.mark_unknown(offset, generation),
+                WriteOutcome::Done => journal.confirm(offset, len, generation),
+                WriteOutcome::Failed => journal.mark_unknown(offset, len, generation),
             }
             self.slots.timing(index).generation = 0;
         }
@@ -416,26 +417,12 @@ impl RequestGenerator {
 
     /// Decides whether the options allow a step in slot `index`.
     fn check_options(&mut self, now: u64, index: u32) -> StepDecision {
+        if let Some(call) = self.due_sync() {
+            return StepDecision::Instead(self.sync_alone(index, call, now));
+        }
         let Some(options) = &mut self.options else {
             return StepDecision::Step;
         };
-        if let AfterWrite::SyncEvery(writes, call) = self.after_write
-            && options.writes_unsynced >= writes
-        {
-            options.writes_unsynced = 0;
-            self.slots.take(Slot {
-                start_ns: now,
-                offset: 0,
-                len: 0,
-                left: 0,
-                stage: Stage::Sync,
-            });
-            *self.slots.timing(index) = SlotTiming {
-                sync_start_ns: now,
-                ..SlotTiming::default()
-            };
-            return StepDecision::Instead(Request::new(index, Op::Sync(call), 0, 0));
-        }
         let slots = &self.slots;
         let (pauses, flow) = (options.pauses.as_mut(), options.flow.as_mut());
         if pauses.is_some_and(|pauses| pauses.must_wait(now, slots.in_flight() as u64))
@@ -467,6 +454,38 @@ impl RequestGenerator {
             self.slots.timing(index).waited_ns = now - due;
         }
         StepDecision::Step
+    }
+
+    /// The sync that comes before the next step, if one does. One of the pattern is a step itself.
+    fn due_sync(&mut self) -> Option<SyncCall> {
+        if let Some(call) = self.pattern.take_sync() {
+            self.left -= 1;
+            return Some(call);
+        }
+        let options = self.options.as_mut()?;
+        match self.after_write {
+            AfterWrite::SyncEvery(writes, call) if options.writes_unsynced >= writes => {
+                options.writes_unsynced = 0;
+                Some(call)
+            }
+            _ => None,
+        }
+    }
+
+    /// A sync in a slot of its own.
+    fn sync_alone(&mut self, index: u32, call: SyncCall, now: u64) -> Request {
+        self.slots.take(Slot {
+            start_ns: now,
+            offset: 0,
+            len: 0,
+            left: 0,
+            stage: Stage::Sync,
+        });
+        *self.slots.timing(index) = SlotTiming {
+            sync_start_ns: now,
+            ..SlotTiming::default()
+        };
+        Request::new(index, Op::Sync(call), 0, 0)
     }
 
     /// The step that was allowed has started in this slot.

@@ -133,20 +133,37 @@ const BUSY: u32 = 1 << 31;
 /// A block whose last write failed: anything may be there. Its generation stays, so that the next
 /// write does not repeat one that may be on the disk.
 const UNKNOWN: u32 = 1 << 30;
+/// The first block of a write, where a write has several.
+const FIRST: u32 = 1 << 29;
 /// The bits of the generation.
-const GENERATION: u32 = UNKNOWN - 1;
+const GENERATION: u32 = FIRST - 1;
 /// More blocks than this need more than a GiB of memory for the journal.
 pub(crate) const BLOCKS_MAX: u64 = 1 << 28;
 
-/// Generations of all blocks of a span, shared by all workers.
+/// A written block whose content is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WrittenBlock {
+    /// Its offset in the target.
+    pub offset: u64,
+    /// The generation that must be there.
+    pub generation: u32,
+    /// True if its write began with it.
+    pub is_first: bool,
+}
+
+/// Generations of all blocks of a span, shared by all workers. A write of several sizes covers
+/// several blocks, each with a signature of its own.
 #[derive(Debug)]
 pub(crate) struct WriteJournal {
     seed: u64,
     start: u64,
-    block_bytes: u64,
+    /// The greatest size of which the size of each write is a multiple.
+    pub(crate) block_bytes: u64,
     generations: Vec<AtomicU32>,
     /// The content of the blocks, where they hold a pattern in place of signatures.
     pattern: Option<BlockPattern>,
+    /// True if others write to the blocks, too.
+    is_shared: bool,
 }
 
 impl WriteJournal {
@@ -160,7 +177,13 @@ impl WriteJournal {
             block_bytes: u64::from(block_bytes),
             generations,
             pattern: None,
+            is_shared: false,
         }
+    }
+
+    /// A journal of blocks to which others may write, too: any intact block of its place is right.
+    pub(crate) fn with_other_writers(self, is_shared: bool) -> Self {
+        Self { is_shared, ..self }
     }
 
     /// A journal of blocks that hold a pattern, where there is one, in place of signatures.
@@ -168,62 +191,78 @@ impl WriteJournal {
         Self { pattern, ..self }
     }
 
-    fn entry(&self, offset: u64) -> Option<&AtomicU32> {
-        self.generations
-            .get(((offset - self.start) / self.block_bytes) as usize)
+    /// The entries of the blocks of a write.
+    fn entries(&self, offset: u64, len: u32) -> Option<&[AtomicU32]> {
+        let first = ((offset - self.start) / self.block_bytes) as usize;
+        let count = (u64::from(len) / self.block_bytes) as usize;
+        self.generations.get(first..first + count)
     }
 
-    /// Claims a block for writing and returns the generation to write; `None` while another write
-    /// of it is in flight.
-    pub(crate) fn claim(&self, offset: u64) -> Option<u32> {
-        let entry = self.entry(offset)?;
-        let before = entry.fetch_or(BUSY, Ordering::Relaxed);
-        if before & BUSY != 0 {
-            return None;
+    /// Claims the blocks of a write and returns the generation to write; `None` while another write
+    /// of any of them is in flight.
+    pub(crate) fn claim(&self, offset: u64, len: u32) -> Option<u32> {
+        let entries = self.entries(offset, len)?;
+        let mut last = 0;
+        for (index, entry) in entries.iter().enumerate() {
+            let before = entry.fetch_or(BUSY, Ordering::Relaxed);
+            if before & BUSY != 0 {
+                for claimed in &entries[..index] {
+                    claimed.fetch_and(!BUSY, Ordering::Relaxed);
+                }
+                return None;
+            }
+            last = last.max(before & GENERATION);
         }
         // After the last generation comes 1; 0 is a block that was never written.
-        let last = before & GENERATION;
         Some(if last == GENERATION { 1 } else { last + 1 })
     }
 
     /// The write completed.
-    pub(crate) fn confirm(&self, offset: u64, generation: u32) {
-        if let Some(entry) = self.entry(offset) {
-            entry.store(generation, Ordering::Relaxed);
+    pub(crate) fn confirm(&self, offset: u64, len: u32, generation: u32) {
+        let mut first = FIRST;
+        for entry in self.entries(offset, len).unwrap_or_default() {
+            entry.store(generation | first, Ordering::Relaxed);
+            first = 0;
         }
     }
 
     /// The write of this generation failed: the content is unknown.
-    pub(crate) fn mark_unknown(&self, offset: u64, generation: u32) {
-        self.confirm(offset, generation | UNKNOWN);
+    pub(crate) fn mark_unknown(&self, offset: u64, len: u32, generation: u32) {
+        self.confirm(offset, len, generation | UNKNOWN);
     }
 
-    /// Offsets of all blocks that were written and whose content is known, with their generation;
-    /// ascending.
-    pub(crate) fn written(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+    /// All blocks that were written and whose content is known, ascending.
+    pub(crate) fn written(&self) -> impl Iterator<Item = WrittenBlock> + '_ {
         let mut offset = self.start;
         self.generations.iter().filter_map(move |entry| {
             let block_offset = offset;
             offset += self.block_bytes;
             match entry.load(Ordering::Relaxed) & !BUSY {
                 0 | UNKNOWN.. => None,
-                generation => Some((block_offset, generation)),
+                state => Some(WrittenBlock {
+                    offset: block_offset,
+                    generation: state & GENERATION,
+                    is_first: state & FIRST != 0,
+                }),
             }
         })
     }
 
-    /// Writes the header of a block, whose payload may be anything; or the pattern.
-    pub(crate) fn sign(&self, block: &mut [u8], offset: u64, generation: u32) {
-        if let Some(pattern) = &self.pattern {
-            pattern.fill(block, offset);
-            return;
+    /// Writes the header of each block of a write, whose payload may be anything; or the pattern.
+    pub(crate) fn sign(&self, data: &mut [u8], offset: u64, generation: u32) {
+        let mut block_offset = offset;
+        for block in data.chunks_mut(self.block_bytes as usize) {
+            match &self.pattern {
+                Some(pattern) => pattern.fill(block, block_offset),
+                None => BlockSignature {
+                    seed: self.seed,
+                    offset: block_offset,
+                    generation: u64::from(generation),
+                }
+                .sign(block),
+            }
+            block_offset += self.block_bytes;
         }
-        let signature = BlockSignature {
-            seed: self.seed,
-            offset,
-            generation: u64::from(generation),
-        };
-        signature.sign(block);
     }
 
     /// The damage of a block that should hold `generation` of `offset`; `None` where it is intact.
@@ -250,6 +289,7 @@ impl WriteJournal {
             Err(SignatureFault::Checksum | SignatureFault::OtherSize(_)) => {
                 "wrong checksum: torn or corrupted".to_owned()
             }
+            Ok(found) if self.is_shared && found.offset == offset => return None,
             Ok(found) if found.seed != self.seed => {
                 "a block of another run: the write is lost".to_owned()
             }
@@ -331,23 +371,61 @@ mod tests {
     }
 
     #[test]
+    fn write_of_several_blocks_has_a_signature_for_each() {
+        let journal = journal();
+        assert_eq!(journal.claim(12288, 4096), Some(1));
+        // A block of it is being written.
+        assert_eq!(journal.claim(8192, 12288), None);
+        journal.confirm(12288, 4096, 1);
+        let generation = journal.claim(8192, 12288).unwrap();
+        assert_eq!(generation, 2);
+        let mut data = vec![9u8; 12288];
+        journal.sign(&mut data, 8192, generation);
+        journal.confirm(8192, 12288, generation);
+        let written: Vec<WrittenBlock> = journal.written().collect();
+        let begins: Vec<bool> = written.iter().map(|block| block.is_first).collect();
+        assert_eq!(begins, [true, false, false]);
+        for (index, block) in written.iter().enumerate() {
+            let content = &data[index * 4096..][..4096];
+            assert_eq!(journal.find_damage(content, block.offset, 2), None);
+        }
+    }
+
+    #[test]
+    fn journal_takes_blocks_of_other_writers_only_where_they_belong() {
+        let shared = journal().with_other_writers(true);
+        let mut block = vec![9u8; 4096];
+        WriteJournal::new(8, 8192, 10 * 4096, 4096).sign(&mut block, 12288, 3);
+        assert_eq!(shared.find_damage(&block, 12288, 1), None);
+        assert!(shared.find_damage(&block, 16384, 1).is_some());
+        assert!(journal().find_damage(&block, 12288, 1).is_some());
+        block[4000] ^= 1;
+        assert!(shared.find_damage(&block, 12288, 1).is_some());
+    }
+
+    #[test]
     fn journal_claims_block_in_flight_once() {
         let journal = journal();
-        assert_eq!(journal.claim(8192), Some(1));
-        assert_eq!(journal.claim(8192), None);
-        journal.confirm(8192, 1);
-        assert_eq!(journal.claim(8192), Some(2));
-        journal.mark_unknown(8192, 2);
+        assert_eq!(journal.claim(8192, 4096), Some(1));
+        assert_eq!(journal.claim(8192, 4096), None);
+        journal.confirm(8192, 4096, 1);
+        assert_eq!(journal.claim(8192, 4096), Some(2));
+        journal.mark_unknown(8192, 4096, 2);
         // A failed write may leave any content.
         assert_eq!(journal.written().count(), 0);
-        assert_eq!(journal.claim(8192), Some(3));
-        assert_eq!(journal.claim(8192), None);
-        journal.confirm(8192, 3);
-        assert_eq!(journal.written().collect::<Vec<_>>(), [(8192, 3)]);
+        assert_eq!(journal.claim(8192, 4096), Some(3));
+        assert_eq!(journal.claim(8192, 4096), None);
+        journal.confirm(8192, 4096, 3);
+        let only = WrittenBlock {
+            offset: 8192,
+            generation: 3,
+            is_first: true,
+        };
+        assert_eq!(journal.written().collect::<Vec<_>>(), [only]);
         // After the last generation comes the first, not none.
         for end in [WriteJournal::confirm, WriteJournal::mark_unknown] {
-            end(&journal, 8192, GENERATION);
-            assert_eq!(journal.claim(8192), Some(1));
+            end(&journal, 8192, 4096, GENERATION);
+            assert_eq!(journal.claim(8192, 4096), Some(1));
         }
     }
 
@@ -355,13 +433,13 @@ mod tests {
     fn journal_finds_write_that_was_lost_after_a_failed_one() {
         let journal = journal();
         let mut on_disk = vec![9u8; 4096];
-        let acknowledged = journal.claim(8192).unwrap();
+        let acknowledged = journal.claim(8192, 4096).unwrap();
         journal.sign(&mut on_disk, 8192, acknowledged);
-        journal.confirm(8192, acknowledged);
-        let failed = journal.claim(8192).unwrap();
-        journal.mark_unknown(8192, failed);
-        let lost = journal.claim(8192).unwrap();
-        journal.confirm(8192, lost);
+        journal.confirm(8192, 4096, acknowledged);
+        let failed = journal.claim(8192, 4096).unwrap();
+        journal.mark_unknown(8192, 4096, failed);
+        let lost = journal.claim(8192, 4096).unwrap();
+        journal.confirm(8192, 4096, lost);
         let damage = journal.find_damage(&on_disk, 8192, lost).unwrap();
         assert!(damage.why.contains("the last write is lost"), "{damage:?}");
     }

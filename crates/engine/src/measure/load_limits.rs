@@ -52,26 +52,13 @@ impl LoadLimits {
     pub(crate) fn check(&mut self, cell: impl Fn(OpKind) -> Cell, now: u64) -> Option<EndReason> {
         let reads = cell(OpKind::Read);
         let mut writes = Cell::default();
-        let mut longest_ns = reads.latency_max_ns;
-        // A write that is a commit by itself counts as that only, and a trim before a write not at
-        // all.
-        let others = OpKind::REQUESTS
-            .into_iter()
-            .filter(|kind| !matches!(kind, OpKind::Read | OpKind::Write));
-        for kind in [OpKind::Write, OpKind::Commit].into_iter().chain(others) {
-            let events = cell(kind);
-            longest_ns = longest_ns.max(events.latency_max_ns);
+        for kind in changing_kinds() {
             if writes.ops == 0 {
-                writes = events;
+                writes = cell(kind);
             }
         }
         self.reads.merge(&reads);
         self.writes.merge(&writes);
-        if let Some(most_ns) = self.latency_ns
-            && longest_ns > most_ns
-        {
-            return Some(EndReason::TooSlow);
-        }
         let mut done = self.reads;
         done.merge(&self.writes);
         if let Some(steady) = &mut self.steady
@@ -97,10 +84,37 @@ impl LoadLimits {
         None
     }
 
+    /// True if the latency of single requests is limited.
+    pub(crate) fn limits_latency(&self) -> bool {
+        self.latency_ns.is_some()
+    }
+
+    /// True if a request of a cell with these events of each kind took longer than it may.
+    pub(crate) fn is_too_slow(&self, cell: impl Fn(OpKind) -> Cell) -> bool {
+        let Some(most_ns) = self.latency_ns else {
+            return false;
+        };
+        let mut longest_ns = cell(OpKind::Read).latency_max_ns;
+        for kind in changing_kinds() {
+            longest_ns = longest_ns.max(cell(kind).latency_max_ns);
+        }
+        longest_ns > most_ns
+    }
+
     /// The newest outcome of the test for a steady rate; `None` where no such test ends the worker.
     pub(crate) fn steady(&self) -> Option<SteadyOutcome> {
         self.steady.as_ref().map(SteadyWatch::outcome)
     }
+}
+
+/// The kinds of operation that change blocks, in the order in which they stand for the writes of a
+/// workload: a write that is a commit by itself counts as that only, and a trim before a write not
+/// at all.
+fn changing_kinds() -> impl Iterator<Item = OpKind> {
+    let others = OpKind::REQUESTS
+        .into_iter()
+        .filter(|kind| !matches!(kind, OpKind::Read | OpKind::Write));
+    [OpKind::Write, OpKind::Commit].into_iter().chain(others)
 }
 
 /// A floor of the rate.
@@ -299,10 +313,10 @@ mod tests {
             latency_limit_ns: Some(5000),
             ..EarlyEnds::default()
         };
-        let mut limits = LoadLimits::from_ends(&ends, SECOND).unwrap();
-        assert_eq!(limits.check(cell(1, 5000), 2 * SECOND), None);
-        let ending = limits.check(cell(1, 5001), 2 * SECOND);
-        assert_eq!(ending, Some(EndReason::TooSlow));
+        let limits = LoadLimits::from_ends(&ends, SECOND).unwrap();
+        assert!(limits.limits_latency());
+        assert!(!limits.is_too_slow(cell(1, 5000)));
+        assert!(limits.is_too_slow(cell(1, 5001)));
         assert!(LoadLimits::from_ends(&EarlyEnds::default(), 0).is_none());
     }
 

@@ -37,6 +37,18 @@ pub(crate) enum EndReason {
     Steady,
 }
 
+impl EndReason {
+    /// True if the worker ended with its last completion, which is part of the measured time.
+    pub(crate) fn is_after_last(self) -> bool {
+        matches!(self, Self::Budget | Self::TooSlow)
+    }
+
+    /// True if the load failed.
+    pub(crate) fn is_failure(self) -> bool {
+        matches!(self, Self::Errors(_) | Self::TooSlow | Self::BelowFloor)
+    }
+}
+
 /// The reason and the time of the end of a worker's measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WorkerEnding {

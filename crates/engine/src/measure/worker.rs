@@ -129,7 +129,9 @@ pub(crate) struct Worker<B, C> {
     measure_start: Option<Arc<MeasureStart>>,
     first_fill: FirstFill,
     /// Limits that end the worker early.
-    pub limits: Option<Box<LoadLimits>>,
+    limits: Option<Box<LoadLimits>>,
+    /// True once a request has taken longer than it may: nothing more starts.
+    is_too_slow: bool,
     /// Checks what it reads.
     read_check: Option<Box<ReadCheck>>,
     /// True where the operations of the warm-up do not count towards its limit.
@@ -194,6 +196,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             measure_start: None,
             first_fill: FirstFill::Pending,
             limits: None,
+            is_too_slow: false,
             read_check: None,
             restarts_budget: false,
         }
@@ -202,6 +205,19 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// Lets the operations count from the end of the warm-up on, where the shape says so.
     pub(crate) fn counting_as(mut self, ends: &EarlyEnds) -> Self {
         self.restarts_budget = ends.ops_after_warmup;
+        self
+    }
+
+    /// Gives the worker limits that end it early. Where one is about single requests, it looks at
+    /// every completion.
+    pub(crate) fn within_limits(mut self, limits: Option<Box<LoadLimits>>) -> Self {
+        if limits
+            .as_ref()
+            .is_some_and(|limits| limits.limits_latency())
+        {
+            self.generator = self.generator.without_batches();
+        }
+        self.limits = limits;
         self
     }
 
@@ -289,11 +305,27 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             if let Some(in_flight) = self.overtime {
                 self.end_overtime(now, in_flight);
             }
+            if self.limits.is_some() {
+                self.note_slow_requests();
+            }
             if rolled {
                 self.sample_cell(now);
                 self.last_now_ns = now;
                 return Ok(AdvanceOutcome::Running);
             }
+        }
+    }
+
+    /// Starts nothing more once a request has taken longer than it may. That request counts, and so
+    /// do those in flight.
+    #[cold]
+    fn note_slow_requests(&mut self) {
+        let Some(limits) = &self.limits else {
+            return;
+        };
+        if !self.is_too_slow && limits.is_too_slow(self.counters.cell()) {
+            self.is_too_slow = true;
+            self.generator.end();
         }
     }
 
@@ -388,6 +420,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 self.end(
                     match self.overtime {
                         Some(_) => EndReason::Time,
+                        None if self.is_too_slow => EndReason::TooSlow,
                         None => EndReason::Budget,
                     },
                     now,
@@ -687,7 +720,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                     .since(self.wait_before_measuring);
             }
             // Requests that complete after such an end still count, but not towards the rate.
-            if reason != EndReason::Budget {
+            if !reason.is_after_last() {
                 self.publish_ending(ending, at_ns);
                 self.counters.close_series(at_ns, &mut lock(&self.snapshot));
             }
@@ -726,7 +759,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let last_ns = self.counters.last_ns.max(self.schedule.measure_ns);
         let stop_ns = stop_ns.max(self.schedule.measure_ns);
         let busy_ns = self.busy_ns.unwrap_or_else(|| self.busy_until(last_ns));
-        let window_end_ns = if ending == EndReason::Budget {
+        let window_end_ns = if ending.is_after_last() {
             stop_ns.max(last_ns)
         } else {
             stop_ns

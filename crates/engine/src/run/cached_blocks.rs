@@ -64,10 +64,10 @@ impl BlocksInCache<'_> {
         let mut current: Option<Window> = None;
         // `None` of a window that is not wanted.
         let mut resident: Option<ResidentPages> = None;
-        for (offset, _) in self.journal.written() {
-            let place = self.files.place(offset);
+        for block in self.journal.written() {
+            let place = self.files.place(block.offset);
             let window = Window {
-                file: self.files.index(offset),
+                file: self.files.index(block.offset),
                 start_bytes: place.offset / WINDOW_BYTES * WINDOW_BYTES,
             };
             if current != Some(window) {
@@ -128,8 +128,8 @@ mod tests {
         let journal = WriteJournal::new(1, 0, SPAN, BLOCK as u32);
         for offset in offsets {
             file.write_all_at(&[7; BLOCK as usize], *offset).unwrap();
-            let generation = journal.claim(*offset).unwrap();
-            journal.confirm(*offset, generation);
+            let generation = journal.claim(*offset, BLOCK as u32).unwrap();
+            journal.confirm(*offset, BLOCK as u32, generation);
         }
         (file, journal)
     }

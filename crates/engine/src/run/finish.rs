@@ -74,8 +74,11 @@ impl Session {
             open,
             ..
         } = *assignment;
-        let does_verify =
-            prepared.known.engine.used != EngineKind::Null && workload.verify == Verify::Checksum;
+        let is_too_late =
+            workload.shape.content.is_checked_in_time && measurement.stopped == StopReason::Time;
+        let does_verify = prepared.known.engine.used != EngineKind::Null
+            && workload.verify == Verify::Checksum
+            && !is_too_late;
         let Some(journal) = prepared.journal.as_ref().filter(|_| does_verify) else {
             return Ok(());
         };

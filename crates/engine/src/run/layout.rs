@@ -6,6 +6,7 @@ use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, HELD_BYTES_MAX, Layout, Span, Stop, SyncCall,
     SyncPolicy, Workload,
 };
+use diskproof_model::shape::WriteContent;
 use diskproof_model::stream::Streams;
 
 /// Block size with which a scratch file gets its content.
@@ -17,7 +18,7 @@ const LAYOUT_DEPTH: u32 = 8;
 const WRITES_PER_SYNC: u32 = 8;
 
 /// How much content a scratch file gets, which way, and within which time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutGoal {
     /// The file has content from its start up to here afterwards.
     pub upto_bytes: u64,
@@ -25,6 +26,8 @@ pub struct LayoutGoal {
     pub way: LayoutWay,
     /// The longest that this may take, in nanoseconds.
     pub time_ns: Option<u64>,
+    /// The content; `None` for random data.
+    pub content: Option<WriteContent>,
 }
 
 /// The end of a layout.

@@ -13,6 +13,7 @@ use crate::run::select::{EngineUseCase, select};
 use crate::run::watched_call::{Patience, call_before_run};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{CacheUse, Measurement, PerOp};
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Verify, Workload,
 };
@@ -237,6 +238,9 @@ fn why_unverifiable(workload: &Workload) -> Option<&'static str> {
     let block = workload.block_bytes;
     let order = &workload.shape.order;
     let content_is_known = workload.shape.content.known.is_some();
+    if order.fio.is_some() && workload.writes() && signed_bytes(workload) >= SIGNED_BYTES_MIN {
+        return None;
+    }
     let is_unaligned = order.align_bytes.is_some_and(|bytes| bytes != block);
     if is_unaligned || order.random_run.is_some() {
         return Some("offsets must be multiples of the block, each chosen independently");
@@ -260,6 +264,58 @@ fn why_unverifiable(workload: &Workload) -> Option<&'static str> {
     }
 }
 
+/// The smallest block that has a signature: its header has 5 words of 8 bytes, and there must be
+/// something that it signs.
+const SIGNED_BYTES_MIN: u32 = 64;
+/// Signed blocks are whole words.
+const SIGNED_BYTES_UNIT: u64 = 8;
+
+/// Bytes of each block that has a signature of its own: the greatest of which all writes, and the
+/// places where they begin, are multiples; 0 where there is none. Only writes in the order of fio
+/// have several sizes.
+fn signed_bytes(workload: &Workload) -> u32 {
+    let Some(order) = &workload.shape.order.fio else {
+        return workload.block_bytes;
+    };
+    let mut common = gcd(order.files.first_start, order.files.start);
+    if order.files.count > 1 {
+        common = gcd(common, order.files.part_bytes);
+    }
+    for kind in &order.kinds {
+        if kind.does != OpKind::Write {
+            continue;
+        }
+        if kind.sizes.is_unaligned {
+            return 0;
+        }
+        // Sizes are multiples of the smallest, and so is what is left of them in a visited block;
+        // only the largest need not be.
+        for bytes in [kind.sizes.least_bytes, kind.sizes.most_bytes] {
+            common = gcd(common, u64::from(bytes));
+        }
+        common = gcd(common, kind.align_bytes);
+        common = gcd(common, order.places.gap_bytes.unsigned_abs());
+        if let Some(zones) = order.places.zones {
+            for bytes in [zones.moved_bytes, zones.range_bytes, zones.skip_bytes] {
+                common = gcd(common, bytes);
+            }
+        }
+    }
+    if common.is_multiple_of(SIGNED_BYTES_UNIT) {
+        u32::try_from(common).unwrap_or(0)
+    } else {
+        0
+    }
+}
+
+fn gcd(one: u64, other: u64) -> u64 {
+    if other == 0 {
+        one
+    } else {
+        gcd(other, one % other)
+    }
+}
+
 /// The journal of a workload that signs what it writes; `None` for others.
 fn journal_for(
     workload: &Workload,
@@ -276,7 +332,7 @@ fn journal_for(
     if workload.checks_reads() {
         return Ok(None);
     }
-    let block = workload.block_bytes;
+    let block = signed_bytes(workload);
     if extent.length / u64::from(block) > BLOCKS_MAX {
         let why = format!(
             "the span has more than {BLOCKS_MAX} blocks; use a smaller --span or a larger block"
@@ -284,7 +340,8 @@ fn journal_for(
         return Err(unverifiable(workload, target, &why));
     }
     let journal = WriteJournal::new(seed, extent.start, extent.length, block)
-        .with_pattern(workload.shape.content.known.clone());
+        .with_pattern(workload.shape.content.known.clone())
+        .with_other_writers(workload.shape.content.shares_verified);
     Ok(Some(Arc::new(journal)))
 }
 

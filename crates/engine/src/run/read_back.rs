@@ -5,10 +5,11 @@ use crate::io::buffers::Buffers;
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::files::TargetFiles;
 use crate::io::sync::sync_all;
-use crate::load::write_journal::WriteJournal;
+use crate::load::write_journal::{WriteJournal, WrittenBlock};
 use crate::lock::lock;
 use crate::run::cached_blocks::BlocksInCache;
 use crate::run::error::{RunError, worker_error};
+use crate::run::limits::largest_block;
 use crate::run::watchdog::CallEnd;
 use crate::run::watched_call::{CallProgress, SilentCall, WatchedCall};
 use diskproof_device::PartOfFile;
@@ -81,12 +82,12 @@ pub(super) fn verify(
     checked: &Arc<VerifyProgress>,
     watch: &mut dyn Watch,
 ) -> Result<VerifyEnd, RunError> {
-    let block_bytes = call.workload.block_bytes as usize;
+    let block_bytes = journal.block_bytes as usize;
     // A tool whose output shows the reads reads block by block.
-    let read_bytes = if call.workload.shape.threads.ordinary_pages {
-        block_bytes
+    let reads = if call.workload.shape.threads.ordinary_pages {
+        ReadSizes::AsWritten(largest_block(call.workload) as usize)
     } else {
-        READ_BYTES
+        ReadSizes::UpTo(READ_BYTES)
     };
     let written = journal.written().count() as u64;
     *lock(&checked.result) = VerifyResult {
@@ -100,7 +101,7 @@ pub(super) fn verify(
         checked: Arc::clone(checked),
         part: call.open.part_of_file().unwrap_or_default(),
         block_bytes,
-        read_bytes,
+        reads,
         times: call.workload.shape.content.verified_times.unwrap_or(1),
     };
     let mut last_look = WorkDone::default();
@@ -127,6 +128,31 @@ pub(super) fn verify(
     }
 }
 
+/// The sizes of the reads that check blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ReadSizes {
+    /// Each write is read by itself; the largest has so many bytes.
+    AsWritten(usize),
+    /// Adjacent blocks together, up to so many bytes.
+    UpTo(usize),
+}
+
+impl ReadSizes {
+    fn largest(self) -> usize {
+        match self {
+            Self::AsWritten(bytes) | Self::UpTo(bytes) => bytes,
+        }
+    }
+
+    /// True if a block is read together with the one before it.
+    fn joins(self, block: &WrittenBlock) -> bool {
+        match self {
+            Self::AsWritten(_) => !block.is_first,
+            Self::UpTo(_) => true,
+        }
+    }
+}
+
 /// The blocks that a workload wrote, and how to read them.
 struct BlocksToRead {
     cache: CachePolicy,
@@ -135,7 +161,7 @@ struct BlocksToRead {
     /// The part of each file that is the target.
     part: PartOfFile,
     block_bytes: usize,
-    read_bytes: usize,
+    reads: ReadSizes,
     /// The number of times that every block is checked.
     times: u32,
 }
@@ -178,13 +204,13 @@ impl BlocksToRead {
         let mut check = BlockCheck {
             files: &files,
             journal: &self.journal,
-            buffers: Buffers::new(1, self.read_bytes.max(self.block_bytes))?,
+            buffers: Buffers::new(1, self.reads.largest().max(self.block_bytes))?,
             block_bytes: self.block_bytes,
             checked: &self.checked,
             damaged: BTreeSet::new(),
             is_repeated: false,
         };
-        check.check_repeatedly(self.read_bytes, self.times);
+        check.check_repeatedly(self.reads, self.times);
         Ok(VerifyEnd::Read)
     }
 }
@@ -203,11 +229,11 @@ struct BlockCheck<'a> {
 }
 
 impl BlockCheck<'_> {
-    /// Checks every block `times` times, by reads of up to `read_bytes`.
-    fn check_repeatedly(&mut self, read_bytes: usize, times: u32) {
+    /// Checks every block `times` times.
+    fn check_repeatedly(&mut self, reads: ReadSizes, times: u32) {
         let started_ns = MonotonicClock.now();
         for _ in 0..times.max(1) {
-            self.check_once(read_bytes);
+            self.check_once(reads);
             if self.checked.is_stopped() {
                 break;
             }
@@ -218,19 +244,21 @@ impl BlockCheck<'_> {
         }
     }
 
-    fn check_once(&mut self, read_bytes: usize) {
-        let blocks_max = (read_bytes / self.block_bytes).max(1);
-        let mut written = self.journal.written().peekable();
-        while let Some((offset, generation)) = written.next() {
-            let mut generations = vec![generation];
+    fn check_once(&mut self, reads: ReadSizes) {
+        let journal = self.journal;
+        let blocks_max = (reads.largest() / self.block_bytes).max(1);
+        let mut written = journal.written().peekable();
+        while let Some(first) = written.next() {
+            let mut generations = vec![first.generation];
             while generations.len() < blocks_max {
-                let end = offset + (generations.len() * self.block_bytes) as u64;
-                let Some((_, next)) = written.next_if(|(start, _)| *start == end) else {
+                let end = first.offset + (generations.len() * self.block_bytes) as u64;
+                let Some(next) = written.next_if(|next| next.offset == end && reads.joins(next))
+                else {
                     break;
                 };
-                generations.push(next);
+                generations.push(next.generation);
             }
-            self.check_adjacent(offset, &generations);
+            self.check_adjacent(first.offset, &generations);
             if self.checked.is_stopped() {
                 return;
             }
@@ -331,8 +359,8 @@ mod tests {
     #[test]
     fn blocks_that_cannot_be_made_durable_are_not_checked() {
         let journal = Arc::new(WriteJournal::new(1, 0, BLOCK, BLOCK as u32));
-        let generation = journal.claim(0).unwrap();
-        journal.confirm(0, generation);
+        let generation = journal.claim(0, BLOCK as u32).unwrap();
+        journal.confirm(0, BLOCK as u32, generation);
         let checked = Arc::new(VerifyProgress::default());
         let blocks = BlocksToRead {
             cache: CachePolicy::Buffered,
@@ -340,7 +368,7 @@ mod tests {
             checked: Arc::clone(&checked),
             part: PartOfFile::default(),
             block_bytes: BLOCK as usize,
-            read_bytes: BLOCK as usize,
+            reads: ReadSizes::UpTo(BLOCK as usize),
             times: 1,
         };
         let end = blocks

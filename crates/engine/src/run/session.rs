@@ -262,6 +262,7 @@ impl Session {
             upto_bytes,
             way,
             time_ns,
+            content,
         } = goal;
         if upto_bytes <= target.usable_bytes() {
             return Ok(LayoutEnd::NothingToWrite);
@@ -275,8 +276,9 @@ impl Session {
         let length = wanted
             .next_multiple_of(u64::from(LAYOUT_BLOCK_BYTES))
             .min(room);
-        let workload =
+        let mut workload =
             split_at_file_ends(way.adapt(layout_workload(from, length, time_ns)), target);
+        workload.shape.content.written = content;
         let measured = self.run_preparation(&workload, target, watch)?;
         // With errors, this marks nothing as written.
         mark_laid_out(target, &measured);
@@ -416,6 +418,7 @@ impl Session {
             upto_bytes: end,
             way: LayoutWay::for_workload(workload, end),
             time_ns: None,
+            content: workload.shape.content.laid_out.clone(),
         };
         let layout_end = self.lay_out(target, goal, watch)?;
         if layout_end.is_interrupted() || target.usable_bytes() < end {

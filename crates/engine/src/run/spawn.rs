@@ -446,6 +446,7 @@ fn run_worker<B: Backend>(
         config.seed ^ (config.random_stream << 48),
     );
     let read_check = read_check_of(&config.prepared);
+    let limits = LoadLimits::from_ends(&workload.shape.ends, schedule.start_ns);
     wait_for_start(
         &mut clock,
         schedule.start_ns,
@@ -465,8 +466,8 @@ fn run_worker<B: Backend>(
     .cache_handling(cache_handling(workload, cache, *extent))
     .checking_reads(read_check)
     .counting_as(&workload.shape.ends)
+    .within_limits(limits)
     .with_measure_start(common.measure_start);
-    worker.limits = LoadLimits::from_ends(&workload.shape.ends, schedule.start_ns);
     worker.snapshot = config.snapshot;
     while worker.advance()? == AdvanceOutcome::Running {}
     let done = worker.finish();

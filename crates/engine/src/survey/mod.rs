@@ -142,6 +142,7 @@ impl Session {
                 upto_bytes: target.capacity_bytes(),
                 way: LayoutWay::Direct,
                 time_ns: None,
+                content: None,
             };
             if self.lay_out(target, goal, watch)?.is_interrupted() {
                 return Err(RunError::interrupted(SURVEY));

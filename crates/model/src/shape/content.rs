@@ -16,6 +16,16 @@ pub struct BlockContent {
     /// Times that its verified blocks are read back at the end, where that is more than once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_times: Option<u32>,
+    /// Nothing is read back where time has ended the workload.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_checked_in_time: bool,
+    /// Other workloads write to its verified blocks, too: any intact block of the place is right.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shares_verified: bool,
+    /// The content of the blocks before it, where a scratch file is filled for it; `None`: random
+    /// data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub laid_out: Option<WriteContent>,
 }
 
 impl BlockContent {

@@ -25,6 +25,9 @@ pub struct EarlyEnds {
     /// Its end also ends the workloads that run together with it on other targets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub ends_group: bool,
+    /// If it fails, the workloads that run together with it end, too, on all targets.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failure_ends_group: bool,
 }
 
 impl EarlyEnds {

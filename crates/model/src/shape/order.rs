@@ -1,5 +1,7 @@
 //! The order of the operations and of their places.
 
+use super::fio_order::FioOrder;
+use super::random_run::{RandomRun, RunFollow};
 use crate::op::OpKind;
 use crate::units::format_bytes;
 use schemars::JsonSchema;
@@ -28,12 +30,18 @@ pub struct RequestOrder {
     /// Sequential operations go through parts of the span, and skip what is between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub zone_stride: Option<ZoneStride>,
+    /// The order of fio, in place of all of the above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fio: Option<Box<FioOrder>>,
 }
 
 impl RequestOrder {
     /// The settings in words: conditions of every figure.
     pub(super) fn facts(&self) -> Vec<String> {
         let mut facts = Vec::new();
+        if self.fio.is_some() {
+            facts.push("each request as fio orders it".to_owned());
+        }
         if let Some(bytes) = self.align_bytes {
             let bytes = format_bytes(u64::from(bytes));
             facts.push(format!("offsets at multiples of {bytes}"));
@@ -57,25 +65,6 @@ impl RequestOrder {
         }
         facts
     }
-}
-
-/// Several operations for each random offset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct RandomRun {
-    /// Operations for each offset, above 1.
-    pub run_ops: u32,
-    /// The place of the operations after the random one.
-    pub follow: RunFollow,
-}
-
-/// The place of the operations after a random one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum RunFollow {
-    /// Each directly behind the one before.
-    Sequential,
-    /// Each to the same offset.
-    Identical,
 }
 
 /// Parts of a span in turn, with gaps between them.

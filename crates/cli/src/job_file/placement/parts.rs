@@ -39,6 +39,10 @@ pub(crate) struct FilePart {
     pub begins_file: bool,
     /// True if the part is the whole file, but for less than a block.
     pub is_whole_file: bool,
+    /// The bytes of the file as the job finds it; `None` where it is new.
+    pub found_bytes: Option<u64>,
+    /// Where the file begins in the target.
+    pub file_start: u64,
 }
 
 impl FilePart {
@@ -88,6 +92,7 @@ pub(super) fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translat
             let has_all_blocks = part.length / block == file_bytes / block;
             part.is_whole_file = part.begins_file && has_all_blocks;
             part.start = part.start.saturating_add(layout.starts[path]);
+            part.file_start = layout.starts[path];
         }
     }
     // A file that stays is as long as in fio, but for less than a page.
@@ -120,6 +125,8 @@ fn parts_in_files(
             file_bytes: bytes,
             begins_file: true,
             is_whole_file: true,
+            found_bytes: job.found_bytes,
+            file_start: 0,
         };
         return Ok(vec![part; job.numjobs as usize]);
     }
@@ -141,6 +148,12 @@ fn parts_in_files(
         .found_bytes()
         .or(file_bytes)
         .or(job.extent.new_file_bytes());
+    let found_bytes = match whole {
+        None => file_extents(members, earlier, root)
+            .get(files.paths[0].as_path())
+            .copied(),
+        whole => whole,
+    };
     let has_own_file = files.has_file_per_copy || job.numjobs == 1;
     let is_new_file = file_bytes.is_none() && !is_shared && has_own_file;
     let mut parts = Vec::new();
@@ -149,7 +162,8 @@ fn parts_in_files(
         if is_new_file {
             fit_new_file(job, copy, &mut part);
         }
-        if files.has_file_per_copy {
+        part.found_bytes = root.found_bytes().or(found_bytes);
+        if files.has_file_per_copy && job.fio_amount.is_none() {
             let block = job.smallest_block();
             // The job visits neither the bytes behind the last whole block of its own file nor
             // those before its offset; unless another job visits the latter, the file need not
@@ -318,6 +332,8 @@ fn copy_part(
         begins_file: start == 0,
         // Decided once the sizes of all files are known.
         is_whole_file: false,
+        found_bytes: whole,
+        file_start: 0,
     })
 }
 

@@ -9,6 +9,7 @@ use crate::workload::{BLOCK_BYTES_MAX, BlockSize, BlockSplit, ValueError};
 use diskproof_compat::SizeRange;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::BlockShare;
+use diskproof_model::shape::FioSizeShare;
 
 /// The most sizes that a range of sizes has.
 const RANGE_SIZES_MAX: u64 = 4096;
@@ -19,23 +20,31 @@ impl JobReader<'_> {
     /// The sizes of a kind of operation, with their shares.
     fn blocks(&self, kind: OpKind) -> Translated<Vec<BlockShare>> {
         if let Some(given) = self.value("bssplit")? {
+            if self.has_fio_order()? {
+                return shares_of_split(given, list_part(given.text, kind));
+            }
             return split_sizes(given, list_part(given.text, kind));
         }
         // Of the two, fio takes the range.
         if let Some(given) = self.value("bsrange")? {
             return range_sizes(given, kind);
         }
+        Ok(one_size(self.only_size(kind)?))
+    }
+
+    /// The size of a kind of operation in `bs`.
+    pub(super) fn only_size(&self, kind: OpKind) -> Translated<u32> {
         let Some(given) = self.value("bs")? else {
-            return Ok(one_size(BLOCK_BYTES_DEFAULT));
+            return Ok(BLOCK_BYTES_DEFAULT);
         };
         match list_part(given.text, kind) {
             // `4k,` sets the size of reads; writes keep the default.
-            "" => Ok(one_size(BLOCK_BYTES_DEFAULT)),
+            "" => Ok(BLOCK_BYTES_DEFAULT),
             part => {
                 // A block has the range of --bs, before any code narrows it.
                 let text = given.size(part)?.to_string();
                 let block: BlockSize = text.parse().map_err(|why: ValueError| given.error(why))?;
-                Ok(one_size(block.0))
+                Ok(block.0)
             }
         }
     }
@@ -78,6 +87,13 @@ impl JobReader<'_> {
 
 /// `bs`, `bsrange` and `bssplit`, as the load and the output have them.
 pub(super) fn set_sizes(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    if reader.flag("bs_unaligned")? && reader.is_set("bsrange") && !reader.has_fio_order()? {
+        return Err(reader.error(
+            "bs_unaligned",
+            "sizes of any number of bytes are made only by 'diskproof as fio'; use bssplit, such \
+             as 4k/50:8k/50",
+        ));
+    }
     set_blocks(reader, job)?;
     for (index, kind) in OpKind::REQUESTS.into_iter().enumerate() {
         job.shown_sizes[index] = reader.size_range(kind)?;
@@ -118,6 +134,9 @@ pub(super) fn set_alignment(reader: &JobReader<'_>, job: &mut FioJob) -> Transla
     let Some(given) = reader.value("ba")? else {
         return Ok(());
     };
+    if reader.has_fio_order()? {
+        return Ok(());
+    }
     let align = given.size(given.only_part(given.text, job.rw())?)?;
     let smallest = u64::from(job.flags.sizes().min().unwrap_or(1));
     if !job.is_random() || align == 0 || align == smallest {
@@ -153,16 +172,57 @@ impl SplitEntry {
     }
 }
 
-/// The sizes of a mix such as `4k/60:64k/40`.
-fn split_sizes(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>> {
+/// The sizes of a mix with their percentages, the rarest first, as fio draws them. A size without a
+/// share is never drawn, but offsets are aligned to it.
+pub(super) fn split_shares(given: GivenValue<'_>, text: &str) -> Translated<Vec<FioSizeShare>> {
+    let entries = split_entries(given, text)?;
+    let percents = filled_percents(&entries);
+    let mut shares = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        match u32::try_from(entry.bytes) {
+            Ok(bytes @ 1..) => shares.push(FioSizeShare {
+                bytes,
+                percent: percents[index],
+            }),
+            _ => return Err(given.error("write sizes from 1 byte to less than 4 GiB")),
+        }
+    }
+    shares.sort_by_key(|share| share.percent);
+    Ok(shares)
+}
+
+/// The sizes that fio draws, with their shares as weights.
+fn shares_of_split(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>> {
+    let mut shares = Vec::new();
+    for share in split_shares(given, text)? {
+        if share.percent > 0 {
+            shares.push(BlockShare::new(share.bytes, share.percent));
+        }
+    }
+    match shares.as_slice() {
+        [only] => Ok(one_size(only.block_bytes)),
+        _ => Ok(shares),
+    }
+}
+
+/// The entries of a mix, of which there is one at least.
+fn split_entries(given: GivenValue<'_>, text: &str) -> Translated<Vec<SplitEntry>> {
     let mut entries = Vec::new();
     for entry in text.split(':') {
         if !entry.is_empty() {
             entries.push(SplitEntry::parse(given, entry)?);
         }
     }
+    if entries.is_empty() {
+        return Err(given.error(SPLIT_FORM));
+    }
+    Ok(entries)
+}
+
+/// The sizes of a mix such as `4k/60:64k/40`.
+fn split_sizes(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>> {
+    let entries = split_entries(given, text)?;
     let percents = match entries.as_slice() {
-        [] => return Err(given.error(SPLIT_FORM)),
         // The only size has all operations, whatever its share is.
         [_] => vec![100],
         several => filled_percents(several),

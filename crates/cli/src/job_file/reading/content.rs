@@ -27,6 +27,11 @@ pub(super) const PATTERN_FORM: &str = "write up to 512 bytes as hexadecimal digi
 /// Sets the data that a job writes; new random data each time without any of the options. With
 /// verify, fio ignores all of them.
 pub(super) fn set_content(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    if reader.translation.is_as_fio() {
+        // As in fio, also the file of a job that only reads, or verifies.
+        let content = reader.content(smallest_write(&job.flags));
+        job.flags.shape.content.laid_out = content.unwrap_or_default();
+    }
     let is_verified = job.flags.verify.is_some() || job.flags.signs_only;
     if job.rw().makes(OpKind::Write) && !is_verified {
         job.flags.shape.content.written = reader.content(smallest_write(&job.flags))?;

@@ -65,10 +65,12 @@ pub(super) fn set_awaited_job(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
     Ok(())
 }
 
-/// `exitall` and `exit_what`. Jobs that run together are those between two stonewalls.
+/// `exitall`, `exitall_on_error` and `exit_what`. Jobs that run together are those between two
+/// stonewalls.
 pub(super) fn set_exit(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let ends_later_jobs = reader.choice("exit_what", &EXITS)?.unwrap_or(false);
     job.exits_all = reader.flag("exitall")?;
+    job.flags.shape.ends.failure_ends_group = reader.flag("exitall_on_error")?;
     job.ends_everything = ends_later_jobs;
     Ok(())
 }

@@ -107,6 +107,15 @@ pub(super) fn set_cache(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     Ok(())
 }
 
+/// `pre_read`, which leaves the page cache as it is then. With direct I/O it changes nothing.
+pub(super) fn set_pre_read(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.pre_reads = reader.flag("pre_read")? && job.cache != Cache::Direct;
+    if job.pre_reads {
+        job.cache = Cache::Kept;
+    }
+    Ok(())
+}
+
 /// `mem`: fio's buffers lie in huge pages only where the job says so.
 pub(super) fn set_pages(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let has_huge = match reader.text("mem") {

@@ -86,6 +86,10 @@ pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
         ));
     }
     job.files = reader.file_count()?;
+    if reader.has_fio_order()? && reader.is_set("filename") {
+        // As in fio, the names are the files.
+        job.files = 1;
+    }
     let has_one_file = job.files <= 1 && job.file_count() <= 1;
     if has_one_file {
         return Ok(());
@@ -93,6 +97,9 @@ pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     // Several names in `filename` are chosen by this option too, so it is checked for both.
     let service = reader.file_service()?;
     if job.files <= 1 {
+        return Ok(());
+    }
+    if reader.has_fio_order()? {
         return Ok(());
     }
     let Some(order) = file_order(reader, job, service) else {

@@ -55,7 +55,7 @@ impl JobReader<'_> {
     }
 
     /// The setting `rw` as the job writes it; `read` without one.
-    fn written_rw(&self) -> Translated<RwSetting> {
+    pub(super) fn written_rw(&self) -> Translated<RwSetting> {
         let Some(given) = self.value("rw")? else {
             return Ok(RwSetting {
                 rw: Rw::READ,
@@ -82,6 +82,7 @@ impl JobReader<'_> {
         };
         match given.size(list_part(given.text, kind))? {
             percent @ (0 | 100) => Ok(percent),
+            percent if percent < 100 && self.has_fio_order()? => Ok(percent),
             _ => Err(given.error(
                 "a direction is random or sequential here: write 0 or 100 for each, or two \
                  concurrent sections",
@@ -89,8 +90,14 @@ impl JobReader<'_> {
         }
     }
 
+    /// The place of the requests of a run after the first one.
+    pub(super) fn run_follow(&self) -> Translated<RunFollow> {
+        let follow = self.choice("rw_sequencer", &RUN_FOLLOWS)?;
+        Ok(follow.unwrap_or(RunFollow::Sequential))
+    }
+
     /// The share of reads of a mix; `None` of other jobs.
-    fn read_share(&self, rw: Rw) -> Translated<Option<ReadShare>> {
+    pub(super) fn read_share(&self, rw: Rw) -> Translated<Option<ReadShare>> {
         if !rw.is_mix() {
             return Ok(None);
         }
@@ -103,6 +110,19 @@ impl JobReader<'_> {
         };
         // A share of reads is in thousandths.
         Ok(Some(ReadShare(percent as u16 * 10)))
+    }
+
+    /// True if the job has strided zones, which fio visits in several files only where it opens them
+    /// one at a time.
+    pub(super) fn has_zones(&self) -> Translated<bool> {
+        let mode = self.choice("zonemode", &ZONE_MODES)?;
+        let zone_bytes = self.bytes("zonesize", 0)?;
+        let open_max = match self.bytes("openfiles", 0)? {
+            0 => u64::MAX,
+            count => count,
+        };
+        let files = self.bytes("nrfiles", 1)?;
+        Ok(mode.unwrap_or(zone_bytes > 0) && zone_bytes > 0 && files.min(open_max) <= 1)
     }
 
     /// Zones with gaps between them. As in fio, `zonesize` alone means strided zones.
@@ -122,6 +142,9 @@ impl JobReader<'_> {
         if self.bytes("openfiles", 0)? > 1 {
             self.translation
                 .ignore_option("zonemode", "no effect with openfiles");
+            return Ok(None);
+        }
+        if self.has_fio_order()? {
             return Ok(None);
         }
         let range_bytes = self.bytes("zonerange", zone_bytes)?;
@@ -202,9 +225,12 @@ pub(super) fn set_kinds_in_order(reader: &JobReader<'_>, job: &mut FioJob) -> Tr
 
 /// `read:8k`, `read:-8k`, `randread:8` and `rw_sequencer`.
 pub(super) fn set_walk(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    let follow = reader.choice("rw_sequencer", &RUN_FOLLOWS)?;
+    let follow = reader.run_follow()?;
     let step = reader.rw_setting()?.step;
     if step == 0 {
+        return Ok(());
+    }
+    if !job.is_random() && reader.has_fio_order()? {
         return Ok(());
     }
     if !job.is_random() {
@@ -215,10 +241,7 @@ pub(super) fn set_walk(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
         return Err(reader.error("rw", why));
     };
     if run_ops > 1 {
-        job.flags.shape.order.random_run = Some(RandomRun {
-            run_ops,
-            follow: follow.unwrap_or(RunFollow::Sequential),
-        });
+        job.flags.shape.order.random_run = Some(RandomRun { run_ops, follow });
     }
     Ok(())
 }

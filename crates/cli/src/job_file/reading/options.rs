@@ -1,5 +1,11 @@
 //! The options of fio that change a job, each with the function that sets them in the job. The text
 //! table of all options in `diskproof-compat` says what becomes of the others.
+//!
+//! A job is read in phases. A setter may read from the job what earlier phases have set, and never
+//! what its own phase sets: `order_inside_of_a_phase_does_not_matter` runs each phase in both
+//! directions. Whoever adds an option writes its setter into the first phase that comes after
+//! everything that it reads; `each_translated_option_has_a_setter` finds one that was forgotten.
+//! `rw` has a part in several setters.
 
 use super::blocks;
 use super::content;
@@ -9,6 +15,7 @@ use super::engine;
 use super::files;
 use super::limits;
 use super::operations;
+use super::order;
 use super::pacing;
 use super::reader::JobReader;
 use super::verify;
@@ -27,7 +34,11 @@ impl OptionSetter {
     /// Changes the job of this reader, if it has one of the options. Without any of them fio's
     /// defaults stay, with which a job begins.
     pub(super) fn apply(&self, reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-        if self.names.split(' ').any(|name| reader.is_set(name)) {
+        if self
+            .names
+            .split_whitespace()
+            .any(|name| reader.is_set(name))
+        {
             (self.set)(reader, job)
         } else {
             Ok(())
@@ -42,100 +53,157 @@ const fn setter(
     OptionSetter { names, set }
 }
 
-/// All setters, in the order in which they run: a setter may read from the job what earlier ones
-/// wrote. `rw` has a part in several of them.
-pub(super) const SETTERS: [OptionSetter; 51] = [
-    setter("rw percentage_random", operations::set_rw),
-    setter("ioengine", engine::set_engine),
-    setter("kb_base", copies::set_base),
-    setter(
-        "verify verify_only do_verify verify_backlog verify_pattern",
-        verify::set_verify,
-    ),
-    setter("percentage_random", operations::set_kinds_in_order),
-    setter("iodepth io_submit_mode", engine::set_depth),
-    setter("bs bssplit bsrange", blocks::set_sizes),
-    setter("rw rw_sequencer", operations::set_walk),
-    setter("random_distribution", operations::set_distribution),
-    setter("rw rwmixread rwmixwrite", operations::set_read_share),
-    setter("rate rate_iops", pacing::set_rate),
-    setter("runtime", limits::set_time),
-    setter("ramp_time", limits::set_warmup),
-    setter(
-        "sync fsync fdatasync end_fsync fsync_on_close",
-        durability::set_syncs,
-    ),
-    setter(
-        "latency_target latency_percentile latency_window",
-        limits::set_latency_target,
-    ),
-    setter("ba", blocks::set_alignment),
-    setter("rw norandommap", operations::set_map),
-    setter("rate_process", pacing::set_arrivals),
-    setter(
-        "thinktime thinktime_blocks thinktime_blocks_type thinktime_iotime",
-        pacing::set_think_time,
-    ),
-    setter("startdelay", pacing::set_start_delay),
-    setter("max_latency", limits::set_latency_limit),
-    setter("rate_min rate_iops_min rate_cycle", limits::set_rate_floors),
-    setter(
-        "steadystate steadystate_duration steadystate_ramp_time steadystate_check_interval",
-        limits::set_steady_end,
-    ),
-    setter("flow flow_id flow_sleep", pacing::set_flow),
-    setter(
-        "cpus_allowed cpumask cpus_allowed_policy numa_cpu_nodes prio prioclass nice",
-        copies::set_scheduling,
-    ),
-    setter(
-        "zonemode zonesize zonerange zoneskip",
-        operations::set_zones,
-    ),
-    setter("mem", engine::set_pages),
-    setter(
-        "zero_buffers buffer_pattern buffer_compress_percentage buffer_compress_chunk \
-         dedupe_percentage dedupe_mode dedupe_working_set_percentage dedupe_global refill_buffers \
-         scramble_buffers",
-        content::set_content,
-    ),
-    setter("exitall exit_what", copies::set_exit),
-    setter("filename", files::set_filename),
-    setter("nrfiles file_service_type", files::set_files),
-    setter("wait_for", copies::set_awaited_job),
-    setter("filename_format", files::set_filename_format),
-    setter("name", copies::set_name),
-    setter("description", copies::set_description),
-    setter("numjobs", copies::set_copies),
-    setter("direct buffered invalidate", engine::set_cache),
-    setter("filesize", limits::set_file_size),
-    setter("size filesize fill_device", limits::set_size),
-    setter("offset offset_increment", limits::set_offset),
-    setter("io_size", limits::set_io_size),
-    setter("loops time_based", limits::set_laps),
-    setter("number_ios", limits::set_ops),
-    setter("overwrite", files::set_overwrite),
-    setter("stonewall", copies::set_stonewall),
-    setter("group_reporting new_group", copies::set_reporting),
-    setter("directory", files::set_directories),
-    setter("unlink", files::set_unlink),
-    setter("create_only", files::set_create_only),
-    setter("allow_file_create", files::set_creation),
-    setter("ioscheduler", engine::set_scheduler),
+/// Setters that do not depend on each other.
+pub(super) struct SetterPhase {
+    /// What the phases before it have set, and its setters read.
+    #[cfg_attr(not(test), allow(dead_code))]
+    knows: &'static str,
+    pub(super) setters: &'static [OptionSetter],
+}
+
+/// All phases, in the order in which they run.
+pub(super) const PHASES: [SetterPhase; 9] = [
+    SetterPhase {
+        knows: "nothing",
+        setters: &[
+            setter("rw percentage_random", operations::set_rw),
+            setter("kb_base", copies::set_base),
+            setter("name", copies::set_name),
+            setter("description", copies::set_description),
+            setter("numjobs", copies::set_copies),
+            setter("stonewall", copies::set_stonewall),
+            setter("wait_for", copies::set_awaited_job),
+            setter("group_reporting new_group", copies::set_reporting),
+            setter("exitall exit_what exitall_on_error", copies::set_exit),
+            setter(
+                "cpus_allowed cpumask cpus_allowed_policy numa_cpu_nodes prio prioclass nice",
+                copies::set_scheduling,
+            ),
+            setter("filename", files::set_filename),
+            setter("filename_format", files::set_filename_format),
+            setter("directory", files::set_directories),
+            setter("overwrite", files::set_overwrite),
+            setter("unlink", files::set_unlink),
+            setter("create_only", files::set_create_only),
+            setter("allow_file_create", files::set_creation),
+            setter("ioscheduler", engine::set_scheduler),
+            setter("mem", engine::set_pages),
+            setter("runtime", limits::set_time),
+            setter("ramp_time", limits::set_warmup),
+            setter("rate_process", pacing::set_arrivals),
+            setter("startdelay", pacing::set_start_delay),
+            setter("flow flow_id flow_sleep", pacing::set_flow),
+            setter(
+                "thinktime thinktime_blocks thinktime_blocks_type thinktime_iotime",
+                pacing::set_think_time,
+            ),
+            setter(
+                "latency_target latency_percentile latency_window",
+                limits::set_latency_target,
+            ),
+            setter(
+                "steadystate steadystate_duration steadystate_ramp_time \
+                 steadystate_check_interval",
+                limits::set_steady_end,
+            ),
+        ],
+    },
+    SetterPhase {
+        knows: "the direction that the job writes down",
+        // It may turn writes into reads.
+        setters: &[setter(
+            "verify verify_only do_verify verify_backlog verify_pattern",
+            verify::set_verify,
+        )],
+    },
+    SetterPhase {
+        knows: "the direction and the verification",
+        setters: &[
+            setter("ioengine", engine::set_engine),
+            setter("percentage_random", operations::set_kinds_in_order),
+            setter("bs bssplit bsrange bs_unaligned", blocks::set_sizes),
+            setter("random_distribution", operations::set_distribution),
+            setter("rw rwmixread rwmixwrite", operations::set_read_share),
+            setter(
+                "sync fsync fdatasync end_fsync fsync_on_close",
+                durability::set_syncs,
+            ),
+            setter("max_latency", limits::set_latency_limit),
+            setter("rate_min rate_iops_min rate_cycle", limits::set_rate_floors),
+        ],
+    },
+    SetterPhase {
+        knows: "the engine, the sizes and the distribution",
+        setters: &[
+            setter("iodepth io_submit_mode", engine::set_depth),
+            setter("direct buffered invalidate", engine::set_cache),
+            setter("rw rw_sequencer", operations::set_walk),
+            setter("ba", blocks::set_alignment),
+            // It replaces the share of the reads.
+            setter("rate rate_iops", pacing::set_rate),
+            setter(
+                "zero_buffers buffer_pattern buffer_compress_percentage buffer_compress_chunk \
+                 dedupe_percentage dedupe_mode dedupe_working_set_percentage dedupe_global \
+                 refill_buffers scramble_buffers",
+                content::set_content,
+            ),
+        ],
+    },
+    SetterPhase {
+        knows: "the walk, the alignment and the page cache",
+        setters: &[
+            setter("rw norandommap", operations::set_map),
+            // They replace the gaps of the walk.
+            setter(
+                "zonemode zonesize zonerange zoneskip",
+                operations::set_zones,
+            ),
+            setter("pre_read", engine::set_pre_read),
+        ],
+    },
+    SetterPhase {
+        knows: "the names of the files, and the order of requests in one",
+        setters: &[setter("nrfiles file_service_type", files::set_files)],
+    },
+    SetterPhase {
+        knows: "the number of files",
+        setters: &[setter("filesize", limits::set_file_size)],
+    },
+    SetterPhase {
+        knows: "the size of the files, and the time",
+        setters: &[
+            setter("size filesize fill_device", limits::set_size),
+            setter("offset offset_increment", limits::set_offset),
+            setter("io_size", limits::set_io_size),
+            setter("loops time_based", limits::set_laps),
+        ],
+    },
+    SetterPhase {
+        knows: "everything else: the laps, the verification, the zones",
+        setters: &[
+            setter("number_ios", limits::set_ops),
+            setter("rw", order::set_order),
+        ],
+    },
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job_file::environment::System;
+    use crate::job_file::sections::{JobText, read_sections};
+    use crate::job_file::translation::{CliOverrides, Closeness, Translation};
     use diskproof_compat::{FIO_OPTIONS, FioHandling, FioOption, fio_option};
+    use std::path::Path;
 
     /// Whoever adds an option that changes the load names it in the table of all options and in a
     /// setter.
     #[test]
     fn each_translated_option_has_a_setter() {
-        let set: Vec<&str> = SETTERS
+        let set: Vec<&str> = PHASES
             .iter()
-            .flat_map(|setter| setter.names.split(' '))
+            .flat_map(|phase| phase.setters)
+            .flat_map(|setter| setter.names.split_whitespace())
             .collect();
         for name in &set {
             let known = fio_option(name).map(FioOption::name);
@@ -146,5 +214,61 @@ mod tests {
                 assert!(set.contains(&option.name()), "{}", option.name());
             }
         }
+    }
+
+    /// Jobs whose options have much to do with each other.
+    const JOBS: [&str; 6] = [
+        "rw=randrw\nbs=4k,8k\nrate_iops=50,100\nrwmixread=70\nverify=crc32c\nnumber_ios=9",
+        "rw=read:8k\nbs=4k\nzonesize=64k\nzoneskip=64k\nnrfiles=2\nfilesize=1m\nloops=2",
+        "rw=randwrite\nba=8k\nbssplit=4k/50:8k/50\nnorandommap\nbuffer_pattern=0x55\nsize=1m",
+        "rw=write\nverify_only\nverify=md5\nioengine=libaio\niodepth=8\nfsync=4\nsize=50%",
+        "rw=trimwrite\nioengine=libaio\nsize=1m\nruntime=5\ntime_based\npre_read=1",
+        "rw=randread\npercentage_random=50\npre_read=1\nfilename=a:b\nsize=1m\nio_size=2m",
+    ];
+
+    #[test]
+    fn order_inside_of_a_phase_does_not_matter() {
+        for closeness in [Closeness::Disk, Closeness::Fio] {
+            for options in JOBS {
+                let text = format!("[a]\n{options}\n");
+                let file = JobText::File {
+                    text: text.into(),
+                    path: Path::new("a.fio"),
+                };
+                let section = read_sections(&[file], &System).unwrap().sections.remove(0);
+                let overrides = CliOverrides {
+                    closeness,
+                    ..CliOverrides::default()
+                };
+                let translation = Translation::new(overrides, &System);
+                let reader = JobReader::new(&section, &translation);
+                let mut jobs = [
+                    FioJob::from_section(&section),
+                    FioJob::from_section(&section),
+                ];
+                let [forward, backward] = &mut jobs;
+                for phase in &PHASES {
+                    let one = apply_all(phase.setters.iter(), &reader, forward);
+                    let other = apply_all(phase.setters.iter().rev(), &reader, backward);
+                    assert_eq!(one.is_err(), other.is_err(), "{options}");
+                    let seen = [format!("{forward:?}"), format!("{backward:?}")];
+                    if one.is_err() {
+                        break;
+                    }
+                    assert_eq!(seen[0], seen[1], "{}: {options}", phase.knows);
+                }
+            }
+        }
+    }
+
+    fn apply_all<'a>(
+        setters: impl Iterator<Item = &'a OptionSetter>,
+        reader: &JobReader<'_>,
+        job: &mut FioJob,
+    ) -> Translated<()> {
+        for setter in setters {
+            setter.apply(reader, job)?;
+        }
+        Ok(())
     }
 }

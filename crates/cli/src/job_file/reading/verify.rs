@@ -51,6 +51,8 @@ pub(super) fn set_verify(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
         reader.note_checksums(kind.text)?;
     }
 
+    // As in fio, which reads nothing back after the time of the job.
+    job.flags.shape.content.is_checked_in_time = reader.translation.is_as_fio();
     job.flags.shape.content.known = pattern;
     job.flags.signs_only = passes == VerifyPasses::WriteSigned;
     if passes.check() {
@@ -103,8 +105,18 @@ impl<'a> JobReader<'a> {
         match self.value("verify")? {
             Some(given) if given.text == "0" => Ok(None),
             Some(given) if given.text == "null" && !self.reads_null_back(rw)? => Ok(None),
+            None => self.pattern_alone(),
             given => Ok(given),
         }
+    }
+
+    /// As in fio, `verify_pattern` alone means `verify=pattern`.
+    fn pattern_alone(&self) -> Translated<Option<GivenValue<'a>>> {
+        let given = self.value("verify_pattern")?;
+        Ok(given.map(|given| GivenValue {
+            text: "pattern",
+            ..given
+        }))
     }
 
     /// True if a job with `verify=null` reads back what it wrote. It does so with checksums here;

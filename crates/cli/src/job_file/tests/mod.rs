@@ -1,6 +1,7 @@
 //! Exact translations of job files.
 
 mod effects;
+mod fio_counts;
 mod loads;
 mod spread;
 mod syntax;

@@ -2,6 +2,7 @@
 //! verified workload needs to reach every block. Without a table where blocks have one size; else
 //! with a bit for each unit, and a block that would reach a visited unit is shortened.
 
+use super::unit_map::{UNITS_MAX, UnitMap};
 use crate::random::{Random, splitmix64};
 
 /// Rounds of the network; four make its outputs look independent of its inputs (Luby & Rackoff,
@@ -53,12 +54,7 @@ impl Permutation {
     }
 }
 
-/// Units in a word of the map.
-const BITS: u64 = u64::BITS as u64;
-/// 512 MiB of bits; a larger extent has no map.
-const UNITS_MAX: u64 = 1 << 32;
-
-/// A bit for each unit.
+/// The blocks of an extent that a lap has visited, in units of the smallest one.
 #[derive(Debug, Clone)]
 pub(crate) struct VisitMap {
     start: u64,
@@ -67,9 +63,7 @@ pub(crate) struct VisitMap {
     units: u64,
     /// Units that are not visited yet.
     left: u64,
-    visited: Vec<u64>,
-    /// Words of `visited` in which every bit is set.
-    full: Vec<u64>,
+    visited: UnitMap,
     /// Laps that are over.
     pub lap: u64,
 }
@@ -81,31 +75,14 @@ impl VisitMap {
         if units == 0 || units > UNITS_MAX {
             return None;
         }
-        let words = units.div_ceil(BITS);
-        let mut map = Self {
+        Some(Self {
             start,
             unit,
             units,
-            left: 0,
-            visited: vec![0; words as usize],
-            full: vec![0; words.div_ceil(BITS) as usize],
+            left: units,
+            visited: UnitMap::new(units),
             lap: 0,
-        };
-        map.clear();
-        Some(map)
-    }
-
-    /// Forgets the visits. What lies behind the last unit counts as visited.
-    fn clear(&mut self) {
-        self.visited.fill(0);
-        self.full.fill(0);
-        self.left = self.units;
-        for unit in self.units..self.visited.len() as u64 * BITS {
-            self.visited[(unit / BITS) as usize] |= 1 << (unit % BITS);
-        }
-        for word in self.visited.len() as u64..self.full.len() as u64 * BITS {
-            self.full[(word / BITS) as usize] |= 1 << (word % BITS);
-        }
+        })
     }
 
     /// The offset of a random unit that is not visited yet, and the length of the block that begins
@@ -113,60 +90,21 @@ impl VisitMap {
     #[cold]
     pub(crate) fn visit(&mut self, len: u32, random: &mut Random) -> (u64, u32) {
         if self.left == 0 {
-            self.clear();
+            self.visited.clear();
+            self.left = self.units;
             self.lap += 1;
         }
-        let first = self.next_free(random.below(self.units));
+        // One is there, since some are left.
+        let drawn = random.below(self.units);
+        let first = self.visited.next_free(drawn).unwrap_or(drawn);
         let wanted = (u64::from(len) / self.unit).max(1);
         let mut taken = 0;
-        while taken < wanted && first + taken < self.units && self.take(first + taken) {
+        while taken < wanted && self.visited.take(first + taken) {
             taken += 1;
         }
         self.left -= taken;
         (self.start + first * self.unit, (taken * self.unit) as u32)
     }
-
-    /// Marks a unit. Returns false where it was visited before.
-    fn take(&mut self, unit: u64) -> bool {
-        let word = unit / BITS;
-        let bit = 1 << (unit % BITS);
-        let visited = &mut self.visited[word as usize];
-        if *visited & bit != 0 {
-            return false;
-        }
-        *visited |= bit;
-        if *visited == u64::MAX {
-            self.full[(word / BITS) as usize] |= 1 << (word % BITS);
-        }
-        true
-    }
-
-    /// The first free unit from `unit` on, or else from the start on. There is one.
-    fn next_free(&self, unit: u64) -> u64 {
-        let word = unit / BITS;
-        let rest = !self.visited[word as usize] & (u64::MAX << (unit % BITS));
-        if rest != 0 {
-            return word * BITS + u64::from(rest.trailing_zeros());
-        }
-        let free = free_word(&self.full, word + 1)
-            .or_else(|| free_word(&self.full, 0))
-            .unwrap_or(0);
-        free * BITS + u64::from((!self.visited[free as usize]).trailing_zeros())
-    }
-}
-
-/// The first word from `word` on that is not full.
-fn free_word(full: &[u64], word: u64) -> Option<u64> {
-    let first = (word / BITS) as usize;
-    let mut mask = u64::MAX << (word % BITS);
-    for (index, bits) in full.iter().enumerate().skip(first) {
-        let rest = !bits & mask;
-        if rest != 0 {
-            return Some(index as u64 * BITS + u64::from(rest.trailing_zeros()));
-        }
-        mask = u64::MAX;
-    }
-    None
 }
 
 #[cfg(test)]

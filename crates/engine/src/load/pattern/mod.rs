@@ -1,49 +1,92 @@
 //! Where the next operation goes, and what it does. Pure and reproducible; allocates only while it
-//! is made.
+//! is made, but for steps of fio with a random map.
+//!
+//! [`Pattern::new`] makes a pattern of a workload in three choices, none of which depends on the
+//! order of the others:
+//!
+//! | choice | type | alternatives |
+//! |---|---|---|
+//! | the stream of the next step | [`StreamChoice`] | the only one, by its share at random, in turn |
+//! | the offsets of a stream | [`OffsetWalk`] (`walk`) | in order, at random, in runs, in zones |
+//! | the steps, where streams and walks cannot say them | [`SpecialSteps`] | each unit once (`each_once`), as fio (`fio`), of another thread |
+//!
+//! The caller then makes threads share what they visit: [`Pattern::with_cursors`] the threads of one
+//! worker, [`Pattern::with_each_write_once`] and [`Pattern::with_each_block_once`] all that verify.
+//! These replace walks, and the last call counts.
+//!
+//! What holds, and the tests that hold it (`tests`): steps stay inside the extent and aligned
+//! (`pattern_steps_stay_inside_and_aligned`); ordered walks cover the extent once a lap
+//! (`ordered_pattern_covers_…`), mapped ones too (`mapped_…`); threads of a worker visit each block
+//! once together (`threads_of_a_worker_…`); a mix keeps its shares (`pattern_mix_…`); the orders of
+//! fio count as fio does (`fio_amounts` in the crate `cli`).
 
+mod block_sizes;
 mod each_once;
+pub mod fio;
 mod skewed;
+mod step;
+mod unit_map;
 mod walk;
 
 use crate::io::Extent;
+use crate::lock::lock;
 use crate::random::Random;
+use block_sizes::BlockSizes;
+pub use block_sizes::block_range;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Access, Workload};
-use diskproof_model::stream::{STREAMS_MAX, Stream};
+use diskproof_model::plan::{Access, SyncCall, Workload};
+use diskproof_model::stream::STREAMS_MAX;
 pub(crate) use each_once::Permutation;
 use each_once::VisitMap;
-use std::sync::Arc;
+use fio::FioSteps;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+pub use step::Step;
 use walk::{OffsetWalk, RandomRuns, UniformBlocks, WalkPosition, ZoneWalk};
 
-/// One operation to be done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Step {
-    /// The operation on the block; the first one, where that is a chain.
-    pub kind: OpKind,
-    /// Offset of the block in the target.
-    pub offset: u64,
-    /// Length of the block in bytes.
-    pub len: u32,
-}
-
-/// Positions that several threads share, one for each stream.
+/// What the threads of a worker share.
 #[derive(Debug, Clone, Default)]
-pub struct SharedCursors([Arc<AtomicU64>; STREAMS_MAX]);
+pub struct SharedCursors {
+    /// Positions, one for each stream.
+    positions: [Arc<AtomicU64>; STREAMS_MAX],
+    /// The pattern from which all take their steps, where positions cannot say what is left.
+    pattern: Arc<OnceLock<Arc<Mutex<Pattern>>>>,
+}
 
 /// An endless series of steps inside one extent.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     /// At least one.
     streams: Vec<StreamWalk>,
+    choice: StreamChoice,
     /// The steps, where they are uniform reads: asked for with every batch.
     plain: Option<(u32, UniformBlocks)>,
     random: Random,
-    /// The visited units, where blocks of several sizes visit each once.
-    map: Option<Box<VisitMap>>,
-    /// The share of the first stream that the steps so far have not made up, as a fraction of
-    /// 2⁶⁴, where two streams alternate.
-    turns: Option<u64>,
+    /// The source of the steps, where it is not a walk for each stream.
+    special: Option<SpecialSteps>,
+}
+
+/// The choice of the stream of the next step.
+#[derive(Debug, Clone, Copy)]
+enum StreamChoice {
+    /// There is one stream.
+    Only,
+    /// At random, by the shares.
+    Drawn,
+    /// Two streams in proportion to their shares. It holds the share of the first one that the steps
+    /// so far have not made up, as a fraction of 2⁶⁴.
+    InTurn(u64),
+}
+
+/// Steps that a walk for each stream cannot say.
+#[derive(Debug, Clone)]
+enum SpecialSteps {
+    /// Blocks of several sizes visit each unit once; a block may be shortened.
+    EachUnitOnce(Box<VisitMap>),
+    /// In the order of fio.
+    AsFio(Box<FioSteps>),
+    /// Of a pattern that several threads use. Only these wait for each other.
+    Shared(Arc<Mutex<Pattern>>),
 }
 
 /// The steps of one stream.
@@ -64,11 +107,15 @@ pub(crate) fn order_key(seed: u64, stream: u64) -> u64 {
     Random::new(seed, !stream).bits()
 }
 
-/// A map of the units of a workload that visits each once, with blocks of several sizes. A verified
-/// workload has one size.
-fn visit_map(workload: &Workload, extent: Extent) -> Option<Box<VisitMap>> {
+/// The steps that walks cannot say, where a workload has such: the order of fio, or blocks of
+/// several sizes that visit each unit once. A verified workload has one size.
+fn special_steps(workload: &Workload, extent: Extent, seed: u64) -> Option<SpecialSteps> {
     let (smallest, largest) = block_range(workload);
     let order = &workload.shape.order;
+    if let Some(fio) = &order.fio {
+        let steps = FioSteps::new((**fio).clone(), extent, seed);
+        return Some(SpecialSteps::AsFio(Box::new(steps)));
+    }
     let is_needed = order.each_block_once
         && order.random_run.is_none()
         && order.align_bytes.is_none()
@@ -77,7 +124,7 @@ fn visit_map(workload: &Workload, extent: Extent) -> Option<Box<VisitMap>> {
         return None;
     }
     let map = VisitMap::new(extent.start, extent.length, u64::from(smallest))?;
-    Some(Box::new(map))
+    Some(SpecialSteps::EachUnitOnce(Box::new(map)))
 }
 
 /// The blocks of a uniformly random walk, each once per lap.
@@ -120,96 +167,6 @@ impl UniformReads {
     }
 }
 
-/// A size that is drawn where the weight that was drawn lies below its end, and not below that of
-/// the size before.
-#[derive(Debug, Clone, Copy)]
-struct WeightedSize {
-    weights_end: u64,
-    bytes: u32,
-}
-
-/// One size, or sizes drawn by weight.
-#[derive(Debug, Clone)]
-struct BlockSizes {
-    /// One entry means no draw.
-    sizes: Vec<WeightedSize>,
-    weights: u64,
-    /// The size, where there is only one; otherwise 0.
-    only: u32,
-}
-
-impl BlockSizes {
-    /// The sizes of a stream of a workload.
-    fn for_stream(stream: &Stream, workload: &Workload) -> Self {
-        let mix = if stream.sizes.is_empty() {
-            &workload.block_mix
-        } else {
-            &stream.sizes
-        };
-        let mut weights = 0;
-        let mut sizes = Vec::new();
-        for share in mix {
-            if share.weight > 0 {
-                weights += u64::from(share.weight);
-                sizes.push(WeightedSize {
-                    weights_end: weights,
-                    bytes: share.block_bytes,
-                });
-            }
-        }
-        if sizes.is_empty() {
-            sizes.push(WeightedSize {
-                weights_end: 1,
-                bytes: workload.block_bytes,
-            });
-        }
-        let only = if sizes.len() == 1 { sizes[0].bytes } else { 0 };
-        Self {
-            sizes,
-            weights,
-            only,
-        }
-    }
-
-    /// Smallest size.
-    fn smallest(&self) -> u32 {
-        self.sizes.iter().map(|size| size.bytes).min().unwrap_or(1)
-    }
-
-    /// Largest size.
-    fn largest(&self) -> u32 {
-        self.sizes.iter().map(|size| size.bytes).max().unwrap_or(1)
-    }
-
-    /// The next size.
-    #[inline(always)]
-    fn draw(&self, random: &mut Random) -> u32 {
-        if self.only != 0 {
-            return self.only;
-        }
-        let drawn = random.below(self.weights);
-        self.sizes
-            .iter()
-            .find(|size| drawn < size.weights_end)
-            .map_or(self.sizes[0].bytes, |size| size.bytes)
-    }
-}
-
-/// Bytes of the shortest and of the longest step of `workload`.
-pub fn block_range(workload: &Workload) -> (u32, u32) {
-    let mut range: Option<(u32, u32)> = None;
-    for stream in workload.streams.iter() {
-        let sizes = BlockSizes::for_stream(stream, workload);
-        range = match range {
-            Some((smallest, largest)) => {
-                Some((smallest.min(sizes.smallest()), largest.max(sizes.largest())))
-            }
-            None => Some((sizes.smallest(), sizes.largest())),
-        };
-    }
-    range.unwrap_or((1, 1))
-}
-
 /// A share of the steps in permille, as a fraction of 2⁶⁴.
 fn fraction(permille: u16) -> u64 {
     ((u128::from(permille.min(1000)) << 64) / 1000).min(u128::from(u64::MAX)) as u64
@@ -217,8 +174,11 @@ fn fraction(permille: u16) -> u64 {
 
 /// The size of the only stream and its blocks, where it reads blocks of one size at uniformly
 /// random offsets.
-fn uniform_reads(streams: &[StreamWalk]) -> Option<(u32, UniformBlocks)> {
-    let [only] = streams else {
+fn uniform_reads(
+    streams: &[StreamWalk],
+    special: &Option<SpecialSteps>,
+) -> Option<(u32, UniformBlocks)> {
+    let ([only], None) = (streams, special) else {
         return None;
     };
     match only.walk {
@@ -272,17 +232,13 @@ impl Pattern {
                 reported: WalkPosition::default(),
             });
         }
-        let mut turns = None;
-        if workload.shape.order.even_mix && workload.streams.is_mix() {
-            // The first stream begins.
-            turns = Some(u64::MAX);
-        }
+        let special = special_steps(workload, extent, seed);
         let pattern = Self {
-            plain: uniform_reads(&streams),
+            plain: uniform_reads(&streams, &special),
+            choice: StreamChoice::for_workload(workload),
             streams,
             random: Random::new(seed, stream),
-            map: visit_map(workload, extent),
-            turns,
+            special,
         };
         if workload.shape.order.each_block_once {
             pattern.with_each_block_once(&SharedCursors::default(), order_key(seed, stream))
@@ -295,6 +251,11 @@ impl Pattern {
     /// empty. `None` where that can be anywhere. The data ahead of a sequential pattern is
     /// excluded: the kernel has read it ahead and would have to read it twice.
     pub fn take_passed(&mut self) -> Option<[Extent; STREAMS_MAX]> {
+        match &self.special {
+            Some(SpecialSteps::Shared(pattern)) => return lock(pattern).take_passed(),
+            Some(SpecialSteps::EachUnitOnce(_) | SpecialSteps::AsFio(_)) => return None,
+            None => {}
+        }
         let mut passed = [Extent::default(); STREAMS_MAX];
         let mut reported = [WalkPosition::default(); STREAMS_MAX];
         for (index, stream) in self.streams.iter().enumerate() {
@@ -307,22 +268,48 @@ impl Pattern {
         Some(passed)
     }
 
-    /// Takes ordered steps, and those that visit each block once, from cursors that other threads
-    /// use, too: together they walk as one worker would. They have the same `key`.
-    pub fn with_cursors(mut self, cursors: &SharedCursors, extent: Extent, key: u64) -> Self {
-        let first = &self.streams[0];
-        if matches!(first.walk, OffsetWalk::EachOnce { .. }) {
-            return self.with_each_block_once(cursors, key);
+    /// Makes the threads of a worker share their steps: together they walk as one thread would. They
+    /// have the same `key`. Random offsets that may repeat are each thread's own.
+    pub fn with_cursors(self, cursors: &SharedCursors, extent: Extent, key: u64) -> Self {
+        if self.special.is_some() {
+            return self.with_shared_steps(cursors);
         }
-        let len = first.sizes.only;
-        let are_shared = self.streams.iter().all(|stream| {
-            matches!(stream.walk, OffsetWalk::Sequential(_)) && stream.sizes.only == len
-        });
-        if len == 0 || !are_shared {
-            return self;
+        let has_one_size = self.only_size().is_some();
+        match &self.streams[0].walk {
+            OffsetWalk::EachOnce { .. } => self.with_each_block_once(cursors, key),
+            OffsetWalk::Sequential(_) if has_one_size && self.are_all_sequential() => {
+                self.with_positions(cursors, extent)
+            }
+            OffsetWalk::Sequential(_) | OffsetWalk::ZonesInTurn(_) => {
+                self.with_shared_steps(cursors)
+            }
+            OffsetWalk::Runs(runs) if matches!(runs.walk, OffsetWalk::EachOnce { .. }) => {
+                self.with_shared_steps(cursors)
+            }
+            _ => self,
         }
-        let block_bytes = u64::from(len);
-        for (stream, cursor) in self.streams.iter_mut().zip(&cursors.0) {
+    }
+
+    /// The size of all steps, where they have one.
+    fn only_size(&self) -> Option<u32> {
+        let len = self.streams[0].sizes.only;
+        if len > 0 && self.streams.iter().all(|stream| stream.sizes.only == len) {
+            Some(len)
+        } else {
+            None
+        }
+    }
+
+    fn are_all_sequential(&self) -> bool {
+        self.streams
+            .iter()
+            .all(|stream| matches!(stream.walk, OffsetWalk::Sequential(_)))
+    }
+
+    /// Takes sequential steps of one size from positions that other threads use, too.
+    fn with_positions(mut self, cursors: &SharedCursors, extent: Extent) -> Self {
+        let block_bytes = u64::from(self.streams[0].sizes.only);
+        for (stream, cursor) in self.streams.iter_mut().zip(&cursors.positions) {
             let all = UniformBlocks {
                 start: extent.start,
                 blocks: extent.length / block_bytes,
@@ -339,6 +326,16 @@ impl Pattern {
         self
     }
 
+    /// Takes all steps from the pattern of the first thread that comes here.
+    fn with_shared_steps(mut self, cursors: &SharedCursors) -> Self {
+        let shared = cursors
+            .pattern
+            .get_or_init(|| Arc::new(Mutex::new(self.clone())));
+        self.special = Some(SpecialSteps::Shared(Arc::clone(shared)));
+        self.plain = None;
+        self
+    }
+
     /// Begins this many bytes further on, where the steps are sequential; each stream by an equal
     /// part of them.
     pub fn skip(&mut self, bytes: u64) {
@@ -352,14 +349,14 @@ impl Pattern {
     /// Writes each block of a uniformly random pattern once before it writes one again, together
     /// with all patterns that share the cursors and the seed.
     pub fn with_each_write_once(mut self, cursors: &SharedCursors, seed: u64) -> Self {
-        for (stream, next) in self.streams.iter_mut().zip(&cursors.0) {
+        for (stream, next) in self.streams.iter_mut().zip(&cursors.positions) {
             if stream.kind.changes_blocks()
                 && let Some(walk) = each_once(&stream.walk, next, seed)
             {
                 stream.walk = walk;
             }
         }
-        self.plain = uniform_reads(&self.streams);
+        self.plain = uniform_reads(&self.streams, &self.special);
         self
     }
 
@@ -369,22 +366,22 @@ impl Pattern {
         let walks: Option<Vec<OffsetWalk>> = self
             .streams
             .iter()
-            .map(|stream| each_once(&stream.walk, &cursors.0[0], seed))
+            .map(|stream| each_once(&stream.walk, &cursors.positions[0], seed))
             .collect();
         if let Some(walks) = walks {
             for (stream, walk) in self.streams.iter_mut().zip(walks) {
                 stream.walk = walk;
             }
         }
-        self.plain = uniform_reads(&self.streams);
+        self.plain = uniform_reads(&self.streams, &self.special);
         self
     }
 
     /// A number that changes with the first step of each lap over the extent but the first.
     #[inline(always)]
     pub fn lap(&self) -> u64 {
-        match &self.map {
-            Some(map) => map.lap,
+        match &self.special {
+            Some(special) => special.lap(),
             None => self
                 .streams
                 .iter()
@@ -392,20 +389,21 @@ impl Pattern {
         }
     }
 
-    /// The next step of a walk with a map, whose block may be shortened.
-    #[cold]
-    fn mapped_step(&mut self, index: usize) -> Step {
-        let stream = &mut self.streams[index];
-        let random = &mut self.random;
-        let len = stream.sizes.draw(random);
-        let (offset, len) = match &mut self.map {
-            Some(map) => map.visit(len, random),
-            None => (stream.walk.next(len, random), len),
-        };
-        Step {
-            kind: stream.kind,
-            offset,
-            len,
+    /// True if syncs come between the steps.
+    pub(crate) fn has_syncs(&self) -> bool {
+        match &self.special {
+            Some(SpecialSteps::AsFio(steps)) => steps.has_syncs(),
+            Some(SpecialSteps::Shared(pattern)) => lock(pattern).has_syncs(),
+            Some(SpecialSteps::EachUnitOnce(_)) | None => false,
+        }
+    }
+
+    /// The sync that comes before the next step, if one does. It counts as made.
+    pub fn take_sync(&mut self) -> Option<SyncCall> {
+        match &mut self.special {
+            Some(SpecialSteps::AsFio(steps)) => steps.take_sync(),
+            Some(SpecialSteps::Shared(pattern)) => lock(pattern).take_sync(),
+            Some(SpecialSteps::EachUnitOnce(_)) | None => None,
         }
     }
 
@@ -428,29 +426,83 @@ impl Pattern {
     /// The next step. There is always one.
     #[inline(always)]
     pub fn step(&mut self) -> Step {
-        let last = self.streams.len() - 1;
-        let index = if last == 0 {
-            0
-        } else if let Some(turns) = &mut self.turns {
-            let (next, is_first) = turns.overflowing_add(self.streams[0].below);
-            *turns = next;
-            usize::from(!is_first)
-        } else {
-            let drawn = self.random.bits();
-            let mut streams = self.streams[..last].iter();
-            streams
-                .position(|stream| drawn < stream.below)
-                .unwrap_or(last)
-        };
-        if self.map.is_some() {
-            return self.mapped_step(index);
+        if self.special.is_some() {
+            return self.special_step();
         }
+        let index = self.next_stream();
         let stream = &mut self.streams[index];
         let len = stream.sizes.draw(&mut self.random);
         Step {
             kind: stream.kind,
             offset: stream.walk.next(len, &mut self.random),
             len,
+        }
+    }
+
+    /// The index of the stream of the next step.
+    #[inline(always)]
+    fn next_stream(&mut self) -> usize {
+        match &mut self.choice {
+            StreamChoice::Only => 0,
+            StreamChoice::InTurn(turns) => {
+                let (next, is_first) = turns.overflowing_add(self.streams[0].below);
+                *turns = next;
+                usize::from(!is_first)
+            }
+            StreamChoice::Drawn => {
+                let drawn = self.random.bits();
+                let last = self.streams.len() - 1;
+                let mut streams = self.streams[..last].iter();
+                streams
+                    .position(|stream| drawn < stream.below)
+                    .unwrap_or(last)
+            }
+        }
+    }
+
+    /// The next step, where walks cannot say it.
+    #[cold]
+    fn special_step(&mut self) -> Step {
+        let index = match &mut self.special {
+            Some(SpecialSteps::AsFio(steps)) => return steps.step(),
+            Some(SpecialSteps::Shared(pattern)) => return lock(pattern).step(),
+            Some(SpecialSteps::EachUnitOnce(_)) | None => self.next_stream(),
+        };
+        let stream = &mut self.streams[index];
+        let random = &mut self.random;
+        let len = stream.sizes.draw(random);
+        let (offset, len) = match &mut self.special {
+            Some(SpecialSteps::EachUnitOnce(map)) => map.visit(len, random),
+            _ => (stream.walk.next(len, random), len),
+        };
+        Step {
+            kind: stream.kind,
+            offset,
+            len,
+        }
+    }
+}
+
+impl StreamChoice {
+    fn for_workload(workload: &Workload) -> Self {
+        if !workload.streams.is_mix() {
+            Self::Only
+        } else if workload.shape.order.even_mix {
+            // The first stream begins.
+            Self::InTurn(u64::MAX)
+        } else {
+            Self::Drawn
+        }
+    }
+}
+
+impl SpecialSteps {
+    /// A number that changes with the first step of each lap but the first.
+    fn lap(&self) -> u64 {
+        match self {
+            Self::EachUnitOnce(map) => map.lap,
+            Self::AsFio(steps) => steps.laps(),
+            Self::Shared(pattern) => lock(pattern).lap(),
         }
     }
 }

@@ -176,7 +176,12 @@ impl WorkerGroup<'_> {
         let Assignment {
             workload, target, ..
         } = self.assignments[assignment];
-        if is_over && workload.shape.ends.ends_group {
+        let ends = &workload.shape.ends;
+        let has_failed = state
+            .results
+            .iter()
+            .any(|result| result.ending.is_failure());
+        if (is_over && ends.ends_group) || (has_failed && ends.failure_ends_group) {
             self.stop_all();
         } else if is_over && !workload.ends_alone && !self.group.is_alone() {
             self.stops[target].store(true, Ordering::Relaxed);

@@ -1,0 +1,340 @@
+//! Reads the order of a job's requests as fio makes them: for `as fio`, and only where the plain
+//! patterns of a plan would move other bytes. What the order says is left out of the other keys, so
+//! the setters of those ask [`JobReader::has_fio_order`] first.
+
+use super::operations::list_part;
+use super::reader::JobReader;
+use super::values::GivenValue;
+use crate::job_file::jobs::{FioJob, RequestAmount};
+use crate::job_file::translation::Translated;
+use diskproof_compat::fio_values::Amount;
+use diskproof_model::op::OpKind;
+use diskproof_model::plan::{EngineKind, SyncCall};
+use diskproof_model::rw::{Order, Rw};
+use diskproof_model::shape::{
+    FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes, FioSync,
+    FioZones, RandomRun,
+};
+
+/// The engines of fio that take several requests before one has ended.
+const QUEUES: [&str; 3] = ["libaio", "io_uring", "posixaio"];
+/// The values of `file_service_type`, without the number behind a colon.
+const SERVICES: [(&str, FileService); 3] = [
+    ("roundrobin", FileService::RoundRobin),
+    ("random", FileService::Random),
+    ("sequential", FileService::Sequential),
+];
+/// Options with which the plain patterns move other bytes than fio, unless they have this value.
+const ORDERING: [(&str, &str); 9] = [
+    ("bssplit", ""),
+    ("bsrange", ""),
+    ("bs_unaligned", "0"),
+    ("ba", ""),
+    ("file_service_type", ""),
+    ("percentage_random", "100"),
+    ("zonemode", "none"),
+    ("zonesize", "0"),
+    ("zonerange", "0"),
+];
+
+impl JobReader<'_> {
+    /// True if the job makes its requests in the order of fio.
+    pub(super) fn has_fio_order(&self) -> Translated<bool> {
+        Ok(self.can_have_fio_order()? && self.needs_fio_order()?)
+    }
+
+    /// True if fio's order of the job is one that can be made here: from one queue, at its own pace.
+    fn can_have_fio_order(&self) -> Translated<bool> {
+        let rw = self.written_rw()?.rw;
+        let engine = self.engine(rw)?;
+        let has_threads =
+            matches!(engine, EngineKind::Sync | EngineKind::Mmap) && self.depth(engine)? > 1;
+        let is_paced_mix = rw.is_mix() && (self.is_set("rate") || self.is_set("rate_iops"));
+        let is_uniform = matches!(self.text("random_distribution"), None | Some("random"));
+        let is_default_generator =
+            matches!(self.text("random_generator"), None | Some("tausworthe"));
+        let moves_once = rw
+            .chains
+            .iter()
+            .all(|chain| matches!(chain, [OpKind::Read] | [OpKind::Write] | [OpKind::Trim]));
+        Ok(self.translation.is_as_fio()
+            && self.translation.overrides.targets.is_empty()
+            && moves_once
+            && !has_threads
+            && !is_paced_mix
+            && is_uniform
+            && is_default_generator
+            && !self.is_set("latency_target")
+            && !self.flag("fill_device")?
+            && !self.flag("create_only")?
+            && self.text("zonemode") != Some("zbd"))
+    }
+
+    /// True if a plain pattern would move other bytes.
+    fn needs_fio_order(&self) -> Translated<bool> {
+        let setting = self.written_rw()?;
+        let is_percent_of_new = ["offset", "offset_increment"]
+            .iter()
+            .any(|name| self.text(name).is_some_and(|text| text.ends_with('%')));
+        let has_several_files = self.bytes("nrfiles", 1)? > 1 || self.has_several_names();
+        let syncs = [self.count("fsync")?, self.count("fdatasync")?];
+        let sync_options = syncs.iter().flatten().count();
+        // fio syncs between two laps, too.
+        let has_laps = self.bytes("loops", 1)? > 1 || self.is_set("io_size");
+        let has_syncs_of_its_own = sync_options > 1 || (sync_options > 0 && has_laps);
+        let has_sizes = self.text("bs").is_some_and(|sizes| sizes.contains(','));
+        let is_overwritten = setting.rw.order == Order::Random
+            && setting.rw.changes_blocks()
+            && self.is_set("verify")
+            && self.flag("norandommap")?;
+        Ok(setting.rw.is_mix()
+            || setting.step != 0
+            || has_sizes
+            || is_percent_of_new
+            || has_several_files
+            || has_syncs_of_its_own
+            || is_overwritten
+            || ORDERING
+                .iter()
+                .any(|(name, plain)| self.is_set(name) && self.text(name) != Some(plain)))
+    }
+
+    /// True if `filename` names several files.
+    fn has_several_names(&self) -> bool {
+        let settings = self
+            .section
+            .settings
+            .iter()
+            .filter(|setting| setting.option.key == "filename")
+            .count();
+        settings > 1
+            || self
+                .text("filename")
+                .is_some_and(|names| names.contains(':'))
+    }
+
+    /// The order of the job's requests, but for its files; `None` where plain patterns do.
+    fn fio_order(&self, job: &FioJob) -> Translated<Option<FioOrder>> {
+        if !self.has_fio_order()? {
+            return Ok(None);
+        }
+        let setting = self.written_rw()?;
+        let rw = setting.rw;
+        let is_random = rw.order == Order::Random;
+        let mut all = Vec::new();
+        for kind in OpKind::REQUESTS {
+            all.push(self.fio_kind(kind, is_random)?);
+        }
+        let unit_bytes = all.iter().map(|kind| kind.sizes.least_bytes).min();
+        let is_aligned = all
+            .iter()
+            .all(|kind| kind.align_bytes == u64::from(kind.sizes.least_bytes));
+        let is_mapped = is_random && is_aligned && !self.flag("norandommap")?;
+        let mut kinds = all.clone();
+        kinds.retain(|kind| rw.makes(kind.does));
+        let mut run = None;
+        if is_random && setting.step > 0 {
+            run = Some(RandomRun {
+                run_ops: u32::try_from(setting.step).unwrap_or(u32::MAX),
+                follow: self.run_follow()?,
+            });
+        }
+        Ok(Some(FioOrder {
+            draws: self.fio_draws(job)?,
+            read_percent: self.read_percent(rw)?,
+            unit_bytes: u64::from(unit_bytes.unwrap_or(1)),
+            places: FioPlaces {
+                is_random,
+                is_mapped,
+                run,
+                gap_bytes: if is_random { 0 } else { setting.step },
+                zones: self.fio_zones()?,
+            },
+            files: self.fio_files()?,
+            syncs: self.fio_syncs(rw)?,
+            lap_bytes: None,
+            is_time_based: job.extent.is_time_based,
+            kinds,
+        }))
+    }
+
+    /// A kind of operation, whether the job makes it or not.
+    fn fio_kind(&self, kind: OpKind, is_random: bool) -> Translated<FioKind> {
+        let sizes = self.fio_sizes(kind)?;
+        let mut align_bytes = u64::from(sizes.least_bytes);
+        if is_random && let Some(given) = self.value("ba")? {
+            match given.size(list_part(given.text, kind))? {
+                0 => {}
+                bytes => align_bytes = bytes,
+            }
+        }
+        let random_percent = match self.value("percentage_random")? {
+            Some(given) => given.size(list_part(given.text, kind))?.min(100) as u8,
+            None => 100,
+        };
+        Ok(FioKind {
+            does: kind,
+            sizes,
+            align_bytes,
+            random_percent,
+        })
+    }
+
+    /// The sizes of a kind of operation.
+    fn fio_sizes(&self, kind: OpKind) -> Translated<FioSizes> {
+        let is_unaligned = self.flag("bs_unaligned")?;
+        if let Some(given) = self.value("bssplit")? {
+            let split = super::blocks::split_shares(given, list_part(given.text, kind))?;
+            let least = split.iter().map(|share| share.bytes).min();
+            let most = split.iter().map(|share| share.bytes).max();
+            return Ok(FioSizes {
+                least_bytes: least.unwrap_or(1),
+                most_bytes: most.unwrap_or(1),
+                split: if split.len() > 1 { split } else { Vec::new() },
+                is_unaligned,
+            });
+        }
+        let (least, most) = match self.value("bsrange")? {
+            Some(given) => range_ends(given, list_part(given.text, kind))?,
+            None => {
+                let bytes = self.only_size(kind)?;
+                (bytes, bytes)
+            }
+        };
+        Ok(FioSizes {
+            least_bytes: least,
+            most_bytes: most,
+            split: Vec::new(),
+            is_unaligned,
+        })
+    }
+
+    fn fio_draws(&self, job: &FioJob) -> Translated<FioDraws> {
+        let seed = match self.value("randseed")? {
+            Some(given) => FioSeed::Given(given.size(given.text)? as u32),
+            None if self.optional_flag("randrepeat")? == Some(false) => FioSeed::OfRun,
+            None => FioSeed::Repeated,
+        };
+        Ok(FioDraws {
+            job: 1,
+            seed,
+            repeats_all: self.flag("allrandrepeat")?,
+            verifies: job.flags.verify == Some(true) || job.flags.signs_only,
+        })
+    }
+
+    /// The percentage of reads in a mix.
+    fn read_percent(&self, rw: Rw) -> Translated<u8> {
+        Ok(match self.read_share(rw)? {
+            Some(share) => (share.0 / 10) as u8,
+            None => 0,
+        })
+    }
+
+    fn fio_zones(&self) -> Translated<Option<FioZones>> {
+        let zone_bytes = self.bytes("zonesize", 0)?;
+        if !self.has_zones()? {
+            return Ok(None);
+        }
+        let range_bytes = match self.bytes("zonerange", zone_bytes)? {
+            0 => zone_bytes,
+            bytes => bytes,
+        };
+        Ok(Some(FioZones {
+            moved_bytes: zone_bytes,
+            range_bytes,
+            skip_bytes: self.bytes("zoneskip", 0)?,
+        }))
+    }
+
+    /// The files, whose places and sizes are not known yet.
+    fn fio_files(&self) -> Translated<FioFiles> {
+        let mut service = FileService::RoundRobin;
+        let mut turn_ops = 1;
+        if let Some(given) = self.value("file_service_type")? {
+            let (word, number) = given.text.split_once(':').unwrap_or((given.text, "1"));
+            for (name, meaning) in SERVICES {
+                if name == word {
+                    service = meaning;
+                }
+            }
+            turn_ops = given.size(number)?.clamp(1, u64::from(u32::MAX)) as u32;
+        }
+        let open_max = match self.bytes("openfiles", 0)? {
+            0 => u32::MAX,
+            count => u32::try_from(count).unwrap_or(u32::MAX),
+        };
+        Ok(FioFiles {
+            count: 1,
+            part_start: 0,
+            part_bytes: 0,
+            first_start: 0,
+            start: 0,
+            lap_bytes: 0,
+            file_bytes: 0,
+            service,
+            turn_ops,
+            open_max,
+        })
+    }
+
+    fn fio_syncs(&self, rw: Rw) -> Translated<Vec<FioSync>> {
+        let mut syncs = Vec::new();
+        if !rw.makes(OpKind::Write) {
+            return Ok(syncs);
+        }
+        for (name, call) in [
+            ("fsync", SyncCall::Fsync),
+            ("fdatasync", SyncCall::Fdatasync),
+        ] {
+            if let Some(writes) = self.count(name)? {
+                let writes = u32::try_from(writes.0).unwrap_or(u32::MAX);
+                syncs.push(FioSync { call, writes });
+            }
+        }
+        Ok(syncs)
+    }
+}
+
+/// The ends of a range of sizes.
+fn range_ends(given: GivenValue<'_>, range: &str) -> Translated<(u32, u32)> {
+    let (low, high) = range.split_once(['-', ':']).unwrap_or((range, range));
+    let low = given.size(low.trim())?;
+    let high = given.size(high.trim())?;
+    match (u32::try_from(low), u32::try_from(high)) {
+        (Ok(low), Ok(high)) if low > 0 && low <= high => Ok((low, high)),
+        _ => Err(given.error("write a smaller and a larger size, of less than 4 GiB")),
+    }
+}
+
+/// Sets the order of the requests, after everything that it depends on.
+pub(super) fn set_order(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let Some(order) = reader.fio_order(job)? else {
+        return Ok(());
+    };
+    let mut largest_bytes = 1;
+    for kind in OpKind::REQUESTS {
+        let sizes = reader.fio_sizes(kind)?;
+        largest_bytes = largest_bytes.max(u64::from(sizes.most_bytes));
+    }
+    let has_queue = match reader.text("ioengine") {
+        Some(engine) => QUEUES.contains(&engine),
+        None => false,
+    };
+    job.fio_amount = Some(RequestAmount {
+        largest_bytes,
+        has_queue,
+        io_percent: match reader.amount("io_size")? {
+            Some(Amount::Percent(percent)) => Some(percent),
+            _ => None,
+        },
+    });
+    job.flags.fsync = None;
+    job.flags.fdatasync = None;
+    let own = &mut job.flags.shape.order;
+    own.random_run = None;
+    own.in_order.clear();
+    own.zone_stride = None;
+    own.fio = Some(Box::new(order));
+    Ok(())
+}

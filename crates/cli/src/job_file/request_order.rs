@@ -1,0 +1,194 @@
+//! The order of fio's requests in a placed job: its files, and how many requests it makes. Pure.
+
+use super::jobs::{FioJob, RequestAmount};
+use super::placement::FilePart;
+use diskproof_compat::fio_values::Amount;
+use diskproof_engine::pattern::fio::{FioAmount, FioLimits, UNITS_MAX};
+use diskproof_model::op::OpKind;
+use diskproof_model::shape::{FioFiles, FioOrder};
+
+/// A job of more requests is not counted before it runs: that takes about two seconds. It ends after
+/// the bytes that its options say.
+const COUNTED_MAX: u64 = 1 << 26;
+
+/// A job of more files has no order of fio: each takes memory.
+const FILES_MAX: u64 = 1 << 20;
+
+/// A copy of a job that makes its requests in the order of fio.
+pub(crate) struct OrderedCopy {
+    /// The order, with its files and its random numbers.
+    pub order: FioOrder,
+    /// The first byte of the target that it may use.
+    pub span_start: u64,
+    /// The byte behind the last one.
+    pub span_end: u64,
+    /// Its requests; `None` where only time ends it, or where they are too many to be counted.
+    pub amount: Option<FioAmount>,
+}
+
+impl OrderedCopy {
+    /// The copy with this number among those of all jobs, from 0; `in_section` is its number among
+    /// those of its section. `None` where the job has no order of fio.
+    pub(crate) fn new(
+        job: &FioJob,
+        number: u64,
+        in_section: u64,
+        part: FilePart,
+        is_device: bool,
+    ) -> Option<Self> {
+        let amount = job.fio_amount?;
+        let mut order = (**job.flags.shape.order.fio.as_ref()?).clone();
+        order.draws.job = u32::try_from(number + 1).unwrap_or(u32::MAX);
+        let extents = FileExtents::new(job, in_section, part, order.unit_bytes, is_device);
+        if extents.count > FILES_MAX || extents.file_bytes / order.unit_bytes.max(1) >= UNITS_MAX {
+            return None;
+        }
+        let FioFiles {
+            service,
+            turn_ops,
+            open_max,
+            ..
+        } = order.files;
+        let count = extents.count.max(1) as u32;
+        order.files = FioFiles {
+            count,
+            part_start: extents.part_start,
+            part_bytes: extents.part_bytes,
+            first_start: extents.first_start,
+            start: extents.start,
+            lap_bytes: extents.lap_bytes,
+            file_bytes: extents.file_bytes,
+            service,
+            turn_ops,
+            open_max: open_max.min(count),
+        };
+        let limits = limits_of(job, amount, &extents, &order);
+        order.lap_bytes = lap_limit(amount, limits, &order);
+        Some(Self {
+            span_start: extents.span_start,
+            span_end: extents.span_end,
+            amount: if job.extent.is_time_based {
+                None
+            } else {
+                FioAmount::count(&order, limits, COUNTED_MAX)
+            },
+            order,
+        })
+    }
+}
+
+/// The files of a copy, all of the same size.
+struct FileExtents {
+    count: u64,
+    first_start: u64,
+    start: u64,
+    lap_bytes: u64,
+    file_bytes: u64,
+    part_start: u64,
+    part_bytes: u64,
+    span_start: u64,
+    span_end: u64,
+}
+
+impl FileExtents {
+    fn new(job: &FioJob, copy: u64, part: FilePart, unit_bytes: u64, is_device: bool) -> Self {
+        let count = job.files.max(1);
+        let extent = &job.extent;
+        let found = part.found_bytes.unwrap_or(0);
+        let first_start = start_in(job, copy, found);
+        let set_bytes = extent.file_bytes.map(|bytes| bytes / count);
+        let mut lap_bytes = match (set_bytes, extent.size) {
+            (Some(bytes), _) if bytes != found => bytes.saturating_sub(first_start),
+            (None, Some(Amount::Bytes(size))) => size / count,
+            _ => found.saturating_sub(first_start),
+        };
+        if let Some(Amount::Percent(percent)) = extent.size {
+            let whole = lap_bytes.saturating_add(first_start);
+            lap_bytes = Amount::Percent(percent)
+                .bytes(whole)
+                .min(whole - first_start);
+            lap_bytes -= lap_bytes % unit_bytes.max(1);
+        }
+        let file_bytes = if is_device {
+            found
+        } else {
+            found.max(first_start.saturating_add(lap_bytes))
+        };
+        let start = start_in(job, copy, file_bytes);
+        if count > 1 {
+            let part_bytes = part.length / count;
+            return Self {
+                count,
+                first_start,
+                start,
+                lap_bytes,
+                file_bytes,
+                part_start: first_start.min(start),
+                part_bytes,
+                span_start: part.start,
+                span_end: part.start.saturating_add(part.length),
+            };
+        }
+        let part_start = first_start.min(start);
+        Self {
+            count,
+            first_start,
+            start,
+            lap_bytes,
+            file_bytes,
+            part_start,
+            part_bytes: file_bytes.saturating_sub(part_start),
+            span_start: part.file_start.saturating_add(part_start),
+            span_end: part.file_start.saturating_add(file_bytes),
+        }
+    }
+}
+
+/// Where a copy begins in a file of so many bytes. As in fio, only a percentage is rounded up to
+/// blocks.
+fn start_in(job: &FioJob, copy: u64, file_bytes: u64) -> u64 {
+    job.start_of_copy(copy, Some(file_bytes)).unwrap_or(0)
+}
+
+/// The amount of work of the job.
+fn limits_of(
+    job: &FioJob,
+    amount: RequestAmount,
+    extents: &FileExtents,
+    order: &FioOrder,
+) -> FioLimits {
+    let extent = &job.extent;
+    let mut total = extents.lap_bytes.saturating_mul(extents.count);
+    if let Some(percent) = amount.io_percent {
+        total = total / 100 * percent + total % 100 * percent / 100;
+    }
+    let size_bytes = match extent.size {
+        Some(Amount::Bytes(size)) => size.min(total),
+        _ => total,
+    };
+    FioLimits {
+        size_bytes,
+        io_bytes: match extent.io_size {
+            Some(Amount::Bytes(bytes)) => Some(bytes),
+            _ => None,
+        },
+        loops: extent.loops,
+        ops: extent.ops.map(|ops| ops / extent.loops.max(1)),
+        reads_back: job.reads_back() && order.draws.verifies,
+        largest_bytes: amount.largest_bytes,
+    }
+}
+
+/// The bytes after whose start a lap ends; `None` where fio does not count them.
+fn lap_limit(amount: RequestAmount, limits: FioLimits, order: &FioOrder) -> Option<u64> {
+    if !amount.has_queue {
+        return None;
+    }
+    let writes = order.kinds.iter().any(|kind| kind.does == OpKind::Write);
+    let may_repeat = order.places.is_random && !order.places.is_mapped;
+    if writes && may_repeat {
+        let io_bytes = limits.io_bytes.unwrap_or(0);
+        return Some(limits.size_bytes.max(io_bytes));
+    }
+    Some(limits.size_bytes)
+}

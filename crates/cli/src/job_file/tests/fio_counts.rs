@@ -1,0 +1,90 @@
+//! Jobs make as many requests as the real fio counted for them.
+
+use super::*;
+use diskproof_engine::Extent;
+use diskproof_engine::pattern::Pattern;
+use diskproof_model::plan::Workload;
+
+/// A line of the table: the options of a job, and what fio counted.
+struct CountedJob {
+    options: &'static str,
+    /// Reads and their bytes, then writes and theirs.
+    moved: [(u64, u64); 2],
+    fsyncs: u64,
+}
+
+fn counted_jobs() -> Vec<CountedJob> {
+    let mut jobs = Vec::new();
+    for line in include_str!("fio_counts.txt").lines() {
+        if line.starts_with('#') {
+            continue;
+        }
+        let cells: Vec<&str> = line.split(" | ").collect();
+        let [options, reads, writes, fsyncs] = cells[..] else {
+            panic!("{line}");
+        };
+        let moved = [reads, writes].map(|cell| {
+            let (ops, bytes) = cell.split_once(' ').unwrap();
+            (ops.parse().unwrap(), bytes.parse().unwrap())
+        });
+        jobs.push(CountedJob {
+            options,
+            moved,
+            fsyncs: fsyncs.parse().unwrap(),
+        });
+    }
+    jobs
+}
+
+/// The reads, writes and syncs of a workload in the order of fio.
+fn made(flags: &WorkloadFlags) -> ([(u64, u64); 2], u64) {
+    let mut workload = Workload::named("counted");
+    workload.shape.order.fio = flags.shape.order.fio.clone();
+    let extent = Extent {
+        start: 0,
+        length: 1 << 40,
+    };
+    let mut pattern = Pattern::new(&workload, extent, 1, 0);
+    let mut moved = [(0, 0); 2];
+    let mut syncs = 0;
+    for _ in 0..flags.ops.unwrap().0 {
+        if pattern.take_sync().is_some() {
+            syncs += 1;
+            continue;
+        }
+        let step = pattern.step();
+        let counted = &mut moved[usize::from(step.kind == OpKind::Write)];
+        counted.0 += 1;
+        counted.1 += u64::from(step.len);
+    }
+    (moved, syncs)
+}
+
+#[test]
+fn jobs_make_the_requests_that_fio_counts() {
+    let mut ordered = 0;
+    for job in counted_jobs() {
+        let options = job.options.replace(' ', "\n");
+        let text = format!("[a]\ndirectory=/data\n{options}\n");
+        let file = translated(&text, AS_FIO).unwrap_or_else(|why| panic!("{text}{why}"));
+        let flags = &file.plan.workloads[0].flags;
+        if flags.shape.order.fio.is_none() {
+            // One kind and one size: the limit says all.
+            let (ops, bytes) = job.moved[0].max(job.moved[1]);
+            let limits = (flags.ops.map(|ops| ops.0), flags.bytes.map(|bytes| bytes.0));
+            assert!(
+                limits.0 == Some(ops) || limits.1 == Some(bytes),
+                "{limits:?}: {}",
+                job.options
+            );
+            continue;
+        }
+        ordered += 1;
+        let (moved, syncs) = made(flags);
+        assert_eq!(moved, job.moved, "{}", job.options);
+        if !job.options.contains("fdatasync") {
+            assert_eq!(syncs, job.fsyncs, "{}", job.options);
+        }
+    }
+    assert!(ordered > 60, "{ordered}");
+}

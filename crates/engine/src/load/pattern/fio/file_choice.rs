@@ -1,0 +1,118 @@
+//! The file of the next request: which files are open, which are done, and whose turn it is.
+
+use super::tausworthe::Tausworthe;
+use diskproof_model::shape::{FileService, FioFiles};
+
+/// The state of a file in a lap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileState {
+    Closed,
+    Open,
+    /// The lap has nothing more to do in it.
+    Done,
+}
+
+/// A chosen file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ChosenFile {
+    pub(super) index: usize,
+    /// True if the lap begins with it.
+    pub(super) is_new: bool,
+}
+
+/// The choice of files. As in fio it goes on where the lap before ended.
+#[derive(Debug, Clone)]
+pub(super) struct FileChoice {
+    files: FioFiles,
+    states: Vec<FileState>,
+    /// Files that are open.
+    open: u32,
+    /// Files that are done.
+    done: u32,
+    /// The file whose turn is next.
+    next: usize,
+    /// The file of the last request.
+    served: Option<usize>,
+    /// Requests that go to it before the next choice.
+    served_left: u32,
+}
+
+impl FileChoice {
+    pub(super) fn new(files: FioFiles) -> Self {
+        Self {
+            files,
+            states: vec![FileState::Closed; files.count as usize],
+            open: 0,
+            done: 0,
+            next: 0,
+            served: None,
+            served_left: 0,
+        }
+    }
+
+    /// Closes all files, of which none is done then.
+    pub(super) fn begin_lap(&mut self) {
+        self.states.fill(FileState::Closed);
+        self.open = 0;
+        self.done = 0;
+    }
+
+    /// Nothing more is done in this open file until the next lap.
+    pub(super) fn end_file(&mut self, index: usize) {
+        self.states[index] = FileState::Done;
+        self.open -= 1;
+        self.done += 1;
+    }
+
+    /// True if no file has anything left to do.
+    pub(super) fn are_all_done(&self) -> bool {
+        self.done == self.files.count
+    }
+
+    /// The file of the next request; `None` where all are done.
+    pub(super) fn choose(&mut self, draw: &mut Tausworthe) -> Option<ChosenFile> {
+        if let Some(served) = self.served
+            && self.states[served] == FileState::Open
+        {
+            let stays = self.files.service == FileService::Sequential || self.served_left > 0;
+            if stays {
+                self.served_left = self.served_left.saturating_sub(1);
+                return Some(ChosenFile {
+                    index: served,
+                    is_new: false,
+                });
+            }
+        }
+        if self.are_all_done() {
+            return None;
+        }
+        let index = self.next_open(draw);
+        let is_new = self.states[index] == FileState::Closed;
+        if is_new {
+            self.states[index] = FileState::Open;
+            self.open += 1;
+        }
+        self.served = Some(index);
+        self.served_left = self.files.turn_ops.saturating_sub(1);
+        Some(ChosenFile { index, is_new })
+    }
+
+    /// The next file that is open or may be opened. One of those is there, as not all are done.
+    fn next_open(&mut self, draw: &mut Tausworthe) -> usize {
+        loop {
+            let index = match self.files.service {
+                FileService::Random => draw.below(self.states.len() as u64) as usize,
+                FileService::RoundRobin | FileService::Sequential => {
+                    let index = self.next;
+                    self.next = (index + 1) % self.states.len();
+                    index
+                }
+            };
+            match self.states[index] {
+                FileState::Open => return index,
+                FileState::Closed if self.open < self.files.open_max.max(1) => return index,
+                FileState::Closed | FileState::Done => {}
+            }
+        }
+    }
+}

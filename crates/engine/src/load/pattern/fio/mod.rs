@@ -1,0 +1,23 @@
+//! The requests of a job in the order of fio 3.33: the same kinds, files, places and sizes, in laps
+//! that end where its laps end. `job_file/tests/fio_counts.txt` of the crate `cli` has what the real fio
+//! counted for 100 command lines, and the test beside it that the same is counted here.
+//!
+//! A request follows in four choices, in this order: the file (`file_choice`), a sync or the kind of
+//! operation, the place in the file (`places`), the size (`sizes`). Where one of the last two fails,
+//! the file is done in this lap, and another one is chosen. A lap is over when all files are done.
+//! Each choice has random numbers of its own (`draws`), so none changes another.
+
+mod amount;
+mod draws;
+mod file_choice;
+mod places;
+mod sizes;
+mod steps;
+mod tausworthe;
+mod walk;
+
+pub use amount::{FioAmount, FioLimits, OpAmount};
+pub(crate) use steps::FioSteps;
+
+/// More units in a file have no map, and more blocks than 32 random bits can say no order of fio.
+pub const UNITS_MAX: u64 = super::unit_map::UNITS_MAX;

@@ -1,0 +1,229 @@
+//! The requests of a lap, one after another.
+
+use super::draws::Draws;
+use super::file_choice::FileChoice;
+use super::places::FilePlaces;
+use super::sizes::draw_size;
+use crate::load::pattern::step::Step;
+use diskproof_model::op::OpKind;
+use diskproof_model::plan::SyncCall;
+use diskproof_model::shape::{FioOrder, FioSeed, FioSync};
+
+/// The next action of a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FioAction {
+    /// A request, at an offset in the target.
+    Request(Step),
+    /// A sync of what was written.
+    Sync(SyncCall),
+    /// The lap is over.
+    EndLap,
+}
+
+/// The walk of a job through its files.
+#[derive(Debug, Clone)]
+pub(super) struct FioWalk {
+    order: FioOrder,
+    /// The offset of the first byte of the first file's part in the target.
+    base: u64,
+    /// The seed of a job that no run repeats.
+    run_seed: u32,
+    draws: Draws,
+    choice: FileChoice,
+    places: Vec<FilePlaces>,
+    /// Requests that have started, by kind of operation.
+    started: Vec<u64>,
+    /// The kind of operation of a mix, and up to how many requests it stays that.
+    mix_kind: usize,
+    mix_until: u64,
+    /// True if the last action was a sync.
+    has_synced: bool,
+    /// Requests to the next drawn place, in a run.
+    run_left: u32,
+    /// Bytes that have moved in the zone.
+    zone_bytes: u64,
+    /// Bytes of the requests of this lap.
+    lap_bytes: u64,
+    /// Laps that are over.
+    laps: u64,
+}
+
+impl FioWalk {
+    /// The walk in a target, whose part for the files begins at `base`.
+    pub(super) fn new(order: FioOrder, base: u64, run_seed: u32) -> Self {
+        Self {
+            base,
+            run_seed,
+            draws: Draws::new(&order, run_seed),
+            choice: FileChoice::new(order.files),
+            places: vec![FilePlaces::new(&order); order.files.count as usize],
+            started: vec![0; order.kinds.len()],
+            mix_kind: 0,
+            mix_until: 0,
+            has_synced: false,
+            // The first place is drawn.
+            run_left: 1,
+            zone_bytes: 0,
+            lap_bytes: 0,
+            laps: 0,
+            order,
+        }
+    }
+
+    /// Laps that are over.
+    pub(super) fn laps(&self) -> u64 {
+        self.laps
+    }
+
+    /// True if there are syncs between the requests.
+    pub(super) fn has_syncs(&self) -> bool {
+        !self.order.syncs.is_empty()
+    }
+
+    /// Begins another lap.
+    pub(super) fn begin_next_lap(&mut self) {
+        self.laps += 1;
+        self.lap_bytes = 0;
+        self.zone_bytes = 0;
+        self.mix_until = 0;
+        self.has_synced = false;
+        self.choice.begin_lap();
+        for places in &mut self.places {
+            places.start = self.order.files.start;
+        }
+        if self.order.draws.seed == FioSeed::Repeated {
+            self.draws = Draws::new(&self.order, self.run_seed);
+        }
+    }
+
+    /// The next action. Behind the end of a lap it is that end again.
+    pub(super) fn next(&mut self) -> FioAction {
+        if let Some(lap_bytes) = self.order.lap_bytes
+            && self.lap_bytes >= lap_bytes
+            && !self.order.is_time_based
+        {
+            return FioAction::EndLap;
+        }
+        while let Some(file) = self.choice.choose(&mut self.draws.files) {
+            if file.is_new {
+                self.places[file.index].reset();
+            }
+            if let Some(call) = self.due_sync() {
+                self.has_synced = true;
+                return FioAction::Sync(call);
+            }
+            if let Some(step) = self.request_in(file.index) {
+                return FioAction::Request(step);
+            }
+            self.choice.end_file(file.index);
+        }
+        FioAction::EndLap
+    }
+
+    /// The sync that is due, if one is. As in fio it is due until the next write.
+    fn due_sync(&self) -> Option<SyncCall> {
+        if self.has_synced {
+            return None;
+        }
+        let written = self.written();
+        if written == 0 {
+            return None;
+        }
+        for FioSync { call, writes } in &self.order.syncs {
+            if written.is_multiple_of(u64::from(*writes)) {
+                return Some(*call);
+            }
+        }
+        None
+    }
+
+    /// Writes that have started.
+    fn written(&self) -> u64 {
+        let mut written = 0;
+        for (index, kind) in self.order.kinds.iter().enumerate() {
+            if kind.does == OpKind::Write {
+                written += self.started[index];
+            }
+        }
+        written
+    }
+
+    /// The next request in a file; `None` where it is done.
+    fn request_in(&mut self, file: usize) -> Option<Step> {
+        let kind = self.choose_kind();
+        let files = self.order.files;
+        if let Some(zones) = self.order.places.zones {
+            let places = &mut self.places[file];
+            self.zone_bytes = places.enter_zone(&self.order, zones, kind, self.zone_bytes);
+        }
+        let is_due = self.take_turn_of_run();
+        let places = &mut self.places[file];
+        let place = places.next(&self.order, kind, is_due, &mut self.draws)?;
+        if place.offset >= files.lap_bytes {
+            return None;
+        }
+        let offset = place.offset + places.start;
+        let left = files
+            .file_bytes
+            .checked_sub(offset)
+            .filter(|left| *left > 0)?;
+        let sizes = &self.order.kinds[kind].sizes;
+        let room = (files.lap_bytes + files.start).saturating_sub(offset);
+        let mut len = draw_size(sizes, room, &mut self.draws.sizes[kind])?;
+        if u64::from(len) > left {
+            return None;
+        }
+        if place.is_noted {
+            len = places.visit(offset, len, sizes.least_bytes);
+        }
+        places.note(kind, offset, len);
+        self.started[kind] += 1;
+        self.has_synced = false;
+        self.zone_bytes += u64::from(len);
+        self.lap_bytes += u64::from(len);
+        let part = self.base + file as u64 * files.part_bytes;
+        Some(Step {
+            kind: self.order.kinds[kind].does,
+            offset: part + offset - files.part_start,
+            len,
+        })
+    }
+
+    /// The kind of operation of the next request. As in fio, a mix that changes its kind makes as
+    /// many requests of it as its share of the others so far.
+    fn choose_kind(&mut self) -> usize {
+        if self.order.kinds.len() < 2 || self.started[self.mix_kind] < self.mix_until {
+            return self.mix_kind;
+        }
+        let read_percent = self.order.read_percent;
+        let drawn = usize::from(self.draws.mix.percent() > read_percent);
+        if drawn != self.mix_kind {
+            let percent = if drawn == 0 {
+                read_percent
+            } else {
+                100 - read_percent
+            };
+            self.mix_until = self.started[self.mix_kind] * u64::from(percent) / 100;
+        }
+        self.mix_kind = drawn;
+        drawn
+    }
+
+    /// True if the next place is drawn; false inside a run.
+    fn take_turn_of_run(&mut self) -> bool {
+        let Some(run) = self.order.places.run else {
+            return true;
+        };
+        self.run_left -= 1;
+        if self.run_left > 0 {
+            return false;
+        }
+        self.run_left = run.run_ops;
+        true
+    }
+
+    /// True if no file has anything left to do in this lap.
+    pub(super) fn are_files_done(&self) -> bool {
+        self.choice.are_all_done()
+    }
+}

@@ -1,0 +1,93 @@
+//! A bit for each unit of an extent: whether a lap has visited it.
+
+/// Units in a word of the map.
+const BITS: u64 = u64::BITS as u64;
+/// 512 MiB of bits; a larger extent has no map.
+pub(super) const UNITS_MAX: u64 = 1 << 32;
+
+/// The units that a lap has visited.
+#[derive(Debug, Clone)]
+pub(super) struct UnitMap {
+    units: u64,
+    taken: Vec<u64>,
+    /// Words of `taken` in which every bit is set.
+    full: Vec<u64>,
+}
+
+impl UnitMap {
+    /// A map of so many units, none of which is visited.
+    pub(super) fn new(units: u64) -> Self {
+        let words = units.div_ceil(BITS);
+        let mut map = Self {
+            units,
+            taken: vec![0; words as usize],
+            full: vec![0; words.div_ceil(BITS) as usize],
+        };
+        map.clear();
+        map
+    }
+
+    /// Forgets the visits. What lies behind the last unit counts as visited.
+    pub(super) fn clear(&mut self) {
+        self.taken.fill(0);
+        self.full.fill(0);
+        for unit in self.units..self.taken.len() as u64 * BITS {
+            self.taken[(unit / BITS) as usize] |= 1 << (unit % BITS);
+        }
+        for word in self.taken.len() as u64..self.full.len() as u64 * BITS {
+            self.full[(word / BITS) as usize] |= 1 << (word % BITS);
+        }
+    }
+
+    /// True if a unit was visited.
+    pub(super) fn is_taken(&self, unit: u64) -> bool {
+        match self.taken.get((unit / BITS) as usize) {
+            Some(word) => word >> (unit % BITS) & 1 == 1,
+            None => true,
+        }
+    }
+
+    /// Marks a unit. Returns false where it was visited before, or is none of the map.
+    pub(super) fn take(&mut self, unit: u64) -> bool {
+        let word = unit / BITS;
+        let bit = 1 << (unit % BITS);
+        let Some(taken) = self.taken.get_mut(word as usize) else {
+            return false;
+        };
+        if *taken & bit != 0 {
+            return false;
+        }
+        *taken |= bit;
+        if *taken == u64::MAX {
+            self.full[(word / BITS) as usize] |= 1 << (word % BITS);
+        }
+        true
+    }
+
+    /// The first unit from `unit` on that is not visited, or else from the first one on; `None`
+    /// where all are.
+    pub(super) fn next_free(&self, unit: u64) -> Option<u64> {
+        let word = unit / BITS;
+        let rest = !self.taken[word as usize] & (u64::MAX << (unit % BITS));
+        if rest != 0 {
+            return Some(word * BITS + u64::from(rest.trailing_zeros()));
+        }
+        let free = free_word(&self.full, word + 1).or_else(|| free_word(&self.full, 0))?;
+        let bits = !self.taken[free as usize];
+        Some(free * BITS + u64::from(bits.trailing_zeros()))
+    }
+}
+
+/// The first word from `word` on that is not full.
+fn free_word(full: &[u64], word: u64) -> Option<u64> {
+    let first = (word / BITS) as usize;
+    let mut mask = u64::MAX << (word % BITS);
+    for (index, bits) in full.iter().enumerate().skip(first) {
+        let rest = !bits & mask;
+        if rest != 0 {
+            return Some(index as u64 * BITS + u64::from(rest.trailing_zeros()));
+        }
+        mask = u64::MAX;
+    }
+    None
+}

@@ -1,0 +1,177 @@
+//! The requests of a job as fio orders them: file after file, place after place, size after size,
+//! with its random numbers. What the options of a job mean for that stands here; how one request
+//! follows from those before it, in `engine`.
+
+use super::random_run::RandomRun;
+use crate::op::OpKind;
+use crate::sync::SyncCall;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// An order of requests, as fio 3.33 makes them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FioOrder {
+    /// The random numbers.
+    pub draws: FioDraws,
+    /// The kinds of operation: one, or the reads and the writes of a mix.
+    pub kinds: Vec<FioKind>,
+    /// Of a mix, the percentage of reads.
+    pub read_percent: u8,
+    /// Smallest size of any kind of operation, also of those that the job does not make.
+    pub unit_bytes: u64,
+    /// The places inside a file.
+    pub places: FioPlaces,
+    /// The files.
+    pub files: FioFiles,
+    /// Syncs between the writes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub syncs: Vec<FioSync>,
+    /// A lap ends once requests of so many bytes have started; `None` where it ends with the files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lap_bytes: Option<u64>,
+    /// True if only time ends the job: then it starts a file again where another job is through.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_time_based: bool,
+}
+
+/// The seeds of the random numbers. A job that fio repeats makes the same requests again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FioDraws {
+    /// The number of the copy among those of all jobs, from 1.
+    pub job: u32,
+    /// Where the numbers begin.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub seed: FioSeed,
+    /// The seeds of all draws are those of `allrandrepeat`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub repeats_all: bool,
+    /// Writes draw their sizes as reads do, because reads check them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub verifies: bool,
+}
+
+/// Where the random numbers of a job begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FioSeed {
+    /// At the same numbers in each run and in each lap (`randrepeat`, fio's default).
+    #[default]
+    Repeated,
+    /// At the user's number (`randseed`). The laps go on with the numbers of the lap before.
+    Given(u32),
+    /// At the seed of the run (`randrepeat=0`).
+    OfRun,
+}
+
+/// A kind of operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FioKind {
+    /// What it does.
+    pub does: OpKind,
+    /// Its sizes.
+    pub sizes: FioSizes,
+    /// Its random offsets are multiples of this.
+    pub align_bytes: u64,
+    /// The percentage of its offsets that are random, in a random job.
+    pub random_percent: u8,
+}
+
+/// The sizes of a kind of operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FioSizes {
+    /// The smallest size.
+    pub least_bytes: u32,
+    /// The largest size.
+    pub most_bytes: u32,
+    /// The sizes with their percentages, the rarest first; empty where all between the smallest
+    /// and the largest are as likely.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub split: Vec<FioSizeShare>,
+    /// True if sizes need not be multiples of the smallest.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_unaligned: bool,
+}
+
+/// A size of a mix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FioSizeShare {
+    /// Bytes of the operation.
+    pub bytes: u32,
+    /// The percentage of the operations.
+    pub percent: u32,
+}
+
+/// The places of requests inside a file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FioPlaces {
+    /// True of a random job.
+    pub is_random: bool,
+    /// True if a map keeps random requests from visiting a block twice in a lap.
+    pub is_mapped: bool,
+    /// A place is drawn for every so many requests (`randread:8`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RandomRun>,
+    /// Bytes between two sequential requests; negative backward.
+    pub gap_bytes: i64,
+    /// Parts of the file that are visited one after another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zones: Option<FioZones>,
+}
+
+/// Parts of a file that are visited one after another (`zonemode=strided`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FioZones {
+    /// After so many bytes the next part is due.
+    pub moved_bytes: u64,
+    /// Bytes of a part.
+    pub range_bytes: u64,
+    /// Bytes between two parts.
+    pub skip_bytes: u64,
+}
+
+/// The files of a job. All have the same size, and lie one behind another in the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FioFiles {
+    /// The number of files.
+    pub count: u32,
+    /// The first byte of each file that is in the target.
+    pub part_start: u64,
+    /// Bytes of each file in the target.
+    pub part_bytes: u64,
+    /// Where the first lap begins in a file.
+    pub first_start: u64,
+    /// Where later laps begin: another place where that is a percentage of a file that the first
+    /// lap finds empty.
+    pub start: u64,
+    /// The bytes of a lap in a file, from the start on.
+    pub lap_bytes: u64,
+    /// The bytes of a file.
+    pub file_bytes: u64,
+    /// The choice of the next file.
+    pub service: FileService,
+    /// The requests to a file before the next one is chosen.
+    pub turn_ops: u32,
+    /// The most files that are open at a time.
+    pub open_max: u32,
+}
+
+/// The choice of the file of the next request (`file_service_type`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FileService {
+    /// The files in turn, which is fio's default.
+    RoundRobin,
+    /// Any of the files.
+    Random,
+    /// Each file up to its end, then the next one.
+    Sequential,
+}
+
+/// A sync after every so many writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct FioSync {
+    /// The system call.
+    pub call: SyncCall,
+    /// It is due where this divides the number of writes.
+    pub writes: u32,
+}
