@@ -421,7 +421,9 @@ pub(crate) fn parse_from_one(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(0) => Err("0 asks for nothing; use at least 1".to_owned()),
         Ok(number) => Ok(number),
-        Err(_) => Err(format!("'{text}' is not a whole number; use one such as 10")),
+        Err(_) => Err(format!(
+            "'{text}' is not a whole number; use one such as 10"
+        )),
     }
 }
 
