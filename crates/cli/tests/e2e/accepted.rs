@@ -230,6 +230,23 @@ fn folder_never_hides_a_profile() {
 }
 
 #[test]
+fn document_in_the_place_of_a_target_is_refused() {
+    let (_place, here) = folder();
+    std::fs::write(here.join("f.json"), "{\"fio version\" : \"fio-3.39\"}").unwrap();
+    std::fs::write(here.join("j.fio"), "[global]\n").unwrap();
+    for words in [
+        &["run", "f.json", "."][..],
+        &["run", ".", "f.json", "--time", "1s"],
+        &["check", "f.json"],
+        &["ping", "j.fio"],
+        &["run", ".", "--overwrite", "f.json", "--rw", "write"],
+    ] {
+        let ran = run_in(&here, words);
+        ran.exits(2).shows_nothing().tells("is not a target");
+    }
+}
+
+#[test]
 fn words_for_flags_lead_to_flags() {
     let (_place, here) = folder();
     for (words, part) in [
