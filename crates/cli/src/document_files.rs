@@ -77,7 +77,7 @@ impl DocumentFile {
                 format!("a saved document. 'diskproof show {word}' prints it")
             }
             Self::FioJson => "fio's JSON, which does not say enough to repeat its run. Give the \
-                              job file to 'diskproof run', or a record that -o FILE.json has written"
+                              job file to 'diskproof run', or a record that -o FILE.json wrote"
                 .to_owned(),
             Self::Foreign => "a document of another program. -o FILE.json and -o FILE.html write \
                               records of diskproof"

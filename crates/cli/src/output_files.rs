@@ -122,7 +122,8 @@ pub(crate) fn open_outputs(
     history: Option<&Path>,
     trial: Trial,
 ) -> Result<Vec<Output>, Failure> {
-    let why = "this is a directory. Name a file in it, or end it with / for a name of its own";
+    let why = "this is a directory. Name a file in it, such as run.json, or end it with / for a \
+               name of its own";
     refuse_output(paths, |path| !is_folder(path) && path.is_dir(), why)?;
     let formats = extensions(|_| true);
     let why = format!("unknown format. The format follows the extension; use one of {formats}.");

@@ -248,9 +248,10 @@ impl Cluster {
     }
 }
 
-/// Returns the pages of tables and indexes read by a plan: those of the first node, `Buffers: shared
-/// hit=7 read=256, temp read=3 written=3`, which counts those below it. Temporary files of a sort or
-/// a hash are no pages of the table. `None` where the plan has no such line, or no number in it.
+/// Returns the pages of tables and indexes read by a plan: those of the first node, `Buffers:
+/// shared hit=7 read=256, temp read=3 written=3`, which counts those below it. Temporary files of a
+/// sort or a hash are no pages of the table. `None` where the plan has no such line, or no number
+/// in it.
 fn pages_read(lines: &[String]) -> Option<u64> {
     let line = lines.iter().find(|line| line.contains("Buffers: "))?;
     let (_, buffers) = line.split_once("Buffers: ")?;

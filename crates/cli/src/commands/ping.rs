@@ -546,7 +546,7 @@ mod tests {
             (&["-s", "4k"], true),
             (&["-s", "512", "--buffered"], true),
             (&["-s", "3", "--cached"], true),
-            (&["-S", "512-1M"], false),
+            (&["-S", "512B-1M"], false),
         ] {
             let plan = ping_plan(&ping_flags(line), &identities);
             assert_eq!(plan.is_ok(), is_possible, "{line:?}");

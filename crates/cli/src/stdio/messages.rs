@@ -54,8 +54,8 @@ impl Verbosity {
 }
 
 /// Writes a line to stderr without passwords and with the names of errors, wrapped at word
-/// boundaries on a terminal; once a view that fills the terminal has ended. A closed stderr does not
-/// end the run.
+/// boundaries on a terminal; once a view that fills the terminal has ended. A closed stderr does
+/// not end the run.
 pub(crate) fn eprint_line(line: &str) {
     let width = if io::stderr().is_terminal() {
         Some(stderr_columns())

@@ -146,7 +146,11 @@ fn dry_run_rejects_what_the_run_would_reject() {
     let (_place, here) = folder();
     std::fs::write(here.join("data"), vec![0; 1 << 20]).unwrap();
     for (words, code, why) in [
-        (&["-o", "/nonexistent/a.json"][..], 2, "cannot create"),
+        (
+            &["-o", "/nonexistent/a.json"][..],
+            2,
+            "mkdir -p /nonexistent",
+        ),
         (&["-o", "a.docx"], 2, "unknown format"),
         (&["-o", "a.json", "-o", "./a.json"], 2, "same file"),
     ] {
@@ -226,6 +230,23 @@ fn folder_never_hides_a_profile() {
 }
 
 #[test]
+fn document_in_the_place_of_a_target_is_refused() {
+    let (_place, here) = folder();
+    std::fs::write(here.join("f.json"), "{\"fio version\" : \"fio-3.39\"}").unwrap();
+    std::fs::write(here.join("j.fio"), "[global]\n").unwrap();
+    for words in [
+        &["run", "f.json", "."][..],
+        &["run", ".", "f.json", "--time", "1s"],
+        &["check", "f.json"],
+        &["ping", "j.fio"],
+        &["run", ".", "--overwrite", "f.json", "--rw", "write"],
+    ] {
+        let ran = run_in(&here, words);
+        ran.exits(2).shows_nothing().tells("is not a target");
+    }
+}
+
+#[test]
 fn words_for_flags_lead_to_flags() {
     let (_place, here) = folder();
     for (words, part) in [
@@ -236,7 +257,7 @@ fn words_for_flags_lead_to_flags() {
         (&["check", "--every", "1h"], "diskproof help monitoring"),
         (&["sweep", "--depth", "1-64"], "1,2,4,8,16,32,64"),
         (&["run", ".", "--depth", "1-8"], "1,2,4,8"),
-        (&["sweep", "--bs", "4k-1M"], "4k,64k,1M"),
+        (&["sweep", "--bs", "4k-32k"], "4k,8k,16k,32k"),
         (&["history", "--format", "json"], "--json"),
         (
             &["check", "--expect", "iops>1000"],

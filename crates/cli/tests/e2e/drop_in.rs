@@ -152,6 +152,21 @@ fn until(from: &mut impl BufRead, part: &str) -> String {
 }
 
 #[test]
+fn new_file_of_dd_is_named_before_it_is_made() {
+    let here = place();
+    let file = here.path().join("big");
+    let output = format!("of={}", file.display());
+    let words = ["dd", "if=/dev/zero", &output, "bs=64k", "count=4"];
+    let planned = run(["as", "--dry-run"].iter().chain(&words));
+    planned.exits(0).shows_not("scratch").shows("which stays");
+    let refused = run(["as", "--keep-free", "900T"].iter().chain(&words));
+    refused
+        .exits(1)
+        .tells(&format!("write the file {}", file.display()));
+    assert!(names(here.path()).is_empty());
+}
+
+#[test]
 fn dd_and_fio_print_their_status_at_usr1_and_go_on() {
     let here = place();
     let mut fio = Asked::start(&[

@@ -394,7 +394,7 @@ fn written_text(
             let size = glue(&format_bytes(size_bytes));
             match kept_file {
                 Some(file) => {
-                    format!("{writes} into {file}{place}, of {size}{drops}; the file stays")
+                    format!("{writes} into the file {file} of {size}{place}{drops}, which stays")
                 }
                 None => format!(
                     "{writes} into a scratch file of {size} in {path}{place}{drops}, removed \
