@@ -214,6 +214,7 @@ fn layout_leaves_earlier_errors_to_the_workload() {
         upto_bytes: 4 * MIB,
         way: LayoutWay::Direct,
         time_ns: None,
+        content: None,
     };
     let session = Session::new(7);
     session.lay_out(&mut target, goal, &mut Patient).unwrap();
