@@ -352,8 +352,8 @@ fn writes_count_once_where_each_is_also_a_commit() {
     let mut carried = carried_out(&plan(20, |_| {}), &mut disk);
     let written = moved_bytes(&carried.done);
     for one in &mut carried.done {
-        let writes = one.slice.ops[&OpKind::Write].clone();
-        one.slice.ops.insert(OpKind::Commit, writes.clone());
+        let writes = one.slice.ops[&OpKind::Write];
+        one.slice.ops.insert(OpKind::Commit, writes);
         one.slice.ops.insert(OpKind::Sync, writes);
     }
     assert_eq!(moved_bytes(&carried.done), written);
