@@ -126,7 +126,8 @@ fn differ_in_method_alone(one: &CommitMethod<'_>, other: &CommitMethod<'_>) -> b
         && workload.access == other_workload.access
         && workload.block_bytes == other_workload.block_bytes
         && workload.block_mix == other_workload.block_mix
-        && workload.shape == other_workload.shape
+        && workload.shape.order == other_workload.shape.order
+        && workload.shape.content == other_workload.shape.content
         && workload.write_cache == other_workload.write_cache
         && data.target == other_data.target
         && data.cache.used == other_data.cache.used

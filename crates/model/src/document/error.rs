@@ -71,6 +71,12 @@ pub enum DocumentError {
         /// The most that is allowed.
         most: usize,
     },
+    /// Lists and objects inside each other beyond any depth that a document of ours has.
+    #[error("lists and objects lie too deep in each other (line {line})")]
+    TooDeep {
+        /// The line, from 1.
+        line: usize,
+    },
     /// The index of a target or a measurement that the document does not have.
     #[error("{path} is {index}, but the record has {count} {what}")]
     Index {
@@ -151,6 +157,7 @@ impl DocumentError {
             | Self::Number { .. }
             | Self::NoLength { .. }
             | Self::TooLong { .. }
+            | Self::TooDeep { .. }
             | Self::Index { .. }
             | Self::Data { .. } => RESTORE,
             Self::TooLarge
@@ -169,6 +176,9 @@ impl DocumentError {
 pub(super) fn syntax_error(text: &str, error: &serde_json::Error) -> DocumentError {
     if text.trim().is_empty() {
         return DocumentError::Empty;
+    }
+    if error.to_string().starts_with("recursion") {
+        return DocumentError::TooDeep { line: error.line() };
     }
     // A text that never was JSON ends early, too.
     if error.is_eof() && text.trim_start().starts_with(['{', '[']) {
@@ -231,7 +241,7 @@ fn type_in_words(name: &str) -> &str {
         "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
         _ if name.starts_with("struct ") || name.contains("tagged enum ") => "an object",
-        _ if name.starts_with("tuple ") || name.starts_with("an array ") => "a list",
+        _ if name.contains("tuple ") || name.starts_with("an array ") => "a list",
         _ if name.starts_with("enum ") => "a known value",
         other => other,
     }
