@@ -589,7 +589,8 @@ impl<'a> PlacedJob<'a, '_> {
                      larger size, fewer files, or a smaller bs",
                 ));
             }
-            flags.bytes = None;
+            // The operations end it; the bytes say how much that is.
+            flags.bytes = Some(Bytes(amount.moved().bytes));
             flags.ops = Some(Count(amount.steps()));
             if job.reads_back() && amount.laps > 1 {
                 let laps = u32::try_from(amount.laps).unwrap_or(u32::MAX);

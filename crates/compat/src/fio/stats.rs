@@ -10,6 +10,7 @@ use diskproof_model::measurement::{
     CpuTime, Measurement, OpKind, OpMeasurement, SteadyOutcome, StopReason,
 };
 use diskproof_model::plan::{SyncCall, SyncPolicy};
+use diskproof_model::shape::FioOrder;
 use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
 use std::collections::BTreeMap;
 
@@ -156,7 +157,7 @@ impl JobEntry {
         let call = match measurement.workload.sync {
             SyncPolicy::AtEnd => return,
             SyncPolicy::Every { call, .. } => call,
-            _ => SyncCall::Fsync,
+            _ => call_in_order(measurement.workload.shape.order.fio.as_deref()),
         };
         let Some(sync) = measurement.ops.get(&OpKind::Sync) else {
             return;
@@ -248,6 +249,24 @@ pub(super) struct SearchedLatency {
     pub latency_ns: u64,
     pub window_us: u64,
     pub percent: f64,
+}
+
+/// The call between the writes of a job in the order of fio; fsync where it has both.
+fn call_in_order(order: Option<&FioOrder>) -> SyncCall {
+    match order {
+        Some(order) if !order.syncs.is_empty() => {
+            let all_are_fdatasync = order
+                .syncs
+                .iter()
+                .all(|sync| sync.call == SyncCall::Fdatasync);
+            if all_are_fdatasync {
+                SyncCall::Fdatasync
+            } else {
+                SyncCall::Fsync
+            }
+        }
+        _ => SyncCall::Fsync,
+    }
 }
 
 /// The depth that a job asks for.

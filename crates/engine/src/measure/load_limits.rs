@@ -19,13 +19,21 @@ pub(crate) struct LoadLimits {
     floors: Vec<FloorWatch>,
     start_ns: u64,
     reads: Cell,
+    /// The kind of operation that stands for the writes: of a write and its sync, or of a trim and
+    /// its write, only one counts.
+    write_kind: OpKind,
     writes: Cell,
     steady: Option<SteadyWatch>,
 }
 
 impl LoadLimits {
-    /// The limits of a workload that starts at `start_ns`; `None` without any.
-    pub(crate) fn from_ends(ends: &EarlyEnds, start_ns: u64) -> Option<Box<Self>> {
+    /// The limits of a workload that starts at `start_ns`; `None` without any. Operations of
+    /// `write_kind` stand for its writes.
+    pub(crate) fn from_ends(
+        ends: &EarlyEnds,
+        write_kind: OpKind,
+        start_ns: u64,
+    ) -> Option<Box<Self>> {
         if ends.latency_limit_ns.is_none() && ends.rate_floors.is_empty() && ends.steady.is_none() {
             return None;
         }
@@ -42,6 +50,7 @@ impl LoadLimits {
             floors,
             start_ns,
             reads: Cell::default(),
+            write_kind,
             writes: Cell::default(),
             steady: ends.steady.map(|end| SteadyWatch::new(end, start_ns)),
         }))
@@ -51,12 +60,7 @@ impl LoadLimits {
     /// to go on.
     pub(crate) fn check(&mut self, cell: impl Fn(OpKind) -> Cell, now: u64) -> Option<EndReason> {
         let reads = cell(OpKind::Read);
-        let mut writes = Cell::default();
-        for kind in changing_kinds() {
-            if writes.ops == 0 {
-                writes = cell(kind);
-            }
-        }
+        let writes = cell(self.write_kind);
         self.reads.merge(&reads);
         self.writes.merge(&writes);
         let mut done = self.reads;
@@ -94,8 +98,9 @@ impl LoadLimits {
         let Some(most_ns) = self.latency_ns else {
             return false;
         };
-        let mut longest_ns = cell(OpKind::Read).latency_max_ns;
-        for kind in changing_kinds() {
+        // As in fio, syncs may take as long as they do.
+        let mut longest_ns = 0;
+        for kind in OpKind::REQUESTS {
             longest_ns = longest_ns.max(cell(kind).latency_max_ns);
         }
         longest_ns > most_ns
@@ -105,16 +110,6 @@ impl LoadLimits {
     pub(crate) fn steady(&self) -> Option<SteadyOutcome> {
         self.steady.as_ref().map(SteadyWatch::outcome)
     }
-}
-
-/// The kinds of operation that change blocks, in the order in which they stand for the writes of a
-/// workload: a write that is a commit by itself counts as that only, and a trim before a write not
-/// at all.
-fn changing_kinds() -> impl Iterator<Item = OpKind> {
-    let others = OpKind::REQUESTS
-        .into_iter()
-        .filter(|kind| !matches!(kind, OpKind::Read | OpKind::Write));
-    [OpKind::Write, OpKind::Commit].into_iter().chain(others)
 }
 
 /// A floor of the rate.
@@ -313,11 +308,37 @@ mod tests {
             latency_limit_ns: Some(5000),
             ..EarlyEnds::default()
         };
-        let limits = LoadLimits::from_ends(&ends, SECOND).unwrap();
+        let limits = LoadLimits::from_ends(&ends, OpKind::Write, SECOND).unwrap();
         assert!(limits.limits_latency());
         assert!(!limits.is_too_slow(cell(1, 5000)));
         assert!(limits.is_too_slow(cell(1, 5001)));
-        assert!(LoadLimits::from_ends(&EarlyEnds::default(), 0).is_none());
+        assert!(LoadLimits::from_ends(&EarlyEnds::default(), OpKind::Write, 0).is_none());
+    }
+
+    /// A sync ends in a later cell than its write.
+    #[test]
+    fn synced_write_counts_once_and_its_sync_is_no_late_request() {
+        let ends = EarlyEnds {
+            latency_limit_ns: Some(5000),
+            rate_floors: vec![floor(FloorUnit::Ops, 0.75)],
+            ..EarlyEnds::default()
+        };
+        let mut limits = LoadLimits::from_ends(&ends, OpKind::Write, 0).unwrap();
+        let commit = |kind| match kind {
+            OpKind::Commit | OpKind::Sync => cell(1, 9000)(OpKind::Write),
+            _ => Cell::default(),
+        };
+        assert!(!limits.is_too_slow(commit));
+        let mut ending = None;
+        // A write and its commit in turn: half an operation each second.
+        for second in 3..12 {
+            let now = second * SECOND;
+            ending = ending.or(match second % 2 {
+                0 => limits.check(cell(1, 1000), now),
+                _ => limits.check(commit, now),
+            });
+        }
+        assert_eq!(ending, Some(EndReason::BelowFloor));
     }
 
     fn floor(unit: FloorUnit, floor: f64) -> RateFloor {
@@ -337,7 +358,7 @@ mod tests {
                 rate_floors: vec![floor(FloorUnit::Bytes, 1024.0)],
                 ..EarlyEnds::default()
             };
-            let mut limits = LoadLimits::from_ends(&ends, 0).unwrap();
+            let mut limits = LoadLimits::from_ends(&ends, OpKind::Write, 0).unwrap();
             let mut seen = None;
             for second in 1..20 {
                 let ops = u64::from(second % pause == 0);
@@ -358,7 +379,7 @@ mod tests {
                     rate_floors: vec![floor(unit, least)],
                     ..EarlyEnds::default()
                 };
-                let mut limits = LoadLimits::from_ends(&ends, 10 * SECOND).unwrap();
+                let mut limits = LoadLimits::from_ends(&ends, OpKind::Write, 10 * SECOND).unwrap();
                 // Nothing at all in the first two seconds; then one write each 10 ms.
                 assert_eq!(limits.check(cell(0, 0), 12 * SECOND - 1), None);
                 assert_eq!(limits.check(cell(1, 0), 12 * SECOND), None);

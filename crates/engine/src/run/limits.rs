@@ -121,6 +121,13 @@ fn steps_max(workload: &Workload, longest: u32) -> Option<u64> {
 /// block stays unused, of the longest where they differ.
 pub(crate) fn budget_of(workload: &Workload, threads: u64) -> Budget {
     let Stop { ops, bytes, .. } = workload.stop;
+    if workload.shape.order.fio.is_some() && ops.is_some() {
+        // Its steps were counted, syncs and shortened blocks with them.
+        return Budget {
+            steps: ops.map(|ops| SharedBudget::new(ops, threads)),
+            ..Budget::default()
+        };
+    }
     let (shortest, longest) = block_range(workload);
     if shortest != longest {
         return Budget {

@@ -35,6 +35,7 @@ use crate::run::prepare::PreparedTarget;
 use crate::run::thread::{own_descriptors, schedule_thread};
 use diskproof_device::PartOfFile;
 use diskproof_model::measurement::CpuTime;
+use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
 use rustix::io::ReadWriteFlags;
@@ -446,7 +447,12 @@ fn run_worker<B: Backend>(
         config.seed ^ (config.random_stream << 48),
     );
     let read_check = read_check_of(&config.prepared);
-    let limits = LoadLimits::from_ends(&workload.shape.ends, schedule.start_ns);
+    let write_kind = if workload.makes(OpKind::Write) {
+        OpKind::Write
+    } else {
+        OpKind::Trim
+    };
+    let limits = LoadLimits::from_ends(&workload.shape.ends, write_kind, schedule.start_ns);
     wait_for_start(
         &mut clock,
         schedule.start_ns,

@@ -112,17 +112,12 @@ impl JobReader<'_> {
         Ok(Some(ReadShare(percent as u16 * 10)))
     }
 
-    /// True if the job has strided zones, which fio visits in several files only where it opens them
-    /// one at a time.
+    /// True if the job has strided zones. As in fio, `openfiles` takes them away, but not the number
+    /// of files.
     pub(super) fn has_zones(&self) -> Translated<bool> {
         let mode = self.choice("zonemode", &ZONE_MODES)?;
         let zone_bytes = self.bytes("zonesize", 0)?;
-        let open_max = match self.bytes("openfiles", 0)? {
-            0 => u64::MAX,
-            count => count,
-        };
-        let files = self.bytes("nrfiles", 1)?;
-        Ok(mode.unwrap_or(zone_bytes > 0) && zone_bytes > 0 && files.min(open_max) <= 1)
+        Ok(mode.unwrap_or(zone_bytes > 0) && zone_bytes > 0 && self.bytes("openfiles", 0)? <= 1)
     }
 
     /// Zones with gaps between them. As in fio, `zonesize` alone means strided zones.
@@ -135,6 +130,11 @@ impl JobReader<'_> {
             ));
         }
         let mode = self.choice("zonemode", &ZONE_MODES)?;
+        if mode != Some(true) && zone_bytes > 0 && self.translation.is_as_fio() {
+            // The words of fio 3.33; others take zonesize alone for strided zones.
+            let why = "--zonemode=none and --zonesize are not compatible";
+            return Err(self.error("zonesize", why));
+        }
         if !mode.unwrap_or(zone_bytes > 0) {
             return Ok(None);
         }

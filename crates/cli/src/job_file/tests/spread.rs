@@ -59,10 +59,6 @@ fn what_cannot_be_shared_is_refused() {
         ),
         ("size=1m\nfilename=/data/a:/other/b", "several directories"),
         (
-            "size=1m\noffset=25%\nloops=2\nfilename=/data/a:/data/b",
-            "the offset is another place",
-        ),
-        (
             "filesize=1m\noffset=1k\nnrfiles=2\ndirectory=/data",
             "the offset is another place",
         ),
@@ -81,10 +77,6 @@ fn what_cannot_be_shared_is_refused() {
         (
             "bs=1m\nsize=1500k\nfilename=/data/a:/data/b",
             "each of the job's files is smaller than a block",
-        ),
-        (
-            "size=1m\nrw=read:8k\nfilename=/data/a:/data/b",
-            "uniformly random",
         ),
         (
             "size=1m\nnumjobs=3\nunlink=1\ndirectory=/data:/other",
@@ -144,7 +136,7 @@ fn several_new_files_stay() {
     let plan = as_fio(text).unwrap().plan;
     // Each file has 187 whole blocks.
     assert_eq!(plan.scratch_files[0].bytes, 374 * 4096);
-    assert_eq!(plan.workloads[0].flags.stride.unwrap().0, 187 * 4096);
+    assert_eq!(plan.workloads[0].flags.stride, None);
     assert_eq!(plan.workloads[0].flags.bytes.unwrap().0, 374 * 4096);
     // Copies have files of their own, in which several jobs may go on.
     let text = "[a]\nrw=randread\nsize=1m\nnumjobs=2\nnrfiles=2\ndirectory=/data\n";
@@ -280,17 +272,15 @@ fn zones_have_no_effect_with_several_open_files() {
     let flags = &several.plan.workloads[0].flags;
     assert_eq!(flags.shape.order.zone_stride, None);
     assert!(several.notes.join("").contains("zonemode"));
-    assert!(as_fio(&format!("{text}nrfiles=2\ndirectory=/data\n")).is_err());
-    assert!(as_fio(&format!("{text}filename=/data/a:/data/b\n")).is_err());
-    let one = as_fio(&format!("{text}filename=/data/a\n")).unwrap();
-    assert!(
-        one.plan.workloads[0]
-            .flags
-            .shape
-            .order
-            .zone_stride
-            .is_some()
-    );
+    for files in [
+        "nrfiles=2\ndirectory=/data",
+        "filename=/data/a:/data/b",
+        "filename=/data/a",
+    ] {
+        let plan = as_fio(&format!("{text}{files}\n")).unwrap().plan;
+        let order = plan.workloads[0].flags.shape.order.fio.clone();
+        assert!(order.unwrap().places.zones.is_some(), "{files}");
+    }
 }
 
 #[test]

@@ -349,3 +349,150 @@ fn writes_have_sizes_of_their_own_and_offsets_an_alignment() {
         assert!(step.offset % 8192 == 0 && is_inside, "{step:?}");
     }
 }
+
+/// The threads of a worker, in turn, until they have made so many steps together.
+fn steps_together(workload: &Workload, extent: Extent, count: usize) -> Vec<Step> {
+    let cursors = SharedCursors::default();
+    let mut threads: Vec<Pattern> = (0..3)
+        .map(|thread| Pattern::new(workload, extent, 5, thread).with_cursors(&cursors, extent, 9))
+        .collect();
+    let mut steps = Vec::new();
+    for turn in 0..count {
+        steps.push(threads[turn % 3].step());
+    }
+    steps
+}
+
+#[test]
+fn threads_of_a_worker_visit_each_block_once_together() {
+    let extent = extent(8192, 240 * 4096);
+    let mut mixed = pages(UNIFORM, 1000);
+    mixed.block_mix = vec![share(4096), share(8192)];
+    mixed.shape.order.each_block_once = true;
+    let mut sequential = pages(Access::Sequential, 1000);
+    sequential.block_mix = vec![share(4096), share(8192)];
+    for workload in [&mixed, &sequential] {
+        let steps = steps_together(workload, extent, 400);
+        let mut visits = vec![0; 240];
+        let mut bytes = 0;
+        for step in steps {
+            if bytes + u64::from(step.len) > 240 * 4096 - 4096 {
+                break;
+            }
+            bytes += u64::from(step.len);
+            for page in 0..u64::from(step.len) / 4096 {
+                visits[((step.offset - 8192) / 4096 + page) as usize] += 1;
+            }
+        }
+        assert!(visits.iter().all(|visits| *visits <= 1), "{workload:?}");
+        assert!(visits.iter().filter(|visits| **visits == 1).count() > 200);
+    }
+}
+
+#[test]
+fn threads_of_a_worker_share_runs_of_random_offsets() {
+    let mut w = pages(UNIFORM, 1000);
+    w.shape.order.each_block_once = true;
+    w.shape.order.random_run = Some(RandomRun {
+        run_ops: 4,
+        follow: RunFollow::Sequential,
+    });
+    let extent = extent(0, 1 << 30);
+    let mut alone = Pattern::new(&w, extent, 5, 0);
+    for step in steps_together(&w, extent, 100) {
+        assert_eq!(step, alone.step());
+    }
+}
+
+/// The job `rw=rw bs=4k size=64k nrfiles=2 fsync=3`, as a log of fio 3.33 has it (`write_iolog`).
+#[test]
+fn order_of_fio_has_its_files_sizes_and_syncs() {
+    use diskproof_model::shape::{
+        FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes, FioSync,
+    };
+    let kind = |does| FioKind {
+        does,
+        sizes: FioSizes {
+            least_bytes: 4096,
+            most_bytes: 4096,
+            split: Vec::new(),
+            is_unaligned: false,
+        },
+        align_bytes: 4096,
+        random_percent: 100,
+    };
+    let mut w = Workload::named("fio");
+    w.shape.order.fio = Some(Box::new(FioOrder {
+        draws: FioDraws {
+            job: 1,
+            seed: FioSeed::Repeated,
+            repeats_all: false,
+            verifies: false,
+        },
+        kinds: vec![kind(OpKind::Read), kind(OpKind::Write)],
+        read_percent: 50,
+        unit_bytes: 4096,
+        places: FioPlaces {
+            is_random: false,
+            is_mapped: false,
+            run: None,
+            gap_bytes: 0,
+            zones: None,
+        },
+        files: FioFiles {
+            count: 2,
+            part_start: 0,
+            part_bytes: 32768,
+            first_start: 0,
+            start: 0,
+            lap_bytes: 32768,
+            file_bytes: 32768,
+            service: FileService::RoundRobin,
+            turn_ops: 1,
+            open_max: 2,
+        },
+        syncs: vec![FioSync {
+            call: SyncCall::Fsync,
+            writes: 3,
+        }],
+        lap_bytes: None,
+        is_time_based: false,
+    }));
+    let mut pattern = Pattern::new(&w, extent(0, 65536), 1, 0);
+    let mut made = Vec::new();
+    while made.len() < 20 {
+        if pattern.take_sync().is_some() {
+            made.push("sync".to_owned());
+            continue;
+        }
+        let Step { kind, offset, .. } = pattern.step();
+        made.push(format!(
+            "{} {kind:?} {}",
+            offset / 32768,
+            offset % 32768 / 4096
+        ));
+    }
+    let logged = [
+        "0 Read 0",
+        "1 Read 0",
+        "0 Read 1",
+        "1 Write 0",
+        "0 Read 2",
+        "1 Read 1",
+        "0 Write 0",
+        "1 Write 1",
+        "sync",
+        "1 Write 2",
+        "0 Read 3",
+        "1 Write 3",
+        "0 Read 4",
+        "1 Write 4",
+        "sync",
+        "1 Read 2",
+        "sync",
+        "1 Read 3",
+        "sync",
+        "1 Read 4",
+    ];
+    assert_eq!(made, logged);
+}
