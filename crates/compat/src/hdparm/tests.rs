@@ -74,3 +74,19 @@ fn small_file_is_an_error_of_the_device_timing() {
         assert_eq!((code, text.stdout.as_str()), (wanted, stdout), "{line}");
     }
 }
+
+/// As hdparm 9.65 ends it on a loop device.
+#[test]
+fn offset_behind_the_end_is_that_of_a_failed_seek() {
+    let load = load(&DROP_IN, "-t --offset 5 /dev/sda");
+    let target = device(1 << 30);
+    let context = crate::load::PlanContext {
+        target: &target,
+        seed: 1,
+        argv: &[],
+    };
+    let Err(DropInError::Code(22, text)) = load.plan(&context) else {
+        panic!("another end");
+    };
+    assert_eq!(text.stderr, "lseek() failed: Invalid argument\n");
+}
