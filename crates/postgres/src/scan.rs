@@ -251,10 +251,15 @@ impl Cluster {
 /// Returns the pages read by a plan: those of the first node, `Buffers: shared hit=7 read=256`,
 /// which counts those below it. `None` where the plan has no such line.
 fn pages_read(lines: &[String]) -> Option<u64> {
-    let buffers = lines.iter().find(|line| line.contains("Buffers: "))?;
-    for word in buffers.split_whitespace() {
+    let mut buffers = lines.iter().filter_map(|line| line.split_once("Buffers: "));
+    let (_, counters) = buffers.next()?;
+    // Those of local tables and of temporary files follow, each behind a comma.
+    let shared = counters
+        .split(", ")
+        .find_map(|group| group.trim().strip_prefix("shared "));
+    for word in shared.unwrap_or_default().split_whitespace() {
         if let Some(count) = word.strip_prefix("read=") {
-            return Some(count.parse().unwrap_or(0));
+            return count.parse().ok();
         }
     }
     Some(0)
@@ -305,5 +310,14 @@ mod tests {
         assert_eq!(way_of_join(&lines).unwrap(), "Nested Loop with Index Scan");
         assert_eq!(pages_read(&["Buffers: shared hit=7".to_owned()]), Some(0));
         assert_eq!(pages_read(&[]), None);
+        // Printed by PostgreSQL 15 where work_mem is small.
+        for (counters, pages) in [
+            ("shared hit=46 read=47, temp read=224 written=224", Some(47)),
+            ("shared hit=7, temp read=12 written=12", Some(0)),
+            ("temp read=12 written=12", Some(0)),
+            ("shared hit=7 read=x", None),
+        ] {
+            assert_eq!(pages_read(&[format!("  Buffers: {counters}")]), pages);
+        }
     }
 }
