@@ -206,10 +206,10 @@ impl ProgressDisplay {
         }
     }
 
-    /// True if the tool needs no further workload.
-    pub(crate) fn is_complete(&self) -> bool {
+    /// True if the tool ends before the next workload.
+    pub(crate) fn is_tool_over(&self) -> bool {
         match &self.tool {
-            Some(tool) => tool.is_complete(),
+            Some(tool) => tool.is_over(),
             None => false,
         }
     }

@@ -438,8 +438,8 @@ impl ToolLines {
         }
     }
 
-    /// True if no further workload is needed.
-    pub(crate) fn is_complete(&self) -> bool {
+    /// True if no further workload is to be measured: the results suffice, or a request failed.
+    pub(crate) fn is_over(&self) -> bool {
         self.has_failed || self.printer.lock().is_complete()
     }
 

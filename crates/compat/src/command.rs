@@ -304,7 +304,7 @@ impl OptionReader<'_> {
         let is_short = self.short_named(first).is_some();
         let name = text.split('=').next().unwrap_or(text);
         // As _getopt_internal_r of glibc decides: one letter that is an option is that option.
-        let is_long = !is_short || text.chars().count() > 1 && self.long_named(name).is_some();
+        let is_long = !is_short || text.chars().count() > 1 && !self.named_like(name).is_empty();
         if is_long && self.long_dashes == LongDashes::OneOrTwo {
             self.read_long_option("-", text)
         } else {
@@ -342,6 +342,10 @@ impl OptionReader<'_> {
             None => (text, None),
         };
         let Some(option) = self.long_named(name) else {
+            let like = self.named_like(name);
+            if like.len() > 1 {
+                return Err(ambiguous(dashes, name, &like));
+            }
             return Err(format!("unrecognized option '{dashes}{text}'"));
         };
         let long = option.long;
@@ -374,21 +378,21 @@ impl OptionReader<'_> {
 
     /// The option of this long name, or the only one that begins with it.
     fn long_named(&self, name: &str) -> Option<&'static DropInOption> {
+        match self.named_like(name).as_slice() {
+            [only] => Some(*only),
+            like => like.iter().copied().find(|option| option.long == name),
+        }
+    }
+
+    /// The options whose long names begin with this text.
+    fn named_like(&self, name: &str) -> Vec<&'static DropInOption> {
         if name.is_empty() {
-            return None;
+            return Vec::new();
         }
-        let exact = self.options.iter().find(|option| option.long == name);
-        if exact.is_some() {
-            return exact;
-        }
-        let mut like = self
-            .options
+        self.options
             .iter()
-            .filter(|option| option.long.starts_with(name));
-        match (like.next(), like.next()) {
-            (Some(only), None) => Some(only),
-            _ => None,
-        }
+            .filter(|option| option.long.starts_with(name))
+            .collect()
     }
 
     /// Adds an option, unless it is refused.
@@ -408,4 +412,13 @@ impl OptionReader<'_> {
 /// True if the value of an option may be omitted.
 fn is_value_optional(option: &DropInOption) -> bool {
     option.value.starts_with('[')
+}
+
+/// The error of a name that several options begin with, in the words of glibc.
+fn ambiguous(dashes: &str, name: &str, options: &[&DropInOption]) -> String {
+    let mut text = format!("option '{dashes}{name}' is ambiguous; possibilities:");
+    for option in options {
+        let _ = write!(text, " '{dashes}{}'", option.long);
+    }
+    text
 }

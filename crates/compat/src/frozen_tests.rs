@@ -210,7 +210,7 @@ impl Dump {
             self.line(format_args!(
                 "{:?} {further:?} writes={} fills={}",
                 load.head().target,
-                load.head().writes,
+                load.head().writes_target,
                 load.head().fills_scratch_file
             ));
             for note in &load.head().notes {

@@ -85,8 +85,9 @@ pub struct LoadHead {
     pub target: LoadTarget,
     /// Targets that the same workloads measure at the same time.
     pub further_targets: Vec<PathBuf>,
-    /// True if it writes, for which the gate needs a flag that this command line lacks.
-    pub writes: bool,
+    /// True if it writes to the target that the command line names, and not to a scratch file. One
+    /// that exists needs a flag that this command line lacks.
+    pub writes_target: bool,
     /// True if the whole scratch file is written before the first workload, instead of what each
     /// workload uses.
     pub fills_scratch_file: bool,
@@ -101,7 +102,7 @@ impl LoadHead {
         Self {
             target,
             further_targets: Vec::new(),
-            writes: false,
+            writes_target: false,
             fills_scratch_file: false,
             notes,
         }

@@ -257,30 +257,51 @@ impl OpenTarget {
         })
     }
 
-    /// Marks a file as diskproof's own: until anything changes it, `Overwriting::Own` releases it.
-    /// Where the filesystem keeps no such mark, or the file has grown beyond what this program may
-    /// write, it stays an ordinary file.
+    /// Marks what this run has just written as diskproof's own: until anything changes the file,
+    /// `Overwriting::Own` releases it. Where the filesystem keeps no such mark, or the file has
+    /// grown beyond what this program may write, it stays an ordinary file.
     pub fn mark_own(&self) {
-        let mut size_max = match &self.content {
-            TargetContent::Scratch { capacity_bytes, .. } => *capacity_bytes,
-            TargetContent::Existing | TargetContent::Released { .. } => self.identity.size_bytes,
-        };
-        if self.part_of_file().is_some() {
-            size_max = self.further.largest_bytes;
-            self.lengthen_files();
-        }
+        let size_max = self.own_bytes_max();
         for file in self.files() {
             let _ = own_mark::set(file, size_max);
         }
     }
 
-    /// Gives each of several files its whole size.
-    fn lengthen_files(&self) {
-        for file in self.files() {
-            let size_bytes = self.further.file_bytes;
-            if fstat(file).is_ok_and(|stat| stat.st_size.unsigned_abs() < size_bytes) {
-                let _ = ftruncate(file, size_bytes);
+    /// True if each of its files has the mark of diskproof's own: nothing has changed them since.
+    pub fn is_marked_own(&self) -> bool {
+        self.files().all(own_mark::is_valid)
+    }
+
+    /// Gives files of diskproof's own their length at the end of a run, with the mark of that: each
+    /// of several files its whole one, and all at least that of the first `size_bytes` of the
+    /// target. A file without a valid mark may hold data of another program, and stays as it is.
+    pub fn lengthen_own(&self, size_bytes: u64) {
+        let TargetContent::Scratch { capacity_bytes, .. } = self.content else {
+            return;
+        };
+        let size_max = self.own_bytes_max();
+        for share in self.shares(size_bytes.min(capacity_bytes)) {
+            if !own_mark::is_valid(share.file) {
+                continue;
             }
+            self.lengthen_share(&share);
+            if fstat(share.file).is_ok_and(|stat| (stat.st_size as u64) < self.further.file_bytes) {
+                let _ = ftruncate(share.file, self.further.file_bytes);
+            }
+            if !own_mark::is_valid(share.file) {
+                let _ = own_mark::set(share.file, size_max);
+            }
+        }
+    }
+
+    /// The largest size that a file of diskproof's own may have, in bytes.
+    fn own_bytes_max(&self) -> u64 {
+        if self.part_of_file().is_some() {
+            return self.further.largest_bytes;
+        }
+        match self.content {
+            TargetContent::Scratch { capacity_bytes, .. } => capacity_bytes,
+            TargetContent::Existing | TargetContent::Released { .. } => self.identity.size_bytes,
         }
     }
 
@@ -460,12 +481,16 @@ impl OpenTarget {
     /// to its end go side by side. What is not written yet reads as zeros then;
     /// [`OpenTarget::usable_bytes`] stays.
     pub fn lengthen(&self, size_bytes: u64) {
-        if let (TargetContent::Scratch { capacity_bytes, .. }, Some(filesystem)) =
-            (&self.content, &self.identity.filesystem)
-        {
-            for share in self.shares(size_bytes.min(*capacity_bytes)) {
-                scratch::lengthen(share.file, &filesystem.kind, share.end);
+        if let TargetContent::Scratch { capacity_bytes, .. } = self.content {
+            for share in self.shares(size_bytes.min(capacity_bytes)) {
+                self.lengthen_share(&share);
             }
+        }
+    }
+
+    fn lengthen_share(&self, share: &FileShare<'_>) {
+        if let Some(filesystem) = &self.identity.filesystem {
+            scratch::lengthen(share.file, &filesystem.kind, share.end);
         }
     }
 

@@ -129,11 +129,23 @@ impl Plan {
                 room_bytes: self.room_bytes(index, on),
                 written: self.written_to_scratch(),
             },
-            _ if self.writes() => TargetUse::Overwrite {
+            _ if self.writes_to(index) => TargetUse::Overwrite {
                 written: self.written_data(),
             },
             _ => TargetUse::Read,
         }
+    }
+
+    /// True if a task may change the content of the target with this number.
+    fn writes_to(&self, index: usize) -> bool {
+        self.tasks.iter().any(|task| match task {
+            Task::Survey(_) => task.writes() && index == 0,
+            Task::Files(_) | Task::Accept(_) => true,
+            Task::Workloads(_) | Task::Ping(_) | Task::Inserts(_) => task
+                .workloads()
+                .iter()
+                .any(|workload| workload.writes() && workload.runs_on(index)),
+        })
     }
 
     /// Room for the scratch file of a target and those before it on the same filesystem.

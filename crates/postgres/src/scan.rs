@@ -326,5 +326,14 @@ mod tests {
             assert_eq!(pages_read(&[line.to_owned()]), pages, "{line}");
         }
         assert_eq!(pages_read(&[]), None);
+        // Printed by PostgreSQL 15 where work_mem is small.
+        for (counters, pages) in [
+            ("shared hit=46 read=47, temp read=224 written=224", Some(47)),
+            ("shared hit=7, temp read=12 written=12", Some(0)),
+            ("temp read=12 written=12", Some(0)),
+            ("shared hit=7 read=x", None),
+        ] {
+            assert_eq!(pages_read(&[format!("  Buffers: {counters}")]), pages);
+        }
     }
 }

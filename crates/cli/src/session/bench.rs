@@ -3,6 +3,7 @@
 
 use super::job::SettingCommands;
 use super::sink::{EarlyEnd, INTERRUPTED, Leftover, Sink, late_text};
+use crate::progress_display::ProgressDisplay;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{Admission, Consent, GuardedWriteCache, OpenTarget};
 use diskproof_engine::{LayoutEnd, LayoutGoal, LayoutWay, Session};
@@ -40,6 +41,16 @@ pub(super) struct Bench {
     pub together: Option<TogetherRecord>,
     /// When the time limit of the plan is over.
     pub limit_end: Option<Instant>,
+    /// The targets that are files of diskproof's own.
+    pub own_targets: Vec<OwnTarget>,
+}
+
+/// A target that is a file of diskproof's own: made by this run, or by an earlier one for a tool.
+pub(super) struct OwnTarget {
+    /// The index of the target.
+    pub target: usize,
+    /// True if it had its mark when this run last looked. Not every filesystem keeps one.
+    pub is_marked: bool,
 }
 
 /// The first write of a scratch file.
@@ -54,46 +65,111 @@ impl Bench {
     /// writes what the layout workload had no time for, up to the smallest useful size, and then
     /// cuts the file to what was written.
     pub(super) fn lay_out(&mut self, workload: &Workload, sink: &mut Sink) -> Result<(), EarlyEnd> {
-        let progress = &mut sink.progress;
         let fill = match &self.facts.plan.scratch {
             Some(scratch) => scratch.fill,
             None => Fill::Whole,
         };
-        for (index, target) in self.targets.iter_mut().enumerate() {
+        for index in 0..self.targets.len() {
+            let target = &self.targets[index];
             if !target.is_scratch() || !workload.runs_on(index) {
                 continue;
             }
-            let written_bytes = target.usable_bytes();
             let goal = FillGoal::new(fill, workload, target, self.budget.fill_ns);
-            if written_bytes < target.capacity_bytes() {
-                if goal.upto_bytes > written_bytes {
-                    progress.laying_out(&workload.name, goal.upto_bytes - written_bytes);
-                }
-                let layout_goal = LayoutGoal {
-                    upto_bytes: goal.upto_bytes,
-                    way: LayoutWay::for_workload(workload, goal.upto_bytes),
-                    time_ns: goal.time_ns,
-                    content: workload.shape.content.laid_out.clone(),
-                };
-                match self.session.lay_out(target, layout_goal, progress)? {
-                    LayoutEnd::NothingToWrite => {}
-                    LayoutEnd::Written(measurement) => self.first_writes.push(FirstWrite {
-                        target: index,
-                        measurement: *measurement,
-                    }),
-                    LayoutEnd::Interrupted(_) => return Err(EarlyEnd::interrupted()),
-                }
-                if matches!(fill, Fill::Within { .. }) {
-                    target.trim_to_written()?;
-                }
+            if target.usable_bytes() < target.capacity_bytes() {
+                self.check_own_target(index)?;
+                let filled = self.fill(index, fill, &goal, workload, &mut sink.progress);
+                self.mark_written(index);
+                filled?;
             }
             // A file cut to what its layout had time for may be too small for a later workload.
-            if target.usable_bytes() < goal.least_bytes {
-                progress.end_late();
+            if self.targets[index].usable_bytes() < goal.least_bytes {
+                sink.progress.end_late();
                 return Err(EarlyEnd::interrupted());
             }
         }
         Ok(())
+    }
+
+    /// Fills the scratch file of this target up to its goal.
+    fn fill(
+        &mut self,
+        index: usize,
+        fill: Fill,
+        goal: &FillGoal,
+        workload: &Workload,
+        progress: &mut ProgressDisplay,
+    ) -> Result<(), EarlyEnd> {
+        let target = &mut self.targets[index];
+        let written_bytes = target.usable_bytes();
+        if goal.upto_bytes > written_bytes {
+            progress.laying_out(&workload.name, goal.upto_bytes - written_bytes);
+        }
+        let layout_goal = LayoutGoal {
+            upto_bytes: goal.upto_bytes,
+            way: LayoutWay::for_workload(workload, goal.upto_bytes),
+            time_ns: goal.time_ns,
+            content: workload.shape.content.laid_out.clone(),
+        };
+        match self.session.lay_out(target, layout_goal, progress)? {
+            LayoutEnd::NothingToWrite => {}
+            LayoutEnd::Written(measurement) => self.first_writes.push(FirstWrite {
+                target: index,
+                measurement: *measurement,
+            }),
+            LayoutEnd::Interrupted(_) => return Err(EarlyEnd::interrupted()),
+        }
+        if matches!(fill, Fill::Within { .. }) {
+            target.trim_to_written()?;
+        }
+        Ok(())
+    }
+
+    /// Fails if another program has changed a file of diskproof's own to which these workloads
+    /// write: the mark that released it is no longer valid.
+    pub(super) fn check_own(&self, workloads: &[Workload]) -> Result<(), EarlyEnd> {
+        for index in 0..self.targets.len() {
+            if is_written(workloads, index) {
+                self.check_own_target(index)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_own_target(&self, index: usize) -> Result<(), EarlyEnd> {
+        let target = &self.targets[index];
+        for own in &self.own_targets {
+            if own.target == index && own.is_marked && !target.is_marked_own() {
+                return Err(EarlyEnd::Reason(format!(
+                    "another program changed the test file during the run, so diskproof does not \
+                     overwrite it: {}",
+                    target.identity().path
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the files of diskproof's own to which these workloads have just written, so that a
+    /// later change by another program shows.
+    pub(super) fn mark_written_by(&mut self, workloads: &[Workload]) {
+        for index in 0..self.targets.len() {
+            if is_written(workloads, index) {
+                self.mark_written(index);
+            }
+        }
+    }
+
+    /// As [`Self::mark_written_by`], of one target. One that hangs stays unmarked.
+    pub(super) fn mark_written(&mut self, index: usize) {
+        let Some(target) = self.targets.get(index) else {
+            return;
+        };
+        for own in &mut self.own_targets {
+            if own.target == index && !target.is_left_open() {
+                target.mark_own();
+                own.is_marked = target.is_marked_own();
+            }
+        }
     }
 
     /// Gives the first write of a file to the sequential write that overwrites it. Of other
@@ -245,6 +321,12 @@ impl FillGoal {
             },
         }
     }
+}
+
+fn is_written(workloads: &[Workload], target: usize) -> bool {
+    workloads
+        .iter()
+        .any(|workload| workload.writes() && workload.runs_on(target))
 }
 
 fn is_sequential_write(workload: &Workload) -> bool {

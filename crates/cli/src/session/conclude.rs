@@ -321,13 +321,15 @@ fn has_completed(data: &RunData) -> bool {
             .any(|op| op.count > 0)
 }
 
-/// Whether a figure is false. Errors of requests are printed as such.
+/// True if figures are false, or those of a smaller load than was asked for. Errors of requests are
+/// printed as such.
 fn spoils_figures(finding: &Finding) -> bool {
     let Some(rule) = rule(&finding.code) else {
         return false;
     };
     let is_about_health = matches!(rule.check, Check::Health { .. });
-    finding.severity == Severity::Failure && finding.code != "io-errors" && !is_about_health
+    let is_false = finding.severity == Severity::Failure && finding.code != "io-errors";
+    (is_false && !is_about_health) || finding.code == "missed-schedule"
 }
 
 /// The output of another tool has no word for a rate that is not known.

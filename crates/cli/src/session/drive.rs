@@ -30,7 +30,7 @@ pub(super) fn drive(bench: &mut Bench, sink: &mut Sink) -> Result<(), EarlyEnd> 
             let stepped = running.step(bench, sink);
             sink.keep_results();
             match stepped {
-                Ok(Stepped::More) if !sink.progress.is_complete() => {}
+                Ok(Stepped::More) if !sink.progress.is_tool_over() => {}
                 Ok(Stepped::More | Stepped::Over) => break Ok(()),
                 Err(early) => break Err(early),
             }

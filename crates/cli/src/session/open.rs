@@ -1,7 +1,7 @@
 //! Opens the targets of a run, reads their health, measures the clock, and takes over what the run
 //! changes besides its targets.
 
-use super::bench::Bench;
+use super::bench::{Bench, OwnTarget};
 use super::fences::{join, wall_clock};
 use super::gate::Granted;
 use super::job::{Agreed, MeasuringJob, ProgressView, SettingCommands, Shown};
@@ -40,7 +40,7 @@ pub(super) struct OpenRun {
     pub bench: Bench,
     /// The place of its results.
     pub sink: Sink,
-    /// Files of this program, to be marked as such at the end.
+    /// Files of this program, which get their whole length at the end.
     pub own_files: Vec<OpenTarget>,
     /// The longest silence of a target.
     pub stall_timeout: Duration,
@@ -74,7 +74,11 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     }
     let kept_files = shown.kept_files();
     let OpenedTargets { targets, file_tree } = open_targets(&plan, admissions, kept_files)?;
-    let own_files = reopen_own(&targets, &plan, flags, kept_files)?;
+    let own_targets = own_targets(&targets, &plan, flags, kept_files);
+    let mut own_files = Vec::new();
+    for own in &own_targets {
+        own_files.push(targets[own.target].reopen()?);
+    }
     // Before the run: smartctl would disturb it.
     let health = if flags.health.no_health {
         Vec::new()
@@ -110,6 +114,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         write_cache: None,
         first_writes: Vec::new(),
         limit_end: None,
+        own_targets,
     };
     take_agreed(&mut bench, agreed)?;
     Ok(OpenRun {
@@ -276,34 +281,42 @@ fn create_kept(
     kept: &KeptFile,
     bytes: Option<u64>,
 ) -> Result<OpenTarget, OpenError> {
-    match kept.names.as_slice() {
-        [name] => OpenTarget::create_named(admission, name),
+    let target = match kept.names.as_slice() {
+        [name] => OpenTarget::create_named(admission, name)?,
         names => {
             let part = PartOfFile {
                 start: kept.part_start,
                 bytes: bytes.unwrap_or(0) / names.len().max(1) as u64,
             };
-            OpenTarget::create_all_named(admission, names, part, kept.file_bytes)
+            OpenTarget::create_all_named(admission, names, part, kept.file_bytes)?
         }
+    };
+    // A new file is marked while it is empty: what another program writes to it then shows.
+    if !target.is_marked_own() {
+        target.mark_own();
     }
+    Ok(target)
 }
 
-/// Opens the files that are diskproof's own once more: those that this run makes, or an earlier one
-/// made for the same tool.
-fn reopen_own(
+/// The targets that are files of diskproof's own: those that this run makes, and those that an
+/// earlier one made for a tool, where only their mark releases them.
+fn own_targets(
     targets: &[OpenTarget],
     plan: &Plan,
     flags: &MeasuringFlags,
     kept_files: &[Option<KeptFile>],
-) -> Result<Vec<OpenTarget>, Failure> {
+) -> Vec<OwnTarget> {
     let destructive = &flags.destructive;
     let rewrites = destructive.own_files && !destructive.overwrite && plan.writes();
-    let mut own_files = Vec::new();
+    let mut own_targets = Vec::new();
     for (index, target) in targets.iter().enumerate() {
         let is_kept = matches!(kept_files.get(index), Some(Some(_)));
         if is_kept || (rewrites && target.identity().kind == TargetKind::File) {
-            own_files.push(target.reopen()?);
+            own_targets.push(OwnTarget {
+                target: index,
+                is_marked: target.is_marked_own(),
+            });
         }
     }
-    Ok(own_files)
+    own_targets
 }

@@ -103,9 +103,11 @@ impl Running for PingRun<'_> {
             too_slow: None,
         };
         let requests = &self.ping.requests;
+        let written = std::slice::from_ref(workload);
         let pinged = bench
             .session
             .ping(workload, requests, &mut bench.targets, &mut watch);
+        bench.mark_written_by(written);
         watch.printer.finish(&heartbeat, verbosity);
         if let Some(text) = watch.too_slow {
             eprint_line(&text);

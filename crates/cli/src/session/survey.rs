@@ -5,6 +5,7 @@ use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, INTERRUPTED, Sink};
 use crate::resume::ended_early;
 use diskproof_analysis::surface::points_to_confirm;
+use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::Survey;
 
 /// A survey while it is measured, in one step.
@@ -24,9 +25,13 @@ impl Running for SurveyRun<'_> {
             0,
             target,
             &mut sink.progress,
-        )?;
+        );
+        if self.survey.operation != OpKind::Read {
+            bench.mark_written(0);
+        }
+        let surface = surface?;
         sink.progress.surveyed(&surface);
-        let early = ended_early(&surface, target.identity(), INTERRUPTED);
+        let early = ended_early(&surface, bench.targets[0].identity(), INTERRUPTED);
         sink.results().data.surface = Some(surface);
         match early {
             Some(why) => Err(why.into()),

@@ -222,7 +222,7 @@ fn stalled_in_request(ended: &Result<(), EarlyEnd>) -> Option<Stalled> {
     }
 }
 
-/// Marks files as made by this program. Those of other tools get their whole length first, as these
+/// Gives files of this program their length. Those of other tools get their whole one, as these
 /// tools make them: their jobs may write to a part only. A target that hangs keeps its files
 /// unmarked, and later runs refuse to overwrite them.
 fn finish_own_files(files: Vec<OpenTarget>, facts: &RunFacts) {
@@ -236,10 +236,8 @@ fn finish_own_files(files: Vec<OpenTarget>, facts: &RunFacts) {
     // A write that hangs may hold the lock of the file's inode.
     let marking = Deferred::start_or_run("diskproof-mark", move || {
         for file in &files {
-            if is_of_tool {
-                file.lengthen(file.capacity_bytes());
-            }
-            file.mark_own();
+            let size_bytes = if is_of_tool { file.capacity_bytes() } else { 0 };
+            file.lengthen_own(size_bytes);
         }
     });
     marking.wait(MARKED_WITHIN);

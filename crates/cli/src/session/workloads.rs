@@ -105,10 +105,12 @@ fn measure_slice(
     if let (Some(cache), Some(state)) = (&mut bench.write_cache, group.workloads[0].write_cache) {
         cache.set(state).map_err(|error| error.to_string())?;
     }
+    bench.check_own(group.workloads)?;
     let session = bench.session.for_slice(schedule.done, schedule.moved_bytes);
     let begin = Instant::now();
-    let mut measured =
-        session.run_slices(group, &slices, &mut bench.targets, &mut sink.progress)?;
+    let ran = session.run_slices(group, &slices, &mut bench.targets, &mut sink.progress);
+    bench.mark_written_by(group.workloads);
+    let mut measured = ran?;
     schedule.note_time(share, begin.elapsed());
     bench.attach_first_writes(&mut measured);
     if sink.progress.is_late() {

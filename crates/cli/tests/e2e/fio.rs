@@ -1,6 +1,9 @@
 //! `as fio` alongside the real fio: published command lines, keys of the JSON, logs.
 
-use crate::program::{Ran, argv, names, needs, program_path, random_file, run};
+use crate::program::{
+    PipedRun, Ran, argv, eventually, names, needs, program, program_path, random_file, run,
+    with_enough_time,
+};
 use diskproof_simdisk::testbed::{Loop, Mount, place};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
@@ -935,4 +938,82 @@ fn probes_with_jobs_and_without_are_answered() {
         }
     }
     as_fio_in(here.path(), &["global"]).exits(1);
+}
+
+/// What another program writes to a file while a run reads it, or after the run has written it, is
+/// not diskproof's own: neither that run nor a later one overwrites it.
+#[test]
+fn file_changed_during_a_run_is_not_overwritten() {
+    let precious = vec![7; 1 << 20];
+    // The read is alone on its file, and goes on until it is interrupted.
+    let reads = "rw=randread\nsize=1m\ntime_based\nruntime=60\n";
+    for (section_of_file, section_of_other) in [
+        (
+            format!("[r]\nfilename=F\n{reads}"),
+            "[w]\nfilename=W\nrw=write\nsize=1m\n".to_owned(),
+        ),
+        (
+            "[w]\nfilename=F\nrw=write\nsize=1m\n".to_owned(),
+            format!("[r]\nstonewall\nfilename=W\n{reads}"),
+        ),
+    ] {
+        let here = place();
+        let here = here.path();
+        as_fio_in(here, &argv("--name=own --filename=F --rw=write --size=1m")).exits(0);
+        std::fs::write(here.join("job.fio"), section_of_file + &section_of_other).unwrap();
+        let run = PipedRun::of(program(["as", "fio", "job.fio"]).current_dir(here));
+        // The other file is whole once the write to this one is over, or was none.
+        let is_whole = || {
+            std::fs::read(here.join("W")).is_ok_and(|data| {
+                data.len() == 1 << 20 && data[data.len() - 4096..].iter().any(|byte| *byte != 0)
+            })
+        };
+        assert!(eventually(is_whole));
+        overwrite(&here.join("F"), &precious);
+        run.interrupt().exits(128);
+        let again = as_fio_in(
+            here,
+            &argv("--name=again --filename=F --rw=write --size=1m"),
+        );
+        again.exits(1).tells("F");
+        assert_eq!(std::fs::read(here.join("F")).unwrap(), precious);
+        // The other file is still diskproof's own.
+        as_fio_in(
+            here,
+            &argv("--name=again --filename=W --rw=write --size=1m"),
+        )
+        .exits(0);
+    }
+}
+
+/// Writes to a file without changing its length.
+fn overwrite(path: &Path, data: &[u8]) {
+    let mut file = std::fs::File::options().write(true).open(path).unwrap();
+    std::io::Write::write_all(&mut file, data).unwrap();
+}
+
+#[test]
+fn file_changed_before_its_section_is_not_overwritten() {
+    let precious = vec![7; 1 << 20];
+    with_enough_time(&["3", "30"], |seconds| {
+        let here = place();
+        let here = here.path();
+        as_fio_in(here, &argv("--name=own --filename=F --rw=write --size=1m")).exits(0);
+        let job = format!(
+            "[r]\nfilename=W\nrw=randread\nsize=1m\ntime_based\nruntime={seconds}\n\
+             [w]\nstonewall\nfilename=F\nrw=write\nsize=1m\n"
+        );
+        std::fs::write(here.join("job.fio"), job).unwrap();
+        let mut command = program(["as", "fio", "job.fio"]);
+        let run = PipedRun::of(command.current_dir(here));
+        run.wait_for_run();
+        overwrite(&here.join("F"), &precious);
+        let ran = run.wait();
+        if ran.code == Some(0) {
+            return Err("the file was changed too late".to_owned());
+        }
+        ran.exits(1).tells("another program changed");
+        assert_eq!(std::fs::read(here.join("F")).unwrap(), precious);
+        Ok(())
+    });
 }

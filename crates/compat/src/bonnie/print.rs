@@ -1,7 +1,7 @@
 //! The table and the CSV line of bonnie++ 2.00. Programs read the CSV fields by their position, so
 //! a test that did not run has empty fields.
 
-use crate::figures::{as_seconds, bytes, count};
+use crate::figures::{as_seconds, bytes, count, timed_requests};
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::files::{
     FileOperation, FileOrder, FileStep, FileStepMeasurement, FilesMeasurement, FilesPlan,
@@ -46,6 +46,9 @@ Version 2.00a       ------Sequential Output------ --Sequential Input- --Random-
                     -Per Chr- --Block-- -Rewrite- -Per Chr- --Block-- --Seeks--
 Name:Size etc        /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP
 ";
+
+/// The columns of a table's first field, to which a longer name of the machine is cut.
+const NAME_COLUMNS: usize = 19;
 
 /// Bytes of a chunk, unless the user sets another size.
 pub(super) const CHUNK_BYTES: u32 = 8192;
@@ -170,7 +173,7 @@ impl TablePrinter {
         };
         format!(
             "Version 2.00a       ------Sequential Create------ --------Random Create--------\n\
-             {machine:<19} -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--\n\
+             {machine:<NAME_COLUMNS$.NAME_COLUMNS$} -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--\n\
              {label}  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP\n{}",
             rows(format!("{number:>19}"), &self.many_files)
         )
@@ -186,8 +189,8 @@ impl TablePrinter {
         } else if !chunk.is_empty() {
             size = format!("{size}:{chunk}");
         }
-        let width = 19usize.saturating_sub(name.len());
-        HEAD.to_owned() + &rows(format!("{name}{size:>width$}"), tests)
+        let width = NAME_COLUMNS.saturating_sub(size.chars().count() + 1);
+        HEAD.to_owned() + &rows(format!("{name:<width$.width$} {size}"), tests)
     }
 
     /// The CSV line with the figures of all tests.
@@ -240,18 +243,18 @@ impl RunLabels {
 
 /// The CSV fields that say how many files are tested.
 fn small_file_fields(files: &FilesPlan) -> [String; 5] {
-    // One directory is an empty field, as no directory is in the tool.
+    // One directory is an empty field, as no directory is in the tool. 2.00a writes their number
+    // into the field of the chunk, behind an empty one.
     let directories = match files.directories {
         1 => String::new(),
         number => number.to_string(),
     };
-    let chunk_bytes = String::new();
     [
         (files.count / FILES_UNIT).to_string(),
         text_unless_zero(files.file_bytes_max),
         text_unless_zero(files.file_bytes_min),
+        String::new(),
         directories,
-        chunk_bytes,
     ]
 }
 
@@ -347,16 +350,13 @@ fn figures(measurements: &[Measurement], test: &str, run: u32, counted: &[OpKind
     }
 }
 
-/// The longest read or write of a measurement. As in bonnie++, the sync at the end of a test counts
-/// in its rate only.
+/// The longest read or write of a measurement, with the sync that -b adds to each write. As in
+/// bonnie++, the sync at the end of a test counts in its rate only.
 fn worst_call_ns(measurement: &Measurement) -> u64 {
-    let mut worst_ns = 0;
-    for kind in [OpKind::Read, OpKind::Write] {
-        if let Some(op) = measurement.ops.get(&kind) {
-            worst_ns = worst_ns.max(op.latency.max_ns());
-        }
-    }
-    worst_ns
+    timed_requests(measurement)
+        .map(|op| op.latency.max_ns())
+        .max()
+        .unwrap_or(0)
 }
 
 fn cpu_text(cpu: CpuTime, wall_ns: u64) -> String {
@@ -563,5 +563,10 @@ mod tests {
         test.ops.insert(OpKind::Sync, sync);
         let worst_ns = worst_call_ns(&test);
         assert!((5_900_000..6_100_000).contains(&worst_ns), "{worst_ns}");
+        // With -b the sync follows each write.
+        let committed = test.ops.remove(&OpKind::Sync).unwrap();
+        test.ops.insert(OpKind::Commit, committed);
+        let worst_ns = worst_call_ns(&test);
+        assert!((174_000_000..180_000_000).contains(&worst_ns), "{worst_ns}");
     }
 }

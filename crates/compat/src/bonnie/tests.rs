@@ -223,3 +223,12 @@ fn numbers_are_read_as_the_tool_does() {
         assert!((DROP_IN.start)(&words).is_err(), "{line}");
     }
 }
+
+/// As bonnie++ 2.00a prints this name: cut in both tables, whole in the CSV line.
+#[test]
+fn long_name_of_the_machine_is_cut() {
+    let name = "averyverylongmachinename";
+    let text = printed(&format!("-f -n 0 -s 1800:64k -m {name}")).stdout;
+    assert!(text.contains("\naveryvery 1800M:64k "), "{text}");
+    assert!(text.contains(&format!("1.98,2.00a,{name},1,")), "{text}");
+}

@@ -156,12 +156,16 @@ fn block_bytes(given: &GivenArguments) -> Result<u64, String> {
     let bs = given.read("bs", read_number)?;
     let ibs = given.read("ibs", read_number)?;
     let obs = given.read("obs", read_number)?;
-    let bytes = match (bs, ibs, obs) {
-        (Some(bytes), _, _) => bytes,
-        (None, Some(ibs), Some(obs)) if ibs != obs => {
-            return Err("ibs= and obs= differ, but a request has one size; use bs=".to_owned());
+    let ibs = ibs.unwrap_or(BLOCK_BYTES);
+    let obs = obs.unwrap_or(BLOCK_BYTES);
+    let bytes = match bs {
+        Some(bytes) => bytes,
+        None if ibs == obs => ibs,
+        None => {
+            return Err(format!(
+                "ibs= and obs= differ ({ibs} and {obs} bytes), but a request has one size; use bs="
+            ));
         }
-        (None, ibs, obs) => ibs.or(obs).unwrap_or(BLOCK_BYTES),
     };
     if !(1..=BLOCK_BYTES_MAX).contains(&bytes) {
         return Err(format!(
@@ -174,6 +178,11 @@ fn block_bytes(given: &GivenArguments) -> Result<u64, String> {
 fn read_copy(arguments: &[String]) -> Result<CopyLoad, String> {
     let given = operands(arguments)?;
     let block_bytes = block_bytes(&given)?;
+    for side in ["iflag", "oflag"] {
+        if given.has(&format!("{side}=direct")) && given.has(&format!("{side}=nocache")) {
+            return Err("cannot combine direct and nocache".to_owned());
+        }
+    }
     let (path, writes) = match (given.value("if"), given.value("of")) {
         (Some(input), Some(output)) if is_source(input) && output != SINK => (output, true),
         (Some(input), Some(output)) if output == SINK && !is_source(input) => (input, false),
@@ -195,7 +204,7 @@ fn read_copy(arguments: &[String]) -> Result<CopyLoad, String> {
     };
     let mut load = CopyLoad {
         head: LoadHead {
-            writes,
+            writes_target: writes,
             ..LoadHead::new(target, given.notes.clone())
         },
         block_bytes,
@@ -230,7 +239,7 @@ impl CopyLoad {
 
     /// Adds the differences of a copy that writes from that of dd.
     fn add_notes(&mut self) {
-        if !self.head.writes {
+        if !self.head.writes_target {
             return;
         }
         if self.given.value("if") == Some(SOURCES[0]) {
@@ -244,7 +253,7 @@ impl CopyLoad {
     }
 
     fn sync(&self) -> SyncPolicy {
-        if !self.head.writes {
+        if !self.head.writes_target {
             SyncPolicy::None
         } else if self.has("oflag=sync") {
             OPEN_SYNC
@@ -258,7 +267,7 @@ impl CopyLoad {
     }
 
     fn cache(&self) -> CachePolicy {
-        let (direct, nocache) = if self.head.writes {
+        let (direct, nocache) = if self.head.writes_target {
             ("oflag=direct", "oflag=nocache")
         } else {
             ("iflag=direct", "iflag=nocache")
@@ -292,7 +301,7 @@ impl CopyLoad {
         }
         let available = size_bytes.saturating_sub(self.start_bytes);
         let bytes = match self.bytes {
-            Some(bytes) if self.head.writes => bytes,
+            Some(bytes) if self.head.writes_target => bytes,
             Some(bytes) => bytes.min(available),
             None => available,
         };
@@ -302,8 +311,8 @@ impl CopyLoad {
                  count=, or remove the file"
             )));
         }
-        // With count=0 the file is there, and that is all.
-        if bytes == 0 && self.bytes != Some(0) {
+        // With count=0 the file is there, and that is all. So is a read that begins at the end.
+        if bytes == 0 && self.head.writes_target && self.bytes != Some(0) {
             return Err(self.target_error(" has no data to move"));
         }
         Ok(bytes)
@@ -311,7 +320,7 @@ impl CopyLoad {
 
     /// True if dd would cut the file off where it begins to write, and write nothing behind it.
     fn would_truncate(&self, size_bytes: u64) -> bool {
-        self.head.writes
+        self.head.writes_target
             && self.bytes == Some(0)
             && !self.has("conv=notrunc")
             && size_bytes != self.start_bytes
@@ -330,7 +339,7 @@ impl CopyLoad {
 
     fn workload(&self, name: &str, start: u64, bytes: u64, block_bytes: u64) -> Workload {
         Workload {
-            streams: Streams::with_reads(if self.head.writes { 0 } else { 1000 }),
+            streams: Streams::with_reads(if self.head.writes_target { 0 } else { 1000 }),
             span: span_of(start, bytes),
             stop: until_bytes(bytes),
             sync: self.sync(),
@@ -346,6 +355,10 @@ impl DropInLoad for CopyLoad {
     }
 
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
+        if let LoadTarget::Existing(_) = self.head.target {
+            DROP_IN.refuse_directory(&self.head, context)?;
+        }
+        // A file to be made has its directory as target.
         let is_new = context.target.kind == TargetKind::Directory;
         if !is_new && self.has("conv=excl") {
             let text = format!("failed to open '{}': File exists", self.head.path());
@@ -389,10 +402,17 @@ impl DropInLoad for CopyLoad {
         self.start_bytes
     }
 
-    fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {
+    fn printer(&self, _plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter> {
+        let path = self.head.path();
+        let warning = if self.head.writes_target || self.start_bytes <= target.size_bytes {
+            String::new()
+        } else {
+            format!("dd: '{path}': cannot skip to specified offset\n")
+        };
         Box::new(CopyPrinter {
             status: self.status,
             block_bytes: self.block_bytes,
+            warning,
         })
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct CopyPrinter {
     pub(super) status: StatusLevel,
     /// Bytes of a whole block.
     pub(super) block_bytes: u64,
+    /// The line above the report, where dd has one.
+    pub(super) warning: String,
 }
 
 impl CopyPrinter {
@@ -66,7 +68,9 @@ impl ToolPrinter for CopyPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
-        self.report_text(result.measurements)
+        let mut text = self.report_text(result.measurements);
+        text.stderr.insert_str(0, &self.warning);
+        text
     }
 }
 
@@ -89,7 +93,9 @@ pub(super) fn transfer_line(bytes: u64, seconds: f64) -> String {
     } else {
         "Infinity B".to_owned()
     };
-    let time = general(seconds);
+    // As dd prints the seconds.
+    const TIME_DIGITS: usize = 6;
+    let time = general(seconds, TIME_DIGITS);
     format!("{bytes} byte{plural}{sizes} copied, {time} s, {rate}/s\n")
 }
 
@@ -105,7 +111,11 @@ pub(super) fn parse_bytes(text: &str) -> Option<u64> {
 /// The number of bytes of a factor such as `512c`.
 fn factor_bytes(text: &str) -> Option<u64> {
     let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let number: u64 = text[..text.len() - unit.len()].parse().ok()?;
+    // A suffix by itself stands for one of its unit.
+    let number: u64 = match &text[..text.len() - unit.len()] {
+        "" if !unit.is_empty() => 1,
+        digits => digits.parse().ok()?,
+    };
     number.checked_mul(suffix_bytes(unit)?)
 }
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::fixture::{directory, file, load, measurement, plan, result, text_of};
+use crate::fixture::{directory, file, load, measurement, plan, result, text_of, words};
 use crate::printer::ResultsSoFar;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
@@ -18,7 +18,7 @@ fn reading_goes_to_the_end_in_whole_blocks() {
     assert_eq!(workload.span.start_bytes, 2 * MIB);
     assert_eq!(workload.stop.bytes, Some(8 * MIB));
     assert_eq!(workload.cache, CachePolicy::Direct);
-    assert!(!load.head().writes);
+    assert!(!load.head().writes_target);
 }
 
 #[test]
@@ -34,11 +34,12 @@ fn numbers_have_the_suffixes_of_the_tool() {
         ("3b", 1536),
         ("7w", 14),
         ("1G", 1 << 30),
+        ("k", 1024),
     ];
     for (text, bytes) in cases {
         assert_eq!(parse_bytes(text), Some(bytes), "{text}");
     }
-    for text in ["", "k", "1q", "1xx2", "-1", "99999999999G"] {
+    for text in ["", "1q", "1xx2", "-1", "99999999999G"] {
         assert_eq!(parse_bytes(text), None, "{text}");
     }
 }
@@ -114,6 +115,67 @@ fn no_block_is_nothing_to_measure() {
             text,
             "0+0 records in\n0+0 records out\n0 bytes copied, 0 s, 0.0 kB/s\n"
         );
+    }
+}
+
+/// One size of ibs= and obs= alone leaves the other one at 512 bytes.
+#[test]
+fn requests_have_one_size() {
+    for line in [
+        "if=/dev/zero of=new ibs=1M count=3",
+        "if=there of=/dev/null obs=4k",
+        "if=there of=/dev/null bs=4k iflag=direct,nocache",
+        "if=/dev/zero of=new oflag=nocache oflag=direct count=3",
+    ] {
+        match (DROP_IN.start)(&words(line)) {
+            Err(error) => assert!(error.text().starts_with("dd: "), "{line}"),
+            Ok(_) => panic!("{line}"),
+        }
+    }
+    for (line, bytes) in [
+        ("ibs=1M obs=1M", MIB),
+        ("ibs=512", 512),
+        ("bs=4k ibs=1M", 4096),
+    ] {
+        let line = format!("if=there of=/dev/null {line}");
+        let plan = plan(load(&DROP_IN, &line).as_ref(), &file(8 * MIB));
+        assert_eq!(u64::from(plan.workloads()[0].block_bytes), bytes, "{line}");
+    }
+}
+
+#[test]
+fn directory_is_not_read_and_not_overwritten() {
+    for line in [
+        "if=there of=/dev/null count=10",
+        "if=/dev/zero of=there conv=nocreat count=10",
+    ] {
+        let target = directory();
+        let context = PlanContext {
+            target: &target,
+            seed: 7,
+            argv: &[],
+        };
+        assert!(load(&DROP_IN, line).plan(&context).is_err(), "{line}");
+    }
+}
+
+/// Read with dd 9.1: it says so and exits with 0.
+#[test]
+fn read_from_behind_the_end_moves_nothing() {
+    for (skip, warning) in [
+        (1, ""),
+        (2, "dd: 'there': cannot skip to specified offset\n"),
+    ] {
+        let load = load(
+            &DROP_IN,
+            &format!("if=there of=/dev/null bs=1M skip={skip}"),
+        );
+        let target = file(MIB);
+        let plan = plan(load.as_ref(), &target);
+        assert!(plan.workloads().is_empty());
+        let text = load.printer(&plan, &target).end(&result(&[])).stderr;
+        let report = "0+0 records in\n0+0 records out\n0 bytes copied, 0 s, 0.0 kB/s\n";
+        assert_eq!(text, format!("{warning}{report}"));
     }
 }
 

@@ -8,12 +8,11 @@ use super::stats::{JobEntry, JobError, entries, failed_jobs};
 use super::terse::{TerseVersion, entry_line};
 use super::values::{Base, bytes};
 use crate::command::GivenArguments;
+use crate::figures::local_time;
 use crate::jobs::{DescribedJob, DescribedJobs, SizeRange};
 use crate::printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{DiskTotals, Measurement};
 use diskproof_model::plan::{EngineChoice, EngineKind};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -159,7 +158,7 @@ impl FioPrinter {
         }
         let frame = RunFrame {
             unix_ns: so_far.unix_ns,
-            time: local_time(so_far.unix_ns),
+            time: time_line(so_far.unix_ns),
             elapsed_s: elapsed_s(measurements),
             global: &self.described.global,
             disks: self.shown_disks(so_far.disks),
@@ -345,11 +344,11 @@ fn shown_sizes(sizes: SizeRange, base: Base) -> String {
     format!("{least}-{most}")
 }
 
-/// A time as ctime(3) writes it.
-fn local_time(unix_ns: u64) -> String {
-    let time = Timestamp::from_nanosecond(i128::from(unix_ns)).unwrap_or(Timestamp::UNIX_EPOCH);
-    let zoned = time.to_zoned(TimeZone::system());
-    zoned.strftime("%a %b %e %H:%M:%S %Y").to_string()
+/// A local time as ctime(3) writes it.
+fn time_line(unix_ns: u64) -> String {
+    local_time(unix_ns)
+        .strftime("%a %b %e %H:%M:%S %Y")
+        .to_string()
 }
 
 /// The seconds until the last measurement ended, with the one that has begun.

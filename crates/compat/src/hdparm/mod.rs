@@ -20,6 +20,9 @@ use std::sync::LazyLock;
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("hdparm.txt"), start));
 
+/// The exit code of hdparm where an offset lies behind the end of the device: EINVAL.
+const UNSEEKABLE_CODE: u8 = 22;
+
 /// Bytes of a read, as `TIMING_BUF_MB` in hdparm.c has them.
 const BLOCK_BYTES: u32 = 2 << 20;
 /// Name of the workload of -T.
@@ -121,6 +124,9 @@ impl DropInLoad for TimingLoad {
             Some(gib) if self.times_device => gib.saturating_mul(GIB),
             Some(_) | None => 0,
         };
+        if start_bytes > target.size_bytes && target.kind == TargetKind::BlockDevice {
+            return Err(self.unseekable());
+        }
         let bytes = target.size_bytes.saturating_sub(start_bytes) / block * block;
         if bytes == 0 {
             return Err(self.unreadable("has fewer than 2 MiB to read"));
@@ -197,6 +203,17 @@ impl TimingLoad {
             Some(gib) => format!(" Timing {how} disk reads (offset {gib} GB): "),
             None => format!(" Timing {how} disk reads: "),
         }
+    }
+
+    /// The error of a device that ends before the first block.
+    fn unseekable(&self) -> DropInError {
+        DropInError::Code(
+            UNSEEKABLE_CODE,
+            ToolText {
+                stdout: self.heading() + &self.label(DEVICE_READS),
+                stderr: "lseek() failed: Invalid argument\n".to_owned(),
+            },
+        )
     }
 
     /// The error of a target that cannot be read. hdparm opens any file, and its timings find out.

@@ -128,7 +128,7 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
     };
     Ok(IopingLoad {
         head: LoadHead {
-            writes: write_flags > 0,
+            writes_target: write_flags > 0,
             ..LoadHead::new(LoadTarget::Existing(path.into()), notes(given))
         },
         workload: workload(given, block_bytes as u32, interval_ns, stop),
@@ -175,6 +175,7 @@ fn workload(
             stop.ops = Some(in_time.min(stop.ops.unwrap_or(u64::MAX)));
         }
     }
+    // The most that is written, which the gate announces.
     if let Some(requests) = stop.ops
         && read_permille < 1000
     {
@@ -280,9 +281,6 @@ fn notes(given: &GivenArguments) -> Vec<String> {
     let writes = given.has("W") || given.has("G");
     if writes && (given.has("Y") || given.has("y")) && !given.has("C") {
         notes.push("the time of a write includes no fdatasync after O_SYNC or O_DSYNC".to_owned());
-    }
-    if given.has("I") && !given.has("J") {
-        notes.push("times are in UTC".to_owned());
     }
     notes
 }

@@ -1,12 +1,11 @@
 //! The output of ioping: a line per request, raw lines, JSON, and the statistics over requests.
 
 use super::suffix::{count_text, size_text, time_text};
+use crate::figures::local_time;
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{IgnoredBecause, SingleRequest};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
 
 /// The form of the output, and the limits of requests that count.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -289,15 +288,12 @@ fn raw_line(figures: &RequestFigures) -> String {
     )
 }
 
-/// A time in UTC by a format of strftime(3); a format that is not understood shows RFC 3339.
+/// A local time by a format of strftime(3); a format that is not understood shows RFC 3339.
 fn time_as(format: &str, unix_ns: u64) -> String {
-    let Ok(time) = Timestamp::from_nanosecond(i128::from(unix_ns)) else {
-        return String::new();
-    };
-    let zoned = time.to_zoned(TimeZone::UTC);
-    match jiff::fmt::strtime::format(format, &zoned) {
+    let time = local_time(unix_ns);
+    match jiff::fmt::strtime::format(format, &time) {
         Ok(text) => text,
-        Err(_) => time.to_string(),
+        Err(_) => time.timestamp().to_string(),
     }
 }
 

@@ -110,9 +110,23 @@ fn factor_of(suffix: &str, suffixes: &Suffixes) -> Option<f64> {
     None
 }
 
-/// The number at the start of a text, and what follows it.
+/// The number at the start of a text as strtod(3) reads it, and what follows it.
 fn leading_number(text: &str) -> (Option<f64>, &str) {
-    let suffix = text.trim_start_matches(is_part_of_number);
+    if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        let suffix = digits.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+        let number = &digits[..digits.len() - suffix.len()];
+        if let Ok(number) = u64::from_str_radix(number, 16) {
+            return (Some(number as f64), suffix);
+        }
+    }
+    let mut suffix = text.trim_start_matches(is_part_of_number);
+    // An exponent has a digit: that of `1e3`, but not that of `1eb`.
+    if let Some(exponent) = suffix.strip_prefix(['e', 'E']) {
+        let digits = exponent.strip_prefix(['-', '+']).unwrap_or(exponent);
+        if digits.starts_with(|c: char| c.is_ascii_digit()) {
+            suffix = digits.trim_start_matches(|c: char| c.is_ascii_digit());
+        }
+    }
     let number = &text[..text.len() - suffix.len()];
     (number.parse().ok(), suffix)
 }

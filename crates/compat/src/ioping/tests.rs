@@ -1,5 +1,5 @@
 use super::*;
-use crate::fixture::{directory, load, plan, result, text_of};
+use crate::fixture::{directory, load, plan, result, text_of, words};
 use crate::printer::ToolResult;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{IgnoredBecause, SingleRequest};
@@ -162,4 +162,35 @@ fn deadline_is_the_number_of_requests_that_are_due_before_it() {
         let plan = plan(load.as_ref(), &directory());
         assert_eq!(plan.workloads()[0].stop.ops, ops, "{line}");
     }
+}
+
+#[test]
+fn numbers_are_those_of_strtod() {
+    for (text, bytes) in [
+        ("1e3", 1000),
+        ("1.5e1k", 15 * 1024),
+        ("0x10", 16),
+        ("1eb", 1 << 60),
+        ("4k", 4096),
+    ] {
+        let read = suffix::size(text);
+        // An exabyte is more than is read here; its suffix is no exponent.
+        let wanted = if bytes < 1 << 53 { Ok(bytes) } else { Err(()) };
+        assert_eq!(read.map_err(drop), wanted, "{text}");
+    }
+    assert!(suffix::size("1e").is_err());
+}
+
+/// As glibc decides: the short option -w does not take the rest of an ambiguous long name.
+#[test]
+fn beginning_of_several_long_names_is_ambiguous() {
+    for line in ["-work 1 .", "--work 1 ."] {
+        match (DROP_IN.start)(&words(line)) {
+            Err(error) => assert!(error.text().contains("is ambiguous"), "{line}"),
+            Ok(_) => panic!("{line}"),
+        }
+    }
+    let whole = load(&DROP_IN, "-w 3 -work-size 1m .");
+    let plan = plan(whole.as_ref(), &directory());
+    assert_eq!(plan.scratch_bytes(), Some(1 << 20));
 }

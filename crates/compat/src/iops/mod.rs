@@ -97,7 +97,7 @@ impl SizesLoad {
         if let Some(bytes) = self.sector_bytes {
             return bytes;
         }
-        // The versions until 2010 begin with 512 bytes.
+        // The versions with binary units begin with 512 bytes.
         if self.units == SpellingUnits::Binary {
             return SECTOR_BYTES;
         }
@@ -180,7 +180,7 @@ impl DropInLoad for SizesLoad {
 /// The units of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SpellingUnits {
-    /// `1 KiB`, the versions until 2010.
+    /// `1 KiB`, the versions until 2013.
     Binary,
     /// Powers of 1000: `1 kB`.
     Decimal,
@@ -229,9 +229,13 @@ impl ToolPrinter for SizesPrinter {
     fn measured(&mut self, measurement: &Measurement) -> String {
         let reads = count(measurement, OpKind::Read);
         let iops = per_second(reads as f64, measurement.wall_ns);
-        // iops of 2013 ends below one operation per second and thread; later versions go on to a
+        // Versions until 2013 end below one operation per second and thread, later ones below a
         // quarter of that.
-        self.is_complete = iops <= f64::from(self.threads);
+        let slowest = match self.units {
+            SpellingUnits::Binary => self.threads,
+            SpellingUnits::Decimal | SpellingUnits::Plain => (self.threads / 4).max(1),
+        };
+        self.is_complete = iops <= f64::from(slowest);
         if reads == 0 {
             return String::new();
         }

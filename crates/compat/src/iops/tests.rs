@@ -53,9 +53,9 @@ fn a_slow_block_size_is_the_last() {
     let plan = plan(load.as_ref(), &target);
     let mut printer = load.printer(&plan, &target);
     let one = |count| measurement(&plan.workloads()[0], OpKind::Read, count, 10_000_000_000);
-    printer.measured(&one(161));
+    printer.measured(&one(41));
     assert!(!printer.is_complete());
-    assert!(printer.measured(&one(160)).contains(" 16.0 IO/s"));
+    assert!(printer.measured(&one(40)).contains(" 4.0 IO/s"));
     assert!(printer.is_complete());
     assert_eq!(printer.measured(&one(0)), "");
 }

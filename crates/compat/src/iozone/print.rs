@@ -1,6 +1,7 @@
 //! The table of iozone, and its matrices for Excel: sizes of files and records, tests on each pair
 //! of them, figures.
 
+use crate::figures::timed_requests;
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use DataDirection::{Read, Write};
 use diskproof_model::measurement::{Measurement, OpKind};
@@ -160,13 +161,16 @@ pub(super) enum FigureUnit {
 impl FigureUnit {
     /// The figure of a workload.
     fn figure(self, measurement: &Measurement) -> u64 {
-        let (mut count, mut bytes, mut busy_ns) = (0, 0, 0);
-        for (kind, op) in &measurement.ops {
+        let mut busy_ns = 0;
+        let (mut count, mut bytes) = (0, 0);
+        for op in timed_requests(measurement) {
             busy_ns += op.latency.sum_ns();
-            if *kind != OpKind::Sync {
-                count += op.count;
-                bytes += op.bytes;
-            }
+            count += op.count;
+            bytes += op.bytes;
+        }
+        // The fsync of -e is part of the time.
+        if let Some(syncs) = measurement.ops.get(&OpKind::Sync) {
+            busy_ns += syncs.latency.sum_ns();
         }
         // One request at a time: their sum excludes the start of the thread, which takes longer
         // than a small file.

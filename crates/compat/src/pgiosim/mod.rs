@@ -6,11 +6,11 @@ mod tests;
 
 use crate::command::{CommandLine, GivenArguments, scaled};
 use crate::drop_in::{DropIn, Started};
-use crate::figures::{OpsSoFar, as_seconds, per_second};
+use crate::figures::{OpsSoFar, as_seconds, per_second, timed_writes};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{RANDOM, blocking_workload, sync_every};
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
-use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{
     Access, CachePolicy, Plan, Span, Stop, SyncCall, SyncPolicy, Workload,
 };
@@ -84,7 +84,7 @@ fn read(given: &GivenArguments) -> Result<ScanLoad, String> {
     let mut load = ScanLoad {
         head: LoadHead {
             further_targets: files[1..].to_vec(),
-            writes: write_percent.is_some(),
+            writes_target: write_percent.is_some(),
             ..LoadHead::new(target, given.notes.clone())
         },
         files,
@@ -247,7 +247,7 @@ struct IntervalPrinter {
 }
 
 impl IntervalPrinter {
-    /// The writes that took too long, by file and time.
+    /// The writes that took too long, by file and time, each with its fsync.
     fn stalls(&self, result: &ToolResult<'_>) -> String {
         let mut text = String::new();
         let Some(limit_seconds) = self.load.stall_seconds else {
@@ -259,7 +259,7 @@ impl IntervalPrinter {
                 Some(path) => path.display().to_string(),
                 None => String::new(),
             };
-            let Some(writes) = measurement.ops.get(&OpKind::Write) else {
+            let Some(writes) = timed_writes(measurement) else {
                 continue;
             };
             for cell in &writes.series.cells {

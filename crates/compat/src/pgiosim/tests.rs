@@ -47,3 +47,25 @@ fn lines_have_the_layout_of_the_tool() {
                100.00%,    500 read,    250 written,  800.00kB/sec  100.00 iops\n";
     assert_eq!(printer.end(&result(&[one])).stdout, end);
 }
+
+/// As in pgiosim, whose two readings of the clock are around both calls.
+#[test]
+fn stall_includes_the_fsync_after_the_write() {
+    let load = load(&DROP_IN, "-w 50 -y -a 0.5 -b 1500 a");
+    let target = file(1 << 30);
+    let plan = plan(load.as_ref(), &target);
+    let second = 1_000_000_000;
+    let mut one = measurement(&plan.workloads()[0], OpKind::Write, 750, 15 * second);
+    let mut committed = one.ops[&OpKind::Write].clone();
+    let cell = |latency_max_ns| Cell {
+        ops: 50,
+        latency_max_ns,
+        ..Cell::default()
+    };
+    let written = &mut one.ops.get_mut(&OpKind::Write).unwrap().series;
+    written.add(0, &cell(1_000_000), 8192);
+    committed.series.add(0, &cell(700_000_000), 8192);
+    one.ops.insert(OpKind::Commit, committed);
+    let end = load.printer(&plan, &target).end(&result(&[one])).stdout;
+    assert!(end.starts_with("**WRITE STALL: a 0.7000\n"), "{end}");
+}

@@ -39,6 +39,8 @@ const COUNT_MAX: u64 = 1 << 53;
 const RATE_MAX: u64 = 1 << 40;
 /// The largest sum of the files: a PiB.
 const TOTAL_BYTES_MAX: u64 = 1 << 50;
+/// The unit in which the scratch file is filled, for which any filesystem has room.
+const PAGE_BYTES: u64 = 4096;
 /// The most files. One file of ours replaces them.
 const FILES_MAX: u64 = 1_000_000;
 
@@ -260,9 +262,23 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
         ModeKind::Create | ModeKind::Write => 0,
         ModeKind::Mix => (1000.0 * ratio / (1.0 + ratio)).round() as u16,
     };
-    let syncs = read_syncs(given, read_permille)?;
+    let mut syncs = read_syncs(given, read_permille)?;
+    let mut notes = notes(given, flags.cache, read_permille, settings.threads);
+    if io_mode.depth > 1 {
+        let text = "with --file-io-mode=async a latency is that of the request until it completes";
+        notes.push(text.to_owned());
+    }
+    if let Some(policy) = flags.sync {
+        if read_permille < 1000 && syncs.policy != SyncPolicy::None {
+            let text = "--file-extra-flags makes each write durable, so fsync() is not called";
+            notes.push(text.to_owned());
+        }
+        syncs = FileSyncs {
+            policy,
+            text: String::new(),
+        };
+    }
     let used_bytes = total_bytes / request_bytes * request_bytes;
-    let notes = notes(given, flags.cache, read_permille, settings.threads);
     Ok(FileioLoad {
         head: LoadHead::new(LoadTarget::Existing(".".into()), notes),
         total_bytes: used_bytes,
@@ -281,7 +297,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
             rate: settings.rate.map(|rate| rate as f64),
             sync: match read_permille {
                 1000 => SyncPolicy::None,
-                _ => flags.sync.unwrap_or(syncs.policy),
+                _ => syncs.policy,
             },
             cache: flags.cache,
             engine: EngineChoice::Fixed(io_mode.engine),
@@ -302,6 +318,7 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
             ratio,
             syncs: syncs.text,
             io_mode: io_mode.text,
+            depth: io_mode.depth,
         },
     })
 }
@@ -499,7 +516,9 @@ impl DropInLoad for FileioLoad {
     fn plan(&self, context: &PlanContext<'_>) -> Result<Plan, DropInError> {
         let seeded = context.seeded(self.shown.settings.seed);
         let workloads = vec![self.workload.clone()];
-        Ok(DROP_IN.plan(&seeded, Some(self.total_bytes), workloads))
+        // Filled in whole pages; the workload ends before the rest of the last one.
+        let scratch_bytes = self.total_bytes.next_multiple_of(PAGE_BYTES);
+        Ok(DROP_IN.plan(&seeded, Some(scratch_bytes), workloads))
     }
 
     fn printer(&self, _plan: &Plan, _target: &TargetIdentity) -> Box<dyn ToolPrinter> {

@@ -90,6 +90,8 @@ pub(super) struct ShownSettings {
     pub(super) ratio: f64,
     pub(super) syncs: String,
     pub(super) io_mode: &'static str,
+    /// Requests in flight of each thread.
+    pub(super) depth: u64,
 }
 
 /// Prints the settings first, and the report at the end.
@@ -108,14 +110,15 @@ impl FileioPrinter {
         let read_mib = bytes(measurement, OpKind::Read) as f64 / MIB;
         let written_mib = bytes(measurement, OpKind::Write) as f64 / MIB;
         let threads = settings.threads as f64;
+        let in_flight = threads * self.shown.depth as f64;
         // Figures of single threads are not known.
         let deviation = if settings.threads == 1 { 0.0 } else { f64::NAN };
         let events = ThreadSpread {
-            mean: (ops.reads + ops.writes) as f64 / threads,
+            mean: ops.requests() as f64 / threads,
             deviation,
         };
         let busy_seconds = ThreadSpread {
-            mean: ops.latency.sum_ns() as f64 / 1e9 / threads,
+            mean: ops.latency.sum_ns() as f64 / 1e9 / in_flight,
             deviation,
         };
         [
@@ -127,7 +130,7 @@ impl FileioPrinter {
             "\nThroughput:\n".to_owned(),
             rate_line("read, MiB/s:", read_mib / seconds),
             rate_line("written, MiB/s:", written_mib / seconds),
-            general_statistics(seconds, &ops.latency, settings.percentile),
+            general_statistics(seconds, ops.requests(), &ops.latency, settings.percentile),
             fairness(&events, &busy_seconds),
         ]
         .concat()
@@ -168,7 +171,12 @@ fn percentile_ms(latency: &LatencyHistogram, percentile: u64) -> f64 {
 }
 
 /// The sections "General statistics" and "Latency".
-fn general_statistics(seconds: f64, latency: &LatencyHistogram, percentile: u64) -> String {
+fn general_statistics(
+    seconds: f64,
+    events: u64,
+    latency: &LatencyHistogram,
+    percentile: u64,
+) -> String {
     let percentile_line = match percentile {
         0 => format!("{:>26}{:>23}\n", "percentile stats:", "disabled"),
         _ => {
@@ -179,7 +187,7 @@ fn general_statistics(seconds: f64, latency: &LatencyHistogram, percentile: u64)
     [
         "\nGeneral statistics:\n".to_owned(),
         total_line("total time:", &format!("{seconds:.4}s")),
-        total_line("total number of events:", &latency.count().to_string()),
+        total_line("total number of events:", &events.to_string()),
         "\nLatency (ms):\n".to_owned(),
         latency_line("min:", latency.min_ns() as f64),
         latency_line("avg:", latency.mean_ns()),
@@ -362,8 +370,10 @@ impl ToolPrinter for FileioPrinter {
     }
 }
 
-/// A number of bytes: `32MiB`, `1.5GiB`.
+/// A number of bytes: `32MiB`, `1.5GiB`, `2.6667MiB`.
 fn size(bytes: u64) -> String {
+    /// Significant digits, as sysbench prints a size.
+    const SIZE_DIGITS: usize = 5;
     let units = [
         (1u64 << 40, "TiB"),
         (1 << 30, "GiB"),
@@ -371,7 +381,10 @@ fn size(bytes: u64) -> String {
         (1 << 10, "KiB"),
     ];
     match units.iter().find(|(unit, _)| bytes >= *unit) {
-        Some((unit, name)) => format!("{}{name}", general(bytes as f64 / *unit as f64)),
+        Some((unit, name)) => format!(
+            "{}{name}",
+            general(bytes as f64 / *unit as f64, SIZE_DIGITS)
+        ),
         None => format!("{bytes}B"),
     }
 }
@@ -421,7 +434,12 @@ impl PrimePrinter for CpuPrinter {
             "{}CPU speed:\n    events per second: {:8.2}\n{}{}",
             distribution(&self.settings, &result.latency),
             result.latency.count() as f64 / wall,
-            general_statistics(wall, &result.latency, self.settings.percentile),
+            general_statistics(
+                wall,
+                result.latency.count(),
+                &result.latency,
+                self.settings.percentile
+            ),
             fairness(
                 &ThreadSpread::from_figures(&events),
                 &ThreadSpread::from_figures(&busy_seconds)

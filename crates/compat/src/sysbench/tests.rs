@@ -250,3 +250,122 @@ fn ratio_of_reads_is_finite() {
         }
     }
 }
+
+/// The report of writes with these latencies in ms, alone, with their syncs, and from the start
+/// that the rate wants.
+fn report_of_writes(line: &str, ms: [u64; 3]) -> String {
+    let (load, target) = (load(&DROP_IN, line), directory());
+    let plan = plan(load.as_ref(), &target);
+    let workload = &plan.workloads()[0];
+    let mut one = measurement(workload, OpKind::Write, 100, 2_000_000_000);
+    let [alone, with_sync, intended] = ms.map(|ms| latencies(&[(ms * 1_000_000, 100)]));
+    let mut commit = one.ops[&OpKind::Write].clone();
+    one.ops.get_mut(&OpKind::Write).unwrap().latency = alone;
+    if workload.commits() {
+        commit.latency = with_sync;
+        if workload.rate.is_some() {
+            let mut waited = intended;
+            waited.record_many(5_000_000, 20);
+            commit.latency_intended = Some(waited);
+        }
+        one.ops.insert(OpKind::Commit, commit);
+    }
+    load.printer(&plan, &target).end(&result(&[one])).stdout
+}
+
+fn figure_of(report: &str, label: &str) -> String {
+    let line = report
+        .lines()
+        .find(|line| line.trim_start().starts_with(label))
+        .unwrap_or_else(|| panic!("{label}: {report}"));
+    line.split_whitespace().last().unwrap().to_owned()
+}
+
+/// As in sb_fileio.c, where the fsync of --file-fsync-all is part of the event, and in sb_timer.c,
+/// which adds the time in the queue of --rate.
+#[test]
+fn latency_is_that_of_the_event() {
+    let of = |options: &str| {
+        let line = format!("fileio --file-test-mode=rndwr --time=2 {options} run");
+        report_of_writes(&line, [1, 4, 5])
+    };
+    for (options, average) in [
+        ("", "1.00"),
+        ("--file-fsync-all=on", "4.00"),
+        ("--file-fsync-all=on --rate=100", "5.00"),
+    ] {
+        let report = of(options);
+        let avg: f64 = figure_of(&report, "avg:").parse().unwrap();
+        assert!(
+            (avg - average.parse::<f64>().unwrap()).abs() < 0.1,
+            "{report}"
+        );
+        // Requests that never started are no events.
+        assert_eq!(figure_of(&report, "total number of events:"), "100");
+    }
+}
+
+/// A thread is not busy for longer than the run, however many requests it has in flight.
+#[test]
+fn execution_time_of_async_requests_is_that_of_a_thread() {
+    let report = report_of_writes(
+        "fileio --file-test-mode=rndwr --file-io-mode=async --file-async-backlog=10 \
+         --file-fsync-freq=0 --time=2 run",
+        [200, 0, 0],
+    );
+    let time = figure_of(&report, "execution time");
+    let (mean, _) = time.split_once('/').unwrap();
+    assert!(
+        (1.9..2.1).contains(&mean.parse::<f64>().unwrap()),
+        "{report}"
+    );
+}
+
+/// A line about fsync() is printed only where it is called.
+#[test]
+fn report_announces_the_syncs_that_follow() {
+    for (options, announced) in [
+        ("", true),
+        ("--file-fsync-all=on", true),
+        ("--file-extra-flags=direct", true),
+        ("--file-extra-flags=sync --file-fsync-all=on", false),
+        ("--file-extra-flags=dsync", false),
+    ] {
+        let line = format!("fileio --file-test-mode=rndwr {options} run");
+        let (load, target) = (load(&DROP_IN, &line), directory());
+        let plan = plan(load.as_ref(), &target);
+        let begin = load.printer(&plan, &target).begin();
+        assert_eq!(begin.contains("alling fsync()"), announced, "{begin}");
+        let sync = plan.workloads()[0].sync;
+        assert_eq!(
+            matches!(sync, SyncPolicy::Every { .. }),
+            announced,
+            "{line}"
+        );
+        let notes = load.head().notes.join("\n");
+        assert_eq!(
+            notes.contains("fsync() is not called"),
+            !announced,
+            "{notes}"
+        );
+    }
+}
+
+/// A total that is no multiple of a page: the file is filled in whole pages.
+#[test]
+fn scratch_file_has_whole_pages() {
+    let line = "fileio --file-total-size=8m --file-num=1 --file-test-mode=rndrd \
+                --file-block-size=1000 --events=10 run";
+    let plan = plan(load(&DROP_IN, line).as_ref(), &directory());
+    assert_eq!(plan.scratch_bytes(), Some(8 << 20));
+    assert_eq!(plan.workloads()[0].span.length_bytes, Some(8_388_000));
+}
+
+#[test]
+fn sizes_have_five_digits() {
+    let line = "fileio --file-total-size=8m --file-num=3 --file-test-mode=rndrd run";
+    let (load, target) = (load(&DROP_IN, line), directory());
+    let plan = plan(load.as_ref(), &target);
+    let begin = load.printer(&plan, &target).begin();
+    assert!(begin.contains("3 files, 2.6667MiB each"), "{begin}");
+}

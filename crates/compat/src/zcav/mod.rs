@@ -5,6 +5,7 @@ mod tests;
 
 use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
+use crate::figures::local_time;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::span_of;
 use crate::printer::{DropInError, ToolFile, ToolPrinter, ToolResult, ToolText};
@@ -102,7 +103,7 @@ fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
     let target = LoadTarget::Existing(PathBuf::from(&devices[0].path));
     Ok(BlocksLoad {
         head: LoadHead {
-            writes: given.has("w"),
+            writes_target: given.has("w"),
             ..LoadHead::new(target, notes)
         },
         devices,
@@ -206,7 +207,7 @@ impl DropInLoad for BlocksLoad {
         // The last block read ends the span.
         let span_bytes = ((points - 1) * self.skip + 1) * block_bytes;
         let survey = Survey {
-            operation: if self.head.writes {
+            operation: if self.head.writes_target {
                 OpKind::Write
             } else {
                 OpKind::Read
@@ -320,7 +321,7 @@ impl BlocksPrinter {
             let seconds = busy_ns / 1e9;
             let whole_seconds = seconds.floor();
             let rate = mib / seconds;
-            let is_write = self.load.head.writes;
+            let is_write = self.load.head.writes_target;
             let done = if is_write { "Wrote" } else { "Read" };
             let _ = writeln!(
                 self.totals,
@@ -352,14 +353,14 @@ impl ToolPrinter for BlocksPrinter {
         let mut text = ToolText::default();
         if let Some(surface) = result.surface {
             self.add_pass(surface, result);
-            let seconds = result.unix_ns / 1_000_000_000;
+            let time = local_time(result.unix_ns);
             text.stderr = format!(
                 "# Finished loop {}, on device {} at {}:{:02}:{:02}\n",
                 self.loops,
                 self.load.devices[0].path,
-                seconds / 3600 % 24,
-                seconds / 60 % 60,
-                seconds % 60
+                time.hour(),
+                time.minute(),
+                time.second()
             );
         }
         let is_last = self.loops >= self.load.loops || result.interrupted;

@@ -110,3 +110,21 @@ fn dropped_blocks_have_the_limit_of_their_workloads() {
     assert_eq!(drops(&workload), [DroppedBlocks { kind, limit }]);
     assert_eq!(drops(&Workload::named("read")), []);
 }
+
+/// A job that writes to one file does not need the release of another one, which it reads.
+#[test]
+fn target_that_is_only_read_is_not_overwritten() {
+    let mut read = Workload::named("read");
+    read.target = Some(0);
+    let mut write = writes("write", 4096);
+    write.target = Some(1);
+    let mut plan = plan_of(read, Decide::AsPlanned);
+    plan.tasks
+        .push(plan_of(write.clone(), Decide::AsPlanned).tasks.remove(0));
+    let is_overwritten = |plan: &Plan| [0, 1].map(|index| plan.writes_to(index));
+    assert_eq!(is_overwritten(&plan), [false, true]);
+    // Without a target of its own it runs on all.
+    write.target = None;
+    let all = plan_of(write, Decide::AsPlanned);
+    assert_eq!(is_overwritten(&all), [true, true]);
+}

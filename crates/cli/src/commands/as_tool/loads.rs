@@ -152,7 +152,7 @@ fn run_load(
     printer.kept_files = vec![found.new_name.map(KeptFile::named)];
     let mut job = MeasuringJob::new(plan, identities, flags);
     job.shown = Shown::Tool(printer.clone());
-    let ended = measure_as_tool(tool, words, job, head.writes);
+    let ended = measure_as_tool(tool, words, job, head.writes_target);
     if ended.is_err() && !printer.has_begun() {
         print_text(load.text_before_opening())?;
     }
@@ -163,7 +163,7 @@ fn run_load(
 fn target_of_load(load: &dyn DropInLoad, flags: &MeasuringFlags) -> Result<FoundTarget> {
     let head = load.head();
     let path = head.target.path();
-    if head.writes {
+    if head.writes_target {
         refuse_foreign_link(path)?;
     }
     let found = match find_target(&head.target, flags) {
