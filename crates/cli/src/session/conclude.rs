@@ -9,7 +9,7 @@ use crate::flags::{MeasuringFlags, UndecidedMeans};
 use crate::interrupt;
 use crate::output_files::{Output, save_record, temporary_path};
 use crate::pieces::write_pieces;
-use crate::saved::{self, HistoryOptions, RunKey, SaveNote, is_saved};
+use crate::saved::{self, HistoryOptions, InHistory, RunKey, SaveNote, in_history};
 use crate::stdio::{
     Verbosity, close_stdout, colored_commands_page, colored_record_page, eprint_line, eprint_text,
     ignore_closed_pipe, is_closed_stdout, to_stdout, write_record_page,
@@ -148,10 +148,12 @@ pub(super) fn conclude<'a>(
     };
     let page = page_for_flags(&record, flags);
     let printed = save_and_print(&record, &page, outputs, flags, &stdout, &wait);
-    if printed.is_in_history {
-        end.end_journal();
-    } else {
-        end.leave_in_journal(&record);
+    match printed.in_history {
+        Some(saved) => {
+            end.end_test_journal(&record, saved);
+            end.end_journal();
+        }
+        None => end.leave_in_journal(&record),
     }
     MeasuredRun {
         record,
@@ -202,7 +204,8 @@ struct PrintedRecord {
     hung: Vec<String>,
     /// A save was not done in time.
     is_incomplete: bool,
-    is_in_history: bool,
+    /// `None` where the record is not in the history.
+    in_history: Option<InHistory>,
 }
 
 /// The text that a tool prints at the end of its run.
@@ -410,7 +413,7 @@ fn save_and_print(
         outcome: saved.outcome.and(print_outcome),
         hung: saved.hung,
         is_incomplete: saved.is_incomplete,
-        is_in_history: saved.is_in_history,
+        in_history: saved.in_history,
     }
 }
 
@@ -424,7 +427,7 @@ struct SavedRecord {
     hung: Vec<String>,
     /// The record can be read later, from a file or from the history.
     is_kept: bool,
-    is_in_history: bool,
+    in_history: Option<InHistory>,
     /// A save was not done in time.
     is_incomplete: bool,
 }
@@ -448,7 +451,7 @@ fn save(
         notes: Vec::new(),
         hung: Vec::new(),
         is_kept: false,
-        is_in_history: false,
+        in_history: None,
         is_incomplete: false,
     };
     for (output, file_save) in file_saves {
@@ -508,8 +511,8 @@ impl SavedRecord {
     }
 
     fn add_history(&mut self, notes: Vec<SaveNote>) {
-        self.is_in_history = is_saved(&notes);
-        self.is_kept |= self.is_in_history;
+        self.in_history = in_history(&notes);
+        self.is_kept |= self.in_history.is_some();
         self.notes = notes;
     }
 
