@@ -48,7 +48,12 @@ use diskproof_model::trend::RunToRun;
 ///
 /// 9: a credit counts what slices moved at the edges of their cells, and less than a cell shows is
 /// none. A verification with blocks that stayed cached proves what is left of them.
-pub const JUDGING_VERSION: u32 = 9;
+///
+/// 10: a credit says whether it is a lower bound, streams show one in bytes, and reads after a fall
+/// of writes tell it from a full cache. A control that is late by three times the promise breaks
+/// it. Lumps of a group's limiter are no stall, and what others wrote while a test was stopped does
+/// not reject a disk.
+pub const JUDGING_VERSION: u32 = 10;
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq)]

@@ -248,7 +248,7 @@ fn is_limiter(row: &Row, credit: &BurstCredit, drop: &RateDrop, recoveries: &[Re
         "B/s" => f64::from(row.data.workload.block_bytes),
         _ => 1.0,
     };
-    let mut is_confirmed = false;
+    let mut is_confirmed = credit.has_refilled;
     for recovery in recoveries {
         let refilled = (credit.base * recovery.pause_ns as f64 / 1e9).min(credit.credit);
         // The credit and what refills meanwhile, in requests.

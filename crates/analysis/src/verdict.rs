@@ -219,6 +219,10 @@ fn burst_caveat(record: &Record) -> Option<String> {
     }
 }
 
+/// From this share of a disk on, a run has read as many bytes as the disk has, which says nothing
+/// of the blocks that it read.
+const WHOLE_SHARE: f64 = 0.995;
+
 /// The caveat that the run is no search for bad blocks, with the largest share of the disk that it
 /// can have read. `None` of a run that says nothing about a whole disk.
 fn scan_caveat(record: &Record) -> Option<String> {
@@ -252,16 +256,19 @@ fn scan_caveat(record: &Record) -> Option<String> {
         return None;
     }
     let share = read_bytes.min(span_bytes) as f64 / disk_bytes as f64;
-    let percent = format_percent(share);
+    let disks = enumerated(&paths);
+    let extent = if share < WHOLE_SHARE {
+        format!("read at most {} of {disks}", format_percent(share))
+    } else {
+        format!("read some blocks of {disks} again and again, and others perhaps never")
+    };
     let commands: Vec<String> = paths
         .iter()
         .map(|path| format!("'diskproof curve {path} --scan'"))
         .collect();
     let read = if paths.len() == 1 { "reads" } else { "read" };
     Some(format!(
-        "This run read at most {percent} of {}, so it is no search for bad blocks. {} {read} every \
-         block.",
-        enumerated(&paths),
+        "This run {extent}, so it is no search for bad blocks. {} {read} every block.",
         enumerated(&commands)
     ))
 }
@@ -415,7 +422,12 @@ fn trust(record: &Record) -> Trust {
     if let Some(finding) = most_severe(doubtful.iter().copied()) {
         return trust_lowered_by(TrustLevel::Doubtful, "Doubtful", finding, count);
     }
-    let (level, why) = if !record.partial {
+    let (level, why) = if !record.partial && promises_untested_depth(record) {
+        (
+            TrustLevel::Reliable,
+            "The figures are reliable for the time of the run; whether they last is not known.",
+        )
+    } else if !record.partial {
         (TrustLevel::Reliable, "The figures are reliable.")
     } else if has_figures(record) {
         (
@@ -433,6 +445,16 @@ fn trust(record: &Record) -> Trust {
         why: why.to_owned(),
         finding: None,
     }
+}
+
+/// Returns `true` if the answer is a depth to use from now on, and a burst credit that outlasts the
+/// search would not have shown.
+fn promises_untested_depth(record: &Record) -> bool {
+    let promises_depth = match record.latency_search() {
+        Some(search) => search.found().is_some(),
+        None => false,
+    };
+    promises_depth && burst_caveat(record).is_some()
 }
 
 /// `Doubtful: other programs used the disk (+2 more).` One line of a terminal.

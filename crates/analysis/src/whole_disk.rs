@@ -6,7 +6,7 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::trend::DiskAccess;
 
-/// The finding that a workload covers a small part of a rotating disk.
+/// The finding that a workload covers a part of a rotating disk.
 const SHORT_SPAN: &str = "short-span";
 
 /// The relation of a workload's random reads to the whole disk.

@@ -118,8 +118,14 @@ fn io_max(group: &str, line: &str) -> Option<IoLimit> {
     if is_set { Some(limit) } else { None }
 }
 
+/// The limits of a group of version 1. Those above it do not limit it (Linux,
+/// Documentation/admin-guide/cgroup-v1/blkio-controller.rst). In a container the path may be the
+/// host's, and its own group is at the mount point.
 fn throttles(mount: &Path, group: &str) -> Vec<IoLimit> {
-    let folder = mount.join(group.trim_start_matches('/'));
+    let mut folder = mount.join(group.trim_start_matches('/'));
+    if !folder.exists() {
+        folder = mount.to_owned();
+    }
     let mut limits: Vec<IoLimit> = Vec::new();
     for LimitKey { file, field, .. } in LIMITS {
         let text = read_text(&folder.join(file)).unwrap_or_default();
@@ -316,6 +322,17 @@ mod tests {
         assert_eq!(limits[0].read_iops, Some(300));
         assert_eq!(limits[0].write_bytes_per_second, Some(5000));
         assert_eq!(limits[1].device, "8:16");
+    }
+
+    #[test]
+    fn container_sees_its_own_throttles_at_the_mount_point() {
+        let machine = Machine::new("7:blkio:/docker/0123\n");
+        let file = "sys/fs/cgroup/blkio/blkio.throttle.read_bps_device";
+        machine.put(file, "8:0 5000\n");
+        let limits = io_limits(&machine.root());
+        assert_eq!(limits.len(), 1);
+        assert_eq!(limits[0].read_bytes_per_second, Some(5000));
+        assert_eq!(limits[0].group, "/docker/0123");
     }
 
     #[test]

@@ -176,6 +176,9 @@ pub struct BucketFigures {
     pub burst: Estimate,
     /// The credit beyond the refill: requests or bytes.
     pub credit: Estimate,
+    /// True if the bucket may hold more than this credit; see `burst_credits`.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub credit_is_lower_bound: bool,
     /// The time in which the credit refills in a pause, in nanoseconds.
     pub refill: Estimate,
 }

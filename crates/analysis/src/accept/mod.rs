@@ -8,6 +8,7 @@ mod probe;
 mod progress;
 mod rates;
 mod slow_end;
+mod stopped;
 mod test_run;
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,8 @@ use diskproof_model::accept::{
     Fraud, MovedPiece, Pass, Piece, Procedure, Undecided,
 };
 use diskproof_model::measurement::ByteCount;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 
 const MIB: u64 = 1 << 20;
 /// The simulated disks know blocks of this size; the real size of a fake is a multiple of it.
@@ -50,6 +51,8 @@ struct SimulatedDisk {
     random: TestRng,
     /// Blocks that cannot be read.
     broken: Vec<u64>,
+    /// Places that another program wrote last.
+    foreign: BTreeSet<u64>,
 }
 
 impl SimulatedDisk {
@@ -66,6 +69,7 @@ impl SimulatedDisk {
             written: 0,
             random: TestRng(seed),
             broken: Vec::new(),
+            foreign: BTreeSet::new(),
         }
     }
 
@@ -94,6 +98,7 @@ impl SimulatedDisk {
             return None;
         }
         if let Some(place) = self.place(at) {
+            self.foreign.remove(&place);
             self.stored.insert(place, content);
             return None;
         }
@@ -129,6 +134,11 @@ impl SimulatedDisk {
                 _ => {}
             }
         }
+        if let Some(place) = self.place(at)
+            && self.foreign.contains(&place)
+        {
+            return Some(BadContent::Foreign);
+        }
         let stored = match self.kind {
             Kind::Thin => self.stored.get(&at),
             _ => self.place(at).and_then(|place| self.stored.get(&place)),
@@ -141,6 +151,13 @@ impl SimulatedDisk {
                 from_bytes: *from,
                 order: *found,
             }),
+        }
+    }
+
+    /// Another program writes to these bytes.
+    fn overwrite(&mut self, bytes: Range<u64>) {
+        for at in bytes.step_by(BLOCK as usize) {
+            self.foreign.extend(self.place(at));
         }
     }
 
@@ -255,6 +272,123 @@ fn run(disk: &mut SimulatedDisk, procedure: Procedure, salt: u64) -> AcceptMeasu
 fn judged(disk: &mut SimulatedDisk, procedure: Procedure, salt: u64) -> AcceptFigures {
     let measured = run(disk, procedure, salt);
     accept_record(&measured, None, &[]).figures
+}
+
+/// A full pass that is stopped once this share of its pieces was moved, 0 to 2, and goes on from
+/// what it saved, after others may have written to the disk.
+fn judged_after_stop(
+    disk: &mut SimulatedDisk,
+    salt: u64,
+    stop_at: f64,
+    meanwhile: impl FnOnce(&mut SimulatedDisk),
+) -> AcceptFigures {
+    let plan = AcceptPlan {
+        procedure: Procedure::Whole,
+        size_bytes: disk.size_bytes,
+        salt,
+    };
+    let mut test = AcceptTest::new(AcceptMeasurement::new(plan));
+    let count = test.measured.states.0.len() as f64;
+    let mut meanwhile = Some(meanwhile);
+    while let Some(batch) = test.next_batch() {
+        let done = (test.measured.written + test.measured.read) as f64;
+        let left = ((stop_at * count - done).max(0.0) as usize).min(batch.pieces.len());
+        if meanwhile.is_some() && left < batch.pieces.len() {
+            let first = Batch {
+                pieces: batch.pieces[..left].to_vec(),
+                ..batch
+            };
+            let moved = disk.carry_out(&first);
+            test.add(&first, &moved);
+            if let Some(meanwhile) = meanwhile.take() {
+                meanwhile(disk);
+            }
+            test = AcceptTest::new(test.measured.continued());
+            continue;
+        }
+        let moved = disk.carry_out(&batch);
+        test.add(&batch, &moved);
+    }
+    assert_eq!(test.measured.earlier_runs, 1);
+    test.measured.device.read_bytes = test.measured.reads.bytes;
+    accept_record(&test.measured, None, &[]).figures
+}
+
+/// Where a pass is stopped: early and late in its writes, between them and its reads, and early and
+/// late in the reads.
+const STOPS: [f64; 5] = [0.3, 0.97, 1.0, 1.1, 1.8];
+
+#[test]
+fn honest_disk_that_others_overwrote_while_the_test_was_stopped_is_not_rejected() {
+    let size_bytes = 128 * MIB;
+    let writes_of_others = [
+        0..MIB,
+        0..size_bytes,
+        0..125 * MIB,
+        3 * MIB..size_bytes,
+        size_bytes / 2..size_bytes,
+        5 * MIB + 8 * BLOCK..5 * MIB + 9 * BLOCK,
+    ];
+    for bytes in writes_of_others {
+        for (seed, stop_at) in (1..).zip(STOPS) {
+            let mut disk = SimulatedDisk::new(Kind::Honest, size_bytes, size_bytes, seed);
+            let found = judged_after_stop(&mut disk, 40 + seed, stop_at, |disk| {
+                disk.overwrite(bytes.clone());
+            });
+            let case = format!("{bytes:?} at {stop_at}: {found:?}");
+            // Nothing is wrong where all of it was read before, or written again after it.
+            if found.verdict != AcceptVerdict::Accept {
+                assert_eq!(found.verdict, AcceptVerdict::Undecided, "{case}");
+                assert_eq!(
+                    found.undecided,
+                    Some(Undecided::ChangedWhileStopped),
+                    "{case}"
+                );
+                assert_eq!((found.fraud, found.real_bytes), (None, None), "{case}");
+            } else {
+                assert!(bytes.end - bytes.start <= MIB, "{case}");
+            }
+        }
+    }
+}
+
+#[test]
+fn fake_is_found_and_sized_whenever_its_test_is_stopped() {
+    let fakes = FAKES.iter().filter(|(_, fraud)| *fraud != Fraud::Slow);
+    for (kind, fraud) in fakes.chain(&[(Kind::Thin, Fraud::Thin)]) {
+        for (seed, stop_at) in (1..).zip(STOPS) {
+            for is_overwritten in [false, true] {
+                let (size_bytes, real_bytes) = (128 * MIB, 47 * MIB + 5 * BLOCK);
+                let mut disk = SimulatedDisk::new(*kind, size_bytes, real_bytes, seed);
+                let found = judged_after_stop(&mut disk, 70 + seed, stop_at, |disk| {
+                    if is_overwritten {
+                        disk.overwrite(0..12 * MIB);
+                    }
+                });
+                let case = format!("{kind:?} at {stop_at}, {is_overwritten}: {found:?}");
+                // Nothing was written or read before the stop that shows what is lost.
+                let is_hidden =
+                    stop_at == 1.0 && matches!(kind, Kind::Drops | Kind::Cached(_) | Kind::Thin);
+                if is_hidden {
+                    assert_eq!(
+                        found.undecided,
+                        Some(Undecided::ChangedWhileStopped),
+                        "{case}"
+                    );
+                    continue;
+                }
+                assert_eq!(found.verdict, AcceptVerdict::Reject, "{case}");
+                // The few places that are written after a late stop may not show which fraud it is.
+                let is_named = found.fraud.is_some() || stop_at != 0.97;
+                if is_overwritten || !is_named {
+                    continue;
+                }
+                assert_eq!(found.fraud, Some(*fraud), "{case}");
+                let error = found.real_bytes.unwrap().abs_diff(real_bytes);
+                assert!(error <= MIB, "{error} {case}");
+            }
+        }
+    }
 }
 
 const PROBE: Procedure = Procedure::Probe { filler_bytes: None };

@@ -4,6 +4,7 @@ use super::fraud::Places;
 use super::probe::{random_blocks, sample};
 use super::rates::{Direction, cliff, rate_by_position, slow_parts};
 use super::slow_end::{SlowEnd, slow_end};
+use super::stopped::{fraud_without_changes, is_only_changed_while_stopped};
 use diskproof_model::accept::{
     AcceptFigures, AcceptMeasurement, AcceptRecord, AcceptVerdict, HealthChange, HealthCounter,
     Procedure, Undecided, chunks,
@@ -46,15 +47,24 @@ fn accept_figures(
             Procedure::Probe { .. } => sample(data),
         },
     };
-    let fraud = places.fraud();
+    let is_only_changed = is_only_changed_while_stopped(data);
+    let fraud = if is_only_changed {
+        None
+    } else if data.lost_over_stop_bytes > 0 {
+        fraud_without_changes(&places)
+    } else {
+        places.fraud()
+    };
     let health_changes = health_changes(health_before, &data.health);
     let is_bad = fraud.is_some() || data.bad_bytes.sum() > 0 || data.failed_writes_bytes > 0;
-    let undecided = if is_bad {
+    let undecided = if is_only_changed {
+        Some(Undecided::ChangedWhileStopped)
+    } else if is_bad {
         None
     } else {
         reason_undecided(data, target, &health_changes)
     };
-    let verdict = if is_bad {
+    let verdict = if is_bad && !is_only_changed {
         AcceptVerdict::Reject
     } else if undecided.is_some() {
         AcceptVerdict::Undecided

@@ -210,6 +210,9 @@ impl WholePass {
                 let cell = cell_of(measured, piece);
                 cell.read.add(piece.length_bytes, moved.ns);
                 measured.states.0[piece.order as usize] = moved.bad_bytes.state(piece.length_bytes);
+                if measured.has_stop_between(piece.order, measured.read) {
+                    measured.lost_over_stop_bytes += moved.bad_bytes.lost;
+                }
                 measured.add_bad(moved);
                 measured.read += 1;
             }

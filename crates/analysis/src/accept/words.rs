@@ -2,7 +2,8 @@
 
 use super::fraud::displaced_example;
 use diskproof_model::accept::{
-    AcceptMeasurement, AcceptRecord, AcceptVerdict, BadContent, Fraud, Procedure, Undecided,
+    AcceptMeasurement, AcceptRecord, AcceptVerdict, BadContent, Fraud, PlacesBefore, Procedure,
+    Undecided,
 };
 use diskproof_model::record::Record;
 use diskproof_model::units::{SECTOR_BYTES, counted, format_bytes, format_percent};
@@ -72,7 +73,30 @@ fn reason_undecided(accept: &AcceptRecord) -> String {
                                     much that a slow end could hide among them: run the test \
                                     again while the machine is idle"
             .to_owned(),
+        Some(Undecided::ChangedWhileStopped) => changed_text(data),
     }
+}
+
+/// `4 MiB of what was written before the test was stopped came back with other content, …`
+fn changed_text(data: &AcceptMeasurement) -> String {
+    let first = data.bad.first().map(|range| range.offset_bytes);
+    let proof = match data.places_before {
+        Some(PlacesBefore {
+            changed_after_right_bytes: Some(offset_bytes),
+            ..
+        }) => format!(
+            "; {} was right when it was read before the stop, and held something else after it",
+            block_text(offset_bytes)
+        ),
+        _ => String::new(),
+    };
+    format!(
+        "{} of what was written before the test was stopped came back with other content{}: \
+         others wrote to the device meanwhile, or it lost them{proof}. Nothing else was wrong. \
+         Begin a new test with --restart",
+        format_bytes(data.bad_bytes.lost),
+        first_at_text(first),
+    )
 }
 
 /// The fraud, such as `real capacity 123 GB of 4 TB: block 0x7 came back with the content of block

@@ -116,6 +116,10 @@ pub(crate) struct Bucket {
     pub(crate) burst: f64,
     /// The credit that was used, beyond what was refilled meanwhile.
     pub(crate) credit: f64,
+    /// Whether the bucket was seen to be full before it was used up, so that it holds no more.
+    pub(crate) is_whole: bool,
+    /// Whether it was used up again at the moment that its refill predicts.
+    pub(crate) has_refilled: bool,
     /// The moment at which it was first used up, in nanoseconds after the start of the run.
     pub(crate) spent_ns: f64,
     /// The rows that ran at the base rate, ascending.
@@ -353,14 +357,19 @@ fn bucket_of_plateaus(
     if !is_paid(stretches, members, base, unit) {
         return None;
     }
-    let credit = spent_before(stretches, spent_ns, base, unit);
+    let first = spent_before(stretches, spent_ns, base, unit);
+    let later = spent_again(stretches, members, base, unit);
+    let seen = seen_credit(first, &later);
+    let least = REFILL_TIMES_MIN * uncertain_amount(members, base, unit);
     let burst = highest_rate(stretches, base, unit)?;
     // Less is none: a rate that was a little higher for a moment is no credit that was spent.
-    (credit > uncertain_amount(members, base, unit)).then(|| Bucket {
+    (first > uncertain_amount(members, base, unit)).then(|| Bucket {
         unit,
         base,
         burst,
-        credit,
+        credit: seen.amount,
+        is_whole: seen.is_whole,
+        has_refilled: later.iter().any(|again| again.is_refill(least)),
         spent_ns,
         rows,
         has_reads: members.iter().any(|member| !member.stretch.writes),
@@ -485,6 +494,95 @@ pub(crate) fn spent_before(stretches: &[Stretch], until_ns: f64, base: f64, unit
     }
     let left_ns = until_ns - last_ns.unwrap_or(until_ns);
     (used - left_ns * base / 1e9).max(0.0)
+}
+
+/// A credit that was used up again after it had refilled.
+struct SpentAgain {
+    /// The amount that was used beyond the refill.
+    used: f64,
+    /// The amount that a bucket without an end would still have had.
+    spilled: f64,
+}
+
+/// A refill is known well enough to be compared with what was used if it is this many times the
+/// uncertain amount.
+const REFILL_TIMES_MIN: f64 = 10.0;
+
+impl SpentAgain {
+    /// Whether it was used up when the refill was, of at least this amount.
+    fn is_refill(&self, least: f64) -> bool {
+        self.used >= least && self.spilled.abs() <= SPILLED_SHARE_MIN * self.used
+    }
+}
+
+/// The credits that were used up after the first one, in the order of time. `members` are the
+/// plateaus, during which the bucket is empty.
+fn spent_again(
+    stretches: &[Stretch],
+    members: &[&Plateau<'_>],
+    base: f64,
+    unit: Unit,
+) -> Vec<SpentAgain> {
+    let mut spent = Vec::new();
+    let mut last_ns = None;
+    let (mut tokens, mut used) = (0.0, 0.0f64);
+    for cell in placed(stretches, members, unit) {
+        let Some(from_ns) = last_ns else {
+            if cell.is_empty {
+                last_ns = Some(cell.start_ns);
+            }
+            continue;
+        };
+        let refilled = (cell.start_ns - from_ns) * base / 1e9;
+        last_ns = Some(cell.start_ns);
+        tokens += refilled;
+        used = (used - refilled).max(0.0);
+        if !cell.is_empty {
+            tokens -= cell.moved;
+            used += cell.moved;
+            continue;
+        }
+        if used > 0.0 {
+            spent.push(SpentAgain {
+                used,
+                spilled: tokens,
+            });
+        }
+        (tokens, used) = (0.0, 0.0);
+    }
+    spent
+}
+
+/// A bucket has spilled, and so was full, if at least this share of what was used then is missing
+/// from its refill: less may be the error of the base rate.
+const SPILLED_SHARE_MIN: f64 = 0.1;
+/// Amounts that differ by less than this share are the same.
+const SAME_AMOUNT: f64 = 0.03;
+
+/// The size of a bucket, as far as it was seen.
+struct SeenCredit {
+    amount: f64,
+    is_whole: bool,
+}
+
+/// The size of a bucket that was used up first at this amount, and then at others. Whether it was
+/// full at the start of the run is not known. A bucket that spilled before it was used up again
+/// was full, unless that gave less than it had at first: something else used the credit, then.
+fn seen_credit(first: f64, later: &[SpentAgain]) -> SeenCredit {
+    let mut seen = SeenCredit {
+        amount: first,
+        is_whole: false,
+    };
+    for again in later {
+        let was_full = again.spilled >= SPILLED_SHARE_MIN * again.used;
+        if again.used > (1.0 + SAME_AMOUNT) * seen.amount {
+            seen.amount = again.used;
+            seen.is_whole = was_full;
+        } else if again.used >= (1.0 - SAME_AMOUNT) * seen.amount {
+            seen.is_whole |= was_full;
+        }
+    }
+    seen
 }
 
 /// The most credit that can have been refilled by a moment. The bucket was empty when it was first

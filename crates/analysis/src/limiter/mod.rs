@@ -56,17 +56,19 @@ impl FoundCredit {
             base: bucket.base,
             burst: bucket.burst,
             credit: bucket.credit,
+            credit_is_lower_bound: !bucket.is_whole,
             burst_ns: bucket.burst_ns() as u64,
             refill_ns: bucket.refill_ns() as u64,
             at_base: bucket.rows.clone(),
             in_burst: (0..rows.len()).filter(is_in_burst).collect(),
             has_reads: bucket.has_reads,
+            has_refilled: bucket.has_refilled,
         }
     }
 }
 
 /// Reads and writes of a row per second, in requests or in bytes.
-fn rate_of(m: &Row, unit: Unit) -> f64 {
+pub(crate) fn rate_of(m: &Row, unit: Unit) -> f64 {
     let requests = [OpKind::Read, OpKind::Write];
     let ops = requests.iter().filter_map(|kind| m.op(*kind));
     match unit {
@@ -571,7 +573,8 @@ pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option
     held(&stretches, unit)
 }
 
-fn slice_rate(slice: &TimeSlice, unit: Unit) -> f64 {
+/// Reads and writes of a slice per second, in requests or in bytes.
+pub(crate) fn slice_rate(slice: &TimeSlice, unit: Unit) -> f64 {
     let requests = [OpKind::Read, OpKind::Write];
     let ops = requests.iter().filter_map(|kind| slice.ops.get(kind));
     match unit {
@@ -580,9 +583,15 @@ fn slice_rate(slice: &TimeSlice, unit: Unit) -> f64 {
     }
 }
 
-/// The requests that a run used beyond the refill on the target of row `fallen`, until a moment in
-/// that row at which its credit is assumed to have ended.
-pub(crate) fn credit_before(record: &Record, fallen: usize, moment_ns: f64, base: f64) -> f64 {
+/// The requests or bytes that a run used beyond the refill on the target of row `fallen`, until a
+/// moment in that row at which its credit is assumed to have ended.
+pub(crate) fn credit_before(
+    record: &Record,
+    fallen: usize,
+    moment_ns: f64,
+    base: f64,
+    unit: Unit,
+) -> f64 {
     let target = record.measurements[fallen].data.target;
     let mut stretches = Vec::new();
     for (row, m) in record.measurements.iter().enumerate() {
@@ -619,7 +628,7 @@ pub(crate) fn credit_before(record: &Record, fallen: usize, moment_ns: f64, base
     }
     // A row that had not ended by then ran at the same time, if at all.
     stretches.retain(|stretch| stretch.row == fallen || stretch.end_ns() <= moment_ns);
-    spent_before(&in_order(stretches), moment_ns, base, Unit::Requests)
+    spent_before(&in_order(stretches), moment_ns, base, unit)
 }
 
 #[cfg(test)]

@@ -42,11 +42,16 @@ pub(crate) fn allowed_text(record: &Record, credits: &[&BurstCredit]) -> String 
     sentences.join(" ")
 }
 
-/// `20,000 requests` or `1.3 GB`: the size of the credit.
+/// `at least 20,000 requests` or `about 1.3 GB`: the size of the credit.
 pub(crate) fn amount_text(credit: &BurstCredit) -> String {
-    match Unit::of_credit(credit) {
+    let amount = match Unit::of_credit(credit) {
         Unit::Bytes => format!("{} GB", rounded(credit.credit / 1e9, None)),
         Unit::Requests => format!("{} requests", rounded(credit.credit, None)),
+    };
+    if credit.credit_is_lower_bound {
+        format!("at least {amount}")
+    } else {
+        format!("about {amount}")
     }
 }
 

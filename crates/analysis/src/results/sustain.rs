@@ -9,9 +9,9 @@ use diskproof_model::units::{format_bytes, format_duration};
 /// The factor of a fall is known to this share.
 const FACTOR_KNOWN: f64 = 0.02;
 
-/// `sustains 3000/s; 16,000/s for 3 min after a pause (bucket of 2.3 M requests, refilled in 15
-/// min)`, `fell by 4 × after 38 GB (write cache), back after 30 s without load: no, 5 min: yes`, or
-/// `no fall in 2 h and 1.4 TB …`.
+/// `sustains 3000/s; 16,000/s for 3 min after a pause of 15 min (bucket of at least 2.3 M
+/// requests)`, `fell by 4 × after 38 GB (write cache), back after 30 s without load: no, 5 min:
+/// yes`, or `no fall in 2 h and 1.4 TB …`.
 pub(super) fn sustain_clause(record: &Record, found: &SustainRecord) -> String {
     let lasting = found.lasting.value_text();
     if let Some(doubtful) = &found.doubtful_drop {
@@ -37,12 +37,12 @@ pub(super) fn sustain_clause(record: &Record, found: &SustainRecord) -> String {
             .find(|credit| credit.base == bucket.base.value)
     {
         return format!(
-            "sustains {}; {} for {} after a pause (bucket of {}, refilled in {})",
+            "sustains {}; {} for {} after a pause of {} (bucket of {})",
             limit_text(credit.base, &credit.unit),
             limit_text(credit.burst, &credit.unit),
             format_duration(credit.burst_ns),
+            format_duration(credit.refill_ns),
             amount_text(credit),
-            format_duration(credit.refill_ns)
         );
     }
     let mut recovered = Vec::new();

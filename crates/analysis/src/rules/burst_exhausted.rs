@@ -1,9 +1,10 @@
 //! `burst-exhausted`: a volume was faster at first than it stays, because its burst credit was used
 //! up. Such a credit limits reads as well; what fills by writes alone is `cache-cliff`.
 
+use super::after_fall::{AfterFall, Fall};
 use super::bursts::*;
 use super::rule::*;
-use crate::limiter::credit_before;
+use crate::limiter::{Unit, credit_before};
 use diskproof_model::limiter::BurstCredit;
 
 pub(super) const RULE: Rule = Rule {
@@ -35,7 +36,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
 pub(super) fn by_credit(record: &Record) -> Option<Diagnosis> {
     let mut found: Option<Diagnosis> = None;
     for credit in disk_credits(record) {
-        if !credit.has_reads && may_be_cache(record, credit) {
+        if may_be_cache(record, credit) {
             continue;
         }
         let more = credit_diagnosis(record, credit);
@@ -52,15 +53,60 @@ pub(super) fn by_credit(record: &Record) -> Option<Diagnosis> {
 
 /// A fall of single workloads, to a rate that need not be even.
 fn by_fall(record: &Record) -> Option<Diagnosis> {
-    let slowed = slowed_on_each_target(record)
+    let fallen = credits_of_falls(record).into_iter().next()?;
+    let claim = credit_diagnosis(record, &fallen.credit).claim;
+    Some(
+        Diagnosis::new(Severity::Warning, claim, fallen.observations).with_command(&fallen.command),
+    )
+}
+
+/// A credit that single workloads show, whose rate after its end need not be even.
+pub(super) struct CreditOfFall {
+    pub(super) credit: BurstCredit,
+    observations: Vec<Evidence>,
+    command: String,
+}
+
+/// The credits that workloads show which fell for good, at most one for each target. Reads have to
+/// fall, or to show after the fall of writes that the same limits them.
+pub(super) fn credits_of_falls(record: &Record) -> Vec<CreditOfFall> {
+    let mut found = Vec::new();
+    for slowed in slowed_on_each_target(record) {
+        let Some(witness) = best_witness(record, &slowed) else {
+            continue;
+        };
+        let Some(unit) = unit_of_fall(record, &slowed, witness) else {
+            continue;
+        };
+        let Some(credit) = credit_of_fall(record, &slowed, witness, unit) else {
+            continue;
+        };
+        found.push(CreditOfFall {
+            credit,
+            observations: slowed.iter().map(SlowedWorkload::evidence).collect(),
+            command: witness.measured.row.figures.reproduce.clone(),
+        });
+    }
+    found
+}
+
+/// The unit in which the credit counts; `None` where a write cache may be what fell.
+fn unit_of_fall(
+    record: &Record,
+    slowed: &[SlowedWorkload<'_>],
+    witness: &SlowedWorkload<'_>,
+) -> Option<Unit> {
+    let usual = witness.usual_unit();
+    if have_reads(slowed) {
+        return Some(usual);
+    }
+    let other = match usual {
+        Unit::Requests => Unit::Bytes,
+        Unit::Bytes => Unit::Requests,
+    };
+    [usual, other]
         .into_iter()
-        .find(|slowed| have_reads(slowed))?;
-    let witness = best_witness(record, &slowed)?;
-    let credit = credit_of_fall(record, &slowed, witness)?;
-    let claim = credit_diagnosis(record, &credit).claim;
-    let observations = slowed.iter().map(SlowedWorkload::evidence);
-    let command = &witness.measured.row.figures.reproduce;
-    Some(Diagnosis::new(Severity::Warning, claim, observations).with_command(command))
+        .find(|unit| witness.fall_in(record, *unit).reads_after(record) == AfterFall::Limited)
 }
 
 /// The workloads that the burst limited. Commits and single requests wait for more than the
@@ -88,28 +134,37 @@ fn credit_of_fall(
     record: &Record,
     slowed: &[SlowedWorkload<'_>],
     witness: &SlowedWorkload<'_>,
+    unit: Unit,
 ) -> Option<BurstCredit> {
     let best_known = smallest_by(limited_by_burst(slowed), |hit| {
         let width = hit.op.figures.iops.relative_half_width();
         width.unwrap_or(f64::MAX)
     })?;
-    let burst = witness.fall.before;
-    let base = best_known.fall.after;
-    let moment_ns = witness.moment_ns(record);
-    let credit = credit_before(record, witness.measured.index, moment_ns, base);
+    let burst = witness.in_unit(witness.fall.before, unit);
+    let base = best_known.in_unit(best_known.fall.after, unit);
+    let fall = Fall {
+        base,
+        ..witness.fall_in(record, unit)
+    };
+    let moment_ns = fall.moment_ns;
+    let credit = credit_before(record, witness.measured.index, moment_ns, base, unit);
     let mut at_base: Vec<usize> = slowed.iter().map(|hit| hit.measured.index).collect();
     at_base.sort_unstable();
+    let mut in_burst = fall.rows_above(record);
+    in_burst.retain(|index| !at_base.contains(index));
     Some(BurstCredit {
-        target: witness.measured.row.data.target,
-        unit: "1/s".to_owned(),
+        target: fall.target,
+        unit: unit.per_second().to_owned(),
         base,
         burst,
         credit,
+        credit_is_lower_bound: true,
         burst_ns: (credit / (burst - base) * 1e9).clamp(0.0, 1e18) as u64,
         refill_ns: (credit / base * 1e9).clamp(0.0, 1e18) as u64,
         at_base,
-        in_burst: Vec::new(),
+        in_burst,
         has_reads: true,
+        has_refilled: false,
     })
 }
 
@@ -119,6 +174,7 @@ mod tests {
     use crate::fixture::{self, states};
     use crate::rules::bursts::tests::{burst, cliff, credit, fast_until};
     use crate::rules::cache_cliff;
+    use diskproof_model::window::{SliceOp, TimeSlice};
 
     pub(super) const EXAMPLES: Examples = Examples::new(burst, cliff);
 
@@ -160,6 +216,79 @@ mod tests {
         assert_eq!(exhausted.evidence.len(), 1, "{:?}", exhausted.evidence);
         let cliff = cache_cliff::check(&record).unwrap();
         states(&cliff.claim, &["839 MB/s", "210 MB/s"]);
+    }
+
+    /// Streams of 1 MiB fill a credit in bytes: more small requests than that pass.
+    #[test]
+    fn credit_of_streams_is_in_bytes_and_others_above_it_ran_in_a_burst() {
+        let record = fixture::faulty("sequential-read", |measurement| {
+            fast_until(measurement, 2_500_000_000, 4)
+        });
+        let found = check(&record).unwrap();
+        states(&found.claim, &["MB/s for ever", "GB allows"]);
+        let [fallen] = &credits_of_falls(&record)[..] else {
+            panic!("one target");
+        };
+        assert_eq!(fallen.credit.unit, "B/s");
+        // The writes are slower than that.
+        assert!(fallen.credit.in_burst.is_empty());
+        let base = fallen.credit.base;
+        let mut faster = record.clone();
+        let writes = index_of(&record, "sequential-write");
+        for op in faster.measurements[writes].figures.ops.values_mut() {
+            op.throughput.value = 2.0 * base;
+        }
+        faster.measurements[writes].data.start_ns = 0;
+        faster.measurements[writes].data.slices.clear();
+        let [fallen] = &credits_of_falls(&faster)[..] else {
+            panic!("one target");
+        };
+        assert_eq!(fallen.credit.in_burst, [writes]);
+    }
+
+    fn index_of(record: &Record, name: &str) -> usize {
+        let mut rows = record.measurements.iter();
+        rows.position(|row| row.data.workload.name == name).unwrap()
+    }
+
+    /// Reads of so many bytes a second from a moment on, for a second.
+    fn reads_at(start_ns: u64, bytes_per_second: f64) -> TimeSlice {
+        let op = SliceOp {
+            bytes_per_second,
+            iops: bytes_per_second / f64::from(1 << 20),
+            ..SliceOp::default()
+        };
+        TimeSlice {
+            start_ns,
+            wall_ns: 1_000_000_000,
+            ops: [(OpKind::Read, op)].into_iter().collect(),
+            slot: None,
+        }
+    }
+
+    #[test]
+    fn reads_after_the_fall_of_writes_tell_a_credit_from_a_cache() {
+        // Writes of 839 MB/s fall to 210 MB/s.
+        for (rate_after, is_credit, is_cache) in [
+            (Some(210e6), true, false),
+            (Some(839e6), false, true),
+            (None, false, true),
+        ] {
+            let mut record = cliff();
+            let writes = index_of(&record, "sequential-write");
+            let reads = index_of(&record, "sequential-read");
+            record.measurements[writes].data.start_ns = 20_000_000_000;
+            for slice in &mut record.measurements[writes].data.slices {
+                slice.start_ns += 20_000_000_000;
+            }
+            let mut slices = vec![reads_at(0, 839e6)];
+            slices.extend(rate_after.map(|rate| reads_at(60_000_000_000, rate)));
+            record.measurements[reads].data.slices = slices;
+            let found = check(&record);
+            assert_eq!(found.is_some(), is_credit, "{rate_after:?}: {found:?}");
+            let found = cache_cliff::check(&record);
+            assert_eq!(found.is_some(), is_cache, "{rate_after:?}: {found:?}");
+        }
     }
 
     #[test]

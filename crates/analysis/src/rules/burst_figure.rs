@@ -1,6 +1,7 @@
 //! `burst-figure`: figures are those of a burst, whose end the run saw, although nothing disturbed
 //! them.
 
+use super::burst_exhausted::credits_of_falls;
 use super::bursts::credit_evidence;
 use super::rule::*;
 use crate::limiter::words::{allowed_text, limit_text};
@@ -21,7 +22,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let mut ended: Vec<&BurstCredit> = record.burst_credits.iter().collect();
+    let of_falls = ended_by_falls(record);
+    let mut ended: Vec<&BurstCredit> = record.burst_credits.iter().chain(&of_falls).collect();
     ended.retain(|credit| !credit.in_burst.is_empty());
     let first = &record.measurements[ended.first()?.in_burst[0]];
     let mut observations: Vec<Evidence> = Vec::new();
@@ -35,6 +37,22 @@ fn check(record: &Record) -> Option<Diagnosis> {
             .with_remedy(remedy(&ended))
             .with_command(&first.figures.reproduce),
     )
+}
+
+/// The credits that only the fall of a workload shows, on targets without one that is known better.
+fn ended_by_falls(record: &Record) -> Vec<BurstCredit> {
+    let mut ended = Vec::new();
+    for fallen in credits_of_falls(record) {
+        let target = fallen.credit.target;
+        let is_known = record
+            .burst_credits
+            .iter()
+            .any(|credit| credit.target == target);
+        if !is_known {
+            ended.push(fallen.credit);
+        }
+    }
+    ended
 }
 
 fn claim(record: &Record, ended: &[&BurstCredit]) -> String {

@@ -1,7 +1,9 @@
 //! `burst-untested`: a limiter sets the figures, and the run was too short to show whether it has a
 //! burst credit. If it has one, the figures do not last.
 
-use super::rate_limited::plateau_without_known_credit;
+use super::after_fall::AfterFall;
+use super::bursts::{SlowedWorkload, have_reads, slowed_on_each_target};
+use super::rate_limited::{is_even, plateau_without_known_credit};
 use super::rule::*;
 use crate::limiter::held_by_rows;
 use crate::limiter::words::{CreditTest, limit_text};
@@ -20,6 +22,50 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn check(record: &Record) -> Option<Diagnosis> {
+    by_plateau(record).or_else(|| by_fall_of_writes(record))
+}
+
+/// Rates above that to which writes fell, where nothing after the fall shows whether reads fall,
+/// too: a full write cache and a used-up credit look alike then.
+fn by_fall_of_writes(record: &Record) -> Option<Diagnosis> {
+    for slowed in slowed_on_each_target(record) {
+        let Some(first) = slowed.first() else {
+            continue;
+        };
+        let fall = first.fall_in(record, first.usual_unit());
+        if have_reads(&slowed)
+            || !is_even(record, first.measured.index)
+            || fall.reads_after(record) != AfterFall::Unknown
+        {
+            continue;
+        }
+        let mut above = fall.rows_above(record);
+        above.retain(|index| {
+            let streams = &record.measurements[*index].data.workload.streams;
+            streams.is_only(OpKind::Read)
+        });
+        if above.is_empty() {
+            continue;
+        }
+        let claim = format!(
+            "The writes of {} fell for good, to {}, and nothing was read after that: a full write \
+             cache explains it, and so does a burst credit, which reads use, too. {} ran at a \
+             higher rate before.",
+            workload_name(record, first.measured.row),
+            limit_text(fall.base, fall.unit.per_second()),
+            scope(record, above.iter().copied()),
+        );
+        let path = target_argument(record, fall.target);
+        let remedy = format!(
+            "Measure whether reads keep their rate: 'diskproof sustain {path} --rw randread'."
+        );
+        let evidence = slowed.iter().map(SlowedWorkload::evidence);
+        return Some(Diagnosis::new(Severity::Warning, claim, evidence).with_remedy(remedy));
+    }
+    None
+}
+
+fn by_plateau(record: &Record) -> Option<Diagnosis> {
     let plateau = plateau_without_known_credit(record)?;
     let is_known = record
         .burst_credits

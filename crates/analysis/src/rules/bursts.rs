@@ -1,7 +1,9 @@
 //! What the rules on bursts share: the workloads that became slower for good, and the burst credits
 //! that are the disk's.
 
+use super::after_fall::Fall;
 use super::disturbed::is_disturbed;
+use super::rate_limited::LARGE_BLOCK_BYTES;
 use super::rule::*;
 use super::starved::is_workload_starved;
 use crate::estimate::{LastingFall, lasting_fall, rate_fall};
@@ -35,13 +37,14 @@ pub(super) fn disk_credits(record: &Record) -> Vec<&BurstCredit> {
     credits
 }
 
-/// Whether a write cache may be as large as the credit, which only writes used.
+/// Whether a write cache may be what looks like the credit: it is as large, only writes used it,
+/// and it was not seen to refill at its base rate.
 pub(super) fn may_be_cache(record: &Record, credit: &BurstCredit) -> bool {
     let bytes = match Unit::of_credit(credit) {
         Unit::Bytes => credit.credit,
         Unit::Requests => credit.credit * request_bytes(record, credit),
     };
-    !credit.has_reads && bytes >= CLIFF_BYTES_MIN
+    !credit.has_reads && !credit.has_refilled && bytes >= CLIFF_BYTES_MIN
 }
 
 /// The size of the requests that ran at the lower rate.
@@ -78,7 +81,7 @@ pub(super) fn mean_request_bytes(row: &Row) -> f64 {
 /// What a credit means for the workloads that ran at its lower rate.
 pub(super) fn credit_diagnosis(record: &Record, credit: &BurstCredit) -> Diagnosis {
     let claim = format!(
-        "A limiter with a burst credit of about {} allows {}. {} ran at the lower rate, which is \
+        "A limiter with a burst credit of {} allows {}. {} ran at the lower rate, which is \
          that of sustained load.",
         amount_text(credit),
         credit_text(credit),
@@ -119,6 +122,33 @@ impl SlowedWorkload<'_> {
     /// When the rate fell, by the clock of the run.
     pub(super) fn moment_ns(&self, record: &Record) -> f64 {
         moved::moment_ns(record, self.measured.index, self.fall.at_ns)
+    }
+
+    /// A rate of this workload, which is in operations per second, in a unit.
+    pub(super) fn in_unit(&self, rate: f64, unit: Unit) -> f64 {
+        match unit {
+            Unit::Requests => rate,
+            Unit::Bytes => rate * mean_request_bytes(self.measured.row),
+        }
+    }
+
+    /// The unit that volumes usually limit for the block size of this workload.
+    pub(super) fn usual_unit(&self) -> Unit {
+        if self.measured.row.data.workload.block_bytes >= LARGE_BLOCK_BYTES {
+            Unit::Bytes
+        } else {
+            Unit::Requests
+        }
+    }
+
+    /// The fall as that of a limiter which counts in this unit.
+    pub(super) fn fall_in(&self, record: &Record, unit: Unit) -> Fall {
+        Fall {
+            target: self.measured.row.data.target,
+            moment_ns: self.moment_ns(record),
+            base: self.in_unit(self.fall.after, unit),
+            unit,
+        }
     }
 
     pub(super) fn evidence(&self) -> Evidence {
@@ -348,11 +378,13 @@ pub(super) mod tests {
             base: 1500.0,
             burst: 3000.0,
             credit: 20_000.0,
+            credit_is_lower_bound: true,
             burst_ns: 13_333_333_333,
             refill_ns: 13_333_333_333,
             at_base: vec![4],
             in_burst: vec![3],
             has_reads: true,
+            has_refilled: false,
         }
     }
 }

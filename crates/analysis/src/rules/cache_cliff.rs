@@ -1,10 +1,12 @@
 //! `cache-cliff`: writes were faster at first than they stay, because a write cache (SLC flash, a
 //! controller's memory) was full. It fills by writes alone.
 
+use super::after_fall::AfterFall;
 use super::burst_exhausted::by_credit;
 use super::bursts::*;
 use super::rate_limited::is_even;
 use super::rule::*;
+use crate::limiter::Unit;
 use crate::limiter::words::{credit_text, limit_text};
 use crate::moved::{self, CountedKinds};
 
@@ -33,8 +35,22 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     if slowed.is_empty() {
         return cache_or_credit(record);
     }
-    let slowed_writes = slowed.into_iter().find(|hits| !have_reads(hits))?;
-    by_fall(record, &slowed_writes)
+    for hits in slowed {
+        let is_cache = !have_reads(&hits) && !are_reads_limited(record, &hits);
+        if is_cache && let Some(found) = by_fall(record, &hits) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// Whether reads show that a limiter explains the fall of writes: they fell with them.
+fn are_reads_limited(record: &Record, slowed: &[SlowedWorkload<'_>]) -> bool {
+    slowed.iter().any(|hit| {
+        Unit::ALL
+            .into_iter()
+            .any(|unit| hit.fall_in(record, unit).reads_after(record) == AfterFall::Limited)
+    })
 }
 
 /// Writes of a target that became slower for good; `None` where they had written less than any
@@ -59,7 +75,7 @@ fn by_fall(record: &Record, slowed: &[SlowedWorkload<'_>]) -> Option<Diagnosis> 
         format_throughput(first.fall.before * request_bytes),
         gigabytes(written.bytes as u64),
         format_throughput(first.fall.after * request_bytes),
-        other_cause(record, first.measured.index)
+        other_cause(record, first)
     );
     let observations = slowed.iter().map(SlowedWorkload::evidence);
     Some(
@@ -69,8 +85,9 @@ fn by_fall(record: &Record, slowed: &[SlowedWorkload<'_>]) -> Option<Diagnosis> 
 
 /// A clause on the other cause of a fall to an even rate: only reads tell a full cache from a
 /// credit, whose rate is even.
-fn other_cause(record: &Record, index: usize) -> &'static str {
-    if is_even(record, index) {
+fn other_cause(record: &Record, first: &SlowedWorkload<'_>) -> &'static str {
+    let fall = first.fall_in(record, first.usual_unit());
+    if is_even(record, first.measured.index) && fall.reads_after(record) != AfterFall::Free {
         ", or the burst credit of the volume was used up"
     } else {
         ""

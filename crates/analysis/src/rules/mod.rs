@@ -13,6 +13,7 @@ use diskproof_model::health::DiskHealth;
 use diskproof_model::record::Record;
 
 mod access_time_off;
+mod after_fall;
 mod amplified;
 mod bad_blocks;
 mod burst_exhausted;
@@ -77,6 +78,7 @@ mod worn_out;
 mod wrong_content;
 
 pub(crate) use bursts::{CLIFF_BYTES_MIN, is_credit_of_disk, lasting_fall_of, may_accuse_disk};
+pub(crate) use rate_limited::{RateOfKind, reached_group_limit};
 pub use rule::{Check, Rule};
 
 // Among findings of equal severity this is the order in which they are reported.
@@ -184,7 +186,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// What several rules share; every other file is a finding.
-    const SHARED_FILES: [&str; 5] = ["bursts", "commits", "disk_report", "rule", "traffic"];
+    const SHARED_FILES: [&str; 6] = [
+        "after_fall",
+        "bursts",
+        "commits",
+        "disk_report",
+        "rule",
+        "traffic",
+    ];
 
     #[test]
     fn every_finding_is_a_file_named_after_its_code_and_every_other_file_is_shared() {

@@ -12,7 +12,7 @@ use diskproof_model::target::IoLimit;
 pub(super) const RULE: Rule = Rule {
     code: "rate-limited",
     title: "A limiter sets the rate",
-    meaning: "A limiter, not the medium, sets the rate: the io.max of a control group, the type of \
+    meaning: "A limiter, not the medium, sets the rate: the limit of a control group, the type of \
               a cloud volume, or a hypervisor's throttling. The medium may be faster.",
     remedy: Remedy::ByCase,
     check: Check::Run(check),
@@ -38,7 +38,7 @@ const REACHED: std::ops::RangeInclusive<f64> = 0.9..=1.03;
 const LINK_SHARE: f64 = 0.85;
 
 /// From this block size on, bandwidth is what volumes limit.
-const LARGE_BYTES: u32 = 1 << 18;
+pub(super) const LARGE_BLOCK_BYTES: u32 = 1 << 18;
 
 /// A group's limit is certain, so it goes before what the rates suggest.
 fn check(record: &Record) -> Option<Diagnosis> {
@@ -81,8 +81,9 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
     }
     let found = Diagnosis::new(Severity::Warning, group_claim(record, &hits), observations)
         .with_remedy(
-            "Raise io.max of the group (systemd: IOReadIOPSMax=, IOWriteIOPSMax=, \
-             IOReadBandwidthMax=, IOWriteBandwidthMax=), or measure outside the group.",
+            "Raise the limit of the group (io.max, or blkio.throttle in version 1; systemd: \
+             IOReadIOPSMax=, IOWriteIOPSMax=, IOReadBandwidthMax=, IOWriteBandwidthMax=), or \
+             measure outside the group.",
         );
     match first.index {
         Some(index) => {
@@ -228,6 +229,19 @@ impl GroupLimit {
         REACHED.contains(&(observed / self.allowed.max(1.0)))
     }
 
+    fn statement(self, record: &Record) -> GroupStatement {
+        let limit = &record.host.io_limits[self.number];
+        GroupStatement {
+            sentence: format!(
+                "The control group {} allows only {} on {}.",
+                limit.group,
+                figure_text(self.allowed, None, self.key.unit.per_second()),
+                limit.device
+            ),
+            evidence: self.evidence(0.0),
+        }
+    }
+
     fn evidence(self, observed: f64) -> Evidence {
         let path = format!("/host/io_limits/{}/{}", self.number, self.key.name);
         evidence_at(path, self.allowed, observed, self.key.unit.per_second())
@@ -269,17 +283,66 @@ pub(super) struct GroupStatement {
 /// The first limit that a control group sets on a target; `None` without one.
 pub(super) fn first_group_limit(record: &Record, target: usize) -> Option<GroupStatement> {
     let first = group_limits(record, target).into_iter().next()?;
-    let limit = &record.host.io_limits[first.number];
-    let sentence = format!(
-        "The control group {} allows only {} on {} (io.max).",
-        limit.group,
-        figure_text(first.allowed, None, first.key.unit.per_second()),
-        limit.device
-    );
-    Some(GroupStatement {
-        sentence,
-        evidence: first.evidence(0.0),
+    Some(first.statement(record))
+}
+
+/// A limit of a control group that a workload reached.
+pub(super) struct ReachedLimit {
+    pub(super) statement: GroupStatement,
+    /// The time that the limiter needs for all requests in flight of the workload, in nanoseconds:
+    /// for so long it may let none pass.
+    pub(super) queue_ns: f64,
+}
+
+/// The first limit of a group that a workload reaches; `None` where it reaches none.
+pub(super) fn limit_of_workload(record: &Record, measured: Measured<'_>) -> Option<ReachedLimit> {
+    let limit = at_group_limit(record, measured)?.limit;
+    let workload = &measured.row.data.workload;
+    let each = match limit.key.unit {
+        Unit::Requests => 1.0,
+        Unit::Bytes => f64::from(workload.block_bytes),
+    };
+    Some(ReachedLimit {
+        statement: limit.statement(record),
+        queue_ns: wanted_depth(measured.row) * each / limit.allowed.max(1.0) * 1e9,
     })
+}
+
+/// A rate of reads or writes on a target.
+pub(crate) struct RateOfKind {
+    pub(crate) kind: OpKind,
+    /// Requests per second.
+    pub(crate) iops: f64,
+    /// Bytes per second.
+    pub(crate) throughput: f64,
+}
+
+/// `the control group /db allows 300/s of reads on 8:0`: the first limit of a group that one of
+/// these rates on a target reaches; `None` where none does.
+pub(crate) fn reached_group_limit(
+    record: &Record,
+    target: usize,
+    rates: &[RateOfKind],
+) -> Option<String> {
+    for limit in group_limits(record, target) {
+        for rate in rates {
+            let observed = match limit.key.unit {
+                Unit::Requests => rate.iops,
+                Unit::Bytes => rate.throughput,
+            };
+            if rate.kind == limit.key.kind && limit.is_reached(observed) {
+                let group_limit = &record.host.io_limits[limit.number];
+                return Some(format!(
+                    "the control group {} allows {} of {}s on {}",
+                    group_limit.group,
+                    figure_text(limit.allowed, None, limit.key.unit.per_second()),
+                    rate.kind.as_str(),
+                    group_limit.device
+                ));
+            }
+        }
+    }
+    None
 }
 
 /// A workload whose rate is more even than a medium's.
@@ -437,7 +500,7 @@ fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWork
 }
 
 fn has_large_blocks(row: &Row) -> bool {
-    row.data.workload.block_bytes >= LARGE_BYTES
+    row.data.workload.block_bytes >= LARGE_BLOCK_BYTES
 }
 
 /// Operations and bytes in each full cell of the steady part.
@@ -554,7 +617,7 @@ pub(in crate::rules) mod tests {
     }
 
     fn is_small_and_deep(measurement: &Measurement) -> bool {
-        measurement.workload.depth > 1 && measurement.workload.block_bytes < LARGE_BYTES
+        measurement.workload.depth > 1 && measurement.workload.block_bytes < LARGE_BLOCK_BYTES
     }
 
     /// Reads, writes and mixes at 3000/s, and the fixture: reads at 10,000/s, writes at 8000/s.

@@ -7,8 +7,8 @@ use crate::mechanics::is_said_to_rotate;
 pub(super) const RULE: Rule = Rule {
     code: "short-span",
     title: "Random figures cover part of the disk",
-    meaning: "Random accesses covered only a small part of a rotating disk. A database that is \
-              spread over the whole disk has longer seeks.",
+    meaning: "Random accesses covered only a part of a rotating disk. A database that is spread \
+              over the whole disk has longer seeks.",
     remedy: Remedy::Always(
         "Apply the figures only to a database of that size. To measure the gain of shorter spans, \
          run diskproof curve --short-stroke on the block device as root, which only reads.",
@@ -19,10 +19,12 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Over half of the surface the mean seek is within a few per cent of that over all of it.
-const SHARE_MIN: f64 = 0.5;
+/// Over so much of the surface the mean access takes 5 % less time than over all of it, by the seek
+/// curves and zones of three simulated disks (5400, 7200 and 15,000 rpm, outer zones up to twice as
+/// dense as inner ones). Over half of it, it takes 22 to 24 % less.
+const SHARE_MIN: f64 = 0.9;
 
-/// A random workload in a small part of a rotating disk.
+/// A random workload in a part of a rotating disk.
 struct ShortSpan<'a> {
     measured: Measured<'a>,
     span_bytes: u64,
@@ -115,8 +117,10 @@ mod tests {
 
     #[test]
     fn most_of_a_disk_and_virtual_disks_are_silent() {
-        let most = on_disk(true, fixture::SPAN_BYTES * 3 / 2);
+        let most = on_disk(true, fixture::SPAN_BYTES * 20 / 19);
         assert_eq!(check(&most), None);
+        let two_thirds = on_disk(true, fixture::SPAN_BYTES * 3 / 2);
+        assert!(check(&two_thirds).is_some());
         let mut record = (EXAMPLES.fires)();
         record.host.hypervisor = Some("kvm".to_owned());
         assert_eq!(check(&record), None);

@@ -1,6 +1,8 @@
 //! `stalled`: for a while no request completed, and then the disk went on. A short pause among slow
-//! requests is their latency.
+//! requests is their latency. The limiter of a control group lets requests pass in lumps: pauses
+//! between them, at its rate, are not the disk's.
 
+use super::rate_limited::{GroupStatement, limit_of_workload};
 use super::rule::*;
 use diskproof_model::series::TimeSeries;
 
@@ -30,6 +32,10 @@ const LENGTH_NS_WARNING: u64 = 1_000_000_000;
 /// second without a completion is no exception.
 const LATENCIES_MIN: f64 = 10.0;
 
+/// A limiter explains a pause of up to this many times what it needs for the requests in flight:
+/// the kernel counts in slices, and may let the whole queue of one slice wait for the next.
+const QUEUES_MAX: f64 = 2.0;
+
 /// The claim names so many pauses, the longest: with more the sentence is not read, and the
 /// evidence has them all.
 const PAUSES_NAMED: usize = 3;
@@ -44,6 +50,8 @@ struct Pause {
     /// Requests that waited.
     requests: u64,
     evidence: Evidence,
+    /// The limit of a control group that the workload reached; it explains a shorter pause.
+    limit: Option<GroupStatement>,
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
@@ -53,6 +61,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     }
     pauses.extend(survey_pause(record));
     pauses.sort_by_key(|pause| std::cmp::Reverse(pause.length_ns));
+    let limit = pauses.iter_mut().find_map(|pause| pause.limit.take());
     let longest_ns = pauses.first()?.length_ns;
     let named: Vec<String> = pauses
         .iter()
@@ -63,15 +72,21 @@ fn check(record: &Record) -> Option<Diagnosis> {
         0 => String::new(),
         n => format!("; and in {}", counted(n as u64, "more workload")),
     };
-    Some(Diagnosis::new(
-        warning_if(longest_ns >= LENGTH_NS_WARNING),
-        format!(
-            "No request completed {}{more}. A transaction that commits during such a pause waits \
-             as long.",
-            named.join("; ")
-        ),
-        pauses.into_iter().map(|pause| pause.evidence),
-    ))
+    let mut claim = format!(
+        "No request completed {}{more}. A transaction that commits during such a pause waits as \
+         long.",
+        named.join("; ")
+    );
+    let mut observations: Vec<Evidence> = pauses.into_iter().map(|pause| pause.evidence).collect();
+    if let Some(limit) = limit {
+        claim.push_str(&format!(
+            " {} Its limiter may be the cause, and not the disk.",
+            limit.sentence
+        ));
+        observations.push(limit.evidence);
+    }
+    let severity = warning_if(longest_ns >= LENGTH_NS_WARNING);
+    Some(Diagnosis::new(severity, claim, observations))
 }
 
 fn describe_pause(pause: &Pause) -> String {
@@ -112,6 +127,13 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     if length_ns < LENGTH_NS_MIN || (length_ns as f64) < LATENCIES_MIN * usual_latency_ns(&ops) {
         return None;
     }
+    let mut limit = None;
+    if let Some(reached) = limit_of_workload(record, measured) {
+        if length_ns as f64 <= QUEUES_MAX * reached.queue_ns {
+            return None;
+        }
+        limit = Some(reached.statement);
+    }
     let place = format!("data/ops/{}/series", slowest.kind.as_str());
     let slowest_ns = slowest.latency_ns as f64;
     Some(Pause {
@@ -120,6 +142,7 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
         length_ns,
         requests: waiting_requests(row, &ops, length_ns),
         evidence: measured.evidence(&place, slowest_ns, LENGTH_NS_MIN as f64, "ns"),
+        limit,
     })
 }
 
@@ -228,6 +251,7 @@ fn survey_pause(record: &Record) -> Option<Pause> {
         length_ns: stall.lasted_ns,
         requests: stall.requests,
         evidence: evidence_at(path, lasted_ns, LENGTH_NS_MIN as f64, "ns"),
+        limit: None,
     })
 }
 
@@ -239,6 +263,7 @@ mod tests {
     use crate::rules::hung::tests::{hang, reads};
     use diskproof_model::measurement::{Hang, Measurement};
     use diskproof_model::series::Cell;
+    use diskproof_model::target::IoLimit;
 
     const MS: u64 = 1_000_000;
     const SECOND: u64 = 1000 * MS;
@@ -302,6 +327,34 @@ mod tests {
         for (index, change) in silent.into_iter().enumerate() {
             assert_eq!(check(&reads(change)), None, "{index}");
         }
+    }
+
+    /// The fixture reads 10,000/s with 32 in flight.
+    #[test]
+    fn pause_that_the_limiter_of_a_group_makes_is_not_the_disks() {
+        let limited = |pause_ns: u64, read_iops: u64, depth: u32| {
+            let mut record = reads(|measurement| pause(measurement, pause_ns));
+            let device = record.targets[0].layers[0].device.clone();
+            record.host.io_limits = vec![IoLimit {
+                group: "/db".to_owned(),
+                device,
+                read_iops: Some(read_iops),
+                ..IoLimit::default()
+            }];
+            for row in &mut record.measurements {
+                row.data.workload.depth = depth;
+                if let Some(reads) = row.figures.ops.get_mut(&OpKind::Read) {
+                    reads.iops.value = 50.0;
+                }
+            }
+            check(&record)
+        };
+        // At 50/s, 32 requests take 0.64 s.
+        assert_eq!(limited(1200 * MS, 50, 32), None);
+        let longer = limited(2600 * MS, 50, 32).unwrap();
+        states(&longer.claim, &["2.6 s", "/db allows only 50"]);
+        let unreached = limited(1200 * MS, 5000, 32).unwrap();
+        assert!(!unreached.claim.contains("/db"), "{}", unreached.claim);
     }
 
     #[test]

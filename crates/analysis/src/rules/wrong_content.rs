@@ -3,6 +3,7 @@
 
 use super::rule::*;
 use crate::accept::words::wrong_text;
+use diskproof_model::accept::AcceptVerdict;
 
 pub(super) const RULE: Rule = Rule {
     code: "wrong-content",
@@ -21,7 +22,8 @@ pub(super) const RULE: Rule = Rule {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let accept = record.accept()?;
-    if accept.figures.fraud.is_some() {
+    // Without a rejection, others may have written what came back.
+    if accept.figures.fraud.is_some() || accept.figures.verdict != AcceptVerdict::Reject {
         return None;
     }
     let text = wrong_text(&accept.data)?;

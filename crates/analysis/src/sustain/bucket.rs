@@ -39,6 +39,7 @@ pub(super) fn bucket_figures(row: &Row, credit: &BurstCredit, drop: &RateDrop) -
         base: Estimate::new(1, credit.base, base_width, &credit.unit),
         burst: Estimate::new(1, credit.burst, burst_width, &credit.unit),
         credit: Estimate::new(1, credit.credit, credit_width, amount_unit),
+        credit_is_lower_bound: credit.credit_is_lower_bound,
         refill: Estimate::new(1, credit.refill_ns as f64, refill_width, "ns"),
     }
 }

@@ -216,7 +216,7 @@ fn sustain_plan(sustain: &SustainFlags, identity: &TargetIdentity) -> Result<Pla
         },
         precondition_bytes: precondition_bytes(sustain, identity, &load)?,
         stop_at_drop: sustain.stop_at_drop,
-        budget_bytes: sustain.budget_bytes,
+        budget_bytes: budget_bytes(sustain, &load),
     };
     let has_precondition = sustain_plan.precondition_bytes.is_some();
     let after_pause_ns = recovery_ns(AFTER_PAUSE_NS, load_ns);
@@ -233,6 +233,21 @@ fn sustain_plan(sustain: &SustainFlags, identity: &TargetIdentity) -> Result<Pla
             ..Workloads::as_planned(workloads)
         })],
         ..measuring.plan("sustain", std::slice::from_ref(identity))
+    })
+}
+
+/// The most bytes that a run may move; `None` without a limit. A measurement of a series moves what
+/// its rate offers, so that the limits of its plan are those of the series.
+fn budget_bytes(sustain: &SustainFlags, load: &Workload) -> Option<u64> {
+    let (Some(_), Some(rate), Some(time_ns)) = (sustain.every, load.rate, load.stop.time_ns) else {
+        return sustain.budget_bytes;
+    };
+    // Each worker may begin one more at the end.
+    let operations = (rate * time_ns as f64 / 1e9).ceil() as u64 + u64::from(load.workers);
+    let offered_bytes = operations.saturating_mul(u64::from(load.block_bytes));
+    Some(match sustain.budget_bytes {
+        Some(bytes) => bytes.min(offered_bytes),
+        None => offered_bytes,
     })
 }
 

@@ -28,7 +28,7 @@ pub(crate) use place::{
 };
 use std::path::{Path, PathBuf};
 pub(crate) use stream::{RefusedPart, Streamed, read_stream};
-pub(crate) use unfinished::TestJournal;
+pub(crate) use unfinished::{InHistory, TestJournal};
 
 /// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
 pub(crate) const SHORT_ID: usize = 8;
@@ -88,9 +88,14 @@ pub(crate) enum SaveNote {
     Warning(String),
 }
 
-/// True if the notes of a save say that the run is in the history.
-pub(crate) fn is_saved(notes: &[SaveNote]) -> bool {
-    notes.iter().any(|note| matches!(note, SaveNote::Saved(_)))
+/// The proof that the run is in the history, by the notes of its save; `None` where it is not.
+pub(crate) fn in_history(notes: &[SaveNote]) -> Option<InHistory> {
+    for note in notes {
+        if let SaveNote::Saved(_) = note {
+            return Some(InHistory::new());
+        }
+    }
+    None
 }
 
 /// True if the notes of a save say that the history could not take the run.

@@ -1,7 +1,8 @@
 //! An acceptance test that was stopped: what it has done lies in a journal beside the history, from
 //! which a later run goes on.
 
-use super::place::history_answer;
+use super::document::saved_record;
+use super::place::{history_answer, open_if_there};
 use crate::failure::Failure;
 use diskproof_history::{AcceptJournal, HistoryPlace};
 use diskproof_model::accept::AcceptMeasurement;
@@ -70,6 +71,21 @@ struct SavedTest {
     format: String,
     disk: DiskKey,
     measured: AcceptMeasurement,
+    /// The run that kept it. Where the history has the complete record of that run, only the
+    /// removal of the journal is missing.
+    #[serde(default)]
+    run_id: String,
+}
+
+/// The proof that the record of a run is in the history. A save alone makes one, so nothing that
+/// the record replaces can be removed before it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InHistory(());
+
+impl InHistory {
+    pub(super) fn new() -> Self {
+        Self(())
+    }
 }
 
 /// The journal of the acceptance test of a disk.
@@ -77,6 +93,7 @@ struct SavedTest {
 pub(crate) struct TestJournal {
     journal: Arc<AcceptJournal>,
     disk: DiskKey,
+    history: HistoryPlace,
 }
 
 impl TestJournal {
@@ -88,11 +105,12 @@ impl TestJournal {
         Ok(Self {
             journal: Arc::new(journal),
             disk,
+            history: place.clone(),
         })
     }
 
-    /// The measurement of an earlier run; `None` where there was none. Fails for a journal of
-    /// another disk.
+    /// The measurement of an earlier run that did not come to its end; `None` where there was none.
+    /// Fails for a journal of another disk.
     pub(crate) fn read(&self) -> Result<Option<AcceptMeasurement>, Failure> {
         let Some(text) = self.journal.read()? else {
             return Ok(None);
@@ -103,6 +121,7 @@ impl TestJournal {
                 format!("has the format {}, not {FORMAT}", saved.format)
             }
             Ok(saved) if saved.disk != self.disk => "is of another disk".to_owned(),
+            Ok(saved) if self.has_record_of(&saved.run_id) => return Ok(None),
             Ok(saved) => return Ok(Some(saved.measured)),
         };
         let path = self.journal.path().display();
@@ -112,12 +131,27 @@ impl TestJournal {
         )))
     }
 
-    /// Keeps the measurement so far, in place of the earlier one.
-    pub(crate) fn keep(&self, measured: &AcceptMeasurement) -> Result<(), Failure> {
+    /// Returns `true` if the history has the record of this run, whose test is complete.
+    fn has_record_of(&self, run_id: &str) -> bool {
+        let Ok(Some(history)) = open_if_there(&self.history) else {
+            return false;
+        };
+        let Some(record) = saved_record(&history, run_id) else {
+            return false;
+        };
+        match record.accept() {
+            Some(accept) => accept.data.finished && !record.partial,
+            None => false,
+        }
+    }
+
+    /// Keeps the measurement that the run with this id has so far, in place of the earlier one.
+    pub(crate) fn keep(&self, measured: &AcceptMeasurement, run_id: &str) -> Result<(), Failure> {
         let saved = SavedTest {
             format: FORMAT.to_owned(),
             disk: self.disk.clone(),
             measured: measured.clone(),
+            run_id: run_id.to_owned(),
         };
         let text = serde_json::to_string(&saved).map_err(|error| {
             Failure::Unconfirmed(format!("the journal cannot be written: {error}"))
@@ -125,8 +159,8 @@ impl TestJournal {
         Ok(self.journal.keep(&text)?)
     }
 
-    /// Removes the journal: the test is over.
-    pub(crate) fn end(&self) -> Result<(), Failure> {
+    /// Removes the journal of a test that is over: its record takes the place of the journal.
+    pub(crate) fn end(&self, _saved: InHistory) -> Result<(), Failure> {
         Ok(self.journal.end()?)
     }
 }

@@ -1,5 +1,19 @@
 //! An acceptance test while it is carried out: moves its pieces for some seconds a step, keeps what
 //! came back in its journal, and shows the progress.
+//!
+//! A kill or a power cut may come at any time, so the order of these actions decides what survives:
+//!
+//! 1. `answer`: the disk is given pieces, and makes what was written durable.
+//! 2. `add`: the results go into the measurement, in memory.
+//! 3. `keep`: the journal gets the measurement, in one rename.
+//! 4. `publish`: the results of the run get it, from which the record is made.
+//! 5. After the last step, `conclude` saves the record in the history.
+//! 6. `TestJournal::end` removes the journal. It takes the proof of the save.
+//!
+//! A kill before 3 costs this step: the journal knows less than the disk holds, never more. A kill
+//! between 3 and 5 costs nothing: the next run reads the journal and makes the record from it. One
+//! between 5 and 6 leaves a journal of a run that the history has, which the next run ignores. The
+//! test `kill_at_each_place_of_the_order_costs_no_result` kills the program at each of them.
 
 use super::bench::Bench;
 use super::running::{Running, Stepped};
@@ -11,9 +25,11 @@ use crate::saved::TestJournal;
 use crate::stdio::ProgressLine;
 use crate::targets::read_health;
 use diskproof_analysis::accept::{AcceptTest, TestProgress};
-use diskproof_device::Snapshot;
+use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_engine::{AcceptDevice, LostDevice, MovedBatch, RunError};
-use diskproof_model::accept::{AcceptMeasurement, AcceptPlan, Batch, Pass, Procedure};
+use diskproof_model::accept::{
+    AcceptMeasurement, AcceptPlan, Batch, Pass, PlaceContent, PlacesBefore,
+};
 use diskproof_model::measurement::{ByteCount, OpKind};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::units::{
@@ -48,7 +64,7 @@ enum JournalState {
     Nothing,
     /// Everything up to the last step.
     Everything,
-    /// Everything before a step that could not be saved.
+    /// Everything before a step whose results are not in it.
     Earlier,
 }
 
@@ -66,10 +82,7 @@ impl AcceptRun {
         let device = bench
             .session
             .prepare_accept(plan.salt, target, &mut sink.progress)?;
-        let journal = match plan.procedure {
-            Procedure::Whole => sink.journal().test().cloned(),
-            Procedure::Probe { .. } => None,
-        };
+        let journal = sink.journal().test().cloned();
         let mut measured = AcceptMeasurement::new(*plan);
         let mut saved_state = JournalState::Nothing;
         // A journal that cannot be read was refused before, unless a new test replaces it.
@@ -77,11 +90,7 @@ impl AcceptRun {
             && let Ok(Some(saved)) = journal.read()
             && saved.plan == *plan
         {
-            measured = AcceptMeasurement {
-                earlier_runs: saved.earlier_runs + 1,
-                run_ns: 0,
-                ..saved
-            };
+            measured = saved.continued();
             saved_state = JournalState::Everything;
         }
         measured.start_ns = bench.session.elapsed_ns();
@@ -97,19 +106,19 @@ impl AcceptRun {
             ));
             *measured.errors.entry(errno).or_default() += count;
         }
-        let test = AcceptTest::new(measured);
+        let mut test = AcceptTest::new(measured);
         let places = test.written_places();
         if !places.is_empty() {
-            let intact_places = bench.session.count_own_places(&places, &device, target)?;
-            if intact_places == 0 {
-                let path = &target.identity().path;
-                return Err(EarlyEnd::NotStarted(Failure::Unconfirmed(format!(
-                    "{path}: an earlier run wrote a part of this disk, but none of {} places \
-                     still holds what it wrote: something else has overwritten it. Use --restart \
-                     to begin a new test",
-                    places.len()
-                ))));
+            let found = bench.session.contents_of_places(&places, &device, target)?;
+            let before = PlacesBefore::new(&places, &found, &test.measured.states);
+            let path = &target.identity().path;
+            if !found.contains(&PlaceContent::OfTest) {
+                return Err(EarlyEnd::NotStarted(overwritten(path, before)));
             }
+            if before.changed > 0 {
+                sink.verbosity.note(&changed_note(path, before));
+            }
+            test.measured.places_before = Some(before);
         }
         Ok(Self {
             counters: Some(Snapshot::take(target.identity())),
@@ -122,16 +131,36 @@ impl AcceptRun {
         })
     }
 
-    /// Puts the measurement so far into the results of the run.
-    fn publish(&self, sink: &Sink) {
-        sink.results().data.accept = Some(AcceptMeasurement {
-            asked: self.asked,
-            ..self.test.measured.clone()
-        });
+    /// Moves the pieces of a batch for the time of a step.
+    fn answer(
+        &mut self,
+        batch: Batch,
+        bench: &Bench,
+        target: &OpenTarget,
+        sink: &mut Sink,
+    ) -> Result<AnsweredBatch, RunError> {
+        let mut watch = AcceptProgress {
+            progress: self.test.progress(),
+            wrong_bytes: self.test.measured.bad_bytes.sum(),
+            line: ProgressLine::new(sink.verbosity),
+            display: &mut sink.progress,
+        };
+        let result =
+            bench
+                .session
+                .move_pieces(&batch, &mut self.device, STEP_NS, target, &mut watch);
+        watch.line.clear();
+        Ok(AnsweredBatch {
+            moved: result?,
+            batch,
+        })
     }
 
-    /// Counts the bytes that a batch has requested.
-    fn count(&mut self, batch: &Batch, moved: &MovedBatch) {
+    /// Adds what came back to the measurement, and counts the bytes that were requested.
+    fn add(&mut self, answered: &AnsweredBatch) {
+        let AnsweredBatch { batch, moved } = answered;
+        self.test.add(batch, &moved.moved);
+        self.test.measured.hang = moved.hang;
         let kind = match batch.pass {
             Pass::Write => OpKind::Write,
             Pass::Read => OpKind::Read,
@@ -141,13 +170,27 @@ impl AcceptRun {
         }
     }
 
-    /// Keeps the measurement in the journal. A journal that cannot be written is tried again after
-    /// the next step: there may be room then.
-    fn keep(&mut self, sink: &Sink) {
+    /// Puts the measurement so far into the results of the run.
+    fn publish(&self, sink: &Sink) {
+        sink.results().data.accept = Some(AcceptMeasurement {
+            asked: self.asked,
+            ..self.test.measured.clone()
+        });
+    }
+
+    /// Keeps the measurement in the journal, which knows less than it until that is done. A journal
+    /// that cannot be written is tried again after the next step: there may be room then.
+    fn keep(&mut self, answered: &AnsweredBatch, sink: &Sink) {
+        if self.saved == JournalState::Everything {
+            self.saved = JournalState::Earlier;
+        }
         let Some(journal) = &self.journal else {
             return;
         };
-        match journal.keep(&self.test.measured) {
+        if !answered.is_safe() {
+            return;
+        }
+        match journal.keep(&self.test.measured, sink.run_id()) {
             Ok(()) => self.saved = JournalState::Everything,
             Err(error) => {
                 if !self.has_warned {
@@ -156,9 +199,6 @@ impl AcceptRun {
                         "warning: the test goes on, but if it is stopped, what follows is not \
                          known to the next run: {error}"
                     ));
-                }
-                if self.saved == JournalState::Everything {
-                    self.saved = JournalState::Earlier;
                 }
             }
         }
@@ -172,24 +212,22 @@ impl AcceptRun {
         }
     }
 
-    /// Ends a test that is complete: takes the health of the disks once more, and removes the
-    /// journal.
+    /// Ends a test that is complete: takes the health of the disks once more. Its journal stays
+    /// until the record is saved.
     fn finish(&mut self, bench: &Bench) {
         if !bench.facts.health.is_empty() {
             self.test.measured.health = read_health(&bench.facts.targets);
         }
         self.read_counters();
-        if let Some(journal) = self.journal.take() {
-            // A journal that stays is refused or goes on: nothing depends on its removal.
-            let _ = journal.end();
-        }
     }
 
     /// The reason why the test ends early; `None` where it goes on.
     fn early_end(&self, moved: &MovedBatch, path: &str) -> Option<EarlyEnd> {
         let remedy = match self.saved {
             JournalState::Everything => "; the same command goes on from here",
-            JournalState::Earlier => "; the same command goes on from where it was saved last",
+            JournalState::Earlier => {
+                "; the same command goes on from where it was saved last, some seconds before"
+            }
             JournalState::Nothing => "",
         };
         if let Some(hang) = &moved.hang {
@@ -227,27 +265,10 @@ impl Running for AcceptRun {
         let Some(target) = bench.targets.first() else {
             return Ok(Stepped::Over);
         };
-        let mut watch = AcceptProgress {
-            progress: self.test.progress(),
-            wrong_bytes: self.test.measured.bad_bytes.sum(),
-            line: ProgressLine::new(sink.verbosity),
-            display: &mut sink.progress,
-        };
-        let result: Result<MovedBatch, RunError> =
-            bench
-                .session
-                .move_pieces(&batch, &mut self.device, STEP_NS, target, &mut watch);
-        watch.line.clear();
-        let moved = result?;
-        self.test.add(&batch, &moved.moved);
-        self.count(&batch, &moved);
-        self.test.measured.hang = moved.hang;
-        // What was written since the last flush may be lost: pieces of it would come back wrong,
-        // and the disk would be rejected.
-        if batch.pass == Pass::Read || moved.is_durable() {
-            self.keep(sink);
-        }
-        let early = self.early_end(&moved, &target.identity().path);
+        let answered = self.answer(batch, bench, target, sink)?;
+        self.add(&answered);
+        self.keep(&answered, sink);
+        let early = self.early_end(&answered.moved, &target.identity().path);
         if early.is_some() {
             self.read_counters();
         }
@@ -257,6 +278,39 @@ impl Running for AcceptRun {
             None => Ok(Stepped::More),
         }
     }
+}
+
+/// A batch with the answers of the disk.
+struct AnsweredBatch {
+    batch: Batch,
+    moved: MovedBatch,
+}
+
+impl AnsweredBatch {
+    /// Returns `true` if the journal may know of it. What was written since the last flush may be
+    /// lost: pieces of it would come back wrong, and the disk would be rejected.
+    fn is_safe(&self) -> bool {
+        self.batch.pass == Pass::Read || self.moved.is_durable()
+    }
+}
+
+/// The refusal to go on with a test of which the disk holds nothing any more.
+fn overwritten(path: &str, before: PlacesBefore) -> Failure {
+    Failure::Unconfirmed(format!(
+        "{path}: an earlier run wrote a part of this disk, but none of {} places still holds what \
+         it wrote: something else has overwritten it. Use --restart to begin a new test",
+        before.places
+    ))
+}
+
+/// The note that others wrote to the disk while the test was stopped, or that it lost data.
+fn changed_note(path: &str, before: PlacesBefore) -> String {
+    format!(
+        "warning: {path}: {} of {} places no longer hold what an earlier run wrote: others wrote \
+         to the device meanwhile, or it lost them. If some of that was not read before the stop, \
+         this test can reject the disk and not accept it; --restart begins a new one",
+        before.changed, before.places
+    )
 }
 
 /// Watches a step, and shows its progress.

@@ -399,11 +399,18 @@ impl PreparedCells<'_> {
         });
     }
 
-    /// True if a cell that was interrupted is a figure all the same: the first round of a sustained
-    /// load. Other cells are judged by those that they alternate with, and a later round by those
-    /// before it, which are longer.
+    /// True if a cell that was interrupted is a figure all the same: the first round of a load of a
+    /// sustained one, whatever was measured before it on this target or another. Other cells are
+    /// judged by those that they alternate with, and a later round by those before it, which are
+    /// longer.
     fn is_round_by_itself(&self, cell: &CampaignCell, measurement: &Measurement) -> bool {
-        let is_first = self.sink.results().data.measurements.is_empty();
+        let is_first = !self
+            .sink
+            .results()
+            .data
+            .measurements
+            .iter()
+            .any(|known| is_row_of(known, cell));
         let is_round = match &cell.purpose {
             CellPurpose::Row => self.bench.facts.plan.sustain().is_some(),
             CellPurpose::Trial(..) => false,
@@ -434,6 +441,11 @@ impl PreparedCells<'_> {
         }
         self.sink.add(vec![measurement]);
     }
+}
+
+/// True if the cell belongs to the row of a measurement.
+fn is_row_of(measurement: &Measurement, cell: &CampaignCell) -> bool {
+    measurement.target == cell.side && measurement.workload.name == cell.workload.name
 }
 
 /// The early end of a campaign that cannot go on after a command.

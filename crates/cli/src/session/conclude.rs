@@ -9,7 +9,7 @@ use crate::flags::{MeasuringFlags, UndecidedMeans};
 use crate::interrupt;
 use crate::output_files::{Output, save_record, temporary_path};
 use crate::pieces::write_pieces;
-use crate::saved::{self, HistoryOptions, RunKey, SaveNote, is_saved, is_unsaved};
+use crate::saved::{self, HistoryOptions, InHistory, RunKey, SaveNote, in_history, is_unsaved};
 use crate::stdio::{
     Verbosity, close_stdout, colored_commands_page, colored_record_page, eprint_line, eprint_text,
     ignore_closed_pipe, is_closed_stdout, to_stdout, write_record_page,
@@ -149,14 +149,18 @@ pub(super) fn conclude<'a>(
     };
     let page = page_for_flags(&record, flags);
     let printed = save_and_print(&record, &page, outputs, flags, &stdout, &wait);
-    if printed.is_in_history {
-        end.end_journal();
-    } else {
-        let left = end.leave_in_journal(&record);
-        if printed.is_unsaved
-            && let Some(text) = left_text(&left, printed.kept_in.as_deref())
-        {
-            eprint_line(&format!("note: {text}"));
+    match printed.in_history {
+        Some(saved) => {
+            end.end_test_journal(&record, saved);
+            end.end_journal();
+        }
+        None => {
+            let left = end.leave_in_journal(&record);
+            if printed.is_unsaved
+                && let Some(text) = left_text(&left, printed.kept_in.as_deref())
+            {
+                eprint_line(&format!("note: {text}"));
+            }
         }
     }
     MeasuredRun {
@@ -208,7 +212,8 @@ struct PrintedRecord {
     hung: Vec<String>,
     /// A save was not done in time.
     is_incomplete: bool,
-    is_in_history: bool,
+    /// `None` where the record is not in the history.
+    in_history: Option<InHistory>,
     /// The history could not take the record.
     is_unsaved: bool,
     /// A file that has the whole record.
@@ -448,7 +453,7 @@ fn save_and_print(
         outcome: saved.outcome.and(print_outcome),
         hung: saved.hung,
         is_incomplete: saved.is_incomplete,
-        is_in_history: saved.is_in_history,
+        in_history: saved.in_history,
         is_unsaved: is_unsaved(&saved.notes),
         kept_in: saved.kept_in,
     }
@@ -464,7 +469,7 @@ struct SavedRecord {
     hung: Vec<String>,
     /// A file that has the whole record.
     kept_in: Option<PathBuf>,
-    is_in_history: bool,
+    in_history: Option<InHistory>,
     /// A save was not done in time.
     is_incomplete: bool,
 }
@@ -488,7 +493,7 @@ fn save(
         notes: Vec::new(),
         hung: Vec::new(),
         kept_in: None,
-        is_in_history: false,
+        in_history: None,
         is_incomplete: false,
     };
     for (output, file_save) in file_saves {
@@ -532,7 +537,7 @@ fn start_history_save(
 impl SavedRecord {
     /// True if the record can be read later, from a file or from the history.
     fn can_be_read(&self) -> bool {
-        self.is_in_history || self.kept_in.is_some()
+        self.in_history.is_some() || self.kept_in.is_some()
     }
 
     fn add_file(&mut self, output: &Output, outcome: Result<()>) {
@@ -554,7 +559,7 @@ impl SavedRecord {
     }
 
     fn add_history(&mut self, notes: Vec<SaveNote>) {
-        self.is_in_history = is_saved(&notes);
+        self.in_history = in_history(&notes);
         self.notes = notes;
     }
 

@@ -6,6 +6,7 @@ use diskproof_analysis::expect::Expected;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::Journal;
+use diskproof_model::accept::Procedure;
 use diskproof_model::data::RunData;
 use diskproof_model::plan::{Decide, Plan, Sides};
 use std::sync::Arc;
@@ -55,8 +56,10 @@ impl RunJournal {
             start_journal(options, &facts.run_id).map(Arc::new)
         };
         let test = match (facts.plan.accept(), facts.targets.first()) {
-            // Trouble with it was reported before the run.
-            (Some(_), Some(target)) => test_journal(options, target).ok().flatten(),
+            // Trouble with it was reported before the run. A probe takes minutes, and has none.
+            (Some(plan), Some(target)) if plan.procedure == Procedure::Whole => {
+                test_journal(options, target).ok().flatten()
+            }
             _ => None,
         };
         Self {
@@ -74,7 +77,8 @@ impl RunJournal {
         self.journal.clone()
     }
 
-    /// The journal from which an acceptance test goes on; `None` where no history is kept.
+    /// The journal from which an acceptance test goes on; `None` of a probe, and where no history
+    /// is kept.
     pub(super) fn test(&self) -> Option<&TestJournal> {
         self.test.as_ref()
     }

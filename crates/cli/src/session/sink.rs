@@ -205,6 +205,11 @@ impl Sink {
         self.results.clone()
     }
 
+    /// The id of the run.
+    pub(super) fn run_id(&self) -> &str {
+        &self.facts.run_id
+    }
+
     /// The journal of the run.
     pub(super) fn journal(&self) -> &RunJournal {
         &self.journal

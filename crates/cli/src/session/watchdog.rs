@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::flags::SECOND;
 use crate::interrupt;
 use crate::progress_display::{SharedDeadline, lock_deadline};
+use crate::saved::{InHistory, TestJournal};
 use crate::stdio::Verbosity;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{GuardedWriteCache, MachineCpuTime, OpenTarget, start_files_remover};
@@ -54,9 +55,24 @@ pub(crate) struct EndedRun {
     pub stall_timeout: Duration,
     /// The results that were saved meanwhile, in case the run is killed.
     journal: Option<Arc<Journal>>,
+    /// The state of an acceptance test, from which a later run would go on.
+    test_journal: Option<TestJournal>,
 }
 
 impl EndedRun {
+    /// Removes the journal of an acceptance test whose record is in the history now. One that is
+    /// not complete keeps it, and goes on from it.
+    pub(crate) fn end_test_journal(&self, record: &Record, saved: InHistory) {
+        if let Some(accept) = record.accept()
+            && accept.data.finished
+            && let Some(journal) = self.test_journal.clone()
+        {
+            // One that stays is known to be of a run in the history, and is replaced.
+            let ending = Deferred::start_or_run("diskproof-journal", move || journal.end(saved));
+            let _ = ending.wait(JOURNAL_ENDED_WITHIN);
+        }
+    }
+
     /// Removes what was saved meanwhile: the run is in the history now.
     pub(crate) fn end_journal(&self) {
         if let Some(journal) = self.journal.clone() {
@@ -115,6 +131,7 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     let session = bench.session;
     let targets = &shared_facts.targets;
     let journal = sink.journal().handle();
+    let test_journal = sink.journal().test().cloned();
     let watchdog = Watchdog {
         results: sink.shared_results(),
         stall_timeout,
@@ -158,6 +175,7 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
         ended,
         stall_timeout,
         journal,
+        test_journal,
     })
 }
 

@@ -215,12 +215,48 @@ fn test_goes_on_only_on_the_disk_that_it_wrote() {
     assert_eq!(drive.journals(), 1);
 }
 
+#[test]
+fn honest_disk_that_others_overwrote_while_the_test_was_stopped_is_undecided() {
+    needs!("losetup", "fusermount3");
+    let drive = Drive::new("bandwidth=16MB", 160 * MIB);
+    let mut child = drive.command(&["--quiet"]).spawn().unwrap();
+    assert!(eventually(|| drive.journals() > 0));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    overwrite_first(100, &drive.device.node);
+    let ran = drive.accept(&["--json"]);
+    ran.exits(5)
+        .tells("no longer hold what an earlier run wrote");
+    let record = ran.record();
+    let accept = accepted(&record);
+    let undecided = accept.figures.undecided;
+    assert_eq!(
+        undecided,
+        Some(Undecided::ChangedWhileStopped),
+        "{accept:?}"
+    );
+    assert!(accept.data.places_before.unwrap().changed > 0);
+    assert!(accept.data.bad_bytes.lost > 0);
+    assert!(
+        record
+            .findings
+            .iter()
+            .all(|found| found.code != "wrong-content")
+    );
+    assert_eq!(drive.journals(), 0);
+}
+
 /// Puts data of diskproof on the device that is of another run.
 fn overwrite(node: &Path) {
+    overwrite_first(160, node);
+}
+
+/// The same in its first MiB, so many.
+fn overwrite_first(count: u64, node: &Path) {
     let mut block = vec![0; MIB as usize];
     let content = SectorContent::new(12345);
     let file = std::fs::File::options().write(true).open(node).unwrap();
-    for number in 0..160 {
+    for number in 0..count {
         content.fill(number * MIB, 0, &mut block);
         file.write_all_at(&block, number * MIB).unwrap();
     }
@@ -235,7 +271,11 @@ fn interrupted_test_ends_at_once_and_names_the_way_on() {
     let child = PipedRun::of(&mut command);
     child.wait_for_run();
     assert!(eventually(|| drive.journals() > 0));
-    child.interrupt().exits(130).shows("goes on from here");
+    // The writes since the last flush are written again.
+    child
+        .interrupt()
+        .exits(130)
+        .shows("where it was saved last");
 }
 
 #[test]
@@ -254,6 +294,146 @@ fn test_that_saved_nothing_promises_nothing() {
     ran.exits(130);
     if !is_saved && drive.journals() == 0 {
         ran.shows_not("goes on from");
+    }
+}
+
+/// A place in the order of what makes the results of a test safe: the program is killed as it is
+/// about to make this system call on this file, for the time of this number.
+struct KillAt {
+    calls: &'static str,
+    file: fn(&Path, &Path) -> PathBuf,
+    time: u32,
+    /// Whether the journal knows something of the test by then.
+    is_kept: bool,
+}
+
+/// The file that takes the place of the journal.
+fn next_journal(journal: &Path, _: &Path) -> PathBuf {
+    format!("{}.next", journal.display()).into()
+}
+
+fn the_journal(journal: &Path, _: &Path) -> PathBuf {
+    journal.to_owned()
+}
+
+/// What SQLite writes to first.
+fn log_of_history(_: &Path, history: &Path) -> PathBuf {
+    format!("{}-wal", history.display()).into()
+}
+
+/// A small disk is written in one step and read in another; each ends with the journal.
+const KILLS: [KillAt; 7] = [
+    KillAt {
+        calls: "openat",
+        file: next_journal,
+        time: 1,
+        is_kept: false,
+    },
+    KillAt {
+        calls: "fsync",
+        file: next_journal,
+        time: 1,
+        is_kept: false,
+    },
+    KillAt {
+        calls: "rename",
+        file: next_journal,
+        time: 1,
+        is_kept: false,
+    },
+    KillAt {
+        calls: "openat",
+        file: next_journal,
+        time: 2,
+        is_kept: true,
+    },
+    KillAt {
+        calls: "rename",
+        file: next_journal,
+        time: 2,
+        is_kept: true,
+    },
+    KillAt {
+        calls: "pwrite64",
+        file: log_of_history,
+        time: 1,
+        is_kept: true,
+    },
+    // The record is in the history.
+    KillAt {
+        calls: "unlink",
+        file: the_journal,
+        time: 1,
+        is_kept: true,
+    },
+];
+
+/// Runs a test under strace with these further options, and returns the lines of its trace.
+fn traced(drive: &Drive, options: &[&str]) -> String {
+    let trace = drive.place.path().join("trace");
+    let own = drive.command(&["--quiet"]);
+    Command::new("strace")
+        .args(["-f", "-qq", "-o", trace.to_str().unwrap()])
+        .args(options)
+        .arg(own.get_program())
+        .args(own.get_args())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::null())
+        .status()
+        .unwrap();
+    std::fs::read_to_string(trace).unwrap()
+}
+
+/// The journal of the disk, whose name a test that comes to its end shows.
+fn journal_of(drive: &Drive) -> PathBuf {
+    let lines = traced(drive, &["-e", "trace=rename"]);
+    let names = lines.split('"').find(|name| name.contains(".accept-"));
+    PathBuf::from(names.unwrap().trim_end_matches(".next"))
+}
+
+/// Complete tests in the history.
+fn saved_tests(drive: &Drive) -> usize {
+    let history = drive.history();
+    let listed = Ran::of(program([
+        "history",
+        "--json",
+        "--history",
+        history.to_str().unwrap(),
+    ]));
+    let runs: Vec<serde_json::Value> = serde_json::from_str(&listed.out).unwrap();
+    runs.iter().filter(|run| run["partial"] == false).count()
+}
+
+#[test]
+fn kill_at_each_place_of_the_order_costs_no_result() {
+    needs!("losetup", "fusermount3", "strace");
+    let drive = Drive::new("", 32 * MIB);
+    let journal = journal_of(&drive);
+    for kill in KILLS {
+        let file = (kill.file)(&journal, &drive.history());
+        let case = format!("{} of {}, {}", kill.calls, file.display(), kill.time);
+        let saved = saved_tests(&drive);
+        let inject = format!("inject={}:signal=KILL:when={}", kill.calls, kill.time);
+        let trace = format!("trace={}", kill.calls);
+        traced(
+            &drive,
+            &["-P", file.to_str().unwrap(), "-e", &trace, "-e", &inject],
+        );
+        let written = drive.disk.stats().written_bytes;
+        let is_saved = saved_tests(&drive) > saved;
+        let record = drive.accept(&["--json"]).exits(0).record();
+        let accept = accepted(&record);
+        assert_eq!(accept.figures.verdict, AcceptVerdict::Accept, "{case}");
+        // What the journal knows is not written again; a complete record ends the test.
+        let goes_on = kill.is_kept && !is_saved;
+        assert_eq!(accept.data.earlier_runs, u32::from(goes_on), "{case}");
+        assert_eq!(
+            drive.disk.stats().written_bytes == written,
+            goes_on,
+            "{case}"
+        );
+        assert_eq!(is_saved, kill.calls == "unlink", "{case}");
+        assert_eq!(drive.journals(), 0, "{case}");
     }
 }
 
@@ -325,7 +505,7 @@ fn pass_that_was_killed_while_it_read_goes_on_there() {
 }
 
 #[test]
-fn full_filesystem_under_the_journal_neither_ends_the_test_nor_leaves_a_journal() {
+fn full_filesystem_under_the_journal_ends_no_test_and_the_journal_stays_without_a_record() {
     needs!("losetup", "fusermount3");
     let drive = Drive::new("write-bandwidth=24MB", 224 * MIB);
     let small = drive.place.path().join("small");
@@ -347,7 +527,8 @@ fn full_filesystem_under_the_journal_neither_ends_the_test_nor_leaves_a_journal(
     assert!(filled.is_err());
     let ran = Ran::from(child.wait_with_output().unwrap());
     ran.exits(0);
-    assert!(!has_journal(), "{:?}", names(&small));
+    // There is no room for the record either.
+    assert!(has_journal(), "{:?}", names(&small));
 }
 
 #[test]

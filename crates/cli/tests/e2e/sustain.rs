@@ -167,6 +167,10 @@ fn contradictions_are_usage_errors() {
     ] {
         series.shows(part);
     }
+    // The plan of one measurement has the same limits.
+    series
+        .shows_not("as the disk accepts")
+        .shows_not("no limit");
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
 }
 

@@ -18,7 +18,7 @@ use crate::run::session::Session;
 use crate::run::supervise::{Event, Inbox as _, Overdue, Supervisor, WaitLimits};
 use crate::run::watchdog::{Deferred, Waited};
 use diskproof_device::OpenTarget;
-use diskproof_model::accept::{Batch, MovedPiece, Piece, SectorContent};
+use diskproof_model::accept::{Batch, MovedPiece, Piece, PlaceContent, SectorContent};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CacheUse, Hang};
 use diskproof_model::plan::{EngineKind, Workload};
@@ -234,27 +234,27 @@ impl Session {
         }
     }
 
-    /// Counts the places that hold data of the test with the device's salt. A place that cannot be
-    /// read does not count. A device that does not answer in time is left open, and an error.
-    pub fn count_own_places(
+    /// Reads the first block of each place, and returns whether it holds data of the test with the
+    /// device's salt. A device that does not answer in time is left open, and an error.
+    pub fn contents_of_places(
         &self,
         places: &[Piece],
         device: &AcceptDevice,
         target: &OpenTarget,
-    ) -> Result<usize, RunError> {
+    ) -> Result<Vec<PlaceContent>, RunError> {
         let fd = target
             .fd()
             .try_clone_to_owned()
             .map_err(|source| worker_error(&Workload::named(ACCEPT), target, source))?;
         let (places, content) = (places.to_vec(), device.content.clone());
         let reading = Deferred::start("diskproof-accept", move || {
-            count_written_places(&File::from(fd), &places, &content)
+            read_places(&File::from(fd), &places, &content)
         })
         .map_err(RunError::Thread)?;
         let stall = Duration::from_nanos(self.stall_timeout.without_deadline_ns());
         match reading.wait(stall) {
-            Waited::Done(counted) => {
-                counted.map_err(|source| worker_error(&Workload::named(ACCEPT), target, source))
+            Waited::Done(read) => {
+                read.map_err(|source| worker_error(&Workload::named(ACCEPT), target, source))
             }
             Waited::TimedOut(_) => {
                 // Its thread is left behind, with the descriptor.
@@ -266,21 +266,25 @@ impl Session {
     }
 }
 
-/// Counts the places whose first block this test has written.
-fn count_written_places(
+/// Reads the first block of each place. Fails without memory for a block.
+fn read_places(
     file: &File,
     places: &[Piece],
     content: &SectorContent,
-) -> io::Result<usize> {
-    let mut written = 0;
+) -> io::Result<Vec<PlaceContent>> {
+    let mut found = Vec::new();
     let mut buffers = Buffers::new(1, PLACE_BYTES)?;
     for place in places {
         let block = buffers.bytes_mut(0, PLACE_BYTES);
-        if file.read_exact_at(block, place.offset_bytes).is_ok() && content.is_of_run(block) {
-            written += 1;
-        }
+        found.push(if file.read_exact_at(block, place.offset_bytes).is_err() {
+            PlaceContent::Unreadable
+        } else if content.is_of_run(block) {
+            PlaceContent::OfTest
+        } else {
+            PlaceContent::Other
+        });
     }
-    Ok(written)
+    Ok(found)
 }
 
 /// The outcome of waiting for the thread that moves pieces.

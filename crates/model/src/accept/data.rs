@@ -1,6 +1,6 @@
 //! The plan, what came back, and what follows from it.
 
-use super::layout::chunk_bytes;
+use super::layout::{Piece, chunk_bytes};
 use super::states::{PieceState, PieceStates};
 use crate::health::DiskHealth;
 use crate::measurement::{ByteCount, CacheUse, DeviceUse, Hang};
@@ -270,6 +270,13 @@ pub struct AcceptMeasurement {
     /// Runs before this one, which wrote and read a part of it.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub earlier_runs: u32,
+    /// Where each of these runs was stopped, the earliest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stops: Vec<TestStop>,
+    /// What this run found, before it went on, at places that earlier runs had written; absent
+    /// where it looked at none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub places_before: Option<PlacesBefore>,
     /// The engine that wrote and read.
     pub engine: EngineKind,
     /// The cache policy that was asked for, and the one that was used.
@@ -293,6 +300,10 @@ pub struct AcceptMeasurement {
     pub failed_writes_bytes: u64,
     /// Bytes that came back wrong, by fault.
     pub bad_bytes: BadBytes,
+    /// The part of the lost bytes that was written before a stop of the test and read after it:
+    /// meanwhile other programs could write to the device.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub lost_over_stop_bytes: u64,
     /// The ranges that came back wrong, those with the lowest addresses, by position; at most 500.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bad: Vec<BadRange>,
@@ -326,6 +337,61 @@ pub struct AcceptMeasurement {
     /// Errors by errno name, of writes and reads.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub errors: BTreeMap<String, u64>,
+}
+
+/// Where a run of a test was stopped that a later one continued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct TestStop {
+    /// Pieces that were written by then, in their order.
+    pub written: u64,
+    /// Pieces that were read by then, in theirs.
+    pub read: u64,
+}
+
+/// What places of the device held that earlier runs of a test had written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct PlacesBefore {
+    /// Places that were read.
+    pub places: u64,
+    /// Those that held no sector of the test any more.
+    pub changed: u64,
+    /// Byte offset of one of them that an earlier run had read and found right; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changed_after_right_bytes: Option<u64>,
+}
+
+/// What a place holds that an earlier run of a test had written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlaceContent {
+    /// A sector of the test. It may be that of another place, which is the disk's doing.
+    OfTest,
+    /// Something that the test did not write.
+    Other,
+    /// The place cannot be read.
+    Unreadable,
+}
+
+impl PlacesBefore {
+    /// Counts what was found at these places. `states` are those of all pieces of the test before
+    /// it went on.
+    pub fn new(places: &[Piece], found: &[PlaceContent], states: &PieceStates) -> Self {
+        let mut before = Self {
+            places: places.len() as u64,
+            ..Self::default()
+        };
+        for (place, content) in places.iter().zip(found) {
+            if *content != PlaceContent::Other {
+                continue;
+            }
+            before.changed += 1;
+            if states.0.get(place.order as usize) == Some(&PieceState::Right) {
+                before
+                    .changed_after_right_bytes
+                    .get_or_insert(place.offset_bytes);
+            }
+        }
+        before
+    }
 }
 
 /// Bytes that were moved, and the time that they took.
@@ -456,6 +522,9 @@ pub enum Undecided {
     Remapped,
     /// The rates by position vary so much that a slow end could hide among them.
     Uneven,
+    /// All that is wrong was written before the test was stopped and read after it: others may
+    /// have overwritten it meanwhile.
+    ChangedWhileStopped,
 }
 
 /// The answer of an acceptance test and its reasons, computed from the measurement.
@@ -591,6 +660,8 @@ impl AcceptMeasurement {
             wall_ns: 0,
             run_ns: 0,
             earlier_runs: 0,
+            stops: Vec::new(),
+            places_before: None,
             engine: EngineKind::Sync,
             cache: CacheUse {
                 asked: CachePolicy::Direct,
@@ -605,6 +676,7 @@ impl AcceptMeasurement {
             states: PieceStates::default(),
             failed_writes_bytes: 0,
             bad_bytes: BadBytes::default(),
+            lost_over_stop_bytes: 0,
             bad: Vec::new(),
             displacement: None,
             edge: None,
@@ -627,6 +699,30 @@ impl AcceptMeasurement {
         let written = self.writes.ns.min(write_ns);
         let read = self.reads.ns.min(read_ns);
         Some(write_ns - written + read_ns - read)
+    }
+
+    /// The measurement of a run that goes on where this one was stopped.
+    pub fn continued(mut self) -> Self {
+        self.stops.push(TestStop {
+            written: self.written,
+            read: self.read,
+        });
+        self.earlier_runs += 1;
+        self.run_ns = 0;
+        self.places_before = None;
+        self
+    }
+
+    /// True of a piece that was written before a stop of the test and is, or was, read after it.
+    /// `order` is its number in the order of the writes, `read_order` that in the order of the
+    /// reads.
+    pub fn has_stop_between(&self, order: u64, read_order: u64) -> bool {
+        // Later stops have more pieces written, so the last one before the read decides.
+        let before_read = self.stops.partition_point(|stop| stop.read <= read_order);
+        match self.stops[..before_read].last() {
+            Some(stop) => order < stop.written,
+            None => false,
+        }
     }
 
     /// Adds the part of a write that failed.

@@ -490,7 +490,8 @@ fn workloads_table(plan: &Plan) -> Table {
     let mut rows = Vec::new();
     for group in plan.groups() {
         for workload in group.workloads {
-            rows.push(TableRow::from(workload_row(group, workload)));
+            let shared_bytes = plan.sustain().and_then(|sustain| sustain.budget_bytes);
+            rows.push(TableRow::from(workload_row(group, workload, shared_bytes)));
         }
     }
     let names = ["workload", "block", "depth", "access", "time", "bytes"];
@@ -499,7 +500,8 @@ fn workloads_table(plan: &Plan) -> Table {
     Table::new("Workloads", columns, rows)
 }
 
-fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
+/// The cells of a workload; `shared_bytes` limits all workloads together.
+fn workload_row(group: Group<'_>, workload: &Workload, shared_bytes: Option<u64>) -> Vec<String> {
     let time = match group.time_of(workload) {
         Some(ns) => format_duration(ns + group.warmup_ns()),
         None => NO_LIMIT.to_owned(),
@@ -507,7 +509,10 @@ fn workload_row(group: Group<'_>, workload: &Workload) -> Vec<String> {
     let bytes = match (workload.stop.bytes, workload.stop.ops) {
         (Some(bytes), _) => format_bytes(bytes),
         (None, Some(ops)) => format!("{ops} ops"),
-        (None, None) => NO_LIMIT.to_owned(),
+        (None, None) => match shared_bytes {
+            Some(bytes) => format_bytes(bytes),
+            None => NO_LIMIT.to_owned(),
+        },
     };
     let name = match workload.start {
         Start::WithPrevious => format!("{TOGETHER_PREFIX}{}", workload.name),

@@ -128,9 +128,14 @@ fn unknown_text(record: &Record, found: &SustainRecord) -> String {
 
 fn bucket_text(bucket: &BucketFigures) -> String {
     format!(
-        "{} for ever, {} with credit; the credit is {}, refilled in {}",
+        "{} for ever, {} with credit; the credit is {}{}, which refills in {}",
         bucket.base.text(),
         bucket.burst.text(),
+        if bucket.credit_is_lower_bound {
+            "at least "
+        } else {
+            ""
+        },
         amount_text(bucket),
         format_duration(bucket.refill.value as u64)
     )
@@ -174,6 +179,10 @@ fn steady_text(state: &SteadyState) -> String {
     );
     let (Some(range), Some(slope)) = (state.range, state.slope) else {
         let more = format_duration(state.more_ns.unwrap_or(0));
+        if state.rounds == 0 {
+            let round = format_duration(state.round_ns);
+            return format!("not known: no whole round of {round}; five are needed, {more} more");
+        }
         return format!("{rounds}; five are needed, {more} more");
     };
     let figures = format!(

@@ -290,3 +290,43 @@ fn stall_of_the_first_cell_does_not_end_the_doubling() {
     assert_eq!(stalled, 1);
     assert!(is_unchanged(&answer), "{answer:?}");
 }
+
+/// The answer of a search whose controls have this share of late requests, all in their first
+/// batches: another program takes the processors for seconds.
+fn searched_with_late_control(late_share: f64) -> RateAnswer {
+    let promise = RatePromise {
+        late_share: P99,
+        limit_s: 0.03,
+    };
+    let mut search = RateSearch::new(promise, RateSearchTimes::default(), 5);
+    let mut busy = Busy::new(Station::new(4, 1000.0, Service::Exponential), 0.03, 31);
+    let mut measured = None;
+    loop {
+        let cell = match search.next(measured) {
+            SearchStep::Cell(cell) => cell,
+            SearchStep::Answer(answer) => return answer,
+        };
+        let mut result = busy.measure(cell);
+        if cell.kind == RateCellKind::Control {
+            result.gave_up = false;
+            let mut left = late_share * cell.rate * result.batches.len() as f64;
+            for batch in &mut result.batches {
+                batch.requests = cell.rate;
+                batch.late = left.min(cell.rate);
+                left -= batch.late;
+            }
+        }
+        measured = Some(result);
+    }
+}
+
+#[test]
+fn control_that_is_late_by_a_quarter_has_not_kept_the_promise() {
+    for (late_share, failed) in [(0.25, true), (0.04, true), (0.02, false), (0.0, false)] {
+        let answer = searched_with_late_control(late_share);
+        let control = answer.control.unwrap();
+        assert_eq!(control.failed, failed, "{late_share}: {answer:?}");
+        let is_at_least = answer.outcome == LoadOutcome::AtLeast;
+        assert_eq!(is_at_least, !failed, "{late_share}: {answer:?}");
+    }
+}

@@ -437,6 +437,56 @@ fn credit_burst_and_refill_are_fitted() {
     assert_eq!(tokens(&machine.stretches, &found, 1e12), found.credit);
 }
 
+/// 1500/s, in a burst 3000/s as long as a credit of 20,000 lasts, of which so much is there at the
+/// start. Two loads of 30 s with a pause between them.
+fn credit_after_pause(at_start: f64, pause_s: f64) -> Bucket {
+    let volume = Volume {
+        read_ns: 300_000.0,
+        write_ns: 300_000.0,
+        channels: 64.0,
+        bandwidth: 1e9,
+        noise: 0.02,
+        requests: Some(Credit {
+            base: 1500.0,
+            burst: 3000.0,
+            credit: 20_000.0,
+        }),
+        bytes: None,
+        cliff: None,
+        stalls_at: None,
+    };
+    let mut machine = Machine::of(&volume, 1);
+    machine.tokens[0] = at_start;
+    let load = row("a", 1.0, 8192.0, 32.0);
+    machine.run(0, &load, 30.0);
+    machine.refill(pause_s * SECOND);
+    machine.run(0, &load, 30.0);
+    bucket(&machine.stretches).unwrap()
+}
+
+#[test]
+fn credit_is_whole_only_where_the_bucket_was_seen_to_be_full() {
+    // Five seconds refill 7500, a minute more than the bucket holds.
+    for (at_start, pause_s, credit, is_whole) in [
+        (20_000.0, 5.0, 20_000.0, false),
+        (9000.0, 5.0, 9000.0, false),
+        (20_000.0, 60.0, 20_000.0, true),
+        (9000.0, 60.0, 20_000.0, true),
+    ] {
+        let found = credit_after_pause(at_start, pause_s);
+        assert!(
+            is_near(found.credit, credit),
+            "{at_start} {pause_s}: {found:?}"
+        );
+        assert_eq!(found.is_whole, is_whole, "{at_start} {pause_s}: {found:?}");
+        // After the short pause it ends with its refill.
+        assert_eq!(
+            found.has_refilled, !is_whole,
+            "{at_start} {pause_s}: {found:?}"
+        );
+    }
+}
+
 #[test]
 fn longest_time_without_a_pause_is_what_excludes_a_credit() {
     let disk = &healthy()[0].1;

@@ -7,7 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, scratch_file_bytes};
 use crate::interrupt;
 use crate::provenance::run_id;
-use crate::saved::{self, HistoryOptions, SaveNote, is_saved, names_run, print_notes};
+use crate::saved::{self, HistoryOptions, SaveNote, in_history, names_run, print_notes};
 use crate::session::{self, Agreed, EarlyEnd, EndedRun, MeasuringJob, SettingCommands};
 use crate::standard_workloads::{
     WORKLOAD_PARTS, of_all_sides, share_among_sides, standard_workloads,
@@ -467,7 +467,7 @@ fn conclude(
     let mut are_saved = true;
     for (index, record) in records.iter().enumerate() {
         let notes = save(record, measuring.history.clone());
-        are_saved &= is_saved(&notes);
+        are_saved &= in_history(&notes).is_some();
         print_notes(&format!("{}: ", side_name(index)), &notes, verbosity);
     }
     // From the journal of a run whose sides could not be saved, the next reader of the history

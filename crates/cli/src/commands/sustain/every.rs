@@ -198,9 +198,8 @@ impl<'a> Series<'a> {
             whole_text(self.for_s as u64 * SECOND),
             format_duration(self.request.each_ns.saturating_mul(count))
         );
-        if let (Some(load), Some(rate)) = (plan.workloads().first(), self.request.rate) {
-            let seconds = load.stop.time_ns.unwrap_or(0) as f64 / 1e9;
-            let bytes = (rate * seconds * f64::from(load.block_bytes)) as u64;
+        let budget_bytes = plan.sustain().and_then(|sustain| sustain.budget_bytes);
+        if let (Some(bytes), Some(rate)) = (budget_bytes, self.request.rate) {
             text.push_str(&format!(
                 ". Each moves at most {} at {} operations/s, all together {}",
                 format_bytes(bytes),
