@@ -91,6 +91,31 @@ impl TargetIdentity {
             && self.device == other.device
             && (is_device || self.inode == other.inode)
     }
+
+    /// True if both are the same file or directory, or a device with the same disk, file or volume
+    /// behind its number: the kernel gives the number of a device that went to another one.
+    pub fn is_same_thing(&self, other: &Self) -> bool {
+        if !self.is_same(other) {
+            return false;
+        }
+        if self.kind != TargetKind::BlockDevice {
+            return true;
+        }
+        let is_same_device = match (self.layers.first(), other.layers.first()) {
+            (Some(layer), Some(other)) => layer.is_same_thing(other),
+            (None, None) => true,
+            _ => false,
+        };
+        // A cache that a command attaches or detaches brings or takes a disk.
+        let (mut few, mut many) = (self, other);
+        if few.disks().count() > many.disks().count() {
+            (few, many) = (many, few);
+        }
+        let are_same_disks = few
+            .disks()
+            .all(|disk| many.disks().any(|other| disk.is_same_thing(other)));
+        is_same_device && are_same_disks && few.layers.is_empty() == many.layers.is_empty()
+    }
 }
 
 /// A mounted filesystem, as /proc/self/mountinfo tells it.
@@ -187,6 +212,19 @@ pub struct Layer {
     pub discard_granularity_bytes: Option<u64>,
     /// True if the device refuses writes.
     pub read_only: bool,
+}
+
+impl Layer {
+    /// True if the facts that no setting changes are the same. The size is none of an array's,
+    /// which a command may build anew of the same disks.
+    fn is_same_thing(&self, other: &Self) -> bool {
+        let is_same_size = self.size_bytes == other.size_bytes || self.kind == LayerKind::Md;
+        self.kind == other.kind
+            && is_same_size
+            && self.model == other.model
+            && self.serial == other.serial
+            && self.backing_file == other.backing_file
+    }
 }
 
 /// Users of the device mapper: the word that begins the UUID of their volumes, and the word before
@@ -371,4 +409,59 @@ pub struct IoLimit {
     /// Bytes written per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_bytes_per_second: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(layers: Vec<Layer>) -> TargetIdentity {
+        TargetIdentity {
+            path: "/dev/x".to_owned(),
+            kind: TargetKind::BlockDevice,
+            size_bytes: 1 << 30,
+            free_bytes: None,
+            device: "7:2".to_owned(),
+            inode: 1,
+            filesystem: None,
+            layers,
+            unresolved: None,
+        }
+    }
+
+    fn layer(kind: LayerKind, serial: Option<&str>, backing_file: Option<&str>) -> Layer {
+        Layer {
+            kind,
+            serial: serial.map(str::to_owned),
+            backing_file: backing_file.map(str::to_owned),
+            size_bytes: 1 << 30,
+            ..Layer::default()
+        }
+    }
+
+    #[test]
+    fn device_is_what_is_behind_its_number() {
+        let image = device(vec![layer(LayerKind::Loop, None, Some("/a.img"))]);
+        let other_image = device(vec![layer(LayerKind::Loop, None, Some("/b.img"))]);
+        assert!(image.is_same(&other_image) && !image.is_same_thing(&other_image));
+        let disk = device(vec![layer(LayerKind::Disk, Some("S1"), None)]);
+        let other_disk = device(vec![layer(LayerKind::Disk, Some("S2"), None)]);
+        assert!(!disk.is_same_thing(&other_disk));
+        let mut grown = disk.clone();
+        grown.layers[0].size_bytes += 4096;
+        assert!(!disk.is_same_thing(&grown));
+        let mut switched = disk.clone();
+        switched.layers[0].scheduler = Some("none".to_owned());
+        switched.layers[0].write_cache = Some(WriteCache::WriteThrough);
+        assert!(disk.is_same_thing(&switched));
+        // A volume whose cache was attached has a disk more.
+        let mut volume = layer(LayerKind::DeviceMapper, None, None);
+        volume.below.push("sda".to_owned());
+        let slow = layer(LayerKind::Disk, Some("S1"), None);
+        let fast = layer(LayerKind::Disk, Some("S2"), None);
+        let plain = device(vec![volume.clone(), slow.clone()]);
+        let cached = device(vec![volume.clone(), slow, fast.clone()]);
+        assert!(plain.is_same_thing(&cached) && cached.is_same_thing(&plain));
+        assert!(!plain.is_same_thing(&device(vec![volume, fast])));
+    }
 }
