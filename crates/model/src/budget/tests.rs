@@ -110,3 +110,23 @@ fn dropped_blocks_have_the_limit_of_their_workloads() {
     assert_eq!(drops(&workload), [DroppedBlocks { kind, limit }]);
     assert_eq!(drops(&Workload::named("read")), []);
 }
+
+#[test]
+fn limits_that_no_number_holds_are_not_small() {
+    let mut plan = Plan::new("run", Vec::new());
+    let huge = Workload {
+        streams: Streams::with_reads(0),
+        stop: Stop {
+            bytes: Some(1 << 63),
+            time_ns: Some(1 << 63),
+            ..Stop::default()
+        },
+        ..Workload::named("huge")
+    };
+    plan.tasks = vec![Task::Workloads(Workloads::as_planned(vec![
+        huge.clone(),
+        huge,
+    ]))];
+    assert_eq!(plan.write_limit(), ByteLimit::AtMost(u64::MAX));
+    assert_eq!(plan.time_ns_max(), Some(u64::MAX));
+}
