@@ -46,7 +46,8 @@ pub fn trends(runs: &[SavedRun]) -> Vec<Trend> {
 /// survey.
 ///
 /// The newest run decides, also where it has no figure: the slower a disk becomes, the fewer
-/// operations a run has for a percentile.
+/// operations a run has for a percentile. One that ended early decides nothing, since a disk that
+/// stops answering ends its runs so.
 ///
 /// The short form of a run has no latencies of workloads, so `load` returns the record of a run;
 /// `None` where it cannot be read.
@@ -58,6 +59,12 @@ pub fn condition_trend(
     let complete = complete_runs(runs);
     let newest = complete.iter().find(|run| may_have(run, named))?;
     let mut newest_without_figure = None;
+    for run in later_partial_runs(runs, newest) {
+        if may_have(run, named) || load(run).is_none_or(|record| plans_workload(&record, named)) {
+            newest_without_figure = Some(run.run_id.clone());
+            break;
+        }
+    }
     let mut found: Vec<TrendPoint> = Vec::new();
     for run in comparable_runs(&complete, newest) {
         // A run whose requests all failed has no figures, although it has the workload.
@@ -115,6 +122,17 @@ fn complete_runs(runs: &[SavedRun]) -> Vec<&SavedRun> {
     let mut complete: Vec<&SavedRun> = runs.iter().filter(|run| !run.partial).collect();
     complete.sort_by_key(|run| Reverse(&run.started));
     complete
+}
+
+/// The runs of the same verb on the same targets that ended early and began after this one, the
+/// newest first.
+fn later_partial_runs<'a>(runs: &'a [SavedRun], complete: &SavedRun) -> Vec<&'a SavedRun> {
+    let mut later: Vec<&SavedRun> = runs
+        .iter()
+        .filter(|run| run.partial && run.started > complete.started && is_comparable(run, complete))
+        .collect();
+    later.sort_by_key(|run| Reverse(&run.started));
+    later
 }
 
 fn comparable_runs<'a>(runs: &[&'a SavedRun], newest: &SavedRun) -> Vec<&'a SavedRun> {
@@ -430,9 +448,6 @@ mod tests {
         let mut ping = run(6, &[("ping", 5.0)]);
         ping.verb = "ping".to_owned();
         runs.push(ping);
-        let mut commit = run(7, &[(name, 50.0)]);
-        commit.partial = true;
-        runs.push(commit);
         let trend = trend_of("commit-fdatasync.iops<-10%", &runs).unwrap();
         assert_eq!(trend.points.len(), 5);
         assert_eq!(trend.points[4].run_id, runs[4].run_id);
@@ -440,6 +455,19 @@ mod tests {
         assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::Holds);
         // A ping has no such figure, and nothing has this one.
         assert_eq!(trend_of("random.iops<-10%", &runs), None);
+        // A later run that ended early decides nothing; that of another verb does not matter.
+        for (verb, outcome) in [
+            ("check", TrendOutcome::Undecided),
+            ("commit", TrendOutcome::Holds),
+        ] {
+            let mut partial = run(7, &[(name, 50.0)]);
+            partial.partial = true;
+            partial.verb = verb.to_owned();
+            let with_partial = [runs.clone(), vec![partial]].concat();
+            let trend = trend_of("commit-fdatasync.iops<-10%", &with_partial).unwrap();
+            assert_eq!(trend.points.len(), 5);
+            assert_eq!(outcome_of_trend(&limit, &trend), outcome, "{verb}");
+        }
     }
 
     #[test]

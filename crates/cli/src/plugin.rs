@@ -5,11 +5,14 @@ use crate::commands::run::{PlannedJobs, plan_jobs};
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SECOND, parse_from_one};
 use crate::plan_file::PlanFile;
-use crate::saved::{HistoryFileFlag, HistoryOptions, history_place, open_if_there};
+use crate::saved::{
+    HistoryFileFlag, HistoryOptions, history_place, is_after, open_if_there, short,
+};
 use crate::session::{Measured, MeasuringJob, Shown, measure};
 use clap::Parser;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::rules::rule;
+use diskproof_device::host_facts;
 use diskproof_history::Filter;
 use diskproof_model::finding::{Cause, Meaning, Severity};
 use diskproof_model::measurement::OpKind;
@@ -17,6 +20,7 @@ use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
 use diskproof_model::row::LatencySummary;
 use diskproof_model::saved::{SavedFinding, SavedRun};
 use diskproof_model::units::{format_duration, format_latency, parse_duration};
+use diskproof_report::terminal::message;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -57,7 +61,7 @@ struct PluginFlags {
     /// Name of the host to print; the disk is always one of this machine
     #[arg(short = 'H', long, value_name = "NAME")]
     hostname: Option<String>,
-    /// Instead of reading: the age and the worst finding of the newest complete run on the path
+    /// Instead of reading: the age and the worst finding of the newest run on the path
     #[arg(long)]
     newest: bool,
     /// With --newest: unknown if it is older than this
@@ -174,9 +178,10 @@ fn print(answer: &Answer) -> Exit {
     Exit::Tool(answer.state.code())
 }
 
-/// The text without line breaks and bars, which would end it.
+/// The text without line breaks and bars, which would end it, and with other hidden characters
+/// spelled out.
 fn in_one_line(text: &str) -> String {
-    text.replace('\n', " ").replace('|', "/")
+    message(&text.replace('\n', " "), None).replace('|', "/")
 }
 
 /// The answer in time, or that there is none. A disk that does not answer holds a thread; the end
@@ -335,22 +340,25 @@ fn milliseconds(ns: u64) -> f64 {
     ns as f64 / NS_PER_MILLISECOND
 }
 
-/// Judges the newest complete run of the path in the history.
+/// Judges the newest run of this machine on this very path in the history.
 fn judge_newest_run(flags: &PluginFlags) -> anyhow::Result<Answer> {
     let path = match flags.path.canonicalize() {
         Ok(path) => path,
         Err(_) => flags.path.clone(),
     };
     let place = history_place(flags.history_file.file())?;
+    let path_text = path.to_string_lossy().into_owned();
     let filter = Filter {
-        target: Some(path.to_string_lossy().into_owned()),
+        target: Some(path_text.clone()),
+        host: Some(host_facts().name),
         ..Filter::default()
     };
     let runs = match open_if_there(&place)? {
         Some(history) => history.list(&filter).map_err(Failure::History)?.runs,
         None => Vec::new(),
     };
-    let newest = runs.iter().find(|run| !run.partial);
+    // The filter takes a path for a pattern, too.
+    let newest = runs.iter().find(|run| run.targets.contains(&path_text));
     Ok(match newest {
         None => unknown(format!("{}: no saved run", path.display())),
         Some(run) => judge_saved_run(run, Timestamp::now(), flags.max_age),
@@ -363,6 +371,13 @@ fn judge_saved_run(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
     let Ok(started) = run.started.parse::<Timestamp>() else {
         return unknown(format!("{path}: the time of the newest run cannot be read"));
     };
+    if is_after(&run.started, now) {
+        let (run_id, start) = (short(&run.run_id), &run.started);
+        return unknown(format!(
+            "{path}: the newest run begins in the future, at {start}; if a clock was wrong, \
+             'diskproof history delete {run_id}' removes it"
+        ));
+    }
     let age_s = now.duration_since(started).as_secs().max(0) as u64;
     let data = format!(" | age={age_s}s;;{};0;", max_age_ns / SECOND);
     let age = format_duration(age_s * SECOND);
@@ -370,6 +385,9 @@ fn judge_saved_run(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
         (State::Unknown, format!("last measured {age} ago"))
     } else if let Some(reason) = most_pressing(run) {
         (reason.state, format!("{}, {age} ago", reason.code))
+    } else if run.partial {
+        let text = format!("the newest run ended early, {age} ago");
+        (State::Unknown, text)
     } else {
         (State::Ok, format!("no warning, measured {age} ago"))
     };
@@ -511,6 +529,31 @@ mod tests {
     }
 
     #[test]
+    fn line_has_no_characters_that_act() {
+        assert_eq!(in_one_line("a\nb|c\u{1b}[31m"), "a b/c\\u{1b}[31m");
+    }
+
+    #[test]
+    fn newest_run_that_ended_early_is_not_ok() {
+        let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
+        for (finding, state) in [
+            (None, State::Unknown),
+            (Some((Severity::Note, "interrupted")), State::Unknown),
+            (Some((Severity::Warning, "late")), State::Warning),
+            (Some((Severity::Failure, "hung")), State::Critical),
+        ] {
+            let mut run = saved_run(None);
+            run.partial = true;
+            if let Some((severity, code)) = finding {
+                let code = code.to_owned();
+                run.findings.push(SavedFinding { severity, code });
+            }
+            let answer = judge_saved_run(&run, now, u64::MAX);
+            assert_eq!(answer.state, state, "{finding:?}");
+        }
+    }
+
+    #[test]
     fn newest_run_counts_while_it_is_young() {
         let now: Timestamp = "2026-11-20T12:00:00Z".parse().unwrap();
         let hour = 3_600_000_000_000;
@@ -525,6 +568,13 @@ mod tests {
             let answer = judge_saved_run(&saved_run(worst), now, max_age_ns);
             assert_eq!(answer.state, state, "{worst:?} {max_age_ns}");
         }
+        // The clock of the machine, or of the one that measured, was wrong.
+        let early: Timestamp = "2026-11-20T09:58:00Z".parse().unwrap();
+        let answer = judge_saved_run(&saved_run(None), early, day);
+        assert_eq!(answer.state, State::Unknown);
+        let stepped: Timestamp = "2026-11-20T09:59:58Z".parse().unwrap();
+        let answer = judge_saved_run(&saved_run(None), stepped, day);
+        assert_eq!(answer.state, State::Ok);
         // The finding that comes first, with the same severity, is no reason to act.
         let mut several = saved_run(Some(Severity::Warning));
         for code in ["imprecise", "disturbed", "slow-flush"] {

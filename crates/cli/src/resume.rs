@@ -1,6 +1,7 @@
 //! Resuming a scan that ended early: reads `--resume`, and words the command that resumes.
 
 use crate::failure::Failure;
+use crate::saved::DiskKey;
 use diskproof_model::plan::Span;
 use diskproof_model::record::Record;
 use diskproof_model::surface::{Scan, SurfaceMeasurement};
@@ -58,6 +59,21 @@ impl Resumed {
         }
     }
 
+    /// Refuses an offset at which nothing of the span is left to scan.
+    pub(crate) fn check_inside(&self, span: Span, target_bytes: u64) -> Result<(), Failure> {
+        let end_bytes = match span.length_bytes {
+            Some(length) => span.start_bytes.saturating_add(length).min(target_bytes),
+            None => target_bytes,
+        };
+        if (span.start_bytes..end_bytes).contains(&self.offset_bytes) {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "--resume {}: outside of the span, bytes {} to {end_bytes}; use an offset in it",
+            self.offset_bytes, span.start_bytes
+        )))
+    }
+
     fn from_offset(offset_bytes: u64, identity: &TargetIdentity) -> Result<Self, Failure> {
         if offset_bytes >= identity.size_bytes {
             return Err(Failure::Usage(format!(
@@ -83,11 +99,14 @@ impl Resumed {
         if scanned.size_bytes != identity.size_bytes
             || scanned.kind != identity.kind
             || serials(scanned) != serials(identity)
+            || DiskKey::new(scanned) != DiskKey::new(identity)
         {
             return Err(format!(
-                "the record is of another disk ({}, {})",
+                "the record is of another disk ({}, {}); if it is the same one, name the offset: \
+                 --resume {}",
                 scanned.path,
-                format_bytes(scanned.size_bytes)
+                format_bytes(scanned.size_bytes),
+                scan.to_bytes
             ));
         }
         if scan.finished {

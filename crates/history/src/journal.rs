@@ -4,6 +4,7 @@
 
 use crate::error::{HistoryError, WithPath as _, folder_of};
 use crate::place::{HistoryPlace, open_own, with_suffix};
+use diskproof_model::document::DocumentError;
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
 use diskproof_model::record::Record;
 use std::ffi::{OsStr, OsString};
@@ -54,8 +55,8 @@ pub enum LeftRecord {
     Nothing,
     /// The record contains the results up to the last slice that ended.
     Record(Box<Record>),
-    /// The journal cannot be read.
-    Damaged,
+    /// The journal cannot be read, by this program at least.
+    Unreadable(DocumentError),
 }
 
 impl Journal {
@@ -269,13 +270,11 @@ fn read_record(path: &Path) -> Result<LeftRecord, HistoryError> {
     file.take(DOCUMENT_BYTES_MAX as u64)
         .read_to_end(&mut bytes)
         .with_path(path)?;
-    // A power cut may leave any bytes.
-    let Ok(text) = std::str::from_utf8(&bytes) else {
-        return Ok(LeftRecord::Damaged);
-    };
-    Ok(match Record::from_json(text) {
+    // A power cut may leave any bytes; what is no text is no JSON either.
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(match Record::from_json(&text) {
         Ok(record) => LeftRecord::Record(Box::new(record)),
-        Err(_) => LeftRecord::Damaged,
+        Err(error) => LeftRecord::Unreadable(error),
     })
 }
 
@@ -335,10 +334,24 @@ mod tests {
     }
 
     #[test]
-    fn journal_of_any_bytes_is_damaged() {
+    fn journal_of_any_bytes_is_unreadable() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         std::fs::write(&path, b"{\"schema\": \"\xff").unwrap();
-        assert!(matches!(read_record(&path), Ok(LeftRecord::Damaged)));
+        assert!(matches!(
+            read_record(&path),
+            Ok(LeftRecord::Unreadable(DocumentError::Syntax(_)))
+        ));
+    }
+
+    #[test]
+    fn journal_of_another_version_is_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal");
+        std::fs::write(&path, "{\"schema\": \"diskproof.record/999\"}").unwrap();
+        assert!(matches!(
+            read_record(&path),
+            Ok(LeftRecord::Unreadable(DocumentError::OtherVersion { .. }))
+        ));
     }
 }

@@ -45,6 +45,19 @@ pub fn save(place: &HistoryPlace, run: &NewRun<'_>) -> Result<SaveReport, Histor
     }
 }
 
+/// Makes the history where there is none. Fails where no run could be saved in it.
+pub fn make_writable(place: &HistoryPlace) -> Result<(), HistoryError> {
+    let mut history = match History::open_or_make(&place.resolved()?) {
+        // The first run that is saved replaces it.
+        Err(HistoryError::Damaged { .. }) => return Ok(()),
+        other => other?,
+    };
+    match history.change(|_| Ok(())) {
+        Err(HistoryError::Damaged { .. }) => Ok(()),
+        other => other,
+    }
+}
+
 /// Saves a run in the file at `path`, if that is not damaged.
 fn save_in(path: &Path, run: &NewRun<'_>) -> Result<SaveOutcome, HistoryError> {
     let mut history = History::open_or_make(path)?;

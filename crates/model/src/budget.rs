@@ -162,10 +162,10 @@ impl Plan {
 
     /// The most that the plan may write to each target, apart from filling scratch files.
     pub fn write_limit(&self) -> ByteLimit {
-        let mut sum = 0;
+        let mut sum: u64 = 0;
         for task in &self.tasks {
             match task.write_limit() {
-                ByteLimit::AtMost(bytes) => sum += bytes,
+                ByteLimit::AtMost(bytes) => sum = sum.saturating_add(bytes),
                 ByteLimit::Unlimited => return ByteLimit::Unlimited,
             }
         }
@@ -202,7 +202,7 @@ impl Plan {
             .iter()
             .filter(|one| one.layout == Layout::Provides)
             .filter_map(Workload::write_bytes_max)
-            .sum();
+            .fold(0, u64::saturating_add);
         let last = workloads.len().saturating_sub(1);
         let trimmed = workloads[..last]
             .iter()
@@ -216,7 +216,7 @@ impl Plan {
             .filter(|one| one.layout == Layout::Needed)
             .skip(1)
             .map(|one| one.held_bytes(one.span.length_bytes.unwrap_or(scratch)))
-            .sum();
+            .fold(0, u64::saturating_add);
         let filled = first.saturating_add(again).saturating_add(held);
         ByteLimit::AtMost(own.saturating_add(filled))
     }
@@ -235,13 +235,13 @@ impl Plan {
 
     /// The most that the workloads with operations of this kind may write or drop.
     fn limit_of_drops(&self, kind: OpKind) -> ByteLimit {
-        let mut sum = 0;
+        let mut sum: u64 = 0;
         for workload in self.workloads() {
             if !workload.makes(kind) {
                 continue;
             }
             match workload.write_bytes_max() {
-                Some(bytes) => sum += bytes,
+                Some(bytes) => sum = sum.saturating_add(bytes),
                 None => return ByteLimit::Unlimited,
             }
         }
@@ -287,9 +287,11 @@ impl Plan {
     }
 
     fn expected_ns(&self, on: &[TargetIdentity]) -> Option<u64> {
-        let mut sum_ns = self.time_ns_max()? + self.first_write_ns().unwrap_or(0);
+        let first_write_ns = self.first_write_ns().unwrap_or(0);
+        let mut sum_ns = self.time_ns_max()?.saturating_add(first_write_ns);
         for task in &self.tasks {
-            sum_ns += task.survey_ns_guess(on.first(), self.scratch_bytes());
+            let survey_ns = task.survey_ns_guess(on.first(), self.scratch_bytes());
+            sum_ns = sum_ns.saturating_add(survey_ns);
         }
         Some(sum_ns.min(self.time_limit_ns.unwrap_or(u64::MAX)))
     }
@@ -308,7 +310,7 @@ impl Plan {
             (Some(limit_ns), None) => Some(limit_ns),
             (None, None) => None,
             (Some(_), Some(_)) => Some(expected_ns),
-            (None, Some(survey_ns)) => Some(expected_ns.max(own_ns + survey_ns)),
+            (None, Some(survey_ns)) => Some(expected_ns.max(own_ns.saturating_add(survey_ns))),
         }
     }
 
@@ -320,7 +322,8 @@ impl Plan {
         if self.is_of_other_tool() {
             return Some(u64::MAX);
         }
-        Some((bytes as f64 / FILL_BYTES_PER_S * 1e9) as u64 + FILL_START_NS)
+        let written_ns = (bytes as f64 / FILL_BYTES_PER_S * 1e9) as u64;
+        Some(written_ns.saturating_add(FILL_START_NS))
     }
 }
 

@@ -40,9 +40,13 @@ pub struct FleetRecord {
     /// Acceptance tests of disks: those that are not accepted first, then by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tested: Vec<TestedDisk>,
-    /// Hosts and ranks that were expected, or that began, and of which no record came.
+    /// Hosts and ranks that were expected, or that began, and of which no record came, or one
+    /// without a figure.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingRow>,
+    /// Thresholds of the runs themselves that were missed, or left undecided.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unmet: Vec<UnmetThreshold>,
     /// Inputs that are no usable record.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<RefusedInput>,
@@ -98,11 +102,13 @@ impl RowUnit {
 pub enum FleetOutcome {
     /// No row is slower than the others, none has errors, none is missing.
     Alike,
-    /// At least one row is slower than the others, has errors, or is missing.
+    /// At least one row is slower than the others, has errors, or is missing, or a run missed a
+    /// threshold of its own.
     Differs,
     /// Fewer than three rows of a kind: nothing could be judged.
     TooFew,
-    /// An acceptance test of a disk decided nothing.
+    /// A run ended before it had measured what others of its kind did, or left a threshold of its
+    /// own open, or an acceptance test of a disk decided nothing.
     Undecided,
 }
 
@@ -396,6 +402,18 @@ pub struct MissingRow {
     pub name: String,
     /// A clause with what is known of it.
     pub why: String,
+}
+
+/// A threshold that a run of a host did not meet.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct UnmetThreshold {
+    /// The host, and its rank where it has one.
+    pub name: String,
+    /// The expression as its user gave it.
+    pub expression: String,
+    /// True if the measurement leaves open whether it was met.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub undecided: bool,
 }
 
 /// An input that is no usable record.

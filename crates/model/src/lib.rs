@@ -33,6 +33,7 @@ pub mod op;
 pub mod own_data;
 pub mod ping;
 pub mod plan;
+pub mod plan_check;
 pub mod postgres;
 pub mod primes;
 pub mod progress;

@@ -388,7 +388,11 @@ impl Plan {
     /// The longest that the tasks may take together, warm-up included, in nanoseconds, a survey
     /// and the first write of scratch files apart; `None` when one has no time limit.
     pub fn time_ns_max(&self) -> Option<u64> {
-        self.tasks.iter().map(Task::time_ns_max).sum()
+        let mut sum_ns: u64 = 0;
+        for task in &self.tasks {
+            sum_ns = sum_ns.saturating_add(task.time_ns_max()?);
+        }
+        Some(sum_ns)
     }
 
     /// The workloads by what runs at the same time, in order.

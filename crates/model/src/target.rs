@@ -92,23 +92,29 @@ impl TargetIdentity {
             && (is_device || self.inode == other.inode)
     }
 
-    /// True if both are the same thing with the same medium: a loop device may have got another
-    /// file under its number, and a number another disk. What the user released is the medium.
-    pub fn is_same_medium(&self, other: &Self) -> bool {
+    /// True if both are the same file or directory, or a device with the same disk, file or volume
+    /// behind its number: the kernel gives the number of a device that went to another one.
+    pub fn is_same_thing(&self, other: &Self) -> bool {
         if !self.is_same(other) {
             return false;
         }
-        if self.kind == TargetKind::BlockDevice && self.size_bytes != other.size_bytes {
-            return false;
+        if self.kind != TargetKind::BlockDevice {
+            return true;
         }
-        let (Some(top), Some(other_top)) = (self.layers.first(), other.layers.first()) else {
-            return self.layers.is_empty() && other.layers.is_empty();
+        let is_same_device = match (self.layers.first(), other.layers.first()) {
+            (Some(layer), Some(other)) => layer.is_same_thing(other),
+            (None, None) => true,
+            _ => false,
         };
-        // A volume may get a cache below it, so one disk in common is enough.
-        top.has_same_medium(other_top)
-            && self
-                .disks()
-                .any(|disk| other.disks().any(|its| disk.has_same_medium(its)))
+        // A cache that a command attaches or detaches brings or takes a disk.
+        let (mut few, mut many) = (self, other);
+        if few.disks().count() > many.disks().count() {
+            (few, many) = (many, few);
+        }
+        let are_same_disks = few
+            .disks()
+            .all(|disk| many.disks().any(|other| disk.is_same_thing(other)));
+        is_same_device && are_same_disks && few.layers.is_empty() == many.layers.is_empty()
     }
 }
 
@@ -222,13 +228,15 @@ pub const OTHER_MAPPER_USER: &str = "device mapper";
 const SOFTWARE_VENDORS: [&str; 3] = ["LIO-ORG", "SCST_FIO", "SCST_BIO"];
 
 impl Layer {
-    /// True if nothing tells the media of both apart: the serial number, the model, and the file
-    /// behind a loop device.
-    fn has_same_medium(&self, other: &Self) -> bool {
-        self.serial == other.serial
-            && self.hardware_model() == other.hardware_model()
+    /// True if the facts that no setting changes are the same. The size is none of an array's,
+    /// which a command may build anew of the same disks.
+    fn is_same_thing(&self, other: &Self) -> bool {
+        let is_same_size = self.size_bytes == other.size_bytes || self.kind == LayerKind::Md;
+        self.kind == other.kind
+            && is_same_size
+            && self.model == other.model
+            && self.serial == other.serial
             && self.backing_file == other.backing_file
-            && self.size_bytes == other.size_bytes
     }
 
     /// The model as its maker or the hypervisor calls it; `None` where an administrator chose the
@@ -399,4 +407,59 @@ pub struct IoLimit {
     /// Bytes written per second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_bytes_per_second: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn device(layers: Vec<Layer>) -> TargetIdentity {
+        TargetIdentity {
+            path: "/dev/x".to_owned(),
+            kind: TargetKind::BlockDevice,
+            size_bytes: 1 << 30,
+            free_bytes: None,
+            device: "7:2".to_owned(),
+            inode: 1,
+            filesystem: None,
+            layers,
+            unresolved: None,
+        }
+    }
+
+    fn layer(kind: LayerKind, serial: Option<&str>, backing_file: Option<&str>) -> Layer {
+        Layer {
+            kind,
+            serial: serial.map(str::to_owned),
+            backing_file: backing_file.map(str::to_owned),
+            size_bytes: 1 << 30,
+            ..Layer::default()
+        }
+    }
+
+    #[test]
+    fn device_is_what_is_behind_its_number() {
+        let image = device(vec![layer(LayerKind::Loop, None, Some("/a.img"))]);
+        let other_image = device(vec![layer(LayerKind::Loop, None, Some("/b.img"))]);
+        assert!(image.is_same(&other_image) && !image.is_same_thing(&other_image));
+        let disk = device(vec![layer(LayerKind::Disk, Some("S1"), None)]);
+        let other_disk = device(vec![layer(LayerKind::Disk, Some("S2"), None)]);
+        assert!(!disk.is_same_thing(&other_disk));
+        let mut grown = disk.clone();
+        grown.layers[0].size_bytes += 4096;
+        assert!(!disk.is_same_thing(&grown));
+        let mut switched = disk.clone();
+        switched.layers[0].scheduler = Some("none".to_owned());
+        switched.layers[0].write_cache = Some(WriteCache::WriteThrough);
+        assert!(disk.is_same_thing(&switched));
+        // A volume whose cache was attached has a disk more.
+        let mut volume = layer(LayerKind::DeviceMapper, None, None);
+        volume.below.push("sda".to_owned());
+        let slow = layer(LayerKind::Disk, Some("S1"), None);
+        let fast = layer(LayerKind::Disk, Some("S2"), None);
+        let plain = device(vec![volume.clone(), slow.clone()]);
+        let cached = device(vec![volume.clone(), slow, fast.clone()]);
+        assert!(plain.is_same_thing(&cached) && cached.is_same_thing(&plain));
+        assert!(!plain.is_same_thing(&device(vec![volume, fast])));
+    }
 }

@@ -179,7 +179,7 @@ impl Workloads {
 
     /// The longest that they may take together, warm-up included, in nanoseconds; `None` when one
     /// has no time limit.
-    fn time_ns_max(&self) -> Option<u64> {
+    pub(crate) fn time_ns_max(&self) -> Option<u64> {
         match &self.decide {
             Decide::Depth => return self.search_ns_max(),
             Decide::Rate(search) => return self.searches_ns_max(search),
@@ -188,11 +188,13 @@ impl Workloads {
         }
         if let Order::InSlots(slots) = self.order {
             let last_slot = timetable(&self.list, slots, 0)?.pop()?;
-            return Some(slots.lead_ns + last_slot.end_ns());
+            return Some(slots.lead_ns.saturating_add(last_slot.end_ns()));
         }
-        let mut sum_ns = 0;
+        let mut sum_ns: u64 = 0;
         for group in groups(&self.list) {
-            sum_ns += group.time_ns()? + group.warmup_ns();
+            sum_ns = sum_ns
+                .saturating_add(group.time_ns()?)
+                .saturating_add(group.warmup_ns());
         }
         Some(sum_ns)
     }
@@ -223,7 +225,8 @@ impl Workloads {
         let first = self.list.first()?;
         let target = first.shape.latency_target?;
         let windows = (self.list.len() as u64).max(SEARCH_WINDOWS_MAX);
-        Some(windows * (target.window_ns + first.warmup_ns))
+        let window_ns = target.window_ns.saturating_add(first.warmup_ns);
+        Some(windows.saturating_mul(window_ns))
     }
 
     /// The longest that a sustained load may take. Pauses and what follows them are part of the
@@ -231,7 +234,7 @@ impl Workloads {
     fn sustained_ns_max(&self, sustain: &SustainPlan) -> Option<u64> {
         let mut sum_ns = sustain.load(&self.list)?.stop.time_ns?;
         if let Some(precondition) = sustain.precondition(&self.list) {
-            sum_ns += precondition.stop.time_ns?;
+            sum_ns = sum_ns.saturating_add(precondition.stop.time_ns?);
         }
         Some(sum_ns)
     }
@@ -285,7 +288,8 @@ impl Task {
             Self::Ping(ping) => ping.requests.time_ns_max(&ping.workload.stop),
             Self::Files(files) => Some(files.time_ns),
             Self::Inserts(inserts) => {
-                Some(inserts.between.time_ns_max()? + inserts.server.time_ns())
+                let between_ns = inserts.between.time_ns_max()?;
+                Some(between_ns.saturating_add(inserts.server.time_ns()))
             }
         }
     }
@@ -343,11 +347,11 @@ impl Task {
                 Procedure::Probe { .. } => ByteLimit::Unlimited,
             },
             Self::Workloads(_) | Self::Ping(_) | Self::Inserts(_) => {
-                let mut sum = 0;
+                let mut sum: u64 = 0;
                 for workload in self.workloads() {
                     if workload.fills_blocks() {
                         match workload.write_bytes_max() {
-                            Some(bytes) => sum += bytes,
+                            Some(bytes) => sum = sum.saturating_add(bytes),
                             None => return ByteLimit::Unlimited,
                         }
                     }

@@ -40,7 +40,9 @@ pub struct Slot {
 impl Slot {
     /// Planned end in nanoseconds after the start of the first slot.
     pub fn end_ns(&self) -> u64 {
-        self.start_ns + self.warmup_ns + self.time_ns
+        self.start_ns
+            .saturating_add(self.warmup_ns)
+            .saturating_add(self.time_ns)
     }
 }
 
@@ -60,7 +62,7 @@ pub fn timetable(workloads: &[Workload], plan: SlotPlan, seed: u64) -> Option<Ve
             warmup_ns,
             time_ns,
         };
-        start_ns = slot.end_ns() + plan.gap_ns;
+        start_ns = slot.end_ns().saturating_add(plan.gap_ns);
         slots.push(slot);
     }
     Some(slots)

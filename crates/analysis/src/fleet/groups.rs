@@ -216,11 +216,11 @@ impl Groups {
         self.rows = joined;
     }
 
-    /// Adds each target of a record as a row of this name. False where the record has no figure.
-    pub(super) fn add(&mut self, host: &str, record: &Record) -> bool {
+    /// Adds each target of a record that has a figure as a row of this name. Returns these targets.
+    pub(super) fn add(&mut self, host: &str, record: &Record) -> Vec<usize> {
         let figures = own_figures(record);
         let mut is_example = false;
-        let mut has_figures = false;
+        let mut with_figures = Vec::new();
         for (index, target) in record.targets.iter().enumerate() {
             let own: Vec<&OwnFigure> = figures
                 .iter()
@@ -229,7 +229,7 @@ impl Groups {
             if own.is_empty() {
                 continue;
             }
-            has_figures = true;
+            with_figures.push(index);
             let kind = self.kind_of(target);
             let mut values = Vec::new();
             for figure in own {
@@ -254,7 +254,7 @@ impl Groups {
         if is_example {
             self.examples.push(record.clone().figures_only());
         }
-        has_figures
+        with_figures
     }
 
     /// The index of the target's kind, which is added where it is new.
@@ -476,6 +476,11 @@ impl Row {
             value: speed / count,
             error: squares.sqrt() / count,
         })
+    }
+
+    /// Returns `true` if all runs of the row ended before their plans did.
+    pub(super) fn is_partial(&self) -> bool {
+        self.runs.iter().all(|run| run.run.partial)
     }
 
     /// The reason why a disk counts as failed; `None` where it does not.

@@ -8,7 +8,8 @@
 //! * `sum`: the sum of hosts that measured at the same instants; `clock`: the offsets of their
 //!   clocks.
 //! * `reasons`: facts and findings of a row that most others do not have; `names`: the names of
-//!   rows; `result`: the document; `summary`: its sentence; `tested`: acceptance tests.
+//!   rows; `result`: the document; `summary`: its sentence; `tested`: acceptance tests;
+//!   `unmeasured`: targets of which a run has no figure.
 
 mod clock;
 mod groups;
@@ -22,18 +23,21 @@ mod spread;
 mod sum;
 mod summary;
 mod tested;
+mod unmeasured;
 mod verdicts;
 
 use crate::compare::RunGroup;
-use diskproof_model::fleet::{FleetRecord, RowUnit};
+use diskproof_model::fleet::{FleetRecord, RowUnit, UnmetThreshold};
 use diskproof_model::fleet_sum::{FleetSum, SumStorage};
-use diskproof_model::record::{Record, Tool};
+use diskproof_model::record::{ExpectationOutcome, Record, Tool};
 pub use question::FleetQuestion;
 
 use groups::{Groups, Likeness};
+use result::BesideRows;
 use std::collections::BTreeSet;
 use sum::TogetherRuns;
 use tested::TestedDisks;
+use unmeasured::UnmeasuredTarget;
 
 /// Rows that differ by at most this share are alike, unless the user sets another margin.
 pub const MARGIN: f64 = 0.10;
@@ -44,6 +48,10 @@ pub struct Fleet {
     groups: Groups,
     together: TogetherRuns,
     tested: TestedDisks,
+    /// Targets that a run was to measure, and of which it has no figure.
+    unmeasured: Vec<UnmeasuredTarget>,
+    /// Thresholds of the runs that they did not meet.
+    unmet: Vec<UnmetThreshold>,
     /// The ids of the runs that were added.
     seen: BTreeSet<String>,
     reference: Option<Box<FleetRecord>>,
@@ -54,11 +62,11 @@ pub struct Fleet {
 /// The outcome of adding a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
-    /// The record counts.
+    /// The record counts: its targets are rows, or missing where its run measured nothing of them.
     Counted,
     /// It does not count, because its run was added before.
     Again,
-    /// It does not count, because it has no figure that could be compared.
+    /// It does not count, because its plan measures nothing that could be compared.
     NoFigures,
 }
 
@@ -96,11 +104,15 @@ impl Fleet {
         }
         self.together.add(record);
         let is_tested = self.tested.add(record);
-        if self.groups.add(&record.host.name, record) || is_tested {
-            Added::Counted
-        } else {
-            Added::NoFigures
+        let measured = self.groups.add(&record.host.name, record);
+        let unmeasured = unmeasured::unmeasured_targets(record, &measured);
+        let unmet = unmet_thresholds(record);
+        if measured.is_empty() && unmeasured.is_empty() && unmet.is_empty() && !is_tested {
+            return Added::NoFigures;
         }
+        self.unmet.extend(unmet);
+        self.unmeasured.extend(unmeasured);
+        Added::Counted
     }
 
     /// Returns `true` if a record of this run was added.
@@ -108,16 +120,26 @@ impl Fleet {
         self.seen.contains(run_id)
     }
 
-    /// The hosts of all rows, each with its rank.
+    /// Returns `true` if no record counts.
+    pub fn is_empty(&self) -> bool {
+        self.hosts().is_empty() && self.unmet.is_empty()
+    }
+
+    /// The hosts of which a record counts, each with its rank.
     pub fn hosts(&self) -> Vec<(&str, Option<u32>)> {
         let rows = self.groups.rows.iter();
+        let unmeasured = self.unmeasured.iter();
         rows.map(|row| (row.host.as_str(), row.rank))
             .chain(self.tested.hosts())
+            .chain(unmeasured.map(|target| (target.host.as_str(), target.rank)))
             .collect()
     }
 
     /// Judges the rows by each other or by the reference.
-    pub fn judge(mut self, question: FleetQuestion) -> FleetRecord {
+    pub fn judge(mut self, mut question: FleetQuestion) -> FleetRecord {
+        let unmet = std::mem::take(&mut self.unmet);
+        let unmeasured = unmeasured::missing_rows(&self.unmeasured, &self.groups.rows);
+        question.missing.extend(unmeasured);
         let sum = self.together.sum(self.storage);
         let rows_are = row_unit(self.storage, sum.as_ref());
         self.groups.join_launches();
@@ -126,9 +148,32 @@ impl Fleet {
         }
         let tested = self.tested.judge(question.margin);
         let reference = self.reference.as_deref();
-        let fleet = result::fleet_record(self.groups, reference, rows_are, tested, question);
+        let fleet = result::fleet_record(
+            self.groups,
+            reference,
+            rows_are,
+            BesideRows { tested, unmet },
+            question,
+        );
         FleetRecord { sum, ..fleet }
     }
+}
+
+/// The thresholds of a record that were missed or left undecided.
+fn unmet_thresholds(record: &Record) -> Vec<UnmetThreshold> {
+    let name = unmeasured::host_name(record);
+    let mut unmet = Vec::new();
+    for expectation in &record.expectations {
+        let outcome = expectation.outcome();
+        if outcome != ExpectationOutcome::Met {
+            unmet.push(UnmetThreshold {
+                name: name.clone(),
+                expression: expectation.expression.clone(),
+                undecided: outcome == ExpectationOutcome::Undecided,
+            });
+        }
+    }
+    unmet
 }
 
 /// The unit of a row: a host where all use one storage, else a disk. `asked` is the user's word;
@@ -156,7 +201,13 @@ pub fn fleet_of_sides(tool: Tool, sides: &[RunGroup<'_>]) -> FleetRecord {
         missing: Vec::new(),
         refused: Vec::new(),
     };
-    let mut fleet = result::fleet_record(groups, None, RowUnit::Sides, Vec::new(), question);
+    let mut fleet = result::fleet_record(
+        groups,
+        None,
+        RowUnit::Sides,
+        BesideRows::default(),
+        question,
+    );
     fleet.examples.clear();
     for group in &mut fleet.groups {
         for metric in &mut group.metrics {

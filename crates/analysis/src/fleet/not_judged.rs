@@ -1,9 +1,10 @@
 //! The reasons why a row of a fleet, or one of its figures, was not judged.
 
-use super::groups::{Groups, Metric};
+use super::groups::{Groups, Metric, Row};
 use super::spread::ROWS_MIN;
 use diskproof_model::comparison::Reason;
 use diskproof_model::fleet::{FleetBasis, FleetRow};
+use std::collections::BTreeSet;
 
 /// The reason why a figure was not judged that its own run did not measure well enough.
 pub(super) fn imprecise_reason() -> Reason {
@@ -41,6 +42,45 @@ fn first_difference(groups: &Groups, own: &Metric, others: &Metric) -> Option<Re
         .part
         .differences(record, own.target, usual, others.target);
     differences.into_iter().next()
+}
+
+/// The code of a row that lacks what others measured.
+const INCOMPLETE: &str = "incomplete";
+
+/// The reason why a row is not alike that ended early, without a figure of a workload that its kind
+/// has; `None` where it has all, or ran to its end.
+pub(super) fn incomplete_reason(groups: &Groups, row: &Row) -> Option<Reason> {
+    if !row.is_partial() {
+        return None;
+    }
+    let metrics = &groups.kinds[row.kind].metrics;
+    let mut subjects = BTreeSet::new();
+    let mut measured = BTreeSet::new();
+    for (index, metric) in metrics.iter().enumerate() {
+        subjects.insert(&metric.subject);
+        if row.faultless_values(index).next().is_some() {
+            measured.insert(&metric.subject);
+        }
+    }
+    let lacking = subjects.len() - measured.len();
+    if lacking == 0 {
+        return None;
+    }
+    Some(Reason {
+        code: INCOMPLETE.to_owned(),
+        why: format!(
+            "its run ended early, without {lacking} of the {} figures of its kind",
+            subjects.len()
+        ),
+    })
+}
+
+/// True for a row that lacks what others measured.
+pub(super) fn is_incomplete(row: &FleetRow) -> bool {
+    match &row.not_judged {
+        Some(reason) => reason.code == INCOMPLETE,
+        None => false,
+    }
 }
 
 /// The code of a suspect that still is one.

@@ -4,7 +4,8 @@ use super::groups::{Groups, Kind, Row};
 use super::judged::{JudgedRows, judged_rows};
 use super::names::names;
 use super::not_judged::{
-    few_alike_reason, few_controls, imprecise_reason, is_still_suspect, reason_not_judged,
+    few_alike_reason, few_controls, imprecise_reason, incomplete_reason, is_incomplete,
+    is_still_suspect, reason_not_judged,
 };
 use super::question::FleetQuestion;
 use super::reasons::Usual;
@@ -17,7 +18,7 @@ use diskproof_model::comparison::Direction;
 use diskproof_model::fleet::{
     FLEET_SCHEMA, FleetDistance, FleetGroup, FleetLatencies, FleetMetric, FleetOutcome,
     FleetOverall, FleetRecord, FleetRow, FleetRun, FleetScale, FleetValue, RowState, RowUnit,
-    TestedDisk,
+    TestedDisk, UnmetThreshold,
 };
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::op::OpKind;
@@ -25,13 +26,20 @@ use diskproof_model::target::TargetKind;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+/// What a fleet knows of its hosts beside the rows.
+#[derive(Debug, Default)]
+pub(super) struct BesideRows {
+    pub tested: Vec<TestedDisk>,
+    pub unmet: Vec<UnmetThreshold>,
+}
+
 /// The document of these groups. With a saved fleet as `reference`, its rows and scales are what
 /// the new ones are judged by.
 pub(super) fn fleet_record(
     groups: Groups,
     reference: Option<&FleetRecord>,
     rows_are: RowUnit,
-    tested: Vec<TestedDisk>,
+    beside: BesideRows,
     question: FleetQuestion,
 ) -> FleetRecord {
     let judged = judged_rows(&groups, reference, question.margin);
@@ -55,8 +63,9 @@ pub(super) fn fleet_record(
         rows_are,
         groups: group_records(&groups, &judged, &rows, &usual),
         rows,
-        tested,
+        tested: beside.tested,
         missing: question.missing,
+        unmet: beside.unmet,
         refused: question.refused,
         sum: None,
         examples: groups.examples,
@@ -115,6 +124,12 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
             } else {
                 reason_not_judged(&row, counts[draft.kind], judged.basis)
             });
+        }
+        if matches!(row.state, RowState::Alike | RowState::Faster)
+            && let Some(reason) = incomplete_reason(groups, draft)
+        {
+            row.state = RowState::NotJudged;
+            row.not_judged = Some(reason);
         }
         if let Some(failure) = draft.failure() {
             row.state = RowState::Errors;
@@ -446,12 +461,15 @@ fn lowest_speed(row: &FleetRow) -> f64 {
 fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {
     let is_wrong = |row: &FleetRow| matches!(row.state, RowState::Slower | RowState::Errors);
     let has_lost = fleet.refused.iter().any(|refused| refused.is_lost);
-    if fleet.rows.iter().any(is_wrong) || !fleet.missing.is_empty() || has_lost {
+    let has_missed = fleet.unmet.iter().any(|threshold| !threshold.undecided);
+    if fleet.rows.iter().any(is_wrong) || !fleet.missing.is_empty() || has_lost || has_missed {
         return FleetOutcome::Differs;
     }
     let is_judged = |row: &FleetRow| row.state != RowState::NotJudged;
     let rows = if !fleet.rows.iter().any(is_judged) || fleet.rows.iter().any(is_still_suspect) {
         FleetOutcome::TooFew
+    } else if fleet.rows.iter().any(is_incomplete) || !fleet.unmet.is_empty() {
+        FleetOutcome::Undecided
     } else {
         FleetOutcome::Alike
     };

@@ -1,9 +1,11 @@
 //! The outcome of a fleet in a sentence: the number of rows that are alike, and those that differ,
 //! each with its metric and the likeliest reason.
 
+use super::not_judged::is_incomplete;
 use super::tested;
 use diskproof_model::fleet::{FleetBasis, FleetDistance, FleetRecord, FleetRow, RowState};
 use diskproof_model::units::counted;
+use std::collections::BTreeSet;
 
 /// The sentence names at most this many rows; the table has all that differ.
 const NAMED_MAX: usize = 3;
@@ -46,10 +48,20 @@ pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
         };
         clauses.push(format!("{} {verb}: {}", differing.len(), texts.join("; ")));
     }
+    let incomplete: Vec<&str> = fleet
+        .rows
+        .iter()
+        .filter(|row| is_incomplete(row))
+        .map(|row| row.name.as_str())
+        .collect();
+    let not_judged = rows_in_state(fleet, RowState::NotJudged) - incomplete.len();
+    clauses.extend(incomplete_clause(&incomplete));
     for (number, what) in [
         (rows_in_state(fleet, RowState::Suspect), "suspect"),
-        (rows_in_state(fleet, RowState::NotJudged), "not judged"),
+        (not_judged, "not judged"),
         (fleet.missing.len(), "missing"),
+        (hosts_with_unmet(fleet, false), "missed a threshold"),
+        (hosts_with_unmet(fleet, true), "left a threshold undecided"),
         (fleet.refused.len(), "refused"),
     ] {
         if number > 0 {
@@ -57,6 +69,29 @@ pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
         }
     }
     crate::words::sentence(&clauses.join("; "))
+}
+
+/// The number of hosts with a threshold that was missed, or left undecided.
+fn hosts_with_unmet(fleet: &FleetRecord, undecided: bool) -> usize {
+    let mut names = BTreeSet::new();
+    for threshold in &fleet.unmet {
+        if threshold.undecided == undecided {
+            names.insert(&threshold.name);
+        }
+    }
+    names.len()
+}
+
+/// `1 measured only in part: db5`; `None` without such rows.
+fn incomplete_clause(names: &[&str]) -> Option<String> {
+    if names.is_empty() {
+        return None;
+    }
+    let mut named = names[..names.len().min(NAMED_MAX)].join(", ");
+    if names.len() > NAMED_MAX {
+        named.push_str(&format!(" and {} more", names.len() - NAMED_MAX));
+    }
+    Some(format!("{} measured only in part: {named}", names.len()))
 }
 
 /// The clause on the rows that are alike, such as `197 of 200 disks alike (± 4 %)`.

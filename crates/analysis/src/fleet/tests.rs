@@ -3,6 +3,7 @@
 use super::*;
 use crate::fixture;
 use diskproof_model::fleet::{FleetBasis, FleetOutcome, FleetRow, RowState};
+use diskproof_model::record::Expectation;
 use diskproof_model::target::{Layer, Link, Rank};
 
 fn question() -> FleetQuestion {
@@ -504,4 +505,86 @@ fn sides_of_a_comparison_are_rows_without_records() {
     assert!(fleet.examples.is_empty());
     let mut metrics = fleet.groups.iter().flat_map(|group| &group.metrics);
     assert!(metrics.all(|metric| metric.example.is_none()));
+}
+
+#[test]
+fn target_of_which_a_run_measured_nothing_is_missing() {
+    let mut all = records(6);
+    for record in &mut all[4..] {
+        record.partial = true;
+        record.ended_early = Some("no answer for 30 s".to_owned());
+    }
+    all[4].measurements.clear();
+    for row in &mut all[5].measurements {
+        row.data.ops.clear();
+        row.figures.ops.clear();
+    }
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Differs, "{}", fleet.summary);
+    let missing: Vec<&str> = fleet.missing.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(missing, ["db04", "db05"]);
+    // Another run of the host has figures.
+    for number in [4, 5] {
+        let mut again = record(number);
+        again.run_id = format!("again{number}");
+        all.push(again);
+    }
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Alike, "{}", fleet.summary);
+    assert!(fleet.missing.is_empty());
+    // What was only observed has nothing to compare.
+    let mut observed = record(9);
+    observed.plan.tasks.clear();
+    observed.measurements.clear();
+    assert_eq!(Fleet::new(None).add(&observed), Added::NoFigures);
+}
+
+#[test]
+fn run_that_ended_early_without_the_figures_of_others_is_not_alike() {
+    let mut all = records(5);
+    all[3].partial = true;
+    assert_eq!(judged(&all).outcome, FleetOutcome::Alike);
+    all[3].measurements.truncate(1);
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Undecided, "{}", fleet.summary);
+    assert_eq!(names(&fleet, RowState::NotJudged), ["db03"]);
+    let reason = row(&fleet, "db03").not_judged.as_ref().unwrap();
+    assert_eq!(reason.code, "incomplete");
+    assert!(fleet.summary.contains("db03"), "{}", fleet.summary);
+    // What it measured can still prove that the disk is slow.
+    scale(&mut all[3], 0.3);
+    assert_eq!(judged(&all).outcome, FleetOutcome::Differs);
+    // A complete run of the disk has them.
+    scale(&mut all[3], 1.0 / 0.3);
+    let mut again = record(3);
+    again.run_id = "again".to_owned();
+    all.push(again);
+    assert_eq!(judged(&all).outcome, FleetOutcome::Alike);
+}
+
+#[test]
+fn threshold_that_a_run_missed_is_no_less_missed_in_a_fleet() {
+    for (met, undecided, outcome) in [
+        (true, false, FleetOutcome::Alike),
+        (false, true, FleetOutcome::Undecided),
+        (false, false, FleetOutcome::Differs),
+    ] {
+        let mut all = records(4);
+        all[2].expectations = vec![Expectation {
+            expression: "random-read-d32.iops>=5000".to_owned(),
+            threshold: None,
+            observed: None,
+            interval: None,
+            observed_at_least: None,
+            met,
+            undecided,
+            decided_by_ns: None,
+            objection: None,
+            promise: None,
+        }];
+        let fleet = judged(&all);
+        assert_eq!(fleet.outcome, outcome, "{}", fleet.summary);
+        assert_eq!(fleet.unmet.len(), usize::from(!met));
+        assert_eq!(names(&fleet, RowState::Alike).len(), 4);
+    }
 }

@@ -166,6 +166,9 @@ pub fn curve_plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan,
         (None, Some(resumed)) => resumed.span.unwrap_or_default(),
         (None, None) => Span::default(),
     };
+    if let Some(resumed) = resumed {
+        resumed.check_inside(span, target_bytes)?;
+    }
     if curve.points == 0 && (curve.full || curve.sample_size.is_some()) {
         return Err(Failure::Usage(
             "--points 0 skips the curve, so --full and --sample-size have no effect; omit them"

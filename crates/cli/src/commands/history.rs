@@ -2,8 +2,8 @@
 
 use crate::failure::{Exit, Failure};
 use crate::saved::{
-    HistoryFileFlag, empty_text, history_place, import, load_file, open, open_if_there,
-    parse_label, print_notes, recover_unsaved_runs, run_id, saved_record, short,
+    HistoryFileFlag, empty_text, history_place, import, is_after, load_file, open,
+    open_if_there, parse_label, print_notes, recover_unsaved_runs, run_id, saved_record, short,
 };
 use crate::stdio::{ColorWhen, Presentation, Verbosity, eprint_line, print_document, style};
 use diskproof_analysis::compare::Limit;
@@ -257,16 +257,20 @@ fn show_trend(runs: &[SavedRun], list: &List, history: Option<&History>) -> anyh
         }
         return Ok(Exit::Done);
     }
-    Ok(report_conditions(&conditions))
+    Ok(report_conditions(&conditions, Timestamp::now()))
 }
 
 /// Prints which conditions hold. A condition that holds decides the exit code. One whose figure is
 /// short of the threshold passes, also where chance may hide a change: a timer would fail on most
-/// nights otherwise.
-fn report_conditions(conditions: &[Condition<'_>]) -> Exit {
+/// nights otherwise. A run that begins after `now` decides nothing: it would stay the newest one.
+fn report_conditions(conditions: &[Condition<'_>], now: Timestamp) -> Exit {
     let mut exit = Exit::Done;
     for Condition { limit, trend } in conditions {
-        let (answer, code) = match outcome_of_trend(limit, trend) {
+        let outcome = match trend.points.last() {
+            Some(newest) if is_after(&newest.started, now) => TrendOutcome::Undecided,
+            _ => outcome_of_trend(limit, trend),
+        };
+        let (answer, code) = match outcome {
             TrendOutcome::Holds => ("holds", Exit::ThresholdMissed),
             TrendOutcome::Undecided => ("is undecided", Exit::Undecided),
             TrendOutcome::ShortOfThreshold => {
@@ -276,7 +280,7 @@ fn report_conditions(conditions: &[Condition<'_>]) -> Exit {
             TrendOutcome::DoesNotHold => ("does not hold", Exit::Done),
         };
         let expression = &limit.expression;
-        let run = judged_run(trend);
+        let run = judged_run(trend, now);
         eprint_line(&format!("--fail-on '{expression}' {answer}: {run}"));
         if code == Exit::ThresholdMissed || exit == Exit::Done {
             exit = code;
@@ -286,10 +290,10 @@ fn report_conditions(conditions: &[Condition<'_>]) -> Exit {
 }
 
 /// Names the run that decides a condition, and says why the condition may be undecided.
-fn judged_run(trend: &Trend) -> String {
+fn judged_run(trend: &Trend, now: Timestamp) -> String {
     if let Some(run_id) = &trend.newest_without_figure {
         return format!(
-            "run {} has not measured enough for this figure",
+            "run {} ended early, or has not measured enough for this figure",
             short(run_id)
         );
     }
@@ -297,6 +301,9 @@ fn judged_run(trend: &Trend) -> String {
         return "no saved run has measured enough for this figure".to_owned();
     };
     let run = format!("run {}", short(&newest.run_id));
+    if is_after(&newest.started, now) {
+        return format!("{run} begins in the future, at {}", newest.started);
+    }
     match &newest.objection {
         Some(code) => format!("{run} has a figure that is not the disk's ({code})"),
         None => run,

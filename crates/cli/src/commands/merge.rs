@@ -42,9 +42,11 @@ const HELP: &str = concat!(
     "Records of 'accept' have a table of their own: the verdict, the real size and the rates of\n",
     "each disk, those that are not accepted first.\n",
     "\n",
-    "Exit codes: 0 alike, 1 a disk is slower, has errors, is missing or was rejected, or a host\n",
-    "is not in the sum, 2 usage, 4 a file cannot be written, 5 too few disks to judge and no\n",
-    "sum, hosts that measured together without a common slot, or a test was undecided.\n",
+    "Exit codes: 0 alike, 1 a disk is slower, has errors, is missing, was rejected, or its\n",
+    "run measured nothing or missed a threshold (--expect, --for), or a host is not in the\n",
+    "sum, 2 usage, 4 a file cannot be written, 5 too few disks to judge and no sum, a run\n",
+    "that ended early and lacks figures, hosts that measured together without a common\n",
+    "slot, or a test or a threshold was undecided.\n",
     "\n",
     "'diskproof help cluster.md' has recipes for launchers, and explains the test.\n",
     "\n",
@@ -134,7 +136,7 @@ pub fn run(merge: &MergeFlags) -> anyhow::Result<Exit> {
         collected.read(source, history)?;
     }
     let missing = collected.missing_rows(roster.as_ref());
-    if collected.fleet.hosts().is_empty() && missing.is_empty() {
+    if collected.fleet.is_empty() && missing.is_empty() {
         return Err(Failure::Usage(collected.no_record_text()).into());
     }
     let question = FleetQuestion {

@@ -36,6 +36,18 @@ fn temporary_name_fits_beside_the_longest_name() {
 }
 
 #[test]
+fn file_of_a_killed_process_with_this_id_does_not_matter() {
+    let place = tempfile::tempdir().unwrap();
+    let left = format!(".out.json.{}.unfinished", std::process::id());
+    std::fs::write(place.path().join(&left), "left").unwrap();
+    save(&place.path().join("out.json")).unwrap();
+    let content = std::fs::read_to_string(place.path().join("out.json")).unwrap();
+    assert_eq!(content, "new");
+    let content = std::fs::read_to_string(place.path().join(&left)).unwrap();
+    assert_eq!(content, "left");
+}
+
+#[test]
 fn block_devices_are_refused_as_output() {
     let Some(device) = ["/dev/vda", "/dev/sda", "/dev/nvme0n1", "/dev/loop0"]
         .map(Path::new)

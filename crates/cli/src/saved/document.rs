@@ -74,11 +74,7 @@ pub(super) fn from_file(reference: &str) -> Result<Option<SavedDocument>, Failur
 /// Reads a file or a named pipe, which no output replaces, in bounded time: a pipe without a writer
 /// and a network filesystem without a server never answer.
 pub(crate) fn read_document(path: &Path) -> io::Result<String> {
-    let name = path.to_owned();
-    let opened = within(OPEN_LIMIT, move || {
-        register(&name, InputRole::Document);
-        File::open(name)
-    })?;
+    let opened = open_document(path)?;
     let limit = if opened.metadata()?.is_file() {
         READ_LIMIT
     } else {
@@ -86,6 +82,22 @@ pub(crate) fn read_document(path: &Path) -> io::Result<String> {
     };
     let file = Arc::new(opened);
     within(limit, move || read_up_to_max(&*file))
+}
+
+/// Opens a file or a named pipe, which no output replaces, in bounded time.
+pub(crate) fn open_document(path: &Path) -> io::Result<File> {
+    let name = path.to_owned();
+    within(OPEN_LIMIT, move || {
+        register(&name, InputRole::Document);
+        File::open(name)
+    })
+}
+
+/// The answer of a filesystem about names, which may never come.
+pub(crate) fn find_within_limit<T: Send + 'static>(
+    find: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    within(OPEN_LIMIT, find)
 }
 
 /// The result of an operation that may never return, within this time.

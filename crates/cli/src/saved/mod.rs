@@ -16,26 +16,41 @@ use diskproof_history::{
     History, HistoryError, HistoryPlace, Journal, LeftRecord, LeftRun, NewRun, SaveOutcome,
     SaveReport, StoredRun, refuse_foreign, runs_left_behind, save,
 };
+use diskproof_model::document::DocumentError;
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
 use diskproof_report::terminal::Detail;
-pub(crate) use document::{SavedDocument, judged_record, read_document, read_page, saved_record};
+pub(crate) use document::{
+    SavedDocument, find_within_limit, judged_record, open_document, read_document, read_page,
+    saved_record,
+};
 use document::{from_file, is_file, judged};
 pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
+use jiff::{SignedDuration, Timestamp};
 use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, reached};
 pub(crate) use place::{
-    empty_text, history_place, open, open_if_there, register_history, state_folder,
+    empty_text, history_place, make_history, open, open_if_there, register_history, state_folder,
 };
 use std::path::{Path, PathBuf};
 pub(crate) use stream::{RefusedPart, Streamed, read_stream};
-pub(crate) use unfinished::{InHistory, TestJournal};
+pub(crate) use unfinished::{DiskKey, InHistory, TestJournal};
 
 /// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
 pub(crate) const SHORT_ID: usize = 8;
 /// Fewer digits are more likely a mistyped label.
 const PREFIX_MIN: usize = 4;
+/// A clock that is set while a run is saved may be so much behind its start.
+const CLOCK_STEP: SignedDuration = SignedDuration::from_secs(60);
 /// Digits of a whole run id.
 const RUN_ID_DIGITS: usize = 32;
+
+/// Returns `true` if a saved start lies after this time, which only a wrong clock explains.
+pub(crate) fn is_after(started: &str, time: Timestamp) -> bool {
+    match started.parse::<Timestamp>() {
+        Ok(started) => started.duration_since(time) > CLOCK_STEP,
+        Err(_) => false,
+    }
+}
 
 /// Flags of measuring verbs: whether and where to save a run.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -138,7 +153,12 @@ pub(crate) fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec
             )];
         }
         Destination::Nowhere => {
-            return vec![SaveNote::Note(format!("the run was not saved: {NOWHERE}"))];
+            let text = format!("the run was not saved: {NOWHERE}");
+            return vec![if options.label.is_some() {
+                SaveNote::Warning(text)
+            } else {
+                SaveNote::Note(text)
+            }];
         }
     };
     let label = options.label.as_deref();
@@ -238,7 +258,11 @@ pub(crate) fn recover_unsaved_runs(place: &HistoryPlace) -> Result<Vec<String>, 
                 ));
                 continue;
             }
-            Ok(Recovered::Damaged) => "it is damaged. Remove it".to_owned(),
+            // Its own program can save it.
+            Ok(Recovered::Unreadable(error @ DocumentError::OtherVersion { .. })) => {
+                error.to_string()
+            }
+            Ok(Recovered::Unreadable(error)) => format!("it is damaged ({error}). Remove it"),
             Err(error) => error.to_string(),
         };
         notes.push(format!(
@@ -255,15 +279,15 @@ enum Recovered {
     Nothing,
     /// The run is in the history now.
     Saved,
-    /// Its journal cannot be read.
-    Damaged,
+    /// Its journal cannot be read, by this program at least.
+    Unreadable(DocumentError),
 }
 
 /// Adds a run to the history, and removes its journal.
 fn recover(place: &HistoryPlace, run: LeftRun) -> Result<Recovered, Failure> {
     let stored = match &run.measured {
         LeftRecord::Record(stored) => Record::clone(stored),
-        LeftRecord::Damaged => return Ok(Recovered::Damaged),
+        LeftRecord::Unreadable(error) => return Ok(Recovered::Unreadable(error.clone())),
         LeftRecord::Nothing => {
             history_answer(place, move |_| run.end())?;
             return Ok(Recovered::Nothing);

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::input_files::{InputRole, register};
 use diskproof_device::{PathError, TrustedPath, without_symlinks};
 use diskproof_engine::watchdog::{Deferred, Waited};
-use diskproof_history::{Folders, History, HistoryError, HistoryPlace};
+use diskproof_history::{Folders, History, HistoryError, HistoryPlace, make_writable};
 use rustix::process::geteuid;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::MetadataExt as _;
@@ -110,6 +110,17 @@ pub(crate) fn open(history: Option<&Path>) -> Result<History, Failure> {
 /// Opens the history to read it; `None` when there is no file.
 pub(crate) fn open_if_there(place: &HistoryPlace) -> Result<Option<History>, Failure> {
     history_answer(place, History::open)
+}
+
+/// Makes the history where there is none. Fails where no run could be saved in it.
+pub(crate) fn make_history(history: Option<&Path>) -> Result<(), Failure> {
+    match HistoryEnvironment::real().place(history) {
+        Destination::At(place) => history_answer(&reached(place)?, make_writable),
+        Destination::Off => Err(Failure::Usage(
+            "DISKPROOF_NO_HISTORY is set, so no run would be saved; unset it".to_owned(),
+        )),
+        Destination::Nowhere => Err(Failure::Usage(format!("there is no history: {NOWHERE}"))),
+    }
 }
 
 /// The message for a history that does not exist or is empty.

@@ -6,7 +6,7 @@ use super::place::{history_answer, open_if_there};
 use crate::failure::Failure;
 use diskproof_history::{AcceptJournal, HistoryPlace};
 use diskproof_model::accept::AcceptMeasurement;
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -15,25 +15,29 @@ const FORMAT: &str = "diskproof.accept/1";
 /// The most letters of a disk's facts in the name of its journal.
 const NAME_BYTES_MAX: usize = 60;
 
-/// The facts that tell disks apart.
+/// The facts by which a later run recognises a disk, or a file that stands for one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct DiskKey {
+pub(crate) struct DiskKey {
     model: Option<String>,
     serial: Option<String>,
-    /// The file of a loop device, or the path of a device without a serial number.
+    /// The file of a loop device, or the path of a file or of a device without a serial number.
     place: Option<String>,
     size_bytes: u64,
 }
 
 impl DiskKey {
-    fn new(identity: &TargetIdentity) -> Self {
+    /// The key of a target.
+    pub(crate) fn new(identity: &TargetIdentity) -> Self {
         let device = identity.layers.first();
         let serial = device.and_then(|device| device.serial.clone());
         let backing_file = device.and_then(|device| device.backing_file.clone());
-        let place = if serial.is_some() {
-            None
-        } else {
-            Some(backing_file.unwrap_or_else(|| identity.path.clone()))
+        let place = match (identity.kind, &serial) {
+            (TargetKind::BlockDevice, Some(_)) => None,
+            (TargetKind::BlockDevice, None) => {
+                Some(backing_file.unwrap_or_else(|| identity.path.clone()))
+            }
+            // A disk holds many files.
+            (TargetKind::Directory | TargetKind::File, _) => Some(identity.path.clone()),
         };
         Self {
             model: device.and_then(|device| device.model.clone()),

@@ -299,11 +299,6 @@ impl PreparedCells<'_> {
     fn switch_to(&mut self, side: usize, command: &str) -> Result<(), EarlyEnd> {
         let path = self.bench.facts.plan.targets[0].clone();
         let reopens = self.bench.commands.reopens;
-        let earlier_identity = self
-            .bench
-            .targets
-            .first()
-            .map(|target| target.identity().clone());
         if reopens {
             self.bench.targets.clear();
         }
@@ -312,8 +307,8 @@ impl PreparedCells<'_> {
             Ok(identity) => identity,
             Err(error) => return Err(failed_after(command, &error.into())),
         };
-        let is_replaced = match earlier_identity {
-            Some(earlier) => !earlier.is_same_medium(&identity),
+        let is_replaced = match self.bench.facts.targets.first() {
+            Some(released) => !released.is_same_thing(&identity),
             None => false,
         };
         if is_replaced && !reopens {

@@ -279,6 +279,32 @@ fn compare_live_opens_again_after_a_remount() {
     ran.exits(4).tells("--reopen");
 }
 
+/// The number of a loop device stays, whatever file is behind it.
+#[test]
+fn compare_live_overwrites_no_other_image_than_the_released_one() {
+    needs!("losetup");
+    let place = place();
+    let [image, other] = ["image", "other"].map(|name| place.path().join(name));
+    let device = Loop::sparse(&image, 64 << 20, &[]);
+    std::fs::File::create(&other)
+        .unwrap()
+        .set_len(64 << 20)
+        .unwrap();
+    let node = text(&device.node);
+    let attach = |file: &Path| format!("losetup -d {node}; losetup {node} {}", text(file));
+    let (one, two) = (attach(&image), attach(&other));
+    let words = ["--prepare", &one, "--prepare", &two, "--reopen"];
+    let release = ["--destroy", device.name(), "--only", "random-write-d32"];
+    let only = ["--time", "4s", "--no-health"];
+    let ran = compared(
+        place.path(),
+        &[&[node], &words[..], &release, &only].concat(),
+    );
+    ran.exits(4).tells("was not released");
+    let content = std::fs::read(&other).unwrap();
+    assert!(content.iter().all(|byte| *byte == 0), "written to");
+}
+
 #[test]
 fn compare_live_overwrites_no_other_file_than_the_released_one() {
     let place = place();

@@ -565,12 +565,14 @@ fn what_makes_no_sense_is_a_usage_error() {
     random_file(&file, 4 * MIB);
     let record = place.path().join("record.json");
     std::fs::write(&record, "{}").unwrap();
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 11] = [
         (&["--spec", "rpm=fast"], "such as 7200"),
         (&["--span", "0-1G"], "has only 4 MiB"),
         (&["--span", "0-10%"], "smaller than 1 MiB"),
         (&["--resume", "5"], "--scan"),
         (&["--scan", "--resume", "1G"], "has only 4 MiB"),
+        (&["--scan", "--span", "0-1M", "--resume", "2M"], "span"),
+        (&["--scan", "--span", "2M-4M", "--resume", "1M"], "span"),
         (
             &["--scan", "--resume", record.to_str().unwrap()],
             "diskproof record",
@@ -591,6 +593,30 @@ fn what_makes_no_sense_is_a_usage_error() {
     ran.exits(0)
         .shows("curve of 200 points")
         .shows("takes about");
+}
+
+/// Without a serial number the path tells a file from another one of its size.
+#[test]
+fn scan_of_another_file_of_the_same_size_is_not_resumed() {
+    let place = place();
+    let (file, other) = (place.path().join("file"), place.path().join("other"));
+    random_file(&file, 4 * MIB);
+    random_file(&other, 4 * MIB);
+    let saved = place.path().join("scan.json");
+    let saved = saved.to_str().unwrap();
+    let only_scan = ["--scan", "--points", "0", "--no-access"];
+    curve(&file, &[&only_scan[..], &["-o", saved]].concat()).exits(0);
+    let mut record: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(saved).unwrap()).unwrap();
+    let scan = &mut record["results"][0]["data"]["scan"];
+    assert_eq!(scan["finished"], true, "{scan}");
+    scan["finished"] = false.into();
+    scan["to_bytes"] = MIB.into();
+    std::fs::write(saved, record.to_string()).unwrap();
+    curve(&other, &["--scan", "--resume", saved])
+        .exits(2)
+        .tells("another disk");
+    curve(&file, &["--scan", "--resume", saved]).exits(0);
 }
 
 #[test]

@@ -260,6 +260,10 @@ fn who_wants_no_history_gets_none() {
     let nowhere = &[("HOME", "")];
     run(&[], nowhere).exits(0).tells("HOME nor XDG_STATE_HOME");
     run(&["--quiet"], nowhere).exits(0).tells_not("HOME");
+    // Who names the run looks for it later.
+    run(&["--quiet", "--label", "x"], nowhere)
+        .exits(0)
+        .tells("HOME nor XDG_STATE_HOME");
     run(&["--no-history", "--label", "x"], &[]).exits(2);
     run(&[], &[]).tells("saved as ");
     assert!(home.join(".local/state/diskproof/history.db").exists());

@@ -229,6 +229,42 @@ fn merge_names_what_is_missing_truncated_and_foreign() {
 }
 
 #[test]
+fn merge_finds_no_host_alike_that_measured_nothing_or_half() {
+    let (place, folder) = folder();
+    fleet(place.path(), 5, &[]);
+    let path = place.path().join("db04.json");
+    let whole = record(4, healthy(4));
+    let mut partial = whole.clone();
+    partial.partial = true;
+    partial.ended_early = Some("no answer for 30 s".to_owned());
+    partial.measurements.truncate(1);
+    write(&path, &partial);
+    merge(&[&folder]).exits(5).shows("db04");
+    partial.measurements.clear();
+    write(&path, &partial);
+    let json = merge(&[&folder, "--json", "--expect", "5"]).exits(1).json();
+    assert_eq!(names(&json, "alike").len(), 4);
+    assert_eq!(json["missing"].as_array().unwrap().len(), 1);
+    assert_eq!(json["missing"][0]["name"], "db04");
+    // Of nothing but such runs, the answer is theirs.
+    merge(&[path.to_str().unwrap()]).exits(1).shows("db04");
+}
+
+/// A pipe without a writer is a record that did not come, and the others are judged.
+#[test]
+fn merge_waits_for_no_pipe_without_a_writer() {
+    let (place, folder) = folder();
+    fleet(place.path(), 4, &[]);
+    let pipe = place.path().join("pipe");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, mode).unwrap();
+    let pipe = pipe.to_str().unwrap();
+    let json = merge(&[pipe, &folder, "--json"]).exits(1).json();
+    assert_eq!(names(&json, "alike").len(), 4);
+    assert_eq!(json["refused"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn merge_tells_rows_of_equal_hosts_apart() {
     let (place, folder) = folder();
     for number in 0..8 {

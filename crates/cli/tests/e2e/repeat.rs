@@ -4,6 +4,7 @@ use crate::program::{argv, names, needs, run, saved_record};
 use diskproof_model::plan::{Decide, Plan, Sides, Task};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{TempDir, place};
+use serde_json::{Value, json};
 use std::path::PathBuf;
 
 /// A directory for targets, and one for records.
@@ -95,6 +96,32 @@ fn run_of_each_kind_is_repeated_with_its_tasks() {
             "{line}"
         );
     }
+}
+
+/// A record is a file like any other: its plan is looked at before anything is opened.
+#[test]
+fn plan_without_a_request_or_an_end_is_refused() {
+    let here = Here::new();
+    let (path, _) = here.measured("run DIR --rw randread --size 16M --time 1s");
+    let saved: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    let load = "/plan/tasks/0/list/0";
+    for (pointer, value) in [
+        (format!("{load}/workers"), json!(0)),
+        (format!("{load}/block_bytes"), json!(0)),
+        (format!("{load}/depth"), json!(0)),
+        (format!("{load}/stop"), json!({})),
+        ("/plan/tasks/0/list".to_owned(), json!([])),
+    ] {
+        let mut changed = saved.clone();
+        *changed.pointer_mut(&pointer).unwrap() = value;
+        std::fs::write(&path, changed.to_string()).unwrap();
+        run(["run", &path, "-q", "--no-history", "--dry-run"]).exits(2);
+    }
+    // A size beyond all targets is a size.
+    let mut changed = saved;
+    *changed.pointer_mut("/plan/scratch/size_bytes").unwrap() = json!(1_u64 << 60);
+    std::fs::write(&path, changed.to_string()).unwrap();
+    run(["run", &path, "-q", "--no-history"]).exits(3);
 }
 
 /// The history has a record for each side, from which the whole comparison is repeated.

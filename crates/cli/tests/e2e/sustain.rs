@@ -215,6 +215,42 @@ fn series_that_was_killed_goes_on_and_ends() {
     other.kill();
 }
 
+/// Days of measurements are not begun where none of them could be saved.
+#[test]
+fn series_without_a_writable_history_is_refused() {
+    let here = place();
+    let file = here.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    diskproof!(
+        "sustain {} --size 16MiB --every 20s --for 20s --time 10s --rate 50 --history {}/h.db",
+        here.path().display(),
+        file.display()
+    )
+    .exits(4);
+    assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 1);
+}
+
+/// The consent of the start is about the file of the start, and not about what has its name later.
+#[test]
+fn series_does_not_write_to_a_file_that_replaced_its_own() {
+    let here = place();
+    let [file, precious] = ["file", "precious"].map(|name| here.path().join(name));
+    random_file(&file, 8 << 20);
+    random_file(&precious, 8 << 20);
+    let content = std::fs::read(&precious).unwrap();
+    let command = format!(
+        "sustain {} --overwrite --rw randwrite --bs 4k --rate 50 --every 20s --for 20s --time 10s \
+         --history {}",
+        file.display(),
+        here.path().join("history.db").display()
+    );
+    let mut running = PipedRun::start(command.split(' '));
+    running.wait_for_line("saved as");
+    std::fs::rename(&precious, &file).unwrap();
+    running.wait().exits(3).shows("1 measurement");
+    assert!(std::fs::read(&file).unwrap() == content, "written to");
+}
+
 /// Two measurements of blocks that were never written, whose latency is not that of the disk.
 #[test]
 fn undecided_threshold_of_a_measurement_is_the_exit_code_of_the_series() {

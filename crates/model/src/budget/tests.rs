@@ -128,3 +128,23 @@ fn target_that_is_only_read_is_not_overwritten() {
     let all = plan_of(write, Decide::AsPlanned);
     assert_eq!(is_overwritten(&all), [true, true]);
 }
+
+#[test]
+fn limits_that_no_number_holds_are_not_small() {
+    let mut plan = Plan::new("run", Vec::new());
+    let huge = Workload {
+        streams: Streams::with_reads(0),
+        stop: Stop {
+            bytes: Some(1 << 63),
+            time_ns: Some(1 << 63),
+            ..Stop::default()
+        },
+        ..Workload::named("huge")
+    };
+    plan.tasks = vec![Task::Workloads(Workloads::as_planned(vec![
+        huge.clone(),
+        huge,
+    ]))];
+    assert_eq!(plan.write_limit(), ByteLimit::AtMost(u64::MAX));
+    assert_eq!(plan.time_ns_max(), Some(u64::MAX));
+}

@@ -72,7 +72,7 @@ pub(crate) fn answer_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Blo
 }
 
 /// Says for which rows, and why, there is no judgement: a line for each reason why rows were not
-/// judged, then for single figures, for missing rows and for refused records.
+/// judged, then for single figures, for missing rows, thresholds of runs and refused records.
 fn not_judged_facts(fleet: &FleetRecord) -> Vec<Block> {
     // Reasons of one kind are one line, although their figures differ from row to row.
     let mut rows: BTreeMap<&str, NamedReason<'_>> = BTreeMap::new();
@@ -97,6 +97,20 @@ fn not_judged_facts(fleet: &FleetRecord) -> Vec<Block> {
     for (why, names) in missing {
         let text = format!("{}: {why}", names_text(&names));
         blocks.push(Block::toned_fact(Tone::Error, "missing", text));
+    }
+    let mut unmet: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
+    for threshold in &fleet.unmet {
+        let key = (threshold.undecided, threshold.expression.as_str());
+        unmet.entry(key).or_default().push(&threshold.name);
+    }
+    for ((undecided, expression), names) in unmet {
+        let (tone, word) = if undecided {
+            (Tone::Warning, "undecided")
+        } else {
+            (Tone::Error, "missed")
+        };
+        let text = format!("{}: {expression}", names_text(&names));
+        blocks.push(Block::toned_fact(tone, word, text));
     }
     for refused in fleet.refused.iter().take(NAMES_MAX) {
         let text = format!("{}: {}", refused.name, refused.why);

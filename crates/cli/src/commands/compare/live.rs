@@ -455,17 +455,13 @@ fn conclude(
         verbosity.note(&session::process_may_stay(&run.results.hung, plan));
     }
     let early_exit = exit_of_early_end(run);
-    let is_unmeasured = records.iter().any(|record| record.measurements.is_empty());
-    if is_unmeasured {
-        run.end_journal();
-        eprint_line("nothing to compare: at least one side was not measured");
-        return Ok(LiveOutcome {
-            comparison: None,
-            early_exit: early_exit.or(Some(Exit::Failed)),
-        });
-    }
     let mut are_saved = true;
+    let mut is_unmeasured = false;
     for (index, record) in records.iter().enumerate() {
+        if record.measurements.is_empty() {
+            is_unmeasured = true;
+            continue;
+        }
         let notes = save(record, measuring.history.clone());
         are_saved &= in_history(&notes).is_some();
         print_notes(&format!("{}: ", side_name(index)), &notes, verbosity);
@@ -474,6 +470,13 @@ fn conclude(
     // takes what is there.
     if are_saved {
         run.end_journal();
+    }
+    if is_unmeasured {
+        eprint_line("nothing to compare: at least one side was not measured");
+        return Ok(LiveOutcome {
+            comparison: None,
+            early_exit: early_exit.or(Some(Exit::Failed)),
+        });
     }
     interrupt::end_at_once();
     let mut groups = Vec::new();

@@ -3,7 +3,9 @@
 use super::roster::Roster;
 use super::source::Source;
 use crate::failure::Failure;
-use crate::saved::{RefusedPart, Streamed, judged_record, load_all_whole, read_page, read_stream};
+use crate::saved::{
+    RefusedPart, Streamed, judged_record, load_all_whole, open_document, read_page, read_stream,
+};
 use diskproof_analysis::fleet::{Added, Fleet};
 use diskproof_model::document::AnyDocument;
 use diskproof_model::fleet::{Hello, MissingRow, RefusedInput};
@@ -39,7 +41,7 @@ impl Collected {
 
     fn read_file(&mut self, path: &Path) {
         let name = path.display().to_string();
-        let file = match File::open(path) {
+        let file = match open_document(path) {
             Ok(file) => file,
             Err(error) => {
                 self.note_lost(&name, format!("cannot open the file: {error}"));
@@ -119,7 +121,7 @@ impl Collected {
     /// Adds a record from an input of this name.
     fn add_record(&mut self, name: &str, record: &Record) {
         if self.fleet.add(record) == Added::NoFigures {
-            let why = "the record has no figure of a workload";
+            let why = "it measured nothing that could be compared";
             self.note_unusable(name_of_part(name, &record.host.name), why);
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::input_files::{InputRole, register, register_stdin};
+use crate::saved::find_within_limit;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,34 +20,43 @@ pub(super) enum Source {
 impl Source {
     /// The sources that an argument names. No output replaces one of them from here on.
     pub(super) fn find(reference: &str) -> Result<Vec<Self>, Failure> {
-        let path = Path::new(reference);
         if reference == "-" {
             register_stdin();
             return Ok(vec![Self::Stdin]);
         }
-        let paths = if path.is_dir() {
-            record_files(path)?
-        } else if path.exists() || reference.contains('/') || reference.ends_with(".json") {
-            vec![path.to_owned()]
-        } else {
-            return Ok(vec![Self::History(reference.to_owned())]);
-        };
-        for file in &paths {
-            register(file, InputRole::Document);
-        }
-        Ok(paths.into_iter().map(Self::File).collect())
+        let name = reference.to_owned();
+        let found = find_within_limit(move || files_named(&name)).map_err(|error| {
+            Failure::Usage(format!("cannot read {reference}: {error}"))
+        })?;
+        Ok(match found {
+            Some(paths) => paths.into_iter().map(Self::File).collect(),
+            None => vec![Self::History(reference.to_owned())],
+        })
     }
 }
 
+/// The files that an argument names, or that the folder which it names has; `None` where it is no
+/// path.
+fn files_named(reference: &str) -> io::Result<Option<Vec<PathBuf>>> {
+    let path = Path::new(reference);
+    let paths = if path.is_dir() {
+        record_files(path)?
+    } else if path.exists() || reference.contains('/') || reference.ends_with(".json") {
+        vec![path.to_owned()]
+    } else {
+        return Ok(None);
+    };
+    for file in &paths {
+        register(file, InputRole::Document);
+    }
+    Ok(Some(paths))
+}
+
 /// The files of a folder that may hold records, in the order of their names.
-fn record_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+fn record_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
-    let entries = std::fs::read_dir(folder).map_err(|error| unreadable_folder(folder, &error))?;
-    for entry in entries {
-        let path = match entry {
-            Ok(entry) => entry.path(),
-            Err(error) => return Err(unreadable_folder(folder, &error)),
-        };
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let has_records = RECORD_FILES.iter().any(|end| name.ends_with(end));
         // A record that is being written has a hidden name.
@@ -56,9 +66,4 @@ fn record_files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
     paths.sort();
     Ok(paths)
-}
-
-fn unreadable_folder(folder: &Path, error: &io::Error) -> Failure {
-    let name = folder.display();
-    Failure::Usage(format!("cannot read the folder {name}: {error}"))
 }

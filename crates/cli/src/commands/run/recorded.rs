@@ -94,6 +94,10 @@ pub(super) fn repeat(
 ) -> Result<Exit> {
     let name = source.display().to_string();
     let record = load_file(&name)?;
+    record
+        .plan
+        .check()
+        .map_err(|fault| Failure::Usage(format!("{name}: {fault}")))?;
     if let Some(workloads) = record.plan.workload_task()
         && let Decide::Compare(live) = &workloads.decide
     {

@@ -4,7 +4,7 @@
 use crate::failure::{Exit, Failure, exit_of};
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::interrupt;
-use crate::saved::{history_place, open_if_there, saved_record, short};
+use crate::saved::{history_place, make_history, open_if_there, saved_record, short};
 use crate::session::{Measured, MeasuringJob, Shown, measure};
 use crate::stdio::{Presentation, eprint_line, print_document, print_text};
 use diskproof_analysis::drift::drift;
@@ -81,14 +81,21 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
     let target = request.measuring.probe(request.target)?;
     let plan = (request.plan_for)(&target)?;
     series.refuse_other_load(&target, &plan)?;
+    // Days of measurements that cannot be saved are not begun.
+    make_history(request.measuring.history.file())?;
     series.announce(&target, &plan)?;
     let mut attempts_s: Vec<i64> = Vec::new();
+    let mut own_points: Vec<LatencyPoint> = Vec::new();
     let mut worst_exit = Exit::Done;
     loop {
-        let points = series.points(&target, &plan)?;
+        let SeriesPoints { points, unsaved } = series.all_points(&target, &plan, &own_points);
         let Some(due_s) = series.due_s(&points, &attempts_s) else {
             series.print_answer(&points)?;
-            return Ok(worst_exit);
+            return Ok(if unsaved == 0 {
+                worst_exit
+            } else {
+                worse_exit(worst_exit, Exit::Failed)
+            });
         };
         if let Some(signal) = wait_until(due_s) {
             series.print_answer(&points)?;
@@ -96,8 +103,17 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
         }
         attempts_s.push(now_s());
         // An error of one measurement does not end the series.
-        let exit = match series.measure_once() {
-            Ok(exit) => exit,
+        let exit = match series.measure_once(&target, &plan, &mut own_points) {
+            Ok(MeasuredOnce::Ended(exit)) => exit,
+            Ok(MeasuredOnce::OtherTarget) => {
+                eprint_line(&format!(
+                    "{}: this is another file or device than at the start; the series ends, and \
+                     nothing was written to it",
+                    target.path
+                ));
+                series.print_answer(&points)?;
+                return Ok(worse_exit(worst_exit, Exit::Refused));
+            }
             Err(error) => {
                 eprint_line(&format!("warning: {error:#}"));
                 exit_of(&error)
@@ -107,10 +123,40 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
         // The end of a measurement lets Ctrl-C end the program, which would cost the answer.
         interrupt::end_cleanly();
         if let Some(signal) = interrupt::signal() {
-            series.print_answer(&series.points(&target, &plan)?)?;
+            let known = series.all_points(&target, &plan, &own_points);
+            series.print_answer(&known.points)?;
             return Ok(Exit::Signal(signal));
         }
     }
+}
+
+/// The end of one measurement.
+enum MeasuredOnce {
+    Ended(Exit),
+    /// The path names something else than at the start, which nobody released.
+    OtherTarget,
+}
+
+/// The measurements of a series.
+struct SeriesPoints {
+    /// The oldest first.
+    points: Vec<LatencyPoint>,
+    /// The number of those of this process that the history does not have.
+    unsaved: usize,
+}
+
+/// The points of the history, and those of this process that it does not have.
+fn with_unsaved(saved: Vec<LatencyPoint>, own: &[LatencyPoint]) -> SeriesPoints {
+    let mut points = saved;
+    let mut unsaved = 0;
+    for point in own {
+        if !points.iter().any(|other| other.at_s == point.at_s) {
+            unsaved += 1;
+            points.push(*point);
+        }
+    }
+    points.sort_by_key(|point| point.at_s);
+    SeriesPoints { points, unsaved }
 }
 
 impl<'a> Series<'a> {
@@ -280,6 +326,23 @@ impl<'a> Series<'a> {
         Ok(points)
     }
 
+    /// The measurements of the series so far, with those of this process that could not be saved. A
+    /// history that cannot be read now ends no series.
+    fn all_points(
+        &self,
+        target: &TargetIdentity,
+        plan: &Plan,
+        own: &[LatencyPoint],
+    ) -> SeriesPoints {
+        match self.points(target, plan) {
+            Ok(saved) => with_unsaved(saved, own),
+            Err(error) => {
+                eprint_line(&format!("warning: {error}"));
+                with_unsaved(Vec::new(), own)
+            }
+        }
+    }
+
     /// When the next measurement is due, in seconds since 1970; `None` where the series is over.
     /// Attempts of this process count where they failed, too. One that was saved is counted twice,
     /// which changes nothing: only the first and the last decide.
@@ -290,9 +353,18 @@ impl<'a> Series<'a> {
         next_due_s(&begun_s, now_s(), self.every_s, self.for_s)
     }
 
-    /// Measures once, and saves the run.
-    fn measure_once(&self) -> anyhow::Result<Exit> {
+    /// Measures once, and saves the run. The point of a complete run with the load of the series is
+    /// one of `own`.
+    fn measure_once(
+        &self,
+        target: &TargetIdentity,
+        series_plan: &Plan,
+        own: &mut Vec<LatencyPoint>,
+    ) -> anyhow::Result<MeasuredOnce> {
         let identity = self.flags.probe(self.request.target)?;
+        if !target.is_same_thing(&identity) {
+            return Ok(MeasuredOnce::OtherTarget);
+        }
         let plan = (self.request.plan_for)(&identity)?;
         let mut job = MeasuringJob::new(plan, vec![identity], &self.flags);
         job.shown = Shown::Nothing;
@@ -305,8 +377,11 @@ impl<'a> Series<'a> {
                 run.record.started,
                 format_latency(point.latency_ns as u64)
             ));
+            if !run.record.partial && self.has_same_load(&run.record.plan, series_plan) {
+                own.push(point);
+            }
         }
-        measured.exit()
+        Ok(MeasuredOnce::Ended(measured.exit()?))
     }
 
     /// Prints the trend of the points.
@@ -376,9 +451,11 @@ fn time_between(seconds: u64) -> String {
 
 /// When the next measurement is due after those that began at `begun_s`: at once without any, and
 /// else at a multiple of the pause after the first one. Those that were missed are not made up for.
-/// `None` where that is more than `for_s` after the first one. All times are seconds since 1970.
+/// `None` where that is more than `for_s` after the first one. Those that lie in the future began
+/// while the clock was wrong, and are not waited for. All times are seconds since 1970.
 fn next_due_s(begun_s: &[i64], now_s: i64, every_s: i64, for_s: i64) -> Option<i64> {
-    let (Some(first_s), Some(last_s)) = (begun_s.first(), begun_s.last()) else {
+    let past = begun_s.partition_point(|begun_s| *begun_s <= now_s + every_s / 2);
+    let (Some(first_s), Some(last_s)) = (begun_s[..past].first(), begun_s[..past].last()) else {
         return Some(now_s);
     };
     // One that began late does not make the next one begin at once.
@@ -479,6 +556,21 @@ mod tests {
         // After a restart that lasted for hours, none is made up for.
         assert_eq!(due_h(&[10, 11], 17 * HOUR_S + 40), Some(18));
         assert_eq!(due_h(&[10, 11], 12 * HOUR_S + 5), Some(12));
+        // The clock was set back: nothing waits until the old one is reached.
+        assert_eq!(due_h(&[10, 500], 10 * HOUR_S + 40), Some(11));
+        assert_eq!(next_due_s(&[500 * HOUR_S], 77, HOUR_S, 24 * HOUR_S), Some(77));
+    }
+
+    #[test]
+    fn measurement_that_was_not_saved_stays_a_point() {
+        let point = |at_s| LatencyPoint {
+            at_s,
+            latency_ns: 1e6,
+        };
+        let known = with_unsaved(vec![point(10), point(30)], &[point(20), point(30)]);
+        let times: Vec<i64> = known.points.iter().map(|point| point.at_s).collect();
+        assert_eq!((times.as_slice(), known.unsaved), ([10, 20, 30].as_slice(), 1));
+        assert_eq!(with_unsaved(known.points, &[point(20)]).unsaved, 0);
     }
 
     #[test]

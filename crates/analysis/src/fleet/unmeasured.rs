@@ -1,0 +1,91 @@
+//! Targets that a run was to measure, and of which it has no figure: a disk that answered nothing
+//! is missing, and not one that is left out.
+
+use super::groups::Row;
+use diskproof_model::fleet::MissingRow;
+use diskproof_model::plan::Task;
+use diskproof_model::record::Record;
+use std::collections::BTreeMap;
+
+/// A target without a figure.
+#[derive(Debug)]
+pub(super) struct UnmeasuredTarget {
+    pub host: String,
+    pub rank: Option<u32>,
+    target: String,
+    /// The name as a missing row: with the path where the run has several targets.
+    name: String,
+    /// Why it has no figure, in a clause.
+    why: String,
+}
+
+/// The targets of a record that its plan was to measure, without those that it did.
+pub(super) fn unmeasured_targets(record: &Record, measured: &[usize]) -> Vec<UnmeasuredTarget> {
+    let host = &record.host.name;
+    let rank = record.host.rank.map(|rank| rank.rank);
+    let mut unmeasured = Vec::new();
+    for (index, target) in record.targets.iter().enumerate() {
+        if measured.contains(&index) || !is_to_be_measured(record, index) {
+            continue;
+        }
+        let mut name = host_name(record);
+        if record.targets.len() > 1 {
+            name.push_str(&format!(" {}", target.path));
+        }
+        unmeasured.push(UnmeasuredTarget {
+            host: host.clone(),
+            rank,
+            target: target.path.clone(),
+            name,
+            why: match &record.ended_early {
+                Some(why) => format!("its run measured nothing: {why}"),
+                None => "its run measured nothing".to_owned(),
+            },
+        });
+    }
+    unmeasured
+}
+
+/// The host of a record on pages, with its rank where it has one.
+pub(super) fn host_name(record: &Record) -> String {
+    match record.host.rank {
+        Some(rank) => format!("{} #{}", record.host.name, rank.rank),
+        None => record.host.name.clone(),
+    }
+}
+
+/// Returns `true` if the plan of a record gives figures of this target that a fleet compares.
+fn is_to_be_measured(record: &Record, target: usize) -> bool {
+    record.plan.tasks.iter().any(|task| match task {
+        Task::Workloads(_) | Task::Inserts(_) => task
+            .workloads()
+            .iter()
+            .any(|workload| workload.runs_on(target)),
+        Task::Files(_) => target == 0,
+        // A survey that ran to its end may only have looked for unreadable blocks.
+        Task::Survey(_) => target == 0 && record.partial,
+        Task::Ping(_) | Task::Accept(_) => false,
+    })
+}
+
+/// The targets as missing rows, each once, without those of which another run has figures.
+pub(super) fn missing_rows(unmeasured: &[UnmeasuredTarget], rows: &[Row]) -> Vec<MissingRow> {
+    let mut missing = BTreeMap::new();
+    for target in unmeasured {
+        let has_figures = rows.iter().any(|row| {
+            (row.host == target.host && row.rank == target.rank)
+                && (row.target == target.target || row.target.is_empty())
+        });
+        if !has_figures {
+            missing.insert(&target.name, &target.why);
+        }
+    }
+    let mut rows = Vec::new();
+    for (name, why) in missing {
+        rows.push(MissingRow {
+            name: name.clone(),
+            why: why.clone(),
+        });
+    }
+    rows
+}

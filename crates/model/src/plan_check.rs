@@ -1,0 +1,214 @@
+//! Whether a plan can be measured that somebody else may have written: flags and plan files are
+//! checked where they are read, a record is a file like any other.
+
+use crate::group::groups;
+use crate::plan::{Decide, Plan, Task, Workload, Workloads};
+
+/// The most requests in flight of a worker that any plan has.
+const DEPTH_MAX: u32 = 1 << 16;
+/// The most workers of a workload.
+const WORKERS_MAX: u32 = 1 << 14;
+/// The largest operation.
+const BLOCK_BYTES_MAX: u32 = 1 << 30;
+
+/// Why a plan cannot be measured.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlanFault {
+    /// There is nothing to measure.
+    #[error("its plan has no workload")]
+    NoWorkload,
+    /// A number with which no request could be made.
+    #[error("its workload '{workload}' has a {what} of {value}")]
+    Value {
+        /// The name of the workload.
+        workload: String,
+        /// The number in words.
+        what: &'static str,
+        /// The number.
+        value: String,
+    },
+    /// Nothing would end the workload.
+    #[error("its workload '{workload}' has no limit of time, bytes or operations: it never ends")]
+    Endless {
+        /// The name of the workload.
+        workload: String,
+    },
+}
+
+impl Plan {
+    /// Refuses a plan that measures nothing, that no request can be made for, or that never ends.
+    pub fn check(&self) -> Result<(), PlanFault> {
+        for task in &self.tasks {
+            for workload in task.workloads() {
+                workload.check()?;
+            }
+            let workloads = match task {
+                Task::Workloads(workloads) => workloads,
+                Task::Inserts(inserts) if !inserts.between.list.is_empty() => &inserts.between,
+                // A ping without an end is one that the user ends.
+                Task::Inserts(_)
+                | Task::Ping(_)
+                | Task::Survey(_)
+                | Task::Files(_)
+                | Task::Accept(_) => continue,
+            };
+            if workloads.list.is_empty() {
+                return Err(PlanFault::NoWorkload);
+            }
+            if self.time_limit_ns.is_none()
+                && let Some(endless) = workloads.endless()
+            {
+                let workload = endless.name.clone();
+                return Err(PlanFault::Endless { workload });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Workloads {
+    /// The first workload that nothing ends; `None` where all end.
+    fn endless(&self) -> Option<&Workload> {
+        match &self.decide {
+            Decide::Depth | Decide::Rate(_) | Decide::Until(_) => {
+                return match self.time_ns_max() {
+                    Some(_) => None,
+                    None => self.list.first(),
+                };
+            }
+            Decide::AsPlanned | Decide::Sweep(_) | Decide::Compare(_) => {}
+        }
+        for group in groups(&self.list) {
+            // One that does not end alone ends the others with it.
+            let ends_all = group
+                .workloads
+                .iter()
+                .any(|workload| has_limit(workload) && !workload.ends_alone);
+            let endless = group.workloads.iter().find(|workload| !has_limit(workload));
+            if !ends_all && endless.is_some() {
+                return endless;
+            }
+        }
+        None
+    }
+}
+
+fn has_limit(workload: &Workload) -> bool {
+    let stop = &workload.stop;
+    stop.time_ns.is_some() || stop.bytes.is_some() || stop.ops.is_some()
+}
+
+impl Workload {
+    /// Refuses numbers with which no request can be made.
+    fn check(&self) -> Result<(), PlanFault> {
+        let numbers = [
+            ("depth", self.depth, DEPTH_MAX),
+            ("number of workers", self.workers, WORKERS_MAX),
+            ("block size", self.block_bytes, BLOCK_BYTES_MAX),
+        ];
+        for (what, value, most) in numbers {
+            if value == 0 || value > most {
+                return Err(self.fault(what, value.to_string()));
+            }
+        }
+        for bytes in self.block_sizes() {
+            if bytes == 0 || bytes > self.block_bytes {
+                return Err(self.fault("block size", bytes.to_string()));
+            }
+        }
+        let stop = &self.stop;
+        for limit in [stop.time_ns, stop.bytes, stop.ops].into_iter().flatten() {
+            if limit == 0 {
+                return Err(self.fault("limit", limit.to_string()));
+            }
+        }
+        match self.rate {
+            Some(rate) if !(rate > 0.0 && rate.is_finite()) => {
+                Err(self.fault("rate", rate.to_string()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn fault(&self, what: &'static str, value: String) -> PlanFault {
+        PlanFault::Value {
+            workload: self.name.clone(),
+            what,
+            value,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Start, Stop};
+
+    const LIMITED: Stop = Stop {
+        precision: None,
+        time_ns: Some(1_000_000_000),
+        bytes: None,
+        ops: None,
+    };
+
+    fn checked(list: Vec<Workload>) -> Result<(), PlanFault> {
+        Plan {
+            tasks: vec![Task::Workloads(Workloads::as_planned(list))],
+            ..Plan::new("run", Vec::new())
+        }
+        .check()
+    }
+
+    #[test]
+    fn numbers_without_a_request_are_refused() {
+        let good = Workload {
+            stop: LIMITED,
+            ..Workload::named("reads")
+        };
+        assert_eq!(checked(vec![good.clone()]), Ok(()));
+        assert_eq!(checked(Vec::new()), Err(PlanFault::NoWorkload));
+        let change: [(&str, fn(&mut Workload)); 8] = [
+            ("depth", |one| one.depth = 0),
+            ("depth", |one| one.depth = u32::MAX),
+            ("number of workers", |one| one.workers = 0),
+            ("block size", |one| one.block_bytes = 0),
+            ("block size", |one| one.block_bytes = u32::MAX),
+            ("rate", |one| one.rate = Some(0.0)),
+            ("limit", |one| one.stop.time_ns = Some(0)),
+            ("limit", |one| one.stop.ops = Some(0)),
+        ];
+        for (what, change) in change {
+            let mut bad = good.clone();
+            change(&mut bad);
+            match checked(vec![good.clone(), bad]) {
+                Err(PlanFault::Value { what: found, .. }) => assert_eq!(found, what),
+                other => panic!("{what}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn plan_that_never_ends_is_refused() {
+        let endless = Workload::named("endless");
+        let limited = Workload {
+            stop: LIMITED,
+            ..Workload::named("limited")
+        };
+        let beside = Workload {
+            start: Start::WithPrevious,
+            ..limited.clone()
+        };
+        let ends_alone = Workload {
+            ends_alone: true,
+            ..beside.clone()
+        };
+        for (list, ends) in [
+            (vec![endless.clone()], false),
+            (vec![limited, endless.clone()], false),
+            (vec![endless.clone(), beside], true),
+            (vec![endless, ends_alone], false),
+        ] {
+            assert_eq!(checked(list.clone()).is_ok(), ends, "{list:?}");
+        }
+    }
+}
