@@ -589,8 +589,12 @@ impl<'a> PlacedJob<'a, '_> {
                      larger size, fewer files, or a smaller bs",
                 ));
             }
-            // The operations end it; the bytes say how much that is.
-            flags.bytes = Some(Bytes(amount.moved().bytes));
+            // The operations end it; the bytes say how much that is, where they are a block at least.
+            let moved_bytes = amount.moved().bytes;
+            flags.bytes = None;
+            if moved_bytes >= job.largest_block() {
+                flags.bytes = Some(Bytes(moved_bytes));
+            }
             flags.ops = Some(Count(amount.steps()));
             if job.reads_back() && amount.laps > 1 {
                 let laps = u32::try_from(amount.laps).unwrap_or(u32::MAX);
