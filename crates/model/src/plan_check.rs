@@ -167,7 +167,8 @@ mod tests {
         };
         assert_eq!(checked(vec![good.clone()]), Ok(()));
         assert_eq!(checked(Vec::new()), Err(PlanFault::NoWorkload));
-        let change: [(&str, fn(&mut Workload)); 8] = [
+        type Change = fn(&mut Workload);
+        let changes: [(&str, Change); 8] = [
             ("depth", |one| one.depth = 0),
             ("depth", |one| one.depth = u32::MAX),
             ("number of workers", |one| one.workers = 0),
@@ -177,7 +178,7 @@ mod tests {
             ("limit", |one| one.stop.time_ns = Some(0)),
             ("limit", |one| one.stop.ops = Some(0)),
         ];
-        for (what, change) in change {
+        for (what, change) in changes {
             let mut bad = good.clone();
             change(&mut bad);
             match checked(vec![good.clone(), bad]) {
