@@ -249,8 +249,9 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     let total_bytes = number(given, "file-total-size", 1..=TOTAL_BYTES_MAX, 2 << 30)?;
     let file_bytes = total_bytes / files;
     if file_bytes == 0 {
-        let text = format!("--file-total-size={total_bytes}: {files} files have no bytes each");
-        return Err(text);
+        return Err(format!(
+            "--file-total-size={total_bytes}: {files} files have no bytes each"
+        ));
     }
     // sysbench cuts a request at the end of its file.
     let request_bytes = block_bytes.min(file_bytes);
@@ -262,22 +263,12 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
         ModeKind::Create | ModeKind::Write => 0,
         ModeKind::Mix => (1000.0 * ratio / (1.0 + ratio)).round() as u16,
     };
-    let mut syncs = read_syncs(given, read_permille)?;
     let mut notes = notes(given, flags.cache, read_permille, settings.threads);
     if io_mode.depth > 1 {
-        let text = "with --file-io-mode=async a latency is that of the request until it completes";
-        notes.push(text.to_owned());
+        notes.push(ASYNC_LATENCIES.to_owned());
     }
-    if let Some(policy) = flags.sync {
-        if read_permille < 1000 && syncs.policy != SyncPolicy::None {
-            let text = "--file-extra-flags makes each write durable, so fsync() is not called";
-            notes.push(text.to_owned());
-        }
-        syncs = FileSyncs {
-            policy,
-            text: String::new(),
-        };
-    }
+    let asked_syncs = read_syncs(given, read_permille)?;
+    let syncs = syncs_beside_flags(asked_syncs, flags.sync, read_permille, &mut notes);
     let used_bytes = total_bytes / request_bytes * request_bytes;
     Ok(FileioLoad {
         head: LoadHead::new(LoadTarget::Existing(".".into()), notes),
@@ -321,6 +312,31 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
             depth: io_mode.depth,
         },
     })
+}
+
+/// sysbench counts the time until the request is submitted.
+const ASYNC_LATENCIES: &str =
+    "with --file-io-mode=async a latency is that of the request until it completes";
+
+/// The syncs beside the flags with which the files are opened: a flag makes each write durable by
+/// itself.
+fn syncs_beside_flags(
+    asked: FileSyncs,
+    flag: Option<SyncPolicy>,
+    read_permille: u16,
+    notes: &mut Vec<String>,
+) -> FileSyncs {
+    let Some(policy) = flag else {
+        return asked;
+    };
+    if read_permille < 1000 && asked.policy != SyncPolicy::None {
+        let text = "--file-extra-flags makes each write durable, so fsync() is not called";
+        notes.push(text.to_owned());
+    }
+    FileSyncs {
+        policy,
+        text: String::new(),
+    }
 }
 
 /// The meaning of --file-io-mode.
