@@ -231,7 +231,8 @@ fn type_in_words(name: &str) -> &str {
         "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
         _ if name.starts_with("struct ") || name.contains("tagged enum ") => "an object",
-        _ if name.starts_with("tuple ") || name.starts_with("an array ") => "a list",
+        _ if name.starts_with("a tuple ") || name.starts_with("an array ") => "a list",
+        _ if name.starts_with("tuple ") => "a list",
         _ if name.starts_with("enum ") => "a known value",
         other => other,
     }
