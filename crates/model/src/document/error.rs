@@ -22,15 +22,8 @@ pub enum DocumentError {
     #[error("it is empty, so it is not a diskproof record. {CREATE}")]
     Empty,
     /// No JSON.
-    #[error(
-        "this is not a diskproof record, nor any JSON (line {line}, column {column}). {CREATE}"
-    )]
-    NotJson {
-        /// The line that cannot be read, from 1.
-        line: usize,
-        /// The character in it, from 1.
-        column: usize,
-    },
+    #[error("this is not a diskproof record, nor any JSON: {0}. {CREATE}")]
+    NotJson(String),
     /// JSON that does not end.
     #[error("the JSON is truncated: it ends within line {line}. Copy the whole file again")]
     Truncated {
@@ -155,7 +148,7 @@ impl DocumentError {
             | Self::Data { .. } => RESTORE,
             Self::TooLarge
             | Self::Empty
-            | Self::NotJson { .. }
+            | Self::NotJson(_)
             | Self::Truncated { .. }
             | Self::OtherVersion { .. }
             | Self::Fio
@@ -174,10 +167,7 @@ pub(super) fn syntax_error(text: &str, error: &serde_json::Error) -> DocumentErr
     if error.is_eof() && text.trim_start().starts_with(['{', '[']) {
         return DocumentError::Truncated { line: error.line() };
     }
-    DocumentError::NotJson {
-        line: error.line(),
-        column: error.column(),
-    }
+    DocumentError::NotJson(explained(error))
 }
 
 /// An error of serde in words of ours: `the field 'seed' is missing (line 1, column 30)`.
@@ -311,11 +301,12 @@ mod tests {
             (" \n", "Empty"),
             ("{\"a\": [1,", "Truncated { line: 1 }"),
             ("{\n\"a\": \"x", "Truncated { line: 2 }"),
-            ("nul", "NotJson { line: 1, column: 3 }"),
-            ("{a}", "NotJson { line: 1, column: 2 }"),
+            ("nul", "NotJson("),
+            ("{a}", "NotJson("),
         ] {
             let error = serde_json::from_str::<serde_json::Value>(text).unwrap_err();
-            assert_eq!(format!("{:?}", syntax_error(text, &error)), expected);
+            let found = format!("{:?}", syntax_error(text, &error));
+            assert!(found.starts_with(expected), "{found}");
         }
     }
 }
