@@ -22,8 +22,11 @@ pub enum DocumentError {
     #[error("it is empty, so it is not a diskproof record. {CREATE}")]
     Empty,
     /// No JSON.
-    #[error("this is not a diskproof record, nor any JSON: {0}. {CREATE}")]
-    NotJson(String),
+    #[error("this is not a diskproof record, nor any JSON: {why}. {CREATE}")]
+    NotJson {
+        /// The cause, and the place in the text.
+        why: String,
+    },
     /// JSON that does not end.
     #[error("the JSON is truncated: it ends within line {line}. Copy the whole file again")]
     Truncated {
@@ -148,7 +151,7 @@ impl DocumentError {
             | Self::Data { .. } => RESTORE,
             Self::TooLarge
             | Self::Empty
-            | Self::NotJson(_)
+            | Self::NotJson { .. }
             | Self::Truncated { .. }
             | Self::OtherVersion { .. }
             | Self::Fio
@@ -167,7 +170,9 @@ pub(super) fn syntax_error(text: &str, error: &serde_json::Error) -> DocumentErr
     if error.is_eof() && text.trim_start().starts_with(['{', '[']) {
         return DocumentError::Truncated { line: error.line() };
     }
-    DocumentError::NotJson(explained(error))
+    DocumentError::NotJson {
+        why: explained(error),
+    }
 }
 
 /// An error of serde in words of ours: `the field 'seed' is missing (line 1, column 30)`.
@@ -301,8 +306,8 @@ mod tests {
             (" \n", "Empty"),
             ("{\"a\": [1,", "Truncated { line: 1 }"),
             ("{\n\"a\": \"x", "Truncated { line: 2 }"),
-            ("nul", "NotJson("),
-            ("{a}", "NotJson("),
+            ("nul", "NotJson {"),
+            ("{a}", "NotJson {"),
         ] {
             let error = serde_json::from_str::<serde_json::Value>(text).unwrap_err();
             let found = format!("{:?}", syntax_error(text, &error));
