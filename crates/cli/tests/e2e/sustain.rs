@@ -240,7 +240,7 @@ fn series_does_not_write_to_a_file_that_replaced_its_own() {
         file.display(),
         here.path().join("history.db").display()
     );
-    let running = PipedRun::start(command.split(' '));
+    let mut running = PipedRun::start(command.split(' '));
     running.wait_for_line("saved as");
     std::fs::rename(&precious, &file).unwrap();
     running.wait().exits(3).shows("1 measurement");
