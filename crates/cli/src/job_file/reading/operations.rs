@@ -112,8 +112,8 @@ impl JobReader<'_> {
         Ok(Some(ReadShare(percent as u16 * 10)))
     }
 
-    /// True if the job has strided zones. As in fio, `openfiles` takes them away, but not the number
-    /// of files.
+    /// True if the job has strided zones. As in fio, `openfiles` takes them away, but not the
+    /// number of files.
     pub(super) fn has_zones(&self) -> Translated<bool> {
         let mode = self.choice("zonemode", &ZONE_MODES)?;
         let zone_bytes = self.bytes("zonesize", 0)?;
