@@ -6,7 +6,7 @@
 //!
 //! | choice | type | alternatives |
 //! |---|---|---|
-//! | the stream of the next step | [`StreamChoice`] | the only one, by its share at random, in turn |
+//! | the stream of the next step | [`StreamChoice`] | the only one, by its share, in turn |
 //! | the offsets of a stream | [`OffsetWalk`] (`walk`) | in order, at random, in runs, in zones |
 //! | steps that walks cannot say | [`SpecialSteps`] | each unit once, as fio, of another thread |
 //!
