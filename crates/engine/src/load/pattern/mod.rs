@@ -1,5 +1,5 @@
 //! Where the next operation goes, and what it does. Pure and reproducible; allocates only while it
-//! is made, but for steps of fio with a random map.
+//! is made, and where a lap in the order of fio begins.
 //!
 //! [`Pattern::new`] makes a pattern of a workload in three choices, none of which depends on the
 //! order of the others:
@@ -18,7 +18,7 @@
 //! (`pattern_steps_stay_inside_and_aligned`); ordered walks cover the extent once a lap
 //! (`ordered_pattern_covers_…`), mapped ones too (`mapped_…`); threads of a worker visit each block
 //! once together (`threads_of_a_worker_…`); a mix keeps its shares (`pattern_mix_…`); the orders of
-//! fio count as fio does (`fio_amounts` in the crate `cli`).
+//! fio count as fio does (`fio_counts` in the crate `cli`).
 
 mod block_sizes;
 mod each_once;
