@@ -7,8 +7,8 @@ use diskproof_engine::pattern::fio::{FioAmount, FioLimits, UNITS_MAX};
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::{FioFiles, FioOrder};
 
-/// A job of more requests is not counted before it runs: that takes about two seconds. It ends after
-/// the bytes that its options say.
+/// A job of more requests is not counted before it runs: that takes about two seconds. It ends
+/// after the bytes that its options say.
 const COUNTED_MAX: u64 = 1 << 26;
 
 /// A job of more files has no order of fio: each takes memory.
