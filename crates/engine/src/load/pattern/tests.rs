@@ -3,7 +3,10 @@
 use super::*;
 use crate::testing::loads::{UNIFORM, extent};
 use diskproof_model::plan::{Access, BlockShare, Distribution, Zone};
-use diskproof_model::shape::{RandomRun, RunFollow, ZoneStride};
+use diskproof_model::shape::{
+    FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes, FioSync,
+    RandomRun, RunFollow, ZoneStride,
+};
 use diskproof_model::stream::Streams;
 use proptest::prelude::*;
 
@@ -404,12 +407,8 @@ fn threads_of_a_worker_share_runs_of_random_offsets() {
     }
 }
 
-/// The job `rw=rw bs=4k size=64k nrfiles=2 fsync=3`, as a log of fio 3.33 has it (`write_iolog`).
-#[test]
-fn order_of_fio_has_its_files_sizes_and_syncs() {
-    use diskproof_model::shape::{
-        FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes, FioSync,
-    };
+/// The order of the job `rw=rw bs=4k size=64k nrfiles=2 fsync=3`.
+fn order_of_two_files() -> FioOrder {
     let kind = |does| FioKind {
         does,
         sizes: FioSizes {
@@ -421,8 +420,7 @@ fn order_of_fio_has_its_files_sizes_and_syncs() {
         align_bytes: 4096,
         random_percent: 100,
     };
-    let mut w = Workload::named("fio");
-    w.shape.order.fio = Some(Box::new(FioOrder {
+    FioOrder {
         draws: FioDraws {
             job: 1,
             seed: FioSeed::Repeated,
@@ -457,7 +455,14 @@ fn order_of_fio_has_its_files_sizes_and_syncs() {
         }],
         lap_bytes: None,
         is_time_based: false,
-    }));
+    }
+}
+
+/// As a log of fio 3.33 has it (`write_iolog`).
+#[test]
+fn order_of_fio_has_its_files_sizes_and_syncs() {
+    let mut w = Workload::named("fio");
+    w.shape.order.fio = Some(Box::new(order_of_two_files()));
     let mut pattern = Pattern::new(&w, extent(0, 65536), 1, 0);
     let mut made = Vec::new();
     while made.len() < 20 {
