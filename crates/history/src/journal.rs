@@ -338,10 +338,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         std::fs::write(&path, b"{\"schema\": \"\xff").unwrap();
-        assert!(matches!(
-            read_record(&path),
-            Ok(LeftRecord::Unreadable(DocumentError::NotJson { .. }))
-        ));
+        assert!(matches!(read_record(&path), Ok(LeftRecord::Unreadable(_))));
     }
 
     #[test]
