@@ -29,10 +29,6 @@ use parse::is_cpu;
 const SPARE: f64 = 1.43;
 /// The longest measured time that is suggested: a day.
 const DECIDED_BY_NS_MAX: f64 = 86_400e9;
-/// A run too short for an interval still decides a threshold that lies this many times above or
-/// below its figure, if it has enough operations that equal runs differ by less.
-const UNKNOWN_FACTOR: f64 = 2.0;
-
 impl Expected {
     /// Compares the threshold with the figure of a record. The worst of several targets that ran
     /// the workload counts. The observed figure is in the unit of the metric.
@@ -173,8 +169,7 @@ impl Expected {
         };
         let ends = match figure.uncertainty {
             Uncertainty::Exact => [figure.value; 2],
-            Uncertainty::TooFew => return ExpectationOutcome::Undecided,
-            Uncertainty::Unknown => [figure.value / UNKNOWN_FACTOR, figure.value * UNKNOWN_FACTOR],
+            Uncertainty::Factor(factor) => [figure.value / factor, figure.value * factor],
             Uncertainty::Interval(ends) => ends,
             Uncertainty::AtLeast => [figure.value, f64::INFINITY],
         };
@@ -207,7 +202,7 @@ impl Expected {
                 }
                 times
             }
-            Uncertainty::Exact | Uncertainty::Unknown | Uncertainty::TooFew => return None,
+            Uncertainty::Exact | Uncertainty::Factor(_) => return None,
             Uncertainty::Interval([low, high]) => {
                 let half_width = if self.threshold > figure.value {
                     high - figure.value

@@ -122,9 +122,13 @@ pub struct RateDrop {
 }
 
 impl RateDrop {
-    /// The rate before the fall over that after it.
-    pub fn factor(&self) -> f64 {
-        self.before / self.after
+    /// The rate before the fall over that after it; `None` where nothing was done any more.
+    pub fn factor(&self) -> Option<f64> {
+        if self.after > 0.0 {
+            Some(self.before / self.after)
+        } else {
+            None
+        }
     }
 }
 

@@ -12,9 +12,23 @@ use diskproof_model::surface::CurvePoint;
 
 /// The 97.5 % quantile of the normal distribution.
 const NORMAL_95: f64 = 1.96;
-/// From so many operations on, equal runs differ by less than a factor of two: times that vary as
-/// exponential ones have a 95 % interval of 0.5 to 1.7 times their mean.
-const OPERATIONS_MIN: u64 = 10;
+/// Equal runs without an interval differ by less than this factor, if they have more operations
+/// than [`FACTORS_OF_FEW`].
+const FACTOR_OF_MANY: f64 = 2.0;
+/// The same of 0, 1, 2 … operations: the wider arm of the 95 % interval of a rate whose operations
+/// come as a Poisson process (2n / χ² of 2n degrees of freedom at 2.5 %).
+const FACTORS_OF_FEW: [f64; 10] = [
+    f64::INFINITY,
+    39.5,
+    8.26,
+    4.85,
+    3.67,
+    3.08,
+    2.72,
+    2.49,
+    2.32,
+    2.19,
+];
 /// The certainty of each end of a 95 % interval: 2.5 % lie beyond either.
 const ONE_SIDED: f64 = 0.975;
 
@@ -34,11 +48,9 @@ pub(super) enum Uncertainty {
     Exact,
     /// From the lower to the upper end of the 95 % interval.
     Interval([f64; 2]),
-    /// Too little was measured for an interval.
-    Unknown,
-    /// So few operations were measured that another run may show many times as much: the figure
-    /// decides nothing.
-    TooFew,
+    /// Too little was measured for an interval: the next run may show up to this multiple of the
+    /// value, or as small a part of it.
+    Factor(f64),
     /// The value is the lower end of the interval; too little was measured for the upper end.
     AtLeast,
 }
@@ -67,17 +79,14 @@ impl Observed {
     fn within(value: f64, half_width: Option<f64>) -> Self {
         match half_width {
             Some(half_width) => Self::new(value, Uncertainty::around(value, half_width)),
-            None => Self::new(value, Uncertainty::Unknown),
+            None => Self::new(value, Uncertainty::Factor(FACTOR_OF_MANY)),
         }
     }
 
     pub(super) fn interval(self) -> Option<[f64; 2]> {
         match self.uncertainty {
             Uncertainty::Interval(ends) => Some(ends),
-            Uncertainty::Exact
-            | Uncertainty::Unknown
-            | Uncertainty::TooFew
-            | Uncertainty::AtLeast => None,
+            Uncertainty::Exact | Uncertainty::Factor(_) | Uncertainty::AtLeast => None,
         }
     }
 }
@@ -169,8 +178,11 @@ pub(super) fn figure_of_operations(metric: &Metric, named: &NamedOps<'_>) -> Opt
         }
         Observed::from_estimate(&sum_of(estimates)?)
     };
-    if figure.uncertainty == Uncertainty::Unknown && named.count() < OPERATIONS_MIN {
-        figure.uncertainty = Uncertainty::TooFew;
+    let few = usize::try_from(named.count())
+        .ok()
+        .and_then(|count| FACTORS_OF_FEW.get(count));
+    if let (Uncertainty::Factor(_), Some(factor)) = (figure.uncertainty, few) {
+        figure.uncertainty = Uncertainty::Factor(*factor);
     }
     Some(figure)
 }
@@ -196,7 +208,7 @@ fn percentile_figure(latencies: &OpLatencies<'_>, quantile: f64) -> Option<Obser
     };
     let value = ns as f64;
     Some(match latencies.percentile_interval(quantile) {
-        None => Observed::new(value, Uncertainty::Unknown),
+        None => Observed::new(value, Uncertainty::Factor(FACTOR_OF_MANY)),
         Some(interval) => match interval.high_ns {
             Some(high_ns) => {
                 Observed::new(value, Uncertainty::Interval([interval.low_ns, high_ns]))

@@ -3,7 +3,7 @@
 use crate::limiter::words::{amount_text, limit_text};
 use diskproof_model::digits::rounded;
 use diskproof_model::record::Record;
-use diskproof_model::sustain::SustainRecord;
+use diskproof_model::sustain::{RateDrop, SustainRecord};
 use diskproof_model::units::{format_bytes, format_duration};
 
 /// The factor of a fall is known to this share.
@@ -15,10 +15,12 @@ const FACTOR_KNOWN: f64 = 0.02;
 pub(super) fn sustain_clause(record: &Record, found: &SustainRecord) -> String {
     let lasting = found.lasting.value_text();
     if let Some(doubtful) = &found.doubtful_drop {
+        let fall = match doubtful.factor() {
+            Some(_) => format!("{} to {lasting}", fall_text(doubtful)),
+            None => fall_text(doubtful),
+        };
         return format!(
-            "undecided: fell by {} × to {lasting} after {}, while the machine or other programs \
-             may have slowed it",
-            rounded(doubtful.factor(), Some(doubtful.factor() * FACTOR_KNOWN)),
+            "undecided: {fall} after {}, while the machine or other programs may have slowed it",
             format_bytes(doubtful.moved.bytes)
         );
     }
@@ -56,9 +58,17 @@ pub(super) fn sustain_clause(record: &Record, found: &SustainRecord) -> String {
         format!("; back after a pause of {}", recovered.join(", "))
     };
     format!(
-        "sustains {lasting}; fell by {} × after {} ({}){back}",
-        rounded(drop.factor(), Some(drop.factor() * FACTOR_KNOWN)),
+        "sustains {lasting}; {} after {} ({}){back}",
+        fall_text(drop),
         format_bytes(drop.moved.bytes),
         drop.cause.as_str(),
     )
+}
+
+/// `fell by 4 ×`, or `stopped` of a load that moved nothing any more.
+fn fall_text(drop: &RateDrop) -> String {
+    match drop.factor() {
+        Some(factor) => format!("fell by {} ×", rounded(factor, Some(factor * FACTOR_KNOWN))),
+        None => "stopped".to_owned(),
+    }
 }

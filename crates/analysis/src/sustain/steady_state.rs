@@ -20,8 +20,12 @@ struct Spread {
 }
 
 impl Spread {
-    fn from_rounds(rates: &[f64]) -> Self {
-        let level = mean(rates).max(f64::MIN_POSITIVE);
+    /// `None` of rounds in which nothing was done: that is no state of a load.
+    fn from_rounds(rates: &[f64]) -> Option<Self> {
+        let level = mean(rates);
+        if level <= 0.0 {
+            return None;
+        }
         let highest = rates.iter().copied().fold(f64::NEG_INFINITY, f64::max);
         let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
         let middle = (rates.len() as f64 - 1.0) / 2.0;
@@ -32,10 +36,10 @@ impl Spread {
             products += distance * (rate - level);
             squares += distance * distance;
         }
-        Self {
+        Some(Self {
             range: (highest - lowest) / level,
             slope: products / squares * 2.0 * middle / level,
-        }
+        })
     }
 
     fn is_steady(&self) -> bool {
@@ -48,14 +52,14 @@ impl Spread {
 pub(super) fn steady_state(round_ns: u64, rates: &[f64], bytes_per_second: f64) -> SteadyState {
     let mut reached_at = None;
     for (number, window) in rates.windows(STEADY_ROUNDS).enumerate() {
-        if Spread::from_rounds(window).is_steady() {
+        if Spread::from_rounds(window).is_some_and(|spread| spread.is_steady()) {
             reached_at = Some((number + STEADY_ROUNDS) as u64);
             break;
         }
     }
     let last = rates
         .last_chunk::<STEADY_ROUNDS>()
-        .map(|rounds| Spread::from_rounds(rounds));
+        .and_then(|rounds| Spread::from_rounds(rounds));
     let is_steady = match &last {
         Some(spread) => spread.is_steady(),
         None => false,

@@ -275,7 +275,7 @@ fn interrupted_test_ends_at_once_and_names_the_way_on() {
     child
         .interrupt()
         .exits(130)
-        .shows("where it was saved last");
+        .shows("it was saved last");
 }
 
 #[test]

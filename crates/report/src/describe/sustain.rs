@@ -64,13 +64,16 @@ fn lasting_text(found: &SustainRecord) -> String {
 }
 
 fn drop_text(drop: &RateDrop) -> String {
+    let factor = match drop.factor() {
+        Some(factor) => format!("{} ×", format_rate(factor)),
+        None => "it stopped".to_owned(),
+    };
     format!(
-        "after {} and {}: from {}/s to {}/s ({} ×)",
+        "after {} and {}: from {}/s to {}/s ({factor})",
         format_duration(drop.at_ns),
         glue(&format_bytes(drop.moved.bytes)),
         format_rate(drop.before),
         format_rate(drop.after),
-        format_rate(drop.factor()),
     )
 }
 

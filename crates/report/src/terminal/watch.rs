@@ -214,11 +214,13 @@ fn step_line(cells: &[String; 11]) -> String {
 
 /// `postgres (1234) 80 %, checkpointer (99) 15 %`.
 fn threads_text(device: &DeviceStep) -> Option<String> {
-    let sum: u64 = device
+    let of_the_busiest: u64 = device
         .processes
         .iter()
         .flat_map(|thread| thread.requests)
         .sum();
+    // Only the busiest are known by name; the shares are of all requests.
+    let sum = of_the_busiest.max(device.read.ops + device.write.ops);
     let mut texts = Vec::new();
     for thread in &device.processes {
         let share = thread.requests.unwrap_or(0) as f64 / sum.max(1) as f64;
