@@ -582,13 +582,13 @@ impl<'a> PlacedJob<'a, '_> {
                 end: Position::Bytes(end),
             });
         }
+        if !copy.moves_something {
+            return Err(job.error_without_options(
+                "fio moves nothing in this job: its part of each file has no block; use a larger \
+                 size, fewer files, or a smaller bs",
+            ));
+        }
         if let Some(amount) = copy.amount {
-            if amount.steps() == 0 {
-                return Err(job.error_without_options(
-                    "fio moves nothing in this job: its part of each file has no block; use a \
-                     larger size, fewer files, or a smaller bs",
-                ));
-            }
             // The operations end it; the bytes say how much that is, where they are a block at least.
             let moved_bytes = amount.moved().bytes;
             flags.bytes = None;

@@ -72,6 +72,10 @@ pub(crate) fn prepare_target(
         u64::from(largest_block(workload)),
         extent.length,
     )?;
+    if let Some(what) = workload.order_fault() {
+        let why = format!("its requests have {what}");
+        return Err(unsuitable(workload, target, why));
+    }
     let calls = checked_calls(workload, target)?;
     let transaction_span = split_for(workload, extent, target)?;
     let journal = journal_for(workload, extent, target, seed)?;

@@ -461,11 +461,10 @@ fn order_of_fio_has_its_files_sizes_and_syncs() {
     let mut pattern = Pattern::new(&w, extent(0, 65536), 1, 0);
     let mut made = Vec::new();
     while made.len() < 20 {
-        if pattern.take_sync().is_some() {
+        let PatternAction::Step(Step { kind, offset, .. }) = pattern.next_action() else {
             made.push("sync".to_owned());
             continue;
-        }
-        let Step { kind, offset, .. } = pattern.step();
+        };
         made.push(format!(
             "{} {kind:?} {}",
             offset / 32768,
