@@ -18,10 +18,13 @@ const CLAUSES_MAX: usize = 3;
 pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
     let questions = &record.plan.questions;
     let profile = questions.fit_for.as_ref()?;
+    // A record that does not name the limits has no other thresholds.
     let limits: Vec<&Expectation> = record
         .expectations
         .iter()
-        .filter(|one| questions.fit_limits.contains(&one.expression))
+        .filter(|one| {
+            questions.fit_limits.is_empty() || questions.fit_limits.contains(&one.expression)
+        })
         .collect();
     let missed = expressions_with(&limits, ExpectationOutcome::Missed);
     if !missed.is_empty() {

@@ -319,6 +319,7 @@ fn is_same_but_depth(row: &Row, other: &Row) -> bool {
         && own_data.span_start_bytes == other_data.span_start_bytes
         && own_data.span_bytes == other_data.span_bytes
         && own.shape.order == theirs.shape.order
+        && !theirs.is_paced()
         && !own.is_paced()
 }
 

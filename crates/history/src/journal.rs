@@ -340,7 +340,7 @@ mod tests {
         std::fs::write(&path, b"{\"schema\": \"\xff").unwrap();
         assert!(matches!(
             read_record(&path),
-            Ok(LeftRecord::Unreadable(DocumentError::Syntax(_)))
+            Ok(LeftRecord::Unreadable(DocumentError::NotJson { .. }))
         ));
     }
 

@@ -137,7 +137,7 @@ impl Plan {
     }
 
     /// True if a task may change the content of the target with this number.
-    fn writes_to(&self, index: usize) -> bool {
+    pub fn writes_to(&self, index: usize) -> bool {
         self.tasks.iter().any(|task| match task {
             Task::Survey(_) => task.writes() && index == 0,
             Task::Files(_) | Task::Accept(_) => true,

@@ -92,14 +92,12 @@ impl TargetIdentity {
             && (is_device || self.inode == other.inode)
     }
 
-    /// True if both are the same file or directory, or a device with the same disk, file or volume
-    /// behind its number: the kernel gives the number of a device that went to another one.
+    /// True if both are the same file, directory or device, on the same disk, file or volume: the
+    /// kernel gives the number of a device that went to another one, and a copy of a filesystem has
+    /// the inodes of its original.
     pub fn is_same_thing(&self, other: &Self) -> bool {
         if !self.is_same(other) {
             return false;
-        }
-        if self.kind != TargetKind::BlockDevice {
-            return true;
         }
         let is_same_device = match (self.layers.first(), other.layers.first()) {
             (Some(layer), Some(other)) => layer.is_same_thing(other),

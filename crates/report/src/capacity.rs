@@ -111,12 +111,22 @@ fn best_throughput(matrix: &SweepMatrix) -> Option<f64> {
 }
 
 /// The most operations of 4 KiB per second: as measured, else as the cost model predicts. `None`
-/// without either. A larger block shows as much, too: no disk makes fewer of the smaller ones.
+/// without either. A larger block shows as much only at a depth that was not measured at 4 KiB.
 fn page_iops(matrix: &SweepMatrix) -> Option<f64> {
+    let mut deepest = 0;
+    for cell in &matrix.cells {
+        if cell.block_bytes == PAGE_BYTES && cell.state == CellState::Measured {
+            deepest = cell.depth.max(deepest);
+        }
+    }
     let measured = matrix
         .cells
         .iter()
-        .filter(|cell| cell.block_bytes >= PAGE_BYTES && cell.state == CellState::Measured)
+        .filter(|cell| cell.state == CellState::Measured)
+        .filter(|cell| {
+            cell.block_bytes == PAGE_BYTES
+                || (cell.block_bytes > PAGE_BYTES && cell.depth > deepest)
+        })
         .flat_map(|cell| &cell.iops)
         .max_by(|a, b| a.cmp_certain(b));
     let iops = match measured {

@@ -154,7 +154,7 @@ struct LeadMetric {
 /// there are both. Under an offered load, which fixes the rate, it is a latency that users feel.
 fn lead_metric(row: &Row, ops: &[OpKind], pair: &Pair<MeasuredWorkload<'_>>) -> LeadMetric {
     let op = ops.first().copied();
-    if row.data.workload.rate.is_some() {
+    if row.data.workload.is_paced() {
         for figure in [Figure::P99, Figure::P50] {
             if has_latency(&pair.a, op, figure) && has_latency(&pair.b, op, figure) {
                 return LeadMetric { op, figure };

@@ -105,7 +105,7 @@ fn closed_rows(record: &Record, target: usize) -> impl Iterator<Item = Measured<
     real_rows(record).filter(move |measured| {
         let row = measured.row;
         row.data.target == target
-            && row.data.workload.rate.is_none()
+            && !row.data.workload.is_paced()
             && row.figures.ping.is_none()
             && row.figures.together_with.is_empty()
     })

@@ -52,8 +52,6 @@ impl LinkEffect {
     /// The effect of a link with this rate on figures of which `fastest` is the highest.
     fn new(fastest: Option<f64>, link_rate: f64) -> Self {
         match fastest {
-            // Not all of it crossed the link.
-            Some(rate) if rate > link_rate => Self::Unknown,
             Some(rate) if rate >= USABLE_SHARE_MIN * link_rate => Self::Limits(rate),
             Some(rate) => Self::Spares(rate),
             None => Self::Unknown,
@@ -92,13 +90,15 @@ fn check(record: &Record) -> Option<Diagnosis> {
     }
     let slowest = smallest_by(&hits, |hit| hit.now)?;
     let behind = targets_behind(&record.targets, &slowest.layer.name);
-    let mut fastest = fastest_row(record, &behind);
+    let mut rates = rates_of_data(record, &behind);
     if let Some(surface) = record.surface()
         && let Some(rate) = &surface.figures.rate
     {
-        fastest = Some(rate.max.max(fastest.unwrap_or(0.0)));
+        rates.push(rate.max);
     }
-    let effect = LinkEffect::new(fastest, slowest.now);
+    // Of what is faster than the link, not all crossed it.
+    rates.retain(|rate| *rate > 0.0 && *rate <= slowest.now);
+    let effect = LinkEffect::new(largest_by(rates, |rate| *rate), slowest.now);
     let claims: Vec<&str> = hits.iter().map(|hit| hit.claim.as_str()).collect();
     Some(Diagnosis::new(
         warning_if(effect.is_serious()),
@@ -151,27 +151,34 @@ fn targets_behind(targets: &[TargetIdentity], layer_name: &str) -> Vec<usize> {
     behind
 }
 
-/// The highest throughput of the rows on one of these targets, of those together that ran together;
-/// `None` where no data moved past the page cache.
-fn fastest_row(record: &Record, targets: &[usize]) -> Option<f64> {
-    let mut rates: Vec<f64> = Vec::new();
-    for measured in real_rows(record) {
-        let row = measured.row;
-        if targets.contains(&row.data.target) && row.data.cache.used != CachePolicy::Cached {
-            rates.push(rate_of_data(&concurrent_rows(record, row)));
+/// Bytes per second that moved between these targets and the memory, past the page cache: of each
+/// row with those that ran together with it on any of them.
+fn rates_of_data(record: &Record, targets: &[usize]) -> Vec<f64> {
+    let behind: Vec<&Row> = real_rows(record)
+        .map(|measured| measured.row)
+        .filter(|row| targets.contains(&row.data.target))
+        .filter(|row| row.data.cache.used != CachePolicy::Cached)
+        .collect();
+    let mut rates = Vec::new();
+    for row in &behind {
+        let names = &row.figures.together_with;
+        let mut rate = 0.0;
+        for other in &behind {
+            let name = &other.data.workload.name;
+            if name == &row.data.workload.name || names.contains(name) {
+                rate += rate_of_data(other);
+            }
         }
+        rates.push(rate);
     }
-    largest_by(rates, |rate| *rate).filter(|rate| *rate > 0.0)
+    rates
 }
 
-/// Bytes per second that these rows, which ran together, moved between the target and the memory.
-fn rate_of_data(rows: &[&Row]) -> f64 {
+fn rate_of_data(row: &Row) -> f64 {
     let mut rate = 0.0;
-    for row in rows {
-        for (kind, op) in row.headline_ops() {
-            if kind.moves_data() || kind == OpKind::Commit {
-                rate += op.figures.throughput.value;
-            }
+    for (kind, op) in row.headline_ops() {
+        if kind.moves_data() || kind == OpKind::Commit {
+            rate += op.figures.throughput.value;
         }
     }
     rate

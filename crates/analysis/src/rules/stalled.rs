@@ -106,10 +106,6 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     if row.data.cache.used != CachePolicy::Direct || row.data.hang.is_some() {
         return None;
     }
-    // Between requests that pause by themselves no gap is the disk's.
-    if row.data.workload.shape.starts.think.is_some() {
-        return None;
-    }
     // `slow-after-idle` reports a disk that has to wake up.
     if let Some(ping) = &row.figures.ping
         && !ping.after_idle.is_empty()
@@ -120,6 +116,12 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     let slowest = slowest_cell(&ops)?;
     let series = headline_series(row)?;
     let gap = longest_gap(&series)?;
+    // A gap that a pause of the load explains is not the disk's.
+    if let Some(think) = row.data.workload.shape.starts.think
+        && gap.length_ns <= think.pause_ns + 2 * series.interval_ns
+    {
+        return None;
+    }
     // The cells around the gap may hold completions: no request waited for longer than the slowest.
     let length_ns = slowest
         .latency_ns

@@ -128,6 +128,7 @@ fn differ_in_method_alone(one: &CommitMethod<'_>, other: &CommitMethod<'_>) -> b
         && workload.block_mix == other_workload.block_mix
         && workload.shape.order == other_workload.shape.order
         && workload.shape.content == other_workload.shape.content
+        && workload.shape.threads.opened_with == other_workload.shape.threads.opened_with
         && workload.write_cache == other_workload.write_cache
         && data.target == other_data.target
         && data.cache.used == other_data.cache.used

@@ -2,8 +2,8 @@
 
 use crate::failure::{Exit, Failure};
 use crate::saved::{
-    HistoryFileFlag, empty_text, history_place, import, is_after, load_file, open,
-    open_if_there, parse_label, print_notes, recover_unsaved_runs, run_id, saved_record, short,
+    HistoryFileFlag, empty_text, history_place, import, is_after, load_file, open, open_if_there,
+    parse_label, print_notes, recover_unsaved_runs, run_id, saved_record, short,
 };
 use crate::stdio::{ColorWhen, Presentation, Verbosity, eprint_line, print_document, style};
 use diskproof_analysis::compare::Limit;

@@ -64,6 +64,7 @@ pub(crate) fn read_job(section: &Section, translation: &Translation<'_>) -> Tran
     for setting in &section.settings {
         reader.check(setting)?;
     }
+    reader.check_zone_mode()?;
     let mut job = FioJob::from_section(section);
     for phase in &PHASES {
         for setter in phase.setters {
@@ -136,6 +137,16 @@ impl JobReader<'_> {
         }
         self.named_engine()?;
         Ok(())
+    }
+
+    /// Refuses sizes of zones in a job that has none, as fio does.
+    fn check_zone_mode(&self) -> Translated<()> {
+        match self.value("zonemode")? {
+            Some(given) if given.text == "none" && self.bytes("zonesize", 0)? > 0 => {
+                Err(given.error("fio takes no zonesize with it; remove one of them"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Refuses unknown options and those that would change the load; notes those that are ignored.

@@ -7,8 +7,8 @@ use diskproof_engine::pattern::fio::{FioAmount, FioLimits, has_requests};
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::{FIO_FILES_MAX, FioFiles, FioOrder};
 
-/// A job of more requests is not counted before it runs: that takes about two seconds. It ends after
-/// the bytes that its options say.
+/// A job of more requests is not counted before it runs: that takes about two seconds. It ends
+/// after the bytes that its options say.
 const COUNTED_MAX: u64 = 1 << 26;
 
 /// A copy of a job that makes its requests in the order of fio.

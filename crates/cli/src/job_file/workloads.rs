@@ -589,7 +589,8 @@ impl<'a> PlacedJob<'a, '_> {
             ));
         }
         if let Some(amount) = copy.amount {
-            // The operations end it; the bytes say how much that is, where they are a block at least.
+            // The operations end it; the bytes say how much that is, where they are a block at
+            // least.
             let moved_bytes = amount.moved().bytes;
             flags.bytes = None;
             if moved_bytes >= job.largest_block() {

@@ -241,11 +241,12 @@ fn check_discards(workloads: &[Workload], identities: &[TargetIdentity]) -> Resu
 
 /// Checks in addition whether the targets could be opened for writing, without doing it.
 pub(super) fn rehearse(job: &MeasuringJob<'_>, granted: Granted) -> Result<(), Failure> {
-    for (admission, identity) in granted.admissions.into_iter().zip(&job.identities) {
+    let admissions = granted.admissions.into_iter().zip(&job.identities);
+    for (index, (admission, identity)) in admissions.enumerate() {
         if identity.kind == TargetKind::Directory {
             let access = Access::WRITE_OK | Access::EXEC_OK;
             check_access(&identity.path, access, "create a file in it")?;
-        } else if job.plan.writes() {
+        } else if job.plan.writes_to(index) {
             let access = Access::WRITE_OK | Access::READ_OK;
             check_access(&identity.path, access, "open it for writing")?;
         } else {

@@ -75,10 +75,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     let kept_files = shown.kept_files();
     let OpenedTargets { targets, file_tree } = open_targets(&plan, admissions, kept_files)?;
     let own_targets = own_targets(&targets, &plan, flags, kept_files);
-    let mut own_files = Vec::new();
-    for own in &own_targets {
-        own_files.push(targets[own.target].reopen()?);
-    }
+    let own_files = reopened(&targets, &own_targets)?;
     // Before the run: smartctl would disturb it.
     let health = if flags.health.no_health {
         Vec::new()
@@ -296,6 +293,15 @@ fn create_kept(
         target.mark_own();
     }
     Ok(target)
+}
+
+/// The own files of the run once more, for what is done to them at its end.
+fn reopened(targets: &[OpenTarget], own_targets: &[OwnTarget]) -> anyhow::Result<Vec<OpenTarget>> {
+    let mut files = Vec::new();
+    for own in own_targets {
+        files.push(targets[own.target].reopen()?);
+    }
+    Ok(files)
 }
 
 /// The targets that are files of diskproof's own: those that this run makes, and those that an

@@ -1,4 +1,5 @@
-//! `as fio`: what ends a job, and how much it has moved then, beside the real fio where it is there.
+//! `as fio`: what ends a job, and how much it has moved then, beside the real fio where it is
+//! there.
 
 use crate::fio::{as_fio_in, files_in, moved};
 use crate::program::{Ran, argv};

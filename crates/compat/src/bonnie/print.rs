@@ -171,9 +171,10 @@ impl TablePrinter {
                 format!("{count}:{max}:{min}/{directories}"),
             )
         };
+        let name = format!("{machine:<NAME_COLUMNS$.NAME_COLUMNS$}");
         format!(
             "Version 2.00a       ------Sequential Create------ --------Random Create--------\n\
-             {machine:<NAME_COLUMNS$.NAME_COLUMNS$} -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--\n\
+             {name} -Create-- --Read--- -Delete-- -Create-- --Read--- -Delete--\n\
              {label}  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP  /sec %CP\n{}",
             rows(format!("{number:>19}"), &self.many_files)
         )

@@ -3,16 +3,27 @@
 use super::job_options::fio_option;
 use crate::jobs::{DescribedJob, DescribedJobs};
 
+/// fio's error where the jobs of a group end by different steady states.
+const STEADY_STATES_DIFFER: &str =
+    "job rejected: steadystate options must be consistent within reporting groups";
+
 impl DescribedJobs {
-    /// fio's error where a job with `group_reporting` shows other latencies than one before it in
-    /// its group; `None` where no job does.
+    /// fio's error where a job ends by another steady state than one before it in its group, or
+    /// where one with `group_reporting` shows other latencies; `None` where no job does.
     pub fn group_error(&self) -> Option<String> {
         for (index, job) in self.jobs.iter().enumerate() {
+            let before = &self.jobs[..index];
+            let steady_state = self.steady_state(job);
+            if before
+                .iter()
+                .any(|other| other.group == job.group && self.steady_state(other) != steady_state)
+            {
+                return Some(STEADY_STATES_DIFFER.to_owned());
+            }
             if !self.is_switched_on(job, "group_reporting") {
                 continue;
             }
             let own = self.shows_lat(job);
-            let before = &self.jobs[..index];
             if before
                 .iter()
                 .any(|other| other.group == job.group && self.shows_lat(other) != own)
@@ -22,6 +33,17 @@ impl DescribedJobs {
             }
         }
         None
+    }
+
+    /// The options of the steady state that ends a job; none of them counts without a duration.
+    fn steady_state(&self, job: &DescribedJob) -> Option<[Option<String>; 3]> {
+        let duration = self.value(job, "steadystate_duration")?;
+        let limit = self.value(job, "steadystate");
+        Some([
+            Some(duration),
+            limit,
+            self.value(job, "steadystate_ramp_time"),
+        ])
     }
 
     /// True if the percentiles of a job are those of whole latencies.

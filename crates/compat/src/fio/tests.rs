@@ -609,6 +609,16 @@ fn jobs_of_a_group_show_the_same_latencies() {
     assert_eq!(error(&[shown, together], 0).as_deref(), Some(wanted));
     assert_eq!(error(&[shown, together], 1), None);
     assert_eq!(error(&[shown], 0), None);
+    // As fio 3.33; without a duration no job ends so.
+    let steady = ("ss", Some("iops:5%"));
+    let lasting = ("steadystate_duration", Some("1"));
+    let rejected = error(&[steady, lasting], 0).unwrap_or_default();
+    assert!(
+        rejected.starts_with("job rejected: steadystate"),
+        "{rejected}"
+    );
+    assert_eq!(error(&[steady, lasting], 1), None);
+    assert_eq!(error(&[steady], 0), None);
     assert_eq!(
         error(&[shown, together, ("disable_lat", Some("1"))], 0),
         None

@@ -257,27 +257,10 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     let io_mode = read_io_mode(given)?;
     let flags = read_extra_flags(given)?;
     let ratio = read_ratio(given)?;
-    let read_permille = match mode.kind {
-        ModeKind::Read => 1000,
-        ModeKind::Create | ModeKind::Write => 0,
-        ModeKind::Mix => (1000.0 * ratio / (1.0 + ratio)).round() as u16,
-    };
-    let mut syncs = read_syncs(given, read_permille)?;
-    let mut notes = notes(given, flags.cache, read_permille, settings.threads);
-    if io_mode.depth > 1 {
-        let text = "with --file-io-mode=async a latency is that of the request until it completes";
-        notes.push(text.to_owned());
-    }
-    if let Some(policy) = flags.sync {
-        if read_permille < 1000 && syncs.policy != SyncPolicy::None {
-            let text = "--file-extra-flags makes each write durable, so fsync() is not called";
-            notes.push(text.to_owned());
-        }
-        syncs = FileSyncs {
-            policy,
-            text: String::new(),
-        };
-    }
+    let read_permille = read_permille(mode.kind, ratio);
+    let asked_syncs = read_syncs(given, read_permille)?;
+    let syncs = flags.sync.map_or(asked_syncs, FileSyncs::with_flag);
+    let notes = notes(given, &flags, io_mode, read_permille, settings.threads);
     let used_bytes = total_bytes / request_bytes * request_bytes;
     Ok(FileioLoad {
         head: LoadHead::new(LoadTarget::Existing(".".into()), notes),
@@ -388,6 +371,15 @@ fn read_cpu(given: &GivenArguments) -> Result<PrimeRequest, String> {
     })
 }
 
+/// The reads of a test in thousandths of its requests; `ratio` is that of reads to writes of a mix.
+fn read_permille(kind: ModeKind, ratio: f64) -> u16 {
+    match kind {
+        ModeKind::Read => 1000,
+        ModeKind::Create | ModeKind::Write => 0,
+        ModeKind::Mix => (1000.0 * ratio / (1.0 + ratio)).round() as u16,
+    }
+}
+
 /// Reads the number of reads per write.
 fn read_ratio(given: &GivenArguments) -> Result<f64, String> {
     let text = given.value("file-rw-ratio").unwrap_or("1.5");
@@ -409,19 +401,28 @@ fn warning_of_test(given: &GivenArguments) -> Option<String> {
 
 fn notes(
     given: &GivenArguments,
-    cache: CachePolicy,
+    flags: &ExtraFlags,
+    io_mode: IoMode,
     read_permille: u16,
     threads: u64,
 ) -> Vec<String> {
     let mut notes = given.notes.clone();
     notes.extend(warning_of_test(given));
     notes.push("one unnamed file replaces the prepared ones".to_owned());
-    if cache != CachePolicy::Direct {
+    if flags.cache != CachePolicy::Direct {
         let text = "the page cache may answer; add --file-extra-flags=direct to reach the disk";
         notes.push(text.to_owned());
     }
     if read_permille < 1000 {
         notes.push("each sync covers the one file, and syncs do not count as events".to_owned());
+    }
+    if read_permille < 1000 && flags.sync.is_some() {
+        let text = "--file-extra-flags makes each write durable, so fsync() is not called";
+        notes.push(text.to_owned());
+    }
+    if io_mode.depth > 1 {
+        let text = "with --file-io-mode=async a latency is that of the request until it completes";
+        notes.push(text.to_owned());
     }
     if threads > 1 {
         notes.push("standard deviations between threads (nan) are not measured".to_owned());
@@ -468,6 +469,16 @@ struct FileSyncs {
     policy: SyncPolicy,
     /// The lines of the report.
     text: String,
+}
+
+impl FileSyncs {
+    /// Each write is durable by a flag of the file; nothing calls fsync().
+    fn with_flag(policy: SyncPolicy) -> Self {
+        Self {
+            policy,
+            text: String::new(),
+        }
+    }
 }
 
 fn read_syncs(given: &GivenArguments, read_permille: u16) -> Result<FileSyncs, String> {

@@ -118,7 +118,7 @@ impl FileioPrinter {
             deviation,
         };
         let busy_seconds = ThreadSpread {
-            mean: ops.latency.sum_ns() as f64 / 1e9 / in_flight,
+            mean: sum_ns(&ops.latency, ops.requests()) / 1e9 / in_flight,
             deviation,
         };
         [
@@ -193,9 +193,15 @@ fn general_statistics(
         latency_line("avg:", latency.mean_ns()),
         latency_line("max:", latency.max_ns() as f64),
         percentile_line,
-        latency_line("sum:", latency.sum_ns() as f64),
+        latency_line("sum:", sum_ns(latency, events)),
     ]
     .concat()
+}
+
+/// The sum of the latencies of so many events. With --rate there are also those of requests that
+/// never started, which are no events.
+fn sum_ns(latency: &LatencyHistogram, events: u64) -> f64 {
+    latency.mean_ns() * events as f64
 }
 
 fn total_line(label: &str, total: &str) -> String {

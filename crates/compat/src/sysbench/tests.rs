@@ -300,6 +300,8 @@ fn latency_is_that_of_the_event() {
             (avg - average.parse::<f64>().unwrap()).abs() < 0.1,
             "{report}"
         );
+        let sum: f64 = figure_of(&report, "sum:").parse().unwrap();
+        assert!((sum - avg * 100.0).abs() < 1.0, "{report}");
         // Requests that never started are no events.
         assert_eq!(figure_of(&report, "total number of events:"), "100");
     }

@@ -260,6 +260,12 @@ fn why_unverifiable(workload: &Workload) -> Option<&'static str> {
     if has_other_sizes || (!content_is_known && has_no_room) {
         return Some("blocks must have one size, at least 64 bytes and a multiple of 8");
     }
+    if let Some(zones) = order.zone_stride
+        && !(zones.zone_bytes.is_multiple_of(u64::from(block))
+            && zones.skip_bytes.is_multiple_of(u64::from(block)))
+    {
+        return Some("parts and gaps that are no multiples of the block make blocks overlap");
+    }
     match workload.access {
         Access::Stride { stride_bytes } if stride_bytes % u64::from(block) != 0 => {
             Some("a stride that is not a multiple of the block makes blocks overlap")
@@ -454,4 +460,33 @@ pub(crate) fn check_alignment(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::shape::ZoneStride;
+
+    /// Such a block began inside of one that the journal knew, and was reported as corrupted.
+    #[test]
+    fn blocks_behind_gaps_of_a_part_of_a_block_cannot_be_verified() {
+        for (zone_bytes, skip_bytes, can_be_verified) in [
+            (65_536, 8192, false),
+            (98_304, 65_536, false),
+            (65_536, 131_072, true),
+        ] {
+            let mut workload = Workload {
+                block_bytes: 65_536,
+                verify: Verify::Checksum,
+                ..Workload::named("w")
+            };
+            let zones = ZoneStride {
+                zone_bytes,
+                skip_bytes,
+            };
+            workload.shape.order.zone_stride = Some(zones);
+            let why = why_unverifiable(&workload);
+            assert_eq!(why.is_none(), can_be_verified, "{zones:?}: {why:?}");
+        }
+    }
 }

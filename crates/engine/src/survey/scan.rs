@@ -2,7 +2,7 @@
 //! narrows unreadable ones down to sectors.
 
 use super::queue::{BlockCompletion, RequestQueue, block_at};
-use super::scan_log::{ScanLog, SlowBlockDetector, SlowCandidate};
+use super::scan_log::{ScanLog, SlowBlockDetector, SlowCandidate, slow_from_ns};
 use crate::io::clock::Clock;
 use crate::io::{Backend, Extent, errno_name};
 use crate::measure::sampler::SampleRequest;
@@ -25,6 +25,8 @@ const UNREADABLE_IN_ROW_MAX: u32 = 256;
 /// The disk's cache may hold what it has just read: slow blocks are read again once the scan is
 /// this far away.
 const AWAY_BYTES: u64 = 64 << 20;
+/// Blocks that show what the whole device does at present: enough for a median.
+const ELSEWHERE_BLOCKS: u64 = 9;
 /// Slow blocks are read again at the latest once the scan is this far away, so that an interrupted
 /// scan has little to repeat.
 const LATEST_BYTES: u64 = 512 << 20;
@@ -133,6 +135,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
                 len: request.len,
                 latency_ns,
                 limit_ns: u64::MAX,
+                has_slow_neighbours: false,
             });
             self.candidates.extend(slow);
             return Ok(true);
@@ -239,15 +242,40 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
                 self.candidates.push(candidate);
                 continue;
             }
-            match self.reread(candidate)? {
-                None => self.candidates.push(candidate),
-                Some(latency_ns) if latency_ns >= candidate.limit_ns => {
-                    self.log(|log| log.add_slow(candidate.offset, latency_ns))
-                }
-                Some(_) => {}
+            let Some(latency_ns) = self.reread(candidate)? else {
+                self.candidates.push(candidate);
+                continue;
+            };
+            let mut limit_ns = candidate.limit_ns;
+            if candidate.has_slow_neighbours {
+                limit_ns = limit_ns.max(slow_from_ns(self.latency_elsewhere(candidate.offset)?));
+            }
+            if latency_ns >= limit_ns {
+                self.log(|log| log.add_slow(candidate.offset, latency_ns));
             }
         }
         Ok(())
+    }
+
+    /// The median latency of some blocks at the opposite side of the target: what the whole device
+    /// does at present. 0 where it is too small to have such a side.
+    fn latency_elsewhere(&mut self, offset: u64) -> io::Result<u64> {
+        let Extent { start, length } = self.queue.target.extent;
+        let bytes = ELSEWHERE_BLOCKS * self.block;
+        if length < 4 * bytes {
+            return Ok(0);
+        }
+        let opposite = (offset - start + length / 2) % length;
+        let from = start + opposite.min(length - bytes) / self.block * self.block;
+        let mut latencies = Vec::new();
+        for part in parts(from, bytes, self.block) {
+            if self.queue.log.is_stopped() {
+                break;
+            }
+            latencies.push(self.read_uninterrupted(part)?.latency_ns);
+        }
+        latencies.sort_unstable();
+        Ok(latencies.get(latencies.len() / 2).copied().unwrap_or(0))
     }
 
     /// The shorter latency of a slow block; `None` where the user stopped the scan. It is read

@@ -217,6 +217,9 @@ pub(crate) struct SlowCandidate {
     pub latency_ns: u64,
     /// The latency from which on it is slow.
     pub limit_ns: u64,
+    /// Only the scan as a whole tells that it is slow: its neighbours are, too. Then the whole
+    /// device may have become slower, which a reading elsewhere shows.
+    pub has_slow_neighbours: bool,
 }
 
 /// Finds slow blocks among those that are read one after the other.
@@ -253,7 +256,11 @@ impl SlowBlockDetector {
             let limit_ns = far_from_ns(self.usual.value_at(0.5));
             for block in &self.early {
                 if block.latency_ns >= limit_ns {
-                    slow.push(SlowCandidate { limit_ns, ..*block });
+                    slow.push(SlowCandidate {
+                        limit_ns,
+                        has_slow_neighbours: true,
+                        ..*block
+                    });
                 }
             }
         }
@@ -272,7 +279,8 @@ impl SlowBlockDetector {
             return Vec::new();
         }
         let middle = latencies.len() / 2;
-        let mut limit_ns = slow_from_ns(*latencies.select_nth_unstable(middle).1);
+        let near_ns = slow_from_ns(*latencies.select_nth_unstable(middle).1);
+        let mut limit_ns = near_ns;
         if self.usual.count() >= WINDOW as u64 {
             limit_ns = limit_ns.min(far_from_ns(self.usual.value_at(0.5)));
         }
@@ -280,7 +288,11 @@ impl SlowBlockDetector {
         let mut slow = Vec::new();
         for block in self.recent.range(self.judged..judged_to) {
             if block.latency_ns >= limit_ns {
-                slow.push(SlowCandidate { limit_ns, ..*block });
+                slow.push(SlowCandidate {
+                    limit_ns,
+                    has_slow_neighbours: block.latency_ns < near_ns,
+                    ..*block
+                });
                 continue;
             }
             self.usual.record(block.latency_ns);
@@ -303,6 +315,7 @@ mod tests {
             len: 1 << 20,
             latency_ns,
             limit_ns: u64::MAX,
+            has_slow_neighbours: false,
         }
     }
 

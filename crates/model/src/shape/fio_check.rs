@@ -92,3 +92,101 @@ impl FioOrder {
                 .all(|share| share.bytes >= sizes.least_bytes && share.bytes <= sizes.most_bytes)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::OpKind;
+    use crate::shape::{
+        FileService, FioDraws, FioFiles, FioPlaces, FioSeed, FioSizeShare, FioSizes, FioZones,
+        RandomRun, RunFollow,
+    };
+
+    fn good() -> FioOrder {
+        FioOrder {
+            draws: FioDraws {
+                job: 1,
+                seed: FioSeed::Repeated,
+                repeats_all: false,
+                verifies: false,
+            },
+            kinds: vec![FioKind {
+                does: OpKind::Read,
+                sizes: FioSizes {
+                    least_bytes: 4096,
+                    most_bytes: 8192,
+                    split: Vec::new(),
+                    is_unaligned: false,
+                },
+                align_bytes: 4096,
+                random_percent: 100,
+            }],
+            read_percent: 0,
+            unit_bytes: 4096,
+            places: FioPlaces {
+                is_random: true,
+                is_mapped: true,
+                run: None,
+                gap_bytes: 0,
+                zones: None,
+            },
+            files: FioFiles {
+                count: 2,
+                part_start: 0,
+                part_bytes: 65_536,
+                first_start: 0,
+                start: 0,
+                lap_bytes: 65_536,
+                file_bytes: 65_536,
+                service: FileService::RoundRobin,
+                turn_ops: 1,
+                open_max: 2,
+            },
+            syncs: Vec::new(),
+            lap_bytes: None,
+            is_time_based: false,
+        }
+    }
+
+    #[test]
+    fn orders_that_no_job_has_are_refused() {
+        assert_eq!(good().fault(), None);
+        let changes: [fn(&mut FioOrder); 16] = [
+            |order| order.kinds.clear(),
+            |order| order.read_percent = 101,
+            |order| order.unit_bytes = 0,
+            |order| order.kinds[0].sizes.least_bytes = 0,
+            |order| order.kinds[0].sizes.most_bytes = 4095,
+            |order| order.kinds[0].align_bytes = 0,
+            |order| order.kinds[0].align_bytes = 512,
+            |order| order.kinds[0].random_percent = 101,
+            |order| {
+                let share = |bytes, percent| FioSizeShare { bytes, percent };
+                order.kinds[0].sizes.split = vec![share(512, 50), share(8192, 50)];
+            },
+            |order| {
+                order.places.run = Some(RandomRun {
+                    run_ops: 0,
+                    follow: RunFollow::Identical,
+                });
+            },
+            |order| {
+                order.places.zones = Some(FioZones {
+                    moved_bytes: 4096,
+                    range_bytes: 0,
+                    skip_bytes: 4096,
+                });
+            },
+            |order| order.files.count = 0,
+            |order| order.files.count = 4_000_000_000,
+            |order| order.files.part_bytes = u64::MAX,
+            |order| order.places.gap_bytes = i64::MIN,
+            |order| (order.files.lap_bytes, order.files.file_bytes) = (1 << 43, 1 << 43),
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let mut order = good();
+            change(&mut order);
+            assert!(order.fault().is_some(), "{number}");
+        }
+    }
+}

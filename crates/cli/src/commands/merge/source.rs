@@ -25,9 +25,8 @@ impl Source {
             return Ok(vec![Self::Stdin]);
         }
         let name = reference.to_owned();
-        let found = find_within_limit(move || files_named(&name)).map_err(|error| {
-            Failure::Usage(format!("cannot read {reference}: {error}"))
-        })?;
+        let found = find_within_limit(move || files_named(&name))
+            .map_err(|error| Failure::Usage(format!("cannot read {reference}: {error}")))?;
         Ok(match found {
             Some(paths) => paths.into_iter().map(Self::File).collect(),
             None => vec![Self::History(reference.to_owned())],

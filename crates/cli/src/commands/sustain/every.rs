@@ -558,7 +558,10 @@ mod tests {
         assert_eq!(due_h(&[10, 11], 12 * HOUR_S + 5), Some(12));
         // The clock was set back: nothing waits until the old one is reached.
         assert_eq!(due_h(&[10, 500], 10 * HOUR_S + 40), Some(11));
-        assert_eq!(next_due_s(&[500 * HOUR_S], 77, HOUR_S, 24 * HOUR_S), Some(77));
+        assert_eq!(
+            next_due_s(&[500 * HOUR_S], 77, HOUR_S, 24 * HOUR_S),
+            Some(77)
+        );
     }
 
     #[test]
@@ -569,7 +572,10 @@ mod tests {
         };
         let known = with_unsaved(vec![point(10), point(30)], &[point(20), point(30)]);
         let times: Vec<i64> = known.points.iter().map(|point| point.at_s).collect();
-        assert_eq!((times.as_slice(), known.unsaved), ([10, 20, 30].as_slice(), 1));
+        assert_eq!(
+            (times.as_slice(), known.unsaved),
+            ([10, 20, 30].as_slice(), 1)
+        );
         assert_eq!(with_unsaved(known.points, &[point(20)]).unsaved, 0);
     }
 

@@ -112,8 +112,8 @@ impl JobReader<'_> {
         Ok(Some(ReadShare(percent as u16 * 10)))
     }
 
-    /// True if the job has strided zones. As in fio, `openfiles` takes them away, but not the number
-    /// of files.
+    /// True if the job has strided zones. As in fio, `openfiles` takes them away, but not the
+    /// number of files.
     pub(super) fn has_zones(&self) -> Translated<bool> {
         let mode = self.choice("zonemode", &ZONE_MODES)?;
         let zone_bytes = self.bytes("zonesize", 0)?;
@@ -144,9 +144,6 @@ impl JobReader<'_> {
                 .ignore_option("zonemode", "no effect with openfiles");
             return Ok(None);
         }
-        if self.has_fio_order()? {
-            return Ok(None);
-        }
         let range_bytes = self.bytes("zonerange", zone_bytes)?;
         let name = if mode.is_some() {
             "zonemode"
@@ -155,6 +152,9 @@ impl JobReader<'_> {
         };
         if zone_bytes == 0 {
             return Err(self.error(name, "it needs a zonesize"));
+        }
+        if self.has_fio_order()? {
+            return Ok(None);
         }
         if range_bytes != zone_bytes && range_bytes != 0 {
             let why = "a zonerange other than zonesize is not supported; remove it";

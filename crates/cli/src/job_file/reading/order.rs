@@ -43,7 +43,8 @@ impl JobReader<'_> {
         Ok(self.can_have_fio_order()? && self.needs_fio_order()?)
     }
 
-    /// True if fio's order of the job is one that can be made here: from one queue, at its own pace.
+    /// True if fio's order of the job is one that can be made here: from one queue, at its own
+    /// pace.
     fn can_have_fio_order(&self) -> Translated<bool> {
         let rw = self.written_rw()?.rw;
         let engine = self.engine(rw)?;

@@ -43,6 +43,7 @@ fn options_without_effect_are_accepted_with_a_note() {
         ("verify_offset=8", "at least 40"),
         ("thinktime_blocks_type=bogus", "complete, issue"),
         ("io-size=1m", "io_size?"),
+        ("zonemode=none\nzonesize=64k", "no zonesize"),
     ] {
         let message = refused(&format!("[a]\nfilename=/dev/sda\n{options}\n"));
         assert!(message.contains(text), "{options}: {message}");

@@ -1,24 +1,24 @@
 //! Where the next operation goes, and what it does. Pure and reproducible; allocates only while it
-//! is made, but for steps of fio with a random map.
+//! is made, and where a lap in the order of fio begins.
 //!
 //! [`Pattern::new`] makes a pattern of a workload in three choices, none of which depends on the
 //! order of the others:
 //!
 //! | choice | type | alternatives |
 //! |---|---|---|
-//! | the stream of the next step | [`StreamChoice`] | the only one, by its share at random, in turn |
+//! | the stream of the next step | [`StreamChoice`] | the only one, by its share, in turn |
 //! | the offsets of a stream | [`OffsetWalk`] (`walk`) | in order, at random, in runs, in zones |
-//! | the steps, where streams and walks cannot say them | [`SpecialSteps`] | each unit once (`each_once`), as fio (`fio`), of another thread |
+//! | steps that walks cannot say | [`SpecialSteps`] | each unit once, as fio, of another thread |
 //!
-//! The caller then makes threads share what they visit: [`Pattern::with_cursors`] the threads of one
-//! worker, [`Pattern::with_each_write_once`] and [`Pattern::with_each_block_once`] all that verify.
-//! These replace walks, and the last call counts.
+//! The caller then makes threads share what they visit: [`Pattern::with_cursors`] the threads of
+//! one worker, [`Pattern::with_each_write_once`] and [`Pattern::with_each_block_once`] all that
+//! verify. These replace walks, and the last call counts.
 //!
 //! What holds, and the tests that hold it (`tests`): steps stay inside the extent and aligned
 //! (`pattern_steps_stay_inside_and_aligned`); ordered walks cover the extent once a lap
 //! (`ordered_pattern_covers_…`), mapped ones too (`mapped_…`); threads of a worker visit each block
 //! once together (`threads_of_a_worker_…`); a mix keeps its shares (`pattern_mix_…`); the orders of
-//! fio count as fio does (`fio_amounts` in the crate `cli`).
+//! fio count as fio does (`fio_counts` in the crate `cli`).
 
 mod block_sizes;
 mod each_once;
@@ -73,8 +73,8 @@ enum StreamChoice {
     Only,
     /// At random, by the shares.
     Drawn,
-    /// Two streams in proportion to their shares. It holds the share of the first one that the steps
-    /// so far have not made up, as a fraction of 2⁶⁴.
+    /// Two streams in proportion to their shares. It holds the share of the first one that the
+    /// steps so far have not made up, as a fraction of 2⁶⁴.
     InTurn(u64),
 }
 
@@ -268,8 +268,8 @@ impl Pattern {
         Some(passed)
     }
 
-    /// Makes the threads of a worker share their steps: together they walk as one thread would. They
-    /// have the same `key`. Random offsets that may repeat are each thread's own.
+    /// Makes the threads of a worker share their steps: together they walk as one thread would.
+    /// They have the same `key`. Random offsets that may repeat are each thread's own.
     pub fn with_cursors(self, cursors: &SharedCursors, extent: Extent, key: u64) -> Self {
         if self.special.is_some() {
             return self.with_shared_steps(cursors);

@@ -82,8 +82,9 @@ impl FilePlaces {
         };
     }
 
-    /// Notes that units are visited from `offset` on, and returns the bytes up to the first that was
-    /// visited before. As in fio, units are those of the smallest size of this kind of operation.
+    /// Notes that units are visited from `offset` on, and returns the bytes up to the first that
+    /// was visited before. As in fio, units are those of the smallest size of this kind of
+    /// operation.
     pub(super) fn visit(&mut self, offset: u64, len: u32, least_bytes: u32) -> u32 {
         let Some(map) = &mut self.map else {
             return len;
