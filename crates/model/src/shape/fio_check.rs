@@ -4,7 +4,7 @@ use super::fio_order::{FioKind, FioOrder};
 
 /// The most files: each takes memory.
 pub const FIO_FILES_MAX: u32 = 1 << 20;
-/// More blocks in a file than random numbers of 32 bits can say; as many bits of a map take 512 MiB.
+/// More blocks in a file than random numbers of 32 bits can say; a map of them takes 512 MiB.
 pub const FIO_UNITS_MAX: u64 = 1 << 32;
 /// No file is larger, and no sum of a few such numbers overflows.
 const BYTES_MAX: u64 = 1 << 60;
@@ -97,6 +97,7 @@ impl FioOrder {
 mod tests {
     use super::*;
     use crate::op::OpKind;
+    use crate::plan::Workload;
     use crate::shape::{
         FileService, FioDraws, FioFiles, FioPlaces, FioSeed, FioSizeShare, FioSizes, FioZones,
         RandomRun, RunFollow,
@@ -188,5 +189,24 @@ mod tests {
             change(&mut order);
             assert!(order.fault().is_some(), "{number}");
         }
+    }
+
+    #[test]
+    fn order_makes_what_its_workload_makes() {
+        let mut reads = Workload {
+            block_bytes: 8192,
+            ..Workload::named("reads")
+        };
+        reads.shape.order.fio = Some(Box::new(good()));
+        assert_eq!(reads.order_fault(), None);
+        let too_small = Workload {
+            block_bytes: 4096,
+            ..reads.clone()
+        };
+        assert!(too_small.order_fault().is_some());
+        let mut writes = good();
+        writes.kinds[0].does = OpKind::Write;
+        reads.shape.order.fio = Some(Box::new(writes));
+        assert!(reads.order_fault().is_some());
     }
 }
