@@ -397,11 +397,11 @@ impl GroupMember<'_> {
 /// waits for reads of a few bytes each.
 fn pre_read_block(span_bytes: u64) -> u64 {
     let span_bytes = span_bytes.max(1);
-    let divisor = 1 << span_bytes.trailing_zeros().min(20);
+    let divisor: u64 = 1 << span_bytes.trailing_zeros().min(20);
     let part_bytes = span_bytes / PRE_READ_PARTS;
     let wanted = part_bytes.clamp(PRE_READ_BYTES_MIN, PRE_READ_BYTES_MAX);
     // A power of two.
-    let rounded = 1 << wanted.ilog2();
+    let rounded: u64 = 1 << wanted.ilog2();
     divisor.max(rounded).min(span_bytes)
 }
 
