@@ -1,5 +1,6 @@
 //! Workloads that run at the same time: when they end together, and what cannot run together.
 
+use crate::op::OpKind;
 use crate::workload::{CachePolicy, Layout, Span, Start, Stop, Verify, Workload};
 
 /// Neighbours in a plan that run at the same time; mostly a single one.
@@ -186,8 +187,7 @@ impl<'a> Group<'a> {
 
     fn overwritten(&self) -> Option<Clash> {
         for (index, verified) in self.workloads.iter().enumerate() {
-            let is_shared = verified.shape.content.shares_verified;
-            if verified.verify != Verify::Checksum || is_shared {
+            if verified.verify != Verify::Checksum {
                 continue;
             }
             for (other_index, other) in self.workloads.iter().enumerate() {
@@ -195,6 +195,7 @@ impl<'a> Group<'a> {
                     && other.writes()
                     && other.shares_target(verified)
                     && overlap(verified.span, other.span)
+                    && !have_same_signatures(verified, other)
                 {
                     return Some(Clash::Verified {
                         verified: verified.name.clone(),
@@ -226,6 +227,20 @@ pub fn page_cache_clash<'a>(
     })
 }
 
+/// True if a read of one finds the blocks of both intact, whichever wrote last.
+fn have_same_signatures(one: &Workload, other: &Workload) -> bool {
+    let signed_bytes = one.signed_bytes();
+    let distance = one.span.start_bytes.abs_diff(other.span.start_bytes);
+    [one, other].iter().all(|workload| {
+        workload.verify == Verify::Checksum
+            && workload.writes()
+            && workload.shape.content.shares_verified
+            && !workload.makes(OpKind::Trim)
+    }) && other.signed_bytes() == signed_bytes
+        && distance.is_multiple_of(u64::from(signed_bytes.max(1)))
+        && one.shape.content.known == other.shape.content.known
+}
+
 fn overlap(a: Span, b: Span) -> bool {
     a.start_bytes < end_bytes(b) && b.start_bytes < end_bytes(a)
 }
@@ -240,6 +255,7 @@ fn end_bytes(span: Span) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::shape::BlockPattern;
     use crate::stream::Streams;
 
     fn group(workloads: &[Workload]) -> Group<'_> {
@@ -279,6 +295,39 @@ mod tests {
             ..writer("a", 0, None)
         };
         assert_eq!(group(&[alone]).clash(), None);
+    }
+
+    #[test]
+    fn verified_blocks_are_shared_only_with_others_that_sign_alike() {
+        let shared = |name: &str, block_bytes| {
+            let mut workload = Workload {
+                verify: Verify::Checksum,
+                block_bytes,
+                ..writer(name, 0, None)
+            };
+            workload.shape.content.shares_verified = true;
+            workload
+        };
+        let clash = |other: Workload| group(&[shared("a", 65_536), other]).clash().is_some();
+        assert!(!clash(shared("b", 65_536)));
+        // Both sign parts of 4 KiB.
+        assert!(!clash(shared("b", 8192)));
+        assert!(clash(shared("b", 512)));
+        assert!(clash(writer("b", 0, None)));
+        let mut moved = shared("b", 65_536);
+        moved.span.start_bytes = 512;
+        assert!(clash(moved));
+        let signs_only = Workload {
+            verify: Verify::SignOnly,
+            ..shared("b", 65_536)
+        };
+        assert!(clash(signs_only));
+        let mut other_content = shared("b", 65_536);
+        other_content.shape.content.known = Some(BlockPattern {
+            bytes: vec![1],
+            offset_places: Vec::new(),
+        });
+        assert!(clash(other_content));
     }
 
     #[test]

@@ -48,6 +48,7 @@ pub mod saved;
 pub mod secrets;
 pub mod shape;
 pub mod shell;
+pub mod signed;
 pub mod slice;
 pub mod stream;
 pub mod summary;

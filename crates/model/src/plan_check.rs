@@ -27,6 +27,14 @@ pub enum PlanFault {
         /// The number.
         value: String,
     },
+    /// An order in which no requests can be made.
+    #[error("the requests of its workload '{workload}' have {what}")]
+    Order {
+        /// The name of the workload.
+        workload: String,
+        /// What is wrong.
+        what: &'static str,
+    },
     /// Nothing would end the workload.
     #[error("its workload '{workload}' has no limit of time, bytes or operations: it never ends")]
     Endless {
@@ -122,12 +130,30 @@ impl Workload {
                 return Err(self.fault("limit", limit.to_string()));
             }
         }
+        if let Some(what) = self.order_fault() {
+            let workload = self.name.clone();
+            return Err(PlanFault::Order { workload, what });
+        }
         match self.rate {
             Some(rate) if !(rate > 0.0 && rate.is_finite()) => {
                 Err(self.fault("rate", rate.to_string()))
             }
             _ => Ok(()),
         }
+    }
+
+    /// Why its requests cannot be made in the order of fio; `None` where they can, or have none.
+    pub fn order_fault(&self) -> Option<&'static str> {
+        let order = self.shape.order.fio.as_ref()?;
+        for kind in &order.kinds {
+            if !self.makes(kind.does) {
+                return Some("an operation that it does not make");
+            }
+            if !kind.does.drops_blocks() && kind.sizes.most_bytes > self.block_bytes {
+                return Some("a size above the largest block");
+            }
+        }
+        order.fault()
     }
 
     fn fault(&self, what: &'static str, value: String) -> PlanFault {

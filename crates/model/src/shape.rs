@@ -3,6 +3,7 @@
 
 mod content;
 mod ends;
+mod fio_check;
 mod fio_order;
 mod latency_target;
 mod order;
@@ -12,6 +13,7 @@ mod threads;
 
 pub use content::{BlockContent, BlockPattern, PATTERN_BYTES_MAX, WriteContent};
 pub use ends::{EarlyEnds, FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
+pub use fio_check::{FIO_FILES_MAX, FIO_UNITS_MAX};
 pub use fio_order::{
     FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizeShare, FioSizes,
     FioSync, FioZones,

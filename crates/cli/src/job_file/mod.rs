@@ -127,9 +127,6 @@ fn read_jobs(sections: &[Section], translation: &Translation<'_>) -> Translated<
     check_copies(&jobs)?;
     share_exitall(&mut jobs);
     replace_creating_jobs(&mut jobs);
-    if translation.is_as_fio() {
-        share_verified_blocks(&mut jobs, translation);
-    }
     if translation.overrides.action == JobAction::Run {
         spread::mark_kept_files(&mut jobs, translation);
     }
@@ -237,28 +234,6 @@ fn share_exitall(jobs: &mut [FioJob]) {
     for job in jobs {
         job.exits_all = exits_all;
         job.ends_everything &= exits_all;
-    }
-}
-
-/// Lets jobs and copies verify files that others write at the same time, as in fio: none knows then
-/// whose blocks it finds.
-fn share_verified_blocks(jobs: &mut [FioJob], translation: &Translation<'_>) {
-    let paths: Vec<_> = jobs
-        .iter()
-        .map(|job| spread::all_paths(job, translation))
-        .collect();
-    for index in 0..jobs.len() {
-        if jobs[index].flags.verify != Some(true) {
-            continue;
-        }
-        let has_copies = jobs[index].numjobs > 1 && jobs[index].filename.is_some();
-        let has_other_writer = (0..jobs.len()).any(|other| {
-            other != index
-                && jobs[other].rw().changes_blocks()
-                && paths[other].iter().any(|path| paths[index].contains(path))
-        });
-        let content = &mut jobs[index].flags.shape.content;
-        content.shares_verified = has_copies || has_other_writer;
     }
 }
 

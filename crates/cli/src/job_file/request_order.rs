@@ -3,16 +3,13 @@
 use super::jobs::{FioJob, RequestAmount};
 use super::placement::FilePart;
 use diskproof_compat::fio_values::Amount;
-use diskproof_engine::pattern::fio::{FioAmount, FioLimits, UNITS_MAX};
+use diskproof_engine::pattern::fio::{FioAmount, FioLimits, has_requests};
 use diskproof_model::op::OpKind;
-use diskproof_model::shape::{FioFiles, FioOrder};
+use diskproof_model::shape::{FIO_FILES_MAX, FioFiles, FioOrder};
 
 /// A job of more requests is not counted before it runs: that takes about two seconds. It ends
 /// after the bytes that its options say.
 const COUNTED_MAX: u64 = 1 << 26;
-
-/// A job of more files has no order of fio: each takes memory.
-const FILES_MAX: u64 = 1 << 20;
 
 /// A copy of a job that makes its requests in the order of fio.
 pub(crate) struct OrderedCopy {
@@ -24,6 +21,8 @@ pub(crate) struct OrderedCopy {
     pub span_end: u64,
     /// Its requests; `None` where only time ends it, or where they are too many to be counted.
     pub amount: Option<FioAmount>,
+    /// False where a lap has no request.
+    pub moves_something: bool,
 }
 
 impl OrderedCopy {
@@ -40,7 +39,7 @@ impl OrderedCopy {
         let mut order = (**job.flags.shape.order.fio.as_ref()?).clone();
         order.draws.job = u32::try_from(number + 1).unwrap_or(u32::MAX);
         let extents = FileExtents::new(job, in_section, part, order.unit_bytes, is_device);
-        if extents.count > FILES_MAX || extents.file_bytes / order.unit_bytes.max(1) >= UNITS_MAX {
+        if extents.count > u64::from(FIO_FILES_MAX) {
             return None;
         }
         let FioFiles {
@@ -62,16 +61,24 @@ impl OrderedCopy {
             turn_ops,
             open_max: open_max.min(count),
         };
+        if order.fault().is_some() {
+            return None;
+        }
         let limits = limits_of(job, amount, &extents, &order);
         order.lap_bytes = lap_limit(amount, limits, &order);
+        let mut amount = None;
+        if !job.extent.is_time_based {
+            amount = FioAmount::count(&order, limits, COUNTED_MAX);
+        }
+        let moves_something = match &amount {
+            Some(amount) => amount.steps() > 0,
+            None => has_requests(&order),
+        };
         Some(Self {
             span_start: extents.span_start,
             span_end: extents.span_end,
-            amount: if job.extent.is_time_based {
-                None
-            } else {
-                FioAmount::count(&order, limits, COUNTED_MAX)
-            },
+            amount,
+            moves_something,
             order,
         })
     }

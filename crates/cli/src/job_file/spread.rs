@@ -91,7 +91,7 @@ fn shares_some(paths: &[PathBuf], paths_of_jobs: &[Vec<PathBuf>]) -> bool {
 }
 
 /// The files of all copies of a job.
-pub(crate) fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
+fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
     if let Some(given) = &job.filename {
         return given.names.iter().map(|name| path_of(job, name)).collect();
     }

@@ -18,12 +18,17 @@ use diskproof_model::rw::Rw;
 use diskproof_model::shape::LoadShape;
 use std::collections::BTreeSet;
 use std::fmt::Display;
+use std::ops::Range;
 use std::str::FromStr;
 
 /// Longer names are cut, so that two numbers fit behind them.
 const NAME_CHARS_MAX: usize = 30;
 /// The most bytes of a request of a pass that reads a file before its job.
-const PRE_READ_BYTES: u32 = 1 << 20;
+const PRE_READ_BYTES_MAX: u64 = 1 << 20;
+/// The least: a page.
+const PRE_READ_BYTES_MIN: u64 = 4096;
+/// Such a pass leaves out less than this part of the file, where that has no whole blocks.
+const PRE_READ_PARTS: u64 = 256;
 
 /// A plan, and the workloads in it that carry out each job.
 pub(crate) struct PlannedJobs {
@@ -45,7 +50,10 @@ pub(crate) fn plan_jobs(
         by_job: vec![Vec::new(); jobs.len()],
     };
     for group in job_groups(jobs)? {
-        let members = group_members(&group, jobs, placements, translation)?;
+        let mut members = group_members(&group, jobs, placements, translation)?;
+        if translation.is_as_fio() {
+            share_verified_blocks(&mut members);
+        }
         note_shared_warmup(&members, translation);
         check_steady(&members)?;
         // Then the blocks are new here, too.
@@ -221,6 +229,46 @@ fn check_steady(members: &[GroupMember<'_>]) -> Translated<()> {
     Ok(())
 }
 
+/// Lets jobs and copies that run together verify the same blocks, as in fio: none knows then whose
+/// blocks it finds. With writers that sign nothing, the group is refused.
+fn share_verified_blocks(members: &mut [GroupMember<'_>]) {
+    let verified: Vec<WorkloadFlags> = members
+        .iter()
+        .map(|member| &member.flags)
+        .filter(|flags| flags.verify == Some(true) && flags.writes())
+        .cloned()
+        .collect();
+    for member in members {
+        let own = &mut member.flags;
+        if own.verify != Some(true) || !own.writes() {
+            continue;
+        }
+        // One of them is itself.
+        let users = verified.iter().filter(|other| shares_blocks(own, other));
+        own.shape.content.shares_verified = users.count() > 1;
+    }
+}
+
+/// True if two workloads use some block of one target.
+fn shares_blocks(one: &WorkloadFlags, other: &WorkloadFlags) -> bool {
+    if one.target.is_some() && other.target.is_some() && one.target != other.target {
+        return false;
+    }
+    let (one, other) = (bytes_of_span(one), bytes_of_span(other));
+    one.start < other.end && other.start < one.end
+}
+
+/// The bytes of the target that a workload uses.
+fn bytes_of_span(flags: &WorkloadFlags) -> Range<u64> {
+    match flags.span {
+        Some(SpanBounds {
+            start: Position::Bytes(start),
+            end: Position::Bytes(end),
+        }) => start..end,
+        _ => 0..u64::MAX,
+    }
+}
+
 /// True if the group is one job that fills a new scratch file from its start.
 fn is_first_pass(members: &[GroupMember<'_>]) -> bool {
     let [member] = members else {
@@ -328,15 +376,14 @@ impl GroupMember<'_> {
         if !self.job.pre_reads {
             return None;
         }
-        // The largest block that divides the span.
-        let block_bytes = PRE_READ_BYTES.min(1 << self.span_bytes.trailing_zeros().min(20));
+        let block_bytes = pre_read_block(self.span_bytes);
         Some(WorkloadFlags {
             rw: Some(Rw::READ),
-            bs: Some(BlockSize(block_bytes)),
+            bs: Some(BlockSize(block_bytes as u32)),
             depth: Some(Count(1)),
             jobs: Some(Count(1)),
             engine: Some(EngineChoice::Fixed(EngineKind::Sync)),
-            bytes: Some(Bytes(self.span_bytes)),
+            bytes: Some(Bytes(self.span_bytes / block_bytes * block_bytes)),
             warmup: Some(Time(0)),
             cached: Some(true),
             span: self.flags.span,
@@ -344,6 +391,18 @@ impl GroupMember<'_> {
             ..WorkloadFlags::default()
         })
     }
+}
+
+/// Bytes of the requests that read a span once. A file may have any number of bytes, and nobody
+/// waits for reads of a few bytes each.
+fn pre_read_block(span_bytes: u64) -> u64 {
+    let span_bytes = span_bytes.max(1);
+    let divisor: u64 = 1 << span_bytes.trailing_zeros().min(20);
+    let part_bytes = span_bytes / PRE_READ_PARTS;
+    let wanted = part_bytes.clamp(PRE_READ_BYTES_MIN, PRE_READ_BYTES_MAX);
+    // A power of two.
+    let rounded: u64 = 1 << wanted.ilog2();
+    divisor.max(rounded).min(span_bytes)
 }
 
 /// A job that a workload carries out.
@@ -582,13 +641,13 @@ impl<'a> PlacedJob<'a, '_> {
                 end: Position::Bytes(end),
             });
         }
+        if !copy.moves_something {
+            return Err(job.error_without_options(
+                "fio moves nothing in this job: its part of each file has no block; use a larger \
+                 size, fewer files, or a smaller bs",
+            ));
+        }
         if let Some(amount) = copy.amount {
-            if amount.steps() == 0 {
-                return Err(job.error_without_options(
-                    "fio moves nothing in this job: its part of each file has no block; use a \
-                     larger size, fewer files, or a smaller bs",
-                ));
-            }
             // The operations end it; the bytes say how much that is, where they are a block at
             // least.
             let moved_bytes = amount.moved().bytes;
@@ -735,4 +794,24 @@ fn fit_trims(flags: &mut WorkloadFlags, span_bytes: u64) {
 /// Parses a value with the parser of its flag, so that the same limits apply.
 fn parsed<T: FromStr<Err: Display>>(job: &FioJob, text: &str) -> Translated<T> {
     text.parse().map_err(|error: T::Err| job.error(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_of_any_size_is_read_before_in_large_blocks() {
+        let gib = 1 << 30;
+        for (span_bytes, block_bytes) in [
+            (10 * gib + 1, 1 << 20),
+            (gib, 1 << 20),
+            (1 << 20, 1 << 20),
+            ((2 << 20) + 512, 8192),
+            (65_537, 4096),
+            (100, 100),
+        ] {
+            assert_eq!(pre_read_block(span_bytes), block_bytes, "{span_bytes}");
+        }
+    }
 }

@@ -16,6 +16,7 @@ use diskproof_model::plan::{
 };
 use diskproof_model::rw::{Order, Rw};
 use diskproof_model::shape::LoadShape;
+use diskproof_model::signed::can_be_signed;
 use diskproof_model::stream::Streams;
 use diskproof_model::units::format_bytes;
 
@@ -37,10 +38,6 @@ const WARMUP_DIVISOR: u64 = 20;
 const WARMUP_NS_MAX: u64 = SECOND;
 /// No device has smaller sectors.
 const SECTOR_BYTES: u32 = 512;
-/// A verified block holds its checksum, position and generation.
-const SIGNED_BYTES_MIN: u32 = 64;
-/// These are 64-bit words.
-const SIGNED_BYTES_UNIT: u32 = 8;
 
 /// Resolves the flags or keys of one workload.
 pub(crate) fn resolve(
@@ -467,10 +464,7 @@ impl Resolution<'_> {
             return None;
         }
         let block_bytes = workload.block_bytes;
-        if !workload.block_mix.is_empty()
-            || block_bytes < SIGNED_BYTES_MIN
-            || !block_bytes.is_multiple_of(SIGNED_BYTES_UNIT)
-        {
+        if !workload.block_mix.is_empty() || !can_be_signed(block_bytes) {
             return Some(
                 "<verify> signs every block and needs a single block size of at least 64 bytes, a \
                  multiple of 8; use a size such as <bs> 4k",

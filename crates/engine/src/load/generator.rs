@@ -14,7 +14,7 @@ use crate::load::group_sync::GroupSync;
 use crate::load::holds::{FlowMember, Pauses};
 use crate::load::lead::Lead;
 use crate::load::pacer::Pacer;
-use crate::load::pattern::{Pattern, Step};
+use crate::load::pattern::{Pattern, PatternAction, Step};
 use crate::load::slots::{ReadBatch, Slot, SlotTiming, Slots, Stage};
 use crate::load::transaction::Transactions;
 use crate::load::write_journal::WriteJournal;
@@ -61,6 +61,8 @@ pub(crate) struct RequestGenerator {
     pub write_buffer_shift: u32,
     /// The stamp of the newest write.
     unique: u64,
+    /// True where syncs may come between the steps, and the steps may end.
+    is_as_fio: bool,
     /// The follow-up of each write.
     pub after_write: AfterWrite,
     options: Option<Box<GeneratorOptions>>,
@@ -107,6 +109,8 @@ pub(crate) struct GeneratorOptions {
     pub flow: Option<FlowMember>,
     /// The calls that carry out operations without data of their own.
     pub calls: Option<BlockCalls>,
+    /// A step in the order of fio that this worker has taken and not made yet.
+    pub ahead: Option<Step>,
 }
 
 /// A worker draws at most so many steps because the blocks of earlier ones are being written. After
@@ -122,9 +126,10 @@ impl RequestGenerator {
         budget: Budget,
     ) -> Self {
         let byte_budget = budget.bytes.clone();
-        let counts_writes = matches!(after_write, AfterWrite::SyncEvery(..)) || pattern.has_syncs();
+        let is_as_fio = pattern.is_as_fio();
+        let needs_options = matches!(after_write, AfterWrite::SyncEvery(..)) || is_as_fio;
         let mut options = None;
-        if byte_budget.is_some() || counts_writes {
+        if byte_budget.is_some() || needs_options {
             options = Some(Box::new(GeneratorOptions {
                 byte_budget,
                 ..GeneratorOptions::default()
@@ -140,6 +145,7 @@ impl RequestGenerator {
             follow_ups: Vec::with_capacity(depth as usize),
             write_buffer_shift: 0,
             unique: 0,
+            is_as_fio,
             after_write,
             options,
         }
@@ -168,6 +174,7 @@ impl RequestGenerator {
             reserved_ns: _,
             writes_unsynced: _,
             byte_budget: _,
+            ahead: _,
         } = &wanted;
         let is_set = pacer.is_some()
             || journal.is_some()
@@ -327,7 +334,10 @@ impl RequestGenerator {
                 StepDecision::Wait => return None,
             }
         }
-        let mut step = self.claim_step(index)?;
+        let Some(mut step) = self.claim_step(index) else {
+            self.return_bytes(0);
+            return None;
+        };
         self.left -= 1;
         if self.options.is_some() {
             self.note_start(index, now);
@@ -360,10 +370,17 @@ impl RequestGenerator {
     /// The next step; in a verified workload one whose block no request is writing.
     #[inline(always)]
     fn claim_step(&mut self, index: u32) -> Option<Step> {
-        let step = self.pattern.step();
-        match &self.options {
-            Some(options) if options.journal.is_some() => self.claim(step, index),
-            _ => Some(step),
+        let Some(options) = &mut self.options else {
+            return Some(self.pattern.step());
+        };
+        let step = match options.ahead.take() {
+            Some(step) => step,
+            None => self.pattern.step(),
+        };
+        if options.journal.is_some() {
+            self.claim(step, index)
+        } else {
+            Some(step)
         }
     }
 
@@ -377,6 +394,11 @@ impl RequestGenerator {
             if let Some(generation) = journal.claim(step.offset, step.len) {
                 self.slots.timing(index).generation = generation;
                 return Some(step);
+            }
+            if self.is_as_fio {
+                // The steps were counted: none is left out.
+                self.options.as_mut()?.ahead = Some(step);
+                return None;
             }
             step = self.pattern.step();
         }
@@ -420,6 +442,9 @@ impl RequestGenerator {
         if let Some(call) = self.due_sync() {
             return StepDecision::Instead(self.sync_alone(index, call, now));
         }
+        if self.left == 0 {
+            return StepDecision::Wait;
+        }
         let Some(options) = &mut self.options else {
             return StepDecision::Step;
         };
@@ -458,11 +483,20 @@ impl RequestGenerator {
 
     /// The sync that comes before the next step, if one does. One of the pattern is a step itself.
     fn due_sync(&mut self) -> Option<SyncCall> {
-        if let Some(call) = self.pattern.take_sync() {
-            self.left -= 1;
-            return Some(call);
-        }
         let options = self.options.as_mut()?;
+        if self.is_as_fio && options.ahead.is_none() {
+            match self.pattern.next_action() {
+                PatternAction::Step(step) => options.ahead = Some(step),
+                PatternAction::Sync(call) => {
+                    self.left -= 1;
+                    return Some(call);
+                }
+                PatternAction::End => {
+                    self.end();
+                    return None;
+                }
+            }
+        }
         match self.after_write {
             AfterWrite::SyncEvery(writes, call) if options.writes_unsynced >= writes => {
                 options.writes_unsynced = 0;
@@ -534,7 +568,8 @@ impl RequestGenerator {
         if let Some(options) = &self.options
             && let Some(bytes) = &options.byte_budget
         {
-            bytes.left.give_back(bytes.longest_step - u64::from(len));
+            let unused = bytes.longest_step.saturating_sub(u64::from(len));
+            bytes.left.give_back(unused);
         }
     }
 

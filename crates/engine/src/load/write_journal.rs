@@ -181,7 +181,8 @@ impl WriteJournal {
         }
     }
 
-    /// A journal of blocks to which others may write, too: any intact block of its place is right.
+    /// A journal of blocks to which others may write, too: any intact block of
+    /// its place is right that the run has written.
     pub(crate) fn with_other_writers(self, is_shared: bool) -> Self {
         Self { is_shared, ..self }
     }
@@ -193,7 +194,13 @@ impl WriteJournal {
 
     /// The entries of the blocks of a write.
     fn entries(&self, offset: u64, len: u32) -> Option<&[AtomicU32]> {
-        let first = ((offset - self.start) / self.block_bytes) as usize;
+        let from_start = offset - self.start;
+        debug_assert!(
+            from_start.is_multiple_of(self.block_bytes)
+                && u64::from(len).is_multiple_of(self.block_bytes),
+            "{len} bytes at {offset} are no whole blocks"
+        );
+        let first = (from_start / self.block_bytes) as usize;
         let count = (u64::from(len) / self.block_bytes) as usize;
         self.generations.get(first..first + count)
     }
@@ -289,10 +296,10 @@ impl WriteJournal {
             Err(SignatureFault::Checksum | SignatureFault::OtherSize(_)) => {
                 "wrong checksum: torn or corrupted".to_owned()
             }
-            Ok(found) if self.is_shared && found.offset == offset => return None,
             Ok(found) if found.seed != self.seed => {
                 "a block of another run: the write is lost".to_owned()
             }
+            Ok(found) if self.is_shared && found.offset == offset => return None,
             Ok(found) if found.offset != offset => misdirected(found.offset),
             Ok(found) if found.generation != u64::from(generation) => format!(
                 "generation {} instead of {generation}: the last write is lost",
@@ -395,11 +402,14 @@ mod tests {
     fn journal_takes_blocks_of_other_writers_only_where_they_belong() {
         let shared = journal().with_other_writers(true);
         let mut block = vec![9u8; 4096];
-        WriteJournal::new(8, 8192, 10 * 4096, 4096).sign(&mut block, 12288, 3);
+        journal().sign(&mut block, 12288, 3);
         assert_eq!(shared.find_damage(&block, 12288, 1), None);
         assert!(shared.find_damage(&block, 16384, 1).is_some());
         assert!(journal().find_damage(&block, 12288, 1).is_some());
         block[4000] ^= 1;
+        assert!(shared.find_damage(&block, 12288, 1).is_some());
+        // What an earlier run has left is no write of this one.
+        WriteJournal::new(8, 8192, 10 * 4096, 4096).sign(&mut block, 12288, 1);
         assert!(shared.find_damage(&block, 12288, 1).is_some());
     }
 

@@ -54,6 +54,10 @@ const TURNOVERS_MIN: u64 = 64;
 /// Number of parts of the span, each of which must hold a block.
 pub(crate) fn parts_of(workload: &Workload, kind: EngineKind) -> u64 {
     let workers = u64::from(workload.workers);
+    if workload.shape.order.fio.is_some() {
+        // The order says the places of all threads.
+        return workers;
+    }
     match workload.access {
         Access::Random { .. } | Access::Zoned { .. } => 1,
         // The threads of a worker go through its part together.

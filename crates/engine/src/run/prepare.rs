@@ -13,10 +13,10 @@ use crate::run::select::{EngineUseCase, select};
 use crate::run::watched_call::{Patience, call_before_run};
 use diskproof_device::OpenTarget;
 use diskproof_model::measurement::{CacheUse, Measurement, PerOp};
-use diskproof_model::op::OpKind;
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Verify, Workload,
 };
+use diskproof_model::signed::can_be_signed;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -72,6 +72,10 @@ pub(crate) fn prepare_target(
         u64::from(largest_block(workload)),
         extent.length,
     )?;
+    if let Some(what) = workload.order_fault() {
+        let why = format!("its requests have {what}");
+        return Err(unsuitable(workload, target, why));
+    }
     let calls = checked_calls(workload, target)?;
     let transaction_span = split_for(workload, extent, target)?;
     let journal = journal_for(workload, extent, target, seed)?;
@@ -238,8 +242,8 @@ fn why_unverifiable(workload: &Workload) -> Option<&'static str> {
     let block = workload.block_bytes;
     let order = &workload.shape.order;
     let content_is_known = workload.shape.content.known.is_some();
-    if order.fio.is_some() && workload.writes() && signed_bytes(workload) >= SIGNED_BYTES_MIN {
-        return None;
+    if order.fio.is_some() {
+        return why_unverifiable_as_fio(workload);
     }
     let is_unaligned = order.align_bytes.is_some_and(|bytes| bytes != block);
     if is_unaligned || order.random_run.is_some() {
@@ -250,10 +254,7 @@ fn why_unverifiable(workload: &Workload) -> Option<&'static str> {
     }
     let has_other_sizes =
         !workload.block_mix.is_empty() || !workload.streams.other_sizes().is_empty();
-    // The header of a signed block has 5 words of 8 bytes, and there must be something that it
-    // signs.
-    let has_no_room = !block.is_multiple_of(8) || block < 64;
-    if has_other_sizes || (!content_is_known && has_no_room) {
+    if has_other_sizes || (!content_is_known && !can_be_signed(block)) {
         return Some("blocks must have one size, at least 64 bytes and a multiple of 8");
     }
     if let Some(zones) = order.zone_stride
@@ -270,56 +271,25 @@ fn why_unverifiable(workload: &Workload) -> Option<&'static str> {
     }
 }
 
-/// The smallest block that has a signature: its header has 5 words of 8 bytes, and there must be
-/// something that it signs.
-const SIGNED_BYTES_MIN: u32 = 64;
-/// Signed blocks are whole words.
-const SIGNED_BYTES_UNIT: u64 = 8;
-
-/// Bytes of each block that has a signature of its own: the greatest of which all writes, and the
-/// places where they begin, are multiples; 0 where there is none. Only writes in the order of fio
-/// have several sizes.
-fn signed_bytes(workload: &Workload) -> u32 {
-    let Some(order) = &workload.shape.order.fio else {
-        return workload.block_bytes;
-    };
-    let mut common = gcd(order.files.first_start, order.files.start);
-    if order.files.count > 1 {
-        common = gcd(common, order.files.part_bytes);
+/// Says why the blocks of an order of fio cannot be verified. They have several sizes, and the
+/// journal knows what is common to these.
+fn why_unverifiable_as_fio(workload: &Workload) -> Option<&'static str> {
+    if workload.shape.content.known.is_some() {
+        return None;
     }
-    for kind in &order.kinds {
-        if kind.does != OpKind::Write {
-            continue;
-        }
-        if kind.sizes.is_unaligned {
-            return 0;
-        }
-        // Sizes are multiples of the smallest, and so is what is left of them in a visited block;
-        // only the largest need not be.
-        for bytes in [kind.sizes.least_bytes, kind.sizes.most_bytes] {
-            common = gcd(common, u64::from(bytes));
-        }
-        common = gcd(common, kind.align_bytes);
-        common = gcd(common, order.places.gap_bytes.unsigned_abs());
-        if let Some(zones) = order.places.zones {
-            for bytes in [zones.moved_bytes, zones.range_bytes, zones.skip_bytes] {
-                common = gcd(common, bytes);
-            }
-        }
+    let signed = workload.signed_bytes();
+    if !can_be_signed(signed) {
+        return Some(
+            "block sizes, and the places where blocks begin, must be multiples of at least 64 \
+             bytes, a multiple of 8",
+        );
     }
-    if common.is_multiple_of(SIGNED_BYTES_UNIT) {
-        u32::try_from(common).unwrap_or(0)
-    } else {
-        0
+    if workload.checks_reads() && signed != workload.block_bytes {
+        return Some(
+            "a read of several blocks, or of a part of one, finds no signature of its own",
+        );
     }
-}
-
-fn gcd(one: u64, other: u64) -> u64 {
-    if other == 0 {
-        one
-    } else {
-        gcd(other, one % other)
-    }
+    None
 }
 
 /// The journal of a workload that signs what it writes; `None` for others.
@@ -338,7 +308,7 @@ fn journal_for(
     if workload.checks_reads() {
         return Ok(None);
     }
-    let block = signed_bytes(workload);
+    let block = workload.signed_bytes();
     if extent.length / u64::from(block) > BLOCKS_MAX {
         let why = format!(
             "the span has more than {BLOCKS_MAX} blocks; use a smaller --span or a larger block"
@@ -461,7 +431,55 @@ pub(crate) fn check_alignment(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use diskproof_model::shape::ZoneStride;
+    use crate::testing::loads::order_of_two_files;
+    use diskproof_model::shape::{BlockPattern, FioSizes, ZoneStride};
+    use diskproof_model::stream::Streams;
+
+    /// The sizes of a job as fio orders it, and its gap, with and without a known pattern.
+    #[test]
+    fn what_writes_as_fio_have_in_common_is_verified() {
+        let pattern = BlockPattern {
+            bytes: vec![0x5a],
+            offset_places: Vec::new(),
+        };
+        for (least_bytes, most_bytes, gap_bytes, is_unaligned, signed) in [
+            (4096, 16_384, 0, false, 4096),
+            (4096, 4096, 0, true, 4096),
+            (4096, 8192, 0, true, 1),
+            (4100, 4100, 0, false, 4100),
+            (4096, 4096, 40, false, 8),
+            (4096, 4096, -512, false, 512),
+        ] {
+            let mut order = order_of_two_files();
+            order.places.gap_bytes = gap_bytes;
+            order.files.count = 1;
+            let sizes = FioSizes {
+                least_bytes,
+                most_bytes,
+                split: Vec::new(),
+                is_unaligned,
+            };
+            order.kinds.remove(0);
+            order.kinds[0].align_bytes = u64::from(least_bytes);
+            order.kinds[0].sizes = sizes;
+            let mut workload = Workload {
+                streams: Streams::with_reads(0),
+                block_bytes: most_bytes,
+                verify: Verify::Checksum,
+                ..Workload::named("w")
+            };
+            workload.shape.order.fio = Some(Box::new(order));
+            assert_eq!(workload.signed_bytes(), signed, "{least_bytes} {gap_bytes}");
+            let why = why_unverifiable(&workload);
+            assert_eq!(
+                why.is_none(),
+                can_be_signed(signed),
+                "{least_bytes} {gap_bytes}: {why:?}"
+            );
+            workload.shape.content.known = Some(pattern.clone());
+            assert_eq!(why_unverifiable(&workload), None);
+        }
+    }
 
     /// Such a block began inside of one that the journal knew, and was reported as corrupted.
     #[test]

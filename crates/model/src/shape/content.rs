@@ -19,7 +19,8 @@ pub struct BlockContent {
     /// Nothing is read back where time has ended the workload.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_checked_in_time: bool,
-    /// Other workloads write to its verified blocks, too: any intact block of the place is right.
+    /// Other verified workloads write to its blocks at the same time: any intact block of the place
+    /// is right that the run has written.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shares_verified: bool,
     /// The content of the blocks before it, where a scratch file is filled for it; `None`: random

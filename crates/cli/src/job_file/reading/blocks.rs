@@ -172,11 +172,12 @@ impl SplitEntry {
     }
 }
 
-/// The sizes of a mix with their percentages, the rarest first, as fio draws them. A size without a
-/// share is never drawn, but offsets are aligned to it.
+/// The sizes of a mix with their percentages, the rarest first, as fio draws them. fio aligns offsets
+/// to a size without a share, too, and hangs where only that one fits.
 pub(super) fn split_shares(given: GivenValue<'_>, text: &str) -> Translated<Vec<FioSizeShare>> {
     let entries = split_entries(given, text)?;
     let percents = filled_percents(&entries);
+    refuse_undrawn(given, &entries, &percents)?;
     let mut shares = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         match u32::try_from(entry.bytes) {
@@ -195,9 +196,7 @@ pub(super) fn split_shares(given: GivenValue<'_>, text: &str) -> Translated<Vec<
 fn shares_of_split(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>> {
     let mut shares = Vec::new();
     for share in split_shares(given, text)? {
-        if share.percent > 0 {
-            shares.push(BlockShare::new(share.bytes, share.percent));
-        }
+        shares.push(BlockShare::new(share.bytes, share.percent));
     }
     match shares.as_slice() {
         [only] => Ok(one_size(only.block_bytes)),
@@ -219,6 +218,18 @@ fn split_entries(given: GivenValue<'_>, text: &str) -> Translated<Vec<SplitEntry
     Ok(entries)
 }
 
+/// Refuses sizes of 0 bytes, and those that are never drawn.
+fn refuse_undrawn(
+    given: GivenValue<'_>,
+    entries: &[SplitEntry],
+    percents: &[u32],
+) -> Translated<()> {
+    if entries.iter().any(|entry| entry.bytes == 0) || percents.contains(&0) {
+        return Err(given.error("a size of 0 bytes, or with a share of 0; remove it"));
+    }
+    Ok(())
+}
+
 /// The sizes of a mix such as `4k/60:64k/40`.
 fn split_sizes(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>> {
     let entries = split_entries(given, text)?;
@@ -228,9 +239,7 @@ fn split_sizes(given: GivenValue<'_>, text: &str) -> Translated<Vec<BlockShare>>
         several => filled_percents(several),
     };
     // fio never draws a size with a share of 0, but aligns to it.
-    if entries.iter().any(|entry| entry.bytes == 0) || percents.contains(&0) {
-        return Err(given.error("a size of 0 bytes, or with a share of 0; remove it"));
-    }
+    refuse_undrawn(given, &entries, &percents)?;
     let mut pairs = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
         pairs.push(format!("{}/{}", entry.bytes, percents[index]));

@@ -120,7 +120,7 @@ impl JobReader<'_> {
         Ok(mode.unwrap_or(zone_bytes > 0) && zone_bytes > 0 && self.bytes("openfiles", 0)? <= 1)
     }
 
-    /// Zones with gaps between them. As in fio, `zonesize` alone means strided zones.
+    /// Zones with gaps between them. Without `as fio`, `zonesize` alone means strided zones.
     fn zones(&self, rw: Rw) -> Translated<Option<ZoneStride>> {
         let zone_bytes = self.bytes("zonesize", 0)?;
         if self.text("zonemode") == Some("zbd") {

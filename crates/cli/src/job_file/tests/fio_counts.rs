@@ -2,7 +2,7 @@
 
 use super::*;
 use diskproof_engine::Extent;
-use diskproof_engine::pattern::Pattern;
+use diskproof_engine::pattern::{Pattern, PatternAction};
 use diskproof_model::plan::Workload;
 
 /// A line of the table: the options of a job, and what fio counted.
@@ -48,11 +48,10 @@ fn made(flags: &WorkloadFlags) -> ([(u64, u64); 2], u64) {
     let mut moved = [(0, 0); 2];
     let mut syncs = 0;
     for _ in 0..flags.ops.unwrap().0 {
-        if pattern.take_sync().is_some() {
+        let PatternAction::Step(step) = pattern.next_action() else {
             syncs += 1;
             continue;
-        }
-        let step = pattern.step();
+        };
         let counted = &mut moved[usize::from(step.kind == OpKind::Write)];
         counted.0 += 1;
         counted.1 += u64::from(step.len);

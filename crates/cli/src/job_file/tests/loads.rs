@@ -1077,3 +1077,48 @@ fn pattern_of_verify_is_the_content() {
     assert_eq!(sums.shape.content.known, None);
     refused("[a]\nfilename=/dev/sda\nrw=write\nverify=pattern\n");
 }
+
+/// Each of them hung: the first two in their run, the third while the line was read.
+#[test]
+fn jobs_as_fio_that_would_never_end_are_refused() {
+    for (options, word) in [
+        (
+            "rw=randrw\nbs=32k\nsize=64k\nnrfiles=4\ntime_based\nruntime=2",
+            "moves nothing",
+        ),
+        (
+            "rw=randread\nbs=4k\nsize=1m\nzonemode=strided\nzonesize=2k\ntime_based\nruntime=2",
+            "moves nothing",
+        ),
+        ("rw=randread\nbssplit=4k/0:64k/100\nsize=1m", "share of 0"),
+    ] {
+        let text = format!("[a]\ndirectory=/data\n{options}\n");
+        let message = translated(&text, AS_FIO)
+            .map(|file| format!("{file:?}"))
+            .expect_err(&text);
+        assert!(message.contains(word), "{options}: {message}");
+    }
+}
+
+#[test]
+fn verified_blocks_are_shared_where_copies_visit_the_same() {
+    for (options, shared) in [
+        ("filename=/data/own\nnumjobs=2", true),
+        ("filename=/data/own\nnumjobs=2\noffset_increment=1m", false),
+        ("directory=/data\nnumjobs=2", false),
+        ("filename=/data/own", false),
+    ] {
+        let text = format!("[a]\nrw=write\nverify=crc32c\nsize=1m\n{options}\n");
+        let file = translated(&text, AS_FIO).unwrap_or_else(|why| panic!("{text}{why}"));
+        for workload in &file.plan.workloads {
+            let content = &workload.flags.shape.content;
+            assert_eq!(content.shares_verified, shared, "{options}");
+        }
+    }
+    let text = "[a]\nfilename=/data/own\nrw=write\nverify=crc32c\nsize=1m\n\
+                [b]\nstonewall\nfilename=/data/own\nrw=write\nverify=crc32c\nsize=1m\n";
+    let file = translated(text, AS_FIO).unwrap();
+    for workload in &file.plan.workloads {
+        assert!(!workload.flags.shape.content.shares_verified);
+    }
+}

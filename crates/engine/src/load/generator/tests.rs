@@ -1,7 +1,7 @@
 //! Requests of a paced workload, and of a batch of reads.
 
 use super::*;
-use crate::testing::loads::{UNIFORM, extent, requests};
+use crate::testing::loads::{UNIFORM, extent, order_of_two_files, requests};
 use diskproof_model::plan::Workload;
 use diskproof_model::shape::{Arrivals, ThinkCount, ThinkTime};
 use diskproof_model::stream::Streams;
@@ -138,4 +138,57 @@ fn generator_pauses_after_each_operation() {
     assert_eq!(generator.reserve(), Some(2_000_030));
     assert!(generator.next(2_000_029, &mut buffers).is_none());
     assert!(generator.next(2_000_030, &mut buffers).is_some());
+}
+
+/// The second lap finds the blocks of the first one busy. Its steps and syncs were counted.
+#[test]
+fn verified_steps_as_fio_wait_for_busy_blocks_and_none_is_left_out() {
+    let mut order = order_of_two_files();
+    order.kinds.remove(0);
+    let mut workload = blocks(64, 0);
+    workload.shape.order.fio = Some(Box::new(order));
+    let span = extent(0, 65_536);
+    let mut pattern = Pattern::new(&workload, span, 1, 0);
+    let options = GeneratorOptions {
+        journal: Some(Arc::new(WriteJournal::new(1, 0, 65_536, BLOCK))),
+        ..GeneratorOptions::default()
+    };
+    let mut generator = requests(&workload, span, Budget::default()).with_options(options);
+    let mut buffers = Buffers::new(64, BLOCK as usize).unwrap();
+    let mut busy: Vec<Request> = Vec::new();
+    let mut waits = 0;
+    let mut made = 0;
+    while made < 60 {
+        let Some(request) = generator.next(0, &mut buffers) else {
+            waits += 1;
+            assert!(!busy.is_empty());
+            for done in busy.drain(..) {
+                generator.record_write(done.slot, done.offset, WriteOutcome::Done);
+                generator.slots.free(done.slot);
+            }
+            continue;
+        };
+        match pattern.next_action() {
+            PatternAction::Step(step) => {
+                assert_eq!((request.op, request.offset), (Op::Write, step.offset));
+            }
+            PatternAction::Sync(call) => assert_eq!(request.op, Op::Sync(call)),
+            PatternAction::End => panic!("{made}"),
+        }
+        busy.push(request);
+        made += 1;
+    }
+    assert!(waits > 0);
+}
+
+#[test]
+fn worker_ends_where_the_order_of_fio_has_no_request() {
+    let mut order = order_of_two_files();
+    order.files.file_bytes = 0;
+    let mut workload = blocks(4, 0);
+    workload.shape.order.fio = Some(Box::new(order));
+    let mut generator = requests(&workload, extent(0, 65_536), Budget::default());
+    let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
+    assert!(generator.next(0, &mut buffers).is_none());
+    assert!(generator.is_exhausted());
 }

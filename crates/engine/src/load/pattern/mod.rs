@@ -34,14 +34,14 @@ use crate::random::Random;
 use block_sizes::BlockSizes;
 pub use block_sizes::block_range;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Access, SyncCall, Workload};
+use diskproof_model::plan::{Access, Workload};
 use diskproof_model::stream::STREAMS_MAX;
 pub(crate) use each_once::Permutation;
 use each_once::VisitMap;
 use fio::FioSteps;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
-pub use step::Step;
+pub use step::{PatternAction, Step};
 use walk::{OffsetWalk, RandomRuns, UniformBlocks, WalkPosition, ZoneWalk};
 
 /// What the threads of a worker share.
@@ -389,21 +389,22 @@ impl Pattern {
         }
     }
 
-    /// True if syncs come between the steps.
-    pub(crate) fn has_syncs(&self) -> bool {
+    /// True if syncs may come between the steps, and the steps may end: [`Pattern::next_action`]
+    /// says so.
+    pub(crate) fn is_as_fio(&self) -> bool {
         match &self.special {
-            Some(SpecialSteps::AsFio(steps)) => steps.has_syncs(),
-            Some(SpecialSteps::Shared(pattern)) => lock(pattern).has_syncs(),
+            Some(SpecialSteps::AsFio(_)) => true,
+            Some(SpecialSteps::Shared(pattern)) => lock(pattern).is_as_fio(),
             Some(SpecialSteps::EachUnitOnce(_)) | None => false,
         }
     }
 
-    /// The sync that comes before the next step, if one does. It counts as made.
-    pub fn take_sync(&mut self) -> Option<SyncCall> {
+    /// The next step, or the sync before it. It counts as made.
+    pub fn next_action(&mut self) -> PatternAction {
         match &mut self.special {
-            Some(SpecialSteps::AsFio(steps)) => steps.take_sync(),
-            Some(SpecialSteps::Shared(pattern)) => lock(pattern).take_sync(),
-            Some(SpecialSteps::EachUnitOnce(_)) | None => None,
+            Some(SpecialSteps::AsFio(steps)) => steps.next_action(),
+            Some(SpecialSteps::Shared(pattern)) => lock(pattern).next_action(),
+            Some(SpecialSteps::EachUnitOnce(_)) | None => PatternAction::Step(self.step()),
         }
     }
 
@@ -423,7 +424,7 @@ impl Pattern {
         self.random = plain.random.clone();
     }
 
-    /// The next step. There is always one.
+    /// The next step. There is always one: where the order of fio has none left, a plain one.
     #[inline(always)]
     pub fn step(&mut self) -> Step {
         if self.special.is_some() {
@@ -463,11 +464,16 @@ impl Pattern {
     /// The next step, where walks cannot say it.
     #[cold]
     fn special_step(&mut self) -> Step {
-        let index = match &mut self.special {
-            Some(SpecialSteps::AsFio(steps)) => return steps.step(),
+        match &mut self.special {
+            Some(SpecialSteps::AsFio(steps)) => {
+                if let Some(step) = steps.step() {
+                    return step;
+                }
+            }
             Some(SpecialSteps::Shared(pattern)) => return lock(pattern).step(),
-            Some(SpecialSteps::EachUnitOnce(_)) | None => self.next_stream(),
-        };
+            Some(SpecialSteps::EachUnitOnce(_)) | None => {}
+        }
+        let index = self.next_stream();
         let stream = &mut self.streams[index];
         let random = &mut self.random;
         let len = stream.sizes.draw(random);

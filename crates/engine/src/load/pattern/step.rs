@@ -1,6 +1,7 @@
 //! One step of a pattern.
 
 use diskproof_model::op::OpKind;
+use diskproof_model::plan::SyncCall;
 
 /// One operation to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,4 +12,15 @@ pub struct Step {
     pub offset: u64,
     /// Length of the block in bytes.
     pub len: u32,
+}
+
+/// What a pattern does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PatternAction {
+    /// An operation on a block.
+    Step(Step),
+    /// A sync of what was written.
+    Sync(SyncCall),
+    /// Nothing any more: no place is left for a step.
+    End,
 }

@@ -1,12 +1,9 @@
 //! Properties of every pattern: inside the extent, aligned, complete, reproducible.
 
 use super::*;
-use crate::testing::loads::{UNIFORM, extent};
+use crate::testing::loads::{UNIFORM, extent, order_of_two_files};
 use diskproof_model::plan::{Access, BlockShare, Distribution, Zone};
-use diskproof_model::shape::{
-    FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes, FioSync,
-    RandomRun, RunFollow, ZoneStride,
-};
+use diskproof_model::shape::{FioFiles, FioZones, RandomRun, RunFollow, ZoneStride};
 use diskproof_model::stream::Streams;
 use proptest::prelude::*;
 
@@ -407,57 +404,6 @@ fn threads_of_a_worker_share_runs_of_random_offsets() {
     }
 }
 
-/// The order of the job `rw=rw bs=4k size=64k nrfiles=2 fsync=3`.
-fn order_of_two_files() -> FioOrder {
-    let kind = |does| FioKind {
-        does,
-        sizes: FioSizes {
-            least_bytes: 4096,
-            most_bytes: 4096,
-            split: Vec::new(),
-            is_unaligned: false,
-        },
-        align_bytes: 4096,
-        random_percent: 100,
-    };
-    FioOrder {
-        draws: FioDraws {
-            job: 1,
-            seed: FioSeed::Repeated,
-            repeats_all: false,
-            verifies: false,
-        },
-        kinds: vec![kind(OpKind::Read), kind(OpKind::Write)],
-        read_percent: 50,
-        unit_bytes: 4096,
-        places: FioPlaces {
-            is_random: false,
-            is_mapped: false,
-            run: None,
-            gap_bytes: 0,
-            zones: None,
-        },
-        files: FioFiles {
-            count: 2,
-            part_start: 0,
-            part_bytes: 32768,
-            first_start: 0,
-            start: 0,
-            lap_bytes: 32768,
-            file_bytes: 32768,
-            service: FileService::RoundRobin,
-            turn_ops: 1,
-            open_max: 2,
-        },
-        syncs: vec![FioSync {
-            call: SyncCall::Fsync,
-            writes: 3,
-        }],
-        lap_bytes: None,
-        is_time_based: false,
-    }
-}
-
 /// As a log of fio 3.33 has it (`write_iolog`).
 #[test]
 fn order_of_fio_has_its_files_sizes_and_syncs() {
@@ -466,11 +412,10 @@ fn order_of_fio_has_its_files_sizes_and_syncs() {
     let mut pattern = Pattern::new(&w, extent(0, 65536), 1, 0);
     let mut made = Vec::new();
     while made.len() < 20 {
-        if pattern.take_sync().is_some() {
+        let PatternAction::Step(Step { kind, offset, .. }) = pattern.next_action() else {
             made.push("sync".to_owned());
             continue;
-        }
-        let Step { kind, offset, .. } = pattern.step();
+        };
         made.push(format!(
             "{} {kind:?} {}",
             offset / 32768,
@@ -500,4 +445,66 @@ fn order_of_fio_has_its_files_sizes_and_syncs() {
         "1 Read 4",
     ];
     assert_eq!(made, logged);
+}
+
+/// No step ends such a job, and no time: they were looked for in lap after lap.
+#[test]
+fn order_of_fio_ends_where_laps_have_no_request() {
+    let mut no_block = order_of_two_files();
+    no_block.files.file_bytes = 0;
+    let mut second_lap_has_none = order_of_two_files();
+    second_lap_has_none.files.start = 32768;
+    let mut smaller_zones = order_of_two_files();
+    smaller_zones.places.is_random = true;
+    smaller_zones.is_time_based = true;
+    smaller_zones.places.zones = Some(FioZones {
+        moved_bytes: 2048,
+        range_bytes: 2048,
+        skip_bytes: 0,
+    });
+    for (order, steps) in [(no_block, 0), (second_lap_has_none, 30), (smaller_zones, 0)] {
+        assert!(!fio::has_requests(&order), "{order:?}");
+        let mut w = Workload::named("fio");
+        w.shape.order.fio = Some(Box::new(order));
+        let mut pattern = Pattern::new(&w, extent(0, 65536), 1, 0);
+        let mut made = 0;
+        loop {
+            match pattern.next_action() {
+                PatternAction::Step(_) => made += 1,
+                PatternAction::Sync(_) => {}
+                PatternAction::End => break,
+            }
+        }
+        assert_eq!(made, steps);
+        assert!(pattern.step().offset < 65536);
+    }
+    assert!(fio::has_requests(&order_of_two_files()));
+}
+
+/// A record may say anything about the files.
+#[test]
+fn order_of_fio_stays_in_its_extent() {
+    let changes: [fn(&mut FioFiles); 4] = [
+        |files| files.part_bytes = 1 << 40,
+        |files| (files.file_bytes, files.lap_bytes) = (1 << 40, 1 << 40),
+        |files| files.part_start = 4096,
+        |files| (files.first_start, files.file_bytes) = (1 << 30, 1 << 40),
+    ];
+    let span = extent(1 << 20, 65536);
+    for (number, change) in changes.into_iter().enumerate() {
+        let mut order = order_of_two_files();
+        change(&mut order.files);
+        let mut w = Workload::named("fio");
+        w.shape.order.fio = Some(Box::new(order));
+        let mut pattern = Pattern::new(&w, span, 1, 0);
+        for _ in 0..1000 {
+            if let PatternAction::Step(Step { offset, len, .. }) = pattern.next_action() {
+                let end = offset + u64::from(len);
+                assert!(
+                    offset >= span.start && end <= span.end(),
+                    "{number}: {offset}"
+                );
+            }
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The requests of a whole job, as fio counts them: laps until its bytes, operations or loops are
 //! used up.
 
-use super::walk::{FioAction, FioWalk};
+use super::walk::{ANYWHERE, FioAction, FioWalk};
 use crate::load::pattern::step::Step;
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::FioOrder;
@@ -66,7 +66,7 @@ impl FioAmount {
     /// `ops_max`.
     pub fn count(order: &FioOrder, limits: FioLimits, ops_max: u64) -> Option<Self> {
         let mut counted = Self::default();
-        let mut walk = FioWalk::new(order.clone(), 0, SEED_OF_NO_RUN);
+        let mut walk = FioWalk::new(order.clone(), ANYWHERE, SEED_OF_NO_RUN);
         while counted.goes_on(&limits, &walk) {
             if counted.laps > 0 {
                 walk.begin_next_lap();

@@ -18,6 +18,4 @@ mod walk;
 
 pub use amount::{FioAmount, FioLimits, OpAmount};
 pub(crate) use steps::FioSteps;
-
-/// More units in a file have no map, and more blocks than 32 random bits can say no order of fio.
-pub const UNITS_MAX: u64 = super::unit_map::UNITS_MAX;
+pub use steps::has_requests;

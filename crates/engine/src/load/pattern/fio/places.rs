@@ -46,7 +46,7 @@ impl FilePlaces {
     pub(super) fn new(order: &FioOrder) -> Self {
         let has_map = order.places.is_random && order.places.is_mapped;
         let map = if has_map {
-            let units = mapped_bytes(order) / order.unit_bytes.max(1);
+            let units = order.drawn_bytes() / order.unit_bytes.max(1);
             Some(UnitMap::new(units))
         } else {
             None
@@ -179,7 +179,9 @@ impl FilePlaces {
     fn random_block(&self, order: &FioOrder, kind: usize, draws: &mut Draws) -> Option<u64> {
         let align_bytes = order.kinds[kind].align_bytes;
         let least_bytes = u64::from(order.kinds[kind].sizes.least_bytes);
-        let room = mapped_bytes(order).checked_sub(least_bytes.saturating_sub(align_bytes))?;
+        let room = order
+            .drawn_bytes()
+            .checked_sub(least_bytes.saturating_sub(align_bytes))?;
         let blocks = room / align_bytes;
         if blocks == 0 {
             return None;
@@ -219,13 +221,5 @@ impl FilePlaces {
         } else {
             Some(top.wrapping_add_signed(gap))
         }
-    }
-}
-
-/// The bytes in which random places are drawn: of a file, or of a zone.
-fn mapped_bytes(order: &FioOrder) -> u64 {
-    match order.places.zones {
-        Some(zones) => zones.range_bytes,
-        None => order.files.lap_bytes.min(order.files.file_bytes),
     }
 }

@@ -1,25 +1,28 @@
 //! The steps of a worker: the requests of all laps.
 
-use super::walk::{FioAction, FioWalk};
+use super::walk::{ANYWHERE, FioAction, FioWalk};
 use crate::io::Extent;
-use crate::load::pattern::step::Step;
-use diskproof_model::plan::SyncCall;
+use crate::load::pattern::step::{PatternAction, Step};
 use diskproof_model::shape::FioOrder;
+
+/// After so many laps without a request the steps are over: no later one has any. One lap may have
+/// none by chance, where the size that is drawn first does not fit.
+const EMPTY_LAPS_MAX: u32 = 64;
 
 /// The steps of a job, lap after lap.
 #[derive(Debug, Clone)]
 pub(crate) struct FioSteps {
     walk: FioWalk,
-    /// An action that was looked at, and not made yet.
-    next: Option<FioAction>,
+    /// Laps that have ended since the last request.
+    empty_laps: u32,
 }
 
 impl FioSteps {
     /// The steps of a worker in an extent; `seed` is that of the run.
     pub(crate) fn new(order: FioOrder, extent: Extent, seed: u64) -> Self {
         Self {
-            walk: FioWalk::new(order, extent.start, seed as u32),
-            next: None,
+            walk: FioWalk::new(order, extent, seed as u32),
+            empty_laps: 0,
         }
     }
 
@@ -28,43 +31,48 @@ impl FioSteps {
         self.walk.laps()
     }
 
-    /// True if there are syncs between the steps.
-    pub(crate) fn has_syncs(&self) -> bool {
-        self.walk.has_syncs()
-    }
-
-    /// The sync that comes before the next step, if one does. It counts as made.
-    pub(crate) fn take_sync(&mut self) -> Option<SyncCall> {
-        let next = self.look();
-        if let FioAction::Sync(call) = next {
-            self.next = None;
-            return Some(call);
+    /// The next step, or the sync before it. It counts as made.
+    pub(crate) fn next_action(&mut self) -> PatternAction {
+        while self.empty_laps <= EMPTY_LAPS_MAX {
+            match self.walk.next() {
+                FioAction::Request(step) => {
+                    self.empty_laps = 0;
+                    return PatternAction::Step(step);
+                }
+                FioAction::Sync(call) => return PatternAction::Sync(call),
+                FioAction::EndLap => {
+                    self.empty_laps += 1;
+                    self.walk.begin_next_lap();
+                }
+            }
         }
-        None
+        PatternAction::End
     }
 
-    /// The next step. Syncs before it are left out.
-    pub(crate) fn step(&mut self) -> Step {
+    /// The next step, without the syncs before it; `None` where there is no further one.
+    pub(crate) fn step(&mut self) -> Option<Step> {
         loop {
-            let action = self.look();
-            self.next = None;
-            if let FioAction::Request(step) = action {
-                return step;
+            match self.next_action() {
+                PatternAction::Step(step) => return Some(step),
+                PatternAction::Sync(_) => {}
+                PatternAction::End => return None,
             }
         }
     }
+}
 
-    /// The next action that is no end of a lap.
-    fn look(&mut self) -> FioAction {
-        if let Some(next) = self.next {
-            return next;
-        }
-        let mut next = self.walk.next();
-        while next == FioAction::EndLap {
-            self.walk.begin_next_lap();
-            next = self.walk.next();
-        }
-        self.next = Some(next);
-        next
+/// True if each lap of the job makes a request: the first one, and those that begin elsewhere.
+pub fn has_requests(order: &FioOrder) -> bool {
+    let files = &order.files;
+    let mut has_some = begins_with_request(order.clone());
+    if has_some && files.start != files.first_start {
+        let mut later = order.clone();
+        later.files.first_start = files.start;
+        has_some = begins_with_request(later);
     }
+    has_some
+}
+
+fn begins_with_request(order: FioOrder) -> bool {
+    FioSteps::new(order, ANYWHERE, 1).step().is_some()
 }

@@ -4,10 +4,17 @@ use super::draws::Draws;
 use super::file_choice::FileChoice;
 use super::places::FilePlaces;
 use super::sizes::draw_size;
+use crate::io::Extent;
 use crate::load::pattern::step::Step;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::SyncCall;
-use diskproof_model::shape::{FioOrder, FioSeed, FioSync};
+use diskproof_model::shape::{FioFiles, FioOrder, FioSeed, FioSync};
+
+/// An extent that no walk leaves.
+pub(super) const ANYWHERE: Extent = Extent {
+    start: 0,
+    length: u64::MAX,
+};
 
 /// The next action of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,8 +31,8 @@ pub(super) enum FioAction {
 #[derive(Debug, Clone)]
 pub(super) struct FioWalk {
     order: FioOrder,
-    /// The offset of the first byte of the first file's part in the target.
-    base: u64,
+    /// The part of the target for the files. The first one begins where it does.
+    extent: Extent,
     /// The seed of a job that no run repeats.
     run_seed: u32,
     draws: Draws,
@@ -49,10 +56,10 @@ pub(super) struct FioWalk {
 }
 
 impl FioWalk {
-    /// The walk in a target, whose part for the files begins at `base`.
-    pub(super) fn new(order: FioOrder, base: u64, run_seed: u32) -> Self {
+    /// The walk in this part of a target, which it does not leave.
+    pub(super) fn new(order: FioOrder, extent: Extent, run_seed: u32) -> Self {
         Self {
-            base,
+            extent,
             run_seed,
             draws: Draws::new(&order, run_seed),
             choice: FileChoice::new(order.files),
@@ -73,11 +80,6 @@ impl FioWalk {
     /// Laps that are over.
     pub(super) fn laps(&self) -> u64 {
         self.laps
-    }
-
-    /// True if there are syncs between the requests.
-    pub(super) fn has_syncs(&self) -> bool {
-        !self.order.syncs.is_empty()
     }
 
     /// Begins another lap.
@@ -173,6 +175,7 @@ impl FioWalk {
         if u64::from(len) > left {
             return None;
         }
+        let target_offset = offset_in(self.extent, files, file, offset, len)?;
         if place.is_noted {
             len = places.visit(offset, len, sizes.least_bytes);
         }
@@ -181,10 +184,9 @@ impl FioWalk {
         self.has_synced = false;
         self.zone_bytes += u64::from(len);
         self.lap_bytes += u64::from(len);
-        let part = self.base + file as u64 * files.part_bytes;
         Some(Step {
             kind: self.order.kinds[kind].does,
-            offset: part + offset - files.part_start,
+            offset: target_offset,
             len,
         })
     }
@@ -226,4 +228,16 @@ impl FioWalk {
     pub(super) fn are_files_done(&self) -> bool {
         self.choice.are_all_done()
     }
+}
+
+/// The offset in the target of a request in a file; `None` where it would leave the extent.
+fn offset_in(extent: Extent, files: FioFiles, file: usize, offset: u64, len: u32) -> Option<u64> {
+    let part = files.part_bytes.checked_mul(file as u64)?;
+    let in_part = offset.checked_sub(files.part_start)?;
+    let from_start = part.checked_add(in_part)?;
+    let end = from_start.checked_add(u64::from(len))?;
+    if end > extent.length {
+        return None;
+    }
+    extent.start.checked_add(from_start)
 }
