@@ -272,10 +272,7 @@ fn interrupted_test_ends_at_once_and_names_the_way_on() {
     child.wait_for_run();
     assert!(eventually(|| drive.journals() > 0));
     // The writes since the last flush are written again.
-    child
-        .interrupt()
-        .exits(130)
-        .shows("it was saved last");
+    child.interrupt().exits(130).shows("it was saved last");
 }
 
 #[test]
