@@ -343,7 +343,7 @@ mod tests {
             processes: vec![BusyProcess {
                 pid: 1234,
                 name: "postgres\u{1b}[2J".to_owned(),
-                requests: Some(10),
+                requests: Some(12_345),
                 read_bytes: 1,
                 write_bytes: 0,
             }],

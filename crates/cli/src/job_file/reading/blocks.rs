@@ -172,8 +172,8 @@ impl SplitEntry {
     }
 }
 
-/// The sizes of a mix with their percentages, the rarest first, as fio draws them. fio aligns offsets
-/// to a size without a share, too, and hangs where only that one fits.
+/// The sizes of a mix with their percentages, the rarest first, as fio draws them. fio aligns
+/// offsets to a size without a share, too, and hangs where only that one fits.
 pub(super) fn split_shares(given: GivenValue<'_>, text: &str) -> Translated<Vec<FioSizeShare>> {
     let entries = split_entries(given, text)?;
     let percents = filled_percents(&entries);

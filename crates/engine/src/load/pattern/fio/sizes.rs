@@ -5,8 +5,8 @@ use diskproof_model::shape::FioSizes;
 
 /// A hundredth of the numbers that a generator draws.
 const PERCENT: u32 = u32::MAX / 100;
-/// After so many draws that do not fit, the smallest size is taken. In fio they go on, up to billions
-/// where only the smallest of many sizes fits.
+/// After so many draws that do not fit, the smallest size is taken. In fio they go on, up to
+/// billions where only the smallest of many sizes fits.
 const DRAWS_MAX: u32 = 1 << 20;
 
 /// The size of a request for which `room_bytes` are left; `None` where not even the smallest fits.
