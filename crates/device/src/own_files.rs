@@ -51,7 +51,8 @@ impl OwnFiles {
         self.is_marked
     }
 
-    /// True for a file that may be one of ours.
+    /// True for a file that may be one of ours. The callers delete such files, so what is not
+    /// certain is not accepted.
     pub(crate) fn accept(self, file: &Stat) -> bool {
         FileType::from_raw_mode(file.st_mode) == FileType::RegularFile
             && file.st_uid == self.owner
@@ -91,5 +92,46 @@ impl OwnFiles {
             is_marked: false,
             ..self
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{fchmod, ftruncate};
+    use std::os::fd::AsFd as _;
+
+    /// A new file of ours in this folder, as its callers see it.
+    fn seen(folder: &tempfile::TempDir, name: &str, change: fn(&OwnedFd)) -> Stat {
+        let opened = std::fs::File::open(folder.path()).unwrap();
+        let file = create(opened.as_fd(), name, MARKED).unwrap();
+        change(&file);
+        fstat(&file).unwrap()
+    }
+
+    #[test]
+    fn only_a_short_marked_file_of_the_owner_is_accepted() {
+        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+        let like = seen(&folder, "first", |_| {});
+        let own = OwnFiles::like(&like).up_to(4096);
+        if !own.are_marked() {
+            println!("SKIPPED: only_a_short_marked_file_of_the_owner_is_accepted: no mark here");
+            return;
+        }
+        assert!(own.accept(&like));
+        assert!(own.accept(&seen(&folder, "full", |file| {
+            ftruncate(file, 4096).unwrap()
+        })));
+        assert!(!own.accept(&seen(&folder, "long", |file| {
+            ftruncate(file, 4097).unwrap()
+        })));
+        let unmarked = seen(&folder, "unmarked", |file| fchmod(file, UNMARKED).unwrap());
+        assert!(!own.accept(&unmarked));
+        assert!(own.unmarked().accept(&unmarked), "FAT keeps no mark");
+        let mut of_another = like;
+        of_another.st_uid += 1;
+        assert!(!own.accept(&of_another));
+        let opened = std::fs::File::open(folder.path()).unwrap();
+        assert!(!own.accept(&fstat(&opened).unwrap()), "a directory");
     }
 }

@@ -153,8 +153,10 @@ impl Slots {
 
     /// Marks a request in flight as interrupted, because it continues one that was.
     pub(crate) fn mark_interrupted(&mut self, index: u32) {
-        self.get(index).left |= INTERRUPTED;
-        self.interrupted += 1;
+        let slot = self.get(index);
+        let is_new = slot.left & INTERRUPTED == 0;
+        slot.left |= INTERRUPTED;
+        self.interrupted += u32::from(is_new);
     }
 
     /// True if the request was in flight during an interruption. Removes the mark.
@@ -177,9 +179,10 @@ impl Slots {
         self.free.get(self.free_len.wrapping_sub(1)).copied()
     }
 
-    /// Uses the slot that `peek` returned.
+    /// Uses the slot that `peek` returned; without one the request would be lost.
     #[inline(always)]
     pub(crate) fn take(&mut self, slot: Slot) {
+        debug_assert!(self.peek().is_some(), "no slot is free");
         if let Some(index) = self.peek() {
             self.free_len -= 1;
             self.slots[index as usize] = slot;
@@ -216,9 +219,10 @@ impl Slots {
         began_ns(&self.slots[index], &self.timings[index])
     }
 
-    /// Frees a slot.
+    /// Frees a slot that is in use: one that is free already would be given out twice.
     #[inline(always)]
     pub(crate) fn free(&mut self, index: u32) {
+        debug_assert!(self.free_len < self.free.len(), "all slots are free");
         self.free[self.free_len] = index;
         self.free_len += 1;
     }

@@ -53,46 +53,28 @@ pub struct CutVerifyFlags {
 pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
     let target = resolve_target(&flags.target, Verbosity::Lines);
     let identity = identify(&target, Verbosity::Lines).map_err(Failure::Probe)?;
+    // The limit is on the target's answers: the server of the log does not count.
     inspection::end();
     let current_target = CutTarget::from_identity(&identity);
     let host = host_facts().name;
-    let description = choose_run(flags, &current_target, &host)?;
-    let log = flags.connection.connect()?.fetch(&description.run)?;
+    let chosen_run = choose_run(flags, &current_target, &host)?;
+    let log = flags.connection.connect()?.fetch(&chosen_run.run)?;
     let is_of_host = log.description.is_of_host(&host, &current_target);
     if !is_of_host {
-        eprint_line(&format!(
-            "warning: host {} wrote run {}, and this is host {host}. Verify it here only if its \
-             disk was moved to this host. Select another run with --run ID",
-            log.description.host,
-            short(&log.description.run)
-        ));
+        warn_of_other_host(&log.description, &host);
     }
-    if let Some(why) = log.description.target.difference(&current_target)
-        && !flags.same_target
-    {
-        let text = format!(
-            "{}: this is not the target of run {}: {why}. If it is, add --same-target",
-            identity.path,
-            short(&description.run)
-        );
-        return Err(Failure::Usage(text).into());
-    }
-    let directory = match identity.kind {
-        TargetKind::Directory => {
-            Some(Path::new(&identity.path).join(log.description.directory_name()))
-        }
-        TargetKind::File | TargetKind::BlockDevice => None,
-    };
+    check_same_target(flags, &log.description, &current_target)?;
+    let directory = directory_of_run(&identity, &log.description);
     inspection::begin(&target, Verbosity::Lines);
     let pages = open_pages(identity.clone(), directory.as_deref())?;
     inspection::end();
     let remains = read_remains(&identity, &log.description, pages, directory.clone())?;
-    let is_undone = log
+    let shows_state_before_run = log
         .description
         .is_undone(&current_target, remains.state.as_deref());
     let facts = VerifyFacts {
         has_restarted: has_restarted(&log.description.boot_id),
-        is_same_target: flags.same_target || is_undone,
+        is_same_target: flags.same_target || shows_state_before_run,
     };
     let report = judge(&log, &remains.content, facts);
     let command = if report.reason == Some(NotProvenReason::NoTrace) && is_of_host {
@@ -111,6 +93,40 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
         CutVerdict::Lying => Exit::ThresholdMissed,
         CutVerdict::NotProven => Exit::Undecided,
     })
+}
+
+fn warn_of_other_host(run: &RunDescription, host: &str) {
+    eprint_line(&format!(
+        "warning: host {} wrote run {}, and this is host {host}. Verify it here only if its disk \
+         was moved to this host. Select another run with --run ID",
+        run.host,
+        short(&run.run)
+    ));
+}
+
+/// Refuses a target that looks different from that of the run, unless the user asserts that it is
+/// the same.
+fn check_same_target(
+    flags: &CutVerifyFlags,
+    run: &RunDescription,
+    current_target: &CutTarget,
+) -> Result<(), Failure> {
+    match run.target.difference(current_target) {
+        Some(why) if !flags.same_target => Err(Failure::Usage(format!(
+            "{}: this is not the target of run {}: {why}. If it is, add --same-target",
+            current_target.path,
+            short(&run.run)
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The directory that the run made; `None` where it wrote to a file or a device.
+fn directory_of_run(target: &TargetIdentity, run: &RunDescription) -> Option<PathBuf> {
+    match target.kind {
+        TargetKind::Directory => Some(Path::new(&target.path).join(run.directory_name())),
+        TargetKind::File | TargetKind::BlockDevice => None,
+    }
 }
 
 /// True if the machine has started again since the run; `None` where either boot is unknown.
@@ -153,20 +169,10 @@ fn read_remains(
 ) -> anyhow::Result<Remains> {
     let heartbeat = Heartbeat::default();
     let mut signs = SignsOfLife::new(heartbeat.clone(), std::slice::from_ref(target));
-    let description = run.clone();
+    let run = run.clone();
     let path = target.path.clone();
-    let reading = Deferred::start("diskproof-verify", move || -> Result<Remains, CutError> {
-        let state = if directory.is_some() {
-            directory_change_time(Path::new(&path))
-        } else if let Some(pages) = &pages {
-            region_fingerprint(&description, pages, &|| heartbeat.beat())
-        } else {
-            None
-        };
-        let content = read_content(&description, pages, directory.as_deref(), &|| {
-            heartbeat.beat()
-        })?;
-        Ok(Remains { state, content })
+    let reading = Deferred::start("diskproof-verify", move || {
+        read_state_and_content(&path, &run, pages, directory.as_deref(), &heartbeat)
     })
     .map_err(|error| Failure::Run(RunError::Thread(error)))?;
     let limit = inspection::limit();
@@ -192,6 +198,22 @@ fn read_remains(
             Err(Failure::Run(RunError::Thread(lost)).into())
         }
     }
+}
+
+fn read_state_and_content(
+    target_path: &str,
+    run: &RunDescription,
+    pages: Option<OpenTarget>,
+    directory: Option<&Path>,
+    heartbeat: &Heartbeat,
+) -> Result<Remains, CutError> {
+    let state = match (directory, &pages) {
+        (Some(_), _) => directory_change_time(Path::new(target_path)),
+        (None, Some(pages)) => region_fingerprint(run, pages, &|| heartbeat.beat()),
+        (None, None) => None,
+    };
+    let content = read_content(run, pages, directory, &|| heartbeat.beat())?;
+    Ok(Remains { state, content })
 }
 
 /// Opens the region of the pages; `None` where its file is gone.
