@@ -62,9 +62,6 @@ pub(crate) struct FioJob {
     pub splits_cpus: bool,
     /// The number of its first copy among those of all jobs.
     pub first_copy: u64,
-    /// The number by which its first copy draws, from 0: as in fio among the copies of all jobs.
-    /// The parts of a job have it in common.
-    pub first_draw: u64,
     /// The number of its first copy among those of its section, which may have been divided.
     pub first_in_section: u64,
     /// Use of the page cache.
@@ -144,7 +141,6 @@ impl FioJob {
             numjobs: 1,
             splits_cpus: false,
             first_copy: 0,
-            first_draw: 0,
             first_in_section: 0,
             cache: Cache::Emptied,
             pre_reads: false,

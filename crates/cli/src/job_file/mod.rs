@@ -145,18 +145,8 @@ struct PlacedJobs {
 fn place_jobs(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<PlacedJobs> {
     let mut executions = Vec::new();
     let mut all_parts: Vec<FioJob> = Vec::new();
-    let mut first_draw = 0;
     for job in jobs {
-        let mut parts = spread::spread(job, translation)?;
-        let is_divided = parts.len() > 1;
-        for part in &mut parts {
-            part.first_draw = first_draw;
-            // The order of fio leads through all files of a job; a part has its own.
-            if is_divided {
-                part.flags.shape.order.fio = None;
-            }
-        }
-        first_draw += job.numjobs;
+        let parts = spread::spread(job, translation)?;
         executions.push(JobExecution::from_parts(job, &parts));
         all_parts.extend(parts);
     }

@@ -626,7 +626,7 @@ impl<'a> PlacedJob<'a, '_> {
     /// Sets the order of fio for a copy of the job, and ends it where fio does.
     fn set_order(&self, flags: &mut WorkloadFlags, copy: u64, part: FilePart) -> Translated<()> {
         let job = self.job;
-        let number = job.first_draw + copy;
+        let number = job.first_copy + copy;
         let in_section = job.first_in_section + copy;
         let is_device = self.placement.is_device;
         let Some(copy) = OrderedCopy::new(job, number, in_section, part, is_device) else {
