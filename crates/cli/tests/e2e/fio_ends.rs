@@ -164,7 +164,8 @@ const ORDERS: [&str; 10] = [
 fn requests_are_those_of_the_real_fio() {
     for line in ORDERS {
         let (here, other) = (place(), place());
-        let words = argv(&format!("--output-format=json --name=j {line}"));
+        let text = format!("--output-format=json --name=j {line}");
+        let words = argv(&text);
         let Ok(real) = Command::new("fio")
             .args(&words)
             .current_dir(other.path())
