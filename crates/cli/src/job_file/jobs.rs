@@ -62,6 +62,8 @@ pub(crate) struct FioJob {
     pub splits_cpus: bool,
     /// The number of its first copy among those of all jobs.
     pub first_copy: u64,
+    /// True if its copies are those of the part before it, on another of the job's files.
+    pub has_copies_before: bool,
     /// The number of its first copy among those of its section, which may have been divided.
     pub first_in_section: u64,
     /// Use of the page cache.
@@ -141,6 +143,7 @@ impl FioJob {
             numjobs: 1,
             splits_cpus: false,
             first_copy: 0,
+            has_copies_before: false,
             first_in_section: 0,
             cache: Cache::Emptied,
             pre_reads: false,

@@ -221,10 +221,14 @@ impl JobExecution {
 
 /// Gives each job the number of its first copy among those of all jobs.
 fn number_copies(jobs: &mut [FioJob]) {
+    let mut first_copy = 0;
     let mut copies = 0;
     for job in jobs {
-        job.first_copy = copies;
-        copies += job.numjobs;
+        if !job.has_copies_before {
+            first_copy = copies;
+            copies += job.numjobs;
+        }
+        job.first_copy = first_copy;
     }
 }
 

@@ -321,6 +321,7 @@ fn divide_by_files(
     );
     let mut parts = Vec::new();
     for (name, mut part) in given.names.iter().zip(shares) {
+        part.has_copies_before = !parts.is_empty() && part.numjobs == job.numjobs;
         part.filename = Some(GivenNames {
             names: vec![name.clone()],
             source: given.source.clone(),

@@ -5,6 +5,7 @@
 use super::operations::list_part;
 use super::reader::JobReader;
 use super::values::GivenValue;
+use crate::job_file::environment::PathKind;
 use crate::job_file::jobs::{FioJob, RequestAmount};
 use crate::job_file::translation::Translated;
 use diskproof_compat::fio_values::Amount;
@@ -15,6 +16,7 @@ use diskproof_model::shape::{
     FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes, FioSync,
     FioZones, RandomRun,
 };
+use std::path::Path;
 
 /// The engines of fio that take several requests before one has ended.
 const QUEUES: [&str; 3] = ["libaio", "io_uring", "posixaio"];
@@ -76,8 +78,10 @@ impl JobReader<'_> {
         let setting = self.written_rw()?;
         let is_percent_of_new = ["offset", "offset_increment"]
             .iter()
-            .any(|name| self.text(name).is_some_and(|text| text.ends_with('%')));
-        let has_several_files = self.bytes("nrfiles", 1)? > 1 || self.has_several_names();
+            .any(|name| self.text(name).is_some_and(|text| text.ends_with('%')))
+            && !self.names_device();
+        let has_several_files =
+            self.bytes("nrfiles", 1)? > 1 || (self.has_several_names() && !self.names_device());
         let syncs = [self.count("fsync")?, self.count("fdatasync")?];
         let sync_options = syncs.iter().flatten().count();
         // fio syncs between two laps, too.
@@ -98,6 +102,23 @@ impl JobReader<'_> {
             || ORDERING
                 .iter()
                 .any(|(name, plain)| self.is_set(name) && self.text(name) != Some(plain)))
+    }
+
+    /// True if `filename` names a device, which has its size before the first lap, and a queue of
+    /// its own beside others.
+    fn names_device(&self) -> bool {
+        let names = self
+            .section
+            .settings
+            .iter()
+            .filter(|setting| setting.option.key == "filename");
+        names
+            .filter_map(|setting| setting.option.value.as_deref())
+            .flat_map(|value| value.split(':'))
+            .any(|name| {
+                let kind = self.translation.path_kind(Path::new(name));
+                matches!(kind, PathKind::Device(_))
+            })
     }
 
     /// True if `filename` names several files.
