@@ -6,9 +6,9 @@
 //!
 //! | choice | type | alternatives |
 //! |---|---|---|
-//! | the stream of the next step | [`StreamChoice`] | the only one, by its share, in turn |
-//! | the offsets of a stream | [`OffsetWalk`] (`walk`) | in order, at random, in runs, in zones |
-//! | steps that walks cannot say | [`SpecialSteps`] | each unit once, as fio, of another thread |
+//! | the stream of the next step | `StreamChoice` | the only one, by its share, in turn |
+//! | the offsets of a stream | `OffsetWalk` (`walk`) | in order, at random, in runs, in zones |
+//! | steps that walks cannot say | `SpecialSteps` | each unit once, as fio, of another thread |
 //!
 //! The caller then makes threads share what they visit: [`Pattern::with_cursors`] the threads of
 //! one worker, [`Pattern::with_each_write_once`] and [`Pattern::with_each_block_once`] all that
