@@ -66,8 +66,8 @@ pub(crate) fn read_job(section: &Section, translation: &Translation<'_>) -> Tran
     }
     reader.check_zone_mode()?;
     let mut job = FioJob::from_section(section);
-    for phase in &PHASES {
-        for setter in phase.setters {
+    for phase in PHASES {
+        for setter in phase {
             setter.apply(&reader, &mut job)?;
         }
     }

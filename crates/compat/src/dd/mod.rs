@@ -154,10 +154,8 @@ fn bytes_of_operand(
 /// The bytes of a request, from bs=, ibs= and obs=.
 fn block_bytes(given: &GivenArguments) -> Result<u64, String> {
     let bs = given.read("bs", read_number)?;
-    let ibs = given.read("ibs", read_number)?;
-    let obs = given.read("obs", read_number)?;
-    let ibs = ibs.unwrap_or(BLOCK_BYTES);
-    let obs = obs.unwrap_or(BLOCK_BYTES);
+    let ibs = given.read("ibs", read_number)?.unwrap_or(BLOCK_BYTES);
+    let obs = given.read("obs", read_number)?.unwrap_or(BLOCK_BYTES);
     let bytes = match bs {
         Some(bytes) => bytes,
         None if ibs == obs => ibs,

@@ -53,138 +53,114 @@ const fn setter(
     OptionSetter { names, set }
 }
 
-/// Setters that do not depend on each other.
-pub(super) struct SetterPhase {
-    /// What the phases before it have set, and its setters read.
-    #[cfg_attr(not(test), allow(dead_code))]
-    knows: &'static str,
-    pub(super) setters: &'static [OptionSetter],
-}
-
-/// All phases, in the order in which they run.
-pub(super) const PHASES: [SetterPhase; 9] = [
-    SetterPhase {
-        knows: "nothing",
-        setters: &[
-            setter("rw percentage_random", operations::set_rw),
-            setter("kb_base", copies::set_base),
-            setter("name", copies::set_name),
-            setter("description", copies::set_description),
-            setter("numjobs", copies::set_copies),
-            setter("stonewall", copies::set_stonewall),
-            setter("wait_for", copies::set_awaited_job),
-            setter("group_reporting new_group", copies::set_reporting),
-            setter("exitall exit_what exitall_on_error", copies::set_exit),
-            setter(
-                "cpus_allowed cpumask cpus_allowed_policy numa_cpu_nodes prio prioclass nice",
-                copies::set_scheduling,
-            ),
-            setter("filename", files::set_filename),
-            setter("filename_format", files::set_filename_format),
-            setter("directory", files::set_directories),
-            setter("overwrite", files::set_overwrite),
-            setter("unlink", files::set_unlink),
-            setter("create_only", files::set_create_only),
-            setter("allow_file_create", files::set_creation),
-            setter("ioscheduler", engine::set_scheduler),
-            setter("mem", engine::set_pages),
-            setter("runtime", limits::set_time),
-            setter("ramp_time", limits::set_warmup),
-            setter("rate_process", pacing::set_arrivals),
-            setter("startdelay", pacing::set_start_delay),
-            setter("flow flow_id flow_sleep", pacing::set_flow),
-            setter(
-                "thinktime thinktime_blocks thinktime_blocks_type thinktime_iotime",
-                pacing::set_think_time,
-            ),
-            setter(
-                "latency_target latency_percentile latency_window",
-                limits::set_latency_target,
-            ),
-            setter(
-                "steadystate steadystate_duration steadystate_ramp_time \
+/// The setters in phases, in the order in which these run. The setters of a phase do not depend on
+/// each other. The comment before each phase names what those before it have set, and its setters
+/// read.
+pub(super) const PHASES: [&[OptionSetter]; 9] = [
+    // Nothing yet.
+    &[
+        setter("rw percentage_random", operations::set_rw),
+        setter("kb_base", copies::set_base),
+        setter("name", copies::set_name),
+        setter("description", copies::set_description),
+        setter("numjobs", copies::set_copies),
+        setter("stonewall", copies::set_stonewall),
+        setter("wait_for", copies::set_awaited_job),
+        setter("group_reporting new_group", copies::set_reporting),
+        setter("exitall exit_what exitall_on_error", copies::set_exit),
+        setter(
+            "cpus_allowed cpumask cpus_allowed_policy numa_cpu_nodes prio prioclass nice",
+            copies::set_scheduling,
+        ),
+        setter("filename", files::set_filename),
+        setter("filename_format", files::set_filename_format),
+        setter("directory", files::set_directories),
+        setter("overwrite", files::set_overwrite),
+        setter("unlink", files::set_unlink),
+        setter("create_only", files::set_create_only),
+        setter("allow_file_create", files::set_creation),
+        setter("ioscheduler", engine::set_scheduler),
+        setter("mem", engine::set_pages),
+        setter("runtime", limits::set_time),
+        setter("ramp_time", limits::set_warmup),
+        setter("rate_process", pacing::set_arrivals),
+        setter("startdelay", pacing::set_start_delay),
+        setter("flow flow_id flow_sleep", pacing::set_flow),
+        setter(
+            "thinktime thinktime_blocks thinktime_blocks_type thinktime_iotime",
+            pacing::set_think_time,
+        ),
+        setter(
+            "latency_target latency_percentile latency_window",
+            limits::set_latency_target,
+        ),
+        setter(
+            "steadystate steadystate_duration steadystate_ramp_time \
                  steadystate_check_interval",
-                limits::set_steady_end,
-            ),
-        ],
-    },
-    SetterPhase {
-        knows: "the direction that the job writes down",
-        // It may turn writes into reads.
-        setters: &[setter(
-            "verify verify_only do_verify verify_backlog verify_pattern",
-            verify::set_verify,
-        )],
-    },
-    SetterPhase {
-        knows: "the direction and the verification",
-        setters: &[
-            setter("ioengine", engine::set_engine),
-            setter("percentage_random", operations::set_kinds_in_order),
-            setter("bs bssplit bsrange bs_unaligned", blocks::set_sizes),
-            setter("random_distribution", operations::set_distribution),
-            setter("rw rwmixread rwmixwrite", operations::set_read_share),
-            setter(
-                "sync fsync fdatasync end_fsync fsync_on_close",
-                durability::set_syncs,
-            ),
-            setter("max_latency", limits::set_latency_limit),
-            setter("rate_min rate_iops_min rate_cycle", limits::set_rate_floors),
-        ],
-    },
-    SetterPhase {
-        knows: "the engine, the sizes and the distribution",
-        setters: &[
-            setter("iodepth io_submit_mode", engine::set_depth),
-            setter("direct buffered invalidate", engine::set_cache),
-            setter("rw rw_sequencer", operations::set_walk),
-            setter("ba", blocks::set_alignment),
-            // It replaces the share of the reads.
-            setter("rate rate_iops", pacing::set_rate),
-            setter(
-                "zero_buffers buffer_pattern buffer_compress_percentage buffer_compress_chunk \
+            limits::set_steady_end,
+        ),
+    ],
+    // The direction that the job writes down.
+    // It may turn writes into reads.
+    &[setter(
+        "verify verify_only do_verify verify_backlog verify_pattern",
+        verify::set_verify,
+    )],
+    // The direction and the verification.
+    &[
+        setter("ioengine", engine::set_engine),
+        setter("percentage_random", operations::set_kinds_in_order),
+        setter("bs bssplit bsrange bs_unaligned", blocks::set_sizes),
+        setter("random_distribution", operations::set_distribution),
+        setter("rw rwmixread rwmixwrite", operations::set_read_share),
+        setter(
+            "sync fsync fdatasync end_fsync fsync_on_close",
+            durability::set_syncs,
+        ),
+        setter("max_latency", limits::set_latency_limit),
+        setter("rate_min rate_iops_min rate_cycle", limits::set_rate_floors),
+    ],
+    // The engine, the sizes and the distribution.
+    &[
+        setter("iodepth io_submit_mode", engine::set_depth),
+        setter("direct buffered invalidate", engine::set_cache),
+        setter("rw rw_sequencer", operations::set_walk),
+        setter("ba", blocks::set_alignment),
+        // It replaces the share of the reads.
+        setter("rate rate_iops", pacing::set_rate),
+        setter(
+            "zero_buffers buffer_pattern buffer_compress_percentage buffer_compress_chunk \
                  dedupe_percentage dedupe_mode dedupe_working_set_percentage dedupe_global \
                  refill_buffers scramble_buffers",
-                content::set_content,
-            ),
-        ],
-    },
-    SetterPhase {
-        knows: "the walk, the alignment and the page cache",
-        setters: &[
-            setter("rw norandommap", operations::set_map),
-            // They replace the gaps of the walk.
-            setter(
-                "zonemode zonesize zonerange zoneskip",
-                operations::set_zones,
-            ),
-            setter("pre_read", engine::set_pre_read),
-        ],
-    },
-    SetterPhase {
-        knows: "the names of the files, and the order of requests in one",
-        setters: &[setter("nrfiles file_service_type", files::set_files)],
-    },
-    SetterPhase {
-        knows: "the number of files",
-        setters: &[setter("filesize", limits::set_file_size)],
-    },
-    SetterPhase {
-        knows: "the size of the files, and the time",
-        setters: &[
-            setter("size filesize fill_device", limits::set_size),
-            setter("offset offset_increment", limits::set_offset),
-            setter("io_size", limits::set_io_size),
-            setter("loops time_based", limits::set_laps),
-        ],
-    },
-    SetterPhase {
-        knows: "everything else: the laps, the verification, the zones",
-        setters: &[
-            setter("number_ios", limits::set_ops),
-            setter("rw", order::set_order),
-        ],
-    },
+            content::set_content,
+        ),
+    ],
+    // The walk, the alignment and the page cache.
+    &[
+        setter("rw norandommap", operations::set_map),
+        // They replace the gaps of the walk.
+        setter(
+            "zonemode zonesize zonerange zoneskip",
+            operations::set_zones,
+        ),
+        setter("pre_read", engine::set_pre_read),
+    ],
+    // The names of the files, and the order of requests in one.
+    &[setter("nrfiles file_service_type", files::set_files)],
+    // The number of files.
+    &[setter("filesize", limits::set_file_size)],
+    // The size of the files, and the time.
+    &[
+        setter("size filesize fill_device", limits::set_size),
+        setter("offset offset_increment", limits::set_offset),
+        setter("io_size", limits::set_io_size),
+        setter("loops time_based", limits::set_laps),
+    ],
+    // Everything else: the laps, the verification, the zones.
+    &[
+        setter("number_ios", limits::set_ops),
+        setter("rw", order::set_order),
+    ],
 ];
 
 #[cfg(test)]
@@ -202,7 +178,7 @@ mod tests {
     fn each_translated_option_has_a_setter() {
         let set: Vec<&str> = PHASES
             .iter()
-            .flat_map(|phase| phase.setters)
+            .flat_map(|phase| phase.iter())
             .flat_map(|setter| setter.names.split_whitespace())
             .collect();
         for name in &set {
@@ -247,15 +223,15 @@ mod tests {
                     FioJob::from_section(&section),
                 ];
                 let [forward, backward] = &mut jobs;
-                for phase in &PHASES {
-                    let one = apply_all(phase.setters.iter(), &reader, forward);
-                    let other = apply_all(phase.setters.iter().rev(), &reader, backward);
+                for (number, phase) in PHASES.iter().enumerate() {
+                    let one = apply_all(phase.iter(), &reader, forward);
+                    let other = apply_all(phase.iter().rev(), &reader, backward);
                     assert_eq!(one.is_err(), other.is_err(), "{options}");
                     let seen = [format!("{forward:?}"), format!("{backward:?}")];
                     if one.is_err() {
                         break;
                     }
-                    assert_eq!(seen[0], seen[1], "{}: {options}", phase.knows);
+                    assert_eq!(seen[0], seen[1], "phase {number}: {options}");
                 }
             }
         }
