@@ -141,13 +141,14 @@ impl Buffers {
         }
     }
 
-    /// True if the first `len` bytes of a slot are zero. Stops at the first word that is not.
+    /// True if the first `len` bytes of a slot, in whole words and at least one, are zero. Stops at the
+    /// first word that is not.
     pub fn is_zero(&self, slot: usize, len: usize) -> bool {
         // SAFETY: inside the mapping; the slot is free, so that no I/O writes to it meanwhile.
         let words = unsafe {
             std::slice::from_raw_parts(self.slot(slot).cast::<u64>(), len.min(self.slot_bytes) / 8)
         };
-        words.iter().all(|word| *word == 0)
+        !words.is_empty() && words.iter().all(|word| *word == 0)
     }
 
     /// The first `len` bytes of a slot that is not in flight.

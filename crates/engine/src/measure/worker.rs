@@ -6,6 +6,7 @@
 use crate::io::clock::{Clock, ProcessorWait};
 use crate::io::{Backend, Extent, WaitMode};
 use crate::load::generator::{AfterWrite, RequestGenerator};
+use crate::load::slots::Stage;
 use crate::lock::lock;
 use crate::measure::counters::Counters;
 use crate::measure::load_limits::LoadLimits;
@@ -683,11 +684,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.counters.publish_to(&mut snapshot);
     }
 
-    /// Runs after the last batch was reaped, while the freed slots are not in use again.
+    /// Runs after the last batch was reaped, while the freed slots are not in use again. The slot of
+    /// the last read may have carried another request since.
     #[cold]
     fn sample_cell(&mut self, now: u64) {
         if let Some(slot) = self.counters.take_last_read()
             && self.generator.slots.peek() == Some(slot)
+            && self.generator.slots.stage(slot) == Stage::Transfer(OpKind::Read)
         {
             let len = self.generator.slots.get(slot).len;
             self.zero_blocks.sampled += 1;

@@ -1,8 +1,8 @@
 //! Counts, bytes and budgets of every I/O engine.
 
 use crate::support::{
-    CALLING, ENGINES, MIB, SHARED, UNIFORM, after_bytes, after_ops, every, run, scratch, span,
-    workload,
+    CALLING, ENGINES, MIB, SHARED, UNIFORM, after_bytes, after_ns, after_ops, every, run, scratch,
+    span, workload,
 };
 use diskproof_model::measurement::{OpKind, StopReason};
 use diskproof_model::plan::{
@@ -52,6 +52,21 @@ fn every_engine_does_exactly_the_requested_work() {
     }
     // The scratch file has no name.
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn sync_in_the_slot_of_a_read_is_no_block_of_zeros() {
+    let (_dir, mut target) = scratch(8 * MIB);
+    let asked = Workload {
+        streams: Streams::with_reads(500),
+        sync: every(8, SyncCall::Fdatasync),
+        depth: 1,
+        stop: after_ns(600_000_000),
+        ..workload(EngineKind::Sync)
+    };
+    let seen = run(&asked, &mut target);
+    assert!(seen.zero_blocks.sampled > 0);
+    assert_eq!(seen.zero_blocks.zero, 0);
 }
 
 #[test]
