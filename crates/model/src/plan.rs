@@ -56,7 +56,10 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 ///
 /// 10: a buffered write of a part of a page does not make the disk read the page first, and slices
 /// that a burst credit carried are measured again.
-pub const METHOD_VERSION: u32 = 10;
+///
+/// 11: buffered requests of Linux AIO, and random ones by mappings, do not wait for a thread of the
+/// kernel before the disk has them.
+pub const METHOD_VERSION: u32 = 11;
 /// The most workloads of a plan: more take longer than a day at a minute each.
 pub const WORKLOADS_MAX: usize = 1440;
 

@@ -230,7 +230,7 @@ fn work(
             run_worker(config, backend, start, reports)
         }
         EngineKind::Aio => {
-            let backend = AioBackend::new(files, buffers, depth, submission)?;
+            let backend = AioBackend::new(files, buffers, depth, submission.in_aio(cache))?;
             run_worker(config, backend, start, reports)
         }
         EngineKind::Sync => {

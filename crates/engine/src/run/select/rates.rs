@@ -91,7 +91,8 @@ impl RateComparison<'_> {
                 self.rate_on(uring.ok()?, errors)
             }
             Compared::Aio => {
-                let aio = AioBackend::new(fd, buffers, self.depth, batched);
+                let submission = batched.in_aio(self.cache);
+                let aio = AioBackend::new(fd, buffers, self.depth, submission);
                 self.rate_on(aio.ok()?, errors)
             }
         }
