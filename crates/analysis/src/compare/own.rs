@@ -39,8 +39,8 @@ pub(crate) struct OwnFigure {
     pub better: Direction,
     pub unit: String,
     pub value: f64,
-    /// The standard error as a share of the value; 0 where the record states none.
-    pub error: f64,
+    /// The standard error as a share of the value; `None` where the record states none.
+    pub error: Option<f64>,
 }
 
 /// The figures that represent the parts of a run, in their order.
@@ -67,7 +67,7 @@ pub(crate) fn own_figures(record: &Record) -> Vec<OwnFigure> {
                 figure: leading.figure,
             },
             &estimate,
-            leading.side.sample.variance_within().sqrt(),
+            leading.side.sample.error_within(),
         ));
     }
     for leading in leading_figures(&run) {
@@ -111,7 +111,7 @@ struct FigureName {
 }
 
 /// The figure with this name; `None` where its value is not positive and finite.
-fn own_figure(name: FigureName, estimate: &Estimate, error: f64) -> Option<OwnFigure> {
+fn own_figure(name: FigureName, estimate: &Estimate, error: Option<f64>) -> Option<OwnFigure> {
     if !(estimate.value > 0.0 && estimate.value.is_finite()) {
         return None;
     }
@@ -128,12 +128,11 @@ fn own_figure(name: FigureName, estimate: &Estimate, error: f64) -> Option<OwnFi
     })
 }
 
-/// The standard error as a share of the value; 0 where the estimate states none.
-fn relative_error(estimate: &Estimate) -> f64 {
-    match SideEstimate::from_estimates(std::slice::from_ref(estimate)) {
-        Some(side) => side.sample.variance_within().sqrt(),
-        None => 0.0,
-    }
+/// The standard error as a share of the value; `None` where the estimate states none.
+fn relative_error(estimate: &Estimate) -> Option<f64> {
+    SideEstimate::from_estimates(std::slice::from_ref(estimate))?
+        .sample
+        .error_within()
 }
 
 impl PartOfRun {

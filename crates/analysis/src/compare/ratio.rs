@@ -131,6 +131,15 @@ impl SideFigure {
         }
     }
 
+    /// The standard error of the figure due to variation within its runs; `None` where that is
+    /// unknown.
+    pub(super) fn error_within(&self) -> Option<f64> {
+        match self.within {
+            Within::Unknown => None,
+            _ => Some(self.variance_within().sqrt()),
+        }
+    }
+
     /// The variance of one run's figure due to variation within it; 0 where that is unknown.
     pub(super) fn variance_within(&self) -> f64 {
         let below = self.within_arm(Arm::Below, 1.0);

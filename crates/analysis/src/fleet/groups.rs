@@ -2,6 +2,8 @@
 //! Within a group, each metric belongs to the rows that measured it under the same conditions.
 //! Neither uses a hash of the plan: seeds, paths and free space differ on every host.
 
+use super::launch::Launch;
+use super::not_judged::imprecise_reason;
 use super::spread::Sample;
 use crate::compare::{OwnFigure, PartOfRun, conditions_of_target, own_figures};
 use diskproof_model::comparison::{Direction, Figure, Reason};
@@ -103,22 +105,10 @@ pub(super) struct Row {
 #[derive(Debug)]
 pub(super) struct RunOfRow {
     pub run: FleetRun,
-    rank: Option<u32>,
-    /// `None` where the record does not tell its start.
-    time: Option<RunTime>,
-    /// The start of the kernel under it, which machines that share a name do not share; `None`
-    /// where the record does not tell it.
-    boot_id: Option<String>,
+    pub launch: Launch,
     pub values: Vec<Value>,
     pub facts: Vec<(&'static str, String)>,
     pub findings: Vec<FindingOfRow>,
-}
-
-/// The time from the start of a run to the end of its last request, in nanoseconds since 1970.
-#[derive(Debug, Clone, Copy)]
-struct RunTime {
-    start_ns: i128,
-    end_ns: i128,
 }
 
 /// The parts of a finding that explain a row.
@@ -242,9 +232,7 @@ impl Groups {
                     started: record.started.clone(),
                     partial: record.partial,
                 },
-                rank: record.host.rank.map(|rank| rank.rank),
-                time: RunTime::of_record(record),
-                boot_id: boot_id(record),
+                launch: Launch::of_record(record),
                 values,
                 facts: conditions_of_target(record, index),
                 findings: findings_of_target(record, index),
@@ -506,55 +494,17 @@ impl Row {
     }
 }
 
-impl RunTime {
-    fn of_record(record: &Record) -> Option<Self> {
-        let started: jiff::Timestamp = record.started.parse().ok()?;
-        let start_ns = started.as_nanosecond();
-        Some(Self {
-            start_ns,
-            end_ns: start_ns + i128::from(record.elapsed_ns()),
-        })
-    }
-
-    fn overlaps(self, other: Self) -> bool {
-        self.start_ns <= other.end_ns && other.start_ns <= self.end_ns
-    }
-}
-
-fn boot_id(record: &Record) -> Option<String> {
-    record.clock.wall.as_ref()?.boot_id.clone()
-}
-
 /// Returns `true` if runs of two of these rows, which differ in rank alone, may be of different
 /// machines: both measured at one time, or under different kernels.
 fn must_stay_apart(rows: &[Row]) -> bool {
-    let mut earlier: Vec<&RunOfRow> = Vec::new();
+    let mut earlier: Vec<&Launch> = Vec::new();
     for run in rows.iter().flat_map(|row| &row.runs) {
-        if earlier.iter().any(|other| run.is_apart(other)) {
+        if earlier.iter().any(|other| run.launch.is_apart(other)) {
             return true;
         }
-        earlier.push(run);
+        earlier.push(&run.launch);
     }
     false
-}
-
-impl RunOfRow {
-    /// Returns `true` if another rank measured at the same time, or on a machine that was started
-    /// at another time.
-    fn is_apart(&self, other: &Self) -> bool {
-        if self.rank == other.rank {
-            return false;
-        }
-        let is_of_another_kernel = match (&self.boot_id, &other.boot_id) {
-            (Some(own), Some(others)) => own != others,
-            _ => false,
-        };
-        let is_at_once = match (self.time, other.time) {
-            (Some(own), Some(others)) => own.overlaps(others),
-            _ => true,
-        };
-        is_of_another_kernel || is_at_once
-    }
 }
 
 /// One row of the runs of all these, without a rank where they differ in it; `None` of no rows.
@@ -608,13 +558,18 @@ fn value(
         Direction::Lower => -figure.value.ln(),
     };
     let faults = figure.part.faults(record, figure.target);
+    let fault = match (faults.into_iter().next(), figure.error) {
+        (Some(fault), _) => Some(fault),
+        (None, Some(_)) => None,
+        (None, None) => Some(imprecise_reason()),
+    };
     Value {
         metric,
         value: figure.value,
         speed,
-        error: figure.error,
+        error: figure.error.unwrap_or(0.0),
         symptoms,
-        fault: faults.into_iter().next(),
+        fault,
         latencies: latencies(figure, record),
     }
 }

@@ -6,7 +6,9 @@ use super::spread::{
     Distance, JudgedGroup, ROWS_MIN, Sample, judge, judge_again, judge_among, judge_by,
 };
 use super::verdicts::{Measure, Test, Weight, tests, tests_of_measures};
-use diskproof_model::fleet::{FleetBasis, FleetOverall, FleetRecord, FleetScale, RowState};
+use diskproof_model::fleet::{
+    FleetBasis, FleetOverall, FleetRecord, FleetRow, FleetScale, RowState,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The verdicts on the rows of a fleet.
@@ -18,8 +20,8 @@ pub(super) struct JudgedRows {
     /// Rows that a saved fleet calls alike and that are still like each other, with which its
     /// suspects were compared. They have no test of their own.
     pub controls: BTreeSet<usize>,
-    /// Suspects of a saved fleet.
-    pub suspects: BTreeSet<usize>,
+    /// Suspects of a saved fleet, each with the metrics that make it one.
+    pub suspects: BTreeMap<usize, BTreeSet<usize>>,
 }
 
 /// Judges the rows of a fleet. With a saved fleet, its suspects get a second look where they were
@@ -53,7 +55,7 @@ fn by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
         tests: tests(&judged, margin),
         groups: judged,
         controls: BTreeSet::new(),
-        suspects: BTreeSet::new(),
+        suspects: BTreeMap::new(),
     }
 }
 
@@ -65,7 +67,7 @@ fn by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> Judged
         groups: vec![JudgedGroup::default(); groups.kinds.len()],
         tests: tests_of_measures(measures, margin),
         controls: BTreeSet::new(),
-        suspects: BTreeSet::new(),
+        suspects: BTreeMap::new(),
     }
 }
 
@@ -139,15 +141,19 @@ fn overall_by(
 /// again, or where too few others were. If too few others are left only because some of them became
 /// odd, these are named, and the suspects stay suspects.
 fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<JudgedRows> {
-    let mut suspects = BTreeSet::new();
+    let mut suspects = BTreeMap::new();
     let mut once_alike = BTreeSet::new();
     for (index, row) in groups.rows.iter().enumerate() {
-        match saved_state(row, reference) {
-            Some(RowState::Suspect) => suspects.insert(index),
-            Some(RowState::Alike) => once_alike.insert(index),
-            _ => false,
+        let Some(saved) = saved_row(row, reference) else {
+            continue;
         };
+        if saved.state == RowState::Suspect {
+            suspects.insert(index, suspect_metrics(saved));
+        } else if saved.state == RowState::Alike {
+            once_alike.insert(index);
+        }
     }
+    let suspect_rows: BTreeSet<usize> = suspects.keys().copied().collect();
     let columns = saved_columns(groups, reference);
     let Controls {
         alike,
@@ -159,14 +165,14 @@ fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<
         if controls.len() < ROWS_MIN {
             continue;
         }
-        for distance in judge_again(&column.scale, &column.samples(&suspects), &controls) {
+        for distance in judge_again(&column.scale, &column.samples(&suspect_rows), &controls) {
             measures.push(column.measure(distance));
         }
     }
     if suspects.is_empty() || measures.is_empty() && tests_of_odd.is_empty() {
         return None;
     }
-    let compared: BTreeSet<usize> = suspects.union(&once_alike).copied().collect();
+    let compared: BTreeSet<usize> = suspect_rows.union(&once_alike).copied().collect();
     measures.extend(measures_by_reference(groups, reference, &compared));
     let mut tests = tests_of_measures(measures, margin);
     tests.extend(tests_of_odd);
@@ -264,9 +270,25 @@ fn find_controls(columns: &[SavedColumn], once_alike: BTreeSet<usize>, margin: f
     }
 }
 
-/// The state of a row in a saved fleet. The rank counts only where several rows have the same
+/// The metrics that make a row of a saved fleet a suspect: those in which it is one, or else all,
+/// where only their mean is odd.
+fn suspect_metrics(saved: &FleetRow) -> BTreeSet<usize> {
+    let mut suspect = BTreeSet::new();
+    let mut judged = BTreeSet::new();
+    for value in &saved.values {
+        if value.state == RowState::Suspect {
+            suspect.insert(value.metric);
+        }
+        if value.distance.is_some() {
+            judged.insert(value.metric);
+        }
+    }
+    if suspect.is_empty() { judged } else { suspect }
+}
+
+/// A row as it is in a saved fleet. The rank counts only where several rows have the same
 /// names: the next launch gives other ranks.
-fn saved_state(row: &Row, reference: &FleetRecord) -> Option<RowState> {
+fn saved_row<'a>(row: &Row, reference: &'a FleetRecord) -> Option<&'a FleetRow> {
     let mut matches = Vec::new();
     for saved in &reference.rows {
         let is_same = saved.host == row.host
@@ -281,7 +303,7 @@ fn saved_state(row: &Row, reference: &FleetRecord) -> Option<RowState> {
         matches.retain(|saved| saved.rank == row.rank);
     }
     match matches.as_slice() {
-        [saved] => Some(saved.state),
+        [saved] => Some(saved),
         _ => None,
     }
 }

@@ -14,6 +14,7 @@
 mod clock;
 mod groups;
 mod judged;
+mod launch;
 mod names;
 mod not_judged;
 mod question;
@@ -34,10 +35,10 @@ pub use question::FleetQuestion;
 
 use groups::{Groups, Likeness};
 use result::BesideRows;
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use sum::TogetherRuns;
 use tested::TestedDisks;
-use unmeasured::UnmeasuredTarget;
+use unmeasured::{UnmeasuredTarget, host_name};
 
 /// Rows that differ by at most this share are alike, unless the user sets another margin.
 pub const MARGIN: f64 = 0.10;
@@ -52,8 +53,8 @@ pub struct Fleet {
     unmeasured: Vec<UnmeasuredTarget>,
     /// Thresholds of the runs that they did not meet.
     unmet: Vec<UnmetThreshold>,
-    /// The ids of the runs that were added.
-    seen: BTreeSet<String>,
+    /// The runs that were added, by id, each with its host and start.
+    seen: BTreeMap<String, (String, String)>,
     reference: Option<Box<FleetRecord>>,
     /// The user's word on whether the hosts share their storage.
     storage: Option<SumStorage>,
@@ -66,6 +67,9 @@ pub enum Added {
     Counted,
     /// It does not count, because its run was added before.
     Again,
+    /// It does not count, because another run with its id was added before: a state of a process
+    /// was cloned, or a record edited.
+    SameId,
     /// It does not count, because its plan measures nothing that could be compared.
     NoFigures,
 }
@@ -99,9 +103,15 @@ impl Fleet {
 
     /// Adds a record. Each run counts once.
     pub fn add(&mut self, record: &Record) -> Added {
-        if !self.seen.insert(record.run_id.clone()) {
-            return Added::Again;
+        let of_run = (host_name(record), record.started.clone());
+        if let Some(seen) = self.seen.get(&record.run_id) {
+            return if *seen == of_run {
+                Added::Again
+            } else {
+                Added::SameId
+            };
         }
+        self.seen.insert(record.run_id.clone(), of_run);
         self.together.add(record);
         let is_tested = self.tested.add(record);
         let measured = self.groups.add(&record.host.name, record);
@@ -117,7 +127,7 @@ impl Fleet {
 
     /// Returns `true` if a record of this run was added.
     pub fn has_run(&self, run_id: &str) -> bool {
-        self.seen.contains(run_id)
+        self.seen.contains_key(run_id)
     }
 
     /// Returns `true` if no record counts.
@@ -138,11 +148,11 @@ impl Fleet {
     /// Judges the rows by each other or by the reference.
     pub fn judge(mut self, mut question: FleetQuestion) -> FleetRecord {
         let unmet = std::mem::take(&mut self.unmet);
-        let unmeasured = unmeasured::missing_rows(&self.unmeasured, &self.groups.rows);
-        question.missing.extend(unmeasured);
         let sum = self.together.sum(self.storage);
         let rows_are = row_unit(self.storage, sum.as_ref());
         self.groups.join_launches();
+        let unmeasured = unmeasured::missing_rows(&self.unmeasured, &self.groups.rows);
+        question.missing.extend(unmeasured);
         if rows_are == RowUnit::Hosts {
             self.groups.join_targets();
         }
@@ -161,7 +171,7 @@ impl Fleet {
 
 /// The thresholds of a record that were missed or left undecided.
 fn unmet_thresholds(record: &Record) -> Vec<UnmetThreshold> {
-    let name = unmeasured::host_name(record);
+    let name = host_name(record);
     let mut unmet = Vec::new();
     for expectation in &record.expectations {
         let outcome = expectation.outcome();

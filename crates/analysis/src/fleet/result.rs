@@ -25,6 +25,7 @@ use diskproof_model::op::OpKind;
 use diskproof_model::target::TargetKind;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 /// What a fleet knows of its hosts beside the rows.
 #[derive(Debug, Default)]
@@ -98,7 +99,8 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
     let mut rows = Vec::new();
     for (index, draft) in groups.rows.iter().enumerate() {
         let tests = &tests_of_rows[index];
-        let values = row_values(groups, index, draft, tests);
+        let is_control = judged.controls.contains(&index);
+        let values = row_values(groups, index, is_control, tests);
         let overall = tests.iter().find(|test| test.metric.is_none());
         let mut row = FleetRow {
             name: names[index].clone(),
@@ -115,20 +117,28 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
             reasons: Vec::new(),
             not_judged: None,
         };
-        if judged.controls.contains(&index) {
+        if is_control {
             row.state = RowState::Alike;
         }
-        if row.state == RowState::NotJudged {
-            row.not_judged = Some(if judged.suspects.contains(&index) {
-                few_controls()
-            } else {
-                reason_not_judged(&row, counts[draft.kind], judged.basis)
-            });
-        }
-        if matches!(row.state, RowState::Alike | RowState::Faster)
-            && let Some(reason) = incomplete_reason(groups, draft)
+        let suspected_of = judged.suspects.get(&index);
+        if let Some(metrics) = suspected_of
+            && matches!(row.state, RowState::Alike | RowState::NotJudged)
+            && (tests.is_empty() || has_unanswered(metrics, tests))
         {
             row.state = RowState::NotJudged;
+            row.not_judged = Some(few_controls());
+        } else if row.state == RowState::NotJudged {
+            row.not_judged = Some(reason_not_judged(&row, counts[draft.kind], judged.basis));
+        }
+        if matches!(
+            row.state,
+            RowState::Alike | RowState::Faster | RowState::Suspect
+        ) && let Some(reason) = incomplete_reason(groups, draft)
+        {
+            // A suspect stays one: its figures are to be measured again.
+            if row.state != RowState::Suspect {
+                row.state = RowState::NotJudged;
+            }
             row.not_judged = Some(reason);
         }
         if let Some(failure) = draft.failure() {
@@ -138,6 +148,15 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
         rows.push(row);
     }
     rows
+}
+
+/// Returns `true` if one of these metrics has no test that could decide.
+fn has_unanswered(metrics: &BTreeSet<usize>, tests: &[&Test]) -> bool {
+    metrics.iter().any(|metric| {
+        !tests
+            .iter()
+            .any(|test| test.metric == Some(*metric) && test.weight != Weight::Imprecise)
+    })
 }
 
 /// The state of a row by its tests: the weightiest one counts. If all are imprecise, the row is not
@@ -170,7 +189,10 @@ fn distance_of(test: &Test) -> FleetDistance {
     }
 }
 
-fn row_values(groups: &Groups, index: usize, row: &Row, tests: &[&Test]) -> Vec<FleetValue> {
+/// The figures of a row with their answers. Those of a control, with which others were compared,
+/// are alike without a test of their own.
+fn row_values(groups: &Groups, index: usize, is_control: bool, tests: &[&Test]) -> Vec<FleetValue> {
+    let row = &groups.rows[index];
     let mut values = Vec::new();
     for (metric, metric_of_kind) in groups.kinds[row.kind].metrics.iter().enumerate() {
         let test = tests.iter().find(|test| test.metric == Some(metric));
@@ -201,11 +223,16 @@ fn row_values(groups: &Groups, index: usize, row: &Row, tests: &[&Test]) -> Vec<
             metric,
             value,
             error: sample.error,
-            state: state_of_tests(&Vec::from_iter(test.copied())),
+            state: match test {
+                Some(test) => state_of_tests(&[*test]),
+                None if is_control => RowState::Alike,
+                None => RowState::NotJudged,
+            },
             distance: test.map(|test| distance_of(test)),
             not_judged: match test {
                 Some(test) if test.weight == Weight::Imprecise => Some(imprecise_reason()),
                 Some(_) => None,
+                None if is_control => None,
                 None => Some(few_alike_reason(groups, row.kind, metric)),
             },
             latencies: Vec::new(),
@@ -466,16 +493,20 @@ fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {
         return FleetOutcome::Differs;
     }
     let is_judged = |row: &FleetRow| row.state != RowState::NotJudged;
-    let rows = if !fleet.rows.iter().any(is_judged) || fleet.rows.iter().any(is_still_suspect) {
-        FleetOutcome::TooFew
-    } else if fleet.rows.iter().any(is_incomplete) || !fleet.unmet.is_empty() {
+    let is_open = |row: &FleetRow| is_still_suspect(row) || is_incomplete(row);
+    let rows = if fleet.rows.iter().any(is_open) || !fleet.unmet.is_empty() {
         FleetOutcome::Undecided
+    } else if !fleet.rows.iter().any(is_judged) {
+        FleetOutcome::TooFew
     } else {
         FleetOutcome::Alike
     };
     match tested::outcome_of_tests(&fleet.tested) {
         None => rows,
-        Some(FleetOutcome::Alike) if !fleet.rows.is_empty() => rows,
+        Some(FleetOutcome::Alike) if fleet.rows.is_empty() && fleet.unmet.is_empty() => {
+            FleetOutcome::Alike
+        }
+        Some(FleetOutcome::Alike) => rows,
         Some(outcome) => outcome,
     }
 }

@@ -143,7 +143,8 @@ pub(super) fn judge_by(scale: &FleetScale, sample: Sample) -> Distance {
 }
 
 /// Judges suspects by others that were measured together with them. The prior is the fleet's
-/// spread, because the suspects were chosen by another measurement.
+/// spread, because the suspects were chosen by another measurement; rows of one rate, as a limit
+/// makes them, have a spread of 0, which is no measure of the next run.
 pub(super) fn judge_again(
     scale: &FleetScale,
     suspects: &[Sample],
@@ -155,13 +156,16 @@ pub(super) fn judge_again(
         spread,
     } = MedianSpread::of_ordered(&values);
     let prior = Prior {
-        spread: scale.spread,
+        spread: scale.spread.max(FLOOR),
         freedom: SECOND_LOOK_FREEDOM,
     };
     let yardstick = Yardstick::new(spread, prior, others.len(), Tail::normal());
     suspects
         .iter()
-        .map(|sample| yardstick.distance(sample.row, sample.value - center, 0.0))
+        .map(|sample| {
+            let excess = (sample.error.powi(2) - scale.error_squared).max(0.0);
+            yardstick.distance(sample.row, sample.value - center, excess)
+        })
         .collect()
 }
 

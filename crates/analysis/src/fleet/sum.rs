@@ -9,6 +9,8 @@ mod summary;
 
 use crate::compare::percentile_points;
 use crate::estimate::{mean, student, variance};
+use crate::fleet::unmeasured::host_name;
+use diskproof_model::comparison::Reason;
 use diskproof_model::fleet::FleetLatencies;
 use diskproof_model::fleet_sum::{
     FleetSum, LeftOut, StartSpread, SumMember, SumStorage, WorkloadSum,
@@ -18,7 +20,7 @@ use diskproof_model::op::{OpKind, PerOp};
 use diskproof_model::record::{Estimate, Record};
 use members::members;
 use run_in_slots::{MeasuredSlot, Member, Rates, RunInSlots, SlottedOp, Time};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use storage::{sharing_of_storage, storages_of_run};
 use summary::sum_sentence;
 
@@ -26,10 +28,12 @@ use summary::sum_sentence;
 #[derive(Debug, Default)]
 pub(super) struct TogetherRuns {
     runs: Vec<RunInSlots>,
+    /// The hosts of runs that measured, but not in common slots.
+    without_slots: BTreeSet<String>,
 }
 
 impl TogetherRuns {
-    /// Keeps what a record measured in common slots. A run without such slots is skipped.
+    /// Keeps what a record measured in common slots; of a run without such slots the host.
     pub(super) fn add(&mut self, record: &Record) {
         if let Some(together) = record.together()
             && let Ok(started) = record.started.parse::<jiff::Timestamp>()
@@ -37,6 +41,8 @@ impl TogetherRuns {
             let storages = storages_of_run(record);
             self.runs
                 .push(RunInSlots::new(record, together, started, storages));
+        } else if !record.measurements.is_empty() {
+            self.without_slots.insert(host_name(record));
         }
     }
 
@@ -58,6 +64,7 @@ impl TogetherRuns {
                 None => candidates.push(run),
             }
         }
+        left_out.extend(self.hosts_without_slots());
         let members = members(&candidates, &mut left_out);
         let slots = self.runs.iter().map(|run| run.together.slots).max();
         let storage = asked.unwrap_or_else(|| sharing_of_storage(&members));
@@ -78,6 +85,26 @@ impl TogetherRuns {
         let known = sum.members.len() + sum.left_out.len();
         sum.summary = sum_sentence(&sum, known.max(ranks.unwrap_or(0) as usize));
         Some(sum)
+    }
+}
+
+impl TogetherRuns {
+    /// The hosts that measured only outside of common slots. A host of which another run is in the
+    /// sum is not left out.
+    fn hosts_without_slots(&self) -> Vec<LeftOut> {
+        let mut left_out = Vec::new();
+        for name in &self.without_slots {
+            if !self.runs.iter().any(|run| run.name == *name) {
+                left_out.push(LeftOut {
+                    name: name.clone(),
+                    reason: Reason {
+                        code: "no-slots".to_owned(),
+                        why: "it measured without --together".to_owned(),
+                    },
+                });
+            }
+        }
+        left_out
     }
 }
 

@@ -15,7 +15,10 @@ const FACTOR_SPEED_MAX: f64 = 0.5;
 /// The sentence, such as `197 of 200 disks alike (± 4 %); 3 differ: db17 fsync-commit 9.1 times
 /// slower …`.
 pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
-    let alike = rows_in_state(fleet, RowState::Alike) + rows_in_state(fleet, RowState::Suspect);
+    let is_alike = |row: &&FleetRow| {
+        matches!(row.state, RowState::Alike | RowState::Suspect) && !is_incomplete(row)
+    };
+    let alike = fleet.rows.iter().filter(is_alike).count();
     let total = fleet.rows.len();
     let mut clauses = Vec::new();
     clauses.extend(tested::tests_clause(&fleet.tested));
@@ -54,7 +57,11 @@ pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
         .filter(|row| is_incomplete(row))
         .map(|row| row.name.as_str())
         .collect();
-    let not_judged = rows_in_state(fleet, RowState::NotJudged) - incomplete.len();
+    let not_judged = fleet
+        .rows
+        .iter()
+        .filter(|row| row.state == RowState::NotJudged && !is_incomplete(row))
+        .count();
     clauses.extend(incomplete_clause(&incomplete));
     for (number, what) in [
         (rows_in_state(fleet, RowState::Suspect), "suspect"),

@@ -19,6 +19,8 @@ const NAMED_MAX: usize = 3;
 #[derive(Debug, Default)]
 pub(super) struct TestedDisks {
     disks: Vec<TestedDisk>,
+    /// The salt of each run's test, which goes on with the salt that it began with.
+    salts: BTreeMap<String, u64>,
 }
 
 impl TestedDisks {
@@ -38,6 +40,8 @@ impl TestedDisks {
             }
         }
         let figures = &accept.figures;
+        self.salts
+            .insert(record.run_id.clone(), accept.data.plan.salt);
         self.disks.push(TestedDisk {
             name: format!("{} {target}", record.host.name),
             host: record.host.name.clone(),
@@ -68,6 +72,7 @@ impl TestedDisks {
     /// The disks with their judgement, in the order of [`urgency`], then by name. Disks that differ
     /// from the others of their model by less than the margin are alike.
     pub(super) fn judge(mut self, margin: f64) -> Vec<TestedDisk> {
+        self.keep_last_tests();
         for (index, speed) in self.slower_disks(margin) {
             self.disks[index].slower = Some(speed);
         }
@@ -76,6 +81,30 @@ impl TestedDisks {
             order.then_with(|| one.name.cmp(&other.name))
         });
         self.disks
+    }
+
+    /// Keeps one test of each disk: the last one that decided, or else the last one. A test that was
+    /// stopped and went on has two records.
+    fn keep_last_tests(&mut self) {
+        self.disks.sort_by_key(|disk| {
+            let has_decided = disk.verdict != AcceptVerdict::Undecided;
+            std::cmp::Reverse((has_decided, disk.started.clone()))
+        });
+        let mut last: Vec<TestedDisk> = Vec::new();
+        for disk in std::mem::take(&mut self.disks) {
+            if !last.iter().any(|other| self.are_of_one_disk(other, &disk)) {
+                last.push(disk);
+            }
+        }
+        self.disks = last;
+    }
+
+    /// Returns `true` if both tests are of one disk: by its serial numbers, or because one went on
+    /// with the other. Disks without a serial number may have been tested at one place in turn.
+    fn are_of_one_disk(&self, one: &TestedDisk, other: &TestedDisk) -> bool {
+        let is_same_test = self.salts.get(&one.run_id) == self.salts.get(&other.run_id);
+        let is_same_serial = !one.serials.is_empty() && one.serials == other.serials;
+        one.host == other.host && is_same_model(one, other) && (is_same_test || is_same_serial)
     }
 
     /// The disks that are slower than the others of their model by the test of all fleets, each
@@ -97,12 +126,17 @@ impl TestedDisks {
         slower
     }
 
-    /// The disks of each model, by index. A test that decided nothing has rates that may not be the
-    /// disk's: they are not judged, and nothing is judged by them.
+    /// The disks of each model, by index. A disk that holds less than it claims is of another model
+    /// than it says, and a test that decided nothing has rates that may not be the disk's: they are
+    /// not judged, and nothing is judged by them. A disk that tells no model has no others.
     fn disks_by_model(&self) -> Vec<Vec<usize>> {
         let mut models: Vec<Vec<usize>> = Vec::new();
         for (index, disk) in self.disks.iter().enumerate() {
-            if disk.verdict == AcceptVerdict::Undecided {
+            match disk.verdict {
+                AcceptVerdict::Accept | AcceptVerdict::NoFraudFound => {}
+                AcceptVerdict::Reject | AcceptVerdict::Undecided => continue,
+            }
+            if disk.model.is_empty() {
                 continue;
             }
             let same = models
@@ -332,6 +366,58 @@ mod tests {
         let disks = judged(&records);
         assert!(disks.iter().all(|disk| disk.slower.is_none()));
         assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Undecided));
+    }
+
+    #[test]
+    fn rates_of_counterfeits_judge_no_genuine_disk() {
+        let mut records = vec![
+            record(1, Fault::Wraps),
+            record(2, Fault::Wraps),
+            record(3, Fault::Wraps),
+            record(4, Fault::None),
+        ];
+        for result in &mut records[3].results {
+            if let diskproof_model::record::TaskResult::Accept(accept) = result {
+                accept.figures.read_rate.as_mut().unwrap().average *= 0.5;
+            }
+        }
+        let disks = judged(&records);
+        assert!(disks.iter().all(|disk| disk.slower.is_none()));
+    }
+
+    #[test]
+    fn disk_that_tells_no_model_has_no_others() {
+        let mut records: Vec<Record> = (1..=6).map(|one| record(one, Fault::None)).collect();
+        for record in &mut records {
+            for layer in &mut record.targets[0].layers {
+                layer.model = None;
+            }
+        }
+        for result in &mut records[3].results {
+            if let diskproof_model::record::TaskResult::Accept(accept) = result {
+                accept.figures.read_rate.as_mut().unwrap().average *= 0.5;
+            }
+        }
+        let disks = judged(&records);
+        assert!(disks.iter().all(|disk| disk.slower.is_none()));
+    }
+
+    #[test]
+    fn test_that_was_stopped_and_went_on_is_one_disk() {
+        let mut stopped = record(1, Fault::None);
+        for result in &mut stopped.results {
+            if let diskproof_model::record::TaskResult::Accept(accept) = result {
+                accept.figures.verdict = AcceptVerdict::Undecided;
+            }
+        }
+        let mut done = record(1, Fault::None);
+        done.run_id = "done".to_owned();
+        done.started = "2099-01-01T00:00:00.000000000Z".to_owned();
+        for records in [[stopped.clone(), done.clone()], [done, stopped]] {
+            let disks = judged(&records);
+            assert_eq!(disks.len(), 1);
+            assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Alike));
+        }
     }
 
     #[test]

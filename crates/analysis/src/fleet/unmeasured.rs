@@ -2,6 +2,7 @@
 //! is missing, and not one that is left out.
 
 use super::groups::Row;
+use super::launch::Launch;
 use diskproof_model::fleet::MissingRow;
 use diskproof_model::plan::Task;
 use diskproof_model::record::Record;
@@ -13,6 +14,7 @@ pub(super) struct UnmeasuredTarget {
     pub host: String,
     pub rank: Option<u32>,
     target: String,
+    launch: Launch,
     /// The name as a missing row: with the path where the run has several targets.
     name: String,
     /// Why it has no figure, in a clause.
@@ -36,6 +38,7 @@ pub(super) fn unmeasured_targets(record: &Record, measured: &[usize]) -> Vec<Unm
             host: host.clone(),
             rank,
             target: target.path.clone(),
+            launch: Launch::of_record(record),
             name,
             why: match &record.ended_early {
                 Some(why) => format!("its run measured nothing: {why}"),
@@ -73,8 +76,12 @@ pub(super) fn missing_rows(unmeasured: &[UnmeasuredTarget], rows: &[Row]) -> Vec
     let mut missing = BTreeMap::new();
     for target in unmeasured {
         let has_figures = rows.iter().any(|row| {
-            (row.host == target.host && row.rank == target.rank)
-                && (row.target == target.target || row.target.is_empty())
+            row.host == target.host
+                && row.target == target.target
+                && row
+                    .runs
+                    .iter()
+                    .any(|run| !run.launch.is_apart(&target.launch))
         });
         if !has_figures {
             missing.insert(&target.name, &target.why);

@@ -1,11 +1,15 @@
 //! Several records one after the other, as launchers, logs and `cat` bring them: JSON documents,
-//! pretty or not, and records in pieces anywhere in a line. One document is held at a time.
+//! pretty or not, and records in pieces anywhere in a line, also within documents of others, as
+//! container logs are. One document is held at a time.
 
-use crate::pieces::{Joined, MARK, PieceJoiner};
+use crate::pieces::{Joined, MARK, PieceJoiner, TakenLine};
 use diskproof_model::document::{AnyDocument, DocumentError};
 use diskproof_model::fleet::{HELLO_SCHEMA, Hello};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
 use std::io::{self, BufRead, Read as _};
+
+/// Stands in every document of ours.
+const OWN_SCHEMA: &str = "\"diskproof.";
 
 /// A thing that a stream brings.
 #[derive(Debug)]
@@ -82,6 +86,8 @@ struct OpenDocument {
     is_in_string: bool,
     /// True if a backslash stands before the next letter.
     is_escaped: bool,
+    /// True if a piece of a record stands in one of its lines.
+    has_piece: bool,
 }
 
 /// The text that an open document has taken.
@@ -125,6 +131,11 @@ impl OpenDocument {
 impl Reader<'_> {
     fn take_line(&mut self, line: &str) {
         let text = line.trim_start_matches('\u{feff}');
+        // An open document takes no piece away: a brace in a log may never be closed.
+        let TakenLine { joined, has_piece } = self.joiner.take(text);
+        for one in joined {
+            self.take_joined(one);
+        }
         if let Some(open) = self.open.take() {
             // Within a document of ours no line but the first begins with a brace or a piece.
             let begins_anew = text.starts_with('{') || text.starts_with(MARK);
@@ -134,12 +145,12 @@ impl Reader<'_> {
                 self.open = Some(open);
             }
         }
-        self.take_documents(text);
+        self.take_documents(text, has_piece);
     }
 
-    /// Takes a line, or the part of it behind a byte order mark: the rest of the open document,
-    /// then any number of others. A text that begins no document may have pieces.
-    fn take_documents(&mut self, line: &str) {
+    /// Takes the documents of a line, or of the part of it behind a byte order mark: the rest of
+    /// the open one, then any number of others.
+    fn take_documents(&mut self, line: &str, has_piece: bool) {
         let mut rest = line;
         loop {
             if self.open.is_none() {
@@ -152,19 +163,24 @@ impl Reader<'_> {
                 line: self.line_number,
                 ..OpenDocument::default()
             });
+            open.has_piece |= has_piece;
             match open.add(rest) {
                 AddedText::Whole => {
                     self.open = Some(open);
                     return;
                 }
                 AddedText::Completed(length) => {
-                    self.take_json(&open.text, format!("line {}", open.line));
+                    self.take_closed(&open);
                     rest = &rest[length..];
                 }
             }
         }
-        for joined in self.joiner.take(rest).joined {
-            self.take_joined(joined);
+    }
+
+    /// Takes a document that is complete. One of another program is a log where it has pieces.
+    fn take_closed(&mut self, open: &OpenDocument) {
+        if !(open.has_piece && !open.text.contains(OWN_SCHEMA)) {
+            self.take_json(&open.text, format!("line {}", open.line));
         }
     }
 
@@ -209,7 +225,7 @@ impl Reader<'_> {
     fn refuse_open(&mut self, open: &OpenDocument) {
         let name = format!("line {}", open.line);
         // A brace of a log is no record.
-        let is_lost = if open.text.contains("\"diskproof.") {
+        let is_lost = if open.text.contains(OWN_SCHEMA) {
             IsLost::Yes
         } else {
             IsLost::No
@@ -320,6 +336,24 @@ mod tests {
         let (ids, _, refused) = read("{\"name\": \"package\"}\n{}\n\n");
         assert_eq!((ids.len(), refused), (0, vec![false, false]));
         assert_eq!(read("").2, Vec::<bool>::new());
+    }
+
+    #[test]
+    fn pieces_are_found_behind_an_open_brace_and_in_logs_of_json() {
+        let (a, b) = (record(1), record(2));
+        let labelled = pieces(&a).replace(MARK, &format!("db7: {MARK}"));
+        let behind = format!("{{ \"level\": \"info\", \"msg\": \"cut off\n{labelled}");
+        let mut of_docker = String::new();
+        for line in pieces(&b).lines() {
+            of_docker += &format!("{{\"log\":\"{line}\\n\",\"stream\":\"stdout\"}}\n");
+        }
+        let stdout = pieces(&b).replace('\n', "\\n");
+        let of_ansible = format!("{{\n  \"stdout\": \"{stdout}\",\n  \"rc\": 0\n}}\n");
+        for (log, id) in [(behind, &a), (of_docker, &b), (of_ansible, &b)] {
+            let (ids, _, refused) = read(&log);
+            assert_eq!(ids, [id.run_id.as_str()], "{log}");
+            assert!(!refused.contains(&true), "{log}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What a run measured in common slots, and the time of each slot on the clock of the first member.
 
 use crate::fleet::clock::{ClockOffset, RunClock};
+use crate::fleet::unmeasured::host_name;
 use crate::steady::whole;
 use diskproof_model::comparison::Reason;
 use diskproof_model::histogram::StoredLatencies;
@@ -51,10 +52,7 @@ impl RunInSlots {
             }
         }
         Self {
-            name: match record.host.rank {
-                Some(rank) => format!("{} #{}", record.host.name, rank.rank),
-                None => record.host.name.clone(),
-            },
+            name: host_name(record),
             run_id: record.run_id.clone(),
             plan: plan_hash(record),
             clock: RunClock {

@@ -340,9 +340,17 @@ fn other_plan_is_named() {
     // Nor is a rank of which no record came.
     let two = sum(&[host(0), host(1)]);
     assert!(two.summary.starts_with("2 of 3 hosts together"), "{two:?}");
-    // A record of a run by itself is no part of it.
+    // A run without common slots is named if its host is not there.
     runs.add(&fixture::record());
-    assert_eq!(runs.runs.len(), 3);
+    let mut of_member = fixture::record();
+    of_member.host = records[0].host.clone();
+    runs.add(&of_member);
+    let alone = fixture::record().host.name;
+    let out = runs.sum(None).unwrap();
+    assert_eq!(
+        codes(&out),
+        [("db2 #2", "other-plan"), (alone.as_str(), "no-slots")]
+    );
 }
 
 #[test]

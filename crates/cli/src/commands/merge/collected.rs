@@ -28,8 +28,11 @@ impl Collected {
     /// Reads a source to its end. An unusable part is named, and the rest goes on.
     pub(super) fn read(&mut self, source: &Source, history: Option<&Path>) -> Result<(), Failure> {
         match source {
-            Source::Stdin => self.read_stream("stdin", &mut io::stdin().lock()),
-            Source::File(path) => self.read_file(path),
+            Source::Stdin => {
+                self.read_stream("stdin", &mut io::stdin().lock(), WithoutRecord::Lost);
+            }
+            Source::File(path) => self.read_file(path, WithoutRecord::Lost),
+            Source::FileOfFolder(path) => self.read_file(path, WithoutRecord::of_name(path)),
             Source::History(reference) => {
                 for record in load_all_whole(reference, history)? {
                     self.add_record(reference, &record);
@@ -39,7 +42,7 @@ impl Collected {
         Ok(())
     }
 
-    fn read_file(&mut self, path: &Path) {
+    fn read_file(&mut self, path: &Path, without_record: WithoutRecord) {
         let name = path.display().to_string();
         let file = match open_document(path) {
             Ok(file) => file,
@@ -49,17 +52,19 @@ impl Collected {
             }
         };
         let mut reader = BufReader::new(file);
-        let is_page = match reader.fill_buf() {
-            Ok(start) => start.trim_ascii_start().starts_with(b"<"),
+        let start = match reader.fill_buf() {
+            Ok(start) => start.trim_ascii_start(),
             Err(error) => {
                 self.note_lost(&name, format!("cannot read the file: {error}"));
                 return;
             }
         };
-        if is_page {
+        if start.is_empty() {
+            self.note_lost(&name, "it is empty".to_owned());
+        } else if start.starts_with(b"<") {
             self.read_page(&name, reader);
         } else {
-            self.read_stream(&name, &mut reader);
+            self.read_stream(&name, &mut reader, without_record);
         }
     }
 
@@ -82,11 +87,20 @@ impl Collected {
         }
     }
 
-    fn read_stream(&mut self, name: &str, stream: &mut dyn BufRead) {
+    fn read_stream(
+        &mut self,
+        name: &str,
+        stream: &mut dyn BufRead,
+        without_record: WithoutRecord,
+    ) {
         let hellos_before = self.hellos.len();
         match read_stream(stream, &mut |streamed| self.take_streamed(name, streamed)) {
             Ok(0) if self.hellos.len() == hellos_before => {
-                self.note_lost(name, "there is no record in it".to_owned());
+                let why = "there is no record in it";
+                match without_record {
+                    WithoutRecord::Lost => self.note_lost(name, why.to_owned()),
+                    WithoutRecord::Unusable => self.note_unusable(name.to_owned(), why),
+                }
             }
             Ok(_) => {}
             Err(error) => self.note_lost(name, format!("cannot read it: {error}")),
@@ -120,9 +134,16 @@ impl Collected {
 
     /// Adds a record from an input of this name.
     fn add_record(&mut self, name: &str, record: &Record) {
-        if self.fleet.add(record) == Added::NoFigures {
-            let why = "it measured nothing that could be compared";
-            self.note_unusable(name_of_part(name, &record.host.name), why);
+        match self.fleet.add(record) {
+            Added::Counted | Added::Again => {}
+            Added::SameId => {
+                let why = format!("another run than this one has its id {} too", record.run_id);
+                self.note_lost(&name_of_part(name, &record.host.name), why);
+            }
+            Added::NoFigures => {
+                let why = "it measured nothing that could be compared";
+                self.note_unusable(name_of_part(name, &record.host.name), why);
+            }
         }
     }
 
@@ -177,6 +198,25 @@ impl Collected {
             rows.push(MissingRow { name, why });
         }
         rows
+    }
+}
+
+/// What an input without a record is.
+#[derive(Clone, Copy)]
+enum WithoutRecord {
+    /// A record is lost.
+    Lost,
+    /// The input is another file, such as the list of hosts beside the records.
+    Unusable,
+}
+
+impl WithoutRecord {
+    /// That of a file in a folder of records: its name tells whether it must have one.
+    fn of_name(path: &Path) -> Self {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("json" | "html") => Self::Lost,
+            _ => Self::Unusable,
+        }
     }
 }
 

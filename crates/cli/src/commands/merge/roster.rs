@@ -27,9 +27,12 @@ impl Roster {
         })?;
         let mut hosts = Vec::new();
         for line in content.lines() {
-            let host = host_of_line(line);
-            if !host.is_empty() && !hosts.contains(&host) {
-                hosts.push(host);
+            for host in hosts_of_line(line)
+                .map_err(|why| Failure::Usage(format!("--expect {text}: {why}")))?
+            {
+                if !hosts.contains(&host) {
+                    hosts.push(host);
+                }
             }
         }
         if hosts.is_empty() {
@@ -45,11 +48,10 @@ impl Roster {
         let mut seen: Vec<(&str, Option<u32>)> = rows.to_vec();
         seen.extend(hellos.iter().map(|hello| (hello.host.as_str(), hello.rank)));
         match self {
-            Self::Hosts(hosts) => hosts
-                .iter()
-                .filter(|host| !seen.iter().any(|(name, _)| is_same_host(name, host)))
-                .cloned()
-                .collect(),
+            Self::Hosts(hosts) => {
+                let names = seen.iter().map(|(name, _)| *name).collect();
+                absent_hosts(hosts, names)
+            }
             Self::Count(count) => {
                 let ranks: Vec<u32> = seen.iter().flat_map(|(_, rank)| *rank).collect();
                 if !ranks.is_empty() {
@@ -68,11 +70,47 @@ impl Roster {
     }
 }
 
-/// The name in a line of a list of hosts, as MPI and pdsh take them: `db17:4`, `db17 slots=4`.
-fn host_of_line(line: &str) -> String {
+/// The hosts of a list that are not among the names that hosts call themselves. A name answers for
+/// one host of the list: `db1` for `db1.rack-a` or for `db1.rack-b`, but not for both.
+fn absent_hosts(hosts: &[String], names: BTreeSet<&str>) -> Vec<String> {
+    let mut left = names;
+    let mut not_exact = Vec::new();
+    for host in hosts {
+        if !left.remove(host.as_str()) {
+            not_exact.push(host);
+        }
+    }
+    let mut absent = Vec::new();
+    for host in not_exact {
+        match left.iter().find(|name| is_same_host(name, host)).copied() {
+            Some(name) => {
+                left.remove(name);
+            }
+            None => absent.push(host.clone()),
+        }
+    }
+    absent
+}
+
+/// The names in a line of a list of hosts, as MPI and pdsh take them: `db17:4`, `db17 slots=4`,
+/// `db17,db18`. Fails for ranges such as `db[17-20]`.
+fn hosts_of_line(line: &str) -> Result<Vec<String>, String> {
     let text = line.split('#').next().unwrap_or_default().trim();
-    let name = text.split([' ', '\t', ':', ',']).next().unwrap_or_default();
-    name.to_owned()
+    let list = text.split([' ', '\t']).next().unwrap_or_default();
+    if list.contains(['[', ']', '{', '}']) {
+        return Err(format!(
+            "{list} is a range of hosts; write one name a line, as `scontrol show hostnames` or \
+             `nodeset -e` print them"
+        ));
+    }
+    let mut hosts = Vec::new();
+    for name in list.split(',') {
+        let host = name.split(':').next().unwrap_or_default();
+        if !host.is_empty() {
+            hosts.push(host.to_owned());
+        }
+    }
+    Ok(hosts)
 }
 
 /// True if both are one host: a list may have names with a domain, and a machine its own without.
@@ -90,14 +128,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn host_of_a_list_is_its_first_word() {
-        for (line, host) in [
-            ("db17:4", "db17"),
-            ("db17 slots=4", "db17"),
-            ("  db17,db18 # rack 3", "db17"),
-            ("# rack 3", ""),
+    fn hosts_of_a_list_are_in_its_first_word() {
+        for (line, hosts) in [
+            ("db17:4", vec!["db17"]),
+            ("db17 slots=4", vec!["db17"]),
+            ("  db17,db18:2 # rack 3", vec!["db17", "db18"]),
+            ("# rack 3", vec![]),
         ] {
-            assert_eq!(host_of_line(line), host, "{line}");
+            assert_eq!(hosts_of_line(line).unwrap(), hosts, "{line}");
+        }
+        assert!(hosts_of_line("db[17-20]").is_err());
+    }
+
+    #[test]
+    fn name_answers_for_one_host_of_the_list() {
+        let list = ["db1.rack-a", "db1.rack-b", "db2"].map(str::to_owned);
+        for (names, absent) in [
+            (vec!["db1", "db2"], vec!["db1.rack-b"]),
+            (vec!["db1.rack-b", "db1", "db2.rack-a"], vec![]),
+            (vec!["db1.rack-b", "db2"], vec!["db1.rack-a"]),
+        ] {
+            assert_eq!(absent_hosts(&list, names.into_iter().collect()), absent);
         }
     }
 

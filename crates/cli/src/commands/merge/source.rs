@@ -13,6 +13,8 @@ const RECORD_FILES: [&str; 5] = [".json", ".html", ".out", ".log", ".txt"];
 pub(super) enum Source {
     Stdin,
     File(PathBuf),
+    /// A file that lies in a folder which the user named: it need not have a record.
+    FileOfFolder(PathBuf),
     /// A label, or the id of a run.
     History(String),
 }
@@ -28,27 +30,36 @@ impl Source {
         let found = find_within_limit(move || files_named(&name))
             .map_err(|error| Failure::Usage(format!("cannot read {reference}: {error}")))?;
         Ok(match found {
-            Some(paths) => paths.into_iter().map(Self::File).collect(),
+            Some(Named::File(path)) => vec![Self::File(path)],
+            Some(Named::Folder(paths)) => paths.into_iter().map(Self::FileOfFolder).collect(),
             None => vec![Self::History(reference.to_owned())],
         })
     }
 }
 
-/// The files that an argument names, or that the folder which it names has; `None` where it is no
+/// What a path names.
+enum Named {
+    File(PathBuf),
+    /// The files of a folder that may hold records.
+    Folder(Vec<PathBuf>),
+}
+
+/// The file that an argument names, or the files of the folder that it names; `None` where it is no
 /// path.
-fn files_named(reference: &str) -> io::Result<Option<Vec<PathBuf>>> {
+fn files_named(reference: &str) -> io::Result<Option<Named>> {
     let path = Path::new(reference);
-    let paths = if path.is_dir() {
-        record_files(path)?
-    } else if path.exists() || reference.contains('/') || reference.ends_with(".json") {
-        vec![path.to_owned()]
-    } else {
-        return Ok(None);
-    };
-    for file in &paths {
-        register(file, InputRole::Document);
+    if path.is_dir() {
+        let files = record_files(path)?;
+        for file in &files {
+            register(file, InputRole::Document);
+        }
+        return Ok(Some(Named::Folder(files)));
     }
-    Ok(Some(paths))
+    if path.exists() || reference.contains('/') || reference.ends_with(".json") {
+        register(path, InputRole::Document);
+        return Ok(Some(Named::File(path.to_owned())));
+    }
+    Ok(None)
 }
 
 /// The files of a folder that may hold records, in the order of their names.
