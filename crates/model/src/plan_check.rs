@@ -2,12 +2,23 @@
 //! checked where they are read, a record is a file like any other.
 
 use crate::group::groups;
-use crate::plan::{Decide, Plan, Task, Workload, Workloads};
+use crate::plan::{
+    Access, Decide, Distribution, Plan, SyncPolicy, Task, Workload, Workloads, Zone,
+};
 
 /// The most requests in flight of a worker that any plan has.
 const DEPTH_MAX: u32 = 1 << 16;
 /// The most workers of a workload.
 const WORKERS_MAX: u32 = 1 << 14;
+/// The most requests in flight of all workers of a workload.
+const IN_FLIGHT_MAX: u64 = 1 << 22;
+/// The lowest rate that is offered, in operations per second: at a lower one the time between two of
+/// them has no end in any run.
+const RATE_MIN: f64 = 0.001;
+/// The highest rate that is offered: one operation in a nanosecond.
+const RATE_MAX: f64 = 1e9;
+/// The processors that `sched_setaffinity` can name (`cpu_set_t` of glibc).
+const PROCESSORS_MAX: u16 = 1024;
 /// The largest operation.
 const BLOCK_BYTES_MAX: u32 = 1 << 30;
 
@@ -49,6 +60,12 @@ impl Plan {
         for task in &self.tasks {
             for workload in task.workloads() {
                 workload.check()?;
+                if let Some(target) = workload.target
+                    && !self.targets.is_empty()
+                    && target >= self.targets.len()
+                {
+                    return Err(workload.fault("target", target.to_string()));
+                }
             }
             let workloads = match task {
                 Task::Workloads(workloads) => workloads,
@@ -119,6 +136,10 @@ impl Workload {
                 return Err(self.fault(what, value.to_string()));
             }
         }
+        let in_flight = u64::from(self.depth) * u64::from(self.workers);
+        if in_flight > IN_FLIGHT_MAX {
+            return Err(self.fault("number of requests in flight", in_flight.to_string()));
+        }
         for bytes in self.block_sizes() {
             if bytes == 0 || bytes > self.block_bytes {
                 return Err(self.fault("block size", bytes.to_string()));
@@ -134,11 +155,37 @@ impl Workload {
             let workload = self.name.clone();
             return Err(PlanFault::Order { workload, what });
         }
-        match self.rate {
-            Some(rate) if !(rate > 0.0 && rate.is_finite()) => {
-                Err(self.fault("rate", rate.to_string()))
-            }
-            _ => Ok(()),
+        if let Some(rate) = self.rate
+            && !(RATE_MIN..=RATE_MAX).contains(&rate)
+        {
+            return Err(self.fault("rate", rate.to_string()));
+        }
+        if let SyncPolicy::Every { writes: 0, .. } = self.sync {
+            return Err(self.fault("number of writes between two syncs", "0".to_owned()));
+        }
+        if let Some(bytes) = self.shape.order.align_bytes
+            && bytes == 0
+        {
+            return Err(self.fault("alignment", bytes.to_string()));
+        }
+        if let Some(scheduling) = &self.shape.threads.scheduling
+            && let Some(cpu) = scheduling.cpus.iter().find(|cpu| **cpu >= PROCESSORS_MAX)
+        {
+            return Err(self.fault("processor", cpu.to_string()));
+        }
+        // A step back from the end of the span has the size of every block.
+        let has_mix = !self.block_mix.is_empty() || !self.streams.other_sizes().is_empty();
+        let needs_one_size = matches!(self.access, Access::Backward | Access::Stride { .. });
+        if needs_one_size && has_mix && self.shape.order.fio.is_none() {
+            let value = format!(
+                "one of several with an order that needs one: {}",
+                self.block_bytes
+            );
+            return Err(self.fault("block size", value));
+        }
+        match self.access.fault() {
+            Some((what, value)) => Err(self.fault(what, value)),
+            None => Ok(()),
         }
     }
 
@@ -165,10 +212,78 @@ impl Workload {
     }
 }
 
+impl Access {
+    /// The number in it with which no place could be drawn, and its value.
+    fn fault(&self) -> Option<(&'static str, String)> {
+        match self {
+            Self::Sequential | Self::Backward => None,
+            Self::Stride { stride_bytes } => {
+                (*stride_bytes == 0).then(|| ("distance of blocks", stride_bytes.to_string()))
+            }
+            Self::Random { distribution } => distribution.fault(),
+            Self::Zoned { zones } => zones_fault(zones),
+        }
+    }
+}
+
+impl Distribution {
+    /// The number in it with which no block could be drawn, and its value.
+    fn fault(&self) -> Option<(&'static str, String)> {
+        let (what, value, is_good) = match *self {
+            Self::Uniform => return None,
+            Self::Zipf { theta } => ("exponent", theta, theta > 0.0 && theta.is_finite()),
+            Self::Pareto { share } => ("share of blocks", share, share > 0.0 && share < 1.0),
+            Self::Normal { spread_percent } => (
+                "spread in percent",
+                spread_percent,
+                (0.0..=100.0).contains(&spread_percent),
+            ),
+            Self::HotCold {
+                access_percent,
+                size_percent,
+            } => (
+                "size of the hot set in percent",
+                size_percent,
+                (0.0..=100.0).contains(&access_percent) && (0.0..=100.0).contains(&size_percent),
+            ),
+        };
+        (!is_good).then(|| (what, value.to_string()))
+    }
+}
+
+/// The number in these zones with which no place could be drawn, and its value.
+fn zones_fault(zones: &[Zone]) -> Option<(&'static str, String)> {
+    if zones.is_empty() {
+        return Some(("number of zones", zones.len().to_string()));
+    }
+    for zone in zones {
+        for (what, percent) in [
+            ("share of operations in a zone", zone.access_percent),
+            ("size of a zone in percent", zone.size_percent),
+        ] {
+            if !(0.0..=100.0).contains(&percent) {
+                return Some((what, percent.to_string()));
+            }
+        }
+    }
+    let sizes: f64 = zones.iter().map(|zone| zone.size_percent).sum();
+    let accesses: f64 = zones.iter().map(|zone| zone.access_percent).sum();
+    for (what, sum) in [
+        ("sum of the sizes of its zones in percent", sizes),
+        ("sum of the shares of its zones in percent", accesses),
+    ] {
+        if (sum - 100.0).abs() > 1.0 {
+            return Some((what, sum.to_string()));
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{Start, Stop};
+    use crate::plan::{BlockShare, Start, Stop, SyncCall};
+    use crate::shape::ThreadScheduling;
 
     const LIMITED: Stop = Stop {
         precision: None,
@@ -194,7 +309,7 @@ mod tests {
         assert_eq!(checked(vec![good.clone()]), Ok(()));
         assert_eq!(checked(Vec::new()), Err(PlanFault::NoWorkload));
         type Change = fn(&mut Workload);
-        let changes: [(&str, Change); 8] = [
+        let changes: [(&str, Change); 16] = [
             ("depth", |one| one.depth = 0),
             ("depth", |one| one.depth = u32::MAX),
             ("number of workers", |one| one.workers = 0),
@@ -203,6 +318,35 @@ mod tests {
             ("rate", |one| one.rate = Some(0.0)),
             ("limit", |one| one.stop.time_ns = Some(0)),
             ("limit", |one| one.stop.ops = Some(0)),
+            ("rate", |one| one.rate = Some(1e-300)),
+            ("block size", |one| {
+                one.access = Access::Backward;
+                one.block_mix = vec![BlockShare {
+                    block_bytes: 4096,
+                    weight: 1,
+                }];
+            }),
+            ("number of requests in flight", |one| {
+                (one.depth, one.workers) = (1 << 16, 1 << 14);
+            }),
+            ("number of zones", |one| {
+                one.access = Access::Zoned { zones: Vec::new() };
+            }),
+            ("exponent", |one| {
+                let distribution = Distribution::Zipf { theta: f64::NAN };
+                one.access = Access::Random { distribution };
+            }),
+            ("alignment", |one| one.shape.order.align_bytes = Some(0)),
+            ("processor", |one| {
+                one.shape.threads.scheduling = Some(ThreadScheduling {
+                    cpus: vec![u16::MAX],
+                    ..ThreadScheduling::default()
+                });
+            }),
+            ("number of writes between two syncs", |one| {
+                let call = SyncCall::Fsync;
+                one.sync = SyncPolicy::Every { writes: 0, call };
+            }),
         ];
         for (what, change) in changes {
             let mut bad = good.clone();
