@@ -5,6 +5,7 @@
 use crate::estimate::Estimate;
 use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, Hang, Interruption};
 use crate::op::OpKind;
+use crate::units::counted;
 use crate::workload::{EngineChoice, EngineKind, Span};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -318,10 +319,10 @@ pub struct Scan {
     pub to_bytes: u64,
     /// True if the whole span is done.
     pub finished: bool,
-    /// Blocks read in this run.
+    /// Blocks that this run tried to read.
     pub blocks: u64,
-    /// Median latency of a block, in nanoseconds.
-    pub latency_p50_ns: u64,
+    /// Median latency of the blocks that were read, in nanoseconds; `None` where none was.
+    pub latency_p50_ns: Option<u64>,
     /// Latency from which on a block counts as slow, in nanoseconds.
     pub slow_from_ns: u64,
     /// The number of slow blocks.
@@ -334,6 +335,22 @@ pub struct Scan {
     pub unreadable: Vec<UnreadableRange>,
     /// Latency by position, at most 1000 cells.
     pub map: Vec<ScanCell>,
+}
+
+impl Scan {
+    /// Blocks of which a part or the whole could not be read.
+    pub fn failed_blocks(&self) -> u64 {
+        self.map.iter().map(|cell| cell.errors).sum()
+    }
+
+    /// How many blocks were read, in words: "3 of 1024 blocks", or "1024 blocks" if all were.
+    pub fn read_blocks_text(&self) -> String {
+        let blocks = counted(self.blocks, "block");
+        match self.failed_blocks() {
+            0 => blocks,
+            failed => format!("{} of {blocks}", self.blocks.saturating_sub(failed)),
+        }
+    }
 }
 
 /// A block that took long.

@@ -179,10 +179,11 @@ pub fn format_percent(share: f64) -> String {
     }
 }
 
-/// Three significant digits below 1000, whole numbers above.
+/// Three significant digits below 1000, two below 0.1, whole numbers above.
 fn significant(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => 0,
+        v if v < 0.0995 => (1.0 - v.log10().floor()).min(9.0) as usize,
         v if v < 9.995 => 2,
         v if v < 99.95 => 1,
         _ => 0,
@@ -285,6 +286,8 @@ mod tests {
         assert_eq!(format_bytes(3 << 29), "1.5 GiB");
         assert_eq!(format_bytes(512), "512 B");
         assert_eq!(format_throughput(523_000.0), "0.52 MB/s");
+        assert_eq!(format_throughput(4_096.0), "0.0041 MB/s");
+        assert_eq!(format_rate(0.004), "0.0040");
         assert_eq!(format_throughput(1.2344e9), "1234 MB/s");
         assert_eq!(format_latency(999), "999 ns");
         assert_eq!(format_latency(61_320), "61.3 µs");

@@ -44,7 +44,7 @@ pub(super) fn survey_clauses(surface: &SurfaceRecord) -> Vec<String> {
             (0, slow) => format!("{slow} of {blocks} read slowly"),
             (bytes, slow) => format!(
                 "{} could not be read, and {slow} of {blocks} read slowly",
-                format_bytes(bytes)
+                format_bytes(bytes),
             ),
         });
     }

@@ -88,7 +88,7 @@ fn slowest_blocks(scan: &Scan) -> Vec<PlacedBlock<'_>> {
 
 fn count_sentence(scan: &Scan) -> String {
     format!(
-        "{} of {} took more than {} both times {} read; half of all blocks take {} or less.",
+        "{} of {} took more than {} both times {} read{}.",
         scan.slow_blocks,
         counted(scan.blocks, "block"),
         format_latency(scan.slow_from_ns),
@@ -97,7 +97,13 @@ fn count_sentence(scan: &Scan) -> String {
         } else {
             "they were"
         },
-        format_latency(scan.latency_p50_ns)
+        match scan.latency_p50_ns {
+            Some(median_ns) => format!(
+                "; half of all blocks take {} or less",
+                format_latency(median_ns)
+            ),
+            None => String::new(),
+        }
     )
 }
 

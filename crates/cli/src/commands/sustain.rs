@@ -389,6 +389,14 @@ fn refuse_unsuitable(flags: &WorkloadFlags) -> Result<(), Failure> {
                 .to_owned(),
         ));
     }
+    if let Some(rw) = flags.rw
+        && rw.drops_blocks()
+    {
+        return Err(Failure::Usage(format!(
+            "'--rw {}' moves no data, so no cache or credit would show; use reads or writes",
+            rw.as_str()
+        )));
+    }
     let other_ends = [
         ("--precision", flags.precision.is_some()),
         ("--bytes", flags.bytes.is_some()),

@@ -53,7 +53,7 @@ impl ScanLog {
                 to_bytes: from,
                 finished: false,
                 blocks: 0,
-                latency_p50_ns: 0,
+                latency_p50_ns: None,
                 slow_from_ns: 0,
                 slow_blocks: 0,
                 slow: Vec::new(),
@@ -169,9 +169,9 @@ impl ScanLog {
         scan.unreadable
             .retain(|bad| bad.offset_bytes < scan.to_bytes);
         if self.latencies.count() > 0 {
-            scan.latency_p50_ns = self.latencies.value_at(0.5);
+            scan.latency_p50_ns = Some(self.latencies.value_at(0.5));
         }
-        scan.slow_from_ns = slow_from_ns(scan.latency_p50_ns);
+        scan.slow_from_ns = slow_from_ns(scan.latency_p50_ns.unwrap_or(0));
         scan.map.retain(|cell| cell.blocks > 0);
         for cell in &mut scan.map {
             cell.latency_mean_ns /= (cell.blocks - cell.errors).max(1);

@@ -153,7 +153,7 @@ tables! {
         "", "1/s", "", "short_stroke_iops", |stroke| &stroke.iops;
     }
     SCAN: Scan {
-        "latency_p50", "ns", "", "", |scan| (scan.latency_p50_ns as f64, scan.blocks);
+        "latency_p50", "ns", "", "", |scan| scan.latency_p50_ns;
         "slow_blocks", "1", "", "scan_slow_blocks", |scan| scan.slow_blocks;
         "unreadable_bytes", "B", "", "scan_unreadable_bytes", |scan| scan.unreadable_bytes;
     }

@@ -4,7 +4,7 @@ use super::{OwnError, OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
 use crate::document::{DocumentError, check_operation};
 use crate::figure::tables::FILE_STEP;
-use crate::figure::{FigureList, Key, Part};
+use crate::figure::{FigureList, Key, Part, target_labels};
 use crate::files::FilesMeasurement;
 use crate::record::{FilesRecord, Record};
 
@@ -45,10 +45,13 @@ impl ResultOfTask for FilesRecord {
         });
     }
 
-    fn add_figures<'r>(&'r self, _: &'r Record, list: &mut FigureList<'r>) {
+    fn add_figures<'r>(&'r self, record: &'r Record, list: &mut FigureList<'r>) {
         for step in &self.steps {
             let planned = &step.data.step;
-            let key = Key::of(Part::FileStep, planned.name()).op(planned.operation.as_str());
+            let mut key = Key::of(Part::FileStep, planned.name()).op(planned.operation.as_str());
+            // The directory is the only target. Exports call a step a workload.
+            key.labels = target_labels(record, 0);
+            key.labels.push(("workload", planned.name()));
             list.table(&key, FILE_STEP, step);
             list.operation(key, step.op());
         }

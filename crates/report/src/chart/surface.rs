@@ -248,6 +248,7 @@ fn short_strokes_chart(strokes: &[ShortStroke]) -> Option<Chart> {
 /// The latencies of a scan by position; `None` where it read nothing.
 fn scan_chart(scan: &Scan) -> Option<Chart> {
     let units = ScanUnits::new(scan)?;
+    let median_ns = scan.latency_p50_ns?;
     let start = units.position(scan.from_bytes);
     let end = units.position(scan.to_bytes);
     Some(Chart {
@@ -257,7 +258,7 @@ fn scan_chart(scan: &Scan) -> Option<Chart> {
             counted(scan.slow_blocks, "slow block"),
             scan.blocks,
             format_bytes(scan.unreadable_bytes),
-            format_latency(scan.latency_p50_ns)
+            format_latency(median_ns)
         ),
         caption: "Latency of the blocks by position: the longest in each part, and the mean of \
                   several. If single blocks exceed the limit, the disk had to retry."
@@ -315,7 +316,7 @@ impl ScanUnits {
 fn scan_series(scan: &Scan, units: &ScanUnits) -> Vec<Series> {
     let mut longest = Vec::new();
     let mut means = Vec::new();
-    for cell in &scan.map {
+    for cell in scan.map.iter().filter(|cell| cell.blocks > cell.errors) {
         longest.push(units.point(cell.offset_bytes, cell.latency_max_ns));
         means.push(units.point(cell.offset_bytes, cell.latency_mean_ns));
     }

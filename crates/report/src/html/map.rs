@@ -36,7 +36,7 @@ pub(super) fn data(record: &Record) -> Option<Value> {
     let mut notable = Vec::new();
     for cell in &scan.map {
         positions.push(charts::rounded(cell.offset_bytes as f64 / unit_bytes));
-        notable.push(u8::from(is_notable(cell, scan.latency_p50_ns)));
+        notable.push(u8::from(is_notable(cell, heat_median_ns(scan))));
     }
     let chart = Chart {
         id: "scan-map".to_owned(),
@@ -113,9 +113,13 @@ pub(super) fn scan_map(record: &Record) -> Option<Markup> {
                 }
                 p {
                     "Read: " (read)
-                    ". Left to right, top to bottom; a cell shows its slowest block; the median \
-                     block takes "
-                    (format_latency(scan.latency_p50_ns)) "."
+                    ". Left to right, top to bottom; a cell shows its slowest block"
+                    @match scan.latency_p50_ns {
+                        Some(median_ns) => {
+                            "; the median block takes " (format_latency(median_ns)) "."
+                        }
+                        None => "; no block could be read.",
+                    }
                 }
             }
             div.field #field { (cells_picture(scan)) }
@@ -149,7 +153,7 @@ fn cells_picture(scan: &Scan) -> Markup {
         let y = index / CELLS_PER_ROW * CELL_STEP;
         let cross = if cell.errors > 0 { CROSS } else { "" };
         let path = paths
-            .entry(cell_class(cell, scan.latency_p50_ns))
+            .entry(cell_class(cell, heat_median_ns(scan)))
             .or_default();
         *path += &format!("M{x} {y}{SQUARE}{cross}");
     }
@@ -177,6 +181,20 @@ fn cell_class(cell: &ScanCell, median_ns: u64) -> String {
     }
 }
 
+/// The latency that the colours of the cells are multiples of. Without a block that was read no
+/// cell has a colour.
+fn heat_median_ns(scan: &Scan) -> u64 {
+    scan.latency_p50_ns.unwrap_or(0)
+}
+
+fn heat_classes_shown(scan: &Scan) -> usize {
+    if scan.latency_p50_ns.is_some() {
+        HEAT_CLASSES
+    } else {
+        0
+    }
+}
+
 /// The class of a cell by its slowest block, from 0 on.
 fn heat_class(cell: &ScanCell, median_ns: u64) -> usize {
     let times = cell.latency_max_ns as f64 / median_ns.max(1) as f64;
@@ -187,13 +205,13 @@ fn heat_class(cell: &ScanCell, median_ns: u64) -> usize {
 fn color_legend(scan: &Scan) -> Markup {
     html! {
         ul.heat-scale aria-label="Colours of the map" {
-            @for index in 0..HEAT_CLASSES {
+            @for index in 0..heat_classes_shown(scan) {
                 li {
                     svg width="13" height="13" aria-hidden="true" focusable="false" {
                         rect class={"heat-" (index)} width="13" height="13" {}
                     }
                     @if index + 1 < HEAT_CLASSES {
-                        @let limit_ns = scan.latency_p50_ns.saturating_mul(1 << (index + 1));
+                        @let limit_ns = heat_median_ns(scan).saturating_mul(1 << (index + 1));
                         " up to " (format_latency(limit_ns))
                     } @else {
                         " longer"

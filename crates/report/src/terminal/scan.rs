@@ -5,7 +5,7 @@ use crate::describe::surface::{place_text, scan_reach_text};
 use crate::page::{INDENT, Page};
 use diskproof_model::block::{Span, Tone};
 use diskproof_model::surface::Scan;
-use diskproof_model::units::{counted, format_bytes, format_latency};
+use diskproof_model::units::{format_bytes, format_latency};
 
 /// The page lists at most this many slow blocks, and as many unreadable ones; the record holds all.
 const PLACES_SHOWN: usize = 10;
@@ -13,16 +13,19 @@ const PLACES_SHOWN: usize = 10;
 /// Writes what was read, the map, then the slow and unreadable places.
 pub(super) fn write_scan(page: &mut Page<'_>, scan: &Scan, span_start_bytes: u64) {
     page.blank();
-    let text = format!(
-        "{} of {} read, {}; median {}, {} slow (from {}), {} unreadable",
-        counted(scan.blocks, "block"),
-        format_bytes(u64::from(scan.block_bytes)),
-        scan_reach_text(scan, span_start_bytes),
-        format_latency(scan.latency_p50_ns),
-        scan.slow_blocks,
-        format_latency(scan.slow_from_ns),
-        format_bytes(scan.unreadable_bytes)
-    );
+    let block = format_bytes(u64::from(scan.block_bytes));
+    let reach = scan_reach_text(scan, span_start_bytes);
+    let unreadable = format_bytes(scan.unreadable_bytes);
+    let blocks = scan.read_blocks_text();
+    let text = match scan.latency_p50_ns {
+        Some(median_ns) => format!(
+            "{blocks} of {block} read, {reach}; median {}, {} slow (from {}), {unreadable} unreadable",
+            format_latency(median_ns),
+            scan.slow_blocks,
+            format_latency(scan.slow_from_ns),
+        ),
+        None => format!("{blocks} of {block} read, {reach}; {unreadable} unreadable"),
+    };
     page.fact("scan", &text);
     write_map(page, scan);
     let slow = scan.slow.iter().map(|block| Place {

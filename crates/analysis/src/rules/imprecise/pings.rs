@@ -3,8 +3,9 @@
 use super::super::rule::*;
 use diskproof_model::record::Estimate;
 
-/// Fewer single requests say nothing of the disk: the first one may wake it up.
-const PINGS_MIN: u64 = 10;
+/// Fewer single requests say nothing of the disk. `ping -c 10` counts nine: the first one, which may
+/// wake the disk up, does not count.
+const PINGS_MIN: u64 = 9;
 
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<RoughMean> = Vec::new();
