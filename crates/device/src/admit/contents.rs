@@ -4,7 +4,7 @@
 
 use super::permit::UnknownContent;
 use super::refusal::RefusalReasons;
-use crate::naming::{errno_name, node};
+use crate::kernel::naming::{errno_name, node};
 use crate::signatures::{Clearing, ScanResult, Signature, Slice, SliceName, Unknown};
 use diskproof_model::shell::quoted;
 use diskproof_model::units::{counted, format_bytes};

@@ -12,13 +12,13 @@ use super::names::{disk_below, names};
 use super::permit::{Consent, VisibilityGaps};
 use super::refusal::{RefusalReasons, judge_access, judge_device_size};
 use super::servers;
+use crate::admit::inspect::{CLAIM_TRIES, Inspector};
 use crate::failure::{OpenError, open_failed};
-use crate::held::{Held, changed};
-use crate::inspect::{CLAIM_TRIES, Inspector};
-use crate::layers;
+use crate::file::held::{Held, changed};
+use crate::identity::layers;
+use crate::kernel::steps::{self, GateStep};
+use crate::kernel::sysroot::{SysRoot, read_text};
 use crate::signatures::{ScanResult, Slice};
-use crate::steps::{self, GateStep};
-use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
 use rustix::fs::{Access as Permission, OFlags, fstat};
@@ -254,7 +254,7 @@ fn judge_disk_of_partition(
     reasons: &mut RefusalReasons,
 ) -> Option<ScanResult> {
     let node = disk.node();
-    let Some(size_bytes) = crate::disk::size_bytes(&disk.sysfs) else {
+    let Some(size_bytes) = crate::identity::disk::size_bytes(&disk.sysfs) else {
         reasons.add_uninspected("the size of its whole disk is unknown".to_owned());
         return None;
     };
@@ -390,7 +390,7 @@ fn add_uninspected(file: &BackingFile, why: &str, reasons: &mut RefusalReasons) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_sysfs::FakeSysfs;
+    use crate::kernel::fake_sysfs::FakeSysfs;
 
     /// A scan of no bytes finds nothing, which is no reason to write.
     #[test]

@@ -11,13 +11,13 @@ use super::refusal::{
     kept_free_text,
 };
 use super::servers;
+use crate::admit::inspect::Inspector;
 use crate::failure::{OpenError, open_failed};
-use crate::file_id::FileId;
-use crate::held::{Held, changed};
-use crate::inspect::Inspector;
-use crate::own_mark;
-use crate::steps::{self, GateStep};
-use crate::sysroot::SysRoot;
+use crate::file::held::{Held, changed};
+use crate::file::own_mark;
+use crate::kernel::file_id::FileId;
+use crate::kernel::steps::{self, GateStep};
+use crate::kernel::sysroot::SysRoot;
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{SECTOR_BYTES, format_bytes};

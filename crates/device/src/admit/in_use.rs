@@ -8,13 +8,13 @@ use super::family::{Node, Subject, backing_path};
 use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
 use super::refusal::RefusalReasons;
-use crate::file_id::FileId;
-use crate::mounts::{self, MountEntry};
-use crate::namespaces::{MountTables, Namespace};
-use crate::naming::{errno_name, node};
-use crate::steps;
-use crate::syscalls::file_behind_loop;
-use crate::sysroot::{SysRoot, devices_in, list, read_text};
+use crate::kernel::file_id::FileId;
+use crate::kernel::mounts::{self, MountEntry};
+use crate::kernel::namespaces::{MountTables, Namespace};
+use crate::kernel::naming::{errno_name, node};
+use crate::kernel::steps;
+use crate::kernel::syscalls::file_behind_loop;
+use crate::kernel::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::TargetKind;
 use rustix::fs::stat;
@@ -472,7 +472,7 @@ fn what_is_behind(file: &LoopFile, asked: &AskedFile, subject: Subject<'_>) -> O
 mod tests {
     use super::super::family::DeviceFamily;
     use super::*;
-    use crate::fake_sysfs::FakeSysfs;
+    use crate::kernel::fake_sysfs::FakeSysfs;
 
     /// A disk with one partition, and a /proc in which nothing uses it.
     fn quiet() -> FakeSysfs {

@@ -3,11 +3,11 @@
 
 use super::family::{Node, Subject};
 use super::refusal::RefusalReason;
-use crate::file_id::FileId;
-use crate::mounts::unescape;
-use crate::naming::{errno_name, errno_of};
-use crate::syscalls::have_one_file_table;
-use crate::sysroot::{SysRoot, read_text, try_list, value_of};
+use crate::kernel::file_id::FileId;
+use crate::kernel::mounts::unescape;
+use crate::kernel::naming::{errno_name, errno_of};
+use crate::kernel::syscalls::have_one_file_table;
+use crate::kernel::sysroot::{SysRoot, read_text, try_list, value_of};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -379,7 +379,7 @@ fn tables(process: &Path, pid: u32) -> std::io::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_sysfs::FakeSysfs;
+    use crate::kernel::fake_sysfs::FakeSysfs;
     use std::sync::mpsc::channel;
 
     /// A process that has just ended has no files. One whose files we fail to list may have ours.

@@ -1,8 +1,8 @@
 //! Collects the reasons of a refusal until all are known, and finds those that any intent has: no
 //! disk below the target, no permission. Opens nothing.
 
-use crate::mounts::{KERNEL_FILESYSTEMS, MEMORY_FILESYSTEMS};
-use crate::naming::errno_name;
+use crate::kernel::mounts::{KERNEL_FILESYSTEMS, MEMORY_FILESYSTEMS};
+use crate::kernel::naming::errno_name;
 use diskproof_model::target::{Filesystem, Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::format_bytes;
 use rustix::fs::{Access as Permission, access};
