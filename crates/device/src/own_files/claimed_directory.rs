@@ -2,7 +2,7 @@
 //! that made it, or by a later one that finds what a crash or kill -9 left.
 
 use crate::failure::OpenError;
-use crate::own_files::criteria::{OwnFiles, open_own};
+use crate::own_files::criteria::{OwnFileCriteria, open_own};
 use crate::own_files::removal::{
     Entry, Foreign, WalkAction, entry_names, is_same, open_folder, walk,
 };
@@ -72,7 +72,7 @@ pub(crate) struct OwnDirectory {
     pub(crate) directory: OwnedFd,
     pub(crate) parent: OwnedFd,
     pub(crate) name: String,
-    pub(crate) own_files: OwnFiles,
+    pub(crate) criteria: OwnFileCriteria,
 }
 
 impl OwnDirectory {
@@ -114,14 +114,14 @@ impl OwnDirectory {
             return Ok(foreign);
         }
         Ok(walk(directory, WalkAction::Remove, "", &|entry| {
-            entry.name_bytes() == CLAIM.as_bytes() && self.own_files.accept(entry.stat())
+            entry.name_bytes() == CLAIM.as_bytes() && self.criteria.matches(entry.stat())
         })?
         .foreign)
     }
 
     /// True for a file of ours that has not got its own name yet.
     fn is_unfinished(&self, entry: &Entry<'_>) -> bool {
-        entry.depth == 0 && is_first_name(entry.name_bytes()) && self.own_files.accept(entry.stat())
+        entry.depth == 0 && is_first_name(entry.name_bytes()) && self.criteria.matches(entry.stat())
     }
 }
 
@@ -217,7 +217,7 @@ impl ClaimedDirectory {
             parent: open_folder(parent, ".").map_err(|errno| take_over_failed(path, errno))?,
             directory,
             name: name.to_owned(),
-            own_files: read.own_files,
+            criteria: read.criteria,
         };
         Ok(Some(Self {
             own,
@@ -228,9 +228,9 @@ impl ClaimedDirectory {
     }
 
     /// The criteria for files of the run that made the directory.
-    pub(crate) fn files(&self) -> OwnFiles {
+    pub(crate) fn file_criteria(&self) -> OwnFileCriteria {
         let bytes_max = self.file_bytes_max.unwrap_or(u64::MAX);
-        self.own.own_files.up_to(bytes_max)
+        self.own.criteria.with_bytes_max(bytes_max)
     }
 
     /// The descriptor, for opening what lies in it.
@@ -333,7 +333,7 @@ fn own_user() -> u32 {
 /// A claim that was read.
 struct Claim {
     /// The criteria for files of the run that wrote it.
-    own_files: OwnFiles,
+    criteria: OwnFileCriteria,
     content: ClaimContent,
 }
 
@@ -341,12 +341,12 @@ struct Claim {
 /// not.
 fn read_claim(file: &File, owner: u32) -> Option<Claim> {
     let stat = fstat(file).ok()?;
-    let own_files = OwnFiles::like(&stat);
-    if !own_files.accept(&stat) || stat.st_uid != owner {
+    let criteria = OwnFileCriteria::from_file(&stat);
+    if !criteria.matches(&stat) || stat.st_uid != owner {
         return None;
     }
     Some(Claim {
-        own_files,
+        criteria,
         content: ClaimContent::parse(&own_text(file)?)?,
     })
 }
@@ -356,7 +356,7 @@ fn is_part_of_claim(file: &File) -> bool {
     let Ok(stat) = fstat(file) else {
         return false;
     };
-    if !OwnFiles::like(&stat).accept(&stat) {
+    if !OwnFileCriteria::from_file(&stat).matches(&stat) {
         return false;
     }
     match own_text(file) {

@@ -1,5 +1,5 @@
-//! The files that we make in directories of our own, and how they are told from those that another
-//! program puts there: by their owner and by their mode.
+//! The criteria by which we recognise our files in directories of our own, where other programs may
+//! have put theirs: the owner, the mode and the size. A file that matches may be deleted.
 
 use rustix::fs::{FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
@@ -13,58 +13,66 @@ const MARKED: Mode = Mode::RUSR.union(Mode::WUSR).union(Mode::SVTX);
 /// The mode where the filesystem does not keep the mark.
 const UNMARKED: Mode = Mode::RUSR.union(Mode::WUSR);
 
-/// The criteria by which the files in a directory of ours are recognised.
+/// What a file in a directory of ours must show to be one that we made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OwnFiles {
+pub(crate) struct OwnFileCriteria {
     owner: u32,
-    is_marked: bool,
+    needs_mark: bool,
     bytes_max: u64,
 }
 
-impl OwnFiles {
-    /// The criteria that a file of ours shows.
-    pub(crate) fn like(made: &Stat) -> Self {
+impl OwnFileCriteria {
+    /// The criteria of a run that made this file: its owner, its mark if it has one, any size.
+    pub(crate) fn from_file(made: &Stat) -> Self {
         Self {
             owner: made.st_uid,
-            is_marked: is_marked(made),
+            needs_mark: is_marked(made),
             bytes_max: u64::MAX,
         }
     }
 
-    /// Makes the first file, which shows whether the filesystem keeps the mark: FAT has no modes.
-    pub(crate) fn try_out(folder: BorrowedFd<'_>, name: &str) -> Result<Self, Errno> {
-        let made = match create(folder, name, MARKED) {
+    /// Makes the first file of a directory, and asks for the mark only if this file has kept it:
+    /// FAT has no modes.
+    pub(crate) fn probe_mark(folder: BorrowedFd<'_>, name: &str) -> Result<Self, Errno> {
+        let made = match create_with_mode(folder, name, MARKED) {
             // A server may keep the bit for directories or for root.
-            Err(Errno::INVAL | Errno::PERM | Errno::NOTSUP) => create(folder, name, UNMARKED),
+            Err(Errno::INVAL | Errno::PERM | Errno::NOTSUP) => {
+                create_with_mode(folder, name, UNMARKED)
+            }
             made => made,
         };
-        Ok(Self::like(&fstat(made?)?))
+        Ok(Self::from_file(&fstat(made?)?))
     }
 
-    /// The criteria for a run whose files have at most so many bytes.
-    pub(crate) fn up_to(self, bytes_max: u64) -> Self {
+    /// The same criteria for a run whose files have at most this size in bytes.
+    pub(crate) fn with_bytes_max(self, bytes_max: u64) -> Self {
         Self { bytes_max, ..self }
     }
 
-    /// True where a file with our name and without the mark is another program's.
-    pub(crate) fn are_marked(self) -> bool {
-        self.is_marked
+    /// True if a file of ours must have the mark: another program's file, even under one of our
+    /// names, does not match then.
+    pub(crate) fn require_mark(self) -> bool {
+        self.needs_mark
     }
 
-    /// True for a file that may be one of ours. The callers delete such files, so what is not
-    /// certain is not accepted.
-    pub(crate) fn accept(self, file: &Stat) -> bool {
+    /// True if the file may be one of ours. Callers delete a file that matches and keep every
+    /// other one, so an uncertain file does not match.
+    pub(crate) fn matches(self, file: &Stat) -> bool {
         FileType::from_raw_mode(file.st_mode) == FileType::RegularFile
             && file.st_uid == self.owner
-            && (!self.is_marked || is_marked(file))
+            && (!self.needs_mark || is_marked(file))
             && file.st_size.unsigned_abs() <= self.bytes_max
     }
 
-    /// A new, empty file for the owner only. A name that exists is an error, even that of a
-    /// symlink.
-    pub(crate) fn create(self, folder: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
-        let mode = if self.is_marked { MARKED } else { UNMARKED };
-        create(folder, name, mode)
+    /// Creates an empty file that matches, for the owner only. An existing name is an error, even
+    /// that of a symlink.
+    pub(crate) fn create_file(
+        self,
+        folder: BorrowedFd<'_>,
+        name: impl Arg,
+    ) -> Result<OwnedFd, Errno> {
+        let mode = if self.needs_mark { MARKED } else { UNMARKED };
+        create_with_mode(folder, name, mode)
     }
 }
 
@@ -72,24 +80,28 @@ fn is_marked(file: &Stat) -> bool {
     Mode::from_raw_mode(file.st_mode).contains(Mode::SVTX)
 }
 
-/// A new, empty file. A name that exists is an error, even that of a symlink.
-pub(crate) fn create(folder: BorrowedFd<'_>, name: impl Arg, mode: Mode) -> Result<OwnedFd, Errno> {
-    let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
-    openat(folder, name, new, mode)
+/// Creates an empty file. An existing name is an error, even that of a symlink.
+pub(crate) fn create_with_mode(
+    folder: BorrowedFd<'_>,
+    name: impl Arg,
+    mode: Mode,
+) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::RDWR | OFlags::CLOEXEC;
+    openat(folder, name, flags, mode)
 }
 
-/// A file of our own again, with the rights that a lock needs on network filesystems. It must not
-/// be a symlink.
+/// Opens a file of ours again, with the rights that a lock needs on network filesystems. A symlink
+/// is an error.
 pub(crate) fn open_own(folder: BorrowedFd<'_>, name: impl Arg) -> Result<OwnedFd, Errno> {
-    let again = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    openat(folder, name, again, Mode::empty())
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    openat(folder, name, flags, Mode::empty())
 }
 
 #[cfg(test)]
-impl OwnFiles {
+impl OwnFileCriteria {
     pub(crate) fn unmarked(self) -> Self {
         Self {
-            is_marked: false,
+            needs_mark: false,
             ..self
         }
     }
@@ -99,39 +111,95 @@ impl OwnFiles {
 mod tests {
     use super::*;
     use rustix::fs::{fchmod, ftruncate};
+    use std::fs::File;
     use std::os::fd::AsFd as _;
 
-    /// A new file of ours in this folder, as its callers see it.
-    fn seen(folder: &tempfile::TempDir, name: &str, change: fn(&OwnedFd)) -> Stat {
-        let opened = std::fs::File::open(folder.path()).unwrap();
-        let file = create(opened.as_fd(), name, MARKED).unwrap();
-        change(&file);
-        fstat(&file).unwrap()
+    const BYTES_MAX: u64 = 4096;
+
+    /// A directory of ours with its first file, and the criteria of that file.
+    struct Fixture {
+        folder: tempfile::TempDir,
+        first: Stat,
+        criteria: OwnFileCriteria,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            let folder = tempfile::tempdir_in("/var/tmp").unwrap();
+            let opened = File::open(folder.path()).unwrap();
+            let file = create_with_mode(opened.as_fd(), "first", MARKED).unwrap();
+            let first = fstat(&file).unwrap();
+            assert!(is_marked(&first), "/var/tmp keeps modes");
+            Self {
+                folder,
+                first,
+                criteria: OwnFileCriteria::from_file(&first).with_bytes_max(BYTES_MAX),
+            }
+        }
+
+        /// A file as a run of ours makes it, after this change.
+        fn changed_file(&self, name: &str, change: fn(&OwnedFd)) -> Stat {
+            let folder = File::open(self.folder.path()).unwrap();
+            let file = self.criteria.create_file(folder.as_fd(), name).unwrap();
+            change(&file);
+            fstat(&file).unwrap()
+        }
     }
 
     #[test]
-    fn only_a_short_marked_file_of_the_owner_is_accepted() {
-        let folder = tempfile::tempdir_in("/var/tmp").unwrap();
-        let like = seen(&folder, "first", |_| {});
-        let own = OwnFiles::like(&like).up_to(4096);
-        if !own.are_marked() {
-            println!("SKIPPED: only_a_short_marked_file_of_the_owner_is_accepted: no mark here");
-            return;
-        }
-        assert!(own.accept(&like));
-        assert!(own.accept(&seen(&folder, "full", |file| {
-            ftruncate(file, 4096).unwrap()
-        })));
-        assert!(!own.accept(&seen(&folder, "long", |file| {
-            ftruncate(file, 4097).unwrap()
-        })));
-        let unmarked = seen(&folder, "unmarked", |file| fchmod(file, UNMARKED).unwrap());
-        assert!(!own.accept(&unmarked));
-        assert!(own.unmarked().accept(&unmarked), "FAT keeps no mark");
-        let mut of_another = like;
+    fn criteria_match_files_of_the_run_up_to_the_largest_size() {
+        let fixture = Fixture::new();
+        assert!(fixture.criteria.matches(&fixture.first));
+        let full = fixture.changed_file("full", |file| ftruncate(file, BYTES_MAX).unwrap());
+        assert!(fixture.criteria.matches(&full));
+        let long = fixture.changed_file("long", |file| ftruncate(file, BYTES_MAX + 1).unwrap());
+        assert!(!fixture.criteria.matches(&long));
+    }
+
+    #[test]
+    fn criteria_refuse_another_owner() {
+        let fixture = Fixture::new();
+        let mut of_another = fixture.first;
         of_another.st_uid += 1;
-        assert!(!own.accept(&of_another));
-        let opened = std::fs::File::open(folder.path()).unwrap();
-        assert!(!own.accept(&fstat(&opened).unwrap()), "a directory");
+        assert!(!fixture.criteria.matches(&of_another));
+    }
+
+    #[test]
+    fn criteria_refuse_a_missing_mark_unless_the_filesystem_keeps_none() {
+        let fixture = Fixture::new();
+        let unmarked = fixture.changed_file("unmarked", |file| fchmod(file, UNMARKED).unwrap());
+        assert!(!fixture.criteria.matches(&unmarked));
+        let without_modes = OwnFileCriteria::from_file(&unmarked);
+        assert!(!without_modes.require_mark());
+        assert!(without_modes.matches(&unmarked), "as on FAT");
+    }
+
+    #[test]
+    fn criteria_refuse_directories_and_symlinks() {
+        let fixture = Fixture::new();
+        let folder = File::open(fixture.folder.path()).unwrap();
+        assert!(
+            !fixture
+                .criteria
+                .unmarked()
+                .matches(&fstat(&folder).unwrap())
+        );
+        let link = fixture.folder.path().join("link");
+        std::os::unix::fs::symlink("first", &link).unwrap();
+        let link_stat = rustix::fs::lstat(&link).unwrap();
+        assert!(!fixture.criteria.unmarked().matches(&link_stat));
+    }
+
+    #[test]
+    fn existing_name_is_never_opened_as_a_new_file() {
+        let fixture = Fixture::new();
+        let folder = File::open(fixture.folder.path()).unwrap();
+        let existing = fixture.criteria.create_file(folder.as_fd(), "first");
+        assert_eq!(existing.map(drop), Err(Errno::EXIST));
+        let link = fixture.folder.path().join("link");
+        std::os::unix::fs::symlink("nowhere", link).unwrap();
+        let linked = fixture.criteria.create_file(folder.as_fd(), "link");
+        assert_eq!(linked.map(drop), Err(Errno::EXIST));
+        assert_eq!(open_own(folder.as_fd(), "link").map(drop), Err(Errno::LOOP));
     }
 }

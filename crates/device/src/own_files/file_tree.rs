@@ -331,10 +331,10 @@ pub(crate) fn remove_leftover(
     let Some(claimed) = ClaimedDirectory::claim_in(parent, name, path)? else {
         return Ok(None);
     };
-    let made = claimed.files();
+    let criteria = claimed.file_criteria();
     let is_ours = |entry: &Entry<'_>| match entry.kind() {
         FileType::Directory => entry.depth == 0 && is_folder_name(entry.name_bytes()),
-        _ => entry.depth == 1 && is_file_name(entry.name_bytes()) && made.accept(entry.stat()),
+        _ => entry.depth == 1 && is_file_name(entry.name_bytes()) && criteria.matches(entry.stat()),
     };
     let content =
         walk(claimed.directory(), WalkAction::Count, CLAIM, &is_ours).map_err(|errno| {

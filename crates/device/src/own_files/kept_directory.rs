@@ -11,7 +11,7 @@ use crate::open::target::{FurtherFiles, OpenTarget, PartOfFile, open_directory};
 use crate::own_files::claimed_directory::{
     self, CLAIM, ClaimContent, OwnDirectory, TRIAL, UNFINISHED, remove_emptied,
 };
-use crate::own_files::criteria::{self, OwnFiles, open_own};
+use crate::own_files::criteria::{OwnFileCriteria, create_with_mode, open_own};
 use crate::own_files::removal::{Entry, entry_names, is_same, open_folder};
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{
@@ -72,7 +72,7 @@ impl KeptDirectory {
             directory,
             parent,
             name: name.to_owned(),
-            own_files: making.own_files,
+            criteria: making.criteria,
         };
         let kept = Self {
             own,
@@ -141,22 +141,22 @@ impl KeptDirectory {
     /// True if a name in it or below is that of a file that we made.
     pub(crate) fn is_own(&self, folder: BorrowedFd<'_>, name: impl Arg) -> Result<bool, Errno> {
         let stat = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(self.own.own_files.accept(&stat))
+        Ok(self.own.criteria.matches(&stat))
     }
 
     #[cfg(test)]
     pub(crate) fn forget_mark(&mut self) {
-        self.own.own_files = self.own.own_files.unmarked();
+        self.own.criteria = self.own.criteria.unmarked();
     }
 
     /// True where the filesystem keeps the mark of our files.
     pub(crate) fn marks_files(&self) -> bool {
-        self.own.own_files.are_marked()
+        self.own.criteria.require_mark()
     }
 
     /// True if this directory's own calls may have made a file in it.
     pub fn may_have_made(&self, entry: &Entry<'_>) -> bool {
-        self.own.own_files.accept(entry.stat())
+        self.own.criteria.matches(entry.stat())
     }
 
     /// A new, empty file. Its entry is durable after [`Self::sync`].
@@ -259,7 +259,7 @@ impl KeptDirectory {
         folder: BorrowedFd<'_>,
         name: impl Arg,
     ) -> Result<OwnedFd, Errno> {
-        self.own.own_files.create(folder, name)
+        self.own.criteria.create_file(folder, name)
     }
 
     pub(crate) fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> OpenError + use<> {
@@ -334,7 +334,7 @@ fn create_or_open_own(
     identity: &TargetIdentity,
     name: &str,
 ) -> Result<OwnFile, OpenError> {
-    match criteria::create(directory, name, Mode::from_raw_mode(0o666)) {
+    match create_with_mode(directory, name, Mode::from_raw_mode(0o666)) {
         Ok(file) => Ok(OwnFile {
             file: Arc::new(file),
             size_bytes: 0,
@@ -408,14 +408,14 @@ pub fn own_allocated_bytes(path: &Path) -> u64 {
 
 /// The ways in which files are made in a directory, and renamed there.
 struct FileMaking {
-    own_files: OwnFiles,
+    criteria: OwnFileCriteria,
     /// The flags with which a rename replaces no file, where the filesystem knows them.
     to_free_name: RenameFlags,
 }
 
 /// Tries how files are made in the new directory, and makes its entry durable.
 fn prepare(directory: &OwnedFd, parent: &OwnedFd, path: &str) -> Result<FileMaking, OpenError> {
-    let making = try_out(directory.as_fd())
+    let making = probe_file_making(directory.as_fd())
         .map_err(|errno| OpenError::from_errno(path, "create a file in it", errno))?;
     for changed in [directory, parent] {
         fsync(changed)
@@ -450,8 +450,8 @@ fn check_new(directory: &OwnedFd) -> Result<(), Errno> {
 }
 
 /// Tries how to make files and rename them there. Leaves nothing.
-fn try_out(directory: BorrowedFd<'_>) -> Result<FileMaking, Errno> {
-    let own_files = OwnFiles::try_out(directory, UNFINISHED)?;
+fn probe_file_making(directory: BorrowedFd<'_>) -> Result<FileMaking, Errno> {
+    let criteria = OwnFileCriteria::probe_mark(directory, UNFINISHED)?;
     let flags = RenameFlags::NOREPLACE;
     let renamed = renameat_with(directory, UNFINISHED, directory, TRIAL, flags);
     let name = match renamed {
@@ -466,7 +466,7 @@ fn try_out(directory: BorrowedFd<'_>) -> Result<FileMaking, Errno> {
         Err(errno) => return Err(errno),
     };
     Ok(FileMaking {
-        own_files,
+        criteria,
         to_free_name,
     })
 }
