@@ -40,7 +40,7 @@ mod watch;
 mod write_cache;
 
 pub use admit::{
-    Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, UnknownContent, admit, admit_requests,
+    Admission, Consent, Intent, Overwriting, UnknownContent, admit, admit_requests,
     scratch_bytes_max,
 };
 pub use counters::disk_tally::DiskTally;

@@ -2,16 +2,18 @@
 //! found. Opens a target only to look at what it holds, and never for writing.
 
 mod ancestry;
+mod common_reasons;
 mod contents;
 pub(crate) mod device;
 mod family;
 pub(crate) mod file;
 mod in_use;
 pub(crate) mod inspect;
+mod kept_free;
 mod names;
 mod openers;
 mod permit;
-pub(crate) mod refusal;
+pub(crate) mod reasons;
 mod servers;
 
 use crate::file::held::Held;
@@ -20,16 +22,14 @@ use crate::kernel::mounts::is_in_memory;
 use crate::kernel::naming::errno_name;
 use crate::kernel::sysroot::SysRoot;
 use ancestry::{Ancestry, Outside};
+use common_reasons::{judge_access, judge_device_size, judge_filesystem_kind};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use diskproof_model::units::{counted, format_bytes};
+use kept_free::{SPACE_STEP_BYTES, bytes_kept_free, kept_free_text};
 pub use permit::{Admission, Consent, Intent, Overwriting, UnknownContent};
 pub(crate) use permit::{Grant, HiddenUsers, Permit, VisibilityGaps};
-pub use refusal::READ_BYTES_MIN;
-use refusal::RefusalReasons;
-pub(crate) use refusal::overwriting_asked;
-use refusal::{
-    bytes_kept_free, judge_access, judge_device_size, judge_filesystem_kind, kept_free_text,
-};
+pub(crate) use reasons::overwriting_asked;
+use reasons::{RefusalReasons, Step};
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
@@ -116,7 +116,7 @@ pub fn admit_requests(
         }
         Intent::Files { size_bytes, count } => {
             // Empty files take space in directories, too.
-            let need = SpaceNeed::new(size_bytes.max(READ_BYTES_MIN));
+            let need = SpaceNeed::new(size_bytes.max(SPACE_STEP_BYTES));
             judge_directory(&identity, need, CreatedFiles::Many, &mut reasons);
             judge_inodes(&identity, count, &mut reasons);
             let asked = files_asked(&identity, size_bytes, count);
@@ -161,7 +161,7 @@ fn without_proc(identity: &TargetIdentity, intent: Intent<'_>) -> Refusal {
     reasons.add(
         "/proc is not mounted, so neither the filesystem of the target nor its mounts and users \
          can be checked",
-        "Mount it (mount -t proc proc /proc), or start the container with it.",
+        Step::sentence("Mount it (mount -t proc proc /proc), or start the container with it."),
     );
     match intent {
         Intent::Overwrite(_) => reasons.into_stepwise_refusal(asked),
@@ -185,12 +185,15 @@ fn admit_overwriting(
             if consent.overwriting != Overwriting::Own
                 && let Some(reason) = no_room(&identity, request_bytes)
             {
-                reasons.add(reason, "name a larger file, or a directory");
+                reasons.add(reason, Step::clause("name a larger file, or a directory"));
             }
             file::judge(&root, &identity, consent.overwriting, &mut reasons)
         }
         TargetKind::Directory => {
-            reasons.add("it is a directory", "name a regular file or a block device");
+            reasons.add(
+                "it is a directory",
+                Step::clause("name a regular file or a block device"),
+            );
             VisibilityGaps::default()
         }
     };
@@ -234,7 +237,7 @@ fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &m
                      server",
                     errno_name(errno)
                 ),
-                inspection_remedy(errno),
+                Step::sentence(inspection_remedy(errno)),
             );
         }
     }
@@ -242,7 +245,7 @@ fn judge_place(identity: &TargetIdentity, directory: BorrowedFd<'_>, reasons: &m
         Ok(stat) => stat,
         Err(errno) => {
             let reason = format!("its metadata cannot be read ({})", errno_name(errno));
-            return reasons.add(reason, inspection_remedy(errno));
+            return reasons.add(reason, Step::sentence(inspection_remedy(errno)));
         }
     };
     let id = FileId::from(&stat);
@@ -287,7 +290,7 @@ pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
     let room = filesystem
         .free_bytes
         .saturating_sub(bytes_kept_free(filesystem));
-    room - room % READ_BYTES_MIN
+    room - room % SPACE_STEP_BYTES
 }
 
 /// Says why a file has no room for a request of this size; `None` where it has.
@@ -311,16 +314,19 @@ fn judge_read(identity: &TargetIdentity, request_bytes: u64, reasons: &mut Refus
     match identity.kind {
         TargetKind::Directory => reasons.add(
             "it is a directory",
-            "Name a regular file or a block device to be read.",
+            Step::sentence("Name a regular file or a block device to be read."),
         ),
         TargetKind::File => {
             if let Some(reason) = no_room(identity, request_bytes) {
-                reasons.add(reason, "Name a larger file, or a directory.");
+                reasons.add(
+                    reason,
+                    Step::sentence("Name a larger file, or a directory."),
+                );
             }
         }
         TargetKind::BlockDevice if size == 0 && identity.layers.is_empty() => reasons.add(
             "sysfs does not show the device, so its size is unknown",
-            "Mount /sys, or run outside the container.",
+            Step::sentence("Mount /sys, or run outside the container."),
         ),
         TargetKind::BlockDevice => judge_device_size(size, reasons),
     }
@@ -337,14 +343,14 @@ fn judge_directory(
     if identity.kind != TargetKind::Directory {
         reasons.add(
             "it is not a directory, and diskproof never writes to existing files",
-            "Name a directory, in which diskproof creates a scratch file.",
+            Step::sentence("Name a directory, in which diskproof creates a scratch file."),
         );
         return;
     }
     if need.size_bytes == 0 {
         reasons.add(
             "a scratch file of 0 bytes is too small to measure anything",
-            "Use a larger size.",
+            Step::sentence("Use a larger size."),
         );
     }
     judge_filesystem(identity, need, files, reasons);
@@ -355,7 +361,10 @@ fn judge_directory(
             "this user may not create files in it ({})",
             errno_name(errno)
         );
-        reasons.add(reason, "Name a writable directory, or run as its owner.");
+        reasons.add(
+            reason,
+            Step::sentence("Name a writable directory, or run as its owner."),
+        );
     }
     match Held::open(Path::new(&identity.path)) {
         Ok(held) => judge_place(identity, held.fd(), reasons),
@@ -363,7 +372,7 @@ fn judge_directory(
         // process has no descriptor left.
         Err(errno) if reasons.is_empty() => {
             let reason = format!("it cannot be inspected ({})", errno_name(errno));
-            reasons.add(reason, inspection_remedy(errno));
+            reasons.add(reason, Step::sentence(inspection_remedy(errno)));
         }
         Err(_) => {}
     }
@@ -375,7 +384,7 @@ fn judge_inodes(identity: &TargetIdentity, count: u64, reasons: &mut RefusalReas
         Ok(stat) => stat,
         Err(errno) => {
             let reason = format!("its free inodes are unknown ({})", errno_name(errno));
-            return reasons.add(reason, inspection_remedy(errno));
+            return reasons.add(reason, Step::sentence(inspection_remedy(errno)));
         }
     };
     // Filesystems that make inodes as they need them report none (btrfs).
@@ -389,7 +398,9 @@ fn judge_inodes(identity: &TargetIdentity, count: u64, reasons: &mut RefusalReas
                 stat.f_favail,
                 stat.f_files / KEPT_INODES_SHARE
             ),
-            format!("Use a --count of at most {room}, or another filesystem."),
+            Step::sentence(format!(
+                "Use a --count of at most {room}, or another filesystem."
+            )),
         );
     }
 }
@@ -423,8 +434,10 @@ fn judge_filesystem(
         );
         reasons.add(
             reason,
-            "Name a directory on a writable filesystem, or an existing file or the device to be \
-             read.",
+            Step::sentence(
+                "Name a directory on a writable filesystem, or an existing file or the device to \
+                 be read.",
+            ),
         );
     }
     let room_bytes = scratch_bytes_max(identity);
@@ -436,7 +449,7 @@ fn judge_filesystem(
             kept_free_text(filesystem)
         );
         let size_bytes_max = room_bytes.saturating_add(need.allocated_bytes);
-        reasons.add(reason, space_remedy(size_bytes_max, files));
+        reasons.add(reason, Step::sentence(space_remedy(size_bytes_max, files)));
     }
 }
 

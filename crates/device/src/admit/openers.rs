@@ -2,7 +2,7 @@
 //! from fd, fdinfo and maps of /proc/PID and its threads.
 
 use super::family::{Node, Subject};
-use super::refusal::RefusalReason;
+use super::reasons::{RefusalReason, Step};
 use crate::kernel::file_id::FileId;
 use crate::kernel::mounts::unescape;
 use crate::kernel::naming::{errno_name, errno_of};
@@ -51,7 +51,9 @@ pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> FoundOpeners {
         for Use { what, how } in process.uses {
             openers.reasons.push(RefusalReason {
                 text: format!("{what} is {how} by process {pid} ({name})"),
-                step: format!("end process {pid} ({name}), or have it close {what}"),
+                step: Step::clause(format!(
+                    "end process {pid} ({name}), or have it close {what}"
+                )),
             });
         }
         if process.has_unseen {
@@ -76,7 +78,7 @@ fn unlisted(error: &std::io::Error) -> Option<RefusalReason> {
             "the open files of other processes cannot be listed ({})",
             errno_name(errno)
         ),
-        step: step.to_owned(),
+        step: Step::clause(step),
     })
 }
 

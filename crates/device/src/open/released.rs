@@ -3,7 +3,7 @@
 //! nothing.
 
 use crate::admit::inspect::{CLAIM_TRIES, Inspector, open_claiming};
-use crate::admit::refusal::RefusalReasons;
+use crate::admit::reasons::{RefusalReasons, Step};
 use crate::admit::{Consent, HiddenUsers, Permit, VisibilityGaps, device, file, overwriting_asked};
 use crate::failure::{OpenError, open_failed};
 use crate::file::direct_io::clear_flags;
@@ -149,7 +149,7 @@ fn add_busy(identity: &TargetIdentity, disk: &str, reasons: &mut RefusalReasons)
     match own {
         Some(path) => reasons.add(
             format!("it shares blocks with {path}, which is another target of this run"),
-            "name the disk or its partitions, not both",
+            Step::clause("name the disk or its partitions, not both"),
         ),
         None => device::add_claimed(identity, reasons),
     }
@@ -201,12 +201,15 @@ fn lock(fd: &OwnedFd, reasons: &mut RefusalReasons) {
             Err(Errno::WOULDBLOCK) => {
                 return reasons.add(
                     "another program holds a lock on it",
-                    "wait for it to end; lslocks shows which it is",
+                    Step::clause("wait for it to end; lslocks shows which it is"),
                 );
             }
             Err(errno) => {
                 let errno = errno_name(errno);
-                return reasons.add(format!("it cannot be locked ({errno})"), "see dmesg");
+                return reasons.add(
+                    format!("it cannot be locked ({errno})"),
+                    Step::clause("see dmesg"),
+                );
             }
         }
     }
@@ -249,7 +252,7 @@ fn judge_lease(fd: &OwnedFd, gaps: &VisibilityGaps, reasons: &mut RefusalReasons
         Openers::Some => reasons.add(
             "something has it open, because the kernel grants no lease on it (EAGAIN): a process \
              in another container, an io_uring, a loop device or the kernel itself",
-            "find it with: lsof, losetup --all, swapon --show",
+            Step::clause("find it with: lsof, losetup --all, swapon --show"),
         ),
         Openers::Unknown(errno) => {
             if let Some(HiddenUsers { who, .. }) = gaps.hidden_users() {
@@ -259,7 +262,9 @@ fn judge_lease(fd: &OwnedFd, gaps: &VisibilityGaps, reasons: &mut RefusalReasons
                         "whether {who} has it open is unknown, because the kernel grants no lease \
                          on it ({errno})"
                     ),
-                    "run as root on the host; on a filesystem with leases its owner may, too",
+                    Step::clause(
+                        "run as root on the host; on a filesystem with leases its owner may, too",
+                    ),
                 );
             }
         }
