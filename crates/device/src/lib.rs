@@ -72,9 +72,8 @@ pub use own_files::removal::{Entry, drop_cached_pages};
 pub use programs::descriptor_limit::{
     raise_descriptor_limit, shell_with_limit_of_user, spawn_with_limit_of_user,
 };
-pub use programs::external_program::{
-    NoAnswer, ProgramGroup, ending_signals, kill_programs, output_of, report_line, reported_lines,
-};
+pub use programs::external_program::{NoAnswer, ProgramGroup, kill_programs, output_of};
+pub use programs::guard_lines::{ending_signals, report_line, reported_lines};
 pub use same_blocks::same_blocks;
 pub use watch::disks::{WatchedDevice, read_disks, watched_device, whole_devices};
 pub use watch::request_trace::{RequestTrace, TraceBatch};

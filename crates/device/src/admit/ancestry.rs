@@ -5,8 +5,8 @@
 //! directory of a server that holds it: the root field of mountinfo names that part. An overlay
 //! writes to a directory elsewhere, too.
 
-use crate::failure::{OpenError, open_failed};
-use crate::file::held::{Held, changed, proc_path};
+use crate::failure::{OpenError, changed, open_failed};
+use crate::file::held::{Held, proc_path};
 use crate::kernel::file_id::FileId;
 use crate::kernel::mounts::{self, MountEntry, find_mount};
 use crate::kernel::naming::device_number;

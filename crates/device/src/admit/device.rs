@@ -1,7 +1,7 @@
-//! Whether a block device may be destroyed: the user typed its name in full, nothing uses it, and
-//! it holds no signature and no unknown data. A loop device is a part of the file or device behind
-//! it, so all of that must be free, as if it were the target. Reads ends of devices and files;
-//! writes nothing. A check that fails to run is a reason to refuse.
+//! Judges whether a block device may be destroyed: the user typed its name in full, nothing uses
+//! it, and it holds no signature and no unknown data. A loop device is a part of the file or device
+//! behind it, so all of that must be free, as if it were the target. Reads ends of devices and
+//! files; writes nothing. A check that fails to run is a reason to refuse.
 
 use super::ancestry::Ancestry;
 use super::common_reasons::{judge_access, judge_device_size};
@@ -14,8 +14,8 @@ use super::permit::{Consent, VisibilityGaps};
 use super::reasons::{RefusalReasons, Step};
 use super::servers;
 use crate::admit::inspect::{CLAIM_TRIES, Inspector};
-use crate::failure::{OpenError, open_failed};
-use crate::file::held::{Held, changed};
+use crate::failure::{OpenError, changed, open_failed};
+use crate::file::held::Held;
 use crate::identity::layers;
 use crate::kernel::steps::{self, GateStep};
 use crate::kernel::sysroot::{SysRoot, read_text};

@@ -1,5 +1,5 @@
-//! Whether an existing file may be overwritten: the user released it, nothing uses it, it belongs
-//! to no server, and it is no image of anything. Reads its ends; writes nothing.
+//! Judges whether an existing file may be overwritten: the user released it, nothing uses it, it
+//! belongs to no server, and it is no image of anything. Reads its ends; writes nothing.
 
 use super::ancestry::{Ancestry, Outside};
 use super::common_reasons::{judge_access, judge_filesystem_kind};
@@ -11,8 +11,8 @@ use super::permit::{Overwriting, VisibilityGaps};
 use super::reasons::{RefusalReasons, Step};
 use super::servers;
 use crate::admit::inspect::Inspector;
-use crate::failure::{OpenError, open_failed};
-use crate::file::held::{Held, changed};
+use crate::failure::{OpenError, changed, open_failed};
+use crate::file::held::Held;
 use crate::file::own_mark;
 use crate::kernel::file_id::FileId;
 use crate::kernel::steps::{self, GateStep};

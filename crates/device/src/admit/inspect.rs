@@ -1,9 +1,9 @@
 //! Reads the ends of a device or file for the gate. Bypasses the page cache of a device, because
 //! each node of a disk has its own cache. Opens for reading only.
 
-use crate::failure::{OpenError, open_failed};
+use crate::failure::{OpenError, changed, open_failed};
 use crate::file::direct_io::{AlignedBlock, clear_flags, is_direct};
-use crate::file::held::{Held, changed};
+use crate::file::held::Held;
 use crate::kernel::naming::is_device;
 use crate::signatures::{Image, ScanResult, Slice, scan, scan_around, scan_device};
 use diskproof_model::target::TargetIdentity;

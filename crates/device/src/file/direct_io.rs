@@ -1,4 +1,4 @@
-//! What direct I/O needs: memory at an address that suits every device, and the flags of an open
+//! The needs of direct I/O: memory at an address that suits every device, and the flags of an open
 //! file description that can change (F_SETFL of fcntl(2)).
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};

@@ -2,8 +2,7 @@
 //! before anything is opened, and opened without resolving the path again. Whatever another process
 //! renames, exchanges or links meanwhile, the descriptor stays with the inode.
 
-pub(crate) use crate::failure::changed;
-use crate::failure::{OpenError, open_failed};
+use crate::failure::{OpenError, changed, open_failed};
 use crate::kernel::file_id::FileId;
 use crate::kernel::naming::{device_number, is_device};
 use crate::kernel::steps::{self, GateStep};

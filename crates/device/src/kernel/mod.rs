@@ -1,5 +1,5 @@
-//! What the kernel is asked without opening a target: system calls, /proc and /sys, and the names
-//! that it gives to devices, files and errors. Answers are passed on as they are.
+//! Asks the kernel, without opening a target: by system calls, /proc and /sys, and by the names
+//! that it gives to devices, files and errors. Passes the answers on as they are.
 
 #[cfg(test)]
 pub(crate) mod fake_sysfs;

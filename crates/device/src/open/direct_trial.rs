@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 /// The smallest sector that Linux knows. It is tried where nothing states the alignment.
 pub(crate) const ALIGNMENT_MIN: u32 = 512;
 
-/// What is to be tried on a target whose files have O_DIRECT.
+/// The requests to be tried on a target whose files have O_DIRECT.
 #[derive(Debug, Clone)]
 pub struct DirectTrial {
     pub(crate) path: String,

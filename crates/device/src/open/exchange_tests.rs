@@ -356,7 +356,7 @@ impl Case {
         }
     }
 
-    /// Whether the target is the victim while the paths are exchanged; else it is so before.
+    /// True if the target is the victim while the paths are exchanged; else it is so before.
     fn has_victim_when_exchanged(&self) -> bool {
         !self.target.starts_with(self.file("theirs"))
     }

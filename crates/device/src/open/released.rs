@@ -5,9 +5,9 @@
 use crate::admit::inspect::{CLAIM_TRIES, Inspector, open_claiming};
 use crate::admit::reasons::{RefusalReasons, Step};
 use crate::admit::{Consent, HiddenUsers, Permit, VisibilityGaps, device, file, overwriting_asked};
-use crate::failure::{OpenError, open_failed};
+use crate::failure::{OpenError, changed, open_failed};
 use crate::file::direct_io::clear_flags;
-use crate::file::held::{Held, changed};
+use crate::file::held::Held;
 use crate::kernel::naming::{device_number, errno_name, node};
 use crate::kernel::syscalls::{Openers, openers_beside};
 use crate::kernel::sysroot::{SysRoot, read_text};
@@ -28,24 +28,29 @@ const LOCK_PAUSE: Duration = Duration::from_millis(100);
 /// NONBLOCK: whatever took the target's place must not block the opening.
 const WRITING: OFlags = OFlags::RDWR.union(OFlags::NONBLOCK);
 
-/// A target that is open for writing, and the lock on its disk where that is another node.
-pub(crate) type Released = (Arc<OwnedFd>, Option<Arc<OwnedFd>>);
+/// A target that is open for writing.
+pub(crate) struct Released {
+    pub(crate) fd: Arc<OwnedFd>,
+    /// The descriptor that locks the whole disk of a partition; `None` of any other target, which
+    /// is locked by `fd`.
+    pub(crate) disk_lock: Option<Arc<OwnedFd>>,
+}
 
-/// Devices that this process holds for writing: a second target on the same disk is no other
-/// program.
-static HELD_DISKS: Mutex<Vec<HeldDisk>> = Mutex::new(Vec::new());
+/// The disks that this process has locked: a second target on the same disk is no other program.
+static LOCKED_DISKS: Mutex<Vec<LockedDisk>> = Mutex::new(Vec::new());
 
 #[derive(Debug)]
-struct HeldDisk {
+struct LockedDisk {
     /// Number of the whole disk.
     disk: String,
     /// The target on it.
     path: String,
-    /// The descriptor whose lock it is.
+    /// The descriptor with the lock, which ends when the last target on the disk is closed.
     lock: Weak<OwnedFd>,
 }
 
-/// Opens what was admitted for writing. The permit is the proof that the gate said yes.
+/// Opens what was admitted for writing. The permit is the proof that the gate said yes. Whatever
+/// the steps below open, it is returned only if none of them has added a reason.
 pub(crate) fn open(
     identity: &TargetIdentity,
     consent: &Consent,
@@ -97,10 +102,10 @@ fn open_device(
         .map_err(|errno| OpenError::from_errno(&identity.path, "read its size", errno))?;
     check_size(identity, size)?;
     set_direct(identity, &fd)?;
-    let lock = match disk {
+    let disk_lock = match disk {
         None => {
-            lock(&fd, reasons);
-            remember(identity, disk_number, &fd);
+            lock_exclusively(&fd, reasons);
+            remember_lock(identity, disk_number, &fd);
             None
         }
         Some(sysfs) => Some(lock_disk(identity, &sysfs, disk_number, reasons)?),
@@ -108,7 +113,7 @@ fn open_device(
     let inspector = Inspector::through(fd.as_fd());
     device::judge_again(&root, identity, consent, &inspector, reasons);
     held.check_steady(&identity.path)?;
-    Ok((fd, lock))
+    Ok(Released { fd, disk_lock })
 }
 
 /// Direct, so that the second inspection reads the disk and no cache; refused where the driver has
@@ -126,14 +131,14 @@ fn set_direct(identity: &TargetIdentity, fd: &OwnedFd) -> Result<(), OpenError> 
         .map_err(|errno| OpenError::from_errno(&identity.path, "set its file flags", errno))
 }
 
-fn held_disks() -> MutexGuard<'static, Vec<HeldDisk>> {
-    let mut disks = HELD_DISKS.lock().unwrap_or_else(PoisonError::into_inner);
-    disks.retain(|held| held.lock.strong_count() > 0);
+fn locked_disks() -> MutexGuard<'static, Vec<LockedDisk>> {
+    let mut disks = LOCKED_DISKS.lock().unwrap_or_else(PoisonError::into_inner);
+    disks.retain(|locked| locked.lock.strong_count() > 0);
     disks
 }
 
-fn remember(identity: &TargetIdentity, disk: String, lock: &Arc<OwnedFd>) {
-    held_disks().push(HeldDisk {
+fn remember_lock(identity: &TargetIdentity, disk: String, lock: &Arc<OwnedFd>) {
+    locked_disks().push(LockedDisk {
         disk,
         path: identity.path.clone(),
         lock: Arc::downgrade(lock),
@@ -142,11 +147,11 @@ fn remember(identity: &TargetIdentity, disk: String, lock: &Arc<OwnedFd>) {
 
 /// The claim on a disk excludes its partitions, and the other way round.
 fn add_busy(identity: &TargetIdentity, disk: &str, reasons: &mut RefusalReasons) {
-    let own = held_disks()
+    let own_target = locked_disks()
         .iter()
-        .find(|held| held.disk == disk)
-        .map(|held| held.path.clone());
-    match own {
+        .find(|locked| locked.disk == disk)
+        .map(|locked| locked.path.clone());
+    match own_target {
         Some(path) => reasons.add(
             format!("it shares blocks with {path}, which is another target of this run"),
             Step::clause("name the disk or its partitions, not both"),
@@ -164,12 +169,12 @@ fn lock_disk(
     number: String,
     reasons: &mut RefusalReasons,
 ) -> Result<Arc<OwnedFd>, OpenError> {
-    let own = held_disks()
+    let own_lock = locked_disks()
         .iter()
-        .find(|held| held.disk == number)
-        .and_then(|held| held.lock.upgrade());
-    if let Some(lock) = own {
-        remember(identity, number, &lock);
+        .find(|locked| locked.disk == number)
+        .and_then(|locked| locked.lock.upgrade());
+    if let Some(lock) = own_lock {
+        remember_lock(identity, number, &lock);
         return Ok(lock);
     }
     let node = node(&disk.file_name().unwrap_or_default().to_string_lossy());
@@ -179,9 +184,9 @@ fn lock_disk(
         let what = "the node of its whole disk is not that disk";
         return Err(changed(&identity.path, what));
     }
-    lock(&whole, reasons);
+    lock_exclusively(&whole, reasons);
     let whole = Arc::new(whole);
-    remember(identity, number, &whole);
+    remember_lock(identity, number, &whole);
     Ok(whole)
 }
 
@@ -191,7 +196,8 @@ fn open_whole(node: &str) -> Result<(OwnedFd, Stat), Errno> {
     Ok((whole, stat))
 }
 
-fn lock(fd: &OwnedFd, reasons: &mut RefusalReasons) {
+/// Locks a disk or file for this process alone, or adds the reason why it cannot.
+fn lock_exclusively(fd: &OwnedFd, reasons: &mut RefusalReasons) {
     for attempt in 1.. {
         match flock(fd, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return,
@@ -229,7 +235,7 @@ fn open_file(
     check_size(identity, stat.st_size.unsigned_abs())?;
     clear_flags(&fd, OFlags::NONBLOCK)
         .map_err(|errno| OpenError::from_errno(&identity.path, "set its file flags", errno))?;
-    lock(&fd, reasons);
+    lock_exclusively(&fd, reasons);
     let gaps = file::judge_again(
         &SysRoot::default(),
         identity,
@@ -241,7 +247,10 @@ fn open_file(
     if reasons.is_empty() {
         judge_lease(&fd, &gaps, reasons);
     }
-    Ok((Arc::new(fd), None))
+    Ok(Released {
+        fd: Arc::new(fd),
+        disk_lock: None,
+    })
 }
 
 /// Asks the kernel for users that /proc does not show: a process in a container, an io_uring, the

@@ -2,9 +2,9 @@
 //! read-ahead) and no more rights than the first. Opened through the first one's entry in /proc,
 //! never by a path, so that it is always the same file.
 
-use crate::failure::OpenError;
+use crate::failure::{OpenError, changed};
 use crate::file::direct_io::clear_flags;
-use crate::file::held::{changed, proc_path};
+use crate::file::held::proc_path;
 use crate::kernel::file_id::FileId;
 use rustix::fs::{Mode, OFlags, Stat, fcntl_getfl, fstat, open};
 use std::os::fd::{BorrowedFd, OwnedFd};

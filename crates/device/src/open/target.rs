@@ -163,13 +163,13 @@ impl OpenTarget {
         let (fd, content) = match grant {
             Grant::Read => (Arc::new(open_existing(&identity)?), TargetContent::Existing),
             Grant::Overwrite(permit, consent) => {
-                let (fd, lock) = released::open(&identity, &consent, &permit)?;
+                let released = released::open(&identity, &consent, &permit)?;
                 let content = TargetContent::Released {
                     _permit: Arc::new(permit),
-                    _lock: lock,
+                    _lock: released.disk_lock,
                     unknown: consent.unknown,
                 };
-                (fd, content)
+                (released.fd, content)
             }
             Grant::Scratch(permit) => {
                 let directory = open_directory(&identity, permit.size_bytes())?;

@@ -3,9 +3,8 @@
 
 use crate::admit::device::scan_again;
 use crate::admit::inspect::Inspector;
-use crate::failure::OpenError;
+use crate::failure::{OpenError, changed};
 use crate::file::direct_io::{AlignedBlock, clear_flags, is_direct};
-use crate::file::held::changed;
 use crate::signatures::Unknown;
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{OFlags, fdatasync};

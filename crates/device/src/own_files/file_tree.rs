@@ -2,9 +2,9 @@
 //! operation goes through the descriptor of a directory that this program made: no name given from
 //! outside can lead elsewhere. Measures nothing.
 //!
-//! What a killed test left is removed by the next one. What a test whose process the disk holds
-//! leaves is removed by a process of its own, which outlives it: the program itself with a hidden
-//! verb, which works in the directory under test.
+//! The next test removes what a killed one left. Where the disk holds the process of a test, a
+//! process that outlives it removes the files: the program itself with a hidden verb, which works
+//! in the directory under test.
 
 use crate::admit::Admission;
 use crate::failure::OpenError;

@@ -2,8 +2,7 @@
 //! many small files. It is made inside an admitted directory, and every file in it is a new one.
 
 use crate::admit::{Admission, Consent, Grant, Intent, Overwriting, Permit, admit_requests};
-use crate::failure::OpenError;
-use crate::file::held::changed;
+use crate::failure::{OpenError, changed};
 use crate::file::own_mark;
 use crate::identity::probe::probe;
 use crate::open::released;
@@ -376,7 +375,7 @@ fn open_own_again(
     let Grant::Overwrite(permit, consent) = grant else {
         return Err(OpenError::NotScratch { path: shown });
     };
-    let (file, _) = released::open(&found, &consent, &permit)?;
+    let file = released::open(&found, &consent, &permit)?.fd;
     let opened =
         fstat(&file).map_err(|errno| OpenError::from_errno(&shown, "read its metadata", errno))?;
     if is_same(&opened, &there) {

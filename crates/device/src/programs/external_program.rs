@@ -1,25 +1,19 @@
 //! Runs programs, each in its own process group, which ends with diskproof. What one prints is
 //! waited for, but never longer than a deadline: a disk that hangs keeps its caller in the kernel,
 //! where no signal reaches it.
-//!
-//! And what a process of ours and the program that started it as a guard say to each other: lines
-//! on its standard output. Such a process outlives the program and undoes what that has done.
 
-use crate::kernel::syscalls::is_signal_ignored;
 use crate::programs::descriptor_limit::spawn_with_limit_of_user;
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, kill_process_group, test_kill_process_group, waitid,
 };
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsStr;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{self, Receiver, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Directories where distributions put such programs; users who are not root often lack them in
@@ -88,7 +82,7 @@ impl ProgramGroup {
         matches!(state, Ok(Some(state)) if state.stopped())
     }
 
-    /// Tells it and what it started to end, and kills what does not in this time.
+    /// Ends the program and what it started by SIGTERM, and kills what still runs after this time.
     pub fn end(mut self, within: Duration) {
         let deadline = Instant::now() + within;
         // It may have ended meanwhile.
@@ -103,7 +97,8 @@ impl ProgramGroup {
         }
     }
 
-    /// Nothing of it is left, or is to be ended.
+    /// Removes it from the groups that [`kill_programs`] kills: nothing of it is left, or may be
+    /// ended.
     fn forget(&self) {
         groups().retain(|group| *group != self.group);
     }
@@ -213,41 +208,6 @@ pub(crate) fn output_with_input(
     }
 }
 
-/// A line for the program, if it still lives.
-pub fn report_line(line: &str) {
-    let mut out = io::stdout();
-    // Nobody listens any more where it fails.
-    if writeln!(out, "{}", line.replace('\n', "; ")).is_ok() {
-        let _ = out.flush();
-    }
-}
-
-/// Receives the lines that a process reports, until it has ended.
-pub fn reported_lines(process: &mut Child) -> io::Result<Receiver<String>> {
-    let (sender, lines) = channel();
-    if let Some(output) = process.stdout.take() {
-        std::thread::Builder::new().spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    return;
-                }
-            }
-        })?;
-    }
-    Ok(lines)
-}
-
-/// Is set by every signal that asks a process to end, and that it does not ignore.
-pub fn ending_signals() -> io::Result<Arc<AtomicBool>> {
-    let due = Arc::default();
-    for number in [SIGTERM, SIGINT, SIGHUP, SIGQUIT] {
-        if !is_signal_ignored(number) {
-            signal_hook::flag::register(number, Arc::clone(&due))?;
-        }
-    }
-    Ok(due)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -258,15 +218,15 @@ mod tests {
         command
     }
 
-    /// Whether the process whose number is in a file runs.
+    /// True while the process whose number is in a file runs.
     fn is_running(file: &std::path::Path) -> bool {
         let number = std::fs::read_to_string(file).unwrap();
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", number.trim()));
         stat.is_ok_and(|stat| !stat.contains(") Z "))
     }
 
-    fn eventually(what: impl Fn() -> bool) {
-        while !what() {
+    fn wait_until(condition: impl Fn() -> bool) {
+        while !condition() {
             std::thread::sleep(REAP_EVERY);
         }
     }
@@ -278,11 +238,11 @@ mod tests {
         let script = format!("sleep 600 & echo $! > {}; wait", file.display());
         let program = ProgramGroup::start(&mut shell(&script)).unwrap();
         let group = program.group;
-        eventually(|| std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')));
+        wait_until(|| std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')));
         assert!(groups().contains(&group) && is_running(&file));
         drop(program);
         assert!(!groups().contains(&group));
-        eventually(|| !is_running(&file));
+        wait_until(|| !is_running(&file));
     }
 
     #[test]
@@ -293,10 +253,10 @@ mod tests {
         let script = format!("sh -c \"{}\"; true", child.replace('$', "\\$"));
         let program = ProgramGroup::start(&mut shell(&script)).unwrap();
         let group = program.group;
-        eventually(|| std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')));
+        wait_until(|| std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')));
         program.end(Duration::from_millis(50));
         assert!(!groups().contains(&group));
-        eventually(|| !is_running(&file));
+        wait_until(|| !is_running(&file));
     }
 
     #[test]

@@ -3,3 +3,4 @@
 
 pub(crate) mod descriptor_limit;
 pub(crate) mod external_program;
+pub(crate) mod guard_lines;

@@ -3,7 +3,7 @@
 //! program itself with a hidden verb.
 
 use crate::programs::descriptor_limit::spawn_with_limit_of_user;
-use crate::programs::external_program::{ending_signals, report_line, reported_lines};
+use crate::programs::guard_lines::{ending_signals, report_line, reported_lines};
 use crate::write_cache::{CacheTool, SwitchedDisk, WriteCacheError, WriteCacheSwitch, state_text};
 use diskproof_model::target::WriteCache;
 use std::ffi::{OsStr, OsString};
@@ -230,5 +230,42 @@ impl Drop for GuardedWriteCache {
         self.lifeline = None;
         // It ends by itself; one that is done is reaped.
         let _ = self.guard.try_wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn disk(tool: CacheTool, initial_state: WriteCache) -> SwitchedDisk {
+        SwitchedDisk {
+            name: "sda".to_owned(),
+            node: PathBuf::from("/dev/sda"),
+            tool,
+            program: PathBuf::from("/opt/my tools/hdparm"),
+            initial_state,
+        }
+    }
+
+    #[test]
+    fn guard_is_told_every_disk_with_its_state() {
+        for tool in CacheTool::ALL {
+            for initial_state in [WriteCache::WriteBack, WriteCache::WriteThrough] {
+                let disk = disk(tool, initial_state);
+                assert_eq!(from_arguments(&to_arguments(&disk)), Some(disk));
+            }
+        }
+    }
+
+    #[test]
+    fn guard_refuses_arguments_that_it_does_not_know() {
+        let known = to_arguments(&disk(CacheTool::Nvme, WriteCache::WriteBack));
+        assert_eq!(from_arguments(&known[1..]), None);
+        // The tool and the state.
+        for place in [2, 4] {
+            let mut unknown = known.clone();
+            unknown[place] = OsString::from("other");
+            assert_eq!(from_arguments(&unknown), None, "{place}");
+        }
     }
 }
