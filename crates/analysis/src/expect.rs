@@ -12,13 +12,13 @@ pub use threshold::{Expected, Quantity, Relation};
 use crate::estimate::largest_by;
 use crate::mechanics::{reach, reported_rpm, sold_bytes};
 use crate::shape::Shape;
+use diskproof_model::expectation::{Expectation, ExpectationOutcome};
 use diskproof_model::figure::{Metric, Named, Part};
+use diskproof_model::files_record::FilesRecord;
 use diskproof_model::finding::Severity;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::proof::FigureSource;
-use diskproof_model::record::{
-    Estimate, Expectation, ExpectationOutcome, FilesRecord, Record, TaskResult,
-};
+use diskproof_model::record::{Estimate, Record, TaskResult};
 use diskproof_model::target::TargetIdentity;
 use observed::{NamedOps, Observed, Uncertainty, figure_of_operations, figure_of_part};
 use parse::is_cpu;

@@ -3,7 +3,7 @@
 use crate::estimate::{Settling, rate_after};
 use crate::slices::widen_estimate;
 use diskproof_model::files::{FileStepMeasurement, FilesMeasurement};
-use diskproof_model::record::{FileStepRow, FilesRecord};
+use diskproof_model::files_record::{FileStepRow, FilesRecord};
 use diskproof_model::row::{LatencySummary, OpFigures};
 
 /// The record of all steps.

@@ -3,10 +3,11 @@
 
 use crate::results::{ResultWords, result_words};
 use crate::words::{enumerated, sentence};
+use diskproof_model::expectation::{Expectation, ExpectationOutcome};
 use diskproof_model::finding::{Cause, Meaning};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingFigures;
-use diskproof_model::record::{Expectation, ExpectationOutcome, Record};
+use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::units::{format_duration, format_latency};
 use diskproof_model::verdict::{Grade, UseGrade};

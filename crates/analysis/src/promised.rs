@@ -4,9 +4,10 @@
 use crate::expect::{Expected, Quantity, Relation};
 use crate::mechanics::{reach, reported_rpm};
 use crate::shape::Reach;
+use diskproof_model::expectation::{Expectation, Promise};
 use diskproof_model::figure::{Part, named};
 use diskproof_model::plan::Plan;
-use diskproof_model::record::{Expectation, Promise, Record};
+use diskproof_model::record::Record;
 use diskproof_model::units::format_bytes;
 
 /// Sheets omit the time of the electronics and round in their favour: an access may take this many
@@ -270,7 +271,7 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::fixture::surveyed::{self, SurveyedDisk, rotating};
-    use diskproof_model::record::ExpectationOutcome::{self, Met, Missed, Undecided};
+    use diskproof_model::expectation::ExpectationOutcome::{self, Met, Missed, Undecided};
     use diskproof_model::surface::DataSheet;
     use diskproof_model::target::{Layer, LayerKind, TargetKind};
 

@@ -14,10 +14,11 @@ use crate::rounds::{
 };
 use crate::slices::rate_of_kinds;
 use crate::{moved, rules};
+use diskproof_model::expectation::Expectation;
 use diskproof_model::health::CountedDisk;
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::measurement::{MovedTotal, OpKind};
-use diskproof_model::record::{Estimate, Expectation, Record};
+use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::Row;
 use diskproof_model::series::TimeSeries;
 use diskproof_model::sustain::{

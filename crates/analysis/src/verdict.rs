@@ -490,9 +490,9 @@ mod tests {
     use super::*;
     use crate::fixture::files::{file_step, files_plan, files_record};
     use crate::fixture::{self, finding, states, surveyed};
+    use diskproof_model::expectation::Expectation;
     use diskproof_model::files::FileOperation;
     use diskproof_model::finding::Severity;
-    use diskproof_model::record::Expectation;
 
     fn of<'a>(verdict: &'a RunVerdict, name: &str) -> &'a UseGrade {
         verdict

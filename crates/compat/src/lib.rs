@@ -3,6 +3,7 @@
 //! registry. Pure: opens nothing, measures nothing, reads no clock.
 #![forbid(unsafe_code)]
 
+mod c_format;
 mod command;
 mod drop_in;
 mod figures;
@@ -14,6 +15,7 @@ mod jobs;
 mod load;
 mod plan;
 mod printer;
+mod tool_totals;
 
 mod bonnie;
 mod dd;

@@ -1,6 +1,6 @@
 //! Why a target could not be opened or prepared, each with what to do about it.
 
-use crate::naming::errno_name;
+use crate::kernel::naming::errno_name;
 use diskproof_model::target::Refusal;
 use rustix::io::Errno;
 

@@ -5,16 +5,20 @@
 pub use diskproof_samples::{histogram, series};
 
 pub mod accept;
+pub mod advice;
 pub mod block;
 pub mod budget;
 pub mod campaign;
+pub mod capacity_workloads;
 pub mod comparison;
 pub mod data;
 pub mod digits;
 pub mod document;
 pub mod errno;
+pub mod expectation;
 pub mod figure;
 pub mod files;
+pub mod files_record;
 pub mod finding;
 pub mod fio_bins;
 pub mod fleet;

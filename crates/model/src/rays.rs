@@ -10,17 +10,6 @@ use serde::{Deserialize, Serialize};
 /// Fewer rays than this, or not more than half of them, show no boundary.
 pub const BOUNDARY_RAYS_MIN: usize = 3;
 
-/// The name of the workload that reads 1 MiB at a time in order.
-pub const SEQUENTIAL_READ: &str = "sequential-read";
-/// The name of the workload that writes 1 MiB at a time in order.
-pub const SEQUENTIAL_WRITE: &str = "sequential-write";
-/// The name of the workload that reads and writes 1 MiB at a time in order, half of each.
-pub const SEQUENTIAL_MIXED: &str = "sequential-mixed";
-/// The name of the workload that reads 4 KiB in order.
-pub const SEQUENTIAL_READ_PAGES: &str = "sequential-read-4k";
-/// The name of the workload that writes 4 KiB in order.
-pub const SEQUENTIAL_WRITE_PAGES: &str = "sequential-write-4k";
-
 /// The searches of a plan that has several, and what they say together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RaysRecord {

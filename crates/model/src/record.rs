@@ -3,8 +3,10 @@
 //! `schema/record.v3.schema.json`.
 
 use crate::accept::AcceptRecord;
+use crate::advice::Advice;
 use crate::campaign::{CampaignPart, DroppedSlice};
-use crate::files::{CacheDrop, FileStepMeasurement};
+use crate::expectation::Expectation;
+use crate::files_record::FilesRecord;
 use crate::finding::Finding;
 use crate::health::DiskHealth;
 use crate::latency_search::LatencySearch;
@@ -16,7 +18,7 @@ use crate::plan::Plan;
 use crate::postgres::PostgresRecord;
 use crate::rate::LoadRecord;
 use crate::rays::RaysRecord;
-use crate::row::{OpFigures, OpRow, Row};
+use crate::row::Row;
 use crate::surface::{AccessPoint, CurvePoint, SurfaceRecord};
 use crate::sustain::SustainRecord;
 use crate::sweep::SweepRecord;
@@ -305,166 +307,4 @@ pub struct Stalled {
     pub around: String,
     /// The time for which they had not answered when the wait timed out, in nanoseconds.
     pub lasted_ns: u64,
-}
-
-/// A setting that follows from the figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Advice {
-    /// The name in the server's configuration: postgresql.conf, or my.cnf for `innodb_…`.
-    pub setting: String,
-    /// The value to set; `null` where only a range is honest, or where it should be left alone.
-    pub value: Option<String>,
-    /// The range that the figures allow.
-    pub range: Option<[f64; 2]>,
-    /// The reason, with the figures.
-    pub why: String,
-    /// The workloads that it comes from.
-    pub from: Vec<String>,
-    /// The server's default; `null` where it depends on an unknown version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub default: Option<String>,
-    /// The condition under which the value is the right one, as a clause; absent where it always
-    /// is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub condition: Option<String>,
-}
-
-impl Advice {
-    /// The server that has the setting.
-    pub fn server(&self) -> &'static str {
-        if self.setting.starts_with("innodb_") {
-            "MySQL"
-        } else {
-            "PostgreSQL"
-        }
-    }
-
-    /// The configuration file of that server.
-    pub fn server_file(&self) -> &'static str {
-        if self.server() == "MySQL" {
-            "my.cnf"
-        } else {
-            "postgresql.conf"
-        }
-    }
-
-    /// True if the value differs from the server's default.
-    pub fn changes(&self) -> bool {
-        self.value.is_some() && self.value != self.default
-    }
-}
-
-/// A threshold that the user set.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Expectation {
-    /// The expression as given: `random-read-d32.iops>=5000`.
-    pub expression: String,
-    /// The threshold in the unit of the figure, set where a record is judged.
-    #[serde(skip)]
-    pub threshold: Option<f64>,
-    /// The measured figure; `null` when it was not measured.
-    pub observed: Option<f64>,
-    /// The 95 % interval of what was measured, from its lower to its upper end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interval: Option<[f64; 2]>,
-    /// The lower end of the 95 % interval of a percentile with fewer than ten operations beyond it.
-    /// The upper end is unknown, and `observed` is `null`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_at_least: Option<f64>,
-    /// True if it was met. An undecided one was not.
-    pub met: bool,
-    /// True if the interval leaves open if it was met.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub undecided: bool,
-    /// The measured time of the workload that decides it in four of five cases, in nanoseconds,
-    /// where the interval leaves it open. Absent where a day would not, or nothing tells.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub decided_by_ns: Option<u64>,
-    /// The reason why the figure may not decide: it is not the disk's. `observed` is what was
-    /// measured all the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub objection: Option<String>,
-    /// The figure of the data sheet that it judges (`--spec`); absent for a condition of the user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub promise: Option<Promise>,
-}
-
-/// A figure of the data sheet, and what passes for it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Promise {
-    /// The name of the figure, such as `transfer rate`.
-    pub name: String,
-    /// The value that the data sheet promises.
-    pub promised: f64,
-    /// The limit from which on, or up to which, a measured figure passes. Data sheets round, and
-    /// omit the electronics.
-    pub passes: f64,
-    /// The unit of both and of what was measured: `1/s`, `B/s`, `ns`, `rpm` or `B`.
-    pub unit: String,
-}
-
-impl Expectation {
-    /// The outcome of the comparison with the measurement.
-    pub fn outcome(&self) -> ExpectationOutcome {
-        match (self.met, self.undecided) {
-            (true, _) => ExpectationOutcome::Met,
-            (false, false) => ExpectationOutcome::Missed,
-            (false, true) => ExpectationOutcome::Undecided,
-        }
-    }
-}
-
-impl ExpectationOutcome {
-    /// The word for it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Met => "met",
-            Self::Undecided => "undecided",
-            Self::Missed => "missed",
-        }
-    }
-}
-
-/// The outcome of a threshold; a later one is worse.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ExpectationOutcome {
-    /// The whole interval meets it.
-    Met,
-    /// A part of the interval meets it, or the figure was not measured.
-    Undecided,
-    /// No part of the interval meets it.
-    Missed,
-}
-
-/// Many small files.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FilesRecord {
-    /// The steps that began, in order.
-    pub steps: Vec<FileStepRow>,
-    /// The outcome of dropping caches.
-    pub caches: CacheDrop,
-    /// Files of an earlier run that was killed; they were removed before the first step. Absent
-    /// where there was none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub leftover_files: Option<u64>,
-}
-
-/// A step on many small files: what was measured, and its figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FileStepRow {
-    /// The measurement of the step.
-    pub data: FileStepMeasurement,
-    /// The figures that follow from it: files per second as `iops`, and latencies of single files.
-    /// The interval of the rate covers how much the rounds differ.
-    pub figures: OpFigures,
-}
-
-impl FileStepRow {
-    /// The operation of the step, with its figures.
-    pub fn op(&self) -> OpRow<'_> {
-        OpRow {
-            data: &self.data.op,
-            figures: &self.figures,
-        }
-    }
 }

@@ -2,9 +2,10 @@
 
 use crate::estimate::Estimate;
 use crate::files::{FileOperation, FileSyncTime};
+use crate::files_record::{FileStepRow, FilesRecord};
 use crate::histogram::LatencyHistogram;
 use crate::op::OpKind;
-use crate::record::{FileStepRow, FilesRecord, Record};
+use crate::record::Record;
 use crate::row::{LatencySummary, OpRow, Row};
 use crate::series::{Cell, TimeSeries};
 use std::collections::BTreeMap;

@@ -211,8 +211,16 @@ pub enum SeekPattern {
 }
 
 impl SeekPattern {
+    /// All patterns, in the order in which they are measured.
+    pub const ALL: [Self; 5] = [
+        Self::Random,
+        Self::TrackToTrack,
+        Self::ThirdStroke,
+        Self::FullStroke,
+        Self::Butterfly,
+    ];
     /// The number of patterns besides the random one.
-    pub const OTHERS: u32 = 4;
+    pub const OTHERS: u32 = Self::ALL.len() as u32 - 1;
 
     /// The words used in tables and charts.
     pub fn as_str(self) -> &'static str {

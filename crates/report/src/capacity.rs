@@ -2,13 +2,14 @@
 //! load: bandwidth, and random and sequential operations of 4 KiB per second. The schedulers of
 //! other systems are set by these figures.
 
+use diskproof_model::capacity_workloads::{
+    SEQUENTIAL_MIXED, SEQUENTIAL_READ, SEQUENTIAL_READ_PAGES, SEQUENTIAL_WRITE,
+    SEQUENTIAL_WRITE_PAGES,
+};
 use diskproof_model::plan::{Decide, Plan};
 use diskproof_model::proof::FigureSource;
 use diskproof_model::rate::RatePlan;
-use diskproof_model::rays::{
-    RayFigures, SEQUENTIAL_MIXED, SEQUENTIAL_READ, SEQUENTIAL_READ_PAGES, SEQUENTIAL_WRITE,
-    SEQUENTIAL_WRITE_PAGES,
-};
+use diskproof_model::rays::RayFigures;
 use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::sweep::{CellState, SweepMatrix, SweepOperation};
 

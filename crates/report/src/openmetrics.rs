@@ -5,11 +5,12 @@
 use crate::labels;
 use crate::percentiles::{EXPORTED_PERCENTILES, latency_at};
 use crate::text::clean;
+use diskproof_model::expectation::ExpectationOutcome;
 use diskproof_model::figure::{Figure, figures};
 use diskproof_model::finding::Severity;
 use diskproof_model::fleet::{FleetOutcome, FleetRecord, RowState};
 use diskproof_model::fleet_sum::{FleetSum, WorkloadSum};
-use diskproof_model::record::{ExpectationOutcome, Record};
+use diskproof_model::record::Record;
 use diskproof_model::verdict::{RunVerdict, TrustLevel};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -404,9 +405,10 @@ mod tests {
     use super::*;
     use crate::fixture::written;
     use diskproof_model::comparison::PercentilePoint;
+    use diskproof_model::expectation::Expectation;
     use diskproof_model::fleet_sum::FleetLatencies;
     use diskproof_model::op::OpKind;
-    use diskproof_model::record::{Expectation, Record};
+    use diskproof_model::record::Record;
     use std::collections::BTreeSet;
 
     fn series(record: &Record) -> BTreeSet<String> {

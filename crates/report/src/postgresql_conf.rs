@@ -5,7 +5,8 @@
 use crate::ascii::transliterate;
 use crate::describe::run::start_text;
 use crate::text::{clean, wrap};
-use diskproof_model::record::{Advice, Record};
+use diskproof_model::advice::Advice;
+use diskproof_model::record::Record;
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
 

@@ -5,9 +5,10 @@ use super::fitness::{
     find_row, half_width_or_max, leave_alone, mean_latency_text, reason_against_workloads,
 };
 use crate::trials::{COMMIT_DELAY_MAX_US, COMMIT_DELAY_USEFUL_US};
+use diskproof_model::advice::Advice;
 use diskproof_model::digits::{rounded_number, rounded_ungrouped};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Advice, Record};
+use diskproof_model::record::Record;
 
 const SETTING: &str = "commit_delay";
 const COMMITS: &str = "commit-fdatasync";

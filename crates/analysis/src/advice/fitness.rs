@@ -3,11 +3,12 @@
 
 use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;
+use diskproof_model::advice::Advice;
 use diskproof_model::digits::figure_text;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::proof::FigureSource;
-use diskproof_model::record::{Advice, Estimate, Record};
+use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::{OpRow, Row};
 
 /// The relative half-width of a rate. An unknown one counts as the widest that may become a

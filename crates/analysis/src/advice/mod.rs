@@ -9,7 +9,8 @@ mod random_page_cost;
 mod tried;
 mod wal_sync_method;
 
-use diskproof_model::record::{Advice, Record};
+use diskproof_model::advice::Advice;
+use diskproof_model::record::Record;
 
 /// The settings that a record supports: MySQL's where the run used a profile for MySQL, else
 /// PostgreSQL's. A run with several targets has none, because a server has one value of a setting,

@@ -1,9 +1,10 @@
 //! `innodb_io_capacity` from the page writes of a profile for MySQL or MariaDB.
 
 use super::fitness::{leave_alone, reason_against_row};
+use diskproof_model::advice::Advice;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Advice, Record};
+use diskproof_model::record::Record;
 
 /// The workload of the profiles that writes pages as the server's background flushing does.
 const PAGES: &str = "mysql-pages";

@@ -6,7 +6,8 @@ use super::io_concurrency::{advise_from_check, advise_from_sweep};
 use super::random_page_cost::advise_random_page_cost;
 use super::tried::apply_trials;
 use super::wal_sync_method::advise_wal_sync_method;
-use diskproof_model::record::{Advice, Record};
+use diskproof_model::advice::Advice;
+use diskproof_model::record::Record;
 
 /// The advice from the figures of the disk, changed to what trials on a server showed.
 pub(super) fn advise(record: &Record) -> Vec<Advice> {

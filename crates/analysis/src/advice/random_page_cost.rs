@@ -6,9 +6,10 @@ use super::fitness::{
 };
 use crate::checked::PAGE_BYTES;
 use crate::whole_disk::{WholeDisk, whole_disk};
+use diskproof_model::advice::Advice;
 use diskproof_model::digits::{figure_text, rounded, rounded_number, rounded_ungrouped};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Advice, Record};
+use diskproof_model::record::Record;
 use diskproof_model::row::OpRow;
 use diskproof_model::units::format_bytes;
 

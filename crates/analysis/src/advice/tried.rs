@@ -7,10 +7,11 @@
 
 use super::fitness::leave_alone;
 use super::wal_sync_method::SETTING as WAL_SYNC_METHOD;
+use diskproof_model::advice::Advice;
 use diskproof_model::digits::{figure_to_digits, rounded};
 use diskproof_model::finding::Cause;
 use diskproof_model::postgres::{TrialOutcome, TrialRow};
-use diskproof_model::record::{Advice, Record};
+use diskproof_model::record::Record;
 
 /// Settings that make a server faster at the price of its data. No trial changes them, so that they
 /// have one entry for both.

@@ -4,10 +4,11 @@
 use super::fitness::{half_width_or_max, leave_alone, reason_against_row};
 use crate::checked::PAGE_BYTES;
 use crate::estimate::largest_by;
+use diskproof_model::advice::Advice;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncCall, SyncPolicy, WriteFlag};
-use diskproof_model::record::{Advice, Estimate, Record};
+use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::Row;
 
 pub(super) const SETTING: &str = "wal_sync_method";

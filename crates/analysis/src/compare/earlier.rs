@@ -66,28 +66,28 @@ impl<'a> EarlierRuns<'a> {
     }
 }
 
-/// Returns `true` if a run began before the newest of the compared runs, has the plan of one of
-/// them, and is none of them.
+/// True if a run began before the newest of the compared runs, repeats one of them, and is none of
+/// them. Starts are UTC with nine digits behind the point, so that their texts sort by time.
 fn is_earlier(record: &Record, sides: &Sides<'_>) -> bool {
     let mut is_before = false;
     let mut is_repeated = false;
-    for named in sides.runs() {
-        let compared = named.run.record;
+    for side in sides.runs() {
+        let compared = side.run.record;
         if compared.run_id == record.run_id {
             return false;
         }
         is_before |= record.started <= compared.started;
-        is_repeated |= have_same_plan(compared, record);
+        is_repeated |= repeats(record, compared);
     }
     is_before && is_repeated
 }
 
-/// Returns `true` if machine, paths, verb and tasks of two runs agree.
-fn have_same_plan(run: &Record, other: &Record) -> bool {
-    run.plan.origin.verb == other.plan.origin.verb
-        && run.host.name == other.host.name
-        && run.plan.targets == other.plan.targets
-        && run.plan.tasks == other.plan.tasks
+/// True if machine, paths, verb and tasks of a run are those of another one.
+fn repeats(run: &Record, repeated: &Record) -> bool {
+    run.plan.origin.verb == repeated.plan.origin.verb
+        && run.host.name == repeated.host.name
+        && run.plan.targets == repeated.plan.targets
+        && run.plan.tasks == repeated.plan.tasks
 }
 
 /// With fewer earlier runs nothing is said: the interval from two runs is wider than nine standard
@@ -95,13 +95,13 @@ fn have_same_plan(run: &Record, other: &Record) -> bool {
 const EARLIER_RUNS_MIN: usize = 3;
 
 /// The variation of each measurement of `record` from run to run, in their order; `None` where too
-/// few earlier runs repeat it.
+/// few earlier runs repeat it. The caller passes only runs that began before this one.
 pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunToRun>> {
     let own_run = unnamed_run(record);
     let own_facts = fact_texts(record);
     let alike: Vec<Run<'_>> = earlier
         .iter()
-        .filter(|other| have_same_plan(record, other) && fact_texts(other) == own_facts)
+        .filter(|other| repeats(other, record) && fact_texts(other) == own_facts)
         .map(unnamed_run)
         .collect();
     let mut variations = Vec::new();
@@ -159,7 +159,7 @@ fn variation_of_row(own: MeasuredWorkload<'_>, runs: &[Run<'_>]) -> Option<RunTo
 }
 
 /// The half-width of the headline rate: half-widths of several kinds add up, as these vary
-/// together.
+/// together. `None` as soon as one kind has no interval.
 fn half_width_within(measurement: &Row) -> Option<f64> {
     let ops = measurement.headline_ops();
     ops.iter()
@@ -191,36 +191,48 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::fixture::test_rng::TestRng;
+    use diskproof_model::record::Estimate;
 
     /// Runs of the fixture whose rates are this share of its own.
     fn earlier(shares: &[f64]) -> Vec<Record> {
-        let run = |(index, share): (usize, &f64)| {
+        let mut runs = Vec::new();
+        for (index, share) in shares.iter().enumerate() {
             let mut record = fixture::record();
             record.run_id = format!("earlier-{index}");
             for measurement in &mut record.measurements {
-                measurement
-                    .figures
-                    .ops
-                    .values_mut()
-                    .for_each(|op| op.iops.value *= share);
+                for op in measurement.figures.ops.values_mut() {
+                    op.iops.value *= share;
+                }
             }
-            record
-        };
-        shares.iter().enumerate().map(run).collect()
+            runs.push(record);
+        }
+        runs
     }
 
     fn random_reads(record: &Record) -> usize {
-        let mut all = record.measurements.iter();
-        all.position(|measurement| measurement.data.workload.name == "random-read-d32")
+        record
+            .measurements
+            .iter()
+            .position(|measurement| measurement.data.workload.name == "random-read-d32")
             .unwrap()
     }
 
-    fn of_random_reads(earlier: &[Record]) -> Option<(f64, RunToRun)> {
+    fn iops(measurement: &Row) -> &Estimate {
+        &measurement.headline_ops()[0].1.figures.iops
+    }
+
+    /// The variation of the fixture's random reads over itself and these runs.
+    fn random_reads_varied(earlier: &[Record]) -> Option<RunToRun> {
         let record = fixture::record();
-        let index = random_reads(&record);
-        let found = run_to_run(&record, earlier)[index]?;
-        let (_, op) = record.measurements[index].headline_ops()[0];
-        Some((op.figures.iops.value, found))
+        run_to_run(&record, earlier)[random_reads(&record)]
+    }
+
+    #[track_caller]
+    fn assert_close(value: f64, expected: f64) {
+        assert!(
+            (value / expected - 1.0).abs() < 1e-4,
+            "{value} is not {expected}"
+        );
     }
 
     /// By hand: logarithms 0, 0, ln 0.8 and ln 1.25 = ∓0.22314 have the mean 0 and the deviation
@@ -228,18 +240,14 @@ mod tests {
     /// √(5/4) = 0.64827, and e^0.64827 = 1.91223.
     #[test]
     fn interval_of_the_next_run_is_the_one_computed_by_hand() {
-        let (rate, found) = of_random_reads(&earlier(&[0.8, 1.25, 1.0])).unwrap();
-        let close = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-4;
+        let record = fixture::record();
+        let rate = iops(&record.measurements[random_reads(&record)]).value;
+        let found = random_reads_varied(&earlier(&[0.8, 1.25, 1.0])).unwrap();
         assert_eq!(found.earlier_runs, 3);
-        assert!(close(found.lowest_iops, 0.8 * rate) && close(found.highest_iops, 1.25 * rate));
-        assert!(
-            close(found.next_high_iops, 1.91223 * rate),
-            "{found:?} {rate}"
-        );
-        assert!(
-            close(found.next_low_iops, rate / 1.91223),
-            "{found:?} {rate}"
-        );
+        assert_close(found.lowest_iops, 0.8 * rate);
+        assert_close(found.highest_iops, 1.25 * rate);
+        assert_close(found.next_high_iops, 1.91223 * rate);
+        assert_close(found.next_low_iops, rate / 1.91223);
     }
 
     /// Twenty disks whose rate varies from run to run, by 5 % and by 12 %, while the run itself
@@ -248,67 +256,66 @@ mod tests {
     fn next_run_lies_in_the_printed_interval_in_four_of_five_cases() {
         let mut rng = TestRng(21);
         for deviation in [0.05, 0.12] {
-            let (mut inside, mut of) = (0, 0);
+            let mut inside = 0;
+            let mut cases = 0;
             for _ in 0..20 {
                 let rates: Vec<f64> = (0..12).map(|_| (deviation * rng.normal()).exp()).collect();
                 let runs = earlier(&rates);
-                for at in EARLIER_RUNS_MIN..rates.len() - 1 {
-                    let mut record = runs[at].clone();
-                    let varying = run_to_run(&record, &runs[..at]);
+                for number in EARLIER_RUNS_MIN..rates.len() - 1 {
+                    let mut record = runs[number].clone();
+                    let variations = run_to_run(&record, &runs[..number]);
                     let index = random_reads(&record);
                     let measurement = &mut record.measurements[index];
-                    measurement.run_to_run = varying[index];
+                    measurement.run_to_run = variations[index];
                     widen(measurement);
-                    let own = &measurement.headline_ops()[0].1.figures.iops;
-                    let next = own.value / rates[at] * rates[at + 1];
+                    let own = iops(measurement);
+                    let next = own.value / rates[number] * rates[number + 1];
                     inside += usize::from((own.value - next).abs() <= own.half_width_95.unwrap());
-                    of += 1;
+                    cases += 1;
                 }
             }
-            assert!(inside * 100 >= of * 80, "{deviation}: {inside} of {of}");
+            assert!(
+                inside * 100 >= cases * 80,
+                "{deviation}: {inside} of {cases}"
+            );
+        }
+    }
+
+    /// Three earlier runs, from which the next rate follows within a factor of e to this power.
+    fn three_runs(iops: f64, log_half_width: f64) -> RunToRun {
+        RunToRun {
+            earlier_runs: 3,
+            lowest_iops: iops,
+            highest_iops: iops,
+            next_low_iops: iops * (-log_half_width).exp(),
+            next_high_iops: iops * log_half_width.exp(),
+            within_iops: None,
         }
     }
 
     #[test]
     fn interval_is_the_wider_one_of_the_run_and_of_the_runs() {
         let mut measurement = fixture::record().measurements.swap_remove(0);
-        let (value, own) = {
-            let rate = &measurement.headline_ops()[0].1.figures.iops;
-            (rate.value, rate.half_width_95.unwrap())
-        };
-        let half_width = |measurement: &Row| {
-            measurement.headline_ops()[0]
-                .1
-                .figures
-                .iops
-                .half_width_95
-                .unwrap()
-        };
-        let runs = |reach: f64| RunToRun {
-            earlier_runs: 3,
-            lowest_iops: value,
-            highest_iops: value,
-            next_low_iops: value * (-reach).exp(),
-            next_high_iops: value * reach.exp(),
-            within_iops: None,
-        };
-        measurement.run_to_run = Some(runs(0.5 * own / value));
+        let own = iops(&measurement).clone();
+        let own_half_width = own.half_width_95.unwrap();
+        measurement.run_to_run = Some(three_runs(own.value, 0.5 * own_half_width / own.value));
         widen(&mut measurement);
-        assert_eq!(half_width(&measurement), own);
-        measurement.run_to_run = Some(runs(0.4));
+        assert_eq!(iops(&measurement).half_width_95, Some(own_half_width));
+        measurement.run_to_run = Some(three_runs(own.value, 0.4));
         widen(&mut measurement);
-        assert!((half_width(&measurement) / value - 0.4_f64.sinh()).abs() < 1e-9);
-        assert_eq!(measurement.headline_ops()[0].1.figures.iops.n, 4);
+        let widened = iops(&measurement);
+        assert_close(widened.half_width_95.unwrap(), 0.4_f64.sinh() * own.value);
+        assert_eq!(widened.n, 4);
     }
 
     #[test]
     fn other_plans_disks_and_disturbed_runs_do_not_count() {
-        assert_eq!(of_random_reads(&earlier(&[0.8])), None);
+        assert_eq!(random_reads_varied(&earlier(&[0.8])), None);
         let mut runs = earlier(&[0.8, 0.9, 1.1]);
         runs[0].plan.workloads_mut().pop();
         runs[1].host.kernel.push('x');
-        assert_eq!(of_random_reads(&runs), None);
+        assert_eq!(random_reads_varied(&runs), None);
         let alike = earlier(&[0.8, 0.9, 1.1]);
-        assert_eq!(of_random_reads(&alike).unwrap().1.earlier_runs, 3);
+        assert_eq!(random_reads_varied(&alike).unwrap().earlier_runs, 3);
     }
 }

@@ -8,8 +8,9 @@ use super::reasons::{Compared, Reasons, add_findings};
 use super::sides::{Run, Sides, unmatched_entry};
 use diskproof_model::comparison::{Figure, Unmatched};
 use diskproof_model::files::{CacheState, FileOperation, FileOrder, FileStep, FileSync, FilesPlan};
+use diskproof_model::files_record::{FileStepRow, FilesRecord};
 use diskproof_model::measurement::StopReason;
-use diskproof_model::record::{FileStepRow, FilesRecord, Record};
+use diskproof_model::record::Record;
 use diskproof_model::units::{counted, format_bytes};
 
 /// A row for each step that both sides did. Other steps are added to `unmatched`.

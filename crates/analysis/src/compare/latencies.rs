@@ -16,9 +16,10 @@ use super::side_estimate::{SideEstimate, relative_error};
 use crate::estimate;
 use crate::estimate::student::multiple_95;
 use diskproof_model::comparison::Figure;
+use diskproof_model::files_record::FileStepRow;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Estimate, FileStepRow};
+use diskproof_model::record::Estimate;
 use diskproof_model::row::{LatencySummary, OpRow, Row};
 
 /// Fewer latencies do not show how far they vary.

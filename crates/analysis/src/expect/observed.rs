@@ -4,9 +4,10 @@ use super::parse::is_cpu;
 use crate::compare::OpLatencies;
 use crate::estimate::sum_of;
 use diskproof_model::figure::{Metric, Part, part_figure};
+use diskproof_model::files_record::FileStepRow;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::op::OpKind;
-use diskproof_model::record::{Estimate, FileStepRow, Record, positive_interval};
+use diskproof_model::record::{Estimate, Record, positive_interval};
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::surface::CurvePoint;
 

@@ -28,9 +28,10 @@ mod unmeasured;
 mod verdicts;
 
 use crate::compare::RunGroup;
+use diskproof_model::expectation::ExpectationOutcome;
 use diskproof_model::fleet::{FleetRecord, RowUnit, UnmetThreshold};
 use diskproof_model::fleet_sum::{FleetSum, SumStorage};
-use diskproof_model::record::{ExpectationOutcome, Record, Tool};
+use diskproof_model::record::{Record, Tool};
 pub use question::FleetQuestion;
 
 use groups::{Groups, Likeness};

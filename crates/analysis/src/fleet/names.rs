@@ -1,10 +1,12 @@
-//! The names of rows: the host, and what distinguishes rows of one host.
+//! The names of rows: the host, and what distinguishes rows of one host. Names of different hosts
+//! differ because a host's name has no space.
 
 use super::groups::Row;
 use diskproof_model::target::TargetKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name of each row; all are different.
+/// The name of each row; all are different. Where nothing else tells rows of a host apart, they are
+/// numbered.
 pub(super) fn names(rows: &[Row], kinds: &[TargetKind]) -> Vec<String> {
     let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate() {
@@ -33,21 +35,48 @@ pub(super) fn names(rows: &[Row], kinds: &[TargetKind]) -> Vec<String> {
     names
 }
 
-/// Ways to name a row, the shortest first.
+/// Ways to name a row, the shortest first. A host takes the first one by which its rows differ.
 const NAMES: [fn(&Row, TargetKind) -> String; 6] = [
-    |row, kind| match kind {
-        TargetKind::BlockDevice => format!("{}{}", row.host, disks(row)),
-        TargetKind::Directory | TargetKind::File => row.host.clone(),
-    },
-    |row, _| format!("{}{}", row.host, disks(row)),
-    |row, _| format!("{} {}", row.host, row.target),
-    |row, _| format!("{}{}", row.host, rank(row)),
-    |row, _| format!("{}{} {}", row.host, rank(row), row.target),
-    |row, _| {
-        let serials = row.serials.join(" + ");
-        format!("{}{} {} {serials}", row.host, rank(row), row.target)
-    },
+    by_host,
+    by_disks,
+    by_target,
+    by_rank,
+    by_rank_and_target,
+    by_serials,
 ];
+
+/// The host alone. A device shows its disk at once, because its path may change at each boot.
+fn by_host(row: &Row, kind: TargetKind) -> String {
+    match kind {
+        TargetKind::BlockDevice => by_disks(row, kind),
+        TargetKind::Directory | TargetKind::File => row.host.clone(),
+    }
+}
+
+fn by_disks(row: &Row, _kind: TargetKind) -> String {
+    format!("{}{}", row.host, disks(row))
+}
+
+fn by_target(row: &Row, _kind: TargetKind) -> String {
+    format!("{} {}", row.host, row.target)
+}
+
+/// Ranks of one launcher on one host often measure the same target.
+fn by_rank(row: &Row, _kind: TargetKind) -> String {
+    format!("{}{}", row.host, rank(row))
+}
+
+fn by_rank_and_target(row: &Row, _kind: TargetKind) -> String {
+    format!("{}{} {}", row.host, rank(row), row.target)
+}
+
+fn by_serials(row: &Row, kind: TargetKind) -> String {
+    format!(
+        "{} {}",
+        by_rank_and_target(row, kind),
+        row.serials.join(" + ")
+    )
+}
 
 fn disks(row: &Row) -> String {
     if row.disks.is_empty() {

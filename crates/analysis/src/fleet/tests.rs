@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::fixture;
+use diskproof_model::expectation::Expectation;
 use diskproof_model::fleet::{FleetBasis, FleetOutcome, FleetRow, RowState};
-use diskproof_model::record::Expectation;
 use diskproof_model::target::{Layer, Link, Rank};
 use std::collections::BTreeSet;
 

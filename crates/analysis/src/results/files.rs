@@ -5,7 +5,8 @@ use crate::words::enumerated;
 use diskproof_model::data::RunData;
 use diskproof_model::digits::rounded;
 use diskproof_model::files::{FileOperation, FileStep, FilesMeasurement};
-use diskproof_model::record::{FilesRecord, Record};
+use diskproof_model::files_record::FilesRecord;
+use diskproof_model::record::Record;
 
 /// Operations in the headline: the table of all follows.
 const HEADLINE_OPERATIONS: [FileOperation; 3] = [

@@ -1,5 +1,5 @@
-//! From the counters of a PostgreSQL server to its rates, and to the share of the devices' load
-//! that it explains. Each reading holds the counters of the disks at the same moment.
+//! Turns the counters of a PostgreSQL server into its rates, and into the share of the devices'
+//! load that it explains. Each reading holds the counters of the disks at the same moment.
 
 use super::counters::step_between;
 use super::profile::CELLS_MAX;
@@ -20,11 +20,11 @@ const COMPARED_NS_MIN: u64 = 5_000_000_000;
 /// A server and the disks at one moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerReading {
-    /// When, in nanoseconds after the start of watching.
+    /// The moment of the reading, in nanoseconds after the start of watching.
     pub at_ns: u64,
-    /// What the server counted.
+    /// The server's counters since it began to count.
     pub counters: ServerCounters,
-    /// What the kernel counted.
+    /// The kernel's counters of the machine's disks.
     pub disks: Vec<DiskReading>,
 }
 
@@ -40,15 +40,15 @@ pub struct ServerObserver {
     /// Names of the devices below its data; empty where they are not known.
     devices: Vec<String>,
     /// The latest reading of this session.
-    before: Option<ServerReading>,
+    previous: Option<ServerReading>,
     /// The steps within the last [`WINDOW_NS`].
     recent: VecDeque<RecentStep>,
     /// The time of all steps.
     wall_ns: u64,
-    /// What the server counted in all steps.
+    /// The increases of the server's counters in all steps.
     total: ServerCounters,
-    /// The load of server and devices in all steps in which both are known.
-    explained: ExplainedLoad,
+    /// The loads of the server and of its devices, over all steps in which both are known.
+    compared: ExplainedLoad,
     reads: TimeSeries,
     writes: TimeSeries,
     wal_writes: TimeSeries,
@@ -58,54 +58,57 @@ pub struct ServerObserver {
 #[derive(Debug, Clone)]
 struct RecentStep {
     end_ns: u64,
-    load: ExplainedLoad,
+    compared: ExplainedLoad,
 }
 
 impl ServerObserver {
-    /// Nothing was read yet.
+    /// An observer without a session. Its series have cells of this length.
     pub fn new(interval_ns: u64) -> Self {
         Self {
             devices: Vec::new(),
-            before: None,
+            previous: None,
             recent: VecDeque::new(),
             wall_ns: 0,
             total: ServerCounters::default(),
-            explained: ExplainedLoad::default(),
+            compared: ExplainedLoad::default(),
             reads: TimeSeries::new(interval_ns),
             writes: TimeSeries::new(interval_ns),
             wal_writes: TimeSeries::new(interval_ns),
         }
     }
 
-    /// A session has begun, perhaps of another server: no step leads over the gap.
-    pub fn connected(&mut self, devices: Vec<String>) {
-        self.before = None;
+    /// Begins a session, perhaps with another server: no step leads over the gap.
+    pub fn begin_session(&mut self, devices: Vec<String>) {
+        self.previous = None;
         if self.devices != devices {
             self.recent.clear();
-            self.explained = ExplainedLoad::default();
+            self.compared = ExplainedLoad::default();
         }
         self.devices = devices;
     }
 
-    /// The next reading; `None` for the first one, and where counters went backwards because
-    /// someone reset them.
+    /// Adds the next reading and returns the step that it ends: `None` for the first reading of a
+    /// session, for one at the time of the previous one, and where counters went backwards because
+    /// someone reset them. The increases since the previous reading are lost in the latter two
+    /// cases, because every reading becomes the previous one of the next.
     pub fn add(&mut self, reading: ServerReading) -> Option<ServerStep> {
-        let before = self.before.replace(reading.clone())?;
-        let length_ns = reading.at_ns.checked_sub(before.at_ns)?;
+        let previous = self.previous.replace(reading.clone())?;
+        let length_ns = reading.at_ns.checked_sub(previous.at_ns)?;
         if length_ns == 0 {
             return None;
         }
-        let mut counters = counters_between(&before.counters, &reading.counters).ok()?;
+        let mut counters = counters_between(&previous.counters, &reading.counters).ok()?;
         counters.io.sort_by_key(|io| std::cmp::Reverse(io.bytes()));
         self.wall_ns += length_ns;
         add_counters(&mut self.total, &counters);
         self.add_cells(reading.at_ns, &counters);
-        let latest = explained_load(&self.devices, &before, &reading, &counters, length_ns);
-        let explained = match latest {
-            Some(load) => {
-                add_explained(&mut self.explained, &load);
-                let end_ns = reading.at_ns;
-                self.recent.push_back(RecentStep { end_ns, load });
+        let explained = match compared_load(&self.devices, &previous, &reading, &counters) {
+            Some(compared) => {
+                add_compared(&mut self.compared, &compared);
+                self.recent.push_back(RecentStep {
+                    end_ns: reading.at_ns,
+                    compared,
+                });
                 long_enough(self.recent_sum())
             }
             None => None,
@@ -127,11 +130,12 @@ impl ServerObserver {
         self.recent.retain(|step| step.end_ns > oldest);
         let mut sum = ExplainedLoad::default();
         for step in &self.recent {
-            add_explained(&mut sum, &step.load);
+            add_compared(&mut sum, &step.compared);
         }
         sum
     }
 
+    /// Adds the increases of one step to the series.
     fn add_cells(&mut self, at_ns: u64, counters: &ServerCounters) {
         // A reading describes the time before it.
         let before_ns = at_ns.saturating_sub(1);
@@ -146,6 +150,7 @@ impl ServerObserver {
         }
         reads.bytes = counters.read_bytes();
         writes.bytes = counters.write_bytes();
+        // The operations of the log are its syncs, for which commits wait.
         let wal_writes = Cell {
             ops: counters.wal.syncs.unwrap_or(0),
             bytes: counters.wal.write_bytes,
@@ -156,8 +161,8 @@ impl ServerObserver {
         self.wal_writes.add(before_ns, &wal_writes, CELLS_MAX);
     }
 
-    /// All steps together; `None` without one.
-    pub fn observed(
+    /// The sum of all steps; `None` without one.
+    pub fn summary(
         &self,
         address: &str,
         version: &str,
@@ -175,7 +180,7 @@ impl ServerObserver {
             io,
             wal: self.total.wal,
             temp_bytes: self.total.temp_bytes,
-            explained: long_enough(self.explained.clone()),
+            explained: long_enough(self.compared.clone()),
             reads: self.reads.clone(),
             writes: self.writes.clone(),
             wal_writes: self.wal_writes.clone(),
@@ -193,7 +198,7 @@ fn long_enough(load: ExplainedLoad) -> Option<ExplainedLoad> {
     }
 }
 
-/// What all counters counted between two readings.
+/// The increase of every counter between two readings.
 fn counters_between(
     before: &ServerCounters,
     after: &ServerCounters,
@@ -211,27 +216,27 @@ fn counters_between(
         io.push(io_between(old.unwrap_or(&idle), new)?);
     }
     io.retain(|row| !row.is_idle());
-    let old = &before.wal;
-    let new = &after.wal;
-    let generated_bytes = counted(old.generated_bytes, new.generated_bytes)?;
-    let write_bytes = counted(old.write_bytes, new.write_bytes)?;
-    let is_counted = after.io.iter().any(ServerIo::is_wal);
+    let old_wal = &before.wal;
+    let new_wal = &after.wal;
+    let generated_bytes = increase(old_wal.generated_bytes, new_wal.generated_bytes)?;
+    let write_bytes = increase(old_wal.write_bytes, new_wal.write_bytes)?;
+    let has_wal_rows = after.io.iter().any(ServerIo::is_wal);
     Ok(ServerCounters {
         io,
         wal: ServerWal {
             generated_bytes,
             // Before version 18 the bytes are those of a page for each write. The log has at least
             // its records; since its start, a server may have written many of them at once.
-            write_bytes: if is_counted {
+            write_bytes: if has_wal_rows {
                 write_bytes
             } else {
                 write_bytes.max(generated_bytes)
             },
-            write_ops: counted_if_known(old.write_ops, new.write_ops)?,
-            syncs: counted_if_known(old.syncs, new.syncs)?,
-            sync_ns: counted_if_known(old.sync_ns, new.sync_ns)?,
+            write_ops: known_increase(old_wal.write_ops, new_wal.write_ops)?,
+            syncs: known_increase(old_wal.syncs, new_wal.syncs)?,
+            sync_ns: known_increase(old_wal.sync_ns, new_wal.sync_ns)?,
         },
-        temp_bytes: counted(before.temp_bytes, after.temp_bytes)?,
+        temp_bytes: increase(before.temp_bytes, after.temp_bytes)?,
     })
 }
 
@@ -240,71 +245,107 @@ fn io_between(old: &ServerIo, new: &ServerIo) -> Result<ServerIo, CounterReset> 
         backend: new.backend.clone(),
         object: new.object.clone(),
         context: new.context.clone(),
-        read_ops: counted(old.read_ops, new.read_ops)?,
-        read_bytes: counted(old.read_bytes, new.read_bytes)?,
-        read_ns: counted_if_known(old.read_ns, new.read_ns)?,
-        write_ops: counted(old.write_ops, new.write_ops)?,
-        write_bytes: counted(old.write_bytes, new.write_bytes)?,
-        write_ns: counted_if_known(old.write_ns, new.write_ns)?,
-        extend_ops: counted(old.extend_ops, new.extend_ops)?,
-        extend_bytes: counted(old.extend_bytes, new.extend_bytes)?,
-        fsyncs: counted_if_known(old.fsyncs, new.fsyncs)?,
-        hits: counted_if_known(old.hits, new.hits)?,
-        evictions: counted_if_known(old.evictions, new.evictions)?,
+        read_ops: increase(old.read_ops, new.read_ops)?,
+        read_bytes: increase(old.read_bytes, new.read_bytes)?,
+        read_ns: known_increase(old.read_ns, new.read_ns)?,
+        write_ops: increase(old.write_ops, new.write_ops)?,
+        write_bytes: increase(old.write_bytes, new.write_bytes)?,
+        write_ns: known_increase(old.write_ns, new.write_ns)?,
+        extend_ops: increase(old.extend_ops, new.extend_ops)?,
+        extend_bytes: increase(old.extend_bytes, new.extend_bytes)?,
+        fsyncs: known_increase(old.fsyncs, new.fsyncs)?,
+        hits: known_increase(old.hits, new.hits)?,
+        evictions: known_increase(old.evictions, new.evictions)?,
     })
 }
 
 /// A counter went backwards: someone reset the statistics, or the server began anew.
 struct CounterReset;
 
-/// What a counter counted between two readings.
-fn counted(old: u64, new: u64) -> Result<u64, CounterReset> {
+/// The increase of a counter between two readings.
+fn increase(old: u64, new: u64) -> Result<u64, CounterReset> {
     new.checked_sub(old).ok_or(CounterReset)
 }
 
-/// The same of a counter that a server of this version may not have. One that appears has counted
-/// from zero.
-fn counted_if_known(old: Option<u64>, new: Option<u64>) -> Result<Option<u64>, CounterReset> {
+/// The increase of a counter that a server of this version may not have. One that appears has
+/// counted from zero.
+fn known_increase(old: Option<u64>, new: Option<u64>) -> Result<Option<u64>, CounterReset> {
     match new {
         None => Ok(None),
-        Some(new) => Ok(Some(counted(old.unwrap_or(0), new)?)),
+        Some(new) => Ok(Some(increase(old.unwrap_or(0), new)?)),
     }
 }
 
+// The sums take their addends apart field by field: a new counter does not compile until it is
+// summed.
+
 fn add_counters(sum: &mut ServerCounters, more: &ServerCounters) {
-    for row in &more.io {
+    let ServerCounters {
+        io,
+        wal,
+        temp_bytes,
+    } = more;
+    for row in io {
         let known = sum.io.iter_mut().find(|known| is_same_row(known, row));
         match known {
             Some(known) => add_io(known, row),
             None => sum.io.push(row.clone()),
         }
     }
-    let (wal, more_wal) = (&mut sum.wal, &more.wal);
-    wal.generated_bytes += more_wal.generated_bytes;
-    wal.write_bytes += more_wal.write_bytes;
-    add_known(&mut wal.write_ops, more_wal.write_ops);
-    add_known(&mut wal.syncs, more_wal.syncs);
-    add_known(&mut wal.sync_ns, more_wal.sync_ns);
-    sum.temp_bytes += more.temp_bytes;
+    add_wal(&mut sum.wal, *wal);
+    sum.temp_bytes += temp_bytes;
 }
 
-/// Whether both are the same row of `pg_stat_io`.
+fn add_wal(sum: &mut ServerWal, more: ServerWal) {
+    let ServerWal {
+        generated_bytes,
+        write_bytes,
+        write_ops,
+        syncs,
+        sync_ns,
+    } = more;
+    sum.generated_bytes += generated_bytes;
+    sum.write_bytes += write_bytes;
+    add_known(&mut sum.write_ops, write_ops);
+    add_known(&mut sum.syncs, syncs);
+    add_known(&mut sum.sync_ns, sync_ns);
+}
+
+/// True if both are the same row of `pg_stat_io`.
 fn is_same_row(one: &ServerIo, other: &ServerIo) -> bool {
     one.backend == other.backend && one.object == other.object && one.context == other.context
 }
 
+/// Adds to the row of the same backend, object and context.
 fn add_io(sum: &mut ServerIo, more: &ServerIo) {
-    sum.read_ops += more.read_ops;
-    sum.read_bytes += more.read_bytes;
-    add_known(&mut sum.read_ns, more.read_ns);
-    sum.write_ops += more.write_ops;
-    sum.write_bytes += more.write_bytes;
-    add_known(&mut sum.write_ns, more.write_ns);
-    sum.extend_ops += more.extend_ops;
-    sum.extend_bytes += more.extend_bytes;
-    add_known(&mut sum.fsyncs, more.fsyncs);
-    add_known(&mut sum.hits, more.hits);
-    add_known(&mut sum.evictions, more.evictions);
+    debug_assert!(is_same_row(sum, more));
+    let ServerIo {
+        backend: _,
+        object: _,
+        context: _,
+        read_ops,
+        read_bytes,
+        read_ns,
+        write_ops,
+        write_bytes,
+        write_ns,
+        extend_ops,
+        extend_bytes,
+        fsyncs,
+        hits,
+        evictions,
+    } = more;
+    sum.read_ops += read_ops;
+    sum.read_bytes += read_bytes;
+    add_known(&mut sum.read_ns, *read_ns);
+    sum.write_ops += write_ops;
+    sum.write_bytes += write_bytes;
+    add_known(&mut sum.write_ns, *write_ns);
+    sum.extend_ops += extend_ops;
+    sum.extend_bytes += extend_bytes;
+    add_known(&mut sum.fsyncs, *fsyncs);
+    add_known(&mut sum.hits, *hits);
+    add_known(&mut sum.evictions, *evictions);
 }
 
 fn add_known(sum: &mut Option<u64>, more: Option<u64>) {
@@ -313,18 +354,18 @@ fn add_known(sum: &mut Option<u64>, more: Option<u64>) {
     }
 }
 
-/// The load of the server and that of its devices in one step; `None` where a device is not known
-/// or has changed.
-fn explained_load(
+/// The load of the server, by the increases of its counters, and that of its devices in the same
+/// step; `None` where a device is not known or has changed.
+fn compared_load(
     devices: &[String],
     before: &ServerReading,
     after: &ServerReading,
     counters: &ServerCounters,
-    length_ns: u64,
 ) -> Option<ExplainedLoad> {
     if devices.is_empty() {
         return None;
     }
+    let length_ns = after.at_ns - before.at_ns;
     let mut load = ExplainedLoad {
         devices: devices.to_vec(),
         wall_ns: length_ns,
@@ -340,13 +381,21 @@ fn explained_load(
     Some(load)
 }
 
-fn add_explained(sum: &mut ExplainedLoad, step: &ExplainedLoad) {
-    sum.devices.clone_from(&step.devices);
-    sum.wall_ns += step.wall_ns;
-    sum.read_bytes += step.read_bytes;
-    sum.device_read_bytes += step.device_read_bytes;
-    sum.write_bytes += step.write_bytes;
-    sum.device_write_bytes += step.device_write_bytes;
+fn add_compared(sum: &mut ExplainedLoad, step: &ExplainedLoad) {
+    let ExplainedLoad {
+        devices,
+        wall_ns,
+        read_bytes,
+        device_read_bytes,
+        write_bytes,
+        device_write_bytes,
+    } = step;
+    sum.devices.clone_from(devices);
+    sum.wall_ns += wall_ns;
+    sum.read_bytes += read_bytes;
+    sum.device_read_bytes += device_read_bytes;
+    sum.write_bytes += write_bytes;
+    sum.device_write_bytes += device_write_bytes;
 }
 
 #[cfg(test)]
@@ -399,7 +448,7 @@ mod tests {
 
     fn observer() -> ServerObserver {
         let mut observer = ServerObserver::new(SECOND);
-        observer.connected(vec!["sda".to_owned()]);
+        observer.begin_session(vec!["sda".to_owned()]);
         observer
     }
 
@@ -416,7 +465,7 @@ mod tests {
         let explained = step.explained.unwrap();
         assert_eq!(explained.write_bytes, 12 * PAGE);
         assert_eq!(explained.device_write_bytes, 24 * PAGE);
-        let observed = observer.observed("here", "18.4", Vec::new()).unwrap();
+        let observed = observer.summary("here", "18.4", Vec::new()).unwrap();
         assert_eq!(
             (observed.wall_ns, observed.wal.syncs),
             (5 * SECOND, Some(2))
@@ -425,20 +474,21 @@ mod tests {
         assert_eq!(observed.explained, Some(explained));
     }
 
+    fn reading_of_log(seconds: u64, generated_bytes: u64, written_pages: u64) -> ServerReading {
+        let mut reading = reading(seconds, Vec::new(), 0, 0);
+        reading.counters.wal.generated_bytes = generated_bytes;
+        reading.counters.wal.write_bytes = written_pages * PAGE;
+        reading
+    }
+
     #[test]
     fn log_before_version_18_is_the_larger_of_records_and_pages_of_each_step() {
         let mut observer = observer();
-        let at = |seconds, generated_bytes, pages| {
-            let mut reading = reading(seconds, Vec::new(), 0, 0);
-            reading.counters.wal.generated_bytes = generated_bytes;
-            reading.counters.wal.write_bytes = pages * PAGE;
-            reading
-        };
         // Since its start the server has written many records at once.
-        observer.add(at(1, 1000 * PAGE, 50));
-        let small = observer.add(at(2, 1001 * PAGE, 150)).unwrap();
+        observer.add(reading_of_log(1, 1000 * PAGE, 50));
+        let small = observer.add(reading_of_log(2, 1001 * PAGE, 150)).unwrap();
         assert_eq!(small.counters.wal.write_bytes, 100 * PAGE);
-        let bulk = observer.add(at(3, 1801 * PAGE, 160)).unwrap();
+        let bulk = observer.add(reading_of_log(3, 1801 * PAGE, 160)).unwrap();
         assert_eq!(bulk.counters.wal.write_bytes, 800 * PAGE);
     }
 
@@ -451,9 +501,9 @@ mod tests {
         assert_eq!(reset, None);
         assert_eq!(observer.add(reading(3, Vec::new(), 9, 0)), None);
         assert!(observer.add(reading(4, Vec::new(), 10, 0)).is_some());
-        observer.connected(vec!["sda".to_owned()]);
+        observer.begin_session(vec!["sda".to_owned()]);
         assert_eq!(observer.add(reading(9, Vec::new(), 99, 0)), None);
-        let observed = observer.observed("here", "18.4", Vec::new()).unwrap();
+        let observed = observer.summary("here", "18.4", Vec::new()).unwrap();
         assert_eq!(
             (observed.wall_ns, observed.wal.generated_bytes),
             (SECOND, 1)
@@ -471,21 +521,21 @@ mod tests {
         }
         let explained = last.unwrap().explained.unwrap();
         assert_eq!((explained.wall_ns, explained.write_bytes), (30 * SECOND, 0));
-        let observed = observer.observed("here", "18.4", Vec::new()).unwrap();
+        let observed = observer.summary("here", "18.4", Vec::new()).unwrap();
         assert_eq!(observed.explained.unwrap().write_bytes, 10 * PAGE);
     }
 
     #[test]
     fn unknown_devices_explain_nothing() {
         let mut observer = ServerObserver::new(SECOND);
-        observer.connected(Vec::new());
+        observer.begin_session(Vec::new());
         observer.add(reading(1, Vec::new(), 0, 0));
         let step = observer.add(reading(2, Vec::new(), 8, 8)).unwrap();
         assert_eq!(step.explained, None);
-        observer.connected(vec!["sdb".to_owned()]);
+        observer.begin_session(vec!["sdb".to_owned()]);
         observer.add(reading(3, Vec::new(), 8, 8));
         let step = observer.add(reading(4, Vec::new(), 8, 8)).unwrap();
-        let observed = observer.observed("", "", Vec::new()).unwrap();
+        let observed = observer.summary("", "", Vec::new()).unwrap();
         assert_eq!((step.explained, observed.explained), (None, None));
     }
 }

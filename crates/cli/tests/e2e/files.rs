@@ -5,7 +5,8 @@ use crate::program::{
     saved_record,
 };
 use diskproof_model::files::FileOperation;
-use diskproof_model::record::{FilesRecord, Record};
+use diskproof_model::files_record::FilesRecord;
+use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{Loop, Mount, place};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;

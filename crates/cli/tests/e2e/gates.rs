@@ -2,7 +2,7 @@
 //! it claims is named with its size.
 
 use crate::program::{Ran, diskproof, needs, program_path, random_file};
-use diskproof_model::record::{Expectation, ExpectationOutcome};
+use diskproof_model::expectation::{Expectation, ExpectationOutcome};
 use diskproof_simdisk::testbed::{Loop, place, run};
 use diskproof_simdisk::{SimDisk, spec};
 use std::process::Command;

@@ -1,7 +1,8 @@
 //! `diskproof commit --postgres` and settings for postgresql.conf, with a real server.
 
 use crate::program::{argv, eventually, names, program, run, with_enough_time};
-use diskproof_model::record::{Advice, Kept, Record};
+use diskproof_model::advice::Advice;
+use diskproof_model::record::{Kept, Record};
 use diskproof_simdisk::testbed::{can_run, place};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;

@@ -468,7 +468,8 @@ fn without_tests(text: &str) -> &str {
 #[test]
 fn gate_opens_for_writing_in_three_files() {
     let (mut writers, mut heirs): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
-    let mut folders = vec![all_crates().join("device/src")];
+    let sources = all_crates().join("device/src");
+    let mut folders = vec![sources.clone()];
     while let Some(folder) = folders.pop() {
         for path in std::fs::read_dir(&folder)
             .unwrap()
@@ -478,18 +479,23 @@ fn gate_opens_for_writing_in_three_files() {
                 folders.push(path);
                 continue;
             }
-            let (text, name) = (
-                std::fs::read_to_string(&path).unwrap(),
-                path.file_name().unwrap().to_str().unwrap(),
-            );
+            let text = std::fs::read_to_string(&path).unwrap();
+            let name = path.strip_prefix(&sources).unwrap().to_str().unwrap();
             let code = without_tests(&text);
             writers.extend(code.contains("OFlags::RDWR").then(|| name.to_owned()));
             heirs.extend(code.contains("OFlags::RWMODE").then(|| name.to_owned()));
         }
     }
     writers.sort();
-    assert_eq!(writers, ["own_files.rs", "released.rs", "scratch.rs"]);
-    assert_eq!(heirs, ["reopen.rs"]);
+    assert_eq!(
+        writers,
+        [
+            "open/released.rs",
+            "open/scratch.rs",
+            "own_files/criteria.rs"
+        ]
+    );
+    assert_eq!(heirs, ["open/reopen.rs"]);
 }
 
 /// Runs the program as a user without rights, from a copy that this user may run.

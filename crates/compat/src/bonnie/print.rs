@@ -1,7 +1,7 @@
 //! The table and the CSV line of bonnie++ 2.00. Programs read the CSV fields by their position, so
 //! a test that did not run has empty fields.
 
-use crate::figures::{as_seconds, bytes, count, timed_requests};
+use crate::figures::{as_seconds, bytes_of_kind, ops_of_kind, timed_requests};
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::files::{
     FileOperation, FileOrder, FileStep, FileStepMeasurement, FilesMeasurement, FilesPlan,
@@ -334,8 +334,8 @@ fn figures(measurements: &[Measurement], test: &str, run: u32, counted: &[OpKind
     let mut moved = 0.0;
     for kind in counted {
         moved += match test {
-            SEEKS => count(measurement, *kind) as f64,
-            _ => bytes(measurement, *kind) as f64 / KIB,
+            SEEKS => ops_of_kind(measurement, *kind) as f64,
+            _ => bytes_of_kind(measurement, *kind) as f64 / KIB,
         };
     }
     let rate = moved / as_seconds(measurement.wall_ns);

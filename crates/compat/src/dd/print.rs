@@ -1,6 +1,7 @@
 //! Sizes as dd reads and prints them, and its status, on stderr.
 
-use crate::figures::{as_seconds, bytes, count, general};
+use crate::c_format::format_general;
+use crate::figures::{as_seconds, bytes_of_kind, ops_of_kind};
 use crate::printer::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 
@@ -34,13 +35,15 @@ impl CopyPrinter {
         let mut moved = 0;
         let mut wall_ns = 0;
         for measurement in measurements {
-            let requests = count(measurement, OpKind::Read) + count(measurement, OpKind::Write);
+            let requests =
+                ops_of_kind(measurement, OpKind::Read) + ops_of_kind(measurement, OpKind::Write);
             if u64::from(measurement.workload.block_bytes) < self.block_bytes {
                 parts += requests;
             } else {
                 blocks += requests;
             }
-            moved += bytes(measurement, OpKind::Read) + bytes(measurement, OpKind::Write);
+            moved += bytes_of_kind(measurement, OpKind::Read)
+                + bytes_of_kind(measurement, OpKind::Write);
             wall_ns += measurement.wall_ns;
         }
         let mut stderr = String::new();
@@ -95,7 +98,7 @@ pub(super) fn transfer_line(bytes: u64, seconds: f64) -> String {
     };
     // As dd prints the seconds.
     const TIME_DIGITS: usize = 6;
-    let time = general(seconds, TIME_DIGITS);
+    let time = format_general(seconds, TIME_DIGITS);
     format!("{bytes} byte{plural}{sizes} copied, {time} s, {rate}/s\n")
 }
 

@@ -6,7 +6,7 @@ mod tests;
 
 use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, DropInOption, Started};
-use crate::figures::{as_seconds, bytes, per_second};
+use crate::figures::{as_seconds, bytes_of_kind, per_second};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::{SECOND, blocking_workload, span_of, until_ns};
 use crate::printer::{DropInError, ToolPrinter, ToolResult, ToolText};
@@ -266,7 +266,7 @@ impl ToolPrinter for TimingPrinter {
 
 /// The figures of a timing: `420 MB in  3.01 seconds = 139.43 MB/sec`, where a MB is 2²⁰ bytes.
 fn timing_text(measurement: &Measurement) -> String {
-    let mib = bytes(measurement, OpKind::Read) as f64 / MIB;
+    let mib = bytes_of_kind(measurement, OpKind::Read) as f64 / MIB;
     let time = as_seconds(measurement.wall_ns);
     if mib == 0.0 {
         return format!("  0 MB in {time:5.2} seconds = undecided\n");

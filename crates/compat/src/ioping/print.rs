@@ -1,7 +1,7 @@
 //! The output of ioping: a line per request, raw lines, JSON, and the statistics over requests.
 
 use super::suffix::{count_text, size_text, time_text};
-use crate::figures::local_time;
+use crate::c_format::local_time;
 use crate::printer::{ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{IgnoredBecause, SingleRequest};

@@ -5,7 +5,7 @@ mod tests;
 
 use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
-use crate::figures::{count, per_second};
+use crate::figures::{ops_of_kind, per_second};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{RequestOrder, SECOND, blocking_workload, until_ns};
 use crate::printer::{DropInError, ToolPrinter, ToolResult, ToolText};
@@ -227,7 +227,7 @@ impl ToolPrinter for SizesPrinter {
     }
 
     fn measured(&mut self, measurement: &Measurement) -> String {
-        let reads = count(measurement, OpKind::Read);
+        let reads = ops_of_kind(measurement, OpKind::Read);
         let iops = per_second(reads as f64, measurement.wall_ns);
         // Versions until 2013 end below one operation per second and thread, later ones below a
         // quarter of that.

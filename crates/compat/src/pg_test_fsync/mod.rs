@@ -6,7 +6,7 @@ mod tests;
 
 use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
-use crate::figures::{count, per_second};
+use crate::figures::{ops_of_kind, per_second};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{
     OPEN_DSYNC, OPEN_SYNC, SECOND, blocking_workload, span_of, sync_every, until_ns,
@@ -412,7 +412,7 @@ impl TestRow {
             SyncPolicy::Every { writes: 2.., .. } => OpKind::Sync,
             _ => OpKind::Commit,
         };
-        let ops = count(measurement, kind) as f64;
+        let ops = ops_of_kind(measurement, kind) as f64;
         let operations = match kind {
             OpKind::Sync => ops,
             _ => ops / f64::from(writes),

@@ -6,10 +6,11 @@ mod tests;
 
 use crate::command::{CommandLine, GivenArguments, scaled};
 use crate::drop_in::{DropIn, Started};
-use crate::figures::{OpsSoFar, as_seconds, per_second, timed_writes};
+use crate::figures::{as_seconds, per_second, timed_writes};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
 use crate::plan::{RANDOM, blocking_workload, sync_every};
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use crate::tool_totals::OpsSoFar;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{
     Access, CachePolicy, Plan, Span, Stop, SyncCall, SyncPolicy, Workload,
@@ -274,7 +275,7 @@ impl IntervalPrinter {
 
     /// The line of the interval from the last line to this time.
     fn interval_line(&mut self, measurements: &[Measurement], end_ns: u64) -> String {
-        let now = OpsSoFar::sum(measurements, end_ns);
+        let now = OpsSoFar::up_to(measurements, end_ns);
         let before = &self.reported;
         let read = now.reads.saturating_sub(before.reads);
         let written = now.writes.saturating_sub(before.writes);

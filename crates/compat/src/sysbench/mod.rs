@@ -6,10 +6,10 @@ mod tests;
 
 use crate::command::{GivenArguments, LongDashes, parse};
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started};
-use crate::figures::OpsSoFar;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext, PrimeRequest};
 use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, blocking_workload, span_of, sync_every};
 use crate::printer::{DropInError, ToolPrinter, ToolText};
+use crate::tool_totals::OpsSoFar;
 use diskproof_model::plan::{
     CachePolicy, EngineChoice, EngineKind, Layout, Plan, Stop, SyncCall, SyncPolicy, Workload,
 };

@@ -1,8 +1,10 @@
 //! The reports of sysbench's tests: their settings and names, and their figures.
 
-use crate::figures::{OpsSoFar, as_seconds, bytes, general};
+use crate::c_format::format_general;
+use crate::figures::{as_seconds, bytes_of_kind};
 use crate::plan::RequestOrder;
 use crate::printer::{PrimePrinter, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use crate::tool_totals::OpsSoFar;
 use ModeKind::{Create, Mix, Read, Write};
 use RequestOrder::{Random, Sequential};
 use diskproof_model::histogram::LatencyHistogram;
@@ -106,9 +108,9 @@ impl FileioPrinter {
     fn report(&self, measurement: &Measurement) -> String {
         let settings = &self.shown.settings;
         let seconds = as_seconds(measurement.wall_ns);
-        let ops = OpsSoFar::sum(std::slice::from_ref(measurement), 0);
-        let read_mib = bytes(measurement, OpKind::Read) as f64 / MIB;
-        let written_mib = bytes(measurement, OpKind::Write) as f64 / MIB;
+        let ops = OpsSoFar::up_to(std::slice::from_ref(measurement), 0);
+        let read_mib = bytes_of_kind(measurement, OpKind::Read) as f64 / MIB;
+        let written_mib = bytes_of_kind(measurement, OpKind::Write) as f64 / MIB;
         let threads = settings.threads as f64;
         let in_flight = threads * self.shown.depth as f64;
         // Figures of single threads are not known.
@@ -138,7 +140,7 @@ impl FileioPrinter {
 
     /// A line of --report-interval, up to this time.
     fn interval(&mut self, measurement: &Measurement, end_ns: u64) -> String {
-        let now = OpsSoFar::sum(std::slice::from_ref(measurement), end_ns);
+        let now = OpsSoFar::up_to(std::slice::from_ref(measurement), end_ns);
         let before = &mut self.reported;
         let passed = as_seconds(end_ns.saturating_sub(before.at_ns).max(1));
         let reads = now.reads.saturating_sub(before.reads) as f64 / passed;
@@ -389,7 +391,7 @@ fn size(bytes: u64) -> String {
     match units.iter().find(|(unit, _)| bytes >= *unit) {
         Some((unit, name)) => format!(
             "{}{name}",
-            general(bytes as f64 / *unit as f64, SIZE_DIGITS)
+            format_general(bytes as f64 / *unit as f64, SIZE_DIGITS)
         ),
         None => format!("{bytes}B"),
     }

@@ -3,9 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use crate::c_format::local_time;
 use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
-use crate::figures::local_time;
 use crate::load::{DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext};
 use crate::plan::span_of;
 use crate::printer::{DropInError, ToolFile, ToolPrinter, ToolResult, ToolText};

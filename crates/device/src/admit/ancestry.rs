@@ -5,13 +5,13 @@
 //! directory of a server that holds it: the root field of mountinfo names that part. An overlay
 //! writes to a directory elsewhere, too.
 
-use crate::failure::{OpenError, open_failed};
-use crate::file_id::FileId;
-use crate::held::{Held, changed, proc_path};
-use crate::mounts::{self, MountEntry, find_mount};
-use crate::naming::device_number;
-use crate::steps::{self, GateStep};
-use crate::sysroot::SysRoot;
+use crate::failure::{OpenError, changed, open_failed};
+use crate::file::held::{Held, proc_path};
+use crate::kernel::file_id::FileId;
+use crate::kernel::mounts::{self, MountEntry, find_mount};
+use crate::kernel::naming::device_number;
+use crate::kernel::steps::{self, GateStep};
+use crate::kernel::sysroot::SysRoot;
 use diskproof_model::target::TargetKind;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, accessat, fstat, lstat, openat, statat};
 use rustix::io::Errno;
@@ -39,7 +39,7 @@ impl Ancestor {
         let fd = openat(from, name, flags, Mode::empty())?;
         let stat = fstat(&fd)?;
         let path = std::fs::read_link(proc_path(fd.as_fd()))
-            .map_err(|error| crate::naming::errno_of(&error))?;
+            .map_err(|error| crate::kernel::naming::errno_of(&error))?;
         Ok(Self {
             fd,
             id: FileId::from(&stat),

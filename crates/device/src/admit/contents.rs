@@ -3,8 +3,8 @@
 //! data, for the user to run; diskproof removes none. Pure.
 
 use super::permit::UnknownContent;
-use super::refusal::RefusalReasons;
-use crate::naming::{errno_name, node};
+use super::reasons::{RefusalReasons, Step};
+use crate::kernel::naming::{errno_name, node};
 use crate::signatures::{Clearing, ScanResult, Signature, Slice, SliceName, Unknown};
 use diskproof_model::shell::quoted;
 use diskproof_model::units::{counted, format_bytes};
@@ -27,7 +27,7 @@ pub(super) fn judge_device(
     for signature in &found.signatures {
         reasons.add(
             format!("it holds a signature: {}", signature_and_place(signature)),
-            removal_from_device(path, signature),
+            Step::clause(removal_from_device(path, signature)),
         );
     }
     if unknown_content == UnknownContent::Refuse {
@@ -37,8 +37,10 @@ pub(super) fn judge_device(
         if found.has_remains {
             reasons.add(
                 "its first or last MiB holds other data, which these commands do not remove",
-                "after saving what it holds: add --wipe-unknown, which zeroes the first and last \
-                 MiB",
+                Step::clause(
+                    "after saving what it holds: add --wipe-unknown, which zeroes the first and \
+                     last MiB",
+                ),
             );
         }
     }
@@ -59,13 +61,13 @@ fn refuse_unknown(path: &str, unknown: &Unknown, reasons: &mut RefusalReasons) {
             unknown.start,
             hexdump_line(unknown)
         ),
-        format!(
+        Step::clause(format!(
             "after saving what it holds: add --wipe-unknown, which zeroes the first and last MiB; \
              to see it: hexdump -C -s {} -n {} {}",
             unknown.start,
             unknown.length,
             quoted(path)
-        ),
+        )),
     );
 }
 
@@ -95,10 +97,10 @@ pub(super) fn judge_whole_disk(path: &str, found: &ScanResult, reasons: &mut Ref
                 "its whole disk {disk} holds a signature: {what} (byte {offset}), and the \
                  partition is a part of it"
             ),
-            format!(
+            Step::clause(format!(
                 "after saving what it holds: {}",
                 removal_of_one(&disk, signature)
-            ),
+            )),
         );
     }
     refuse_unreadable(found, reasons);
@@ -140,10 +142,10 @@ pub(super) fn judge_backing_store(
                 "{path}, which lies behind it, holds a signature: {}",
                 signature_and_place(signature)
             ),
-            format!(
+            Step::clause(format!(
                 "create the loop device on another file, or after saving what it holds: {}",
                 removal_of_one(&quoted(path), signature)
-            ),
+            )),
         );
     }
     refuse_unreadable(found, reasons);
@@ -155,7 +157,7 @@ pub(super) fn judge_file(found: &ScanResult, reasons: &mut RefusalReasons) {
     for signature in &found.signatures {
         reasons.add(
             format!("it holds a signature: {}", signature_and_place(signature)),
-            "it is an image or a database: name another file, or a directory",
+            Step::clause("it is an image or a database: name another file, or a directory"),
         );
     }
     refuse_unreadable(found, reasons);
@@ -180,7 +182,7 @@ const CHECK_THE_DISK: &str =
 
 fn refuse_unreadable(found: &ScanResult, reasons: &mut RefusalReasons) {
     if let Some(reason) = unreadable_reason(found) {
-        reasons.add(reason, CHECK_THE_DISK);
+        reasons.add(reason, Step::clause(CHECK_THE_DISK));
     }
 }
 
@@ -190,12 +192,12 @@ fn refuse_unreadable_device(quoted_path: &str, found: &ScanResult, reasons: &mut
     if let Some(reason) = unreadable_reason(found) {
         reasons.add(
             reason,
-            format!(
+            Step::clause(format!(
                 "{CHECK_THE_DISK}. Return a new disk that cannot be read; 'diskproof curve \
                  {quoted_path} --scan' lists the places, and writes nothing. Where nothing on it \
                  is needed, overwrite it (dd if=/dev/zero of={quoted_path} bs=1M oflag=direct) and \
                  try again"
-            ),
+            )),
         );
     }
 }

@@ -1,24 +1,25 @@
-//! Whether a block device may be destroyed: the user typed its name in full, nothing uses it, and
-//! it holds no signature and no unknown data. A loop device is a part of the file or device behind
-//! it, so all of that must be free, as if it were the target. Reads ends of devices and files;
-//! writes nothing. A check that fails to run is a reason to refuse.
+//! Judges whether a block device may be destroyed: the user typed its name in full, nothing uses
+//! it, and it holds no signature and no unknown data. A loop device is a part of the file or device
+//! behind it, so all of that must be free, as if it were the target. Reads ends of devices and
+//! files; writes nothing. A check that fails to run is a reason to refuse.
 
 use super::ancestry::Ancestry;
+use super::common_reasons::{judge_access, judge_device_size};
 use super::contents::{self, JudgedPart};
 use super::family::{BackingDevice, BackingFile, DeviceFamily, Member, Subject};
 use super::file::{judge_names, judge_outside};
 use super::in_use;
 use super::names::{disk_below, names};
 use super::permit::{Consent, VisibilityGaps};
-use super::refusal::{RefusalReasons, judge_access, judge_device_size};
+use super::reasons::{RefusalReasons, Step};
 use super::servers;
-use crate::failure::{OpenError, open_failed};
-use crate::held::{Held, changed};
-use crate::inspect::{CLAIM_TRIES, Inspector};
-use crate::layers;
+use crate::admit::inspect::{CLAIM_TRIES, Inspector};
+use crate::failure::{OpenError, changed, open_failed};
+use crate::file::held::Held;
+use crate::identity::layers;
+use crate::kernel::steps::{self, GateStep};
+use crate::kernel::sysroot::{SysRoot, read_text};
 use crate::signatures::{ScanResult, Slice};
-use crate::steps::{self, GateStep};
-use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity, TargetKind};
 use rustix::fs::{Access as Permission, OFlags, fstat};
@@ -74,7 +75,7 @@ pub(crate) fn judge_again(
     if facts.is_none() || facts != DeviceFacts::new(identity) {
         reasons.add(
             "the device has changed since the first check (name, size, serial or model)",
-            "run again when no disk is being plugged in or removed",
+            Step::clause("run again when no disk is being plugged in or removed"),
         );
     }
     judge_name(root, &now, &consent.destroy, reasons);
@@ -118,10 +119,10 @@ pub(crate) fn add_claimed(identity: &TargetIdentity, reasons: &mut RefusalReason
     reasons.add(
         "the kernel refuses exclusive access (EBUSY): a mount in another namespace, swap, RAID, \
          LVM, ZFS or another program uses it",
-        format!(
+        Step::clause(format!(
             "find it with: lsblk {0}; fuser --verbose {0}; zpool status",
             quoted(&identity.path)
-        ),
+        )),
     );
 }
 
@@ -135,10 +136,10 @@ fn judge_name(
     if names.match_any(words) {
         return;
     }
-    let step = format!(
+    let step = Step::clause(format!(
         "name a directory or a file on it, or add --destroy with {}",
         names.described
-    );
+    ));
     if words.is_empty() {
         reasons.add("a block device is only read unless you release it", step);
     } else {
@@ -152,7 +153,7 @@ fn judge_name(
 
 fn judge_medium(root: &SysRoot, identity: &TargetIdentity, reasons: &mut RefusalReasons) {
     if identity.kind != TargetKind::BlockDevice {
-        return reasons.add("it is not a block device", "name one");
+        return reasons.add("it is not a block device", Step::clause("name one"));
     }
     judge_device_size(identity.size_bytes, reasons);
     let Some(layer) = identity.layers.first() else {
@@ -162,7 +163,9 @@ fn judge_medium(root: &SysRoot, identity: &TargetIdentity, reasons: &mut Refusal
     if let Some(Layer { name, .. }) = [layer, disk].into_iter().find(|layer| layer.read_only) {
         reasons.add(
             format!("{name} is read-only"),
-            format!("blockdev --setrw /dev/{name}, if the device allows it"),
+            Step::clause(format!(
+                "blockdev --setrw /dev/{name}, if the device allows it"
+            )),
         );
     }
     let queue = root.sys.join("class/block").join(&disk.name).join("queue");
@@ -173,7 +176,7 @@ fn judge_medium(root: &SysRoot, identity: &TargetIdentity, reasons: &mut Refusal
             format!(
                 "it is a zoned disk ({model}), which accepts writes only in order within each zone"
             ),
-            "name another device",
+            Step::clause("name another device"),
         );
     }
 }
@@ -189,20 +192,20 @@ fn family(
                 "sysfs does not show the device {}, so its users are unknown",
                 identity.device
             ),
-            "mount /sys, or run outside the container",
+            Step::clause("mount /sys, or run outside the container"),
         );
         return None;
     };
     for other in &family.overlapping {
         reasons.add(
             format!("the partition {other} overlaps it"),
-            "repair the partition table, or name the whole disk",
+            Step::clause("repair the partition table, or name the whole disk"),
         );
     }
     for path in &family.paths {
         reasons.add(
             format!("{path} is another path to the same disk"),
-            "name the multipath device (multipath -ll), or remove the other paths",
+            Step::clause("name the multipath device (multipath -ll), or remove the other paths"),
         );
     }
     if let Some(layer) = identity.layers.first()
@@ -212,7 +215,7 @@ fn family(
     {
         reasons.add(
             "the loop device has no file behind it",
-            "losetup --all lists those that have one",
+            Step::clause("losetup --all lists those that have one"),
         );
     }
     Some(family)
@@ -254,7 +257,7 @@ fn judge_disk_of_partition(
     reasons: &mut RefusalReasons,
 ) -> Option<ScanResult> {
     let node = disk.node();
-    let Some(size_bytes) = crate::disk::size_bytes(&disk.sysfs) else {
+    let Some(size_bytes) = crate::identity::disk::size_bytes(&disk.sysfs) else {
         reasons.add_uninspected("the size of its whole disk is unknown".to_owned());
         return None;
     };
@@ -383,14 +386,17 @@ fn add_uninspected(file: &BackingFile, why: &str, reasons: &mut RefusalReasons) 
             file.above,
             file.path.display()
         ),
-        "run where that file can be read, or recreate the loop device on a file that has a name",
+        Step::clause(
+            "run where that file can be read, or recreate the loop device on a file that has a \
+             name",
+        ),
     );
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_sysfs::FakeSysfs;
+    use crate::kernel::fake_sysfs::FakeSysfs;
 
     /// A scan of no bytes finds nothing, which is no reason to write.
     #[test]

@@ -4,12 +4,12 @@
 //! Reads sysfs only.
 
 use super::names::read_wwid;
-use crate::disk::size_bytes;
-use crate::file_id::FileId;
-use crate::naming::{device_number, node};
+use crate::identity::disk::size_bytes;
+use crate::kernel::file_id::FileId;
+use crate::kernel::naming::{device_number, node};
+use crate::kernel::syscalls::file_behind_loop;
+use crate::kernel::sysroot::{SysRoot, list, read_number, read_text};
 use crate::signatures::{Slice, SliceName};
-use crate::syscalls::file_behind_loop;
-use crate::sysroot::{SysRoot, list, read_number, read_text};
 use diskproof_model::units::SECTOR_BYTES;
 use rustix::fs::{FileType, Stat, stat};
 use std::path::{Path, PathBuf};
@@ -455,7 +455,7 @@ impl From<&Stat> for Node {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_sysfs::FakeSysfs;
+    use crate::kernel::fake_sysfs::FakeSysfs;
 
     fn names(family: &DeviceFamily) -> Vec<&str> {
         family

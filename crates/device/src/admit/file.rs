@@ -1,23 +1,22 @@
-//! Whether an existing file may be overwritten: the user released it, nothing uses it, it belongs
-//! to no server, and it is no image of anything. Reads its ends; writes nothing.
+//! Judges whether an existing file may be overwritten: the user released it, nothing uses it, it
+//! belongs to no server, and it is no image of anything. Reads its ends; writes nothing.
 
 use super::ancestry::{Ancestry, Outside};
+use super::common_reasons::{judge_access, judge_filesystem_kind};
 use super::contents;
 use super::family::Subject;
 use super::in_use;
+use super::kept_free::{SPACE_STEP_BYTES, bytes_kept_free, kept_free_text};
 use super::permit::{Overwriting, VisibilityGaps};
-use super::refusal::{
-    READ_BYTES_MIN, RefusalReasons, bytes_kept_free, judge_access, judge_filesystem_kind,
-    kept_free_text,
-};
+use super::reasons::{RefusalReasons, Step};
 use super::servers;
-use crate::failure::{OpenError, open_failed};
-use crate::file_id::FileId;
-use crate::held::{Held, changed};
-use crate::inspect::Inspector;
-use crate::own_mark;
-use crate::steps::{self, GateStep};
-use crate::sysroot::SysRoot;
+use crate::admit::inspect::Inspector;
+use crate::failure::{OpenError, changed, open_failed};
+use crate::file::held::Held;
+use crate::file::own_mark;
+use crate::kernel::file_id::FileId;
+use crate::kernel::steps::{self, GateStep};
+use crate::kernel::sysroot::SysRoot;
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{SECTOR_BYTES, format_bytes};
@@ -35,7 +34,7 @@ pub(super) fn judge(
     reasons: &mut RefusalReasons,
 ) -> VisibilityGaps {
     if identity.kind != TargetKind::File {
-        reasons.add("it is not a regular file", "name one");
+        reasons.add("it is not a regular file", Step::clause("name one"));
         return VisibilityGaps::default();
     }
     if overwriting == Overwriting::Forbidden {
@@ -70,7 +69,9 @@ fn add_unreleased(overwriting: Overwriting, reasons: &mut RefusalReasons) {
     };
     reasons.add(
         "an existing file is only read unless you release it",
-        format!("{other}, or add --overwrite: the content is lost, the size stays"),
+        Step::clause(format!(
+            "{other}, or add --overwrite: the content is lost, the size stays"
+        )),
     );
 }
 
@@ -95,12 +96,12 @@ fn judge_file_access(identity: &TargetIdentity, held: &Held, reasons: &mut Refus
     if attributes.contains(StatxAttributes::IMMUTABLE) {
         reasons.add(
             "it is immutable",
-            format!("chattr -i {path}, if you made it so"),
+            Step::clause(format!("chattr -i {path}, if you made it so")),
         );
     } else if attributes.contains(StatxAttributes::APPEND) {
         reasons.add(
             "it is append-only",
-            format!("chattr -a {path}, if you made it so"),
+            Step::clause(format!("chattr -a {path}, if you made it so")),
         );
     } else {
         let wanted = Permission::READ_OK | Permission::WRITE_OK;
@@ -177,7 +178,7 @@ pub(super) fn judge_outside(root: &SysRoot, path: &Path, id: FileId, reasons: &m
                  a database server",
                 part.display()
             ),
-            "name it where the whole filesystem is mounted, or name another file",
+            Step::clause("name it where the whole filesystem is mounted, or name another file"),
         );
     }
 }
@@ -190,13 +191,13 @@ pub(super) fn judge_names(links: impl Into<u64>, reasons: &mut RefusalReasons) {
         1 => {}
         0 => reasons.add(
             "it no longer has a name: another process removed it",
-            "name a file that exists",
+            Step::clause("name a file that exists"),
         ),
         _ => reasons.add(
             format!(
                 "it has {count} names (hard links), and another program may be using one of them"
             ),
-            "copy it, and name the copy",
+            Step::clause("copy it, and name the copy"),
         ),
     }
 }
@@ -208,7 +209,7 @@ fn judge_room(identity: &TargetIdentity, allocated_bytes: u64, reasons: &mut Ref
     };
     let needed = identity.size_bytes.saturating_sub(allocated_bytes);
     let kept = bytes_kept_free(filesystem);
-    if needed >= READ_BYTES_MIN && filesystem.free_bytes < needed.saturating_add(kept) {
+    if needed >= SPACE_STEP_BYTES && filesystem.free_bytes < needed.saturating_add(kept) {
         reasons.add(
             format!(
                 "{} of it are holes that need space when they are written; {} are free{}",
@@ -216,7 +217,7 @@ fn judge_room(identity: &TargetIdentity, allocated_bytes: u64, reasons: &mut Ref
                 format_bytes(filesystem.free_bytes),
                 kept_free_text(filesystem)
             ),
-            "free some space, or name a smaller file",
+            Step::clause("free some space, or name a smaller file"),
         );
     }
 }

@@ -7,14 +7,14 @@ use super::ancestry::find_places;
 use super::family::{Node, Subject, backing_path};
 use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
-use super::refusal::RefusalReasons;
-use crate::file_id::FileId;
-use crate::mounts::{self, MountEntry};
-use crate::namespaces::{MountTables, Namespace};
-use crate::naming::{errno_name, node};
-use crate::steps;
-use crate::syscalls::file_behind_loop;
-use crate::sysroot::{SysRoot, devices_in, list, read_text};
+use super::reasons::{RefusalReasons, Step};
+use crate::kernel::file_id::FileId;
+use crate::kernel::mounts::{self, MountEntry};
+use crate::kernel::namespaces::{MountTables, Namespace};
+use crate::kernel::naming::{errno_name, node};
+use crate::kernel::steps;
+use crate::kernel::syscalls::file_behind_loop;
+use crate::kernel::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::TargetKind;
 use rustix::fs::stat;
@@ -74,7 +74,7 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
     if own.is_empty() {
         reasons.add(
             "/proc/self/mountinfo cannot be read, so the mounts are unknown",
-            "mount /proc",
+            Step::clause("mount /proc"),
         );
     }
     let mut files = Vec::new();
@@ -104,7 +104,7 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
             };
             reasons.add(
                 format!("the mounts of the namespace at {path} cannot be read ({errno})"),
-                step,
+                Step::clause(step),
             );
         }
     }
@@ -147,9 +147,9 @@ fn add_mounted_device(
     let is_mounted = format!("{what} is mounted at {point} ({kind})");
     if point == "/" && *namespace == Namespace::Own {
         let step = "this is the disk of the running system: name another one";
-        return reasons.add(is_mounted, step);
+        return reasons.add(is_mounted, Step::clause(step));
     }
-    let step = unmounting(point, namespace);
+    let step = Step::clause(unmounting(point, namespace));
     reasons.add(format!("{is_mounted}{}", namespace_phrase(namespace)), step);
 }
 
@@ -160,7 +160,7 @@ fn add_mounted_file(mount: &MountEntry, namespace: &Namespace, reasons: &mut Ref
     let umount = unmounting(point, namespace);
     reasons.add(
         format!("it is mounted at {point}{place} (bind mount of a file)"),
-        format!("{umount}, or copy the file and name the copy"),
+        Step::clause(format!("{umount}, or copy the file and name the copy")),
     );
 }
 
@@ -199,10 +199,10 @@ fn judge_btrfs(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
             if let Some(what) = subject.owns_device(&device) {
                 reasons.add(
                     format!("{what} belongs to the mounted btrfs filesystem {uuid}"),
-                    format!(
+                    Step::clause(format!(
                         "umount it (findmnt --types btrfs shows where), or btrfs device remove \
                          {what}"
-                    ),
+                    )),
                 );
             }
         }
@@ -217,7 +217,7 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
         Err(error) => {
             return reasons.add(
                 format!("/proc/swaps cannot be read ({error}), so the swap devices are unknown"),
-                "run as root, outside a container",
+                Step::clause("run as root, outside a container"),
             );
         }
     };
@@ -233,7 +233,7 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
         if let Some(what) = followed.or_else(|| subject.owns_node_name(&path)) {
             reasons.add(
                 format!("{what} is in use as swap space"),
-                format!("swapoff {}", quoted(&path.display().to_string())),
+                Step::clause(format!("swapoff {}", quoted(&path.display().to_string()))),
             );
         }
     }
@@ -263,7 +263,7 @@ fn judge_holders(
         judge_holders(root, &holder, &above, reasons, depth + 1);
         let holder = describe_holder(&holder, &above);
         let part = format!("{} is part of {}", node(name), holder.what);
-        reasons.add(part, holder.release);
+        reasons.add(part, Step::clause(holder.release));
     }
 }
 
@@ -414,7 +414,7 @@ fn judge_asked(
             Ok(answer) => {
                 if let Some(what) = what_is_behind(file, &answer, subject) {
                     let reason = format!("{what} is the file behind {device}");
-                    reasons.add(reason, format!("losetup --detach {device}"));
+                    reasons.add(reason, Step::clause(format!("losetup --detach {device}")));
                 }
             }
             Err(_) => {
@@ -422,7 +422,7 @@ fn judge_asked(
                     "whether it is the file behind {device} is unknown: {} does not answer",
                     file.path.display()
                 );
-                return reasons.add(reason, format!("losetup --detach {device}"));
+                return reasons.add(reason, Step::clause(format!("losetup --detach {device}")));
             }
         }
     }
@@ -472,7 +472,7 @@ fn what_is_behind(file: &LoopFile, asked: &AskedFile, subject: Subject<'_>) -> O
 mod tests {
     use super::super::family::DeviceFamily;
     use super::*;
-    use crate::fake_sysfs::FakeSysfs;
+    use crate::kernel::fake_sysfs::FakeSysfs;
 
     /// A disk with one partition, and a /proc in which nothing uses it.
     fn quiet() -> FakeSysfs {

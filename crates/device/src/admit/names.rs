@@ -1,8 +1,8 @@
 //! The names that identify one block device: the user types one of them to destroy it. Reads sysfs
 //! only.
 
-use crate::disk::describe;
-use crate::sysroot::{SysRoot, first_text, list, read_text};
+use crate::identity::disk::describe;
+use crate::kernel::sysroot::{SysRoot, first_text, list, read_text};
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 
 /// The names of a device that the user has to type, and the request for them, which does not
@@ -119,8 +119,8 @@ pub(super) fn read_wwid(root: &SysRoot, name: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_sysfs::FakeSysfs;
-    use crate::layers::below_device;
+    use crate::identity::layers::below_device;
+    use crate::kernel::fake_sysfs::FakeSysfs;
     use diskproof_model::target::TargetKind;
 
     fn identity(sysfs: &FakeSysfs, device: &str) -> TargetIdentity {

@@ -2,12 +2,12 @@
 //! from fd, fdinfo and maps of /proc/PID and its threads.
 
 use super::family::{Node, Subject};
-use super::refusal::RefusalReason;
-use crate::file_id::FileId;
-use crate::mounts::unescape;
-use crate::naming::{errno_name, errno_of};
-use crate::syscalls::have_one_file_table;
-use crate::sysroot::{SysRoot, read_text, try_list, value_of};
+use super::reasons::{RefusalReason, Step};
+use crate::kernel::file_id::FileId;
+use crate::kernel::mounts::unescape;
+use crate::kernel::naming::{errno_name, errno_of};
+use crate::kernel::syscalls::have_one_file_table;
+use crate::kernel::sysroot::{SysRoot, read_text, try_list, value_of};
 use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
 use rustix::io::Errno;
 use std::collections::HashSet;
@@ -51,7 +51,9 @@ pub(super) fn find(root: &SysRoot, subject: &Subject<'_>) -> FoundOpeners {
         for Use { what, how } in process.uses {
             openers.reasons.push(RefusalReason {
                 text: format!("{what} is {how} by process {pid} ({name})"),
-                step: format!("end process {pid} ({name}), or have it close {what}"),
+                step: Step::clause(format!(
+                    "end process {pid} ({name}), or have it close {what}"
+                )),
             });
         }
         if process.has_unseen {
@@ -76,7 +78,7 @@ fn unlisted(error: &std::io::Error) -> Option<RefusalReason> {
             "the open files of other processes cannot be listed ({})",
             errno_name(errno)
         ),
-        step: step.to_owned(),
+        step: Step::clause(step),
     })
 }
 
@@ -379,7 +381,7 @@ fn tables(process: &Path, pid: u32) -> std::io::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fake_sysfs::FakeSysfs;
+    use crate::kernel::fake_sysfs::FakeSysfs;
     use std::sync::mpsc::channel;
 
     /// A process that has just ended has no files. One whose files we fail to list may have ours.

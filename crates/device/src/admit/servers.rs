@@ -4,7 +4,7 @@
 //! those count only for files to overwrite. Reads names and metadata only.
 
 use super::ancestry::Ancestry;
-use super::refusal::RefusalReasons;
+use super::reasons::{RefusalReasons, Step};
 use std::path::Path;
 
 /// Servers, and files that stand together at the top of every data directory of each.
@@ -33,7 +33,7 @@ pub(super) fn judge_file(above: &Ancestry, reasons: &mut RefusalReasons) {
                 let (path, names) = (directory.path.display(), names.join(" and "));
                 return reasons.add(
                     format!("{path} is a data directory of {whose}, because it contains {names}"),
-                    "name a file that belongs to no server, or a directory",
+                    Step::clause("name a file that belongs to no server, or a directory"),
                 );
             }
         }
@@ -91,7 +91,10 @@ fn judge_postgres(above: &Ancestry, marks: &[&str], reasons: &mut RefusalReasons
 }
 
 fn add(directory: &Path, what: &str, reasons: &mut RefusalReasons) {
-    reasons.add(format!("{} {what}", directory.display()), OTHER_DIRECTORY);
+    reasons.add(
+        format!("{} {what}", directory.display()),
+        Step::sentence(OTHER_DIRECTORY),
+    );
 }
 
 /// `PG_16_202307071`: the server's own directory within a tablespace, reached by a symlink from the

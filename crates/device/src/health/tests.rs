@@ -2,8 +2,8 @@
 //! them, and programs that misbehave.
 
 use super::*;
-use crate::disk::bare_layer;
-use crate::external_program::find_program;
+use crate::identity::disk::bare_layer;
+use crate::programs::external_program::find_program;
 use diskproof_model::health::SelfTest;
 use diskproof_model::target::Link;
 use diskproof_simdisk::testbed::{Loop, can_run};

@@ -2,7 +2,7 @@
 //! table` prints it (dmsetup(8) and Documentation/admin-guide/device-mapper). Keys never appear:
 //! only --showkeys prints them.
 
-use crate::external_program::{find_program, output_of};
+use crate::programs::external_program::{find_program, output_of};
 use diskproof_model::units::SECTOR_BYTES;
 use std::process::Command;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Maps of a made-up sysfs, and of real files.
 
 use super::*;
-use crate::fake_sysfs::FakeSysfs;
+use crate::kernel::fake_sysfs::FakeSysfs;
 
 fn layer(path: &str, device_kind: Option<LayerKind>) -> PlannedLayer {
     PlannedLayer {

@@ -2,8 +2,8 @@
 
 use super::{CacheTool, SwitchedDisk, WriteCacheSwitch, choose_tool, controller_node};
 use crate::GuardedWriteCache;
-use crate::disk::bare_layer;
-use crate::link::NvmeController;
+use crate::identity::disk::bare_layer;
+use crate::identity::link::NvmeController;
 use diskproof_model::target::{LayerKind, Link, WriteCache};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

@@ -72,8 +72,8 @@ impl Session {
             keep,
             measured: FilesMeasurement::default(),
             weights_left: u64::from(plan.rounds) * plan.orders.len() as u64 * weight_of_set,
-            page_drops: None,
-            name_drops: None,
+            page_drops: CacheDrops::Untried,
+            name_drops: CacheDrops::Untried,
         };
         for round in 0..plan.rounds {
             let mut orders = plan.orders.clone();
@@ -104,20 +104,33 @@ fn random_content(seed: u64) -> Arc<Vec<u8>> {
     Arc::new(bytes)
 }
 
-/// The outcome of the attempts to drop a cache so far; `None` before the first.
-type CacheDrops = Option<Result<(), String>>;
-
-fn cache_state(drops: &CacheDrops) -> CacheState {
-    match drops {
-        Some(Ok(())) => CacheState::Dropped,
-        Some(Err(_)) | None => CacheState::Kept,
-    }
+/// The outcome of the attempts to drop a cache so far.
+enum CacheDrops {
+    Untried,
+    /// Every attempt succeeded.
+    Dropped,
+    /// An attempt failed, for this reason: the cache may have answered.
+    Failed(String),
 }
 
-/// Adds an attempt: one that failed counts for all.
-fn note_attempt(drops: &mut CacheDrops, attempt: Result<(), String>) {
-    if !matches!(drops, Some(Err(_))) {
-        *drops = Some(attempt);
+impl CacheDrops {
+    /// Adds an attempt. The first one that failed counts for all.
+    fn add_attempt(&mut self, attempt: Result<(), String>) {
+        if matches!(self, Self::Failed(_)) {
+            return;
+        }
+        *self = match attempt {
+            Ok(()) => Self::Dropped,
+            Err(why) => Self::Failed(why),
+        };
+    }
+
+    /// The state of the cache, for the record.
+    fn state(&self) -> CacheState {
+        match self {
+            Self::Dropped => CacheState::Dropped,
+            Self::Untried | Self::Failed(_) => CacheState::Kept,
+        }
     }
 }
 
@@ -268,11 +281,11 @@ impl FilesRun<'_> {
                 Some(errno) => Err(format!("{errno} while the content was dropped")),
                 None => Ok(()),
             };
-            note_attempt(&mut self.page_drops, outcome);
+            self.page_drops.add_attempt(outcome);
         }
         if drops_all {
             match self.drop_machine_caches()? {
-                MachineDrop::Attempted(dropped) => note_attempt(&mut self.name_drops, dropped),
+                MachineDrop::Attempted(dropped) => self.name_drops.add_attempt(dropped),
                 MachineDrop::Interrupted => return Ok(Control::Interrupt),
             }
         }
@@ -336,10 +349,10 @@ impl FilesRun<'_> {
         let stopped = result.stopped;
         self.add_round(step, result, disk);
         self.measured.caches = CacheDrop {
-            pages: cache_state(&self.page_drops),
-            names: cache_state(&self.name_drops),
+            pages: self.page_drops.state(),
+            names: self.name_drops.state(),
             failed: match (&self.page_drops, &self.name_drops) {
-                (Some(Err(why)), _) | (_, Some(Err(why))) => Some(why.clone()),
+                (CacheDrops::Failed(why), _) | (_, CacheDrops::Failed(why)) => Some(why.clone()),
                 _ => None,
             },
         };

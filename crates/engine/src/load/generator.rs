@@ -1,5 +1,5 @@
-//! What a worker starts next: steps of the pattern, follow-ups of completed requests, at the
-//! pacer's times, within the budget.
+//! Generates the requests of a worker: steps of the pattern, follow-ups of completed requests, at
+//! the pacer's times, within the budget.
 
 mod chain;
 mod transactions;
@@ -224,18 +224,17 @@ impl RequestGenerator {
             .plain()
             .filter(|_| self.options.is_none() && self.follow_ups.is_empty())
             .filter(|_| !self.slots.has_interrupted())?;
-        let (slots, free, free_to) = self.slots.parts();
-        let free_len = *free_to;
+        let parts = self.slots.parts();
         Some(ReadBatch {
             now,
             plain,
-            left: self.left,
-            left_to: &mut self.left,
-            pattern: &mut self.pattern,
-            slots,
-            free,
-            free_len,
-            free_to,
+            steps_left: self.left,
+            slots: parts.slots,
+            free_list: parts.free_list,
+            free_len: *parts.free_len,
+            kept_steps_left: &mut self.left,
+            kept_free_len: parts.free_len,
+            kept_pattern: &mut self.pattern,
         })
     }
 
@@ -512,7 +511,7 @@ impl RequestGenerator {
             start_ns: now,
             offset: 0,
             len: 0,
-            left: 0,
+            bytes_left: 0,
             stage: Stage::Sync,
         });
         *self.slots.timing(index) = SlotTiming {
@@ -595,7 +594,7 @@ impl RequestGenerator {
     /// After a write, in the same slot: what makes it reach the device, from `now` on.
     pub(crate) fn follow(&mut self, index: u32, stage: Stage, op: Op, now: u64) {
         let slot = self.slots.get(index);
-        (slot.stage, slot.left) = (stage, 0);
+        (slot.stage, slot.bytes_left) = (stage, 0);
         let Slot { offset, len, .. } = *slot;
         self.slots.timing(index).sync_start_ns = now;
         if stage == Stage::Sync

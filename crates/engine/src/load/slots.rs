@@ -16,7 +16,7 @@ pub(crate) enum Stage {
     Sync,
 }
 
-/// In [`Slot::left`] of a request that was in flight while the process did not run: no result
+/// In [`Slot::bytes_left`] of a request that was in flight while the process did not run: no result
 /// equals it, so that the hot path takes none of them for a good one.
 const INTERRUPTED: u32 = 1 << 31;
 
@@ -30,7 +30,7 @@ pub(crate) struct Slot {
     /// Bytes of the transfer.
     pub len: u32,
     /// Bytes not moved yet; 0 for what moves no data.
-    pub left: u32,
+    pub bytes_left: u32,
     /// The work under way.
     pub stage: Stage,
 }
@@ -43,7 +43,7 @@ impl Slot {
             start_ns,
             offset,
             len,
-            left: len,
+            bytes_left: len,
             stage: Stage::Transfer(kind),
         }
     }
@@ -96,13 +96,20 @@ pub(crate) fn counted_kind(stage: Stage) -> OpKind {
     }
 }
 
+/// The state of [`Slots`], borrowed apart.
+pub(crate) struct SlotParts<'a> {
+    pub slots: &'a mut [Slot],
+    pub free_list: &'a mut [u32],
+    pub free_len: &'a mut usize,
+}
+
 /// The slots of a worker. The slot freed last is used next, while it is in the CPU's cache.
 #[derive(Debug)]
 pub(crate) struct Slots {
     slots: Vec<Slot>,
     timings: Vec<SlotTiming>,
-    /// Numbers of free slots; those below `free_len` count.
-    free: Box<[u32]>,
+    /// Numbers of free slots. Only the first `free_len` count; the last of these is used next.
+    free_list: Box<[u32]>,
     free_len: usize,
     /// Slots in flight that are marked as interrupted.
     interrupted: u32,
@@ -115,14 +122,14 @@ impl Slots {
             start_ns: 0,
             offset: 0,
             len: 0,
-            left: 0,
+            bytes_left: 0,
             stage: Stage::Sync,
         };
         let timings = vec![SlotTiming::default(); depth as usize];
         Self {
             slots: vec![idle; depth as usize],
             timings,
-            free: (0..depth).rev().collect(),
+            free_list: (0..depth).rev().collect(),
             free_len: depth as usize,
             interrupted: 0,
         }
@@ -132,7 +139,7 @@ impl Slots {
     pub(crate) fn read_completed(&self, index: u32, result: i32) -> Option<(u64, u32)> {
         let slot = self.slots.get(index as usize)?;
         let is_read = slot.stage == Stage::Transfer(OpKind::Read);
-        if is_read && u32::try_from(result) == Ok(slot.left & !INTERRUPTED) {
+        if is_read && u32::try_from(result) == Ok(slot.bytes_left & !INTERRUPTED) {
             Some((slot.offset, slot.len))
         } else {
             None
@@ -144,8 +151,8 @@ impl Slots {
         let free_marks = self.free_marks();
         for (slot, is_free) in self.slots.iter_mut().zip(free_marks) {
             if !is_free {
-                self.interrupted += u32::from(slot.left & INTERRUPTED == 0);
-                slot.left |= INTERRUPTED;
+                self.interrupted += u32::from(slot.bytes_left & INTERRUPTED == 0);
+                slot.bytes_left |= INTERRUPTED;
             }
         }
         self.in_flight() as u64
@@ -154,16 +161,16 @@ impl Slots {
     /// Marks a request in flight as interrupted, because it continues one that was.
     pub(crate) fn mark_interrupted(&mut self, index: u32) {
         let slot = self.get(index);
-        let is_new = slot.left & INTERRUPTED == 0;
-        slot.left |= INTERRUPTED;
+        let is_new = slot.bytes_left & INTERRUPTED == 0;
+        slot.bytes_left |= INTERRUPTED;
         self.interrupted += u32::from(is_new);
     }
 
     /// True if the request was in flight during an interruption. Removes the mark.
     pub(crate) fn take_interrupted(&mut self, index: u32) -> bool {
         let slot = self.get(index);
-        let is_marked = slot.left & INTERRUPTED != 0;
-        slot.left &= !INTERRUPTED;
+        let is_marked = slot.bytes_left & INTERRUPTED != 0;
+        slot.bytes_left &= !INTERRUPTED;
         self.interrupted -= u32::from(is_marked);
         is_marked
     }
@@ -176,7 +183,7 @@ impl Slots {
     /// A free slot, if there is one; it stays free until [`Slots::take`].
     #[inline(always)]
     pub(crate) fn peek(&self) -> Option<u32> {
-        self.free.get(self.free_len.wrapping_sub(1)).copied()
+        self.free_list.get(self.free_len.wrapping_sub(1)).copied()
     }
 
     /// Uses the slot that `peek` returned; without one the request would be lost.
@@ -189,11 +196,14 @@ impl Slots {
         }
     }
 
-    /// The slots, the numbers of the free ones, and their count, for a loop that keeps them in
-    /// locals.
+    /// The state of the slots, for a loop that keeps it in locals.
     #[inline(always)]
-    pub(crate) fn parts(&mut self) -> (&mut [Slot], &mut [u32], &mut usize) {
-        (&mut self.slots, &mut self.free, &mut self.free_len)
+    pub(crate) fn parts(&mut self) -> SlotParts<'_> {
+        SlotParts {
+            slots: &mut self.slots,
+            free_list: &mut self.free_list,
+            free_len: &mut self.free_len,
+        }
     }
 
     /// The slot with this number.
@@ -222,8 +232,8 @@ impl Slots {
     /// Frees a slot that is in use: one that is free already would be given out twice.
     #[inline(always)]
     pub(crate) fn free(&mut self, index: u32) {
-        debug_assert!(self.free_len < self.free.len(), "all slots are free");
-        self.free[self.free_len] = index;
+        debug_assert!(self.free_len < self.free_list.len(), "all slots are free");
+        self.free_list[self.free_len] = index;
         self.free_len += 1;
     }
 
@@ -272,7 +282,7 @@ impl Slots {
     /// One mark for each slot: true where it is free.
     fn free_marks(&self) -> Vec<bool> {
         let mut marks = vec![false; self.slots.len()];
-        for index in &self.free[..self.free_len] {
+        for index in &self.free_list[..self.free_len] {
             marks[*index as usize] = true;
         }
         marks
@@ -292,32 +302,34 @@ impl Slots {
 }
 
 /// Consecutive plain reads, whose state the compiler can hold in registers; see
-/// `RequestGenerator::read_batch`. Knows neither options nor follow-ups.
+/// `RequestGenerator::read_batch`. [`ReadBatch::end`] hands the state back. A worker whose backend
+/// fails drops the batch without it: the generator then counts the batch's requests in flight as
+/// not begun, and must generate nothing more.
 #[derive(Debug)]
 pub(crate) struct ReadBatch<'a> {
-    /// When the next ones start.
+    /// The start of the next reads.
     pub now: u64,
     pub(super) plain: UniformReads,
-    pub(super) left: u64,
+    pub(super) steps_left: u64,
     pub(super) slots: &'a mut [Slot],
-    pub(super) free: &'a mut [u32],
+    pub(super) free_list: &'a mut [u32],
     pub(super) free_len: usize,
-    // Where the generator keeps what changed.
-    pub(super) left_to: &'a mut u64,
-    pub(super) free_to: &'a mut usize,
-    pub(super) pattern: &'a mut Pattern,
+    // The generator's own copies, which `end` brings up to date.
+    pub(super) kept_steps_left: &'a mut u64,
+    pub(super) kept_free_len: &'a mut usize,
+    pub(super) kept_pattern: &'a mut Pattern,
 }
 
 impl ReadBatch<'_> {
     /// The next request, if a slot is free.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<Request> {
-        if self.left == 0 {
+        if self.steps_left == 0 {
             return None;
         }
-        let index = *self.free.get(self.free_len.wrapping_sub(1))?;
+        let index = *self.free_list.get(self.free_len.wrapping_sub(1))?;
         self.free_len -= 1;
-        self.left -= 1;
+        self.steps_left -= 1;
         let (offset, len) = (self.plain.offset(), self.plain.block_bytes());
         self.slots[index as usize] = Slot::transfer(self.now, OpKind::Read, offset, len);
         Some(Request::new(index, Op::Read, offset, len))
@@ -326,7 +338,8 @@ impl ReadBatch<'_> {
     /// Frees the slot of a complete read; returns its start.
     #[inline(always)]
     pub(crate) fn free(&mut self, index: u32) -> u64 {
-        self.free[self.free_len] = index;
+        debug_assert!(self.free_len < self.free_list.len(), "all slots are free");
+        self.free_list[self.free_len] = index;
         self.free_len += 1;
         self.slots[index as usize].start_ns
     }
@@ -340,14 +353,91 @@ impl ReadBatch<'_> {
     /// True if a slot stayed free because the steps are used up.
     #[inline(always)]
     pub(crate) fn is_short(&self) -> bool {
-        self.free_len != 0 && self.left == 0
+        self.free_len != 0 && self.steps_left == 0
     }
 
     /// Hands the state back to the generator.
     #[inline(always)]
     pub(crate) fn end(self) {
-        *self.left_to = self.left;
-        *self.free_to = self.free_len;
-        self.pattern.resume_from(&self.plain);
+        *self.kept_steps_left = self.steps_left;
+        *self.kept_free_len = self.free_len;
+        self.kept_pattern.resume_from(&self.plain);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BLOCK: u32 = 4096;
+
+    fn read(start_ns: u64) -> Slot {
+        Slot::transfer(start_ns, OpKind::Read, 0, BLOCK)
+    }
+
+    #[test]
+    fn slot_freed_last_is_used_next() {
+        let mut slots = Slots::new(3);
+        for start_ns in [10, 20, 30] {
+            slots.take(read(start_ns));
+        }
+        assert_eq!((slots.peek(), slots.in_flight()), (None, 3));
+        slots.free(2);
+        slots.free(0);
+        assert_eq!((slots.peek(), slots.free_slots()), (Some(0), 2));
+    }
+
+    #[test]
+    fn only_slots_in_flight_are_pending() {
+        let mut slots = Slots::new(3);
+        slots.take(read(10));
+        slots.take(read(30));
+        assert_eq!(slots.first_began_ns(), Some(10));
+        assert_eq!(slots.last_began_ns(), 30);
+        assert_eq!(slots.in_flight_ns(50), 40 + 20);
+        slots.free(0);
+        let pending = PendingRequest {
+            kind: OpKind::Read,
+            since_ns: 30,
+        };
+        assert_eq!(slots.pending_requests(), [pending]);
+    }
+
+    #[test]
+    fn sync_after_a_write_began_when_it_was_submitted() {
+        let mut slots = Slots::new(1);
+        slots.take(Slot::transfer(10, OpKind::Write, 0, BLOCK));
+        slots.get(0).stage = Stage::Sync;
+        slots.timing(0).sync_start_ns = 25;
+        assert_eq!((slots.began_ns(0), slots.in_flight_ns(30)), (25, 5));
+    }
+
+    #[test]
+    fn interrupted_requests_are_marked_once_and_still_complete() {
+        let mut slots = Slots::new(3);
+        slots.take(read(10));
+        slots.take(read(20));
+        assert_eq!(slots.mark_all_interrupted(), 2);
+        slots.mark_interrupted(1);
+        assert_eq!(slots.read_completed(1, BLOCK as i32), Some((0, BLOCK)));
+        assert!(slots.take_interrupted(0) && !slots.take_interrupted(0));
+        assert!(slots.has_interrupted());
+        assert!(slots.take_interrupted(1) && !slots.has_interrupted());
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    #[should_panic(expected = "no slot is free")]
+    fn request_without_a_free_slot_is_a_bug() {
+        let mut slots = Slots::new(1);
+        slots.take(read(10));
+        slots.take(read(20));
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    #[should_panic(expected = "all slots are free")]
+    fn slot_freed_twice_is_a_bug() {
+        Slots::new(1).free(0);
     }
 }

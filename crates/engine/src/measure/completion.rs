@@ -1,5 +1,5 @@
-//! What one completion means: it counts, its follow-up starts in the same slot, or it failed, came
-//! short or was interrupted.
+//! Decides what one completion means: it counts, its follow-up starts in the same slot, or it
+//! failed, came short or was interrupted.
 
 use crate::io::{END_OF_FILE, Op, Request};
 use crate::load::generator::{AfterWrite, RequestGenerator, WriteOutcome};
@@ -20,7 +20,7 @@ impl Counters {
         let slot = generator.slots.get(index);
         let (stage, len, latency_ns) = (slot.stage, slot.len, now - slot.start_ns);
         // Follow-ups of a write move no data and complete with 0.
-        if result != slot.left as i32 {
+        if result != slot.bytes_left as i32 {
             self.complete_short(generator, index, result, now);
             return;
         }
@@ -190,7 +190,7 @@ impl Counters {
         let is_interrupted = generator.slots.take_interrupted(index);
         let slot = generator.slots.get(index);
         let stage = slot.stage;
-        if is_interrupted && result == slot.left as i32 {
+        if is_interrupted && result == slot.bytes_left as i32 {
             self.complete_interrupted(generator, index, now);
             if stage == Stage::Sync {
                 self.complete_served(generator, index, result, now);
@@ -213,8 +213,8 @@ impl Counters {
             }
             return;
         }
-        slot.left = slot.left.saturating_sub(result as u32);
-        let done = slot.len - slot.left;
+        slot.bytes_left = slot.bytes_left.saturating_sub(result as u32);
+        let done = slot.len - slot.bytes_left;
         let (op, buffer) = if kind == OpKind::Read {
             (Op::Read, index)
         } else {
@@ -223,7 +223,7 @@ impl Counters {
         let rest = Request {
             buffer,
             skip: done,
-            ..Request::new(index, op, slot.offset + u64::from(done), slot.left)
+            ..Request::new(index, op, slot.offset + u64::from(done), slot.bytes_left)
         };
         if is_interrupted {
             generator.slots.mark_interrupted(index);

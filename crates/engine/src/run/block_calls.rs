@@ -1,5 +1,5 @@
-//! How operations without data of their own are carried out on a target, and whether they can be.
-//! Changes no content itself.
+//! The system calls that carry out operations without data, such as trims, on a target, and the
+//! check that it accepts them. Changes no content itself.
 
 use crate::io::{BlockCall, SystemCall, call_block, errno_name};
 use crate::load::block_calls::BlockCalls;
@@ -10,8 +10,8 @@ use diskproof_model::plan::Workload;
 use diskproof_model::target::TargetKind;
 use std::os::fd::AsRawFd;
 
-/// The content that a call changes may lie behind the end of a file: a page on all common
-/// filesystems.
+/// The length of a hole that a filesystem punches to show that it can: a page, the largest block of
+/// all common filesystems.
 const UNIT_BYTES: u64 = 4096;
 
 /// The calls of a workload on a target; `None` where it moves data only.

@@ -4,8 +4,9 @@
 //! * before the workers: [`prepare`] makes a target ready, by [`layout`] (content), [`in_memory`]
 //!   (page cache), [`first_request`] (is the target slow?), [`block_calls`] (trims) and [`select`]
 //!   (the I/O engine, with [`calibrate`]);
-//! * the workers: [`workers`] divides the work among threads, with [`limits`] for each; [`spawn`]
-//!   is one thread, and `thread` what it has of its own;
+//! * the workers: [`division`] divides the work among threads, with [`limits`] for each, and
+//!   [`workers`] starts them together; [`spawn`] is one thread, and `thread` what it has of its
+//!   own;
 //! * after the workers: [`finish`] syncs and verifies (`read_back`, past the page cache by
 //!   `cached_blocks`), [`assemble`] combines the results, [`totals`] adds CPU time and the counters
 //!   of devices.
@@ -18,6 +19,7 @@ pub(crate) mod assemble;
 pub(crate) mod block_calls;
 mod cached_blocks;
 pub(crate) mod calibrate;
+pub(crate) mod division;
 pub(crate) mod error;
 pub(crate) mod finish;
 pub(crate) mod first_request;

@@ -1,22 +1,19 @@
-//! The threads of one workload, or of several that run together: how they divide the work, and
-//! their common start. Module `follow` then waits until the last thread has ended.
+//! The threads of one workload, or of several that run together, and their common start. Module
+//! `division` divides the work among them, and `follow` waits until the last one has ended.
 
 mod follow;
 
-use crate::io::Extent;
 use crate::io::clock::{Clock as _, MonotonicClock};
 use crate::io::sync::SharedSync;
-use crate::load::budget::Budget;
 use crate::load::holds::{Flow, FlowPart};
 use crate::load::pacer::Pacer;
-use crate::load::pattern::{Pattern, SharedCursors, order_key};
+use crate::load::pattern::SharedCursors;
 use crate::measure::result::{SharedSnapshot, WorkerResult};
 use crate::measure::turnover::MeasureStart;
 use crate::measure::worker::WorkerSchedule;
+use crate::run::division::WorkDivision;
 use crate::run::error::{RunError, worker_error};
-use crate::run::limits::{
-    budget_of, largest_block, schedule_of, shared_measure_start, threads_per_worker, within_part,
-};
+use crate::run::limits::{schedule_of, shared_measure_start};
 use crate::run::prepare::PreparedTarget;
 use crate::run::spawn::{ThreadConfig, WorkerFiles, WorkerReport, WorkerStart, spawn};
 use crate::run::supervise::StallTimeout;
@@ -24,12 +21,11 @@ use diskproof_device::{OpenTarget, WriteDurability};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Access, SyncPolicy, Workload, WriteFlag};
+use diskproof_model::plan::{SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::target::TargetKind;
 use std::collections::BTreeMap;
 use std::io;
-use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -81,6 +77,7 @@ pub(crate) struct WorkerGroup<'a> {
     stall_timeout: StallTimeout,
     assignments: &'a [Assignment<'a>],
     reports: Receiver<WorkerReport>,
+    /// Wakes the threads up, in the order of `handles`; empty once they are released.
     starts: Vec<Sender<WorkerStart>>,
     /// Decides when the measured time starts, where the schedule does not.
     measure_start: Option<Arc<MeasureStart>>,
@@ -92,6 +89,7 @@ pub(crate) struct WorkerGroup<'a> {
     published: Vec<Arc<Mutex<TimeSeries>>>,
     /// One state for each assignment.
     pub states: Vec<AssignmentState>,
+    /// The threads by their number in the run, which [`ThreadConfig::number`] is.
     handles: Vec<WorkerHandle>,
 }
 
@@ -276,7 +274,7 @@ impl<'a> WorkerGroup<'a> {
                     pacer: self.states[assignment].pacer.clone(),
                     flow: flow.clone(),
                     seed,
-                    random_stream: division.random_stream_base | index,
+                    random_stream: division.random_stream(index),
                     stop: Arc::clone(&self.stops[target]),
                     published: Arc::clone(&self.published[member]),
                     snapshot: SharedSnapshot::default(),
@@ -346,6 +344,7 @@ impl<'a> WorkerGroup<'a> {
             StartTime::Soon => shared_measure_start(self.group, schedule, self.handles.len()),
             StartTime::At(_) => None,
         };
+        debug_assert_eq!(self.starts.len(), self.handles.len());
         for (sender, handle) in self.starts.drain(..).zip(&self.handles) {
             let workload = self.assignments[handle.assignment].workload;
             // A worker that has ended has reported why.
@@ -377,118 +376,6 @@ impl<'a> WorkerGroup<'a> {
                     .unwrap_or(measure_start.latest_ns),
             ),
             None => schedule,
-        }
-    }
-}
-
-/// The division of an assignment's work among its threads. Each worker keeps a part of the depth in
-/// flight: by one thread with a queue, or by several threads with one request each.
-struct WorkDivision<'a> {
-    workload: &'a Workload,
-    prepared: &'a PreparedTarget,
-    seed: u64,
-    workers: u64,
-    threads_per_worker: u64,
-    /// Requests in flight of each thread.
-    depth: u32,
-    /// The budget of all threads together.
-    budget: Budget,
-    /// The number of a thread's random numbers is this plus its index in the assignment. The upper
-    /// half is the assignment, so that no two threads of a run share random numbers.
-    random_stream_base: u64,
-    /// The blocks that all threads together visit once.
-    visit_cursors: SharedCursors,
-}
-
-/// A part of the span, and the budget within it. Clones share the budget.
-#[derive(Clone)]
-struct WorkPart {
-    extent: Extent,
-    budget: Budget,
-}
-
-impl<'a> WorkDivision<'a> {
-    fn new(
-        workload: &'a Workload,
-        prepared: &'a PreparedTarget,
-        seed: u64,
-        assignment: usize,
-    ) -> Self {
-        let engine = &prepared.known.engine;
-        let in_flight = engine.depth.unwrap_or(workload.depth);
-        let per_worker = threads_per_worker(in_flight, engine.used);
-        let threads = u64::from(workload.workers) * u64::from(per_worker);
-        Self {
-            workload,
-            prepared,
-            seed,
-            workers: u64::from(workload.workers),
-            threads_per_worker: u64::from(per_worker),
-            depth: in_flight / per_worker,
-            budget: budget_of(workload, threads),
-            random_stream_base: (assignment as u64) << 32,
-            visit_cursors: SharedCursors::default(),
-        }
-    }
-
-    /// The indices of a worker's threads among those of the assignment.
-    fn threads_of(&self, worker: u64) -> Range<u64> {
-        let first = worker * self.threads_per_worker;
-        first..first + self.threads_per_worker
-    }
-
-    /// The part of a worker.
-    fn part_of_worker(&self, worker: u64) -> WorkPart {
-        self.part_of(worker, self.workers)
-    }
-
-    /// The part of the thread with this index, whose worker has `worker_part`. The threads of a
-    /// worker go through its part of a sequential pattern together, with one budget.
-    fn part_of_thread(&self, worker_part: &WorkPart, index: u64) -> WorkPart {
-        if matches!(self.workload.access, Access::Sequential) {
-            worker_part.clone()
-        } else {
-            self.part_of(index, self.workers * self.threads_per_worker)
-        }
-    }
-
-    /// One of so many equal parts.
-    fn part_of(&self, index: u64, parts: u64) -> WorkPart {
-        let whole = self.prepared.extent;
-        let block_bytes = u64::from(largest_block(self.workload));
-        let extent = whole.share(&self.workload.access, index, parts, block_bytes);
-        WorkPart {
-            extent,
-            budget: within_part(&self.budget, self.workload, extent, whole),
-        }
-    }
-
-    /// The steps of the thread with this index in its part of the span. The threads of a worker
-    /// share `worker_cursors`.
-    fn pattern(
-        &self,
-        worker: u64,
-        index: u64,
-        extent: Extent,
-        worker_cursors: &SharedCursors,
-    ) -> Pattern {
-        let data = match &self.prepared.transaction_span {
-            Some(split) => split.data,
-            None => extent,
-        };
-        let random_stream = self.random_stream_base | index;
-        let mut pattern = Pattern::new(self.workload, data, self.seed, random_stream);
-        pattern.skip(self.prepared.skip_bytes / self.workers);
-        if self.threads_per_worker > 1 {
-            let key = order_key(self.seed, self.random_stream_base | worker);
-            pattern = pattern.with_cursors(worker_cursors, extent, key);
-        }
-        if self.prepared.journal.is_some() {
-            pattern.with_each_write_once(&self.visit_cursors, self.seed)
-        } else if self.workload.checks_reads() {
-            pattern.with_each_block_once(&self.visit_cursors, self.seed)
-        } else {
-            pattern
         }
     }
 }

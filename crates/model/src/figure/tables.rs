@@ -5,6 +5,8 @@
 use super::field::{CatalogueRow, Field};
 use super::key::Metric;
 use crate::accept::{AcceptRecord, AcceptVerdict, RateByPosition};
+use crate::expectation::{Expectation, ExpectationOutcome, Promise};
+use crate::files_record::FileStepRow;
 use crate::finding::LimitedBy;
 use crate::health::DiskHealth;
 use crate::layers::LayerCost;
@@ -14,7 +16,6 @@ use crate::ping::{IdlePoint, SingleRequest};
 use crate::postgres::{LoadRow, TrialRow};
 use crate::rate::LoadFigures;
 use crate::rays::RayBoundary;
-use crate::record::{Expectation, ExpectationOutcome, FileStepRow, Promise};
 use crate::row::{LatencySummary, OpFigures, PhaseOp, PhaseRecord, Row};
 use crate::summary::CellOverTime;
 use crate::surface::{

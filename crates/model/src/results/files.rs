@@ -6,7 +6,8 @@ use crate::document::{DocumentError, check_operation};
 use crate::figure::tables::FILE_STEP;
 use crate::figure::{FigureList, Key, Part, target_labels};
 use crate::files::FilesMeasurement;
-use crate::record::{FilesRecord, Record};
+use crate::files_record::FilesRecord;
+use crate::record::Record;
 
 impl ResultOfTask for FilesRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {

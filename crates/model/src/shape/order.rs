@@ -38,27 +38,37 @@ pub struct RequestOrder {
 impl RequestOrder {
     /// The settings in words: conditions of every figure.
     pub(super) fn facts(&self) -> Vec<String> {
+        let Self {
+            align_bytes,
+            random_run,
+            each_block_once,
+            in_order,
+            // The mix has the same shares either way, and these are named with its operations.
+            even_mix: _,
+            zone_stride,
+            fio,
+        } = self;
         let mut facts = Vec::new();
-        if self.fio.is_some() {
+        if fio.is_some() {
             facts.push("each request as fio orders it".to_owned());
         }
-        if let Some(bytes) = self.align_bytes {
-            let bytes = format_bytes(u64::from(bytes));
-            facts.push(format!("offsets at multiples of {bytes}"));
+        if let Some(bytes) = *align_bytes {
+            let alignment = format_bytes(u64::from(bytes));
+            facts.push(format!("offsets at multiples of {alignment}"));
         }
-        if let Some(RandomRun { run_ops, follow }) = self.random_run {
+        if let Some(RandomRun { run_ops, follow }) = *random_run {
             facts.push(match follow {
                 RunFollow::Sequential => format!("runs of {run_ops} sequential operations"),
                 RunFollow::Identical => format!("{run_ops} operations at each offset"),
             });
         }
-        if self.each_block_once {
+        if *each_block_once {
             facts.push("each block once per pass".to_owned());
         }
-        for kind in &self.in_order {
+        for kind in in_order {
             facts.push(format!("{} in the order of the blocks", kind.plural()));
         }
-        if let Some(zones) = self.zone_stride {
+        if let Some(zones) = *zone_stride {
             let zone = format_bytes(zones.zone_bytes);
             let skip = format_bytes(zones.skip_bytes);
             facts.push(format!("zones of {zone}, {skip} between them"));

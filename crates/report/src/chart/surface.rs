@@ -161,15 +161,8 @@ fn distance_chart(surface: &SurfaceRecord) -> Option<Chart> {
     let farthest_bytes = access.iter().map(|point| point.distance_bytes).max()?;
     let (distance, unit_bytes) = position_unit(farthest_bytes as f64);
     let (latency, unit_ns) = latency_unit(longest_ns(access) as f64);
-    let patterns = [
-        SeekPattern::Random,
-        SeekPattern::TrackToTrack,
-        SeekPattern::ThirdStroke,
-        SeekPattern::FullStroke,
-        SeekPattern::Butterfly,
-    ];
     let mut series = Vec::new();
-    for pattern in patterns {
+    for pattern in SeekPattern::ALL {
         let mut points = Vec::new();
         for point in access {
             if point.seek == pattern {

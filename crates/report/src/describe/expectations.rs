@@ -4,8 +4,8 @@
 use crate::labels::third_digit_unit;
 use diskproof_model::block::{Block, Cell, TableRow, Tone};
 use diskproof_model::digits::{figure_text, figure_to_digits, joined_range};
+use diskproof_model::expectation::{Expectation, ExpectationOutcome};
 use diskproof_model::figure::unit_of;
-use diskproof_model::record::{Expectation, ExpectationOutcome};
 use diskproof_model::units::format_duration;
 
 /// The digits that are tried, in turn, where a figure and its threshold are equal to three digits.

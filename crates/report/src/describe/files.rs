@@ -5,7 +5,8 @@ use crate::text::{glue, joined};
 use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::rounded;
 use diskproof_model::files::{CacheState, FileCaches, FileOperation, FileSync, FilesPlan};
-use diskproof_model::record::{FileStepRow, FilesRecord, Record};
+use diskproof_model::files_record::{FileStepRow, FilesRecord};
+use diskproof_model::record::Record;
 use diskproof_model::units::{
     counted, format_bytes, format_duration, format_latency, format_percent,
 };

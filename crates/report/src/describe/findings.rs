@@ -2,9 +2,9 @@
 
 use crate::labels;
 use crate::text::list;
+use diskproof_model::advice::Advice;
 use diskproof_model::block::{Block, Cell, Column, Narrow, Table, TableRow, Tone};
 use diskproof_model::finding::{Finding, Meaning, RateLimit, Severity};
-use diskproof_model::record::Advice;
 use diskproof_model::units::counted;
 
 /// The role in which a finding of this severity is printed.

@@ -4,9 +4,10 @@ use super::setting::{BITMAP_SCANS, EFFECTIVE, GAIN_MIN, effective_setting};
 use crate::advice::fitness::{
     find_operations, half_width_or_max, leave_alone, reason_against_workloads,
 };
+use diskproof_model::advice::Advice;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Advice, Record};
+use diskproof_model::record::Record;
 
 const ONE_IN_FLIGHT: &str = "random-read-d1";
 const MANY_IN_FLIGHT: &str = "random-read-d32";

@@ -5,7 +5,8 @@ use super::setting::{
     effective_setting, maintenance_setting,
 };
 use crate::advice::fitness::{leave_alone, reason_against_rate};
-use diskproof_model::record::{Advice, Record};
+use diskproof_model::advice::Advice;
+use diskproof_model::record::Record;
 use diskproof_model::sweep::{DepthKnee, SweepOperation};
 use diskproof_model::units::format_bytes;
 

@@ -2,7 +2,7 @@
 //! default.
 
 use crate::advice::fitness::leave_alone;
-use diskproof_model::record::Advice;
+use diskproof_model::advice::Advice;
 
 /// The first version whose default is 16 (release notes of PostgreSQL 18); before, it is 1.
 const DEFAULT_OF_16_FROM: u32 = 18;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::fixture::files::{file_step, files_plan, files_record};
 use diskproof_model::files::{CacheState, FileOperation, FileOrder, FileSync, FilesPlan};
-use diskproof_model::record::FilesRecord;
+use diskproof_model::files_record::FilesRecord;
 
 /// Why a changed plan is not comparable, and the change.
 type FilesPlanChange = (&'static str, fn(&mut FilesPlan));

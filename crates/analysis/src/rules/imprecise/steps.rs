@@ -3,7 +3,7 @@
 
 use super::super::rule::*;
 use super::workloads::WALL_NS_MIN;
-use diskproof_model::record::FileStepRow;
+use diskproof_model::files_record::FileStepRow;
 
 /// A step, and its place in the record.
 struct RoughStep<'a> {

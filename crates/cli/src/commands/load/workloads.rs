@@ -4,11 +4,11 @@ use super::flags::LoadFlags;
 use super::mix::Mix;
 use crate::failure::Failure;
 use crate::standard_workloads::{HALF_READS_PERMILLE, READS_ONLY_PERMILLE, WRITES_ONLY_PERMILLE};
-use diskproof_model::plan::{Access, Distribution, EngineChoice, SyncCall, SyncPolicy, Workload};
-use diskproof_model::rays::{
+use diskproof_model::capacity_workloads::{
     SEQUENTIAL_MIXED, SEQUENTIAL_READ, SEQUENTIAL_READ_PAGES, SEQUENTIAL_WRITE,
     SEQUENTIAL_WRITE_PAGES,
 };
+use diskproof_model::plan::{Access, Distribution, EngineChoice, SyncCall, SyncPolicy, Workload};
 use diskproof_model::rw::{Order, Rw};
 use diskproof_model::stream::Streams;
 use diskproof_model::transaction::Transaction;

@@ -127,7 +127,7 @@ impl ServerWatch {
                 Vec::new()
             }
         };
-        self.observer.connected(devices);
+        self.observer.begin_session(devices);
         self.server = server;
         self.view = ServerView::Waiting;
     }
@@ -183,7 +183,7 @@ impl ServerWatch {
 
     /// The load so far; `None` before the second reading.
     pub(super) fn observed(&self) -> Option<ObservedServer> {
-        self.observer.observed(
+        self.observer.summary(
             &self.server.address,
             &self.server.version,
             self.hidden_facts(),

@@ -10,11 +10,11 @@ use diskproof_analysis::campaign::{
 use diskproof_analysis::judge::judge;
 use diskproof_engine::{FakeDisk, simulate};
 use diskproof_model::campaign::{CampaignDecision, CampaignEnd};
+use diskproof_model::capacity_workloads;
 use diskproof_model::data::RunData;
 use diskproof_model::plan::{Access, Decide, Plan, Task, Workloads};
 use diskproof_model::progress::{Control, Progress, Watch};
 use diskproof_model::rate::{BreakLimit, LoadOutcome, RatePlan, RateTrial};
-use diskproof_model::rays;
 use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::stream::Streams;
 use diskproof_model::sweep::{CellState, SweepOperation, SweepPlan};
@@ -542,11 +542,11 @@ fn searched_rays() -> Record {
     };
     let mut list = Vec::new();
     for (name, permille) in [
-        (rays::SEQUENTIAL_READ, 1000),
-        (rays::SEQUENTIAL_WRITE, 0),
-        (rays::SEQUENTIAL_MIXED, 500),
-        (rays::SEQUENTIAL_READ_PAGES, 1000),
-        (rays::SEQUENTIAL_WRITE_PAGES, 0),
+        (capacity_workloads::SEQUENTIAL_READ, 1000),
+        (capacity_workloads::SEQUENTIAL_WRITE, 0),
+        (capacity_workloads::SEQUENTIAL_MIXED, 500),
+        (capacity_workloads::SEQUENTIAL_READ_PAGES, 1000),
+        (capacity_workloads::SEQUENTIAL_WRITE_PAGES, 0),
     ] {
         let mut timed = Workload {
             streams: Streams::with_reads(permille),

@@ -21,7 +21,7 @@ impl RequestGenerator {
     ) -> Option<Request> {
         let call = self.calls()?.call(step.kind)?;
         // It moves no data and completes with 0.
-        self.slots.get(index).left = 0;
+        self.slots.get(index).bytes_left = 0;
         if self.following_kind(step.kind) == Some(OpKind::Write) {
             self.unique = self.unique.wrapping_add(1);
             self.fill(buffers, index + self.write_buffer_shift, index, step);
@@ -45,7 +45,7 @@ impl RequestGenerator {
         }
         self.slots.timing(index).waited_ns = 0;
         let slot = self.slots.get(index);
-        (slot.start_ns, slot.left) = (now, slot.len);
+        (slot.start_ns, slot.bytes_left) = (now, slot.len);
         slot.stage = Stage::Transfer(OpKind::Write);
         let Slot { offset, len, .. } = *slot;
         self.follow_ups.push(Request {

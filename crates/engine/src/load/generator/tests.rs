@@ -96,7 +96,7 @@ fn read_batch_equals_single_requests() {
         assert_eq!(together.len(), expected);
         for request in together {
             assert_eq!(one.slots.get(request.slot).start_ns, now);
-            assert_eq!(one.slots.get(request.slot).left, BLOCK);
+            assert_eq!(one.slots.get(request.slot).bytes_left, BLOCK);
             one.slots.free(request.slot);
             other.slots.free(request.slot);
         }

@@ -1,0 +1,139 @@
+//! Counts the bytes of a file that have never been written: holes, and extents that are allocated
+//! but unwritten. Reading them costs no disk access, so a figure that includes them is wrong.
+
+use crate::kernel::syscalls::{FileExtent, extents_in};
+use diskproof_model::units::SECTOR_BYTES;
+use rustix::fs::{SeekFrom, fstat, seek};
+use rustix::io::Errno;
+use std::os::fd::BorrowedFd;
+
+/// `FIEMAP_EXTENT_UNWRITTEN` of linux/fiemap.h: allocated, reads as zeros.
+const UNWRITTEN: u32 = 0x800;
+
+/// Bytes of `start..start + length` that were never written, those beyond the end of the file
+/// included; `None` where the filesystem answers neither FIEMAP nor SEEK_HOLE.
+pub(crate) fn unwritten_bytes(fd: BorrowedFd<'_>, start: u64, length: u64) -> Option<u64> {
+    let end = start.checked_add(length)?;
+    let size = u64::try_from(fstat(fd).ok()?.st_size).ok()?;
+    let inside = start..end.min(size).max(start);
+    let beyond = end - inside.end;
+    if inside.is_empty() {
+        return Some(beyond);
+    }
+    let written = written_by_fiemap(fd, inside.start, inside.end)
+        .or_else(|| written_by_seek(fd, inside.start, inside.end))?;
+    Some(beyond + (inside.end - inside.start).saturating_sub(written))
+}
+
+fn written_by_fiemap(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
+    let mut written = 0;
+    for part in extents_in(fd, start, end) {
+        let part = part.ok()?;
+        for extent in &part.extents {
+            written += written_in(extent, part.start, end);
+        }
+    }
+    Some(written)
+}
+
+/// Written bytes of one extent, clipped to the range.
+fn written_in(extent: &FileExtent, start: u64, end: u64) -> u64 {
+    if extent.flags & UNWRITTEN != 0 {
+        return 0;
+    }
+    extent
+        .logical
+        .saturating_add(extent.length)
+        .min(end)
+        .saturating_sub(extent.logical.max(start))
+}
+
+/// Data by SEEK_DATA/SEEK_HOLE. A filesystem without support calls everything data (lseek(2)), so
+/// "no hole" is believed only when the file has as many blocks as its size needs.
+fn written_by_seek(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
+    let mut position = start;
+    let mut written = 0;
+    while position < end {
+        let data = match seek(fd, SeekFrom::Data(position)) {
+            Ok(data) => data.min(end),
+            Err(Errno::NXIO) => break,
+            Err(_) => return None,
+        };
+        let hole = seek(fd, SeekFrom::Hole(data)).ok()?.min(end);
+        if hole <= data {
+            break;
+        }
+        written += hole - data;
+        position = hole;
+    }
+    let stat = fstat(fd).ok()?;
+    let allocated_bytes = u64::try_from(stat.st_blocks)
+        .ok()?
+        .saturating_mul(SECTOR_BYTES);
+    let has_all_blocks = allocated_bytes >= u64::try_from(stat.st_size).ok()?;
+    if written < end - start || has_all_blocks {
+        Some(written)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+    use std::os::unix::fs::FileExt;
+
+    const MIB: u64 = 1 << 20;
+
+    /// Sixteen MiB: data at 1 MiB and at 5 MiB, one MiB each; all else a hole.
+    fn sparse(directory: &str) -> std::fs::File {
+        let file = tempfile::tempfile_in(directory).unwrap();
+        file.set_len(16 * MIB).unwrap();
+        file.write_all_at(&vec![1; MIB as usize], MIB).unwrap();
+        file.write_all_at(&vec![1; MIB as usize], 5 * MIB).unwrap();
+        file
+    }
+
+    #[test]
+    fn holes_are_counted_by_both_ways() {
+        let file = sparse("/var/tmp");
+        assert_eq!(written_by_fiemap(file.as_fd(), 0, 16 * MIB), Some(2 * MIB));
+        assert_eq!(written_by_seek(file.as_fd(), 0, 16 * MIB), Some(2 * MIB));
+        // Beyond the end nothing is written.
+        for (start, length, unwritten) in [
+            (MIB / 2, MIB, MIB / 2),
+            (MIB, MIB, 0),
+            (6 * MIB, MIB, MIB),
+            (15 * MIB, 3 * MIB, 3 * MIB),
+        ] {
+            let found = unwritten_bytes(file.as_fd(), start, length);
+            assert_eq!(found, Some(unwritten), "from {start}");
+        }
+    }
+
+    #[test]
+    fn tmpfs_is_answered_by_seek() {
+        let file = sparse("/dev/shm");
+        assert_eq!(written_by_fiemap(file.as_fd(), 0, MIB), None);
+        assert_eq!(unwritten_bytes(file.as_fd(), 0, 16 * MIB), Some(14 * MIB));
+    }
+
+    #[test]
+    fn preallocated_extents_are_unwritten() {
+        let file = tempfile::tempfile_in("/var/tmp").unwrap();
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 8 * MIB).unwrap();
+        file.write_all_at(&vec![1; MIB as usize], 2 * MIB).unwrap();
+        assert_eq!(unwritten_bytes(file.as_fd(), 0, 8 * MIB), Some(7 * MIB));
+    }
+
+    #[test]
+    fn more_extents_than_one_call_returns() {
+        let file = tempfile::tempfile_in("/var/tmp").unwrap();
+        for index in 0..400 {
+            file.write_all_at(&[1; 4096], index * 8192).unwrap();
+        }
+        let unwritten = unwritten_bytes(file.as_fd(), 0, 400 * 8192);
+        assert_eq!(unwritten, Some(400 * 4096));
+    }
+}

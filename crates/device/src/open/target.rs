@@ -1,0 +1,911 @@
+//! Admission → open target. The identity is checked again on the descriptor, and everything after
+//! that uses the descriptor. The engine does its own I/O on [`OpenTarget::fd`].
+
+use crate::admit::{Admission, Grant, Permit, UnknownContent, judge_open_directory};
+use crate::failure::{OpenError, open_failed};
+use crate::file::direct_io::clear_flags;
+use crate::file::held::Held;
+use crate::file::own_mark;
+use crate::kernel::naming::errno_name;
+use crate::open::direct_trial::{ALIGNMENT_MIN, DirectTrial, FailedRequest, TriedDirect};
+use crate::open::extents;
+use crate::open::released;
+use crate::open::reopen::reopen;
+use crate::open::scratch;
+use crate::open::wipe;
+use diskproof_model::measurement::CacheUse;
+use diskproof_model::plan::CachePolicy;
+use diskproof_model::target::{TargetIdentity, TargetKind};
+use rustix::fs::{
+    Advice, AtFlags, FallocateFlags, OFlags, SeekFrom, StatxFlags, fadvise, fallocate, fcntl_getfl,
+    fcntl_setfl, fdatasync, fstat, ftruncate, seek, statx,
+};
+use rustix::io::Errno;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// `STATX_DIOALIGN` (Linux 6.1, statx(2)): not yet named by the wrapper.
+const STATX_DIOALIGN: u32 = 0x2000;
+/// Alignment on a filesystem that does not tell: the page, which every known filesystem takes.
+const ALIGNMENT_DEFAULT: u32 = 4096;
+
+/// Not `OFlags::DSYNC`: that is O_SYNC in rustix 1.1 on Linux (its linux_raw/fs/types.rs).
+const O_DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
+
+/// When writes through a description are durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteDurability {
+    /// After a sync.
+    BySync,
+    /// When they return: the data, and what is needed to read it (`O_DSYNC`).
+    Data,
+    /// When they return: the data and all that describes the file (`O_SYNC`).
+    File,
+}
+
+/// The kind of file or device that is open. The permit to write stays with it: without one there is
+/// no writing. Every description of the same target shares it.
+#[derive(Debug, Clone)]
+enum TargetContent {
+    /// A file or device that is only read.
+    Existing,
+    /// A file or device that the user has released for writing.
+    Released {
+        _permit: Arc<Permit>,
+        /// The lock against udev on the whole disk.
+        _lock: Option<Arc<OwnedFd>>,
+        unknown: UnknownContent,
+    },
+    /// Our own file.
+    Scratch {
+        _permit: Arc<Permit>,
+        /// Everything below has content.
+        written_bytes: u64,
+        /// The size that was admitted, or what was written in the time for that.
+        capacity_bytes: u64,
+    },
+}
+
+impl TargetContent {
+    /// A file of ours without content.
+    fn scratch(permit: Arc<Permit>) -> Self {
+        Self::Scratch {
+            capacity_bytes: permit.size_bytes(),
+            written_bytes: 0,
+            _permit: permit,
+        }
+    }
+}
+
+/// The requirements of direct I/O on this target.
+#[derive(Debug, Clone, Copy)]
+struct DirectNeeds {
+    alignment_bytes: u32,
+    support: DirectSupport,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum DirectSupport {
+    /// The alignment is stated; no request has been tried.
+    Possible,
+    /// Nothing states the alignment (FUSE, NFS): it is the largest usual sector.
+    Assumed,
+    /// A request was not refused: it worked, or the disk failed it.
+    Proven,
+    /// A request was refused with this error.
+    Refused(Errno),
+    /// The kernel itself says that this file has no direct I/O, although it would take the flag
+    /// (ext4 with data=journal, fsverity, …).
+    Denied,
+}
+
+/// The files of a target of several, behind the first one. Each holds an equal part of the target,
+/// in their order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FurtherFiles {
+    pub(crate) fds: Vec<Arc<OwnedFd>>,
+    /// The bytes of each file, also of the first one, that belong to the target.
+    pub(crate) part: PartOfFile,
+    /// The size of each file: of its part, and of what is never used before and behind it.
+    pub(crate) file_bytes: u64,
+    /// The size of the largest one: one of our own that existed keeps its length.
+    pub(crate) largest_bytes: u64,
+}
+
+/// The part of each of several files that belongs to a target.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PartOfFile {
+    /// The offset in the file at which the part begins.
+    pub start: u64,
+    /// Length of the part in bytes.
+    pub bytes: u64,
+}
+
+/// An open target: one descriptor, checked to be of the target that was admitted. Dropping a
+/// scratch file's target gives its space back.
+#[derive(Debug)]
+pub struct OpenTarget {
+    fd: Arc<OwnedFd>,
+    /// The other files of a target of several.
+    further: FurtherFiles,
+    identity: TargetIdentity,
+    content: TargetContent,
+    direct: DirectNeeds,
+    /// The advice that the kernel was given about the order of accesses.
+    advice: Advice,
+    /// The description that was opened first and has the claim on a device; `None` where that is
+    /// `fd`.
+    claiming: Option<Arc<OwnedFd>>,
+    /// Requests before any workload that the disk failed, until a workload counts them.
+    uncounted: Vec<FailedRequest>,
+    /// True once it was [left open](Self::leave_open).
+    is_left: AtomicBool,
+    /// The bytes that the page cache was given, since it was last emptied. All descriptions of a
+    /// target share its pages.
+    in_memory: Arc<Mutex<Range<u64>>>,
+}
+
+/// A file's share of the first bytes of a target.
+struct FileShare<'a> {
+    file: BorrowedFd<'a>,
+    /// The offset in the file at which the share ends.
+    end: u64,
+}
+
+impl OpenTarget {
+    /// Opens what was admitted: an existing file or device for reading, what was released for
+    /// writing too (a device exclusively, its disk locked against udev, everything that spoke
+    /// for it checked once more), or a new nameless scratch file in the directory.
+    pub fn open(admission: Admission) -> Result<Self, OpenError> {
+        let (identity, grant) = admission.into_parts();
+        let (fd, content) = match grant {
+            Grant::Read => (Arc::new(open_existing(&identity)?), TargetContent::Existing),
+            Grant::Overwrite(permit, consent) => {
+                let released = released::open(&identity, &consent, &permit)?;
+                let content = TargetContent::Released {
+                    _permit: Arc::new(permit),
+                    _lock: released.disk_lock,
+                    unknown: consent.unknown,
+                };
+                (released.fd, content)
+            }
+            Grant::Scratch(permit) => {
+                let directory = open_directory(&identity, permit.size_bytes())?;
+                let fd = scratch::create(directory.as_fd(), &identity.path, &permit)?;
+                (Arc::new(fd), TargetContent::scratch(Arc::new(permit)))
+            }
+        };
+        let direct = direct_needs(fd.as_fd(), &identity);
+        Ok(Self::new(fd, identity, content, direct))
+    }
+
+    fn new(
+        fd: Arc<OwnedFd>,
+        identity: TargetIdentity,
+        content: TargetContent,
+        direct: DirectNeeds,
+    ) -> Self {
+        Self {
+            fd,
+            further: FurtherFiles::default(),
+            identity,
+            content,
+            direct,
+            advice: Advice::Normal,
+            claiming: None,
+            uncounted: Vec::new(),
+            is_left: AtomicBool::new(false),
+            in_memory: Arc::default(),
+        }
+    }
+
+    /// Our own file that keeps its name. The permit is that of its directory.
+    pub(crate) fn of_kept_file(
+        file: Arc<OwnedFd>,
+        directory: &TargetIdentity,
+        permit: &Arc<Permit>,
+    ) -> Self {
+        let direct = direct_needs(file.as_fd(), directory);
+        let content = TargetContent::scratch(Arc::clone(permit));
+        Self::new(file, directory.clone(), content, direct)
+    }
+
+    /// As [`Self::of_kept_file`], of several files that hold one target in turn.
+    pub(crate) fn of_kept_files(
+        first: Arc<OwnedFd>,
+        further: FurtherFiles,
+        directory: &TargetIdentity,
+        permit: &Arc<Permit>,
+    ) -> Self {
+        Self {
+            further,
+            ..Self::of_kept_file(first, directory, permit)
+        }
+    }
+
+    /// The files, in the order of the parts that they hold: mostly one.
+    pub fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let further = self.further.fds.iter().map(|file| file.as_fd());
+        std::iter::once(self.fd.as_fd()).chain(further)
+    }
+
+    /// The part of each of its files that belongs to it; `None` of a single file, which holds all.
+    pub fn part_of_file(&self) -> Option<PartOfFile> {
+        if self.further.fds.is_empty() {
+            None
+        } else {
+            Some(self.further.part)
+        }
+    }
+
+    /// The files, each with its share of the first `bytes` of the target.
+    fn shares(&self, bytes: u64) -> impl Iterator<Item = FileShare<'_>> {
+        let whole = PartOfFile {
+            start: 0,
+            bytes: u64::MAX,
+        };
+        let part = self.part_of_file().unwrap_or(whole);
+        self.files().enumerate().map(move |(index, file)| {
+            let before = (index as u64).saturating_mul(part.bytes);
+            let share = bytes.saturating_sub(before).min(part.bytes);
+            FileShare {
+                file,
+                end: part.start.saturating_add(share),
+            }
+        })
+    }
+
+    /// Marks what this run has just written as diskproof's own: until anything changes the file,
+    /// `Overwriting::Own` releases it. Where the filesystem keeps no such mark, or the file has
+    /// grown beyond what this program may write, it stays an ordinary file.
+    pub fn mark_own(&self) {
+        let size_max = self.own_bytes_max();
+        for file in self.files() {
+            let _ = own_mark::set(file, size_max);
+        }
+    }
+
+    /// True if each of its files has the mark of diskproof's own: nothing has changed them since.
+    pub fn is_marked_own(&self) -> bool {
+        self.files().all(own_mark::is_valid)
+    }
+
+    /// Gives files of diskproof's own their length at the end of a run, with the mark of that: each
+    /// of several files its whole one, and all at least that of the first `size_bytes` of the
+    /// target. A file without a valid mark may hold data of another program, and stays as it is.
+    pub fn lengthen_own(&self, size_bytes: u64) {
+        let TargetContent::Scratch { capacity_bytes, .. } = self.content else {
+            return;
+        };
+        let size_max = self.own_bytes_max();
+        for share in self.shares(size_bytes.min(capacity_bytes)) {
+            if !own_mark::is_valid(share.file) {
+                continue;
+            }
+            self.lengthen_share(&share);
+            if fstat(share.file).is_ok_and(|stat| (stat.st_size as u64) < self.further.file_bytes) {
+                let _ = ftruncate(share.file, self.further.file_bytes);
+            }
+            if !own_mark::is_valid(share.file) {
+                let _ = own_mark::set(share.file, size_max);
+            }
+        }
+    }
+
+    /// The largest size that a file of diskproof's own may have, in bytes.
+    fn own_bytes_max(&self) -> u64 {
+        if self.part_of_file().is_some() {
+            return self.further.largest_bytes;
+        }
+        match self.content {
+            TargetContent::Scratch { capacity_bytes, .. } => capacity_bytes,
+            TargetContent::Existing | TargetContent::Released { .. } => self.identity.size_bytes,
+        }
+    }
+
+    /// Zeroes data of an unknown format at the ends of a device, where the user allowed that by
+    /// --wipe-unknown. To be called once all targets of a run are open: until then a refusal of one
+    /// leaves all as they are.
+    pub fn wipe_unknown(&self) -> Result<(), OpenError> {
+        let is_allowed = matches!(
+            self.content,
+            TargetContent::Released {
+                unknown: UnknownContent::Wipe,
+                ..
+            }
+        );
+        if is_allowed && self.identity.kind == TargetKind::BlockDevice {
+            wipe::wipe_unknown(self.fd(), &self.identity)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The target by another description, for a workload that treats the page cache in its own way
+    /// alongside others: with the same permit, so with no more rights, and without asking the gate,
+    /// which has said yes to this very file or device. What is written through either shows in
+    /// both; how far a scratch file is written is noted as it is now.
+    pub fn reopen(&self) -> Result<Self, OpenError> {
+        let fd = reopen(self.fd(), OFlags::empty(), &self.identity.path)?;
+        let mut further = self.further.clone();
+        for file in &mut further.fds {
+            *file = Arc::new(reopen(file.as_fd(), OFlags::empty(), &self.identity.path)?);
+        }
+        let (identity, content) = (self.identity.clone(), self.content.clone());
+        // It holds the claim on a device (O_EXCL belongs to the description that opened with it)
+        // and the lock: both last as long as any other description of ours.
+        let claiming = self.claiming.as_ref().unwrap_or(&self.fd);
+        Ok(Self {
+            further,
+            claiming: Some(Arc::clone(claiming)),
+            in_memory: Arc::clone(&self.in_memory),
+            ..Self::new(Arc::new(fd), identity, content, self.direct)
+        })
+    }
+
+    /// One more description, with the flags and the advice that this one has now, for a worker
+    /// alongside others: the processes of a database have their own, too. In a shared one the
+    /// kernel keeps one state of reading ahead for all (`f_ra` of struct file in Linux), so that
+    /// the sequential streams of several workers pass for one that jumps about; and each buffered
+    /// read writes that state, so that CPUs take it from each other. The claim on a device and the
+    /// lock are this one's, which has to stay open.
+    pub fn for_worker(&self, durability: WriteDurability) -> Result<OwnedFd, OpenError> {
+        self.description(self.fd(), durability)
+    }
+
+    /// As [`Self::for_worker`], a description of each of its files.
+    pub fn files_for_worker(&self, durability: WriteDurability) -> Result<Vec<OwnedFd>, OpenError> {
+        self.files()
+            .map(|file| self.description(file, durability))
+            .collect()
+    }
+
+    fn description(
+        &self,
+        file: BorrowedFd<'_>,
+        durability: WriteDurability,
+    ) -> Result<OwnedFd, OpenError> {
+        let failed = self.failed("set the flags of a second description");
+        let extra = match durability {
+            WriteDurability::BySync => OFlags::empty(),
+            WriteDurability::Data => O_DSYNC,
+            WriteDurability::File => OFlags::SYNC,
+        };
+        let fd = reopen(file, extra, &self.identity.path)?;
+        let flags = fcntl_getfl(file);
+        flags
+            .and_then(|flags| fcntl_setfl(&fd, flags))
+            .map_err(failed)?;
+        let _ = fadvise(&fd, 0, None, self.advice);
+        Ok(fd)
+    }
+
+    /// Keeps its descriptors open until the process ends: a target that does not answer may block
+    /// the thread that closes it, too, for good (a network filesystem writes back on close, a block
+    /// device at its last close; filp_close() in Linux's fs/open.c).
+    pub fn leave_open(&self) {
+        std::mem::forget((
+            Arc::clone(&self.fd),
+            self.further.clone(),
+            self.claiming.clone(),
+            self.content.clone(),
+        ));
+        self.is_left.store(true, Ordering::Relaxed);
+    }
+
+    /// True once it was left open because it does not answer. The caller must send it no further
+    /// request.
+    pub fn is_left_open(&self) -> bool {
+        self.is_left.load(Ordering::Relaxed)
+    }
+
+    /// The descriptor, for the engine's I/O.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// The description that came from the gate, which has the claim on a device.
+    pub fn claim(&self) -> BorrowedFd<'_> {
+        match &self.claiming {
+            Some(claiming) => claiming.as_fd(),
+            None => self.fd(),
+        }
+    }
+
+    /// The identity of the target; for a scratch file, that of its directory.
+    pub fn identity(&self) -> &TargetIdentity {
+        &self.identity
+    }
+
+    /// True where writes are possible.
+    pub fn is_writable(&self) -> bool {
+        !matches!(self.content, TargetContent::Existing)
+    }
+
+    /// True for our own scratch file.
+    pub fn is_scratch(&self) -> bool {
+        matches!(self.content, TargetContent::Scratch { .. })
+    }
+
+    /// Offsets and lengths of direct I/O must be multiples of this many bytes: as the kernel
+    /// reports (STATX_DIOALIGN, Linux 6.1), else the device's logical block, else 4096 until a
+    /// direct request finds that 512 is accepted; never below 512. Memory must always be aligned to
+    /// 4096, which satisfies every device.
+    pub fn alignment_bytes(&self) -> u32 {
+        self.direct.alignment_bytes
+    }
+
+    /// Bytes that reads may cover, from offset 0: the size of the file or device; of a scratch
+    /// file, what has been written.
+    pub fn usable_bytes(&self) -> u64 {
+        match self.content {
+            TargetContent::Existing | TargetContent::Released { .. } => self.identity.size_bytes,
+            TargetContent::Scratch { written_bytes, .. } => written_bytes,
+        }
+    }
+
+    /// Bytes that writes may cover, from offset 0: the scratch size as admitted, the whole of what
+    /// was released; 0 when read-only.
+    pub fn capacity_bytes(&self) -> u64 {
+        match self.content {
+            TargetContent::Existing => 0,
+            TargetContent::Released { .. } => self.identity.size_bytes,
+            TargetContent::Scratch { capacity_bytes, .. } => capacity_bytes,
+        }
+    }
+
+    /// Notes that everything below `bytes` has been written. Never lowers the mark, never passes
+    /// the capacity; without effect on what existed before.
+    pub fn mark_written(&mut self, bytes: u64) {
+        if let TargetContent::Scratch {
+            written_bytes,
+            capacity_bytes,
+            ..
+        } = &mut self.content
+        {
+            *written_bytes = (*written_bytes).max(bytes.min(*capacity_bytes));
+        }
+    }
+
+    /// Notes that what lies from `bytes` on has no content any more; without effect on what existed
+    /// before.
+    pub fn mark_unwritten(&mut self, bytes: u64) {
+        if let TargetContent::Scratch { written_bytes, .. } = &mut self.content {
+            *written_bytes = (*written_bytes).min(bytes);
+        }
+    }
+
+    /// Tells the filesystem how long a scratch file is going to be, where that lets direct writes
+    /// to its end go side by side. What is not written yet reads as zeros then;
+    /// [`OpenTarget::usable_bytes`] stays.
+    pub fn lengthen(&self, size_bytes: u64) {
+        if let TargetContent::Scratch { capacity_bytes, .. } = self.content {
+            for share in self.shares(size_bytes.min(capacity_bytes)) {
+                self.lengthen_share(&share);
+            }
+        }
+    }
+
+    fn lengthen_share(&self, share: &FileShare<'_>) {
+        if let Some(filesystem) = &self.identity.filesystem {
+            scratch::lengthen(share.file, &filesystem.kind, share.end);
+        }
+    }
+
+    /// Gives a new scratch file this length, without content.
+    pub fn set_length(&self, size_bytes: u64) -> Result<(), OpenError> {
+        let result = if self.is_scratch() {
+            self.set_file_lengths(size_bytes)
+        } else {
+            Err(Errno::INVAL)
+        };
+        result.map_err(self.failed("set its length"))
+    }
+
+    /// Cuts a scratch file to what was written and makes that its capacity: for when the time for
+    /// laying it out was over.
+    pub fn trim_to_written(&mut self) -> Result<(), OpenError> {
+        let TargetContent::Scratch {
+            written_bytes,
+            capacity_bytes,
+            ..
+        } = &mut self.content
+        else {
+            return Err(OpenError::NotScratch {
+                path: self.identity.path.clone(),
+            });
+        };
+        *capacity_bytes = *written_bytes;
+        let bytes = *written_bytes;
+        self.set_file_lengths(bytes)
+            .map_err(self.failed("cut the scratch file"))
+    }
+
+    /// Makes the files as long as the first `size_bytes` of the target need, shorter or longer.
+    fn set_file_lengths(&self, size_bytes: u64) -> Result<(), Errno> {
+        self.shares(size_bytes)
+            .try_for_each(|share| ftruncate(share.file, share.end))
+    }
+
+    /// Bytes in the range that were never written (holes, preallocated extents, what lies beyond
+    /// the end); `None` for block devices and where the filesystem does not tell. Writes dirty
+    /// pages of the range back first, so that delayed allocation cannot hide data.
+    pub fn unwritten_bytes(&self, start: u64, length: u64) -> Option<u64> {
+        if self.identity.kind == TargetKind::BlockDevice {
+            return None;
+        }
+        if self.is_writable() {
+            self.write_back().ok()?;
+        }
+        if self.part_of_file().is_none() {
+            return extents::unwritten_bytes(self.fd(), start, length);
+        }
+        let before = self.shares(start);
+        let within = self.shares(start.saturating_add(length));
+        let mut unwritten = 0;
+        for (before, within) in before.zip(within) {
+            let length = within.end - before.end;
+            unwritten += extents::unwritten_bytes(within.file, before.end, length)?;
+        }
+        Some(unwritten)
+    }
+
+    /// Tells the kernel to expect random access: no read-ahead. Advice only.
+    pub fn advise_random(&mut self) {
+        self.advise(Advice::Random);
+    }
+
+    /// Tells the kernel to expect sequential access: double read-ahead. Advice only.
+    pub fn advise_sequential(&mut self) {
+        self.advise(Advice::Sequential);
+    }
+
+    fn advise(&mut self, advice: Advice) {
+        self.advice = advice;
+        for file in self.files() {
+            let _ = fadvise(file, 0, None, advice);
+        }
+    }
+
+    /// Reserves blocks for a scratch file of `size_bytes`, where its filesystem can
+    /// (fallocate(2)). They have no content: they read as zeros, and the first write of each takes
+    /// it into use, as in the preallocated log of a database.
+    pub fn reserve(&self, size_bytes: u64) {
+        if let TargetContent::Scratch { capacity_bytes, .. } = &self.content {
+            for share in self.shares(size_bytes.min(*capacity_bytes)) {
+                let _ = fallocate(share.file, FallocateFlags::empty(), 0, share.end);
+            }
+        }
+    }
+
+    /// Asks the kernel to drop the target's clean pages from the page cache. Dirty ones stay: sync
+    /// first. Advice only.
+    pub fn drop_cache(&self) {
+        *self.in_memory() = 0..0;
+        for file in self.files() {
+            let _ = fadvise(file, 0, None, Advice::DontNeed);
+        }
+    }
+
+    /// Notes that the page cache holds these bytes, until [`OpenTarget::drop_cache`].
+    pub fn mark_in_memory(&self, bytes: Range<u64>) {
+        *self.in_memory() = bytes;
+    }
+
+    /// True if the page cache was given these bytes and was not emptied since.
+    pub fn is_in_memory(&self, bytes: &Range<u64>) -> bool {
+        let held = self.in_memory();
+        held.start <= bytes.start && bytes.end <= held.end
+    }
+
+    fn in_memory(&self) -> MutexGuard<'_, Range<u64>> {
+        self.in_memory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets how the page cache is treated from now on; the answer says what was really done.
+    /// Direct: O_DIRECT, proven by one direct request; where the filesystem refuses it or would
+    /// only pretend, buffered. Buffered: dirty pages written back, the target's pages dropped.
+    /// Cached: neither. Access times are left alone where the kernel allows (O_NOATIME, owner
+    /// or root).
+    ///
+    /// Must not be called while requests are in flight.
+    pub fn set_cache(&mut self, policy: CachePolicy) -> Result<CacheUse, OpenError> {
+        let cache = self.choose_cache(policy)?;
+        self.empty_cache_for(cache.used)?;
+        Ok(cache)
+    }
+
+    /// The first half of [`OpenTarget::set_cache`]: how the page cache is treated from now on. What
+    /// it holds stays.
+    pub fn choose_cache(&mut self, policy: CachePolicy) -> Result<CacheUse, OpenError> {
+        let why = match policy {
+            CachePolicy::Direct => self.try_direct()?,
+            CachePolicy::Buffered | CachePolicy::Cached => self.set_direct(OFlags::empty())?,
+        };
+        let used = match why {
+            Some(_) => CachePolicy::Buffered,
+            None => policy,
+        };
+        Ok(CacheUse {
+            asked: policy,
+            used,
+            why,
+        })
+    }
+
+    /// The second half of [`OpenTarget::set_cache`]: writes dirty pages back and drops the target's
+    /// pages, where `used` needs that.
+    pub fn empty_cache_for(&self, used: CachePolicy) -> Result<(), OpenError> {
+        // Pages left dirty by a buffered workload would be written back in the middle of a direct
+        // one. An existing file's pages belong to others: those are dropped only where
+        // buffered figures would be false otherwise.
+        if used == CachePolicy::Buffered || (used == CachePolicy::Direct && self.is_writable()) {
+            self.write_back()?;
+            self.drop_cache();
+        }
+        Ok(())
+    }
+
+    /// Sets O_DIRECT and proves it. Returns why direct I/O does not work, where it does not;
+    /// O_DIRECT is off again then.
+    fn try_direct(&mut self) -> Result<Option<String>, OpenError> {
+        let refuser = match &self.identity.filesystem {
+            Some(filesystem) => format!("the filesystem ({})", filesystem.kind),
+            None => "the device".to_owned(),
+        };
+        let mut flag_refused = None;
+        if let DirectSupport::Possible | DirectSupport::Assumed | DirectSupport::Proven =
+            self.direct.support
+        {
+            flag_refused = self.set_direct(OFlags::DIRECT)?;
+            if flag_refused.is_none() {
+                self.prove_direct()?;
+            }
+        }
+        let why = match (flag_refused, self.direct.support) {
+            (Some(errno), _) => format!("{refuser} refuses O_DIRECT: {errno}"),
+            (None, DirectSupport::Denied) => format!(
+                "{refuser} has no direct I/O for this file and would use the page cache despite \
+                 O_DIRECT (STATX_DIOALIGN is 0)"
+            ),
+            (None, DirectSupport::Refused(errno)) => format!(
+                "{refuser} accepts O_DIRECT, but refuses a request of {} bytes: {}",
+                self.direct.alignment_bytes,
+                errno_name(errno)
+            ),
+            (None, _) => return Ok(None),
+        };
+        self.set_direct(OFlags::empty())?;
+        Ok(Some(why))
+    }
+
+    /// Sets O_DIRECT or clears it, and O_NOATIME where allowed. Returns the errno's name where
+    /// O_DIRECT is refused.
+    fn set_direct(&self, wanted: OFlags) -> Result<Option<String>, OpenError> {
+        for file in self.files() {
+            let refused = self.set_direct_on(file, wanted)?;
+            if refused.is_some() {
+                return Ok(refused);
+            }
+        }
+        Ok(None)
+    }
+
+    /// As [`Self::set_direct`], for one of the files.
+    fn set_direct_on(
+        &self,
+        file: BorrowedFd<'_>,
+        wanted: OFlags,
+    ) -> Result<Option<String>, OpenError> {
+        let failed = self.failed("set its file flags");
+        let others = fcntl_getfl(file)
+            .map_err(&failed)?
+            .difference(OFlags::DIRECT | OFlags::NOATIME);
+        // EPERM: only the owner and root may leave access times alone (open(2)).
+        let result = match fcntl_setfl(file, others | wanted | OFlags::NOATIME) {
+            Err(Errno::PERM) => fcntl_setfl(file, others | wanted),
+            result => result,
+        };
+        match result {
+            Ok(()) => Ok(None),
+            Err(errno @ (Errno::INVAL | Errno::OPNOTSUPP)) if wanted.contains(OFlags::DIRECT) => {
+                Ok(Some(errno_name(errno)))
+            }
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    /// The trial that proves direct I/O, with O_DIRECT set for it. `None` where no request is
+    /// needed: it is proved, or known to be refused. After the trial comes [`Self::note_direct`].
+    pub fn direct_trial(&self) -> Result<Option<DirectTrial>, OpenError> {
+        match self.direct.support {
+            DirectSupport::Proven | DirectSupport::Denied | DirectSupport::Refused(_) => {
+                return Ok(None);
+            }
+            DirectSupport::Possible | DirectSupport::Assumed => {}
+        }
+        if self.set_direct(OFlags::DIRECT)?.is_some() {
+            return Ok(None);
+        }
+        Ok(Some(DirectTrial {
+            path: self.identity.path.clone(),
+            alignment_bytes: self.direct.alignment_bytes,
+            is_assumed: self.direct.support == DirectSupport::Assumed,
+            // A file of an earlier run may hold data, although the target as a whole does not.
+            is_empty: self.usable_bytes() == 0
+                && fstat(&self.fd).is_ok_and(|stat| stat.st_size == 0),
+        }))
+    }
+
+    /// Notes the outcome of a trial.
+    pub fn note_direct(&mut self, tried: &TriedDirect) {
+        self.direct = DirectNeeds {
+            alignment_bytes: tried.alignment_bytes,
+            support: match tried.refused() {
+                Some(errno) => DirectSupport::Refused(errno),
+                None => DirectSupport::Proven,
+            },
+        };
+    }
+
+    /// Keeps requests that the disk failed and that belong to no workload, for the next one to
+    /// count. They may not recur: direct I/O, for one, is proved once.
+    pub fn keep_failed_requests(&mut self, failed: Vec<FailedRequest>) {
+        self.uncounted.extend(failed);
+    }
+
+    /// The requests that were kept, each of which is handed out once.
+    pub fn take_failed_requests(&mut self) -> Vec<FailedRequest> {
+        std::mem::take(&mut self.uncounted)
+    }
+
+    /// Tries a direct request, unless its outcome is known, and notes the outcome.
+    fn prove_direct(&mut self) -> Result<(), OpenError> {
+        if let Some(trial) = self.direct_trial()? {
+            let tried = trial.run(&self.fd)?;
+            self.note_direct(&tried);
+        }
+        Ok(())
+    }
+
+    /// Makes everything written so far durable; nothing to do for what is open for reading.
+    pub fn write_back(&self) -> Result<(), OpenError> {
+        if !self.is_writable() {
+            return Ok(());
+        }
+        self.files()
+            .try_for_each(fdatasync)
+            .map_err(self.failed("write it back (fdatasync)"))
+    }
+
+    fn failed(&self, doing: &'static str) -> impl Fn(Errno) -> OpenError {
+        move |errno| OpenError::from_errno(&self.identity.path, doing, errno)
+    }
+}
+
+/// Opens a file or device for reading, and checks that it is the one that was admitted.
+fn open_existing(identity: &TargetIdentity) -> Result<OwnedFd, OpenError> {
+    let held = Held::identified(identity)?;
+    let fd = held
+        .reopen(OFlags::RDONLY | OFlags::NONBLOCK)
+        .map_err(|errno| open_failed(&identity.path, errno))?;
+    let size = read_size(&fd, identity.kind)
+        .map_err(|errno| OpenError::from_errno(&identity.path, "read its metadata", errno))?;
+    // A file that has grown is a live table or log: the bytes that were there are still there.
+    let has_grown = identity.kind == TargetKind::File && size > identity.size_bytes;
+    if !has_grown {
+        released::check_size(identity, size)?;
+    }
+    clear_flags(&fd, OFlags::NONBLOCK)
+        .map_err(|e| OpenError::from_errno(&identity.path, "set its file flags", e))?;
+    Ok(fd)
+}
+
+/// The size of an open device or file.
+fn read_size(fd: &OwnedFd, kind: TargetKind) -> Result<u64, Errno> {
+    match kind {
+        TargetKind::BlockDevice => seek(fd, SeekFrom::End(0)),
+        TargetKind::File | TargetKind::Directory => Ok(fstat(fd)?.st_size.unsigned_abs()),
+    }
+}
+
+/// The directory of what is going to be written, checked once more.
+pub(crate) fn open_directory(
+    identity: &TargetIdentity,
+    size_bytes: u64,
+) -> Result<OwnedFd, OpenError> {
+    let held = Held::identified(identity)?;
+    judge_open_directory(identity, held.fd(), size_bytes)?;
+    held.check_steady(&identity.path)?;
+    judge_open_directory(identity, held.fd(), size_bytes)?;
+    Ok(held.into_fd())
+}
+
+/// Asks the kernel what direct I/O on an open file or device needs.
+fn direct_needs(fd: BorrowedFd<'_>, identity: &TargetIdentity) -> DirectNeeds {
+    let wanted = StatxFlags::from_bits_retain(STATX_DIOALIGN);
+    let reported = match statx(fd, "", AtFlags::EMPTY_PATH, wanted) {
+        Ok(answer) if answer.stx_mask & STATX_DIOALIGN != 0 => Some(answer.stx_dio_offset_align),
+        _ => None,
+    };
+    let stated = match (reported, identity.layers.first()) {
+        (Some(bytes @ 1..), _) => Some(bytes),
+        (_, Some(layer)) if identity.kind == TargetKind::BlockDevice => layer.logical_block_bytes,
+        _ => None,
+    };
+    DirectNeeds {
+        alignment_bytes: stated.unwrap_or(ALIGNMENT_DEFAULT).max(ALIGNMENT_MIN),
+        support: match reported {
+            Some(0) => DirectSupport::Denied,
+            _ if stated.is_none() => DirectSupport::Assumed,
+            _ => DirectSupport::Possible,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::probe::probe;
+    use std::path::Path;
+
+    /// The read of a directory fails (EISDIR), and not because of the alignment, as that of a disk
+    /// may (EIO).
+    #[test]
+    fn failed_request_proves_no_alignment() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, [1; 8192]).unwrap();
+        let assumed = DirectNeeds {
+            alignment_bytes: ALIGNMENT_DEFAULT,
+            support: DirectSupport::Assumed,
+        };
+        let mut failing = existing(place.path(), &file, assumed);
+        failing.prove_direct().unwrap();
+        assert!(!matches!(failing.direct.support, DirectSupport::Refused(_)));
+        assert_eq!(failing.direct.alignment_bytes, ALIGNMENT_DEFAULT);
+        let mut working = existing(&file, &file, assumed);
+        working.prove_direct().unwrap();
+        assert_eq!(working.direct.support, DirectSupport::Proven);
+        assert_eq!(working.direct.alignment_bytes, ALIGNMENT_MIN);
+    }
+
+    /// What is open at one path, with the identity of another one.
+    fn existing(opened: &Path, identified: &Path, direct: DirectNeeds) -> OpenTarget {
+        let fd = OwnedFd::from(std::fs::File::open(opened).unwrap());
+        let identity = probe(identified).unwrap();
+        OpenTarget::new(Arc::new(fd), identity, TargetContent::Existing, direct)
+    }
+
+    /// The thread that sets the cache waits for the disk without a watch.
+    #[test]
+    fn refused_trial_is_not_tried_again_when_the_cache_is_set() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, [1; 8192]).unwrap();
+        // No disk reads so few bytes.
+        let too_few = DirectNeeds {
+            alignment_bytes: 100,
+            support: DirectSupport::Possible,
+        };
+        let mut target = existing(&file, &file, too_few);
+        let trial = target.direct_trial().unwrap().unwrap();
+        let tried = trial.run(&target.fd).unwrap();
+        assert_eq!(tried.refused(), Some(Errno::INVAL));
+        target.note_direct(&tried);
+        assert!(target.direct_trial().unwrap().is_none());
+        let cache = target.set_cache(CachePolicy::Direct).unwrap();
+        assert_eq!(cache.used, CachePolicy::Buffered);
+        let why = cache.why.unwrap();
+        assert!(
+            why.ends_with("refuses a request of 100 bytes: EINVAL"),
+            "{why}"
+        );
+        let flags = fcntl_getfl(target.fd()).unwrap();
+        assert!(!flags.contains(OFlags::DIRECT));
+    }
+}
