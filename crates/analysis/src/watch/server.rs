@@ -175,6 +175,7 @@ impl ServerObserver {
             io,
             wal: self.total.wal,
             temp_bytes: self.total.temp_bytes,
+            page_bytes: self.total.page_bytes,
             explained: long_enough(self.explained.clone()),
             reads: self.reads.clone(),
             writes: self.writes.clone(),
@@ -204,7 +205,12 @@ fn counters_between(
             return Err(CounterReset);
         }
     }
-    let idle = ServerIo::default();
+    // A row that appears has counted everything from zero, its times too.
+    let idle = ServerIo {
+        read_ns: Some(0),
+        write_ns: Some(0),
+        ..ServerIo::default()
+    };
     let mut io = Vec::new();
     for new in &after.io {
         let old = before.io.iter().find(|old| is_same_row(old, new));
@@ -229,9 +235,10 @@ fn counters_between(
             },
             write_ops: counted_if_known(old.write_ops, new.write_ops)?,
             syncs: counted_if_known(old.syncs, new.syncs)?,
-            sync_ns: counted_if_known(old.sync_ns, new.sync_ns)?,
+            sync_ns: measured_between(old.sync_ns, new.sync_ns)?,
         },
         temp_bytes: counted(before.temp_bytes, after.temp_bytes)?,
+        page_bytes: after.page_bytes,
     })
 }
 
@@ -242,10 +249,10 @@ fn io_between(old: &ServerIo, new: &ServerIo) -> Result<ServerIo, CounterReset> 
         context: new.context.clone(),
         read_ops: counted(old.read_ops, new.read_ops)?,
         read_bytes: counted(old.read_bytes, new.read_bytes)?,
-        read_ns: counted_if_known(old.read_ns, new.read_ns)?,
+        read_ns: measured_between(old.read_ns, new.read_ns)?,
         write_ops: counted(old.write_ops, new.write_ops)?,
         write_bytes: counted(old.write_bytes, new.write_bytes)?,
-        write_ns: counted_if_known(old.write_ns, new.write_ns)?,
+        write_ns: measured_between(old.write_ns, new.write_ns)?,
         extend_ops: counted(old.extend_ops, new.extend_ops)?,
         extend_bytes: counted(old.extend_bytes, new.extend_bytes)?,
         fsyncs: counted_if_known(old.fsyncs, new.fsyncs)?,
@@ -271,6 +278,15 @@ fn counted_if_known(old: Option<u64>, new: Option<u64>) -> Result<Option<u64>, C
     }
 }
 
+/// What a server measured of a time between two readings; `None` unless it measured at both. One
+/// that has just begun to measure shows all that it measured before it ceased to.
+fn measured_between(old: Option<u64>, new: Option<u64>) -> Result<Option<u64>, CounterReset> {
+    match (old, new) {
+        (Some(old), Some(new)) => Ok(Some(counted(old, new)?)),
+        _ => Ok(None),
+    }
+}
+
 fn add_counters(sum: &mut ServerCounters, more: &ServerCounters) {
     for row in &more.io {
         let known = sum.io.iter_mut().find(|known| is_same_row(known, row));
@@ -283,9 +299,13 @@ fn add_counters(sum: &mut ServerCounters, more: &ServerCounters) {
     wal.generated_bytes += more_wal.generated_bytes;
     wal.write_bytes += more_wal.write_bytes;
     add_known(&mut wal.write_ops, more_wal.write_ops);
+    wal.sync_ns = sum_of_times(&[
+        MeasuredOps::new(wal.syncs.unwrap_or(0), wal.sync_ns),
+        MeasuredOps::new(more_wal.syncs.unwrap_or(0), more_wal.sync_ns),
+    ]);
     add_known(&mut wal.syncs, more_wal.syncs);
-    add_known(&mut wal.sync_ns, more_wal.sync_ns);
     sum.temp_bytes += more.temp_bytes;
+    sum.page_bytes = more.page_bytes;
 }
 
 /// Whether both are the same row of `pg_stat_io`.
@@ -294,17 +314,49 @@ fn is_same_row(one: &ServerIo, other: &ServerIo) -> bool {
 }
 
 fn add_io(sum: &mut ServerIo, more: &ServerIo) {
+    sum.read_ns = sum_of_times(&[
+        MeasuredOps::new(sum.read_ops, sum.read_ns),
+        MeasuredOps::new(more.read_ops, more.read_ns),
+    ]);
     sum.read_ops += more.read_ops;
     sum.read_bytes += more.read_bytes;
-    add_known(&mut sum.read_ns, more.read_ns);
+    sum.write_ns = sum_of_times(&[
+        MeasuredOps::new(sum.write_ops, sum.write_ns),
+        MeasuredOps::new(more.write_ops, more.write_ns),
+    ]);
     sum.write_ops += more.write_ops;
     sum.write_bytes += more.write_bytes;
-    add_known(&mut sum.write_ns, more.write_ns);
     sum.extend_ops += more.extend_ops;
     sum.extend_bytes += more.extend_bytes;
     add_known(&mut sum.fsyncs, more.fsyncs);
     add_known(&mut sum.hits, more.hits);
     add_known(&mut sum.evictions, more.evictions);
+}
+
+/// Operations, and the time spent in them where the server measured it.
+struct MeasuredOps {
+    ops: u64,
+    ns: Option<u64>,
+}
+
+impl MeasuredOps {
+    fn new(ops: u64, ns: Option<u64>) -> Self {
+        Self { ops, ns }
+    }
+}
+
+/// Adds the times of operations; `None` where those of some are not known, since a mean of the rest
+/// by all operations would be too short.
+fn sum_of_times(parts: &[MeasuredOps]) -> Option<u64> {
+    let mut sum = None;
+    for part in parts {
+        match part.ns {
+            Some(ns) => *sum.get_or_insert(0) += ns,
+            None if part.ops > 0 => return None,
+            None => {}
+        }
+    }
+    sum
 }
 
 fn add_known(sum: &mut Option<u64>, more: Option<u64>) {
@@ -388,6 +440,7 @@ mod tests {
                     ..ServerWal::default()
                 },
                 temp_bytes: 0,
+                page_bytes: Some(PAGE),
             },
             disks: vec![DiskReading {
                 name: "sda".to_owned(),
@@ -440,6 +493,51 @@ mod tests {
         assert_eq!(small.counters.wal.write_bytes, 100 * PAGE);
         let bulk = observer.add(at(3, 1801 * PAGE, 160)).unwrap();
         assert_eq!(bulk.counters.wal.write_bytes, 800 * PAGE);
+    }
+
+    /// The readings of a server whose reads are timed, where a time is known.
+    fn observed_reads(readings: &[(u64, Option<u64>)]) -> Vec<Option<u64>> {
+        let mut observer = observer();
+        let mut times = Vec::new();
+        for (second, (reads, read_ns)) in readings.iter().enumerate() {
+            let mut io = row("client", *reads, 0);
+            io.read_ns = *read_ns;
+            io.evictions = Some(1);
+            let mut reading = reading(second as u64, vec![io], 0, 0);
+            reading.counters.wal.syncs = Some(*reads);
+            reading.counters.wal.sync_ns = *read_ns;
+            if let Some(step) = observer.add(reading) {
+                let read_ns = step.counters.io.first().and_then(|io| io.read_ns);
+                assert_eq!(step.counters.wal.sync_ns, read_ns);
+                times.push(read_ns);
+            }
+        }
+        let observed = observer.observed("here", "15.4", Vec::new()).unwrap();
+        assert_eq!(observed.wal.sync_ns, observed.io[0].read_ns);
+        times.push(observed.io[0].read_ns);
+        times
+    }
+
+    /// The last of these is the sum.
+    #[test]
+    fn time_is_known_where_the_server_measured_it_from_one_reading_to_the_next() {
+        let on = observed_reads(&[(5, Some(50)), (7, Some(90)), (8, Some(95))]);
+        assert_eq!(on, [Some(40), Some(5), Some(45)]);
+        // track_io_timing is switched on; the server had measured weeks before.
+        let on_later = observed_reads(&[(5, None), (7, Some(90_000)), (9, Some(90_080))]);
+        assert_eq!(on_later, [None, Some(80), None]);
+        let off_later = observed_reads(&[(5, Some(50)), (7, Some(90)), (9, None)]);
+        assert_eq!(off_later, [Some(40), None, None]);
+    }
+
+    #[test]
+    fn row_that_appears_has_all_its_times() {
+        let mut observer = observer();
+        observer.add(reading(1, Vec::new(), 0, 0));
+        let mut io = row("client", 4, 0);
+        io.read_ns = Some(400);
+        let step = observer.add(reading(2, vec![io], 0, 0)).unwrap();
+        assert_eq!(step.counters.io[0].read_ns, Some(400));
     }
 
     #[test]
