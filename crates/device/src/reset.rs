@@ -1,5 +1,6 @@
 //! The fate of an accepted direct write in a reset of the machine. Some layers acknowledge a write
-//! that they only have in memory; a reset loses it while the disk keeps its power. Reads sysfs only.
+//! that they only have in memory: a reset loses it, while the disk keeps its power. Reads only
+//! sysfs.
 
 use crate::sysroot::{SysRoot, read_text};
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
@@ -52,7 +53,7 @@ fn passes_writes_on(root: &SysRoot, layer: &Layer, layers: &[Layer]) -> bool {
         LayerKind::DeviceMapper => mapper_passes_writes_on(root, layer, layers),
         LayerKind::Md => {
             let level = attribute(root, layer, "md/level");
-            PASSING_LEVELS.iter().any(|passing| level == *passing)
+            PASSING_LEVELS.contains(&level.as_str())
         }
         // The page cache of the file below, the memory itself, or a server that may be a program
         // of this machine.
@@ -60,9 +61,9 @@ fn passes_writes_on(root: &SysRoot, layer: &Layer, layers: &[Layer]) -> bool {
     }
 }
 
-/// True of a linear or striped volume, an encrypted device, and the paths to a disk. A volume of LVM
-/// that is more (a cache, VDO, integrity) lies on other volumes of LVM, and LUKS with integrity on
-/// another device of cryptsetup.
+/// True of a linear or striped volume, an encrypted device, and the paths to a disk. A volume of
+/// LVM that is more (a cache, VDO, integrity) lies on other volumes of LVM, and LUKS with integrity
+/// on another device of cryptsetup.
 fn mapper_passes_writes_on(root: &SysRoot, layer: &Layer, layers: &[Layer]) -> bool {
     let uuid = attribute(root, layer, "dm/uuid");
     if !PASSING_MAPPERS.iter().any(|known| uuid.starts_with(known)) {

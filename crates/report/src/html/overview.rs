@@ -83,7 +83,8 @@ fn paper_summary(record: &Record) -> Markup {
             @if let Some(first) = record.advice.first() {
                 h3 { "Settings for " (first.server()) }
                 ul { @for advice in advice {
-                    li { (shown_whole(&format!("{} {}", advice.setting, advised_value_text(advice)))) }
+                    @let value = advised_value_text(advice);
+                    li { (shown_whole(&format!("{} {value}", advice.setting))) }
                 } }
             }
             p {
