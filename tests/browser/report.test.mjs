@@ -456,7 +456,8 @@ for (const made of pages)
       );
       assert.ok(rows.slice(1).every((row) => !/^"?[=+@-]/.test(row) && !/,"[=+@-]/.test(row)));
       const record = await saved(page.locator("#save-record"));
-      assert.equal(record.text, (await contentOf(page, "script#record, script#comparison")) + "\n");
+      const document = "script#record, script#comparison, script#fleet";
+      assert.equal(record.text, (await contentOf(page, document)) + "\n");
       assert.equal(JSON.parse(record.text).run_id, made.make().run_id);
       await figure.locator("details.values summary").click();
       await figure.locator("details.values table").waitFor();

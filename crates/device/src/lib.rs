@@ -58,6 +58,7 @@ pub use identity::cgroups::memory_free_bytes;
 pub use identity::files_behind::{FileBehind, files_behind};
 pub use identity::host::{MachineCpuTime, host_facts};
 pub use identity::probe::{ProbeError, probe};
+pub use identity::reset::keeps_writes_across_reset;
 pub use kernel::file_id::FileId;
 pub use kernel::syscalls::is_signal_ignored;
 pub use open::direct_trial::{DirectTrial, FailedRequest, TriedDirect};

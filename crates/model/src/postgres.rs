@@ -457,12 +457,34 @@ pub struct ServerCounters {
     pub wal: ServerWal,
     /// Bytes of temporary files, counted when a file is closed.
     pub temp_bytes: u64,
+    /// Bytes of a page of tables (block_size); `None` where it is not known.
+    pub page_bytes: Option<u64>,
 }
 
 impl ServerCounters {
     /// Bytes that the server requested from the kernel.
     pub fn read_bytes(&self) -> u64 {
         total(self.io.iter().map(|io| io.read_bytes))
+    }
+
+    /// Returns the share of the pages that were in the server's buffers, from 0 to 1, over all
+    /// processes for which it counts such pages. `None` without one, or where the size of a page is
+    /// not known: since PostgreSQL 18 one read can be of several pages.
+    pub fn hit_share(&self) -> Option<f64> {
+        let page_bytes = self.page_bytes.filter(|bytes| *bytes > 0)?;
+        let mut hits: u64 = 0;
+        let mut read_bytes: u64 = 0;
+        for io in &self.io {
+            if let Some(pages) = io.hits {
+                hits = hits.saturating_add(pages);
+                read_bytes = read_bytes.saturating_add(io.read_bytes);
+            }
+        }
+        if hits == 0 {
+            return None;
+        }
+        let pages_read = read_bytes as f64 / page_bytes as f64;
+        Some(hits as f64 / (hits as f64 + pages_read))
     }
 
     /// Bytes that it passed to the kernel: tables, log and temporary files.
@@ -537,6 +559,9 @@ pub struct ObservedServer {
     pub wal: ServerWal,
     /// Bytes of temporary files.
     pub temp_bytes: u64,
+    /// Bytes of a page of tables; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_bytes: Option<u64>,
     /// Alongside the devices; absent where they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<ExplainedLoad>,

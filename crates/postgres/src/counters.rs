@@ -206,6 +206,7 @@ impl StatSession {
             io: io.into_iter().filter(|row| !row.is_idle()).collect(),
             wal,
             temp_bytes,
+            page_bytes: Some(self.page_bytes).filter(|bytes| *bytes > 0),
         })
     }
 

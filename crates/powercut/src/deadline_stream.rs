@@ -13,9 +13,11 @@ pub(crate) const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct DeadlineStream {
     stream: TcpStream,
-    /// The frame that is being read or written must be complete at this time; `None` before the
-    /// first frame.
+    /// The frame that is being written must be complete at this time, and of one that is being
+    /// read, its first bytes or the whole of it; `None` before the first frame.
     deadline: Option<Instant>,
+    /// True before the first bytes of a frame that is being read.
+    awaits_frame: bool,
 }
 
 impl DeadlineStream {
@@ -25,6 +27,7 @@ impl DeadlineStream {
         Self {
             stream,
             deadline: None,
+            awaits_frame: false,
         }
     }
 
@@ -37,6 +40,7 @@ impl DeadlineStream {
     /// Receives a frame that begins within `patience` and is complete [`FRAME_TIMEOUT`] later.
     pub(crate) fn receive(&mut self, patience: Duration) -> Result<WireMessage, WireError> {
         self.deadline = Some(Instant::now() + patience);
+        self.awaits_frame = true;
         WireMessage::receive(self)
     }
 
@@ -64,13 +68,12 @@ impl Read for DeadlineStream {
                 result => break result.map_err(as_timeout)?,
             }
         };
-        // These may be the first bytes of a frame, for which `receive` waited long. The rest of the
-        // frame has to follow soon.
-        let soon = Instant::now() + FRAME_TIMEOUT;
-        self.deadline = Some(match self.deadline {
-            Some(deadline) => deadline.min(soon),
-            None => soon,
-        });
+        // The patience was for the first bytes. The rest of the frame has to follow soon, and has
+        // its own time, however late the first bytes came.
+        if self.awaits_frame {
+            self.awaits_frame = false;
+            self.deadline = Some(Instant::now() + FRAME_TIMEOUT);
+        }
         Ok(length)
     }
 }
@@ -91,5 +94,31 @@ fn as_timeout(error: io::Error) -> io::Error {
     match error.kind() {
         io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
         _ => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn frame_that_begins_at_the_end_of_the_patience_has_its_whole_time() {
+        const PATIENCE: Duration = Duration::from_millis(100);
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (receiver, _) = listener.accept().unwrap();
+        let frame = WireMessage::Stop.encode().unwrap();
+        sender.write_all(&frame[..1]).unwrap();
+        let sending = std::thread::spawn(move || {
+            std::thread::sleep(3 * PATIENCE);
+            sender.write_all(&frame[1..]).unwrap();
+            sender
+        });
+        let mut stream = DeadlineStream::new(receiver);
+        assert_eq!(stream.receive(PATIENCE).unwrap(), WireMessage::Stop);
+        // Silence still ends with the patience.
+        assert!(stream.receive(PATIENCE).is_err());
+        drop(sending.join().unwrap());
     }
 }

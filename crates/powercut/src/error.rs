@@ -48,6 +48,17 @@ pub enum CutError {
         /// The kernel's error.
         error: io::Error,
     },
+    /// The run ended without a stop in its log, so its files are still there.
+    #[error(
+        "{error}. The files of the run stay in {directory}, because the log does not know that it \
+         ended. Verify the run, then remove them"
+    )]
+    FilesStay {
+        /// The failure that ended the run.
+        error: Box<CutError>,
+        /// Path of the directory that the run made.
+        directory: String,
+    },
     /// The content of the target cannot be read; the path, and the kernel's error.
     #[error("{0}: cannot read it: {1}")]
     Read(String, io::Error),

@@ -51,6 +51,19 @@ pub enum NotProvenReason {
     NoEvidence,
     /// Nothing of the run is there, and the target may be another one.
     NoTrace,
+    /// The target has writes that the run could not make before the log had more reports: the run
+    /// goes on, or the log lost its end.
+    LogBehind,
+}
+
+impl NotProvenReason {
+    /// True where the counts of lost writes follow from the reason and show nothing of the disk.
+    pub fn voids_damage(self) -> bool {
+        match self {
+            Self::Stopped | Self::NothingAcknowledged | Self::NoTrace | Self::LogBehind => true,
+            Self::NothingVanished | Self::NoEvidence => false,
+        }
+    }
 }
 
 /// The fate of one stream's writes.
@@ -127,6 +140,7 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
         has_restarted: facts.has_restarted,
     };
     let mut first_damage_ns: Option<u64> = None;
+    let mut reach = LogReach::Whole;
     let streams = log.description.streams.iter().zip(&counts).zip(content);
     for (index, ((stream, &count), content)) in streams.enumerate() {
         report.has_trace |= content.has_trace();
@@ -135,6 +149,9 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
             report.control_places += count.min(u64::from(stream.slots));
             report.control_vanished += count_vanished(*stream, count, content);
             continue;
+        }
+        if content.newest() > count + stream.ahead_max() {
+            reach = LogReach::Behind;
         }
         let outcome = match content {
             StreamContent::Slots(slots) => judge_slots(*stream, count, slots),
@@ -148,7 +165,7 @@ pub fn judge(log: &RunLog, content: &[StreamContent], facts: VerifyFacts) -> Cut
     if let Some(damage_ns) = first_damage_ns {
         report.lost_seconds = seconds(last_report_ns(log).saturating_sub(damage_ns));
     }
-    (report.verdict, report.reason) = match conclude(&report, log.end, facts) {
+    (report.verdict, report.reason) = match conclude(&report, log.end, reach, facts) {
         Conclusion::Honest => (CutVerdict::Honest, None),
         Conclusion::Lying => (CutVerdict::Lying, None),
         Conclusion::NotProven(reason) => (CutVerdict::NotProven, Some(reason)),
@@ -163,9 +180,20 @@ enum Conclusion {
     NotProven(NotProvenReason),
 }
 
+/// The reports of a log, compared with the writes on the target. The window of a stream keeps its
+/// writes from getting further ahead of its reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LogReach {
+    /// The log may have every report of the run.
+    Whole,
+    /// The run has reported more than the log has.
+    Behind,
+}
+
 /// Draws the conclusion from the counts of a report. The order matters: damage counts only on a
-/// target that is that of the run, and it proves a lie even where a loss of power cannot be seen.
-fn conclude(report: &CutReport, end: LogEnd, facts: VerifyFacts) -> Conclusion {
+/// target that is that of the run, and where the log has all reports, since later writes remove
+/// what the earlier ones left. It proves a lie even where a loss of power cannot be seen.
+fn conclude(report: &CutReport, end: LogEnd, reach: LogReach, facts: VerifyFacts) -> Conclusion {
     let is_target_of_run = report.has_trace || facts.is_same_target;
     let acknowledged: u64 = report.streams.iter().map(|s| s.acknowledged).sum();
     let damaged: u64 = report.streams.iter().map(StreamOutcome::damaged).sum();
@@ -173,6 +201,8 @@ fn conclude(report: &CutReport, end: LogEnd, facts: VerifyFacts) -> Conclusion {
         Conclusion::NotProven(NotProvenReason::Stopped)
     } else if !is_target_of_run {
         Conclusion::NotProven(NotProvenReason::NoTrace)
+    } else if reach == LogReach::Behind {
+        Conclusion::NotProven(NotProvenReason::LogBehind)
     } else if acknowledged == 0 {
         Conclusion::NotProven(NotProvenReason::NothingAcknowledged)
     } else if damaged > 0 {
@@ -201,6 +231,14 @@ impl StreamContent {
         match self {
             Self::Slots(slots) => slots.iter().any(SlotState::has_trace),
             Self::Names(names) => !names.is_empty(),
+        }
+    }
+
+    /// Returns the number of the newest write that is certainly in it; 0 if there is none.
+    fn newest(&self) -> u64 {
+        match self {
+            Self::Slots(slots) => slots.iter().map(SlotState::newest).max().unwrap_or(0),
+            Self::Names(names) => names.last().copied().unwrap_or(0),
         }
     }
 }

@@ -68,6 +68,15 @@ impl SlotState {
     pub(crate) fn has_trace(&self) -> bool {
         matches!(self, Self::Whole(_) | Self::Mixed { .. })
     }
+
+    /// Returns the number of the newest write that is certainly in the slot; 0 if there is none.
+    pub(crate) fn newest(&self) -> u64 {
+        match self {
+            Self::Whole(number) => *number,
+            Self::Mixed { oldest, .. } => *oldest,
+            Self::Foreign | Self::Garbled | Self::Unreadable => 0,
+        }
+    }
 }
 
 /// Fills a buffer of whole sectors with the content of a write: a header in each sector, and behind

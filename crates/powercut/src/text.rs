@@ -33,19 +33,10 @@ pub fn write_report(
         None => "unknown whether the machine restarted",
     };
     writeln!(out, "  restart  {restarted}\n")?;
-    writeln!(
-        out,
-        "{:>34}{:>11}{:>11}{:>11}",
-        "acknowledged", "lost", "stale", "torn"
-    )?;
-    for row in rows_by_kind(report) {
-        let title = row.kind.title();
-        let (lost, stale, torn) = (row.lost, row.stale, row.torn);
-        writeln!(
-            out,
-            "  {title:<18}{:>14}{lost:>11}{stale:>11}{torn:>11}",
-            row.acknowledged
-        )?;
+    if report.reason.is_some_and(NotProvenReason::voids_damage) {
+        write_acknowledged(report, out)?;
+    } else {
+        write_damage(report, out)?;
     }
     let is_lying = report.verdict == CutVerdict::Lying;
     if report.has_trace {
@@ -65,6 +56,34 @@ pub fn write_report(
     if is_lying {
         let seconds = report.lost_seconds;
         writeln!(out, "  {seconds:.3} s of acknowledged work are unreliable.")?;
+    }
+    Ok(())
+}
+
+/// Writes the table of acknowledged writes where nothing follows from those that are missing.
+fn write_acknowledged(report: &CutReport, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{:>34}", "acknowledged")?;
+    for row in rows_by_kind(report) {
+        writeln!(out, "  {:<18}{:>14}", row.kind.title(), row.acknowledged)?;
+    }
+    Ok(())
+}
+
+/// Writes the table of acknowledged writes and of those that are damaged.
+fn write_damage(report: &CutReport, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:>34}{:>11}{:>11}{:>11}",
+        "acknowledged", "lost", "stale", "torn"
+    )?;
+    for row in rows_by_kind(report) {
+        let title = row.kind.title();
+        let (lost, stale, torn) = (row.lost, row.stale, row.torn);
+        writeln!(
+            out,
+            "  {title:<18}{:>14}{lost:>11}{stale:>11}{torn:>11}",
+            row.acknowledged
+        )?;
     }
     Ok(())
 }
@@ -190,13 +209,19 @@ fn not_proven_meaning(reason: Option<NotProvenReason>) -> &'static str {
              before the cut."
         }
         Some(NotProvenReason::NoEvidence) => {
-            "Every acknowledged write is there. A power loss cannot be observed on this target, \
-             because its filesystem has no direct I/O or does not write in place. Test a block \
-             device, or a directory on ext4 or xfs."
+            "Every acknowledged write is there. A power loss cannot be observed on this target: \
+             its filesystem has no direct I/O or does not write in place, or a layer below keeps \
+             accepted writes in memory, where a reset loses them, too. Test a disk or partition, \
+             or a directory on ext4 or xfs on one."
         }
         Some(NotProvenReason::NoTrace) => {
-            "The target has no data of the run: it is a different target, was overwritten, or lost \
-             everything. Nothing on it tells these apart. If only the last is possible, decide it:"
+            "The target has no data of the run: it is a different target, was overwritten, the \
+             files of the run were removed, or it lost everything. Nothing on it tells these \
+             apart. If only the last is possible, decide it:"
+        }
+        Some(NotProvenReason::LogBehind) => {
+            "The target has newer writes than the log. The run is still writing, or the log lost \
+             its last reports. Stop the writer, or verify against the complete log."
         }
         Some(NotProvenReason::NothingVanished) | None => {
             "Every acknowledged write is there, and so is every write that the disk had only \
@@ -251,6 +276,48 @@ mod tests {
             write_report(&report, &example(), command, &mut out).unwrap();
             let page = String::from_utf8(out).unwrap();
             assert!(page.contains(shown), "{page}");
+        }
+    }
+
+    /// A run that was stopped has removed its files.
+    #[test]
+    fn page_shows_lost_writes_only_where_they_prove_something() {
+        use NotProvenReason::{
+            LogBehind, NoEvidence, NoTrace, NothingAcknowledged, NothingVanished, Stopped,
+        };
+        let shows_lost = |reason| {
+            let report = CutReport {
+                verdict: CutVerdict::NotProven,
+                reason: Some(reason),
+                run: example().run,
+                reported_seconds: 4.0,
+                lost_seconds: 4.0,
+                streams: vec![StreamOutcome {
+                    kind: StreamKind::Pages,
+                    acknowledged: 70,
+                    lost: 26,
+                    stale: 0,
+                    torn: 0,
+                    first_damaged: Some(45),
+                }],
+                has_trace: true,
+                control_accepted: 0,
+                control_places: 0,
+                control_vanished: 0,
+                is_control_evidence: true,
+                has_restarted: None,
+            };
+            let mut out = Vec::new();
+            write_report(&report, &example(), None, &mut out).unwrap();
+            let page = String::from_utf8(out).unwrap();
+            assert!(page.contains(" 70\n") || page.contains(" 70 "), "{page}");
+            page.contains(" 26 ")
+        };
+        for reason in [Stopped, NothingAcknowledged, NoTrace, LogBehind] {
+            assert!(!shows_lost(reason), "{reason:?}");
+        }
+        for reason in [NothingVanished, NoEvidence] {
+            assert!(shows_lost(reason), "{reason:?}");
         }
     }
 

@@ -9,7 +9,9 @@ use crate::page::{AlignedPage, FILE_BYTES, PAGE_BYTES, fill};
 use crate::report_pace::ReportPace;
 use crate::run::{CutMethod, RunDescription, RunProgress, StreamKind};
 use crate::run_files::{entry_name, file_name, is_run_name};
-use diskproof_device::{KeptDirectory, OpenError, OpenTarget, WriteDurability};
+use diskproof_device::{
+    KeptDirectory, OpenError, OpenTarget, WriteDurability, keeps_writes_across_reset,
+};
 use diskproof_model::plan::CachePolicy;
 use rustix::fs::{fdatasync, fsync};
 use std::fs::File;
@@ -75,12 +77,14 @@ struct RunState {
 }
 
 /// True if an accepted direct write is in the disk: on a device, or on a filesystem that writes in
-/// place.
-fn is_in_place(target: &OpenTarget) -> bool {
-    match &target.identity().filesystem {
+/// place, and no layer below keeps the write in memory.
+fn is_in_disk(target: &OpenTarget) -> bool {
+    let identity = target.identity();
+    let is_in_place = match &identity.filesystem {
         None => true,
         Some(filesystem) => filesystem.writes_in_place(),
-    }
+    };
+    is_in_place && keeps_writes_across_reset(identity)
 }
 
 impl WriteRun {
@@ -110,9 +114,10 @@ impl WriteRun {
         &self.description
     }
 
-    /// Announces the run, then writes and reports until the caller stops it. A run that stops in an
-    /// orderly way, or without its log, removes its own files. After a failure of the target they
-    /// stay, because it may be the cut.
+    /// Announces the run, then writes and reports until the caller stops it. A run whose stop the
+    /// log has confirmed removes its own files. They stay after a failure of the target, because it
+    /// may be the cut, and after one of the log: to a log without a stop, files that were removed
+    /// look like a disk that lost them.
     ///
     /// The order matters. The log knows the run before the first write. The threads have ended
     /// before the log hears that the run stopped, so that no write follows. Where a disk holds one
@@ -155,9 +160,10 @@ impl WriteRun {
         if let Some(error) = state.take_failure() {
             return Err(error);
         }
-        if reported.is_ok() {
-            log.stop()?;
-        }
+        let progress = match reported.and_then(|progress| confirm_stop(log, progress)) {
+            Ok(progress) => progress,
+            Err(error) => return Err(error_of_kept_files(error, directory.as_deref())),
+        };
         let mut stays = None;
         if let Some(directory) = directory.and_then(Arc::into_inner) {
             match remove_directory(&directory) {
@@ -165,7 +171,24 @@ impl WriteRun {
                 removed => removed?,
             }
         }
-        reported.map(|progress| Written { progress, stays })
+        Ok(Written { progress, stays })
+    }
+}
+
+/// Tells the log that the run has stopped. Returns the last progress once the log has confirmed it.
+fn confirm_stop(log: &mut LogClient, progress: RunProgress) -> Result<RunProgress, CutError> {
+    log.stop()?;
+    Ok(progress)
+}
+
+/// The error of a run that ended without a stop in its log: it also names the files that stay.
+fn error_of_kept_files(error: CutError, directory: Option<&KeptDirectory>) -> CutError {
+    match directory {
+        Some(directory) => CutError::FilesStay {
+            error: Box::new(error),
+            directory: directory.path().display().to_string(),
+        },
+        None => error,
     }
 }
 
@@ -208,7 +231,7 @@ fn fill_places(
         .map_err(|error| layout_error(pages, "syncing the first pages", error.into()))?;
     let mut control = pages.reopen()?;
     let used = control.set_cache(CachePolicy::Direct)?.used;
-    run.is_control_evidence = used == CachePolicy::Direct && is_in_place(&control);
+    run.is_control_evidence = used == CachePolicy::Direct && is_in_disk(&control);
     if let Some(directory) = directory {
         directory.sync()?;
     }
@@ -451,3 +474,6 @@ fn error_of_held_threads(state: &RunState, reported: Result<RunProgress, CutErro
         ),
     }
 }
+
+#[cfg(test)]
+mod tests;

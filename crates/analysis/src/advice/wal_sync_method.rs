@@ -27,6 +27,15 @@ struct MethodRate<'a> {
     pages: u32,
     workload: &'a str,
     iops: &'a Estimate,
+    /// The reason why it must not become a setting, where there is one.
+    reason_against: Option<String>,
+}
+
+impl MethodRate<'_> {
+    /// The low end of its 95 % interval.
+    fn low(&self) -> f64 {
+        self.iops.value * (1.0 - half_width_or_max(self.iops))
+    }
 }
 
 /// The advice; `None` unless the default and at least one other method were measured.
@@ -35,14 +44,15 @@ pub(super) fn advise_wal_sync_method(record: &Record) -> Option<Advice> {
     let default = rates.find(DEFAULT, 1)?;
     let best = rates.best_other()?;
     let from = [default.workload, best.workload];
-    if let Some(reason) = rates.reason_against {
-        return Some(leave_alone(SETTING, reason, &from));
+    let large = rates.find(best.method, PAGES_LARGE);
+    let large_default = rates.find(DEFAULT, PAGES_LARGE);
+    for rate in [Some(default), Some(best), large_default, large] {
+        if let Some(reason) = rate.and_then(|rate| rate.reason_against.clone()) {
+            return Some(leave_alone(SETTING, reason, &from));
+        }
     }
     let gain = RateRatio::of(best, default);
-    let large_gain = match (
-        rates.find(best.method, PAGES_LARGE),
-        rates.find(DEFAULT, PAGES_LARGE),
-    ) {
+    let large_gain = match (large, large_default) {
         (Some(large), Some(large_default)) => Some(RateRatio::of(large, large_default)),
         _ => None,
     };
@@ -98,9 +108,6 @@ fn reason_to_keep_default(gain: &RateRatio, large_gain: Option<&RateRatio>) -> O
 #[derive(Default)]
 struct MethodRates<'a> {
     rates: Vec<MethodRate<'a>>,
-    /// The reason why one of the rates must not become a setting; that of the first one which has
-    /// any.
-    reason_against: Option<String>,
 }
 
 impl<'a> MethodRates<'a> {
@@ -116,14 +123,12 @@ impl<'a> MethodRates<'a> {
             if commits.data.count == 0 || !has_usual_write_cache(record, row) {
                 continue;
             }
-            if found.reason_against.is_none() {
-                found.reason_against = reason_against_row(record, index);
-            }
             found.rates.push(MethodRate {
                 method,
                 pages,
                 workload: &row.data.workload.name,
                 iops: &commits.figures.iops,
+                reason_against: reason_against_row(record, index),
             });
         }
         found
@@ -135,13 +140,19 @@ impl<'a> MethodRates<'a> {
             .find(|rate| rate.method == method && rate.pages == pages)
     }
 
-    /// The fastest method of one-page commits except the default.
+    /// The method of one-page commits, except the default, that is certainly the fastest: the
+    /// interval of its rate has the highest low end. A rate that must not become a setting counts
+    /// only where all others must not either.
     fn best_other(&self) -> Option<&MethodRate<'a>> {
         let others = self
             .rates
             .iter()
             .filter(|rate| rate.pages == 1 && rate.method != DEFAULT);
-        largest_by(others, |rate| rate.iops.value)
+        let usable = others.clone().filter(|rate| rate.reason_against.is_none());
+        match largest_by(usable, |rate| rate.low()) {
+            None => largest_by(others, |rate| rate.low()),
+            best => best,
+        }
     }
 }
 
@@ -255,6 +266,9 @@ mod tests {
         writes: 1,
         call: SyncCall::Fdatasync,
     };
+    const OPEN_SYNC: SyncPolicy = SyncPolicy::WithWrite {
+        flag: WriteFlag::OpenSync,
+    };
     const OPEN_DATASYNC: SyncPolicy = SyncPolicy::WithWrite {
         flag: WriteFlag::OpenDsync,
     };
@@ -310,6 +324,26 @@ mod tests {
         let advice = advise_wal_sync_method(&uncertain).unwrap();
         assert_eq!(advice.value, None);
         states(&advice.why, &["±40 %"]);
+    }
+
+    /// One that is hardly known, and one that is known better but less fast for certain.
+    #[test]
+    fn noisy_method_hides_no_proven_one() {
+        for half_width in [500.0, 216.0] {
+            let mut noisy = record(&[
+                ("fdatasync", FDATASYNC, 1, 500.0),
+                ("open_sync", OPEN_SYNC, 1, 900.0),
+                ("open_datasync", OPEN_DATASYNC, 1, 800.0),
+                ("open_sync-x8", OPEN_SYNC, 8, 900.0),
+            ]);
+            for row in [1, 3] {
+                let ops = &mut noisy.measurements[row].figures.ops;
+                ops.get_mut(&OpKind::Commit).unwrap().iops.half_width_95 = Some(half_width);
+            }
+            let advice = advise_wal_sync_method(&noisy).unwrap();
+            assert_eq!(advice.value.as_deref(), Some("open_datasync"));
+            states(&advice.why, &["open_datasync makes 1.60 times"]);
+        }
     }
 
     #[test]

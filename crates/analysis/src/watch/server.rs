@@ -180,6 +180,7 @@ impl ServerObserver {
             io,
             wal: self.total.wal,
             temp_bytes: self.total.temp_bytes,
+            page_bytes: self.total.page_bytes,
             explained: long_enough(self.compared.clone()),
             reads: self.reads.clone(),
             writes: self.writes.clone(),
@@ -209,7 +210,12 @@ fn counters_between(
             return Err(CounterReset);
         }
     }
-    let idle = ServerIo::default();
+    // A row that appears has counted everything from zero, its times too.
+    let idle = ServerIo {
+        read_ns: Some(0),
+        write_ns: Some(0),
+        ..ServerIo::default()
+    };
     let mut io = Vec::new();
     for new in &after.io {
         let old = before.io.iter().find(|old| is_same_row(old, new));
@@ -234,9 +240,10 @@ fn counters_between(
             },
             write_ops: known_increase(old_wal.write_ops, new_wal.write_ops)?,
             syncs: known_increase(old_wal.syncs, new_wal.syncs)?,
-            sync_ns: known_increase(old_wal.sync_ns, new_wal.sync_ns)?,
+            sync_ns: measured_between(old_wal.sync_ns, new_wal.sync_ns)?,
         },
         temp_bytes: increase(before.temp_bytes, after.temp_bytes)?,
+        page_bytes: after.page_bytes,
     })
 }
 
@@ -247,10 +254,10 @@ fn io_between(old: &ServerIo, new: &ServerIo) -> Result<ServerIo, CounterReset> 
         context: new.context.clone(),
         read_ops: increase(old.read_ops, new.read_ops)?,
         read_bytes: increase(old.read_bytes, new.read_bytes)?,
-        read_ns: known_increase(old.read_ns, new.read_ns)?,
+        read_ns: measured_between(old.read_ns, new.read_ns)?,
         write_ops: increase(old.write_ops, new.write_ops)?,
         write_bytes: increase(old.write_bytes, new.write_bytes)?,
-        write_ns: known_increase(old.write_ns, new.write_ns)?,
+        write_ns: measured_between(old.write_ns, new.write_ns)?,
         extend_ops: increase(old.extend_ops, new.extend_ops)?,
         extend_bytes: increase(old.extend_bytes, new.extend_bytes)?,
         fsyncs: known_increase(old.fsyncs, new.fsyncs)?,
@@ -276,6 +283,15 @@ fn known_increase(old: Option<u64>, new: Option<u64>) -> Result<Option<u64>, Cou
     }
 }
 
+/// What a server measured of a time between two readings; `None` unless it measured at both. One
+/// that has just begun to measure shows all that it measured before it ceased to.
+fn measured_between(old: Option<u64>, new: Option<u64>) -> Result<Option<u64>, CounterReset> {
+    match (old, new) {
+        (Some(old), Some(new)) => Ok(Some(increase(old, new)?)),
+        _ => Ok(None),
+    }
+}
+
 // The sums take their addends apart field by field: a new counter does not compile until it is
 // summed.
 
@@ -284,6 +300,7 @@ fn add_counters(sum: &mut ServerCounters, more: &ServerCounters) {
         io,
         wal,
         temp_bytes,
+        page_bytes,
     } = more;
     for row in io {
         let known = sum.io.iter_mut().find(|known| is_same_row(known, row));
@@ -294,6 +311,7 @@ fn add_counters(sum: &mut ServerCounters, more: &ServerCounters) {
     }
     add_wal(&mut sum.wal, *wal);
     sum.temp_bytes += temp_bytes;
+    sum.page_bytes = *page_bytes;
 }
 
 fn add_wal(sum: &mut ServerWal, more: ServerWal) {
@@ -307,8 +325,11 @@ fn add_wal(sum: &mut ServerWal, more: ServerWal) {
     sum.generated_bytes += generated_bytes;
     sum.write_bytes += write_bytes;
     add_known(&mut sum.write_ops, write_ops);
+    sum.sync_ns = sum_of_times(&[
+        MeasuredOps::new(sum.syncs.unwrap_or(0), sum.sync_ns),
+        MeasuredOps::new(syncs.unwrap_or(0), sync_ns),
+    ]);
     add_known(&mut sum.syncs, syncs);
-    add_known(&mut sum.sync_ns, sync_ns);
 }
 
 /// True if both are the same row of `pg_stat_io`.
@@ -335,17 +356,49 @@ fn add_io(sum: &mut ServerIo, more: &ServerIo) {
         hits,
         evictions,
     } = more;
+    sum.read_ns = sum_of_times(&[
+        MeasuredOps::new(sum.read_ops, sum.read_ns),
+        MeasuredOps::new(*read_ops, *read_ns),
+    ]);
     sum.read_ops += read_ops;
     sum.read_bytes += read_bytes;
-    add_known(&mut sum.read_ns, *read_ns);
+    sum.write_ns = sum_of_times(&[
+        MeasuredOps::new(sum.write_ops, sum.write_ns),
+        MeasuredOps::new(*write_ops, *write_ns),
+    ]);
     sum.write_ops += write_ops;
     sum.write_bytes += write_bytes;
-    add_known(&mut sum.write_ns, *write_ns);
     sum.extend_ops += extend_ops;
     sum.extend_bytes += extend_bytes;
     add_known(&mut sum.fsyncs, *fsyncs);
     add_known(&mut sum.hits, *hits);
     add_known(&mut sum.evictions, *evictions);
+}
+
+/// Operations, and the time spent in them where the server measured it.
+struct MeasuredOps {
+    ops: u64,
+    ns: Option<u64>,
+}
+
+impl MeasuredOps {
+    fn new(ops: u64, ns: Option<u64>) -> Self {
+        Self { ops, ns }
+    }
+}
+
+/// Adds the times of operations; `None` where those of some are not known, since a mean of the rest
+/// by all operations would be too short.
+fn sum_of_times(parts: &[MeasuredOps]) -> Option<u64> {
+    let mut sum = None;
+    for part in parts {
+        match part.ns {
+            Some(ns) => *sum.get_or_insert(0) += ns,
+            None if part.ops > 0 => return None,
+            None => {}
+        }
+    }
+    sum
 }
 
 fn add_known(sum: &mut Option<u64>, more: Option<u64>) {
@@ -437,6 +490,7 @@ mod tests {
                     ..ServerWal::default()
                 },
                 temp_bytes: 0,
+                page_bytes: Some(PAGE),
             },
             disks: vec![DiskReading {
                 name: "sda".to_owned(),
@@ -490,6 +544,51 @@ mod tests {
         assert_eq!(small.counters.wal.write_bytes, 100 * PAGE);
         let bulk = observer.add(reading_of_log(3, 1801 * PAGE, 160)).unwrap();
         assert_eq!(bulk.counters.wal.write_bytes, 800 * PAGE);
+    }
+
+    /// The readings of a server whose reads are timed, where a time is known.
+    fn observed_reads(readings: &[(u64, Option<u64>)]) -> Vec<Option<u64>> {
+        let mut observer = observer();
+        let mut times = Vec::new();
+        for (second, (reads, read_ns)) in readings.iter().enumerate() {
+            let mut io = row("client", *reads, 0);
+            io.read_ns = *read_ns;
+            io.evictions = Some(1);
+            let mut reading = reading(second as u64, vec![io], 0, 0);
+            reading.counters.wal.syncs = Some(*reads);
+            reading.counters.wal.sync_ns = *read_ns;
+            if let Some(step) = observer.add(reading) {
+                let read_ns = step.counters.io.first().and_then(|io| io.read_ns);
+                assert_eq!(step.counters.wal.sync_ns, read_ns);
+                times.push(read_ns);
+            }
+        }
+        let observed = observer.observed("here", "15.4", Vec::new()).unwrap();
+        assert_eq!(observed.wal.sync_ns, observed.io[0].read_ns);
+        times.push(observed.io[0].read_ns);
+        times
+    }
+
+    /// The last of these is the sum.
+    #[test]
+    fn time_is_known_where_the_server_measured_it_from_one_reading_to_the_next() {
+        let on = observed_reads(&[(5, Some(50)), (7, Some(90)), (8, Some(95))]);
+        assert_eq!(on, [Some(40), Some(5), Some(45)]);
+        // track_io_timing is switched on; the server had measured weeks before.
+        let on_later = observed_reads(&[(5, None), (7, Some(90_000)), (9, Some(90_080))]);
+        assert_eq!(on_later, [None, Some(80), None]);
+        let off_later = observed_reads(&[(5, Some(50)), (7, Some(90)), (9, None)]);
+        assert_eq!(off_later, [Some(40), None, None]);
+    }
+
+    #[test]
+    fn row_that_appears_has_all_its_times() {
+        let mut observer = observer();
+        observer.add(reading(1, Vec::new(), 0, 0));
+        let mut io = row("client", 4, 0);
+        io.read_ns = Some(400);
+        let step = observer.add(reading(2, vec![io], 0, 0)).unwrap();
+        assert_eq!(step.counters.io[0].read_ns, Some(400));
     }
 
     #[test]

@@ -8,3 +8,4 @@ pub(crate) mod host;
 pub(crate) mod layers;
 pub(crate) mod link;
 pub(crate) mod probe;
+pub(crate) mod reset;

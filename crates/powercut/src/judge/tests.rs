@@ -176,6 +176,48 @@ fn nothing_is_said_of_a_stopped_run_or_an_unknown_target() {
     assert_eq!(report.reason, Some(NotProvenReason::NothingAcknowledged));
 }
 
+/// A run that goes on, or a log that lost its end: the window allows two writes ahead of it.
+#[test]
+fn content_beyond_the_window_proves_nothing() {
+    let report = judged(&log(20), kept(22), kept(18));
+    assert_eq!(report.verdict, CutVerdict::Honest);
+    for count in [23, 24, 40, 4000] {
+        let report = judged(&log(20), kept(count), kept(18));
+        assert_eq!(report.reason, Some(NotProvenReason::LogBehind), "{count}");
+    }
+    // One such write, and damage.
+    let mut pages = kept(9);
+    pages[7] = SlotState::Mixed {
+        oldest: 24,
+        has_invalid: true,
+    };
+    let report = judged(&log(20), pages.clone(), kept(18));
+    assert_eq!(report.reason, Some(NotProvenReason::LogBehind));
+    let report = judged(&log(0), pages, kept(18));
+    assert_eq!(report.reason, Some(NotProvenReason::LogBehind));
+    // Names that later writes removed.
+    let mut log = log(40);
+    log.description.streams[0] = WriteStream {
+        kind: StreamKind::Entries,
+        slots: 16,
+    };
+    let judged_names = |names: std::ops::RangeInclusive<u64>| {
+        let content = [
+            StreamContent::Names(names.collect()),
+            StreamContent::Slots(kept(40)),
+        ];
+        judge(&log, &content, FACTS).reason
+    };
+    assert_eq!(
+        judged_names(29..=44),
+        Some(NotProvenReason::NothingVanished)
+    );
+    assert_eq!(judged_names(35..=50), Some(NotProvenReason::LogBehind));
+    // A log without the last reports, of a run whose control pages have vanished.
+    let report = judged(&self::log(10), kept(20), kept(8));
+    assert_eq!(report.verdict, CutVerdict::NotProven);
+}
+
 #[test]
 fn names_that_are_missing_or_came_back_are_counted() {
     let entries = WriteStream {

@@ -255,11 +255,12 @@ fn narrowest_gap(values: &[f64]) -> Option<f64> {
 }
 
 /// Where a value lies on the scale, in arbitrary units: equal distances look equal. For percentiles
-/// that is the number of nines.
+/// that is the number of nines. A logarithmic scale has no place for 0 and below: they are
+/// infinitely far below, so that an interval that reaches there ends at the low end of the axis.
 fn scale_coordinate(scale: Scale, value: f64) -> f64 {
     match scale {
         Scale::Linear => value,
-        Scale::Log => value.log10(),
+        Scale::Log => value.max(0.0).log10(),
         Scale::Percentile => -(1.0 - value / 100.0).log10(),
     }
 }

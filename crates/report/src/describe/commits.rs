@@ -133,7 +133,8 @@ struct MethodCommits<'r> {
     op: OpRow<'r>,
 }
 
-/// Returns the commits of the method with the highest rate among those without a doubt.
+/// Returns the commits of the method that is certainly the fastest of those without a doubt: the
+/// interval of its rate has the highest low end. A high rate that is hardly known proves nothing.
 fn fastest_trusted(commits: TargetCommits<'_>) -> Option<MethodCommits<'_>> {
     let mut fastest: Option<MethodCommits<'_>> = None;
     for method in std::iter::once(DEFAULT_METHOD).chain(OTHER_METHODS) {
@@ -144,7 +145,7 @@ fn fastest_trusted(commits: TargetCommits<'_>) -> Option<MethodCommits<'_>> {
             continue;
         }
         let is_faster = match &fastest {
-            Some(best) => op.figures.iops.value > best.op.figures.iops.value,
+            Some(best) => low_end(&op.figures.iops) > low_end(&best.op.figures.iops),
             None => true,
         };
         if is_faster {
@@ -322,6 +323,19 @@ mod tests {
         let fastest = &labelled_texts(&faster, 0)[0].1;
         assert!(!fastest.contains("open_datasync"), "{fastest}");
         assert_eq!(labelled_texts(&record(&rates[1..]), 0), []);
+    }
+
+    #[test]
+    fn rate_that_is_hardly_known_hides_no_faster_method() {
+        let mut noisy = record(&[
+            ("fdatasync", 500.0),
+            ("open_sync", 900.0),
+            ("open_datasync", 800.0),
+        ]);
+        let commits = noisy.measurements[1].figures.ops.get_mut(&OpKind::Commit);
+        commits.unwrap().iops.half_width_95 = Some(500.0);
+        let fastest = &labelled_texts(&noisy, 0)[0].1;
+        assert_shows(fastest, &["open_datasync: 800/s"]);
     }
 
     /// The method that is named as the fastest where these measurements are in doubt.

@@ -91,10 +91,7 @@ pub(crate) fn rates_text(counters: &ServerCounters, wall_ns: u64) -> String {
         let rate = format_rate(per_second(syncs, wall_ns));
         parts.push(format!("{rate} syncs/s"));
     }
-    let hits: u64 = counters.io.iter().flat_map(|io| io.hits).sum();
-    let reads: u64 = counters.io.iter().map(|io| io.read_ops).sum();
-    if hits > 0 {
-        let share = hits as f64 / (hits + reads) as f64;
+    if let Some(share) = counters.hit_share() {
         parts.push(format!("hits {}", format_percent(share)));
     }
     if counters.temp_bytes > 0 {
@@ -230,6 +227,7 @@ fn server_text(server: &ObservedServer) -> String {
         io: server.io.clone(),
         wal: server.wal,
         temp_bytes: server.temp_bytes,
+        page_bytes: server.page_bytes,
     };
     format!(
         "PostgreSQL {} at {}: {}, in {}",
@@ -275,6 +273,33 @@ mod tests {
             &explained_bytes_text(&cached),
             &["server 90.0 MB/s", "disk 3.00 MB/s"],
         );
+    }
+
+    /// Since PostgreSQL 18 a read can be of many pages, and the log has rows, too.
+    #[test]
+    fn share_of_hits_is_one_of_pages_of_tables() {
+        let table = ServerIo {
+            object: "relation".to_owned(),
+            read_ops: 100,
+            read_bytes: 1600 * 8192,
+            hits: Some(1000),
+            ..ServerIo::default()
+        };
+        let log = ServerIo {
+            object: "wal".to_owned(),
+            read_ops: 500,
+            read_bytes: 500 * 8192,
+            ..ServerIo::default()
+        };
+        let mut counters = ServerCounters {
+            io: vec![table, log],
+            page_bytes: Some(8192),
+            ..ServerCounters::default()
+        };
+        // 1000 of 2600 pages.
+        assert_shows(&rates_text(&counters, SECOND), &["hits 38 %"]);
+        counters.page_bytes = None;
+        assert_eq!(counters.hit_share(), None);
     }
 
     #[test]

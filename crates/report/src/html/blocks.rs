@@ -1,11 +1,11 @@
 //! Blocks as HTML: tables with drawn intervals, lists of facts, findings with their evidence.
 //! Charts have a section of their own, and are skipped here.
 
-use super::elements::{capitalized, command, finding_anchor, shown, wide_table};
+use super::elements::{capitalized, command, finding_anchor, shown, shown_whole, wide_table};
 use crate::describe::ratio::scale_place;
 use crate::labels::third_digit_unit;
 use crate::svg::px;
-use crate::text::{clean, joined, trimmed};
+use crate::text::{joined, trimmed};
 use diskproof_model::block::{
     Align, Block, Cell, Column, Fact, Group, Mark, Narrow, Place, Table, TableRow, Tone,
 };
@@ -45,7 +45,7 @@ fn are_facts(one: &Block, next: &Block) -> bool {
 /// A block, or several facts that follow each other.
 fn block_group(group: &[Block], record: Option<&Record>) -> Markup {
     match &group[0] {
-        Block::Heading(text) => html! { h3 { (shown(&capitalized(text))) } },
+        Block::Heading(text) => html! { h3 { (shown_whole(&capitalized(text))) } },
         Block::Text(tone, text) => paragraph(*tone, text),
         Block::Fact(_) => html! {
             dl.facts {
@@ -54,9 +54,9 @@ fn block_group(group: &[Block], record: Option<&Record>) -> Markup {
                 }
             }
         },
-        Block::Table(table) => wide_table(&shown(&table.caption), &table_markup(table)),
+        Block::Table(table) => wide_table(&shown_whole(&table.caption), &table_markup(table)),
         Block::Command { what, text } => html! {
-            p { (shown(what)) ":" } (command(text, what))
+            p { (shown_whole(what)) ":" } (command(text, what))
         },
         Block::Finding(found) => html! {
             @if let Some(record) = record { (finding_article(record, found)) }
@@ -66,7 +66,7 @@ fn block_group(group: &[Block], record: Option<&Record>) -> Markup {
 }
 
 fn fact_entry(fact: &Fact) -> Markup {
-    html! { div { dt { (shown(&fact.label)) } dd { (shown(&fact.text)) } } }
+    html! { div { dt { (shown(&fact.label)) } dd { (shown_whole(&fact.text)) } } }
 }
 
 /// The class of a role in the style sheet; empty for ordinary text.
@@ -82,7 +82,7 @@ pub(super) fn tone_class(tone: Tone) -> &'static str {
 }
 
 fn paragraph(tone: Tone, text: &str) -> Markup {
-    let text = unbroken_dash(&shown(text));
+    let text = unbroken_dash(&shown_whole(text));
     match tone {
         Tone::Error | Tone::Warning => html! {
             p class={"alert " (tone_class(tone))} { (capitalized(&text)) }
@@ -137,7 +137,7 @@ fn table_markup(table: &Table) -> Markup {
     html! {
         table class=(style) {
             @if !table.caption.is_empty() && !has_groups {
-                caption { (capitalized(&shown(&table.caption))) }
+                caption { (capitalized(&shown_whole(&table.caption))) }
             }
             thead { tr { @for used in &columns { (column_heading(table, used)) } } }
             @for group in table.rows.chunk_by(|_, next| next.group.is_none()) {
@@ -178,7 +178,7 @@ fn column_heading(table: &Table, used: &UsedColumn<'_>) -> Markup {
                 span.unseen { (capitalized(&column.name)) " drawn" }
             }
         } @else {
-            th.number[is_number] scope="col" { (shown(&name)) }
+            th.number[is_number] scope="col" { (shown_whole(&name)) }
         }
     }
 }
@@ -187,9 +187,9 @@ fn group_title(group: &Group, columns: usize) -> Markup {
     html! {
         tr.head { th colspan=(columns) scope="rowgroup" { div.pinned {
             strong { (shown(&group.title)) }
-            " " span.conditions { (shown(&group.note)) }
+            " " span.conditions { (shown_whole(&group.note)) }
             @if !group.warning.is_empty() {
-                " " span.reasons.warning { (shown(&group.warning)) }
+                " " span.reasons.warning { (shown_whole(&group.warning)) }
             }
             @for code in &group.codes {
                 " " a.tag.warning href={"#" (finding_anchor(code))} { "! " (shown(code)) }
@@ -206,7 +206,7 @@ fn table_row(row: &TableRow, columns: &[UsedColumn<'_>]) -> Markup {
     html! {
         tr class=[row_class] { @for (position, used) in columns.iter().enumerate() {
             @let one = &row.cells[used.index];
-            @if position == 0 { th.operation scope="row" { (shown(one.text.trim())) } }
+            @if position == 0 { th.operation scope="row" { (shown_whole(one.text.trim())) } }
             @else { (table_cell(one, used.column)) }
         } }
     }
@@ -229,11 +229,11 @@ fn table_cell(cell: &Cell, column: &Column) -> Markup {
 }
 
 fn text_cell(cell: &Cell, column: &Column) -> Markup {
-    let note = match shown(&cell.note) {
+    let note = match shown_whole(&cell.note) {
         note if note.is_empty() => None,
         note => Some(note),
     };
-    let text = shown(cell.text.trim());
+    let text = shown_whole(cell.text.trim());
     html! {
         td class=[cell_classes(cell, column)] title=[note] {
             @match cell.tone {
@@ -321,7 +321,7 @@ fn finding_article(record: &Record, finding: &Finding) -> Markup {
     html! {
         article class=(class) id=[anchor] {
             h3 {
-                span.tag { (label) } " " (shown(finding.heading()))
+                span.tag { (label) } " " (shown_whole(finding.heading()))
                 @if finding.title.is_some() { " " code { (shown(&finding.code)) } }
             }
             p.claim { (shown_whole(&finding.claim)) }
@@ -329,16 +329,6 @@ fn finding_article(record: &Record, finding: &Finding) -> Markup {
             @if !finding.evidence.is_empty() { (evidence_table(record, finding)) }
             @if let Some(text) = &finding.reproduce { (command(text, &finding.code)) }
         }
-    }
-}
-
-/// Our own sentences may hold foreign names: cleaned, and cut only at an absurd length.
-fn shown_whole(text: &str) -> String {
-    const SENTENCES_CHARS_MAX: usize = 2000;
-    if text.chars().count() > SENTENCES_CHARS_MAX {
-        shown(text)
-    } else {
-        clean(text)
     }
 }
 
@@ -430,6 +420,24 @@ mod tests {
             high_95,
         };
         ratio_interval(ratio, 4.0_f64.ln(), 0.02).into_string()
+    }
+
+    /// The end of a sentence may qualify its beginning.
+    #[test]
+    fn own_text_is_never_cut() {
+        let long = "one of many words ".repeat(40) + "END";
+        let count = |all: &[Block]| blocks(all, None).into_string().matches("END").count();
+        for block in [
+            Block::Heading(long.clone()),
+            Block::Text(Tone::Warning, long.clone()),
+            Block::fact("label", long.clone()),
+        ] {
+            assert_eq!(count(std::slice::from_ref(&block)), 1, "{block:?}");
+        }
+        let row = TableRow::from(vec![long.clone(), long.clone()]);
+        let table = Table::new(&long, Column::numbers(["one", "two"]), vec![row]);
+        // The caption is also the label of the frame.
+        assert_eq!(count(&[Block::Table(table)]), 4);
     }
 
     #[test]

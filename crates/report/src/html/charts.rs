@@ -1,7 +1,7 @@
 //! Charts of the page: a picture that needs no script, the frame for the script's chart, and the
 //! data for its plot, table and CSV file.
 
-use super::elements::{self, shown};
+use super::elements::{self, shown, shown_whole};
 use crate::chart::{Axis, AxisSide, Chart, Range, Series, SeriesMark};
 use crate::svg::{COLORS, Point, dashes, dot, inline};
 use maud::{Markup, html};
@@ -25,7 +25,7 @@ pub(super) fn groups(charts: &[Chart]) -> Markup {
     html! {
         @for group in charts.chunk_by(|a, b| a.caption == b.caption) {
             @let caption = format!("how-{}", group[0].id);
-            p.how id=(caption) { (shown(&group[0].caption)) }
+            p.how id=(caption) { (shown_whole(&group[0].caption)) }
             div.charts { @for chart in group { (chart_figure(chart, &caption)) } }
         }
     }

@@ -4,7 +4,7 @@
 use super::blocks::{blocks, tone_class};
 use super::charts;
 use super::document::{DataBlock, Document, NavigationEntry};
-use super::elements::{section, shown};
+use super::elements::{section, shown, shown_whole};
 use super::saved_page::COMPARISON_ID;
 use crate::chart::{Axis, Chart, Scale, Series, SeriesMark};
 use crate::describe;
@@ -106,7 +106,7 @@ fn overview_section(comparison: &Comparison) -> Markup {
     let described = answer_blocks(comparison, FleetDetail::All);
     // The first block is the sentence with the answer.
     let (answer, figures) = match described.split_first() {
-        Some((Block::Text(_, answer), figures)) => (shown(answer), figures),
+        Some((Block::Text(_, answer), figures)) => (shown_whole(answer), figures),
         _ => (side_names(comparison), described.as_slice()),
     };
     html! {

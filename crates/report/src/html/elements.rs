@@ -1,12 +1,15 @@
-//! Elements that several sections use. Every text from a record or a device passes [`shown`], which
-//! makes hidden characters visible; maud escapes all texts.
+//! Elements that several sections use. Every text from a record or a device passes [`shown`] or
+//! [`shown_whole`], which make hidden characters visible; maud escapes all texts.
 
 use crate::text::clean;
 use maud::{Markup, html};
 
-/// Longer texts from a record are cut on the page, and their length is stated; the record holds
-/// them whole.
+/// Longer foreign texts are cut on the page, and their length is stated; the record holds them
+/// whole.
 const SHOWN_CHARS_MAX: usize = 300;
+/// Our own texts that are longer hold foreign ones of an absurd length. A list of some hundred
+/// workloads, and the reason after it, is shorter.
+const SENTENCES_CHARS_MAX: usize = 8000;
 
 /// Foreign text for the page: hidden characters spelled out, an absurd length cut.
 pub(super) fn shown(text: &str) -> String {
@@ -16,6 +19,16 @@ pub(super) fn shown(text: &str) -> String {
     }
     let start: String = text.chars().take(SHOWN_CHARS_MAX).collect();
     format!("{}… ({chars} characters)", clean(&start))
+}
+
+/// Our own sentences, whose end may qualify their beginning. They may hold foreign names: hidden
+/// characters are spelled out, and only an absurd length is cut.
+pub(super) fn shown_whole(text: &str) -> String {
+    if text.chars().count() > SENTENCES_CHARS_MAX {
+        shown(text)
+    } else {
+        clean(text)
+    }
 }
 
 /// A text that begins a sentence.
@@ -97,6 +110,9 @@ mod tests {
         assert_eq!(shown("a\u{202e}b"), "a\\u{202e}b");
         let long = shown(&"x".repeat(10_000));
         assert!(long.len() < 400 && long.ends_with("… (10000 characters)"));
+        let absurd = shown_whole(&"x".repeat(10_000));
+        assert!(absurd.len() < 400 && absurd.ends_with("… (10000 characters)"));
+        assert_eq!(shown_whole(&"x".repeat(7000)).len(), 7000);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::blocks::blocks;
 use super::charts;
 use super::comparison::two_percentiles_chart;
 use super::document::{DataBlock, Document, NavigationEntry};
-use super::elements::{section, shown};
+use super::elements::{section, shown, shown_whole};
 use super::saved_page::FLEET_ID;
 use crate::chart::Chart;
 use crate::describe::fleet::{FleetDetail, answer_blocks, latencies_table, speed_tables};
@@ -65,7 +65,7 @@ fn overview_section(fleet: &FleetRecord) -> Markup {
             p.kicker {
                 "many hosts · differences up to " (format_percent(fleet.margin)) " are ignored"
             }
-            h1 #title { (shown(&fleet.summary)) }
+            h1 #title { (shown_whole(&fleet.summary)) }
             (blocks(&described, None))
         }
     }

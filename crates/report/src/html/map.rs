@@ -44,7 +44,7 @@ pub(super) fn data(record: &Record) -> Option<Value> {
         x: Axis::new("position", unit),
         y: Axis::new("latency of a block", "ms"),
         y_right: Some(Axis::new("blocks", "")),
-        series: cell_series(scan, unit_bytes),
+        series: cell_series(&scan.map, unit_bytes).into(),
         ..Chart::default()
     };
     Some(json!({
@@ -57,25 +57,24 @@ pub(super) fn data(record: &Record) -> Option<Value> {
 }
 
 /// The figures of the cells by position: latencies where a block was read, and counts.
-fn cell_series(scan: &Scan, unit_bytes: f64) -> Vec<Series> {
+fn cell_series(map: &[ScanCell], unit_bytes: f64) -> [Series; 4] {
     let mut means = Vec::new();
     let mut longest = Vec::new();
     let mut read = Vec::new();
     let mut failed = Vec::new();
-    for cell in &scan.map {
+    for cell in map {
         let x = cell.offset_bytes as f64 / unit_bytes;
-        if cell.blocks > cell.errors {
+        let blocks_read = cell.blocks.saturating_sub(cell.errors);
+        if blocks_read > 0 {
+            read.push((x, blocks_read as f64));
             means.push((x, cell.latency_mean_ns as f64 / 1e6));
             longest.push((x, cell.latency_max_ns as f64 / 1e6));
-        }
-        if cell.blocks > 0 {
-            read.push((x, cell.blocks as f64));
         }
         if cell.errors > 0 {
             failed.push((x, cell.errors as f64));
         }
     }
-    vec![
+    [
         Series::new("mean", SeriesMark::Dots, means),
         Series::new("longest", SeriesMark::Dots, longest),
         Series::new("blocks read", SeriesMark::Dots, read).on_the_right(),
@@ -268,6 +267,18 @@ mod tests {
         assert_eq!(cell_class(&scan_cell(2001, 0), 1000), "heat-1");
         assert_eq!(cell_class(&scan_cell(1 << 40, 0), 1000), "heat-5");
         assert_eq!(cell_class(&scan_cell(1, 3), 1000), "bad");
+    }
+
+    #[test]
+    fn block_that_could_not_be_read_is_not_counted_as_read() {
+        let map = [scan_cell(900, 0), scan_cell(900, 2), scan_cell(1, 9)];
+        let counts = cell_series(&map, 1.0).map(|series| {
+            let values: Vec<f64> = series.points.iter().map(|point| point.1).collect();
+            values
+        });
+        let [means, _, read, failed] = counts;
+        assert_eq!((means.len(), read), (2, vec![9.0, 7.0]));
+        assert_eq!(failed, [2.0, 9.0]);
     }
 
     fn scan_cell(latency_max_ns: u64, errors: u64) -> ScanCell {

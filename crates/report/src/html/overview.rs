@@ -3,7 +3,7 @@
 
 use super::blocks::blocks;
 use super::charts;
-use super::elements::{capitalized, finding_anchor, section, shown};
+use super::elements::{capitalized, finding_anchor, section, shown, shown_whole};
 use crate::chart::{Chart, target_among_several};
 use crate::describe::expectations::expectation_blocks;
 use crate::describe::figures::shown_latency;
@@ -34,7 +34,7 @@ pub(super) fn overview_section(record: &Record, answer_chart: Option<&Chart>) ->
             @for target in record.targets.iter() { (disk_lines(target)) }
             @if record.plan.questions.fit_for.is_none() { (note_paragraph(record)) }
             @if let Some(why) = partial_text(record) {
-                p.alert.failure { strong { "Partial run: " } (shown(&why)) }
+                p.alert.failure { strong { "Partial run: " } (shown_whole(&why)) }
             }
             @if let Some(verdict) = &record.verdict { (verdict_markup(record, verdict)) }
             (tiles_markup(record))
@@ -75,7 +75,7 @@ fn paper_summary(record: &Record) -> Markup {
                 @for finding in findings {
                     li {
                         strong { (labels::severity(finding.severity)) ": " }
-                        (shown(finding.heading()))
+                        (shown_whole(finding.heading()))
                     }
                 }
                 @if more > 0 { li { (more) " more" } }
@@ -83,7 +83,8 @@ fn paper_summary(record: &Record) -> Markup {
             @if let Some(first) = record.advice.first() {
                 h3 { "Settings for " (first.server()) }
                 ul { @for advice in advice {
-                    li { (shown(&format!("{} {}", advice.setting, advised_value_text(advice)))) }
+                    @let value = advised_value_text(advice);
+                    li { (shown_whole(&format!("{} {value}", advice.setting))) }
                 } }
             }
             p {
@@ -107,7 +108,7 @@ fn verdict_markup(record: &Record, verdict: &RunVerdict) -> Markup {
 /// The headline of the verdict; without one, what was measured.
 fn answer_text(record: &Record) -> String {
     match &record.verdict {
-        Some(verdict) if !verdict.headline.is_empty() => shown(&verdict.headline),
+        Some(verdict) if !verdict.headline.is_empty() => shown_whole(&verdict.headline),
         _ => subject_text(record),
     }
 }
@@ -134,7 +135,7 @@ fn disk_lines(target: &TargetIdentity) -> Markup {
         p.disk {
             span.path { (shown(&target.path)) }
             @for disk in target.disks() { " on " (shown(&disk_text(disk))) }
-            @if let Some(why) = &target.unresolved { " (disk unknown: " (shown(why)) ")" }
+            @if let Some(why) = &target.unresolved { " (disk unknown: " (shown_whole(why)) ")" }
         }
     }
 }
@@ -147,18 +148,18 @@ fn trust_markup(verdict: &RunVerdict) -> Markup {
     };
     html! {
         p class=(class) {
-            span.sign aria-hidden="true" { (sign) } " " (shown(&verdict.trust.why))
+            span.sign aria-hidden="true" { (sign) } " " (shown_whole(&verdict.trust.why))
             @if let Some(code) = &verdict.trust.finding {
                 " " a href={"#" (finding_anchor(code))} { (shown(code)) }
             }
         }
         @if let Some(finding) = &verdict.weakness {
             p.alert.warning {
-                span.sign aria-hidden="true" { "!" } " " (shown(&finding.title)) " "
+                span.sign aria-hidden="true" { "!" } " " (shown_whole(&finding.title)) " "
                 a href={"#" (finding_anchor(&finding.code))} { (shown(&finding.code)) }
             }
         }
-        @for caveat in &verdict.caveats { p.caveat { (shown(caveat)) } }
+        @for caveat in &verdict.caveats { p.caveat { (shown_whole(caveat)) } }
     }
 }
 
@@ -181,7 +182,7 @@ fn use_card(record: &Record, item: &UseGrade) -> Markup {
                 (capitalized(&item.name))
                 @if let Some(target) = target { " on " (shown(&target.path)) }
             }
-            p.grade { span.dots aria-hidden="true" { (sign) } " " (shown(&item.words())) }
+            p.grade { span.dots aria-hidden="true" { (sign) } " " (shown_whole(&item.words())) }
             p.figure {
                 strong { (item.figure.value_text()) } " "
                 span.half { (labels::interval(&item.figure)) }
@@ -215,7 +216,7 @@ fn thresholds_text(item: &UseGrade) -> String {
         "Poor below {}, good from {}. {}.",
         threshold_text(thresholds.limited_from, unit),
         threshold_text(thresholds.good_from, unit),
-        shown(&capitalized(&thresholds.source))
+        shown_whole(&capitalized(&thresholds.source))
     )
 }
 

@@ -93,6 +93,17 @@ mod tests {
     use flate2::write::ZlibEncoder;
     use std::io::Write as _;
 
+    /// The button saves the block that the page has.
+    #[test]
+    fn script_saves_every_kind_of_document() {
+        let script = include_str!("script/start.js");
+        let (_, after) = script.split_once("async function saveRecord() {").unwrap();
+        let (saving, _) = after.split_once("\n}").unwrap();
+        for id in [RECORD_ID, COMPARISON_ID, FLEET_ID] {
+            assert!(saving.contains(&format!("script#{id}")), "{id}");
+        }
+    }
+
     #[test]
     fn unpacked_page_is_read() {
         let json = r#"{"note": "\u003c"}"#;

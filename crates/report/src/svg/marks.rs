@@ -304,3 +304,40 @@ fn error_bars_path(series: &Series, frame: &Frame) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chart::{Axis, Scale};
+
+    /// The strokes of the error bars of two points on a logarithmic axis.
+    fn error_strokes(half_widths: [f64; 2]) -> usize {
+        let mut rates = Series::new("rate", SeriesMark::Dots, vec![(1.0, 100.0), (2.0, 250.0)]);
+        rates.half_widths_95 = half_widths.to_vec();
+        let mut chart = Chart {
+            y: Axis::new("rate", "1/s"),
+            series: vec![rates],
+            ..Chart::default()
+        };
+        chart.y.scale = Scale::Log;
+        let frame = Frame {
+            left: 0.0,
+            right: 400.0,
+            top: 0.0,
+            bottom: 300.0,
+            ranges: chart.ranges(),
+        };
+        let drawn = error_bars_path(&chart.series[0], &frame).into_string();
+        assert!(!drawn.contains("NaN") && !drawn.contains("inf"), "{drawn}");
+        drawn.matches('m').count() + drawn.matches('M').count()
+    }
+
+    #[test]
+    fn error_bar_of_an_uncertain_value_ends_at_the_axis() {
+        let both = error_strokes([50.0, 20.0]);
+        assert!(both > 0);
+        for half_width in [99.9, 100.0, 130.0, 1e6] {
+            assert_eq!(error_strokes([half_width, 20.0]), both, "{half_width}");
+        }
+    }
+}

@@ -457,6 +457,7 @@ mod tests {
                     busy_io("autovacuum worker", "vacuum"),
                     busy_io("evil\u{1b}[2J", "normal"),
                 ],
+                page_bytes: Some(8192),
                 ..ServerCounters::default()
             },
             explained: Some(ExplainedLoad {

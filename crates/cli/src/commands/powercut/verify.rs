@@ -83,7 +83,9 @@ pub(super) fn run(flags: &CutVerifyFlags) -> anyhow::Result<Exit> {
         None
     };
     print_verdict(flags, &log, &report, command.as_deref())?;
+    // A run that may still be writing needs them.
     if let Some(directory) = directory
+        && report.reason != Some(NotProvenReason::LogBehind)
         && directory.exists()
     {
         note_remaining_files(&directory);

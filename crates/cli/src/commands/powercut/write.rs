@@ -219,8 +219,8 @@ fn instruct(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) {
     if !run.is_control_evidence {
         eprint_line(
             "warning: a power loss cannot be observed on this target, so the test can detect a \
-             lying disk but cannot prove that a disk is honest. To prove it, use a block device, \
-             or a directory on ext4 or xfs.",
+             lying disk but cannot prove that a disk is honest. To prove it, use a disk or \
+             partition, or a directory on ext4 or xfs on one.",
         );
     }
     verbosity.note(&format!(

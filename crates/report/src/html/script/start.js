@@ -37,7 +37,7 @@ for (const button of all(".copy")) {
 }
 
 async function saveRecord() {
-  const json = await textOf(one("script#record, script#comparison"));
+  const json = await textOf(one("script#record, script#comparison, script#fleet"));
   save(fileName + ".json", "application/json", json + "\n");
 }
 one("#save-record")?.addEventListener("click", saveRecord);
