@@ -96,6 +96,11 @@ pub(crate) struct FioJob {
     pub only_creates: bool,
     /// True if it may make no files (`allow_file_create=0`).
     pub makes_no_file: bool,
+    /// True if fio makes its files empty, when it opens them (`create_on_open`).
+    pub leaves_file_empty: bool,
+    /// The size of the blocks whose errors fio counts (`block_error_percentiles`); `None` where it
+    /// counts none.
+    pub error_block_bytes: Option<u64>,
     /// The scheduler that the disk is to have (`ioscheduler`).
     pub scheduler: Option<GivenName>,
     /// `directory`; several of them separated by colons.
@@ -160,6 +165,8 @@ impl FioJob {
             unlinks: false,
             only_creates: false,
             makes_no_file: false,
+            leaves_file_empty: false,
+            error_block_bytes: None,
             scheduler: None,
             directories: Vec::new(),
             files: 1,
