@@ -571,6 +571,10 @@ def free_amounts(line, options, job, other):
         return "ends by time"
     if "runtime" in options:
         runtime_ms = milliseconds(options["runtime"])
+        if any("group_reporting" in one for one in every):
+            # One entry stands for several jobs.
+            times = [milliseconds(one["runtime"]) for one in every if "runtime" in one]
+            runtime_ms = min(times)
         kinds = [side[kind] for side in (job, other) for kind in KINDS if kind in side]
         if any(kind["runtime"] >= runtime_ms * 0.9 for kind in kinds):
             return "ends by time"
@@ -700,12 +704,6 @@ def compare_files(line, mine, theirs):
         # diskproof removes no file that was there before (docs/drop-in.md).
         real.pop("old", None)
         own.pop("old", None)
-    for job in line.jobs:
-        options = line.globals | job
-        if "offset_increment" in options and ":" in str(options.get("filename")):
-            # Copies that use several files in different ways leave none (docs/drop-in.md).
-            for name in options["filename"].split(":"):
-                real.pop(name, None)
     if own != real:
         only_real = dict(sorted(set(real.items()) - set(own.items())))
         only_own = dict(sorted(set(own.items()) - set(real.items())))

@@ -269,8 +269,21 @@ impl FioJob {
     pub(crate) fn bytes_of_each_file(&self) -> Option<u64> {
         match (self.extent.file_bytes, self.extent.size) {
             (Some(total), Some(Amount::Bytes(_)) | None) => Some(total / self.files.max(1)),
-            _ => Some(self.start_in_each_file() + self.bytes_in_each_file()?),
+            _ => {
+                let last_start = self.start_in_each_file() + self.steps_in_each_file();
+                Some(last_start + self.bytes_in_each_file()?)
+            }
         }
+    }
+
+    /// The bytes between the starts of its first and of its last copy, where they share its several
+    /// files.
+    fn steps_in_each_file(&self) -> u64 {
+        if self.filename.is_none() {
+            return 0;
+        }
+        let increment = self.extent.increment.bytes(0);
+        increment.saturating_mul(self.numjobs.saturating_sub(1))
     }
 
     /// The bytes of the whole blocks in all of its several files that stay.
@@ -280,7 +293,8 @@ impl FioJob {
         }
         let each = self.bytes_in_each_file()?;
         let block = self.smallest_block();
-        Some((each / block * block).saturating_mul(self.files))
+        let in_file = self.steps_in_each_file() + each / block * block;
+        Some(in_file.saturating_mul(self.files))
     }
 
     /// The bytes of all of its several files that stay, as the job sets them.

@@ -284,6 +284,22 @@ fn zones_have_no_effect_with_several_open_files() {
 }
 
 #[test]
+fn copies_that_begin_behind_each_other_share_several_files() {
+    let text = "[a]\nrw=write\nsize=1m\nfilename=/data/a:/data/b\noffset=64k\n\
+                numjobs=3\noffset_increment=128k\n";
+    let end = (64 + 2 * 128 + 512) << 10;
+    assert_eq!(kept(text), [(names_of(&["a", "b"]), end)]);
+    let plan = as_fio(text).unwrap().plan;
+    assert_eq!(plan.scratch_files[0].bytes, 2 * (end - (64 << 10)));
+    for (copy, workload) in plan.workloads.iter().enumerate() {
+        let files = workload.flags.shape.order.fio.as_ref().unwrap().files;
+        assert_eq!(files.part_start, 64 << 10);
+        assert_eq!(files.first_start, (64 + 128 * copy as u64) << 10);
+        assert_eq!(files.part_bytes, end - (64 << 10));
+    }
+}
+
+#[test]
 fn offsets_of_a_pattern_are_those_in_each_of_several_files() {
     let text = "[a]\nrw=write\nsize=1m\noffset=64k\nnrfiles=4\ndirectory=/data\n\
                 verify=pattern\nverify_pattern=%o\n";
@@ -323,7 +339,7 @@ fn files_that_cannot_stay_are_parts_of_one() {
     for options in [
         "unlink=1",
         "offset=1k",
-        "numjobs=2\noffset_increment=64k",
+        "numjobs=2\noffset_increment=1k",
         "\n[b]\nrw=read\nsize=512k\nfilename=/data/a:/data/b",
         "bs=1k\nsize=6k",
         "\n[b]\nrw=read\nsize=1m\nfilename=/data/a",
