@@ -276,8 +276,9 @@ impl OpenTarget {
     }
 
     /// Gives files of diskproof's own their length at the end of a run, with the mark of that: each
-    /// of several files its whole one, a single one the end inside of its last page that was set for
-    /// it, and all else at least that of the first `size_bytes` of the target. A file without a valid mark may hold data of another program, and stays as it is.
+    /// of several files its whole one, a single one the end inside of its last page that was set
+    /// for it, and all else at least that of the first `size_bytes` of the target. A file without a
+    /// valid mark may hold data of another program, and stays as it is.
     pub fn lengthen_own(&self, size_bytes: u64) {
         let TargetContent::Scratch { capacity_bytes, .. } = self.content else {
             return;
