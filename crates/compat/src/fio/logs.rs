@@ -19,8 +19,8 @@ enum LogKind {
     Latency,
     /// The number of latencies in each of fio's bins.
     Bins,
-    /// The time of a submission, which is not measured: the file is empty, as fio's is for an engine
-    /// that blocks.
+    /// The time of a submission, which is not measured: the file is empty, as fio's is for an
+    /// engine that blocks.
     Submission,
 }
 
