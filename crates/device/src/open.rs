@@ -296,8 +296,8 @@ impl OpenTarget {
         }
     }
 
-    /// Makes one of several files of our own as long as it is to be, and cuts a single one inside of
-    /// its last page.
+    /// Makes one of several files of our own as long as it is to be, and cuts a single one inside
+    /// of its last page.
     fn set_own_length(&self, file: BorrowedFd<'_>, capacity_bytes: u64) {
         let Ok(stat) = fstat(file) else {
             return;
