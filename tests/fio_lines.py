@@ -404,6 +404,15 @@ class Ran:
         """True if the output is about jobs, whatever has become of them."""
         return self.report is not None or "groupid=" in self.out or bool(terse_fields(self.out))
 
+    def crash(self):
+        """The signal that ended fio or one of its jobs by its own fault; None without one. A rate
+        of nothing with `rate_process=poisson` divides by zero, and a job that maps a file while its
+        copy makes it anew finds no pages."""
+        found = re.search(r"got signal=(4|6|7|8|11)\b", self.errors + self.out)
+        if found:
+            return found[0]
+        return f"signal {-self.code}" if self.code in (-4, -6, -7, -8, -11) else None
+
     def why(self):
         """The last lines about an error."""
         before_report = self.out[: self.out.find("{\n")] if "{\n" in self.out else self.out
@@ -455,7 +464,7 @@ def compare_keys(real, own, notes):
         theirs = {key for key in theirs if not DEPENDENT.search(key)}
         mine = {key for key in mine if not DEPENDENT.search(key)}
     # diskproof measures no time of submission (docs/drop-in.md).
-    theirs = {key for key in theirs if not key.endswith("/slat_ns/percentile")}
+    theirs = {key for key in theirs if "/slat_ns/percentile" not in key}
     missing, more = sorted(theirs - mine), sorted(mine - theirs)
     # Each percentile is a key. One kind of latency is enough to name.
     if missing or more:
@@ -497,8 +506,10 @@ def compare_lines(line, real, own):
 
 
 def terse_fields(text):
-    """The number of fields of each line of a terse output."""
-    return [line.count(";") + 1 for line in text.splitlines() if line.count(";") > 40]
+    """The number of fields of each line of a terse output, without that of fio's empty entry
+    (`entries`)."""
+    lines = [line for line in text.splitlines() if line.count(";") > 40]
+    return [line.count(";") + 1 for line in lines if line.split(";")[2:4] != ["", "-1"]]
 
 
 def compare_fields(real, own):
@@ -550,12 +561,20 @@ OTHER_JOB = "ends with another job"
 def free_amounts(line, options, job, other):
     """Why two runs of fio do not move the same bytes; None where they do."""
     every = [line.globals | job for job in line.jobs]
-    if any("exitall" in one or "exitall_on_error" in one for one in every) and len(every) > 1:
+    copies = sum(int(one.get("numjobs", 1)) for one in every)
+    if any("exitall" in one or "exitall_on_error" in one for one in every) and copies > 1:
         return OTHER_JOB
+    if len({one.get("ramp_time") for one in every}) > 1:
+        # docs/drop-in.md
+        return "jobs share the longest warm-up"
     if "time_based" in options and "runtime" in options:
         return "ends by time"
     if "runtime" in options:
         runtime_ms = milliseconds(options["runtime"])
+        if any("group_reporting" in one for one in every):
+            # One entry stands for several jobs.
+            times = [milliseconds(one["runtime"]) for one in every if "runtime" in one]
+            runtime_ms = min(times)
         kinds = [side[kind] for side in (job, other) for kind in KINDS if kind in side]
         if any(kind["runtime"] >= runtime_ms * 0.9 for kind in kinds):
             return "ends by time"
@@ -564,6 +583,8 @@ def free_amounts(line, options, job, other):
     for name in ("steadystate", "latency_target", "rate_min", "rate_iops_min", "max_latency"):
         if name in options:
             return f"ends by {name}"
+    if options.get("ioengine") == "vsync" and is_short_by_vsync(job, other):
+        return "fio's vsync loses bytes"
     # A run behind a random offset that meets a part of a block at the end of the file ends it.
     has_draw = re.match(r"rand\w+:\d", options["rw"])
     law = str(options.get("random_distribution", "random"))
@@ -576,6 +597,15 @@ def free_amounts(line, options, job, other):
         if "bsrange" in options or "bssplit" in options:
             return "percentages of a file that grows"
     return None
+
+
+def is_short_by_vsync(job, other):
+    """True if fio made the same requests, and counted fewer bytes: its vsync, which joins requests
+    to one call, sometimes loses those of a whole call."""
+    theirs, mine = amounts(job), amounts(other)
+    return theirs != mine and all(
+        theirs[kind][1] == mine[kind][1] and theirs[kind][0] <= mine[kind][0] for kind in theirs
+    )
 
 
 def is_whole(options):
@@ -603,6 +633,9 @@ def compare_time_ended(job, other, options):
     much."""
     theirs, mine = amounts(job), amounts(other)
     for kind, (_, count) in theirs.items():
+        if kind == "read" and "verify" in options and options.get("ioengine") in QUEUES:
+            # fio reads each lap back before the next one (docs/drop-in.md).
+            continue
         if (count > 20) and mine.get(kind, (0, 0))[1] == 0:
             raise Difference(f"io_bytes: {job['jobname']} {kind}: fio {count} requests, none")
         if mine.get(kind, (0, 0))[1] > 20 and count == 0:
@@ -618,8 +651,9 @@ def compare_amounts(job, other, options):
     """Both moved the same bytes by the same number of requests in each direction."""
     theirs, mine = amounts(job), amounts(other)
     text = f"io_bytes: {job['jobname']}: fio {theirs}, diskproof {mine}"
-    if "norandommap" in options and {"verify", "verify_pattern"} & set(options):
-        # diskproof writes each block once, and reads more blocks back (docs/drop-in.md).
+    repeats = {"norandommap", "percentage_random"} & set(options)
+    if repeats and {"verify", "verify_pattern"} & set(options):
+        # fio reads a block back as often as it was written, or never (docs/drop-in.md).
         theirs, mine = [{"write": side.get("write")} for side in (theirs, mine)]
     if theirs == mine:
         return
@@ -663,9 +697,13 @@ def files(place):
     return found
 
 
-def compare_files(mine, theirs):
+def compare_files(line, mine, theirs):
     """Both left the same files."""
     own, real = files(mine), files(theirs)
+    if any((line.globals | job).get("unlink") == 1 for job in line.jobs):
+        # diskproof removes no file that was there before (docs/drop-in.md).
+        real.pop("old", None)
+        own.pop("old", None)
     if own != real:
         only_real = dict(sorted(set(real.items()) - set(own.items())))
         only_own = dict(sorted(set(own.items()) - set(real.items())))
@@ -702,6 +740,11 @@ def compared_once(line, program, mine, theirs):
     own = Ran([*ours, "fio", *line.words()], mine)
     if real.is_late:
         return "equal", "fio does not end"
+    crash = real.crash()
+    if crash and "panicked" not in own.errors and not own.is_late:
+        return "equal", f"fio crashes: {crash}"
+    if has_failed_pre_read(line, real):
+        return "equal", "fio's pre-read fails with direct I/O"
     if own.is_late:
         return "different", "diskproof does not end"
     if "panicked" in own.errors:
@@ -727,10 +770,20 @@ def compared_once(line, program, mine, theirs):
             compare_fields(real, own)
         else:
             compare_keys(real, own, notes)
-        compare_files(mine, theirs)
+        compare_files(line, mine, theirs)
     except Difference as difference:
         return "different", str(difference)
     return "equal", ", ".join(sorted(set(notes)))
+
+
+def has_failed_pre_read(line, real):
+    """True if a job of fio ends with EIO because it reads its file before with direct I/O into a
+    buffer that is not aligned, which most disks refuse."""
+    reads_before = any(
+        (line.globals | job).get("pre_read") == 1 and (line.globals | job).get("direct") == 1
+        for job in line.jobs
+    )
+    return reads_before and "func=pre_read" in real.errors + real.out
 
 
 def has_moved(report):

@@ -60,7 +60,8 @@ impl ScratchFile {
 pub struct KeptFile {
     /// The name of the file, or those of several files that hold an equal part each.
     pub names: Vec<String>,
-    /// The bytes of each of several files, which may have a rest behind its part.
+    /// The bytes of each file at the end: of several, which may have a rest behind their parts, and
+    /// of a single one, which has whole pages until then. 0 where the target says it.
     pub file_bytes: u64,
     /// Where the part begins in each of several files.
     pub part_start: u64,

@@ -326,6 +326,7 @@ mod tests {
         other_content.shape.content.known = Some(BlockPattern {
             bytes: vec![1],
             offset_places: Vec::new(),
+            files: None,
         });
         assert!(clash(other_content));
     }

@@ -11,7 +11,7 @@ mod random_run;
 mod starts;
 mod threads;
 
-pub use content::{BlockContent, BlockPattern, PATTERN_BYTES_MAX, WriteContent};
+pub use content::{BlockContent, BlockPattern, PATTERN_BYTES_MAX, PatternFiles, WriteContent};
 pub use ends::{EarlyEnds, FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
 pub use fio_check::{FIO_FILES_MAX, FIO_UNITS_MAX};
 pub use fio_order::{

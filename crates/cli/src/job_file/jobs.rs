@@ -96,6 +96,11 @@ pub(crate) struct FioJob {
     pub only_creates: bool,
     /// True if it may make no files (`allow_file_create=0`).
     pub makes_no_file: bool,
+    /// True if fio makes its files empty, when it opens them (`create_on_open`).
+    pub leaves_file_empty: bool,
+    /// The size of the blocks whose errors fio counts (`block_error_percentiles`); `None` where it
+    /// counts none.
+    pub error_block_bytes: Option<u64>,
     /// The scheduler that the disk is to have (`ioscheduler`).
     pub scheduler: Option<GivenName>,
     /// `directory`; several of them separated by colons.
@@ -160,6 +165,8 @@ impl FioJob {
             unlinks: false,
             only_creates: false,
             makes_no_file: false,
+            leaves_file_empty: false,
+            error_block_bytes: None,
             scheduler: None,
             directories: Vec::new(),
             files: 1,
@@ -262,8 +269,21 @@ impl FioJob {
     pub(crate) fn bytes_of_each_file(&self) -> Option<u64> {
         match (self.extent.file_bytes, self.extent.size) {
             (Some(total), Some(Amount::Bytes(_)) | None) => Some(total / self.files.max(1)),
-            _ => Some(self.start_in_each_file() + self.bytes_in_each_file()?),
+            _ => {
+                let last_start = self.start_in_each_file() + self.steps_in_each_file();
+                Some(last_start + self.bytes_in_each_file()?)
+            }
         }
+    }
+
+    /// The bytes between the starts of its first and of its last copy, where they share its several
+    /// files.
+    fn steps_in_each_file(&self) -> u64 {
+        if self.filename.is_none() {
+            return 0;
+        }
+        let increment = self.extent.increment.bytes(0);
+        increment.saturating_mul(self.numjobs.saturating_sub(1))
     }
 
     /// The bytes of the whole blocks in all of its several files that stay.
@@ -273,7 +293,8 @@ impl FioJob {
         }
         let each = self.bytes_in_each_file()?;
         let block = self.smallest_block();
-        Some((each / block * block).saturating_mul(self.files))
+        let in_file = self.steps_in_each_file() + each / block * block;
+        Some(in_file.saturating_mul(self.files))
     }
 
     /// The bytes of all of its several files that stay, as the job sets them.

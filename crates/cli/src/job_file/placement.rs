@@ -13,12 +13,15 @@ use super::spread::{check_end, needed_bytes, paths_of, vanishing_files};
 use super::translation::{Translated, Translation};
 use crate::plan_file::{KeptFile, ScratchFile};
 use diskproof_model::op::OpKind;
-use notes::{note_kept_files, note_replaced_files, note_trimmed_files};
+use notes::{note_kept_files, note_replaced_files, note_spared_files, note_trimmed_files};
 pub(crate) use parts::FilePart;
 use parts::{Allocation, allocate};
 use roots::{GivenTargets, JobFiles, RootFinder, TargetRoot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+
+/// The most blocks of which fio counts errors (`MAX_NR_BLOCK_INFOS`).
+const ERROR_BLOCKS_MAX: u64 = 8192;
 
 /// The target of a job, and its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +87,7 @@ pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translate
         }
         let allocation = allocate(&members, root)?;
         check_ends(&members, &allocation, root, translation)?;
+        check_error_blocks(&members, &allocation, translation)?;
         for (member, parts) in allocation.parts.into_iter().enumerate() {
             let placement = JobPlacement {
                 target,
@@ -95,8 +99,10 @@ pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translate
         }
         let target_bytes = root.bytes().unwrap_or(allocation.bytes);
         note_trimmed_files(root, &members, translation);
+        note_spared_files(root, &members, translation);
         note_replaced_files(root, target_bytes, &members, translation);
-        placements.add_target(root, target_bytes, &members);
+        let file_end = allocation.file_end;
+        placements.add_target(root, target_bytes, kept_file(root, &members, file_end));
     }
     placements.by_job = by_job.into_values().collect();
     note_kept_files(&roots, translation);
@@ -127,6 +133,32 @@ fn check_ends(
     for (member, parts) in allocation.parts.iter().enumerate() {
         let end = parts.iter().map(|part| part.end()).max().unwrap_or(0);
         check_end(members[member].job, end, path, *bytes, translation)?;
+    }
+    Ok(())
+}
+
+/// Refuses jobs of more blocks than fio can count errors of.
+fn check_error_blocks(
+    members: &[&JobFiles<'_>],
+    allocation: &Allocation,
+    translation: &Translation<'_>,
+) -> Translated<()> {
+    if !translation.is_as_fio() {
+        return Ok(());
+    }
+    for (member, parts) in allocation.parts.iter().enumerate() {
+        let job = members[member].job;
+        let Some(block_bytes) = job.error_block_bytes else {
+            continue;
+        };
+        let bytes = parts.iter().map(|part| part.job_bytes).max().unwrap_or(0);
+        let blocks = bytes / block_bytes.max(1);
+        if !(1..=ERROR_BLOCKS_MAX).contains(&blocks) {
+            return Err(job.error(format!(
+                "block_error_percentiles: fio cannot calculate the block histogram of {blocks} \
+                 blocks of the size of a trim, at most of {ERROR_BLOCKS_MAX}; remove the option"
+            )));
+        }
     }
     Ok(())
 }
@@ -170,7 +202,7 @@ impl Placements {
     }
 
     /// Adds a target of `target_bytes`, or the targets of the command line.
-    fn add_target(&mut self, root: &TargetRoot, target_bytes: u64, members: &[&JobFiles<'_>]) {
+    fn add_target(&mut self, root: &TargetRoot, target_bytes: u64, kept: Option<KeptFile>) {
         let Some(path) = root.path() else {
             // A device and a directory have different sizes: no span covers both.
             let is_known = root.bytes().is_some() || root.is_scratch();
@@ -185,7 +217,7 @@ impl Placements {
         self.scratch_files.push(if root.is_scratch() {
             ScratchFile {
                 bytes: target_bytes,
-                kept: kept_file(root, members),
+                kept,
             }
         } else {
             ScratchFile::default()
@@ -193,19 +225,20 @@ impl Placements {
     }
 }
 
-/// The file, or the files, under which a scratch file stays.
-fn kept_file(root: &TargetRoot, members: &[&JobFiles<'_>]) -> Option<KeptFile> {
+/// The file, or the files, under which a scratch file stays. A single one ends at `file_end`.
+fn kept_file(root: &TargetRoot, members: &[&JobFiles<'_>], file_end: u64) -> Option<KeptFile> {
     let names = root.kept_names();
     if names.is_empty() {
         return None;
     }
-    let mut file_bytes = 0;
+    let mut file_bytes = file_end;
     let mut part_start = 0;
-    for member in members {
-        if names.len() > 1 {
+    if names.len() > 1 {
+        file_bytes = 0;
+        for member in members {
             part_start = member.job.start_in_each_file();
+            file_bytes = file_bytes.max(member.job.bytes_of_each_file().unwrap_or(0));
         }
-        file_bytes = file_bytes.max(member.job.bytes_of_each_file().unwrap_or(0));
     }
     Some(KeptFile {
         names: names.to_vec(),

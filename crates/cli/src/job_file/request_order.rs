@@ -130,7 +130,7 @@ impl FileExtents {
                 start,
                 lap_bytes,
                 file_bytes,
-                part_start: first_start.min(start),
+                part_start: job.start_in_each_file(),
                 part_bytes,
                 span_start: part.start,
                 span_end: part.start.saturating_add(part.length),

@@ -112,18 +112,12 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
     if !translation.is_as_fio() || !translation.overrides.targets.is_empty() {
         return false;
     }
-    // The offset in such a pattern is that in the file.
-    let has_offsets = match &job.flags.shape.content.known {
-        Some(pattern) => !pattern.offset_places.is_empty(),
-        None => false,
-    };
     let has_own_names = job.filename.is_none();
-    let is_one_part = has_own_names || job.extent.increment == Amount::ZERO;
+    let is_one_part = has_own_names || job.extent.increment == Amount::ZERO || has_known_steps(job);
     let is_in_one_directory = paths.iter().all(|path| path.parent() == paths[0].parent());
     paths.len() > 1
         && job.file_count() > 1
         && job.engine() != EngineKind::Null
-        && !has_offsets
         && !job.unlinks
         && !job.extent.fills
         && !job.rw().makes(OpKind::Trim)
@@ -133,6 +127,12 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
         && (job.is_uniform() || job.goes_onward() || job.fio_amount.is_some())
         && paths.iter().all(|path| is_ours(path, translation))
         && (is_in_one_directory || has_own_names)
+}
+
+/// True if copies that share several files begin at known places of each, one behind another.
+fn has_known_steps(job: &FioJob) -> bool {
+    let is_in_bytes = matches!(job.extent.increment, Amount::Bytes(_));
+    is_in_bytes && job.fio_amount.is_some() && job.extent.file_bytes.is_none()
 }
 
 /// A copy of the job whose several files stay.

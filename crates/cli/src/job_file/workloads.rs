@@ -15,7 +15,7 @@ use diskproof_model::figure::names_part_of_survey;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::Rw;
-use diskproof_model::shape::LoadShape;
+use diskproof_model::shape::{BlockPattern, LoadShape, PatternFiles};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::Range;
@@ -620,6 +620,11 @@ impl<'a> PlacedJob<'a, '_> {
         }
         self.set_cache(&mut flags);
         self.set_shape(&mut flags.shape, copy_part)?;
+        if job.keeps_files
+            && let Some(pattern) = &mut flags.shape.content.known
+        {
+            pattern.files = pattern_files(pattern, job, self.total_bytes);
+        }
         Ok(flags)
     }
 
@@ -731,6 +736,17 @@ impl<'a> PlacedJob<'a, '_> {
         }
         Ok(())
     }
+}
+
+/// The files from whose starts the offsets in a pattern count; `None` of one without offsets.
+fn pattern_files(pattern: &BlockPattern, job: &FioJob, target_bytes: u64) -> Option<PatternFiles> {
+    if pattern.offset_places.is_empty() {
+        return None;
+    }
+    Some(PatternFiles {
+        part_bytes: target_bytes / job.files.max(1),
+        part_start: job.start_in_each_file(),
+    })
 }
 
 /// The amount of work that ends a workload; time may end it earlier.

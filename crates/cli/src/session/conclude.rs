@@ -767,7 +767,11 @@ fn has_damaged_blocks(row: &Row, plan: &Plan) -> bool {
 
 /// True where a check of blocks says nothing about the disk: it found no block that it could judge,
 /// the page cache may have held more than a few of them, or something else than the disk answered.
+/// The exit code of another tool is about the blocks alone.
 fn verifies_too_little(record: &Record) -> bool {
+    if record.plan.is_of_other_tool() {
+        return false;
+    }
     for (index, row) in record.measurements.iter().enumerate() {
         let Some(verify) = &row.data.verify else {
             continue;

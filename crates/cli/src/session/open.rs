@@ -279,7 +279,7 @@ fn create_kept(
     bytes: Option<u64>,
 ) -> Result<OpenTarget, OpenError> {
     let target = match kept.names.as_slice() {
-        [name] => OpenTarget::create_named(admission, name)?,
+        [name] => OpenTarget::create_named(admission, name, kept.file_bytes)?,
         names => {
             let part = PartOfFile {
                 start: kept.part_start,

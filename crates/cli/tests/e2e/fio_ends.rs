@@ -146,8 +146,18 @@ fn pre_read_is_none_of_the_reads_of_a_job() {
     assert_eq!(moved(&jobs[0]), [256, 1 << 20, 0, 0]);
 }
 
+#[test]
+fn verified_blocks_of_zeros_are_good() {
+    let here = place();
+    let line = "--name=a --rw=write --size=1m --zero_buffers --name=b --stonewall --rw=read \
+                --filename=a.0.0 --size=1m --verify=pattern --verify_pattern=0";
+    let ran = run_in(here.path(), line);
+    ran.exits(0);
+    assert_eq!(jobs(&ran)[1]["error"], 0);
+}
+
 /// One line for each way in which requests follow each other.
-const ORDERS: [&str; 10] = [
+const ORDERS: [&str; 18] = [
     "--rw=write --size=1m --bsrange=4k-16k --loops=3",
     "--rw=randrw --size=1m --bs=4k,64k --ioengine=libaio --iodepth=4 --direct=1",
     "--rw=rw --size=256k --fsync=4 --loops=2",
@@ -158,6 +168,15 @@ const ORDERS: [&str; 10] = [
     "--rw=randrw --size=1m --percentage_random=30,70 --numjobs=2 --group_reporting",
     "--rw=randread --size=1m --zonemode=strided --zonesize=64k --zonerange=128k --zoneskip=64k",
     "--rw=randwrite --size=1m --bs=4k --ba=8k",
+    "--rw=randrw --size=1m --rwmixread=0 --bsrange=4k-32k,8k-16k",
+    "--rw=rw --size=1m --rwmixread=100",
+    "--rw=write:8k --size=4m --verify=null",
+    "--rw=write:8k --size=4m --bs=4k,8k --verify=null",
+    "--rw=randwrite --size=1m --verify=pattern --verify_pattern=%o --nrfiles=4",
+    "--rw=randwrite --size=1500001 --direct=1",
+    "--rw=randwrite --bs=128k --size=3m --filename=a:b:c --offset=1m --numjobs=3 \
+     --offset_increment=1m",
+    "--rw=read --size=1m --filename=a:b --numjobs=2 --offset_increment=64k --loops=2",
 ];
 
 #[test]

@@ -19,8 +19,8 @@ enum LogKind {
     Latency,
     /// The number of latencies in each of fio's bins.
     Bins,
-    /// The time of a submission. fio has none for an engine that blocks, and leaves an empty file;
-    /// for others there is no log, because the time is not measured.
+    /// The time of a submission, which is not measured: the file is empty, as fio's is for an
+    /// engine that blocks.
     Submission,
 }
 
@@ -111,23 +111,12 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
     files
 }
 
-/// True unless the job turns the times of a log off, or the engine of the job has none of them.
+/// True unless the job turns the times of a log off.
 fn is_possible(log: Log, described: &DescribedJobs, job: &DescribedJob) -> bool {
-    if let Some(option) = log.disabled_by
-        && is_time_disabled(described, job, option)
-    {
-        return false;
+    match log.disabled_by {
+        Some(option) => !is_time_disabled(described, job, option),
+        None => true,
     }
-    match log.kind {
-        LogKind::Submission => has_blocking_engine(described, job),
-        LogKind::Kib | LogKind::Ops | LogKind::Latency | LogKind::Bins => true,
-    }
-}
-
-/// True if the requests of a job are blocking calls in fio.
-fn has_blocking_engine(described: &DescribedJobs, job: &DescribedJob) -> bool {
-    let engine = described.value(job, "ioengine").unwrap_or_default();
-    !matches!(engine.as_str(), "libaio" | "io_uring" | "posixaio")
 }
 
 /// Adds a file, or appends to the one of the same path: jobs with `per_job_logs=0` share a file.

@@ -273,7 +273,7 @@ impl ToolPrinter for FioPrinter {
             disks: result.disks,
         };
         let text = self.results_text(result.measurements, &state);
-        self.failed_jobs = failed_jobs(result.measurements);
+        self.failed_jobs = failed_jobs(&self.described, result.measurements);
         ToolText {
             stdout: self.kept.clone() + &text,
             stderr: engine_notes(result.measurements),

@@ -12,7 +12,7 @@ use diskproof_model::measurement::{
 use diskproof_model::plan::{SyncCall, SyncPolicy};
 use diskproof_model::shape::FioOrder;
 use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Nanoseconds of a second.
 const SECOND_NS: f64 = 1e9;
@@ -631,17 +631,32 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
     entries
 }
 
-/// The number of jobs that failed. All copies of one that has a single entry count.
-pub(super) fn failed_jobs(measurements: &[Measurement]) -> u64 {
+/// The number of jobs that failed, in which each copy counts. All copies of a workload count, and a
+/// copy that visits several files counts once.
+pub(super) fn failed_jobs(described: &DescribedJobs, measurements: &[Measurement]) -> u64 {
     let mut failed = 0;
-    for measurement in measurements {
-        let mut entry = JobEntry::default();
-        entry.take_error(measurement);
-        if entry.error.is_some() {
-            failed += u64::from(measurement.workload.workers);
+    for job in &described.jobs {
+        let mut failed_parts = BTreeSet::new();
+        for workload in &job.workloads {
+            let copies = failed_copies(&own_measurements(workload, measurements));
+            if copies == 0 || (job.files > 1 && !failed_parts.insert(&workload.name)) {
+                continue;
+            }
+            failed += copies;
         }
     }
     failed
+}
+
+fn failed_copies(members: &[&Measurement]) -> u64 {
+    for measurement in members {
+        let mut entry = JobEntry::default();
+        entry.take_error(measurement);
+        if entry.error.is_some() {
+            return u64::from(measurement.workload.workers);
+        }
+    }
+    0
 }
 
 /// Adds the measurements of a job to the entries. Each of its workloads has an entry of its own,

@@ -30,6 +30,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const STATX_DIOALIGN: u32 = 0x2000;
 /// Alignment on a filesystem that does not tell: the page, which every known filesystem takes.
 const ALIGNMENT_DEFAULT: u32 = 4096;
+/// A file of our own has whole ones until its end: direct I/O takes a page on every filesystem.
+const PAGE_BYTES: u64 = 4096;
 
 /// Not `OFlags::DSYNC`: that is O_SYNC in rustix 1.1 on Linux (its linux_raw/fs/types.rs).
 const O_DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);
@@ -108,7 +110,8 @@ pub(crate) struct FurtherFiles {
     pub(crate) fds: Vec<Arc<OwnedFd>>,
     /// The bytes of each file, also of the first one, that belong to the target.
     pub(crate) part: PartOfFile,
-    /// The size of each file: of its part, and of what is never used before and behind it.
+    /// The size of each file at the end: of several, that of its part and of what is never used
+    /// before and behind it; of a single one, where that is inside of its last page, or 0.
     pub(crate) file_bytes: u64,
     /// The size of the largest one: one of our own that existed keeps its length.
     pub(crate) largest_bytes: u64,
@@ -273,8 +276,9 @@ impl OpenTarget {
     }
 
     /// Gives files of diskproof's own their length at the end of a run, with the mark of that: each
-    /// of several files its whole one, and all at least that of the first `size_bytes` of the
-    /// target. A file without a valid mark may hold data of another program, and stays as it is.
+    /// of several files its whole one, a single one the end inside of its last page that was set
+    /// for it, and all else at least that of the first `size_bytes` of the target. A file without a
+    /// valid mark may hold data of another program, and stays as it is.
     pub fn lengthen_own(&self, size_bytes: u64) {
         let TargetContent::Scratch { capacity_bytes, .. } = self.content else {
             return;
@@ -285,12 +289,30 @@ impl OpenTarget {
                 continue;
             }
             self.lengthen_share(&share);
-            if fstat(share.file).is_ok_and(|stat| (stat.st_size as u64) < self.further.file_bytes) {
-                let _ = ftruncate(share.file, self.further.file_bytes);
-            }
+            self.set_own_length(share.file, capacity_bytes);
             if !own_mark::is_valid(share.file) {
                 let _ = own_mark::set(share.file, size_max);
             }
+        }
+    }
+
+    /// Makes one of several files of our own as long as it is to be, and cuts a single one inside
+    /// of its last page.
+    fn set_own_length(&self, file: BorrowedFd<'_>, capacity_bytes: u64) {
+        let Ok(stat) = fstat(file) else {
+            return;
+        };
+        let found_bytes = stat.st_size as u64;
+        let mut wanted_bytes = self.further.file_bytes;
+        let mut is_cut = false;
+        if self.part_of_file().is_none() {
+            wanted_bytes = wanted_bytes.min(capacity_bytes);
+            is_cut = wanted_bytes > 0
+                && wanted_bytes < found_bytes
+                && found_bytes == wanted_bytes.next_multiple_of(PAGE_BYTES);
+        }
+        if found_bytes < wanted_bytes || is_cut {
+            let _ = ftruncate(file, wanted_bytes);
         }
     }
 

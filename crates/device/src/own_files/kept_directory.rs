@@ -272,13 +272,22 @@ impl KeptDirectory {
 impl OpenTarget {
     /// A new file with this name in a directory that was admitted for a scratch file, to be written
     /// like one; it keeps its name. A file of our own that nothing has changed grows; every other
-    /// one is refused: nothing is taken over.
-    pub fn create_named(admission: Admission, name: &str) -> Result<Self, OpenError> {
+    /// one is refused: nothing is taken over. At the end it has `file_bytes`, where these are less
+    /// than a page below its whole pages.
+    pub fn create_named(
+        admission: Admission,
+        name: &str,
+        file_bytes: u64,
+    ) -> Result<Self, OpenError> {
         let (identity, permit) = admitted_for_scratch(admission)?;
         let held = open_directory(&identity, permit.size_bytes())?;
         let permit = Arc::new(permit);
         let own = create_or_open_own(held.as_fd(), &identity, name)?;
-        let mut target = Self::of_kept_file(own.file, &identity, &permit);
+        let only = FurtherFiles {
+            file_bytes,
+            ..FurtherFiles::default()
+        };
+        let mut target = Self::of_kept_files(own.file, only, &identity, &permit);
         target.mark_written(own.size_bytes);
         Ok(target)
     }
@@ -550,7 +559,7 @@ mod tests {
             let identity = probe(place.path()).unwrap();
             let size_bytes = 2 << 20;
             let admission = admit(identity, Intent::Scratch { size_bytes }).unwrap();
-            OpenTarget::create_named(admission, "own")
+            OpenTarget::create_named(admission, "own", 0)
         };
         let target = open().unwrap();
         rustix::fs::ftruncate(target.fd(), 0).unwrap();
@@ -574,7 +583,7 @@ mod tests {
         let identity = probe(place.path()).unwrap();
         let size_bytes = 8 << 20;
         let admission = admit(identity, Intent::Scratch { size_bytes }).unwrap();
-        let target = OpenTarget::create_named(admission, "own").unwrap();
+        let target = OpenTarget::create_named(admission, "own", 0).unwrap();
         rustix::io::pwrite(target.fd(), &[1; 1 << 20], 0).unwrap();
         fsync(target.fd()).unwrap();
         // A hole.
@@ -596,13 +605,45 @@ mod tests {
     }
 
     #[test]
+    fn own_file_is_cut_only_inside_of_its_last_page() {
+        let size_bytes = 4 * 4096;
+        for (file_bytes, length) in [
+            (size_bytes - 1, size_bytes - 1),
+            (size_bytes - 4095, size_bytes - 4095),
+            (size_bytes - 4096, size_bytes),
+            (100, size_bytes),
+            (0, size_bytes),
+            (size_bytes + 1, size_bytes),
+        ] {
+            let place = tempfile::tempdir_in("/var/tmp").unwrap();
+            let identity = probe(place.path()).unwrap();
+            let admission = admit(identity, Intent::Scratch { size_bytes }).unwrap();
+            let target = OpenTarget::create_named(admission, "own", file_bytes).unwrap();
+            rustix::fs::ftruncate(target.fd(), size_bytes).unwrap();
+            target.mark_own();
+            if !target.is_marked_own() {
+                println!("SKIPPED: own_file_is_cut_only_inside_of_its_last_page: no xattrs");
+                return;
+            }
+            target.lengthen_own(size_bytes);
+            assert!(target.is_marked_own(), "{file_bytes}");
+            let path = place.path().join("own");
+            assert_eq!(path.metadata().unwrap().len(), length, "{file_bytes}");
+            // A file that somebody has changed keeps its length.
+            std::fs::write(&path, [1; 4 * 4096]).unwrap();
+            target.lengthen_own(size_bytes);
+            assert_eq!(path.metadata().unwrap().len(), size_bytes, "{file_bytes}");
+        }
+    }
+
+    #[test]
     fn named_file_grows_only_if_it_is_our_own_and_unchanged() {
         let place = tempfile::tempdir_in("/var/tmp").unwrap();
         let open = |name: &str| {
             let identity = probe(place.path()).unwrap();
             let size_bytes = 2 << 20;
             let admission = admit(identity, Intent::Scratch { size_bytes }).unwrap();
-            OpenTarget::create_named(admission, name)
+            OpenTarget::create_named(admission, name, 0)
         };
         let path = |name: &str| place.path().join(name);
         let target = open("own").unwrap();

@@ -441,6 +441,7 @@ mod tests {
         let pattern = BlockPattern {
             bytes: vec![0x5a],
             offset_places: Vec::new(),
+            files: None,
         };
         for (least_bytes, most_bytes, gap_bytes, is_unaligned, signed) in [
             (4096, 16_384, 0, false, 4096),

@@ -102,6 +102,18 @@ pub struct BlockPattern {
     /// Places in them of the offset of the block, in eight bytes of which the first is the lowest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offset_places: Vec<usize>,
+    /// The files from whose starts the offsets count; `None` where that is the target's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files: Option<PatternFiles>,
+}
+
+/// The files of a target of several, which hold equal parts of it one after another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PatternFiles {
+    /// Bytes of each file in the target.
+    pub part_bytes: u64,
+    /// The offset in its file of the first of them.
+    pub part_start: u64,
 }
 
 /// The most bytes of a pattern, as in fio.
@@ -122,6 +134,12 @@ impl BlockPattern {
     /// The bytes for a block at this offset.
     fn bytes_at(&self, offset: u64) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
+        let offset = match self.files {
+            Some(files) if files.part_bytes > 0 => {
+                (offset % files.part_bytes).saturating_add(files.part_start)
+            }
+            Some(_) | None => offset,
+        };
         for place in &self.offset_places {
             if let Some(part) = bytes.get_mut(*place..place.saturating_add(8)) {
                 part.copy_from_slice(&offset.to_le_bytes());
@@ -172,5 +190,24 @@ mod tests {
         let mut block = [0; 8];
         read(3).unwrap().fill(&mut block, 4096);
         assert_eq!(block, [7; 8]);
+    }
+
+    #[test]
+    fn offsets_in_a_pattern_are_those_in_the_file() {
+        let mut pattern = BlockPattern {
+            bytes: vec![0; 8],
+            offset_places: vec![0],
+            files: None,
+        };
+        let mut block = [0; 8];
+        pattern.fill(&mut block, 0x3000);
+        assert_eq!(u64::from_le_bytes(block), 0x3000);
+        pattern.files = Some(PatternFiles {
+            part_bytes: 0x2000,
+            part_start: 0x10_0000,
+        });
+        pattern.fill(&mut block, 0x3000);
+        assert_eq!(u64::from_le_bytes(block), 0x10_1000);
+        assert_eq!(pattern.difference(&block, 0x3000), None);
     }
 }

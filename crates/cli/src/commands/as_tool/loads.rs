@@ -197,7 +197,7 @@ fn finish_without_data(
         let identities = [found.identity];
         let consent = flags.destructive.consent(&identities)?;
         for admission in admit_all(plan, &identities, &consent)? {
-            let file = OpenTarget::create_named(admission, &name)?;
+            let file = OpenTarget::create_named(admission, &name, 0)?;
             file.set_length(load.empty_file_bytes())?;
             file.mark_own();
         }

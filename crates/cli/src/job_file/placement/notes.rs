@@ -37,6 +37,26 @@ pub(super) fn note_kept_files(roots: &[&TargetRoot], translation: &Translation<'
     }
 }
 
+/// Notes existing files that fio would remove at the end (`unlink`): nothing that was there before
+/// the run is removed.
+pub(super) fn note_spared_files(
+    root: &TargetRoot,
+    members: &[&JobFiles<'_>],
+    translation: &Translation<'_>,
+) {
+    let TargetRoot::File { path, .. } = root else {
+        return;
+    };
+    let is_unlinked = members.iter().any(|member| member.job.unlinks);
+    if is_unlinked && translation.is_as_fio() {
+        translation.note_line(format!(
+            "{} stays: fio removes the file at the end (unlink=1), and diskproof removes no file \
+             that was there before the run",
+            translation.shown(path)
+        ));
+    }
+}
+
 /// Notes that a target of `target_bytes` replaces the files of the job file: as parts of a target
 /// of the command line, or as a scratch file.
 pub(super) fn note_replaced_files(

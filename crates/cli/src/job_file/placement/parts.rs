@@ -61,8 +61,10 @@ impl FilePart {
 pub(super) struct Allocation {
     /// The parts by job, then by copy.
     pub(super) parts: Vec<Vec<FilePart>>,
-    /// The end of the last file in the target.
+    /// The end of the last file in the target, at the end of a page or of more.
     pub(super) bytes: u64,
+    /// The end of the last file as the jobs set it.
+    pub(super) file_end: u64,
 }
 
 /// Divides a target among the jobs that use it. A single file begins at 0 and may be as large as
@@ -80,7 +82,11 @@ pub(super) fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translat
     // Jobs with the same files that stay keep all of them, and have the same part of each
     // (`mark_kept_files`): all parts begin at 0.
     if let Some(bytes) = members[0].job.kept_bytes() {
-        return Ok(Allocation { parts, bytes });
+        return Ok(Allocation {
+            parts,
+            bytes,
+            file_end: bytes,
+        });
     }
     let extents = file_extents(members, &parts, root);
     let layout = FileLayout::new(members, &extents, root);
@@ -95,7 +101,7 @@ pub(super) fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translat
             part.file_start = layout.starts[path];
         }
     }
-    // A file that stays is as long as in fio, but for less than a page.
+    // A file that stays has whole pages until its end, and its length afterwards.
     let unit = if root.kept_names().is_empty() {
         PART_BYTES
     } else {
@@ -104,6 +110,7 @@ pub(super) fn allocate(members: &[&JobFiles<'_>], root: &TargetRoot) -> Translat
     Ok(Allocation {
         parts,
         bytes: rounded_up(layout.end, unit),
+        file_end: layout.end,
     })
 }
 

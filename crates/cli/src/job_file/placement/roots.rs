@@ -8,6 +8,7 @@ use crate::job_file::translation::{Translated, Translation};
 use crate::output_sink::directory_of;
 use crate::plan_file::quoted;
 use diskproof_compat::fio_values::Amount;
+use diskproof_model::op::OpKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
@@ -273,6 +274,13 @@ impl RootFinder<'_> {
         }
         if job.makes_no_file && !root.grows() {
             return Err("file creation disallowed by allow_file_create=0".to_owned());
+        }
+        if job.leaves_file_empty && job.rw().makes(OpKind::Read) {
+            return Err(
+                "with create_on_open=1 fio makes the file empty, and reads behind its end fail or \
+                 are short; remove the option, or let an earlier run write the file"
+                    .to_owned(),
+            );
         }
         Ok(())
     }

@@ -85,8 +85,39 @@ impl JobReader<'_> {
     }
 }
 
+impl JobReader<'_> {
+    /// Refuses a `bsrange` behind a `bssplit` whose sizes fio would cut to the range, or would not
+    /// make: with a range it gives none to a size without a percentage.
+    fn check_range_of_split(&self, job: &FioJob) -> Translated<()> {
+        let Some(split) = self.value("bssplit")? else {
+            return Ok(());
+        };
+        if !self.translation.is_as_fio() || !self.is_later("bsrange", "bssplit") {
+            return Ok(());
+        }
+        for kind in job.rw().kinds() {
+            let part = list_part(split.text, kind);
+            let range = self.size_range(kind)?;
+            let mut fits = range.least == range.most || part.contains('/');
+            for share in split_shares(split, part)? {
+                let bytes = u64::from(share.bytes);
+                fits &= bytes.is_multiple_of(range.least.max(1)) && bytes <= range.most;
+            }
+            if !fits {
+                return Err(self.error(
+                    "bsrange",
+                    "fio cuts the sizes of the bssplit before it to this range, and moves nothing \
+                     where one does not fit; write one of the two",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// `bs`, `bsrange` and `bssplit`, as the load and the output have them.
 pub(super) fn set_sizes(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    reader.check_range_of_split(job)?;
     if reader.flag("bs_unaligned")? && reader.is_set("bsrange") && !reader.has_fio_order()? {
         return Err(reader.error(
             "bs_unaligned",

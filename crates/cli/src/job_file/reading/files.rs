@@ -5,6 +5,8 @@ use super::reader::JobReader;
 use crate::job_file::jobs::{FILENAME_FORMAT_DEFAULT, FioJob, GivenNames};
 use crate::job_file::sections::{Scope, Setting};
 use crate::job_file::translation::{IN_ORDER, JobFileError, Translated};
+use diskproof_model::op::OpKind;
+use diskproof_model::shape::FileService;
 use std::path::{Component, Path};
 
 /// The options that name logs of rates and latencies.
@@ -47,22 +49,29 @@ pub(super) fn set_filename(reader: &JobReader<'_>, job: &mut FioJob) -> Translat
             given.source = setting.source.clone();
             if !given.names.contains(&name) {
                 given.names.push(name);
+            } else if reader.translation.is_as_fio() {
+                return Err(setting.error(format!(
+                    "[{}] has this file already, and fio visits it as two; name it once",
+                    reader.section.name
+                )));
             }
         }
     }
     Ok(())
 }
 
-/// The value of `file_service_type` without its count: fio's choice of the file of the next
-/// request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileService {
-    /// The files in turn, which is fio's default.
-    RoundRobin,
-    /// Any of the files.
-    Random,
-    /// Each file up to its end, then the next one.
-    Sequential,
+/// The values of `file_service_type`, without the number behind a colon.
+const SERVICES: [(&str, FileService); 3] = [
+    ("roundrobin", FileService::RoundRobin),
+    ("random", FileService::Random),
+    ("sequential", FileService::Sequential),
+];
+
+/// The choice of files that a word of `file_service_type` stands for; `None` for fio's weighted
+/// ones.
+pub(super) fn service_named(word: &str) -> Option<FileService> {
+    let found = SERVICES.iter().find(|(name, _)| *name == word);
+    found.map(|(_, service)| *service)
 }
 
 /// The order in which a job visits its files, which are parts of one file here.
@@ -173,9 +182,18 @@ pub(super) fn set_create_only(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
     Ok(())
 }
 
-/// `allow_file_create`.
+/// `allow_file_create` and `create_on_open`.
 pub(super) fn set_creation(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     job.makes_no_file = reader.optional_flag("allow_file_create")? == Some(false);
+    job.leaves_file_empty = reader.flag("create_on_open")?;
+    Ok(())
+}
+
+/// `block_error_percentiles`.
+pub(super) fn set_block_errors(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    if reader.flag("block_error_percentiles")? {
+        job.error_block_bytes = Some(u64::from(reader.only_size(OpKind::Trim)?));
+    }
     Ok(())
 }
 
@@ -200,15 +218,10 @@ impl JobReader<'_> {
             return Ok(FileService::RoundRobin);
         };
         // The number of requests after which the file changes follows a colon.
-        let word = match given.text.split_once(':') {
-            Some((word, _)) => word,
-            None => given.text,
-        };
-        match word {
-            "roundrobin" => Ok(FileService::RoundRobin),
-            "random" => Ok(FileService::Random),
-            "sequential" => Ok(FileService::Sequential),
-            _ => {
+        let (word, _) = given.text.split_once(':').unwrap_or((given.text, ""));
+        match service_named(word) {
+            Some(service) => Ok(service),
+            None => {
                 Err(given
                     .error("files are chosen alike here; use roundrobin, random or sequential"))
             }

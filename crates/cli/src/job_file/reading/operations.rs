@@ -300,6 +300,13 @@ pub(super) fn set_distribution(reader: &JobReader<'_>, job: &mut FioJob) -> Tran
         job.flags.distribution = Some(parsed.map_err(|why: ValueError| given.error(why))?);
         return Ok(());
     }
+    if reader.translation.is_as_fio() && reader.text("random_generator") == Some("lfsr") {
+        return Err(reader.error(
+            "random_generator",
+            "fio's lfsr draws from the whole file for each zone, so the job ends in fio where an \
+             offset lies behind the file; remove one of the two",
+        ));
+    }
     let Some(zones) = filled_zones(given.only_part(number, job.rw())?) else {
         return Err(
             given.error("write access/size pairs in percent, such as zoned:60/10:30/20:10/70")

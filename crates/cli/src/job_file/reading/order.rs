@@ -2,6 +2,7 @@
 //! patterns of a plan would move other bytes. What the order says is left out of the other keys, so
 //! the setters of those ask [`JobReader::has_fio_order`] first.
 
+use super::files::service_named;
 use super::operations::list_part;
 use super::reader::JobReader;
 use super::values::GivenValue;
@@ -20,12 +21,6 @@ use std::path::Path;
 
 /// The engines of fio that take several requests before one has ended.
 const QUEUES: [&str; 3] = ["libaio", "io_uring", "posixaio"];
-/// The values of `file_service_type`, without the number behind a colon.
-const SERVICES: [(&str, FileService); 3] = [
-    ("roundrobin", FileService::RoundRobin),
-    ("random", FileService::Random),
-    ("sequential", FileService::Sequential),
-];
 /// Options with which the plain patterns move other bytes than fio, unless they have this value.
 const ORDERING: [(&str, &str); 9] = [
     ("bssplit", ""),
@@ -152,8 +147,7 @@ impl JobReader<'_> {
             .iter()
             .all(|kind| kind.align_bytes == u64::from(kind.sizes.least_bytes));
         let is_mapped = is_random && is_aligned && !self.flag("norandommap")?;
-        let mut kinds = all.clone();
-        kinds.retain(|kind| rw.makes(kind.does));
+        let kinds = made_kinds(all, rw, job.rw());
         let mut run = None;
         if is_random && setting.step > 0 {
             run = Some(RandomRun {
@@ -275,11 +269,7 @@ impl JobReader<'_> {
         let mut turn_ops = 1;
         if let Some(given) = self.value("file_service_type")? {
             let (word, number) = given.text.split_once(':').unwrap_or((given.text, "1"));
-            for (name, meaning) in SERVICES {
-                if name == word {
-                    service = meaning;
-                }
-            }
+            service = service_named(word).unwrap_or(service);
             turn_ops = given.size(number)?.clamp(1, u64::from(u32::MAX)) as u32;
         }
         let open_max = match self.bytes("openfiles", 0)? {
@@ -318,6 +308,26 @@ impl JobReader<'_> {
     }
 }
 
+/// The kinds of operation of a job that is written as `written`. With `rwmixread=0` a mix makes no
+/// reads; with `verify_only` a job reads the blocks that it would write, in their sizes.
+fn made_kinds(all: Vec<FioKind>, written: Rw, made: Rw) -> Vec<FioKind> {
+    let mut kinds = all;
+    if written.is_mix() {
+        kinds.retain(|kind| written.makes(kind.does) && made.makes(kind.does));
+        return kinds;
+    }
+    kinds.retain(|kind| kind.does == written.first());
+    for kind in &mut kinds {
+        kind.does = made.first();
+    }
+    kinds
+}
+
+/// True if an engine of fio takes several requests before one has ended.
+pub(super) fn has_queue(engine: &str) -> bool {
+    QUEUES.contains(&engine)
+}
+
 /// The ends of a range of sizes.
 fn range_ends(given: GivenValue<'_>, range: &str) -> Translated<(u32, u32)> {
     let (low, high) = range.split_once(['-', ':']).unwrap_or((range, range));
@@ -339,13 +349,9 @@ pub(super) fn set_order(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
         let sizes = reader.fio_sizes(kind)?;
         largest_bytes = largest_bytes.max(u64::from(sizes.most_bytes));
     }
-    let has_queue = match reader.text("ioengine") {
-        Some(engine) => QUEUES.contains(&engine),
-        None => false,
-    };
     job.fio_amount = Some(RequestAmount {
         largest_bytes,
-        has_queue,
+        has_queue: reader.text("ioengine").is_some_and(has_queue),
         io_percent: match reader.amount("io_size")? {
             Some(Amount::Percent(percent)) => Some(percent),
             _ => None,

@@ -1,6 +1,7 @@
 //! Reads how the blocks of a job are verified.
 
 use super::content::{PATTERN_FORM, block_pattern};
+use super::order::has_queue;
 use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::jobs::FioJob;
@@ -10,6 +11,27 @@ use diskproof_model::shape::BlockPattern;
 
 /// The names of fio's checksums begin with one of these.
 const CHECKSUMS: [&str; 4] = ["md5", "crc", "sha", "xxhash"];
+
+/// The bytes of a block that fio's header takes before the checksum.
+const HEADER_BYTES: u64 = 40;
+/// The bytes behind it that the checksum of a kind of `verify` takes in fio 3.33.
+const CHECKSUM_BYTES: [(&str, u64); 15] = [
+    ("crc7", 1),
+    ("crc16", 2),
+    ("crc32", 4),
+    ("crc32c", 4),
+    ("crc32c-intel", 4),
+    ("crc64", 8),
+    ("xxhash", 4),
+    ("md5", 16),
+    ("sha1", 20),
+    ("sha256", 64),
+    ("sha512", 128),
+    ("sha3-224", 28),
+    ("sha3-256", 32),
+    ("sha3-384", 48),
+    ("sha3-512", 64),
+];
 
 /// The passes of a job with `verify`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +69,14 @@ pub(super) fn set_verify(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
     let rw = job.rw();
     refuse_unverifiable(reader, &kind, only_checks, rw)?;
     let passes = reader.verify_passes(only_checks, rw)?;
-    if passes == VerifyPasses::WriteThenCheck && pattern.is_none() {
-        reader.note_checksums(kind.text)?;
+    if passes.check() {
+        reader.check_header_place(&kind)?;
+    }
+    if passes == VerifyPasses::WriteThenCheck {
+        reader.note_unread_laps()?;
+        if pattern.is_none() {
+            reader.note_checksums(kind.text)?;
+        }
     }
 
     // As in fio, which reads nothing back after the time of the job.
@@ -110,11 +138,11 @@ impl<'a> JobReader<'a> {
         }
     }
 
-    /// As in fio, `verify_pattern` alone means `verify=pattern`.
+    /// As in fio, `verify_pattern` alone means `verify=pattern_hdr`, a header before the pattern.
     fn pattern_alone(&self) -> Translated<Option<GivenValue<'a>>> {
         let given = self.value("verify_pattern")?;
         Ok(given.map(|given| GivenValue {
-            text: "pattern",
+            text: "pattern_hdr",
             ..given
         }))
     }
@@ -125,7 +153,10 @@ impl<'a> JobReader<'a> {
         let has_obstacle = ["verify_only", "bssplit", "bsrange", "ba", "numjobs"]
             .iter()
             .any(|option| self.is_set(option));
-        let has_one_size = self.text("bs").is_none_or(|sizes| !sizes.contains(','));
+        let mut has_one_size = true;
+        for kind in rw.kinds() {
+            has_one_size &= self.only_size(kind)? == self.only_size(rw.first())?;
+        }
         let is_checked = self.optional_flag("do_verify")?.unwrap_or(true);
         Ok(self.translation.is_as_fio()
             && rw.changes_blocks()
@@ -150,6 +181,26 @@ impl<'a> JobReader<'a> {
         }
     }
 
+    /// Refuses a `verify_offset` with which fio finds its own blocks bad: it exchanges the header
+    /// with the bytes at the offset, and the two must not overlap.
+    fn check_header_place(&self, kind: &GivenValue<'_>) -> Translated<()> {
+        let offset = self.bytes("verify_offset", 0)?;
+        let checksum = CHECKSUM_BYTES.iter().find(|(name, _)| *name == kind.text);
+        let Some((_, bytes)) = checksum else {
+            return Ok(());
+        };
+        if !self.translation.is_as_fio() || offset == 0 || offset >= HEADER_BYTES + bytes {
+            return Ok(());
+        }
+        let least = HEADER_BYTES + bytes;
+        let why = format!(
+            "fio's header with {} has {least} bytes, and one that overlaps its new place fails in \
+             fio with error 84; write {least} or more, or remove the option",
+            kind.text
+        );
+        Err(self.error("verify_offset", why))
+    }
+
     fn verify_passes(&self, only_checks: bool, rw: Rw) -> Translated<VerifyPasses> {
         // Read even with verify_only, which overrides it: an invalid value is an error.
         let is_checked = self.optional_flag("do_verify")?.unwrap_or(true);
@@ -164,6 +215,19 @@ impl<'a> JobReader<'a> {
         } else {
             VerifyPasses::WriteSigned
         })
+    }
+
+    /// Notes that nothing is read back where only time ends a job with a queue.
+    fn note_unread_laps(&self) -> Translated<()> {
+        let has_queue = self.text("ioengine").is_some_and(has_queue);
+        let is_timed = self.flag("time_based")? && self.time("runtime")? > 0;
+        if self.translation.is_as_fio() && has_queue && is_timed {
+            self.note(
+                "verify with time_based reads nothing back, because the time is over then; fio \
+                 reads each lap back before the next one",
+            );
+        }
+        Ok(())
     }
 
     /// Notes how diskproof's own checksums differ from what fio would write and check.

@@ -67,6 +67,11 @@ fn jobs_make_the_requests_that_fio_counts() {
         let text = format!("[a]\ndirectory=/data\n{options}\n");
         let file = translated(&text, AS_FIO).unwrap_or_else(|why| panic!("{text}{why}"));
         let flags = &file.plan.workloads[0].flags;
+        if let Some(order) = &flags.shape.order.fio {
+            let rw = flags.rw.unwrap();
+            let makes_all = order.kinds.iter().all(|kind| rw.makes(kind.does));
+            assert!(makes_all, "{}", job.options);
+        }
         if flags.shape.order.fio.is_none() {
             // One kind and one size: the limit says all.
             let (ops, bytes) = job.moved[0].max(job.moved[1]);

@@ -247,6 +247,8 @@ fn kinds_of_verify_become_own_checksums() {
         ("rw=write", Some(true)),
         ("rw=read", None),
         ("rw=write\ndo_verify=0", None),
+        ("rw=write\nbs=4k,8k", Some(true)),
+        ("rw=rw\nbs=4k,8k", None),
         ("rw=write\nbssplit=4k/50:8k/50", None),
         ("rw=write\nnumjobs=2", None),
     ] {
@@ -965,6 +967,8 @@ fn gaps_zones_and_verified_laps_have_the_bytes_of_fio() {
             Some(2),
         ),
         ("rw=write\nbs=8k\nsize=1m\nloops=2", 256, None),
+        // As in fio, what is read back counts towards the size, and gaps leave some of that.
+        ("rw=write:8k\nbs=4k\nsize=4m\nverify=md5", 684, Some(2)),
         // A run that meets the end of the file ends there.
         ("rw=randwrite:4\nbs=8k\nsize=1500k", 103, None),
         (
@@ -1097,6 +1101,70 @@ fn jobs_as_fio_that_would_never_end_are_refused() {
             .expect_err(&text);
         assert!(message.contains(word), "{options}: {message}");
     }
+}
+
+/// fio 3.33 ends each of the first ones with an error, or before its size, and none of the others.
+#[test]
+fn jobs_as_fio_that_fail_in_fio_are_refused() {
+    let message = |options: &str| {
+        let text = format!("[a]\ndirectory=/data\nsize=8m\n{options}\n");
+        translated(&text, AS_FIO).err()
+    };
+    for (options, word) in [
+        ("rw=read\ncreate_on_open=1", "create_on_open"),
+        ("rw=randrw\ncreate_on_open=1", "create_on_open"),
+        ("rw=write\nverify=sha256\nverify_offset=64", "104 bytes"),
+        ("rw=randread\nverify=sha3-256\nverify_offset=64", "72 bytes"),
+        (
+            "rw=randwrite\nrandom_distribution=zoned:60/10:40/90\nrandom_generator=lfsr",
+            "lfsr",
+        ),
+        (
+            "rw=write\nblock_error_percentiles=1\nbs=512",
+            "16384 blocks",
+        ),
+        ("rw=write\nbssplit=8k\nbsrange=8k-16k", "bsrange"),
+        ("rw=write\nbssplit=4k/50:16k/50\nbsrange=8k-32k", "bsrange"),
+        ("rw=write\nbssplit=4k/60:16k/40\nbsrange=1k-8k", "bsrange"),
+        ("rw=read\nfilename=a:a", "as two"),
+        ("rw=read\nfilename=a\nfilename=a", "as two"),
+    ] {
+        let message = message(options).expect(options);
+        assert!(message.contains(word), "{options}: {message}");
+    }
+    for options in [
+        "rw=write\ncreate_on_open=1\nverify=md5",
+        "rw=write\nverify=md5\nverify_offset=64",
+        "rw=write\nverify=sha256\nverify_offset=104",
+        "rw=write\nverify=sha256\nverify_offset=64\ndo_verify=0",
+        "rw=randwrite\nrandom_distribution=zoned:60/10:40/90",
+        "rw=randwrite\nrandom_generator=lfsr",
+        "rw=write\nbssplit=4k/50:8k/50\nbsrange=4k-16k",
+        "rw=write\nbsrange=8k-16k\nbssplit=8k",
+        "rw=write\nblock_error_percentiles=1\nbs=512,512,1k",
+        "rw=write\nblock_error_percentiles=0\nbs=512",
+    ] {
+        assert_eq!(message(options), None, "{options}");
+    }
+}
+
+#[test]
+fn laps_that_are_not_read_back_are_noted() {
+    let text = "[a]\nrw=write\nsize=1m\ndirectory=/data\nverify=md5\ntime_based\nruntime=1\n";
+    for (engine, is_noted) in [("libaio", true), ("psync", false)] {
+        let text = format!("{text}ioengine={engine}\n");
+        let notes = translated(&text, AS_FIO).unwrap().notes.join("\n");
+        assert_eq!(notes.contains("reads nothing back"), is_noted, "{engine}");
+    }
+}
+
+#[test]
+fn verify_pattern_alone_has_checksums_as_it_has_a_header_in_fio() {
+    let flags = only("rw=write\nverify_pattern=0x55aa");
+    assert_eq!(
+        (flags.verify, flags.shape.content.known),
+        (Some(true), None)
+    );
 }
 
 #[test]

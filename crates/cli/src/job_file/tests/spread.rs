@@ -22,8 +22,8 @@ fn several_disks_share_the_depth_of_a_job_or_its_copies() {
     assert_eq!((of_job, job.files), (vec![0, 1], 2));
     assert!(read.notes.join("\n").contains("queue"), "{:?}", read.notes);
 
-    // A name may be given again, and in its own option.
-    let text = format!("{DISKS}numjobs=4\nfilename=/dev/sda:/dev/sda\nfilename=/dev/sdb\n");
+    // A name may be in its own option.
+    let text = format!("{DISKS}numjobs=4\nfilename=/dev/sda\nfilename=/dev/sdb\n");
     let read = as_fio(&format!("{text}group_reporting\n")).unwrap();
     assert_eq!(load(&read.plan.workloads[0].flags), (Some(1), Some(2)));
 
@@ -284,12 +284,62 @@ fn zones_have_no_effect_with_several_open_files() {
 }
 
 #[test]
+fn copies_that_begin_behind_each_other_share_several_files() {
+    let text = "[a]\nrw=write\nsize=1m\nfilename=/data/a:/data/b\noffset=64k\n\
+                numjobs=3\noffset_increment=128k\n";
+    let end = (64 + 2 * 128 + 512) << 10;
+    assert_eq!(kept(text), [(names_of(&["a", "b"]), end)]);
+    let plan = as_fio(text).unwrap().plan;
+    assert_eq!(plan.scratch_files[0].bytes, 2 * (end - (64 << 10)));
+    for (copy, workload) in plan.workloads.iter().enumerate() {
+        let files = workload.flags.shape.order.fio.as_ref().unwrap().files;
+        assert_eq!(files.part_start, 64 << 10);
+        assert_eq!(files.first_start, (64 + 128 * copy as u64) << 10);
+        assert_eq!(files.part_bytes, end - (64 << 10));
+    }
+}
+
+#[test]
+fn offsets_of_a_pattern_are_those_in_each_of_several_files() {
+    let text = "[a]\nrw=write\nsize=1m\noffset=64k\nnrfiles=4\ndirectory=/data\n\
+                verify=pattern\nverify_pattern=%o\n";
+    let plan = as_fio(text).unwrap().plan;
+    let pattern = plan.workloads[0].flags.shape.content.known.as_ref();
+    let files = pattern.unwrap().files.unwrap();
+    assert_eq!((files.part_bytes, files.part_start), (MIB / 4, 64 << 10));
+    assert_eq!(
+        plan.scratch_files[0].kept.as_ref().unwrap().part_start,
+        64 << 10
+    );
+}
+
+#[test]
+fn single_file_that_stays_ends_where_its_jobs_do() {
+    let text = "[a]\nrw=write\nsize=1500001\ndirectory=/data\n\
+                [b]\nrw=read\nsize=1m\nfilename=/data/a.0.0\n";
+    assert_eq!(kept(text), [(names_of(&["a.0.0"]), 1_500_001)]);
+    assert_eq!(
+        as_fio(text).unwrap().plan.scratch_files[0].bytes,
+        367 * 4096
+    );
+}
+
+#[test]
+fn file_that_was_there_stays_with_unlink() {
+    let text = "[a]\nrw=read\nunlink=1\nfilename=/data/table\n";
+    let notes = as_fio(text).unwrap().notes.join("\n");
+    assert!(notes.contains("unlink=1"), "{notes}");
+    let text = text.replace("unlink=1", "unlink=0");
+    let notes = as_fio(&text).unwrap().notes.join("\n");
+    assert!(!notes.contains("unlink"), "{notes}");
+}
+
+#[test]
 fn files_that_cannot_stay_are_parts_of_one() {
     for options in [
         "unlink=1",
-        "verify=pattern\nverify_pattern=%o",
         "offset=1k",
-        "numjobs=2\noffset_increment=64k",
+        "numjobs=2\noffset_increment=1k",
         "\n[b]\nrw=read\nsize=512k\nfilename=/data/a:/data/b",
         "bs=1k\nsize=6k",
         "\n[b]\nrw=read\nsize=1m\nfilename=/data/a",

@@ -128,10 +128,10 @@ impl FioAmount {
         }
         let done = self.moved().bytes + self.read_back.bytes;
         let left = limits.wanted_bytes().saturating_sub(done);
+        // A job that reads back has opened its files anew for that.
+        let may_go_on = limits.io_bytes.is_some() || limits.reads_back || !walk.are_files_done();
         // As in fio, a rest that may be too small for a request is left out.
-        left > 0
-            && left >= limits.largest_bytes
-            && (limits.io_bytes.is_some() || !walk.are_files_done())
+        left > 0 && left >= limits.largest_bytes && may_go_on
     }
 
     /// True if the job may start nothing more, also inside of a lap.
