@@ -552,6 +552,11 @@ impl OpenTarget {
         Some(unwritten)
     }
 
+    /// Lets the kernel find out the order of accesses by itself. Advice only.
+    pub fn advise_normal(&mut self) {
+        self.advise(Advice::Normal);
+    }
+
     /// Tells the kernel to expect random access: no read-ahead. Advice only.
     pub fn advise_random(&mut self) {
         self.advise(Advice::Random);
