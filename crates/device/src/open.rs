@@ -12,9 +12,11 @@ use crate::own_mark;
 use crate::released;
 use crate::reopen::reopen;
 use crate::scratch;
+use crate::syscalls::set_write_life;
 use crate::wipe;
 use diskproof_model::measurement::CacheUse;
 use diskproof_model::plan::CachePolicy;
+use diskproof_model::shape::WriteLife;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{
     Advice, AtFlags, FallocateFlags, OFlags, SeekFrom, StatxFlags, fadvise, fallocate, fcntl_getfl,
@@ -565,6 +567,15 @@ impl OpenTarget {
     /// Tells the kernel to expect sequential access: double read-ahead. Advice only.
     pub fn advise_sequential(&mut self) {
         self.advise(Advice::Sequential);
+    }
+
+    /// Tells the kernel how long data is expected to stay that is written to the target.
+    pub fn expect_write_life(&self, life: WriteLife) -> Result<(), OpenError> {
+        for file in self.files() {
+            set_write_life(file, life)
+                .map_err(self.failed("set the expected life of written data"))?;
+        }
+        Ok(())
     }
 
     fn advise(&mut self, advice: Advice) {

@@ -173,6 +173,7 @@ fn thread_options(threads: &ThreadSetup) -> Option<Vec<String>> {
         scheduling,
         opened_with,
         advice,
+        write_life,
         // Those of fio are ordinary unless it is told otherwise.
         ordinary_pages: _,
     } = threads;
@@ -190,6 +191,9 @@ fn thread_options(threads: &ThreadSetup) -> Option<Vec<String>> {
             AccessAdvice::Sequential => "sequential",
         };
         words.push(format!("--fadvise_hint={value}"));
+    }
+    if let Some(life) = write_life {
+        words.push(format!("--write_hint={}", life.as_str()));
     }
     Some(words)
 }

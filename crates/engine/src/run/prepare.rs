@@ -83,6 +83,9 @@ pub(crate) fn prepare_target(
 
     make_room(workload, cache.used, extent, target);
     advise(workload, target);
+    if let Some(life) = workload.shape.threads.write_life {
+        target.expect_write_life(life)?;
+    }
     let unwritten_bytes = if workload.reads() {
         target.unwritten_bytes(extent.start, extent.length)
     } else {
