@@ -7,7 +7,7 @@ use crate::output_files::{Output, OutputError, Trial, open_list, save_file};
 use crate::plan_file::KeptFile;
 use crate::stdio::{ProgressLine, Verbosity, eprint_text, note_closed_stdout};
 use anyhow::Context as _;
-use diskproof_compat::{ResultsSoFar, ToolPrinter, ToolResult, ToolText};
+use diskproof_compat::{JobCommand, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_device::DiskTally;
 use diskproof_engine::watchdog::{Deferred, Heartbeat, Waited};
 use diskproof_model::errno;
@@ -230,7 +230,12 @@ impl SharedPrinter {
     }
 
     fn save(&self, path: &Path, content: &str) -> anyhow::Result<()> {
-        let file = OutputFile::new(path, |out| out.write_all(content.as_bytes()));
+        self.save_bytes(path, content.as_bytes())
+    }
+
+    /// Writes one of the files that the tool writes.
+    pub(crate) fn save_bytes(&self, path: &Path, content: &[u8]) -> anyhow::Result<()> {
+        let file = OutputFile::new(path, |out| out.write_all(content));
         let saved = match self.files.iter().find(|output| output.path() == path) {
             Some(output) => output.save(&file),
             None => save_file(&file),
@@ -258,7 +263,7 @@ impl SharedPrinter {
     }
 
     /// The text before the first request.
-    fn begin(&self) -> String {
+    pub(crate) fn begin(&self) -> String {
         self.has_begun.store(true, Ordering::Relaxed);
         self.lock().begin()
     }
@@ -378,6 +383,12 @@ impl ToolLines {
     pub(crate) fn laying_out(&self, workload: &str, bytes: u64) {
         self.printer.disks().pause();
         let text = self.printer.lock().laying_out(workload, bytes);
+        self.print(text);
+    }
+
+    /// A command of a job begins.
+    pub(crate) fn runs_command(&self, command: &JobCommand) {
+        let text = self.printer.lock().runs_command(command);
         self.print(text);
     }
 

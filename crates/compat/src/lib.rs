@@ -36,8 +36,8 @@ pub use fio::{
     fio_value_error,
 };
 pub use jobs::{
-    DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
-    OptionsJob, SizeRange,
+    CommandTime, DescribedJob, DescribedJobs, JobAction, JobCommand, JobOption, JobRequest,
+    JobSource, JobWorkload, OptionsJob, SizeRange,
 };
 pub use load::{
     DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext, PrimeRequest,

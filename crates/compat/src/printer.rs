@@ -1,5 +1,6 @@
 //! The output of a drop-in: text that follows the run, text at its end, and errors.
 
+use crate::jobs::JobCommand;
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::{DiskTotals, Measurement};
 use diskproof_model::ping::SingleRequest;
@@ -126,6 +127,11 @@ pub trait ToolPrinter: Send {
 
     /// A new file of so many bytes is filled, before the workload of this name uses it.
     fn laying_out(&mut self, _workload: &str, _bytes: u64) -> String {
+        String::new()
+    }
+
+    /// A command of a job begins.
+    fn runs_command(&mut self, _command: &JobCommand) -> String {
         String::new()
     }
 

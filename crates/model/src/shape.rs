@@ -22,7 +22,7 @@ pub use latency_target::LatencyTarget;
 pub use order::{RequestOrder, ZoneStride};
 pub use random_run::{RandomRun, RunFollow};
 pub use starts::{Arrivals, FlowShare, StartTimes, ThinkCount, ThinkTime};
-pub use threads::{IoPriority, ThreadScheduling, ThreadSetup};
+pub use threads::{AccessAdvice, IoPriority, ThreadScheduling, ThreadSetup, WriteLife};
 
 use crate::units::format_latency;
 use schemars::JsonSchema;

@@ -3,8 +3,8 @@
 use super::fio_job::sync_value;
 use super::words::words_if;
 use diskproof_model::shape::{
-    Arrivals, BlockContent, EarlyEnds, LoadShape, RequestOrder, RunFollow, StartTimes, ThinkCount,
-    ThinkTime, ThreadSetup, WriteContent,
+    AccessAdvice, Arrivals, BlockContent, EarlyEnds, LoadShape, RequestOrder, RunFollow,
+    StartTimes, ThinkCount, ThinkTime, ThreadSetup, WriteContent,
 };
 
 /// The options for the shape of the load; `None` where fio has none. Each field is named, so that a
@@ -172,6 +172,8 @@ fn thread_options(threads: &ThreadSetup) -> Option<Vec<String>> {
     let ThreadSetup {
         scheduling,
         opened_with,
+        advice,
+        write_life,
         // Those of fio are ordinary unless it is told otherwise.
         ordinary_pages: _,
     } = threads;
@@ -181,6 +183,17 @@ fn thread_options(threads: &ThreadSetup) -> Option<Vec<String>> {
     let mut words = Vec::new();
     if let Some(flag) = opened_with {
         words.push(format!("--sync={}", sync_value(*flag)));
+    }
+    if let Some(advice) = advice {
+        let value = match advice {
+            AccessAdvice::Normal => "0",
+            AccessAdvice::Random => "random",
+            AccessAdvice::Sequential => "sequential",
+        };
+        words.push(format!("--fadvise_hint={value}"));
+    }
+    if let Some(life) = write_life {
+        words.push(format!("--write_hint={}", life.as_str()));
     }
     Some(words)
 }

@@ -37,6 +37,9 @@ pub trait Environment {
     fn text(&self, path: &Path) -> Result<String, String>;
     /// The kind of thing that a path leads to.
     fn path_kind(&self, path: &Path) -> PathKind;
+    /// The regular files in a directory and in those below it. The error says why it cannot be
+    /// read.
+    fn files_below(&self, directory: &Path) -> Result<Vec<PathBuf>, String>;
     /// True if a path names a file that diskproof made, and that nothing has changed since.
     fn is_made_by_us(&self, path: &Path) -> bool;
     /// The I/O scheduler of the disk below a path, where the kernel names one.
@@ -94,6 +97,13 @@ impl Environment for System {
         }
     }
 
+    fn files_below(&self, directory: &Path) -> Result<Vec<PathBuf>, String> {
+        let mut files = Vec::new();
+        add_files_below(directory, &mut files)
+            .map_err(|error| format!("cannot read {}: {error}", directory.display()))?;
+        Ok(files)
+    }
+
     fn is_made_by_us(&self, path: &Path) -> bool {
         is_own_file(path)
     }
@@ -121,6 +131,28 @@ impl Environment for System {
             std::path::absolute(&path).unwrap_or(path)
         }
     }
+}
+
+/// The most files of a directory that become files of a job.
+const FOUND_FILES_MAX: usize = 1024;
+
+/// Adds the regular files of a directory, in its order, and those of the directories in it.
+/// Symlinks are no files.
+fn add_files_below(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            add_files_below(&entry.path(), files)?;
+        } else if kind.is_file() {
+            files.push(entry.path());
+        }
+        if files.len() > FOUND_FILES_MAX {
+            let why = format!("it has more than {FOUND_FILES_MAX} files");
+            return Err(std::io::Error::other(why));
+        }
+    }
+    Ok(())
 }
 
 /// The text of a plan, profile or job file, which no output replaces from here on. The error says

@@ -94,6 +94,8 @@ pub(crate) struct FioJob {
     pub unlinks: bool,
     /// True if it only makes its files (`create_only`).
     pub only_creates: bool,
+    /// True if it has no file, so that fio moves nothing.
+    pub moves_nothing: bool,
     /// True if it may make no files (`allow_file_create=0`).
     pub makes_no_file: bool,
     /// True if fio makes its files empty, when it opens them (`create_on_open`).
@@ -164,6 +166,7 @@ impl FioJob {
             filename: None,
             unlinks: false,
             only_creates: false,
+            moves_nothing: false,
             makes_no_file: false,
             leaves_file_empty: false,
             error_block_bytes: None,
@@ -211,22 +214,29 @@ impl FioJob {
         if let (Amount::Bytes(offset), Amount::Bytes(increment)) = (offset, increment) {
             return Some(offset.saturating_add(increment.saturating_mul(copy)));
         }
-        // As in fio, only an offset in percent is moved to the next block.
+        // As in fio, only an offset in percent is moved to the next block, or to `offset_align`.
         let file_bytes = file_bytes?;
         let before = increment.bytes(file_bytes).saturating_mul(copy);
         let place = offset.bytes(file_bytes).saturating_add(before);
-        place.checked_next_multiple_of(self.smallest_block().max(1))
+        place.checked_next_multiple_of(self.start_unit())
+    }
+
+    /// A start in percent is rounded up to a multiple of these bytes.
+    fn start_unit(&self) -> u64 {
+        let unit = self.extent.align_bytes;
+        unit.unwrap_or_else(|| self.smallest_block()).max(1)
     }
 
     /// Takes its percentages, and its size if it has none, from its several files, which are there
     /// and have so many bytes each.
     pub(crate) fn resolve_on_files(&mut self, file_bytes: u64) {
         let block = self.smallest_block();
+        let start_unit = self.start_unit();
         self.found_bytes = Some(file_bytes);
         let extent = &mut self.extent;
         if let Amount::Percent(_) = extent.offset {
             let start = extent.offset.bytes(file_bytes);
-            extent.offset = Amount::Bytes(start.next_multiple_of(block));
+            extent.offset = Amount::Bytes(start.next_multiple_of(start_unit));
         }
         extent.increment = Amount::Bytes(extent.increment.bytes(file_bytes));
         let behind = file_bytes.saturating_sub(extent.offset.bytes(file_bytes));
@@ -431,6 +441,9 @@ pub(crate) struct JobExtent {
     pub offset: Amount,
     /// Distance between the starts of consecutive copies.
     pub increment: Amount,
+    /// The multiple of bytes at which a start in percent lies (`offset_align`); the smallest block
+    /// without it.
+    pub align_bytes: Option<u64>,
     /// The length of the part; `None` up to the end of the file.
     pub size: Option<Amount>,
     /// True if it goes on until there is no space (`fill_device`).
@@ -452,6 +465,7 @@ impl JobExtent {
     const WHOLE_FILE: Self = Self {
         offset: Amount::ZERO,
         increment: Amount::ZERO,
+        align_bytes: None,
         size: None,
         fills: false,
         file_bytes: None,

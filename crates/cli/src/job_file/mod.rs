@@ -4,6 +4,7 @@
 
 mod amounts;
 mod environment;
+mod found_files;
 mod groups;
 mod jobs;
 mod placement;
@@ -22,9 +23,10 @@ use crate::plan_file::{PlanFile, quoted};
 use crate::workload::{Count, WorkloadFlags};
 use diskproof_compat::{DescribedJob, DescribedJobs, JobAction, JobOption, JobWorkload};
 use diskproof_model::rw::Rw;
+use found_files::{finds_no_file, with_found_files};
 use jobs::FioJob;
 use sections::{Scope, Section, Setting};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use translation::{Translated, Translation};
 
@@ -42,6 +44,8 @@ pub struct JobFile {
     pub notes: Vec<String>,
     /// The jobs, with the workloads that carry them out.
     pub jobs: DescribedJobs,
+    /// Files that no job names: they were found in a directory.
+    pub found_files: Vec<PathBuf>,
 }
 
 impl JobFile {
@@ -103,6 +107,7 @@ impl JobFile {
         let PlacedJobs { plan, executions } = place_jobs(&jobs, &translation)?;
         Ok(Self {
             plan,
+            found_files: translation.found_files(),
             notes: translation.into_notes(jobs.len()),
             jobs: written.describe(&jobs, executions),
         })
@@ -112,13 +117,24 @@ impl JobFile {
 /// Reads the sections as jobs, and then applies what concerns all jobs of a run.
 fn read_jobs(sections: &[Section], translation: &Translation<'_>) -> Translated<Vec<FioJob>> {
     let mut jobs = Vec::new();
+    let mut copies = 0;
     for section in sections {
-        jobs.push(match translation.overrides.action {
-            JobAction::Run | JobAction::Check => reading::read_job(section, translation)?,
-            JobAction::ShowCommand => {
-                reading::read_job(&reading::without_refused(section), translation)?
+        let job = match translation.overrides.action {
+            JobAction::Run | JobAction::Check => {
+                let expanded = with_found_files(section, translation)?;
+                let mut job = reading::read_job(&expanded, copies, translation)?;
+                if finds_no_file(section, &expanded) {
+                    check_moves_nothing(&job, translation)?;
+                    job.moves_nothing = true;
+                }
+                job
             }
-        });
+            JobAction::ShowCommand => {
+                reading::read_job(&reading::without_refused(section), copies, translation)?
+            }
+        };
+        copies += job.numjobs;
+        jobs.push(job);
     }
     for (index, section) in sections.iter().enumerate().skip(1) {
         // As in fio, the jobs of a file wait for those of the file before it.
@@ -145,12 +161,30 @@ struct PlacedJobs {
 fn place_jobs(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<PlacedJobs> {
     let mut executions = Vec::new();
     let mut all_parts: Vec<FioJob> = Vec::new();
+    let mut copies = 0;
+    let mut waits = false;
     for job in jobs {
-        let parts = spread::spread(job, translation)?;
+        waits |= job.waits;
+        let mut parts = Vec::new();
+        if !job.moves_nothing {
+            parts = spread::spread(job, translation)?;
+        }
+        number_copies(&mut parts, copies);
+        copies += job.numjobs;
         executions.push(JobExecution::from_parts(job, &parts));
+        if let Some(first) = parts.first_mut() {
+            // Also where the job that waits is one that moves nothing.
+            first.waits |= waits && !all_parts.is_empty();
+            waits = false;
+        }
         all_parts.extend(parts);
     }
-    number_copies(&mut all_parts);
+    if all_parts.is_empty() {
+        return Ok(PlacedJobs {
+            plan: PlanFile::default(),
+            executions,
+        });
+    }
     let placements = placement::place(&all_parts, translation)?;
     let planned = workloads::plan_jobs(&all_parts, &placements, translation)?;
     let mut workloads_by_part = planned.workloads.into_iter();
@@ -201,7 +235,10 @@ impl JobExecution {
     /// The job that was divided into these; their workloads are not known yet.
     fn from_parts(job: &FioJob, parts: &[FioJob]) -> Self {
         let Some(first) = parts.first() else {
-            return Self::default();
+            return Self {
+                part_count: 0,
+                ..Self::default()
+            };
         };
         // Where the copies are divided among the files, each has one.
         let has_all_copies = first.numjobs == job.numjobs;
@@ -219,17 +256,29 @@ impl JobExecution {
     }
 }
 
-/// Gives each job the number of its first copy among those of all jobs.
-fn number_copies(jobs: &mut [FioJob]) {
-    let mut first_copy = 0;
-    let mut copies = 0;
-    for job in jobs {
+/// Gives each part of a job the number of its first copy among those of all jobs. `copies_before`
+/// are those of the jobs before it.
+fn number_copies(parts: &mut [FioJob], copies_before: u64) {
+    let mut first_copy = copies_before;
+    let mut copies = copies_before;
+    for job in parts {
         if !job.has_copies_before {
             first_copy = copies;
             copies += job.numjobs;
         }
         job.first_copy = first_copy;
     }
+}
+
+/// Refuses a job that moves nothing where its end would end others, and where the jobs measure the
+/// disk.
+fn check_moves_nothing(job: &FioJob, translation: &Translation<'_>) -> Translated<()> {
+    if translation.is_as_fio() && !job.exits_all {
+        return Ok(());
+    }
+    Err(job.error_without_options(
+        "fio moves nothing where opendir finds no file; name files, or remove opendir",
+    ))
 }
 
 /// As in fio, `exitall` of one job is that of all. Without it, `exit_what` of a job has no effect.

@@ -52,9 +52,14 @@ const OTHER_ENGINES: [OtherEngines; 3] = [
     },
 ];
 
-/// Reads a section as a job. Fails at the first option that is unknown or would change the load.
-pub(crate) fn read_job(section: &Section, translation: &Translation<'_>) -> Translated<FioJob> {
-    let reader = JobReader::new(section, translation);
+/// Reads a section as a job, whose number follows from the copies of the jobs before it. Fails at
+/// the first option that is unknown or would change the load.
+pub(crate) fn read_job(
+    section: &Section,
+    copies_before: u64,
+    translation: &Translation<'_>,
+) -> Translated<FioJob> {
+    let reader = JobReader::new(section, copies_before, translation);
     if translation.is_as_fio() {
         reader.check_logs()?;
     }
@@ -122,7 +127,7 @@ fn is_refused_engine(name: &str) -> bool {
 
 /// Refuses an engine that is not supported.
 pub(crate) fn check_engine(section: &Section, translation: &Translation<'_>) -> Translated<()> {
-    JobReader::new(section, translation).check_engine()
+    JobReader::new(section, 0, translation).check_engine()
 }
 
 impl JobReader<'_> {

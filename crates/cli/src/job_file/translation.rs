@@ -63,6 +63,8 @@ pub(crate) struct Translation<'a> {
     ignored: RefCell<BTreeMap<&'static str, Vec<&'static str>>>,
     /// Sentences about the whole file.
     lines: RefCell<Vec<String>>,
+    /// Files that no job names.
+    found_files: RefCell<Vec<PathBuf>>,
 }
 
 impl<'a> Translation<'a> {
@@ -74,6 +76,7 @@ impl<'a> Translation<'a> {
             job_notes: RefCell::default(),
             ignored: RefCell::default(),
             lines: RefCell::default(),
+            found_files: RefCell::default(),
         }
     }
 
@@ -110,6 +113,16 @@ impl<'a> Translation<'a> {
     /// Adds a sentence about the whole file.
     pub(crate) fn note_line(&self, line: String) {
         self.lines.borrow_mut().push(line);
+    }
+
+    /// Adds files that a job found in a directory.
+    pub(crate) fn add_found_files(&self, files: Vec<PathBuf>) {
+        self.found_files.borrow_mut().extend(files);
+    }
+
+    /// The files that jobs found in directories.
+    pub(crate) fn found_files(&self) -> Vec<PathBuf> {
+        self.found_files.borrow().clone()
     }
 
     /// Adds an option that is ignored, and why it changes nothing.

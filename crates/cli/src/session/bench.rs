@@ -5,6 +5,7 @@ use super::job::SettingCommands;
 use super::sink::{EarlyEnd, INTERRUPTED, Leftover, Sink, late_text};
 use crate::progress_display::ProgressDisplay;
 use diskproof_analysis::judge::RunFacts;
+use diskproof_compat::JobCommand;
 use diskproof_device::{Admission, Consent, GuardedWriteCache, OpenTarget};
 use diskproof_engine::{LayoutEnd, LayoutGoal, LayoutWay, Session};
 use diskproof_model::budget::Budget;
@@ -33,6 +34,8 @@ pub(super) struct Bench {
     pub programs: Option<Programs>,
     /// The commands that change a setting of the target.
     pub commands: SettingCommands,
+    /// The commands that the jobs of a tool run before and after their requests.
+    pub job_commands: Vec<JobCommand>,
     /// The switch of the disks' write cache, where workloads name its state.
     pub write_cache: Option<GuardedWriteCache>,
     /// The measurements of the last layout.

@@ -3,6 +3,7 @@
 use crate::flags::MeasuringFlags;
 use crate::plan_file::KeptFile;
 use crate::tool_lines::SharedPrinter;
+use diskproof_compat::JobCommand;
 use diskproof_device::WriteCacheSwitch;
 use diskproof_model::plan::Plan;
 use diskproof_model::target::TargetIdentity;
@@ -65,6 +66,8 @@ pub(crate) enum Agreed {
     WriteCache(WriteCacheSwitch),
     /// Commands change a setting of the target.
     Commands(SettingCommands),
+    /// The jobs of a tool run these commands before and after their requests.
+    JobCommands(Vec<JobCommand>),
 }
 
 impl Agreed {
@@ -86,7 +89,9 @@ impl Agreed {
     pub(super) fn cleanup(&self) -> Option<String> {
         match self {
             Self::Commands(commands) => commands.cleanup.clone(),
-            Self::NothingElse | Self::Server(_) | Self::WriteCache(_) => None,
+            Self::NothingElse | Self::Server(_) | Self::WriteCache(_) | Self::JobCommands(_) => {
+                None
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ mod files;
 mod gate;
 mod inserts;
 mod job;
+mod job_commands;
 mod journal;
 mod open;
 mod ping;

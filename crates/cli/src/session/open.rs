@@ -108,6 +108,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         consent,
         programs: None,
         commands: SettingCommands::default(),
+        job_commands: Vec::new(),
         write_cache: None,
         first_writes: Vec::new(),
         limit_end: None,
@@ -210,6 +211,7 @@ fn take_agreed(bench: &mut Bench, agreed: Agreed) -> Result<(), Failure> {
         Agreed::NothingElse => {}
         Agreed::Server(programs) => bench.programs = Some(programs),
         Agreed::Commands(commands) => bench.commands = commands,
+        Agreed::JobCommands(commands) => bench.job_commands = commands,
         Agreed::WriteCache(switch) => {
             bench.write_cache = Some(GuardedWriteCache::start(switch)?);
         }

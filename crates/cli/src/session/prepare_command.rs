@@ -1,4 +1,4 @@
-//! Commands of the user that change a setting between two slices.
+//! Commands of the user, run in a shell.
 
 use crate::interrupt;
 use crate::stdio::{Verbosity, eprint_line};
@@ -60,6 +60,67 @@ pub(super) fn run(
             "{flag} '{command}': cannot start a shell for it: {error}"
         )),
     }
+}
+
+/// The end of a command, and everything that it printed.
+pub(super) struct CommandOutput {
+    pub end: CommandEnd,
+    /// Both its streams, in the order of its writes.
+    pub printed: Vec<u8>,
+}
+
+/// Runs `command` as [`run`] does, and keeps its output, also where it failed.
+pub(super) fn run_for_output(
+    option: &str,
+    command: &str,
+    signals: SignalHandling,
+    heartbeat: &Heartbeat,
+) -> CommandOutput {
+    match carry_out_for_output(command, signals, heartbeat) {
+        Ok(KeptOutput { status, printed }) => {
+            let end = match status {
+                None => CommandEnd::Interrupted,
+                Some(status) if status.success() => CommandEnd::Done,
+                Some(status) => {
+                    CommandEnd::Failed(format!("{option} '{command}' failed ({status})"))
+                }
+            };
+            CommandOutput { end, printed }
+        }
+        Err(error) => CommandOutput {
+            end: CommandEnd::Failed(format!(
+                "{option} '{command}': cannot start a shell for it: {error}"
+            )),
+            printed: Vec::new(),
+        },
+    }
+}
+
+/// A shell that has ended, with what it printed.
+struct KeptOutput {
+    /// `None` after Ctrl-C.
+    status: Option<ExitStatus>,
+    printed: Vec<u8>,
+}
+
+fn carry_out_for_output(
+    command: &str,
+    signals: SignalHandling,
+    heartbeat: &Heartbeat,
+) -> io::Result<KeptOutput> {
+    // Not a pipe: a process that stays behind would hold it open.
+    let mut output = File::from(rustix::fs::memfd_create("output", MemfdFlags::CLOEXEC)?);
+    let mut shell = shell_with_limit_of_user(command);
+    shell
+        .stdin(Stdio::null())
+        .stdout(Stdio::from(output.try_clone()?))
+        .stderr(Stdio::from(output.try_clone()?));
+    let program = ProgramGroup::start(&mut shell)?;
+    let status = wait_for(program, signals, heartbeat)?;
+    output.rewind()?;
+    let mut printed = Vec::new();
+    output.read_to_end(&mut printed)?;
+    Ok(KeptOutput { status, printed })
 }
 
 /// Runs the command after the last cell, however the run ended: it restores a setting. Only a
@@ -174,6 +235,18 @@ mod tests {
             let start = format!("--prepare '{command}' failed {status}");
             assert!(why.starts_with(&start) && why.ends_with(said), "{why}");
         }
+    }
+
+    #[test]
+    fn output_of_both_streams_is_kept_where_a_command_fails_too() {
+        let text = "echo out; echo err >&2; exit 3";
+        let signals = SignalHandling::Ignored;
+        let output = run_for_output("exec_prerun", text, signals, &Heartbeat::default());
+        assert_eq!(output.printed, b"out\nerr\n");
+        let CommandEnd::Failed(why) = output.end else {
+            panic!("{text} has failed");
+        };
+        assert!(why.contains("(exit status: 3)"), "{why}");
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Workloads of a plan, slice by slice.
 
 use super::bench::Bench;
+use super::job_commands::run_job_commands;
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use super::slices::{SHARE_MIN, SliceOrder, SliceSchedule};
 use crate::progress_display::AfterSlice;
 use diskproof_analysis::slices::may_end;
+use diskproof_compat::CommandTime;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, StopReason};
 use diskproof_model::plan::{Layout, Plan};
@@ -32,15 +34,33 @@ impl Running for WorkloadsRun<'_> {
             return Ok(Stepped::Over);
         };
         lay_out_for(turn.group, bench, sink)?;
+        if self.order.schedule(&turn).done == 0 {
+            run_job_commands(CommandTime::BeforeJob, turn.group, bench, sink)?;
+        }
         // Laying out takes a part of the time.
         let share = self.order.share_until(bench.limit_end);
         let schedule = self.order.schedule(&turn);
-        match share {
-            None if schedule.done > 0 => end_without_rest(schedule, sink),
-            share => measure_slice(schedule, share.unwrap_or(SHARE_MIN), bench, sink)?,
+        let measured = measure_or_end(schedule, share, bench, sink);
+        if schedule.left == 0 || measured.is_err() {
+            let ran = run_job_commands(CommandTime::AfterJob, turn.group, bench, sink);
+            measured.and(ran)?;
         }
         Ok(Stepped::More)
     }
+}
+
+/// Measures the next slice of a group, or ends the group where no share of the time is left.
+fn measure_or_end(
+    schedule: &mut SliceSchedule<'_>,
+    share: Option<f64>,
+    bench: &mut Bench,
+    sink: &mut Sink,
+) -> Result<(), EarlyEnd> {
+    if share.is_none() && schedule.done > 0 {
+        end_without_rest(schedule, sink);
+        return Ok(());
+    }
+    measure_slice(schedule, share.unwrap_or(SHARE_MIN), bench, sink)
 }
 
 /// Ends a group that has been measured, because the time of the run is over.

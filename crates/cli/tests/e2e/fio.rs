@@ -396,6 +396,60 @@ fn as_fio_writes_logs_of_rates_and_latencies() {
     }
 }
 
+/// The program in this directory.
+fn ran_in<'a>(directory: &Path, words: impl IntoIterator<Item = &'a str>) -> Ran {
+    let mut command = program(words);
+    command.current_dir(directory);
+    Ran::of(command)
+}
+
+/// `as fio` with these options in this directory. The record is `r.json` there.
+fn fio_in(directory: &Path, options: &[&str]) -> Ran {
+    let words = ["as", "--no-history", "-o", "r.json", "fio"];
+    ran_in(directory, words.into_iter().chain(options.iter().copied()))
+}
+
+#[test]
+fn as_fio_runs_the_commands_of_jobs_and_a_record_does_not() {
+    let here = place();
+    let content = |name: &str| std::fs::read_to_string(here.path().join(name)).unwrap();
+    let options = [
+        "--size=64k",
+        "--name=a",
+        "--numjobs=2",
+        "--exec_prerun=echo ran >> marker; echo out; echo err >&2",
+        "--exec_postrun=wc -l < marker",
+        "--name=b",
+        "--stonewall",
+        // Output of an earlier job is there.
+        "--exec_prerun=cat a.postrun.txt a.0.0 | head -c 1",
+    ];
+    fio_in(here.path(), &options)
+        .exits(0)
+        .shows("a : Saving output of prerun in a.prerun.txt\n")
+        .shows("b : Saving output of prerun in b.prerun.txt\n");
+    assert_eq!(content("a.prerun.txt"), "out\nerr\n");
+    assert_eq!(content("a.postrun.txt"), "2\n");
+    assert_eq!(content("b.prerun.txt"), "2");
+    ran_in(here.path(), ["run", "r.json", "--no-history"]).exits(0);
+    assert_eq!(content("marker").lines().count(), 2);
+
+    let failing = ["--name=c", "--size=64k", "--exec_prerun=echo why; exit 3"];
+    let failed = fio_in(here.path(), &failing);
+    assert_eq!(failed.code, Some(1), "{failed}");
+    failed.tells("exec_prerun 'echo why; exit 3' failed");
+    assert_eq!(content("c.prerun.txt"), "why\n");
+    // What is to be undone is undone after a failed job, too.
+    let late = [
+        "--name=d",
+        "--size=64k",
+        "--max_latency=1ns",
+        "--exec_postrun=echo undone",
+    ];
+    fio_in(here.path(), &late);
+    assert_eq!(content("d.postrun.txt"), "undone\n");
+}
+
 /// The commands that stand beside the figures of a check, of each kind that `run` has, and of
 /// several workloads at once, with the real fio and without huge pages.
 #[test]

@@ -79,6 +79,8 @@ const INPUTS_AS_OUTPUTS: &[&str] = &[
     "as --no-history fio --name=a --size=1m --filename=t_bw.1.log --write_bw_log=t",
     "as --no-history fio --name=a --size=1m --filename=t_lat.1.log --write_lat_log=t",
     "as --no-history fio --name=a --size=1m --rw=write --filename=new.bin --output=new.bin",
+    "as --no-history fio --name=c --size=1m --filename=c.prerun.txt --exec_prerun=true",
+    "as --no-history fio --name=c --size=1m --filename=c.prerun.txt --rw=write --exec_prerun=id",
     // The job, the plan, the profile, the record.
     "as --no-history fio --output=j.fio j.fio",
     "as --no-history fio --write_iops_log=j j_iops.1.log",
@@ -111,7 +113,13 @@ const INPUTS_AS_OUTPUTS: &[&str] = &[
 fn place_with_inputs() -> TempDir {
     let place = place();
     let at = |name: &str| place.path().join(name);
-    for name in ["data.json", "data.bin", "t_bw.1.log", "t_lat.1.log"] {
+    for name in [
+        "data.json",
+        "data.bin",
+        "t_bw.1.log",
+        "t_lat.1.log",
+        "c.prerun.txt",
+    ] {
         random_file(&at(name), 2 << 20);
     }
     let job = "[a]\nfilename=data.bin\nrw=read\nsize=1m\n";
@@ -227,6 +235,8 @@ const OUTPUTS_AS_OUTPUTS: &[&str] = &[
     "as --no-history fio --name=a --size=1m --filename=data.bin --output=./l_bw.1.log \
      --write_bw_log=l",
     "as --no-history -o new.json fio --name=a --size=1m --filename=data.bin --output=new.json",
+    "as --no-history fio --name=n --size=1m --filename=data.bin --output=n.postrun.txt \
+     --exec_postrun=id",
     "as --no-history -o new.json zcav -b 1 -l new.json data.bin",
     "as --no-history zcav -b 1 -l new.log data.bin -l new.log t_bw.1.log",
 ];
@@ -365,6 +375,10 @@ const BEHIND_FOREIGN_LINK: &[(&str, i32)] = &[
     ("as --no-history zcav -b 1 -l evil/victim.json data.bin", 1),
     (
         "as --no-history fio --name=a --size=1m --filename=data.bin --output=evil/victim.json",
+        1,
+    ),
+    (
+        "as --no-history fio --name=evil/v --size=1m --filename=data.bin --exec_prerun=id",
         1,
     ),
     (

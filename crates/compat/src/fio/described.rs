@@ -1,13 +1,55 @@
 //! The options of jobs that were read, under any of their names.
 
 use super::job_options::fio_option;
-use crate::jobs::{DescribedJob, DescribedJobs};
+use crate::jobs::{CommandTime, DescribedJob, DescribedJobs, JobCommand};
+use std::path::PathBuf;
 
 /// fio's error where the jobs of a group end by different steady states.
 const STEADY_STATES_DIFFER: &str =
     "job rejected: steadystate options must be consistent within reporting groups";
 
+/// The options with commands, and when these run.
+const COMMANDS: [(&str, CommandTime); 2] = [
+    ("exec_prerun", CommandTime::BeforeJob),
+    ("exec_postrun", CommandTime::AfterJob),
+];
+
+/// fio's word for the time of a command.
+pub(super) fn command_word(time: CommandTime) -> &'static str {
+    match time {
+        CommandTime::BeforeJob => "prerun",
+        CommandTime::AfterJob => "postrun",
+    }
+}
+
 impl DescribedJobs {
+    /// The commands of the jobs that are measured, in the order of the jobs.
+    pub fn commands(&self) -> Vec<JobCommand> {
+        let mut commands = Vec::new();
+        for job in self.jobs.iter().filter(|job| !job.workloads.is_empty()) {
+            for (option, time) in COMMANDS {
+                let command = match self.value(job, option) {
+                    Some(command) if !command.is_empty() => command,
+                    _ => continue,
+                };
+                commands.push(JobCommand {
+                    job: job.name.clone(),
+                    option,
+                    time,
+                    command,
+                    copies: job.copies,
+                    workloads: job
+                        .workloads
+                        .iter()
+                        .map(|workload| workload.name.clone())
+                        .collect(),
+                    output: PathBuf::from(format!("{}.{}.txt", job.name, command_word(time))),
+                });
+            }
+        }
+        commands
+    }
+
     /// fio's error where a job ends by another steady state than one before it in its group, or
     /// where one with `group_reporting` shows other latencies; `None` where no job does.
     pub fn group_error(&self) -> Option<String> {

@@ -1,5 +1,6 @@
 //! The output of a run of jobs: its forms, in fio's order.
 
+use super::described::command_word;
 use super::frame::{EMULATES, RunFrame, disk_lines};
 use super::json::{JsonForm, document};
 use super::logs::logs;
@@ -9,7 +10,7 @@ use super::terse::{TerseVersion, entry_line};
 use super::values::{Base, bytes};
 use crate::c_format::local_time;
 use crate::command::GivenArguments;
-use crate::jobs::{DescribedJob, DescribedJobs, SizeRange};
+use crate::jobs::{DescribedJob, DescribedJobs, JobCommand, SizeRange};
 use crate::printer::{ResultsSoFar, ToolFile, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{DiskTotals, Measurement};
 use diskproof_model::plan::{EngineChoice, EngineKind};
@@ -217,6 +218,15 @@ impl ToolPrinter for FioPrinter {
         self.print_or_keep(line)
     }
 
+    fn runs_command(&mut self, command: &JobCommand) -> String {
+        self.print_or_keep(format!(
+            "{} : Saving output of {} in {}\n",
+            command.job,
+            command_word(command.time),
+            command.output.display()
+        ))
+    }
+
     fn prints_failed(&self) -> bool {
         true
     }
@@ -250,8 +260,17 @@ impl ToolPrinter for FioPrinter {
     }
 
     fn file_paths(&self) -> Vec<PathBuf> {
-        let files = logs(&self.described, &[]).into_iter();
-        files.map(|file| file.path).collect()
+        let mut paths: Vec<PathBuf> = logs(&self.described, &[])
+            .into_iter()
+            .map(|file| file.path)
+            .collect();
+        for command in self.described.commands() {
+            // Jobs of one name share the file.
+            if !paths.contains(&command.output) {
+                paths.push(command.output);
+            }
+        }
+        paths
     }
 
     fn cannot_open(&self, path: &Path, error: &str) -> String {

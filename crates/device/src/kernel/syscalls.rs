@@ -1,9 +1,11 @@
 //! The system calls of this crate that no safe wrapper offers: FIEMAP, leases, loop devices, masks
-//! and dispositions of signals, write-back of pages, tables of descriptors. Raw answers only.
+//! and dispositions of signals, write-back of pages, hints about files, tables of descriptors. Raw
+//! answers only.
 #![allow(unsafe_code)]
 
 use crate::kernel::file_id::FileId;
 use crate::kernel::naming::{errno_of, is_device};
+use diskproof_model::shape::WriteLife;
 use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 use std::marker::PhantomData;
@@ -133,6 +135,27 @@ pub(crate) fn openers_beside(fd: BorrowedFd<'_>) -> Openers {
 fn set_lease(fd: BorrowedFd<'_>, kind: i32) -> libc::c_int {
     // SAFETY: F_SETLEASE takes a number; the descriptor is open for the length of the borrow.
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, kind) }
+}
+
+/// The command of fcntl(2) that takes the expected life of written data (linux/fcntl.h).
+const F_SET_RW_HINT: libc::c_int = 1036;
+
+/// Tells the kernel how long data is expected to stay that is written to this file.
+pub(crate) fn set_write_life(fd: BorrowedFd<'_>, life: WriteLife) -> Result<(), Errno> {
+    let hint: u64 = match life {
+        WriteLife::Short => 2,
+        WriteLife::Medium => 3,
+        WriteLife::Long => 4,
+        WriteLife::Extreme => 5,
+    };
+    // SAFETY: the command reads a number of 64 bits through the pointer; the descriptor is open for
+    // the length of the borrow.
+    let result = unsafe { libc::fcntl(fd.as_raw_fd(), F_SET_RW_HINT, &raw const hint) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(errno_of(&std::io::Error::last_os_error()))
+    }
 }
 
 /// Moves the calling thread into a mount namespace (setns(2)). Its directory and root become those

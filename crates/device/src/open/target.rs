@@ -7,6 +7,7 @@ use crate::file::direct_io::clear_flags;
 use crate::file::held::Held;
 use crate::file::own_mark;
 use crate::kernel::naming::errno_name;
+use crate::kernel::syscalls::set_write_life;
 use crate::open::direct_trial::{ALIGNMENT_MIN, DirectTrial, FailedRequest, TriedDirect};
 use crate::open::extents;
 use crate::open::released;
@@ -15,6 +16,7 @@ use crate::open::scratch;
 use crate::open::wipe;
 use diskproof_model::measurement::CacheUse;
 use diskproof_model::plan::CachePolicy;
+use diskproof_model::shape::WriteLife;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use rustix::fs::{
     Advice, AtFlags, FallocateFlags, OFlags, SeekFrom, StatxFlags, fadvise, fallocate, fcntl_getfl,
@@ -574,6 +576,11 @@ impl OpenTarget {
         Some(unwritten)
     }
 
+    /// Lets the kernel find out the order of accesses by itself. Advice only.
+    pub fn advise_normal(&mut self) {
+        self.advise(Advice::Normal);
+    }
+
     /// Tells the kernel to expect random access: no read-ahead. Advice only.
     pub fn advise_random(&mut self) {
         self.advise(Advice::Random);
@@ -582,6 +589,15 @@ impl OpenTarget {
     /// Tells the kernel to expect sequential access: double read-ahead. Advice only.
     pub fn advise_sequential(&mut self) {
         self.advise(Advice::Sequential);
+    }
+
+    /// Tells the kernel how long data is expected to stay that is written to the target.
+    pub fn expect_write_life(&self, life: WriteLife) -> Result<(), OpenError> {
+        for file in self.files() {
+            set_write_life(file, life)
+                .map_err(self.failed("set the expected life of written data"))?;
+        }
+        Ok(())
     }
 
     fn advise(&mut self, advice: Advice) {

@@ -16,6 +16,7 @@ use diskproof_model::measurement::{CacheUse, Measurement, PerOp};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Verify, Workload,
 };
+use diskproof_model::shape::AccessAdvice;
 use diskproof_model::signed::can_be_signed;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -82,6 +83,9 @@ pub(crate) fn prepare_target(
 
     make_room(workload, cache.used, extent, target);
     advise(workload, target);
+    if let Some(life) = workload.shape.threads.write_life {
+        target.expect_write_life(life)?;
+    }
     let unwritten_bytes = if workload.reads() {
         target.unwritten_bytes(extent.start, extent.length)
     } else {
@@ -129,12 +133,15 @@ fn make_room(workload: &Workload, cache: CachePolicy, extent: Extent, target: &O
     }
 }
 
-/// Tells the kernel in which order the workload reads: only a sequential one gains by read-ahead.
+/// Tells the kernel in which order the workload reads, or what it is to tell it: only a sequential
+/// one gains by read-ahead.
 fn advise(workload: &Workload, target: &mut OpenTarget) {
-    if matches!(workload.access, Access::Sequential) {
-        target.advise_sequential()
-    } else {
-        target.advise_random()
+    match workload.shape.threads.advice {
+        Some(AccessAdvice::Normal) => target.advise_normal(),
+        Some(AccessAdvice::Random) => target.advise_random(),
+        Some(AccessAdvice::Sequential) => target.advise_sequential(),
+        None if matches!(workload.access, Access::Sequential) => target.advise_sequential(),
+        None => target.advise_random(),
     }
 }
 

@@ -38,6 +38,7 @@ use diskproof_model::measurement::CpuTime;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
+use diskproof_model::shape::AccessAdvice;
 use rustix::io::ReadWriteFlags;
 use rustix::mm::{Advice, ProtFlags};
 use std::any::Any;
@@ -258,10 +259,11 @@ fn work(
             } else {
                 ProtFlags::READ
             };
-            let advice = if matches!(workload.access, Access::Sequential) {
-                Advice::Sequential
-            } else {
-                Advice::Random
+            // As in fio, advice to a mapping follows the order of the workload, or there is none.
+            let advice = match workload.shape.threads.advice {
+                Some(AccessAdvice::Normal) => Advice::Normal,
+                _ if matches!(workload.access, Access::Sequential) => Advice::Sequential,
+                _ => Advice::Random,
             };
             // The whole span, also where this thread has a part of it.
             let length = config.prepared.extent.end();

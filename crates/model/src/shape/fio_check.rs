@@ -26,6 +26,9 @@ impl FioOrder {
         if files.count == 0 || files.count > FIO_FILES_MAX {
             return Some("no files, or too many");
         }
+        if !files.service.can_be_drawn() {
+            return Some("files that cannot be drawn");
+        }
         let mut sizes = vec![
             files.part_start,
             files.part_bytes.saturating_mul(u64::from(files.count)),
@@ -152,7 +155,7 @@ mod tests {
     #[test]
     fn orders_that_no_job_has_are_refused() {
         assert_eq!(good().fault(), None);
-        let changes: [fn(&mut FioOrder); 16] = [
+        let changes: [fn(&mut FioOrder); 18] = [
             |order| order.kinds.clear(),
             |order| order.read_percent = 101,
             |order| order.unit_bytes = 0,
@@ -180,6 +183,15 @@ mod tests {
             },
             |order| order.files.count = 0,
             |order| order.files.count = 4_000_000_000,
+            |order| {
+                let centre = None;
+                order.files.service = FileService::Zipf { theta: 1.0, centre };
+            },
+            |order| {
+                let centre = Some(1.5);
+                let power = 0.2;
+                order.files.service = FileService::Pareto { power, centre };
+            },
             |order| order.files.part_bytes = u64::MAX,
             |order| order.places.gap_bytes = i64::MIN,
             |order| (order.files.lap_bytes, order.files.file_bytes) = (1 << 43, 1 << 43),

@@ -130,7 +130,7 @@ pub struct FioZones {
 }
 
 /// The files of a job. All have the same size, and lie one behind another in the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FioFiles {
     /// The number of files.
     pub count: u32,
@@ -155,8 +155,10 @@ pub struct FioFiles {
     pub open_max: u32,
 }
 
-/// The choice of the file of the next request (`file_service_type`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// The choice of the file of the next request (`file_service_type`). Where some files are chosen
+/// more often than others, none of them is ever done: it begins again. The centre is the place of
+/// the most frequent file among all, from 0 to 1; a random one where the job sets none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FileService {
     /// The files in turn, which is fio's default.
@@ -165,6 +167,53 @@ pub enum FileService {
     Random,
     /// Each file up to its end, then the next one.
     Sequential,
+    /// A law of Zipf.
+    Zipf {
+        /// Its exponent, which is not 1.
+        theta: f64,
+        /// The place of the most frequent file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        centre: Option<f64>,
+    },
+    /// A law of Pareto.
+    Pareto {
+        /// Its power, above 0 and below 1.
+        power: f64,
+        /// The place of the most frequent file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        centre: Option<f64>,
+    },
+    /// A normal distribution.
+    Normal {
+        /// Its deviation in percent, below 100.
+        deviation: f64,
+        /// The place of the most frequent file; the middle where the job sets none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        centre: Option<f64>,
+    },
+}
+
+impl FileService {
+    /// True if some files are chosen more often than others.
+    pub fn is_weighted(self) -> bool {
+        match self {
+            Self::RoundRobin | Self::Random | Self::Sequential => false,
+            Self::Zipf { .. } | Self::Pareto { .. } | Self::Normal { .. } => true,
+        }
+    }
+
+    /// True if files can be drawn by it.
+    pub fn can_be_drawn(self) -> bool {
+        let (has_law, centre) = match self {
+            Self::RoundRobin | Self::Random | Self::Sequential => return true,
+            Self::Zipf { theta, centre } => {
+                ((0.0..=100.0).contains(&theta) && theta != 1.0, centre)
+            }
+            Self::Pareto { power, centre } => (power > 0.0 && power < 1.0, centre),
+            Self::Normal { deviation, centre } => ((0.0..100.0).contains(&deviation), centre),
+        };
+        has_law && (0.0..=1.0).contains(&centre.unwrap_or(0.0))
+    }
 }
 
 /// A sync after every so many writes.

@@ -14,6 +14,12 @@ pub struct ThreadSetup {
     /// already.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opened_with: Option<WriteFlag>,
+    /// The order of accesses that the kernel is told to expect; that of the workload without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<AccessAdvice>,
+    /// The time for which written data is expected to stay; unknown without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_life: Option<WriteLife>,
     /// True if its buffers lie in ordinary pages, as those of the tool that it stands for.
     /// Otherwise they lie in huge pages where the kernel has them, which speeds up large requests.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -27,6 +33,12 @@ impl ThreadSetup {
         if let Some(flag) = self.opened_with {
             facts.push(format!("opened with {}", flag.as_str()));
         }
+        if let Some(advice) = self.advice {
+            facts.push(format!("{} access advised", advice.as_str()));
+        }
+        if let Some(life) = self.write_life {
+            facts.push(format!("{} life of data expected", life.as_str()));
+        }
         if let Some(scheduling) = &self.scheduling {
             facts.extend(scheduling.facts());
         }
@@ -34,6 +46,57 @@ impl ThreadSetup {
             facts.push("buffers in ordinary pages".to_owned());
         }
         facts
+    }
+}
+
+/// An order of accesses that the kernel is told to expect (posix_fadvise(2)). It decides how far the
+/// kernel reads ahead into the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessAdvice {
+    /// The kernel finds out by itself.
+    Normal,
+    /// No read-ahead.
+    Random,
+    /// Double read-ahead.
+    Sequential,
+}
+
+impl AccessAdvice {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "normal",
+            Self::Random => "random",
+            Self::Sequential => "sequential",
+        }
+    }
+}
+
+/// The time for which written data is expected to stay (fcntl(2), F_SET_RW_HINT), which tells a
+/// disk what to put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WriteLife {
+    /// The shortest.
+    Short,
+    /// Longer.
+    Medium,
+    /// Longer still.
+    Long,
+    /// The longest.
+    Extreme,
+}
+
+impl WriteLife {
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Short => "short",
+            Self::Medium => "medium",
+            Self::Long => "long",
+            Self::Extreme => "extreme",
+        }
     }
 }
 

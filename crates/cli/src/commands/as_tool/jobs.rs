@@ -2,19 +2,19 @@
 //! measured with fio's output.
 
 use super::measuring::measure_as_tool;
-use super::output::{open_output_files, print_error, print_notes};
+use super::output::{open_output_files, print_end, print_error, print_notes};
 use crate::commands::run::{PlannedJobs, plan_jobs};
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::input_files::{InputRole, register, register_stdin};
 use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
 use crate::plan_file::{KeptFile, PLAN_FILE_BYTES_MAX};
-use crate::session::{MeasuringJob, Shown};
+use crate::session::{Agreed, MeasuringJob, Shown};
 use crate::stdio::print_text;
 use crate::targets::refuse_foreign_link;
 use crate::tool_lines::SharedPrinter;
 use anyhow::Result;
-use diskproof_compat::{DropIn, DropInError, JobAction, JobRequest, JobSource};
+use diskproof_compat::{DescribedJobs, DropIn, DropInError, JobAction, JobRequest, JobSource};
 use diskproof_model::units::format_bytes;
 use std::fs::File;
 use std::io::{self, Read};
@@ -48,17 +48,13 @@ pub(super) fn run(
         .collect();
     let writer = jobs_plan.workloads.iter().find(|job| job.flags.writes());
     let writes = writer.is_some();
-    if let Some(job) = writer
-        && request.is_read_only
-    {
-        let text = format!("job '{}' writes, and --readonly forbids that", job.name);
-        return Err(Failure::Usage(text).into());
+    if let Some(job) = writer {
+        refuse_writer(request, &job.name, &jobs_plan.targets)?;
     }
     refuse_overwrite_with_job_file(request, flags, &jobs_plan.targets)?;
-    if writes {
-        for target in &jobs_plan.targets {
-            refuse_foreign_link(target)?;
-        }
+    refuse_overwrite_of_found_files(flags, &translated.found_files)?;
+    if jobs_plan.workloads.is_empty() {
+        return end_without_data(tool, request, flags, translated.jobs);
     }
     let source = match request.sources.last() {
         Some(JobSource::File(path)) => path.as_path(),
@@ -69,6 +65,7 @@ pub(super) fn run(
         print_notes(tool, flags, &request.notes);
         print_notes(tool, flags, &translated.notes);
     }
+    let commands = translated.jobs.commands();
     let mut printer = SharedPrinter::new(tool.name, (request.printer)(translated.jobs));
     printer.saved_to.clone_from(&request.saved_to);
     register_kept_files(&kept_files, &plan.targets);
@@ -79,6 +76,9 @@ pub(super) fn run(
     }
     let mut job = MeasuringJob::new(plan, identities, flags);
     job.shown = Shown::Tool(printer.clone());
+    if !commands.is_empty() {
+        job.agreed = Agreed::JobCommands(commands);
+    }
     match measure_as_tool(tool, words, job, writes)? {
         Exit::Failed => Ok(match printer.failed_code() {
             Some(code) => Exit::Tool(code),
@@ -86,6 +86,23 @@ pub(super) fn run(
         }),
         exit => Ok(exit),
     }
+}
+
+/// Prints the output of jobs that have no file, and so move nothing.
+fn end_without_data(
+    tool: &DropIn,
+    request: &JobRequest,
+    flags: &MeasuringFlags,
+    jobs: DescribedJobs,
+) -> Result<Exit> {
+    let mut printer = SharedPrinter::new(tool.name, (request.printer)(jobs));
+    printer.saved_to.clone_from(&request.saved_to);
+    if let Err(text) = open_output_files(&mut printer, flags) {
+        return print_error(tool, &DropInError::Usage(text));
+    }
+    print_text(&printer.begin())?;
+    print_end(printer.end_without_data())?;
+    Ok(Exit::Done)
 }
 
 /// Registers the files that jobs create and keep, so that none of them becomes an output file.
@@ -100,6 +117,18 @@ fn register_kept_files(kept_files: &[Option<KeptFile>], targets: &[String]) {
             register(&KeptFile::path_of(name, target), InputRole::Target);
         }
     }
+}
+
+/// Refuses a job that writes where the user forbids that, or to what a link of another user names.
+fn refuse_writer(request: &JobRequest, job: &str, targets: &[PathBuf]) -> Result<()> {
+    if request.is_read_only {
+        let text = format!("job '{job}' writes, and --readonly forbids that");
+        return Err(Failure::Usage(text).into());
+    }
+    for target in targets {
+        refuse_foreign_link(target)?;
+    }
+    Ok(())
 }
 
 /// Refuses `--overwrite` together with a job file: a file that the user did not write must not
@@ -127,6 +156,22 @@ fn refuse_overwrite_with_job_file(
         }
     }
     Ok(())
+}
+
+/// Refuses `--overwrite` together with files that no job names: the user has not seen what it would
+/// release.
+fn refuse_overwrite_of_found_files(
+    flags: &MeasuringFlags,
+    found_files: &[PathBuf],
+) -> Result<(), Failure> {
+    match found_files.first() {
+        Some(file) if flags.destructive.overwrite => Err(Failure::Usage(format!(
+            "--overwrite releases only files that the command line names, and opendir has found \
+             {}. Name the files with --filename",
+            file.display()
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// The job files of the request, and its options, as one plan.

@@ -2,7 +2,7 @@
 //! measured and printed, one after another.
 
 use super::measuring::measure_as_tool;
-use super::output::{open_output_files, print_error, print_notes, print_tool_text};
+use super::output::{open_output_files, print_end, print_error, print_notes};
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::input_files::{InputRole, register};
@@ -11,7 +11,7 @@ use crate::provenance::{command_line, random_seed};
 use crate::session::{MeasuringJob, Shown, admit_all};
 use crate::stdio::print_text;
 use crate::targets::{identify_with_reserve, refuse_duplicates, refuse_foreign_link};
-use crate::tool_lines::{SharedPrinter, ToolEnd};
+use crate::tool_lines::SharedPrinter;
 use anyhow::Result;
 use diskproof_compat::{DropIn, DropInError, DropInLoad, LoadTarget, NextPrinter, PlanContext};
 use diskproof_device::OpenTarget;
@@ -205,10 +205,4 @@ fn finish_without_data(
     let shared_printer = SharedPrinter::new("", printer);
     print_end(shared_printer.end_without_data())?;
     Ok(Exit::Done)
-}
-
-fn print_end(end: ToolEnd) -> Result<()> {
-    print_tool_text(&end.text)?;
-    end.saved?;
-    Ok(())
 }

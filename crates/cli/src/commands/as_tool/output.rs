@@ -5,7 +5,7 @@ use crate::flags::MeasuringFlags;
 use crate::output_files::Trial;
 use crate::saved::register_history;
 use crate::stdio::{eprint_line, eprint_text, print_text};
-use crate::tool_lines::SharedPrinter;
+use crate::tool_lines::{SharedPrinter, ToolEnd};
 use anyhow::Result;
 use diskproof_compat::{DropIn, DropInError, ToolText, drop_ins};
 use signal_hook::consts::SIGPIPE;
@@ -33,6 +33,13 @@ pub(super) fn print_error(tool: &DropIn, error: &DropInError) -> Result<Exit> {
 pub(super) fn print_tool_text(text: &ToolText) -> Result<()> {
     print_text(&text.stdout)?;
     eprint_text(&text.stderr);
+    Ok(())
+}
+
+/// Prints the text at the end of a tool's run.
+pub(super) fn print_end(end: ToolEnd) -> Result<()> {
+    print_tool_text(&end.text)?;
+    end.saved?;
     Ok(())
 }
 

@@ -36,6 +36,24 @@ pub(super) fn set_description(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
     Ok(())
 }
 
+/// `exec_prerun` and `exec_postrun`, which are no part of the job: the printer of fio has them.
+pub(super) fn check_commands(reader: &JobReader<'_>, _job: &mut FioJob) -> Translated<()> {
+    for name in ["exec_prerun", "exec_postrun"] {
+        if reader.value(name)?.is_none() {
+            continue;
+        }
+        if !reader.translation.is_as_fio() {
+            let why = "only 'diskproof as fio' runs commands of jobs; use the shell";
+            return Err(reader.error(name, why));
+        }
+        if reader.short_time("latency_target")? > 0 {
+            let why = "no command runs beside latency_target; use the shell";
+            return Err(reader.error(name, why));
+        }
+    }
+    Ok(())
+}
+
 /// `numjobs`.
 pub(super) fn set_copies(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     job.numjobs = reader.number("numjobs", NUMJOBS_MAX)?.unwrap_or(1);

@@ -6,6 +6,7 @@ use crate::job_file::translation::Translated;
 use crate::workload::SyncedWrites;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::WriteFlag;
+use diskproof_model::shape::WriteLife;
 
 /// The values of `sync`, with the flag of the open file.
 const SYNCS: [(&str, Option<WriteFlag>); 5] = [
@@ -15,6 +16,27 @@ const SYNCS: [(&str, Option<WriteFlag>); 5] = [
     ("0", None),
     ("1", Some(WriteFlag::OpenSync)),
 ];
+
+/// The values of `write_hint`.
+const LIVES: [(&str, Option<WriteLife>); 5] = [
+    ("none", None),
+    ("short", Some(WriteLife::Short)),
+    ("medium", Some(WriteLife::Medium)),
+    ("long", Some(WriteLife::Long)),
+    ("extreme", Some(WriteLife::Extreme)),
+];
+
+/// `write_hint`, of jobs that write.
+pub(super) fn set_write_life(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let life = reader.choice("write_hint", &LIVES)?.flatten();
+    if job.rw().makes(OpKind::Write) {
+        job.flags.shape.threads.write_life = life;
+    } else if life.is_some() {
+        let why = "no effect in this job";
+        reader.translation.ignore_option("write_hint", why);
+    }
+    Ok(())
+}
 
 /// `sync`, `fsync`, `fdatasync`, `end_fsync` and `fsync_on_close`, of jobs that write.
 pub(super) fn set_syncs(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {

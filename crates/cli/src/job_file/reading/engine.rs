@@ -7,6 +7,7 @@ use crate::job_file::translation::Translated;
 use crate::workload::Count;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::Rw;
+use diskproof_model::shape::AccessAdvice;
 
 /// The engines of fio that are supported. With `posixaio` the C library handles requests to one
 /// file one at a time, whatever iodepth is.
@@ -20,6 +21,14 @@ const ENGINES: [(&str, EngineKind); 9] = [
     ("pvsync2", EngineKind::Sync),
     ("posixaio", EngineKind::Sync),
     ("mmap", EngineKind::Mmap),
+];
+
+/// The values of `fadvise_hint`. 1 is the order of the job.
+const ADVICE: [(&str, Option<AccessAdvice>); 4] = [
+    ("0", Some(AccessAdvice::Normal)),
+    ("1", None),
+    ("random", Some(AccessAdvice::Random)),
+    ("sequential", Some(AccessAdvice::Sequential)),
 ];
 
 /// The values of `io_submit_mode`, with whether a thread submits each request.
@@ -113,6 +122,18 @@ pub(super) fn set_pre_read(reader: &JobReader<'_>, job: &mut FioJob) -> Translat
     if job.pre_reads {
         job.cache = Cache::Kept;
     }
+    Ok(())
+}
+
+/// `fadvise_hint`: what the kernel is told about the order of requests through the page cache.
+pub(super) fn set_advice(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let advice = reader.choice("fadvise_hint", &ADVICE)?.flatten();
+    if advice.is_some() && job.cache == Cache::Direct {
+        let why = "no effect in this job";
+        reader.translation.ignore_option("fadvise_hint", why);
+        return Ok(());
+    }
+    job.flags.shape.threads.advice = advice;
     Ok(())
 }
 

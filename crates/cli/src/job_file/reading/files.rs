@@ -103,12 +103,12 @@ pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     if has_one_file {
         return Ok(());
     }
+    if reader.has_fio_order()? {
+        return Ok(());
+    }
     // Several names in `filename` are chosen by this option too, so it is checked for both.
     let service = reader.file_service()?;
     if job.files <= 1 {
-        return Ok(());
-    }
-    if reader.has_fio_order()? {
         return Ok(());
     }
     let Some(order) = file_order(reader, job, service) else {

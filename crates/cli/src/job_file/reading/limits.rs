@@ -3,11 +3,13 @@
 
 use super::operations::list_part;
 use super::reader::JobReader;
+use super::values::GivenValue;
 use crate::flags::SECOND;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::Translated;
 use crate::workload::{LatencyPercentile, Time};
 use diskproof_compat::fio_values::{self as numbers, Amount, Base};
+use diskproof_engine::pattern::fio::drawn_file_bytes;
 use diskproof_model::shape::{FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
 
 /// The `rate_cycle` without the option, as in fio.
@@ -199,10 +201,7 @@ pub(super) fn set_file_size(reader: &JobReader<'_>, job: &mut FioJob) -> Transla
         return Ok(());
     };
     if given.text.contains(['-', ':']) {
-        return Err(given.error(
-            "files of random sizes are not supported; for many small files use diskproof files \
-             DIR --count N --file-size BYTES, for large ones a single filesize",
-        ));
+        return set_drawn_file_size(reader, given, job);
     }
     let names = match &job.filename {
         Some(filename) => filename.names.len() as u64,
@@ -213,6 +212,37 @@ pub(super) fn set_file_size(reader: &JobReader<'_>, job: &mut FioJob) -> Transla
         return Err(given.error("a file has at least one byte"));
     }
     job.extent.file_bytes = Some(each_bytes.saturating_mul(job.files.max(names)));
+    Ok(())
+}
+
+/// `filesize=1m-2m`: as in fio, the one file of a job has a random size in this range, which is the
+/// same in each run.
+fn set_drawn_file_size(
+    reader: &JobReader<'_>,
+    given: GivenValue<'_>,
+    job: &mut FioJob,
+) -> Translated<()> {
+    let (low, high) = given.text.split_once(['-', ':']).unwrap_or_default();
+    let range = given.size(low.trim())?..given.size(high.trim())?;
+    if range.is_empty() || range.start == 0 {
+        return Err(given.error("write a smaller and a larger size, such as 1m-2m"));
+    }
+    let is_repeated = reader.optional_flag("randrepeat")? != Some(false);
+    let has_one_file = job.files <= 1 && job.filename.is_none() && job.numjobs == 1;
+    if !reader.translation.is_as_fio() || !has_one_file || !is_repeated {
+        return Err(given.error(
+            "random sizes are supported only with 'as fio', for one file of one copy, and without \
+             randrepeat=0; for many small files use diskproof files DIR --count N --file-size \
+             BYTES, for large ones a single filesize",
+        ));
+    }
+    let mut draws = reader.fio_draws(job)?;
+    draws.job = u32::try_from(reader.copies_before + 1).unwrap_or(u32::MAX);
+    let bytes = drawn_file_bytes(draws, range, reader.smallest_size()?);
+    if bytes == 0 {
+        return Err(given.error("a block is larger than a file of a size in this range"));
+    }
+    job.extent.file_bytes = Some(bytes);
     Ok(())
 }
 
@@ -233,10 +263,11 @@ pub(super) fn set_size(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
     Ok(())
 }
 
-/// `offset` and `offset_increment`.
+/// `offset`, `offset_increment` and `offset_align`.
 pub(super) fn set_offset(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     job.extent.offset = reader.amount("offset")?.unwrap_or(Amount::ZERO);
     job.extent.increment = reader.amount("offset_increment")?.unwrap_or(Amount::ZERO);
+    job.extent.align_bytes = reader.count("offset_align")?.map(|bytes| bytes.0);
     Ok(())
 }
 

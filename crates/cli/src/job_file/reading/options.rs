@@ -67,12 +67,13 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
         setter("stonewall", copies::set_stonewall),
         setter("wait_for", copies::set_awaited_job),
         setter("group_reporting new_group", copies::set_reporting),
+        setter("exec_prerun exec_postrun", copies::check_commands),
         setter("exitall exit_what exitall_on_error", copies::set_exit),
         setter(
             "cpus_allowed cpumask cpus_allowed_policy numa_cpu_nodes prio prioclass nice",
             copies::set_scheduling,
         ),
-        setter("filename", files::set_filename),
+        setter("filename opendir", files::set_filename),
         setter("filename_format", files::set_filename_format),
         setter("directory", files::set_directories),
         setter("overwrite", files::set_overwrite),
@@ -118,6 +119,7 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
             "sync fsync fdatasync end_fsync fsync_on_close",
             durability::set_syncs,
         ),
+        setter("write_hint", durability::set_write_life),
         setter("max_latency", limits::set_latency_limit),
         setter("rate_min rate_iops_min rate_cycle", limits::set_rate_floors),
     ],
@@ -145,6 +147,7 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
             operations::set_zones,
         ),
         setter("pre_read", engine::set_pre_read),
+        setter("fadvise_hint", engine::set_advice),
     ],
     // The names of the files, and the order of requests in one.
     &[setter("nrfiles file_service_type", files::set_files)],
@@ -153,7 +156,7 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
     // The size of the files, and the time.
     &[
         setter("size filesize fill_device", limits::set_size),
-        setter("offset offset_increment", limits::set_offset),
+        setter("offset offset_increment offset_align", limits::set_offset),
         setter("io_size", limits::set_io_size),
         setter("loops time_based", limits::set_laps),
     ],
@@ -218,7 +221,7 @@ mod tests {
                     ..CliOverrides::default()
                 };
                 let translation = Translation::new(overrides, &System);
-                let reader = JobReader::new(&section, &translation);
+                let reader = JobReader::new(&section, 0, &translation);
                 let mut jobs = [
                     FioJob::from_section(&section),
                     FioJob::from_section(&section),

@@ -21,6 +21,10 @@ use std::path::Path;
 
 /// The engines of fio that take several requests before one has ended.
 const QUEUES: [&str; 3] = ["libaio", "io_uring", "posixaio"];
+/// The law of files of `file_service_type` without a number, as in fio (`FIO_DEF_ZIPF` and others).
+const ZIPF_DEFAULT: f64 = 1.1;
+const PARETO_DEFAULT: f64 = 0.2;
+const NORMAL_DEFAULT: f64 = 0.0;
 /// Options with which the plain patterns move other bytes than fio, unless they have this value.
 const ORDERING: [(&str, &str); 9] = [
     ("bssplit", ""),
@@ -174,6 +178,15 @@ impl JobReader<'_> {
         }))
     }
 
+    /// The smallest size of any kind of operation, also of those that the job does not make.
+    pub(super) fn smallest_size(&self) -> Translated<u64> {
+        let mut smallest = u32::MAX;
+        for kind in OpKind::REQUESTS {
+            smallest = smallest.min(self.fio_sizes(kind)?.least_bytes);
+        }
+        Ok(u64::from(smallest))
+    }
+
     /// A kind of operation, whether the job makes it or not.
     fn fio_kind(&self, kind: OpKind, is_random: bool) -> Translated<FioKind> {
         let sizes = self.fio_sizes(kind)?;
@@ -225,7 +238,8 @@ impl JobReader<'_> {
         })
     }
 
-    fn fio_draws(&self, job: &FioJob) -> Translated<FioDraws> {
+    /// The random numbers of the job, whose number is not known yet.
+    pub(super) fn fio_draws(&self, job: &FioJob) -> Translated<FioDraws> {
         let seed = match self.value("randseed")? {
             Some(given) => FioSeed::Given(given.size(given.text)? as u32),
             None if self.optional_flag("randrepeat")? == Some(false) => FioSeed::OfRun,
@@ -268,9 +282,18 @@ impl JobReader<'_> {
         let mut service = FileService::RoundRobin;
         let mut turn_ops = 1;
         if let Some(given) = self.value("file_service_type")? {
-            let (word, number) = given.text.split_once(':').unwrap_or((given.text, "1"));
-            service = service_named(word).unwrap_or(service);
-            turn_ops = given.size(number)?.clamp(1, u64::from(u32::MAX)) as u32;
+            service = file_service(given)?;
+            if let Some((_, number)) = given.text.split_once(':')
+                && !service.is_weighted()
+            {
+                turn_ops = given.size(number)?.clamp(1, u64::from(u32::MAX)) as u32;
+            }
+            if service.is_weighted() && self.is_set("verify") {
+                return Err(given.error(
+                    "no file is ever done then, and verify reads the blocks of files that are; \
+                     use roundrobin, random or sequential",
+                ));
+            }
         }
         let open_max = match self.bytes("openfiles", 0)? {
             0 => u32::MAX,
@@ -326,6 +349,50 @@ fn made_kinds(all: Vec<FioKind>, written: Rw, made: Rw) -> Vec<FioKind> {
 /// True if an engine of fio takes several requests before one has ended.
 pub(super) fn has_queue(engine: &str) -> bool {
     QUEUES.contains(&engine)
+}
+
+/// The choice of files: a word, and for laws a number and a centre behind it.
+fn file_service(given: GivenValue<'_>) -> Translated<FileService> {
+    let mut parts = given.text.split(':');
+    let word = parts.next().unwrap_or_default();
+    let mut numbers = Vec::new();
+    for part in parts {
+        let Ok(number) = part.parse::<f64>() else {
+            return Err(given.error("write numbers behind the colons, such as zipf:1.2:0.5"));
+        };
+        numbers.push(number);
+    }
+    let number = numbers.first().copied();
+    let centre = numbers.get(1).copied();
+    if let Some(service) = service_named(word) {
+        return Ok(service);
+    }
+    let service = match word {
+        "zipf" => FileService::Zipf {
+            theta: number.unwrap_or(ZIPF_DEFAULT),
+            centre,
+        },
+        "pareto" => FileService::Pareto {
+            power: number.unwrap_or(PARETO_DEFAULT),
+            centre,
+        },
+        "normal" | "gauss" => FileService::Normal {
+            deviation: number.unwrap_or(NORMAL_DEFAULT),
+            centre,
+        },
+        _ => {
+            return Err(given.error(
+                "use roundrobin, random, sequential, zipf:THETA, pareto:POWER or normal:PERCENT",
+            ));
+        }
+    };
+    if !service.can_be_drawn() {
+        return Err(given.error(
+            "a theta is not 1, a power lies between 0 and 1, a deviation below 100 percent, and a \
+             centre from 0 to 1",
+        ));
+    }
+    Ok(service)
 }
 
 /// The ends of a range of sizes.

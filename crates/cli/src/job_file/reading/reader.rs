@@ -14,15 +14,22 @@ pub(super) struct JobReader<'a> {
     pub section: &'a Section,
     /// The last setting of each option, by its first name.
     pub given: BTreeMap<&'static str, &'a Setting>,
+    /// The copies of the jobs before it.
+    pub copies_before: u64,
     /// The file and the target that the section is read for, and the notes about it.
     pub translation: &'a Translation<'a>,
 }
 
 impl<'a> JobReader<'a> {
-    pub(super) fn new(section: &'a Section, translation: &'a Translation<'_>) -> Self {
+    pub(super) fn new(
+        section: &'a Section,
+        copies_before: u64,
+        translation: &'a Translation<'_>,
+    ) -> Self {
         Self {
             section,
             given: last_by_name(&section.settings),
+            copies_before,
             translation,
         }
     }

@@ -1,6 +1,7 @@
 //! Options without effect, amounts and rates, as fio 3.33 treats them.
 
 use super::*;
+use diskproof_model::shape::{AccessAdvice, WriteLife};
 
 /// What fio 3.33 does with such options, tried side by side.
 #[test]
@@ -29,7 +30,6 @@ fn options_without_effect_are_accepted_with_a_note() {
     assert!(own_file.contains("lockfile"), "{own_file}");
     for (options, text) in [
         ("rw=randread\npercentage_random=50", "percentage_random"),
-        ("rw=read\nfadvise_hint=0", "fadvise_hint"),
         ("rw=write\nsync_file_range=write:8", "sync_file_range"),
         ("ioscheduler=none", "/dev/sda is mq-deadline"),
         ("gtod_reduce=2", "write 0 or 1"),
@@ -201,4 +201,123 @@ fn new_files_keep_their_names_and_may_only_be_made() {
     assert_eq!((made.workloads.len(), made.layout_workloads.len()), (0, 1));
     assert_eq!((job.workloads.len(), job.layout_workloads.len()), (1, 0));
     assert_eq!(mixed.plan.workloads[1].flags.ops, None);
+}
+
+/// Where fio 3.33 begins with these options on a disk of 8 GiB.
+#[test]
+fn offset_in_percent_is_rounded_up_to_offset_align() {
+    let start = |options: &str| span(&only(&format!("size=1g\n{options}"))).map(|span| span.0);
+    let tenth = 8 * GIB / 10;
+    for (options, begins) in [
+        ("offset=10%", tenth.next_multiple_of(4096)),
+        ("offset=10%\nbs=64k", tenth.next_multiple_of(64 << 10)),
+        ("offset=10%\noffset_align=1m", tenth.next_multiple_of(MIB)),
+        (
+            "offset=10%\noffset_align=1m\nbs=2m",
+            tenth.next_multiple_of(MIB),
+        ),
+        ("offset=10%\noffset_align=0", tenth.next_multiple_of(4096)),
+        // Bytes stay where they are.
+        ("offset=100k\noffset_align=1m", 100 << 10),
+    ] {
+        assert_eq!(start(options), Some(begins), "{options}");
+    }
+}
+
+#[test]
+fn advice_to_the_kernel_is_that_of_the_job() {
+    let advice = |options: &str| only(options).shape.threads.advice;
+    assert_eq!(advice("rw=read"), None);
+    assert_eq!(advice("rw=read\nfadvise_hint=1"), None);
+    assert_eq!(advice("fadvise_hint=0"), Some(AccessAdvice::Normal));
+    let opposite = advice("rw=read\nfadvise_hint=random");
+    assert_eq!(opposite, Some(AccessAdvice::Random));
+    // No advice concerns requests around the page cache.
+    assert_eq!(advice("direct=1\nfadvise_hint=random"), None);
+}
+
+#[test]
+fn files_of_a_directory_are_files_of_the_job() {
+    const OPENED: &str = "[a]\nopendir=/data\nrw=randread\niodepth=2\nioengine=libaio\nsize=1m\n";
+    let plan = plan(OPENED);
+    assert_eq!(plan.targets, paths(&["/data/table", "/data/own"]));
+    // Without any, the names of the job stay.
+    let named = super::plan("[a]\nopendir=/tmp\nfilename=/data/table\n");
+    assert_eq!(named.targets, paths(&["/data/table"]));
+    let found = translated(OPENED, AS_FIO).unwrap();
+    assert_eq!(found.found_files, paths(&["/data/table", "/data/own"]));
+    // A job without any file moves nothing, and keeps its place among the others.
+    let text = "[a]\ndirectory=/data\nsize=1m\n[b]\nopendir=/tmp\nstonewall\nnumjobs=2\n\
+                [c]\ndirectory=/data\nsize=1m\nrw=randread\nnrfiles=2\n";
+    let file = translated(text, AS_FIO).unwrap();
+    let measured: Vec<usize> = file
+        .jobs
+        .jobs
+        .iter()
+        .map(|job| job.workloads.len())
+        .collect();
+    assert_eq!(measured, [1, 0, 1]);
+    let last = &file.plan.workloads[1].flags;
+    assert_eq!(last.together, None);
+    assert_eq!(last.shape.order.fio.as_ref().unwrap().draws.job, 4);
+    let nothing = translated("[a]\nopendir=/tmp\n", AS_FIO).unwrap();
+    assert!(nothing.plan.workloads.is_empty());
+    for (options, text) in [
+        ("opendir=/tmp", "[a]: fio moves nothing"),
+        ("opendir=/tmp\nexitall", "[a]: fio moves nothing"),
+        (
+            "opendir=/nowhere\nfilename=/data/table",
+            "2: opendir=/nowhere: it is not there",
+        ),
+        (
+            "opendir=/data\ndirectory=/tmp",
+            "2: opendir=/data: fio puts",
+        ),
+    ] {
+        let message = refused(&format!("[a]\n{options}\nsize=1m\n"));
+        assert!(message.contains(text), "{options}: {message}");
+    }
+}
+
+#[test]
+fn commands_of_jobs_belong_to_as_fio_and_to_no_plan() {
+    let text = "[global]\nsize=1m\ndirectory=/data\nexec_prerun=marked\n\
+                [a]\nnumjobs=2\n[b]\nstonewall\nexec_postrun=echo done\n[c]\ncreate_only=1\n";
+    let file = translated(text, AS_FIO).unwrap();
+    let commands = file.jobs.commands();
+    let ran: Vec<(&str, &str, u64, usize)> = commands
+        .iter()
+        .map(|one| {
+            let output = one.output.to_str().unwrap();
+            (
+                one.command.as_str(),
+                output,
+                one.copies,
+                one.workloads.len(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        ran,
+        [
+            ("marked", "a.prerun.txt", 2, 2),
+            ("marked", "b.prerun.txt", 1, 1),
+            ("echo done", "b.postrun.txt", 1, 1),
+        ]
+    );
+    assert!(!format!("{:?}", file.plan).contains("marked"));
+    for option in ["exec_prerun=true", "exec_postrun=true"] {
+        let message = refused(&format!("[a]\nfilename=/data/table\n{option}\n"));
+        assert!(message.contains("only 'diskproof as fio'"), "{message}");
+        let searching = format!("[a]\nfilename=/data/table\nlatency_target=5ms\n{option}\n");
+        assert!(translated(&searching, AS_FIO).is_err(), "{option}");
+    }
+}
+
+#[test]
+fn expected_life_of_data_concerns_jobs_that_write() {
+    let life = |options: &str| only(options).shape.threads.write_life;
+    assert_eq!(life("rw=write\nwrite_hint=long"), Some(WriteLife::Long));
+    assert_eq!(life("rw=write\nwrite_hint=none"), None);
+    assert_eq!(life("rw=read\nwrite_hint=long"), None);
 }

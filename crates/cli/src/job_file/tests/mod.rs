@@ -60,6 +60,14 @@ impl Environment for Fake {
         }
     }
 
+    fn files_below(&self, directory: &Path) -> Result<Vec<PathBuf>, String> {
+        match directory.to_str().unwrap() {
+            "/data" => Ok(paths(&["/data/table", "/data/own"])),
+            "/tmp" => Ok(Vec::new()),
+            _ => Err("it is not there".to_owned()),
+        }
+    }
+
     fn is_made_by_us(&self, path: &Path) -> bool {
         path == Path::new("/data/own") || self.own.iter().any(|own| path == Path::new(own))
     }

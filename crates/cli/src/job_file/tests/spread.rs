@@ -63,12 +63,16 @@ fn what_cannot_be_shared_is_refused() {
             "the offset is another place",
         ),
         (
-            "size=1m\nfile_service_type=zipf:1.2\nfilename=/data/a:/data/b",
+            "size=1m\nfile_service_type=zipf:1\nfilename=/data/a:/data/b",
+            "a theta is not 1",
+        ),
+        (
+            "size=1m\nfile_service_type=zipf\nrandom_distribution=zipf\nfilename=/data/a:/data/b",
             "file_service_type",
         ),
         (
-            "size=1m\nrw=read\nfile_service_type=gauss\nnrfiles=2\ndirectory=/data",
-            "file_service_type",
+            "size=1m\nrw=write\nfile_service_type=gauss\nverify=md5\nnrfiles=2\ndirectory=/data",
+            "no file is ever done",
         ),
         (
             "bs=1m\nsize=1500k\nnrfiles=2\ndirectory=/data",

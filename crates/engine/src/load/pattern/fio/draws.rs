@@ -1,8 +1,10 @@
 //! The random numbers of a job of fio: a generator for each use, and their seeds.
 
+use super::file_law::FileLaw;
 use super::tausworthe::Tausworthe;
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::{FioDraws, FioOrder, FioSeed};
+use std::ops::Range;
 
 /// The seed of offsets, as in fio (`FIO_RANDSEED`).
 const PLACES_SEED: u32 = 0xb189_9bed;
@@ -21,6 +23,7 @@ enum DrawUse {
     TrimSizes = 2,
     Mix = 4,
     Files = 5,
+    FileSizes = 7,
     /// Whether a place is random, where only a percentage of them is.
     Randomness = 10,
 }
@@ -34,6 +37,8 @@ pub(super) struct Draws {
     pub(super) mix: Tausworthe,
     /// The file of the next operation.
     pub(super) files: Tausworthe,
+    /// Where the numbers of files begin that are chosen by a law.
+    pub(super) first_number: u64,
     /// Places in a file.
     pub(super) places: Tausworthe,
     /// Whether a place is random, by kind of operation.
@@ -42,7 +47,7 @@ pub(super) struct Draws {
 
 impl Draws {
     /// The generators of a lap; `run_seed` is that of a job that no run repeats.
-    pub(super) fn new(order: &FioOrder, run_seed: u32) -> Self {
+    pub(super) fn new(order: &FioOrder, law: Option<&FileLaw>, run_seed: u32) -> Self {
         let draws = order.draws;
         let seeds = Seeds { draws, run_seed };
         let mut sizes = Vec::new();
@@ -54,14 +59,29 @@ impl Draws {
             };
             sizes.push(seeds.generator(size_use));
         }
+        let mut files = seeds.generator(DrawUse::Files);
+        let first_number = match law {
+            Some(law) => law.first_number(&mut files),
+            None => 0,
+        };
         Self {
             sizes,
             mix: seeds.generator(DrawUse::Mix),
-            files: seeds.generator(DrawUse::Files),
+            files,
+            first_number,
             places: seeds.places(),
             randomness: vec![seeds.generator(DrawUse::Randomness); order.kinds.len()],
         }
     }
+}
+
+/// The size of the first file of a job whose files have random sizes in this range, in multiples of
+/// `unit_bytes`. The job is one that a run repeats.
+pub fn drawn_file_bytes(draws: FioDraws, range: Range<u64>, unit_bytes: u64) -> u64 {
+    let seeds = Seeds { draws, run_seed: 0 };
+    let mut sizes = seeds.generator(DrawUse::FileSizes);
+    let bytes = range.start + sizes.below(range.end.saturating_sub(range.start));
+    bytes - bytes % unit_bytes.max(1)
 }
 
 /// The seeds of a job.

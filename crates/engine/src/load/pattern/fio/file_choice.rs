@@ -1,6 +1,7 @@
 //! The file of the next request: which files are open, which are done, and whose turn it is.
 
-use super::tausworthe::Tausworthe;
+use super::draws::Draws;
+use super::file_law::FileLaw;
 use diskproof_model::shape::{FileService, FioFiles};
 
 /// The state of a file in a lap.
@@ -24,6 +25,8 @@ pub(super) struct ChosenFile {
 #[derive(Debug, Clone)]
 pub(super) struct FileChoice {
     files: FioFiles,
+    /// The law by which some files are chosen more often than others, if there is one.
+    law: Option<FileLaw>,
     states: Vec<FileState>,
     /// Files that are open.
     open: u32,
@@ -41,6 +44,7 @@ impl FileChoice {
     pub(super) fn new(files: FioFiles) -> Self {
         Self {
             files,
+            law: FileLaw::new(files),
             states: vec![FileState::Closed; files.count as usize],
             open: 0,
             done: 0,
@@ -48,6 +52,11 @@ impl FileChoice {
             served: None,
             served_left: 0,
         }
+    }
+
+    /// The law by which some files are chosen more often than others, if there is one.
+    pub(super) fn law(&self) -> Option<&FileLaw> {
+        self.law.as_ref()
     }
 
     /// Closes all files, of which none is done then.
@@ -64,13 +73,19 @@ impl FileChoice {
         self.done += 1;
     }
 
+    /// Closes this open file, which begins again when it is chosen next.
+    pub(super) fn close_file(&mut self, index: usize) {
+        self.states[index] = FileState::Closed;
+        self.open -= 1;
+    }
+
     /// True if no file has anything left to do.
     pub(super) fn are_all_done(&self) -> bool {
         self.done == self.files.count
     }
 
     /// The file of the next request; `None` where all are done.
-    pub(super) fn choose(&mut self, draw: &mut Tausworthe) -> Option<ChosenFile> {
+    pub(super) fn choose(&mut self, draws: &mut Draws) -> Option<ChosenFile> {
         if let Some(served) = self.served
             && self.states[served] == FileState::Open
         {
@@ -86,7 +101,7 @@ impl FileChoice {
         if self.are_all_done() {
             return None;
         }
-        let index = self.next_open(draw);
+        let index = self.next_open(draws);
         let is_new = self.states[index] == FileState::Closed;
         if is_new {
             self.states[index] = FileState::Open;
@@ -98,21 +113,27 @@ impl FileChoice {
     }
 
     /// The next file that is open or may be opened. One of those is there, as not all are done.
-    fn next_open(&mut self, draw: &mut Tausworthe) -> usize {
+    fn next_open(&mut self, draws: &mut Draws) -> usize {
         loop {
-            let index = match self.files.service {
-                FileService::Random => draw.below(self.states.len() as u64) as usize,
-                FileService::RoundRobin | FileService::Sequential => {
-                    let index = self.next;
-                    self.next = (index + 1) % self.states.len();
-                    index
-                }
-            };
+            let index = self.next_index(draws);
             match self.states[index] {
                 FileState::Open => return index,
                 FileState::Closed if self.open < self.files.open_max.max(1) => return index,
                 FileState::Closed | FileState::Done => {}
             }
         }
+    }
+
+    /// The file whose turn is next, whether it is open or not.
+    fn next_index(&mut self, draws: &mut Draws) -> usize {
+        if let Some(law) = &self.law {
+            return law.file(draws.first_number, &mut draws.files);
+        }
+        if self.files.service == FileService::Random {
+            return draws.files.below(self.states.len() as u64) as usize;
+        }
+        let index = self.next;
+        self.next = (index + 1) % self.states.len();
+        index
     }
 }

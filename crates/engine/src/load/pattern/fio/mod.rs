@@ -10,6 +10,7 @@
 mod amount;
 mod draws;
 mod file_choice;
+mod file_law;
 mod places;
 mod sizes;
 mod steps;
@@ -17,5 +18,6 @@ mod tausworthe;
 mod walk;
 
 pub use amount::{FioAmount, FioLimits, OpAmount};
+pub use draws::drawn_file_bytes;
 pub(crate) use steps::FioSteps;
 pub use steps::has_requests;

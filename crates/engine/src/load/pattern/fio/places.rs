@@ -166,10 +166,11 @@ impl FilePlaces {
         }
     }
 
-    /// A random place. Where only time ends the job, the file begins again once all are visited.
+    /// A random place. Where only time ends the job, or no file is ever done, the file begins again
+    /// once all are visited.
     fn random(&mut self, order: &FioOrder, kind: usize, draws: &mut Draws) -> Option<u64> {
         let mut block = self.random_block(order, kind, draws);
-        if block.is_none() && order.is_time_based {
+        if block.is_none() && (order.is_time_based || order.files.service.is_weighted()) {
             self.reset();
             block = self.random_block(order, kind, draws);
         }

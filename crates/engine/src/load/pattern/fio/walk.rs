@@ -58,11 +58,12 @@ pub(super) struct FioWalk {
 impl FioWalk {
     /// The walk in this part of a target, which it does not leave.
     pub(super) fn new(order: FioOrder, extent: Extent, run_seed: u32) -> Self {
+        let choice = FileChoice::new(order.files);
         Self {
             extent,
             run_seed,
-            draws: Draws::new(&order, run_seed),
-            choice: FileChoice::new(order.files),
+            draws: Draws::new(&order, choice.law(), run_seed),
+            choice,
             places: vec![FilePlaces::new(&order); order.files.count as usize],
             started: vec![0; order.kinds.len()],
             mix_kind: 0,
@@ -94,7 +95,7 @@ impl FioWalk {
             places.start = self.order.files.start;
         }
         if self.order.draws.seed == FioSeed::Repeated {
-            self.draws = Draws::new(&self.order, self.run_seed);
+            self.draws = Draws::new(&self.order, self.choice.law(), self.run_seed);
         }
     }
 
@@ -106,7 +107,7 @@ impl FioWalk {
         {
             return FioAction::EndLap;
         }
-        while let Some(file) = self.choice.choose(&mut self.draws.files) {
+        while let Some(file) = self.choice.choose(&mut self.draws) {
             if file.is_new {
                 self.places[file.index].reset();
             }
@@ -117,7 +118,12 @@ impl FioWalk {
             if let Some(step) = self.request_in(file.index) {
                 return FioAction::Request(step);
             }
-            self.choice.end_file(file.index);
+            // A file without any request would begin again forever.
+            if self.order.files.service.is_weighted() && !file.is_new {
+                self.choice.close_file(file.index);
+            } else {
+                self.choice.end_file(file.index);
+            }
         }
         FioAction::EndLap
     }
