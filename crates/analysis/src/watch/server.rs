@@ -563,7 +563,7 @@ mod tests {
                 times.push(read_ns);
             }
         }
-        let observed = observer.observed("here", "15.4", Vec::new()).unwrap();
+        let observed = observer.summary("here", "15.4", Vec::new()).unwrap();
         assert_eq!(observed.wal.sync_ns, observed.io[0].read_ns);
         times.push(observed.io[0].read_ns);
         times

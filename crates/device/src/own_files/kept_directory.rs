@@ -485,7 +485,7 @@ fn probe_file_making(directory: BorrowedFd<'_>) -> Result<FileMaking, Errno> {
 mod tests {
     use super::*;
     use crate::admit::admit;
-    use crate::sysroot::list;
+    use crate::kernel::sysroot::list;
     use diskproof_simdisk::testbed::{self, Loop, Mount};
     use std::process::Command;
 

@@ -216,7 +216,7 @@ fn page_size_is_bounded_for_extreme_numbers() {
         (stroke.iops.half_width_95, stroke.latency_max_ns) = (Some(f64::MAX), u64::MAX);
     }
     let scan = surface.data.scan.as_mut().unwrap();
-    scan.latency_p50_ns = u64::MAX;
+    scan.latency_p50_ns = Some(u64::MAX);
     for cell in &mut scan.map {
         (cell.offset_bytes, cell.latency_max_ns) = (u64::MAX, u64::MAX);
     }

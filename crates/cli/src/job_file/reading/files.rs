@@ -140,7 +140,11 @@ fn file_order(reader: &JobReader<'_>, job: &FioJob, service: FileService) -> Opt
         FileService::RoundRobin if job.goes_onward() => Some(FileOrder::InTurn),
         // A job without a limit reads every block, so that the order of the files does not matter.
         FileService::Random if job.goes_onward() && !reader.has_limit() => Some(FileOrder::InTurn),
-        FileService::RoundRobin | FileService::Random => None,
+        FileService::RoundRobin
+        | FileService::Random
+        | FileService::Zipf { .. }
+        | FileService::Pareto { .. }
+        | FileService::Normal { .. } => None,
     }
 }
 
