@@ -7,9 +7,9 @@ use diskproof_engine::pattern::fio::{FioAmount, FioLimits, has_requests};
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::{FIO_FILES_MAX, FioFiles, FioOrder};
 
-/// A job of more requests is not counted before it runs: that takes about two seconds. It ends
+/// A job whose copies make more requests is not counted before it runs: that takes a second. It ends
 /// after the bytes that its options say.
-const COUNTED_MAX: u64 = 1 << 26;
+const COUNTED_MAX: u64 = 1 << 22;
 
 /// A copy of a job that makes its requests in the order of fio.
 pub(crate) struct OrderedCopy {
@@ -27,20 +27,21 @@ pub(crate) struct OrderedCopy {
 
 impl OrderedCopy {
     /// The copy with this number among those of all jobs, from 0; `in_section` is its number among
-    /// those of its section. `None` where the job has no order of fio.
+    /// those of its section. `None` where the job has no order of fio. Fails where its requests
+    /// cannot be made in it, and tells why: the other keys of the order are gone by then.
     pub(crate) fn new(
         job: &FioJob,
         number: u64,
         in_section: u64,
         part: FilePart,
         is_device: bool,
-    ) -> Option<Self> {
+    ) -> Option<Result<Self, &'static str>> {
         let amount = job.fio_amount?;
         let mut order = (**job.flags.shape.order.fio.as_ref()?).clone();
         order.draws.job = u32::try_from(number + 1).unwrap_or(u32::MAX);
         let extents = FileExtents::new(job, in_section, part, order.unit_bytes, is_device);
         if extents.count > u64::from(FIO_FILES_MAX) {
-            return None;
+            return Some(Err("more files than can be chosen from"));
         }
         let FioFiles {
             service,
@@ -61,26 +62,27 @@ impl OrderedCopy {
             turn_ops,
             open_max: open_max.min(count),
         };
-        if order.fault().is_some() {
-            return None;
+        if let Some(fault) = order.fault() {
+            return Some(Err(fault));
         }
         let limits = limits_of(job, amount, &extents, &order);
         order.lap_bytes = lap_limit(amount, limits, &order);
         let mut amount = None;
         if !job.extent.is_time_based {
-            amount = FioAmount::count(&order, limits, COUNTED_MAX);
+            let counted_max = COUNTED_MAX / job.numjobs.max(1);
+            amount = FioAmount::count(&order, limits, counted_max);
         }
         let moves_something = match &amount {
             Some(amount) => amount.steps() > 0,
             None => has_requests(&order),
         };
-        Some(Self {
+        Some(Ok(Self {
             span_start: extents.span_start,
             span_end: extents.span_end,
             amount,
             moves_something,
             order,
-        })
+        }))
     }
 }
 

@@ -634,10 +634,16 @@ impl<'a> PlacedJob<'a, '_> {
         let number = job.first_copy + copy;
         let in_section = job.first_in_section + copy;
         let is_device = self.placement.is_device;
-        let Some(copy) = OrderedCopy::new(job, number, in_section, part, is_device) else {
+        let Some(ordered) = OrderedCopy::new(job, number, in_section, part, is_device) else {
             flags.shape.order.fio = None;
             return Ok(());
         };
+        let copy = ordered.map_err(|fault| {
+            job.error(format!(
+                "the order of its requests, which is fio's, has {fault}; use a smaller size, \
+                 offset or nrfiles, or a larger bs"
+            ))
+        })?;
         let end = copy.span_end.min(self.total_bytes);
         flags.span = None;
         if copy.span_start != 0 || end != self.total_bytes {

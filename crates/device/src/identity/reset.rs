@@ -110,8 +110,8 @@ fn attribute(root: &SysRoot, layer: &Layer, name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::fake_sysfs::FakeSysfs;
     use crate::identity::layers::below_device;
+    use crate::kernel::fake_sysfs::FakeSysfs;
     use diskproof_model::target::TargetKind;
 
     /// A device of a test: path in sysfs, attributes, and names of the devices below.

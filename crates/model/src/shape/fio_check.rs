@@ -47,8 +47,8 @@ impl FioOrder {
         if sizes.iter().any(|bytes| *bytes > BYTES_MAX) {
             return Some("places that no target has");
         }
-        if files.file_bytes / self.unit_bytes >= FIO_UNITS_MAX
-            || self.mapped_units() >= FIO_UNITS_MAX
+        let drawn_units = files.file_bytes / self.unit_bytes;
+        if places.is_random && drawn_units >= FIO_UNITS_MAX || self.mapped_units() >= FIO_UNITS_MAX
         {
             return Some("more blocks than can be drawn");
         }
