@@ -275,6 +275,11 @@ impl RootFinder<'_> {
         if job.makes_no_file && !root.grows() {
             return Err("file creation disallowed by allow_file_create=0".to_owned());
         }
+        if job.leaves_file_empty && job.only_creates {
+            let why = "with create_on_open=1 fio creates no file before the job, and with \
+                       create_only=1 none in it; remove one of the two";
+            return Err(why.to_owned());
+        }
         if job.leaves_file_empty && job.rw().makes(OpKind::Read) {
             return Err(
                 "with create_on_open=1 fio makes the file empty, and reads behind its end fail or \

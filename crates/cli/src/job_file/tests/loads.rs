@@ -1113,6 +1113,7 @@ fn jobs_as_fio_that_fail_in_fio_are_refused() {
     for (options, word) in [
         ("rw=read\ncreate_on_open=1", "create_on_open"),
         ("rw=randrw\ncreate_on_open=1", "create_on_open"),
+        ("rw=write\ncreate_on_open=1\ncreate_only=1", "create_only"),
         ("rw=write\nverify=sha256\nverify_offset=64", "104 bytes"),
         ("rw=randread\nverify=sha3-256\nverify_offset=64", "72 bytes"),
         (
