@@ -179,7 +179,8 @@ impl Reader<'_> {
 
     /// Takes a document that is complete. One of another program is a log where it has pieces.
     fn take_closed(&mut self, open: &OpenDocument) {
-        if !(open.has_piece && !open.text.contains(OWN_SCHEMA)) {
+        let is_log = open.has_piece && !open.text.contains(OWN_SCHEMA);
+        if !is_log {
             self.take_json(&open.text, format!("line {}", open.line));
         }
     }
