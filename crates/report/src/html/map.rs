@@ -83,7 +83,7 @@ fn cell_series(scan: &Scan, unit_bytes: f64) -> Vec<Series> {
     ]
 }
 
-/// Whether Page Up and Page Down stop at a cell.
+/// True if Page Up and Page Down stop at a cell.
 fn is_notable(cell: &ScanCell, median_ns: u64) -> bool {
     cell.errors > 0 || heat_class(cell, median_ns) >= NOTABLE_CLASS
 }
