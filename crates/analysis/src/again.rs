@@ -25,7 +25,7 @@ pub enum Rejudged {
 }
 
 impl Rejudged {
-    /// Whether the record is the stored one.
+    /// True if the record is the stored one.
     pub fn is_as_stored(&self) -> bool {
         matches!(self, Self::Same | Self::NoData)
     }

@@ -90,7 +90,7 @@ impl Expected {
         judged
     }
 
-    /// Whether the threshold is the one that may end the run (`--abort-above`). It is about what
+    /// True if the threshold is the one that may end the run (`--abort-above`). It is about what
     /// happened, not about the disk.
     fn is_stop_rule(&self, record: &Record) -> bool {
         let Some(ping) = record.plan.ping() else {

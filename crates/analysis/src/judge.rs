@@ -64,7 +64,7 @@ pub struct RunFacts {
     pub run_id: String,
     /// Start in UTC, RFC 3339.
     pub started: String,
-    /// Whether the run ended before its plan did.
+    /// True if the run ended before its plan did.
     pub partial: bool,
     /// Why it ended early, in a sentence with what to do.
     pub ended_early: Option<String>,

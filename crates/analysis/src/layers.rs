@@ -20,7 +20,7 @@ struct MeasuredLayer<'a> {
 }
 
 impl MeasuredLayer<'_> {
-    /// Whether the blocks of the layer that hold the file are known.
+    /// True if the blocks of the layer that hold the file are known.
     fn has_known_blocks(&self) -> bool {
         match self.place {
             Some(place) => place.blocks != BlockMatch::Unknown,

@@ -305,7 +305,7 @@ fn other_depth<'a>(record: &'a Record, row: &Row) -> Option<&'a Row> {
     deeper.or(shallower)
 }
 
-/// Whether both rows ran the same workload in a closed loop, apart from the requests in flight.
+/// True if both rows ran the same workload in a closed loop, apart from the requests in flight.
 fn is_same_but_depth(row: &Row, other: &Row) -> bool {
     let (own_data, other_data) = (&row.data, &other.data);
     let (own, theirs) = (&own_data.workload, &other_data.workload);

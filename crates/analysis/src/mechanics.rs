@@ -107,7 +107,7 @@ fn reports_rotation(record: &Record, disk: &Layer) -> Option<bool> {
     }
 }
 
-/// Whether the kernel reports that a disk rotates, and can know it: the answer of a virtual disk is
+/// True if the kernel reports that a disk rotates, and can know it: the answer of a virtual disk is
 /// arbitrary, and a loop device repeats that of the disk below its file.
 pub(crate) fn is_said_to_rotate(record: &Record, disk: &Layer) -> bool {
     let is_trusted = match disk.kind {
@@ -175,7 +175,7 @@ pub(crate) fn sold_bytes(target: &TargetIdentity) -> Option<u64> {
     }
 }
 
-/// Whether offsets in the target are positions on a surface. They are on a device. In a file they
+/// True if offsets in the target are positions on a surface. They are on a device. In a file they
 /// are only where the layers below it are unknown.
 pub(crate) fn is_surface(target: &TargetIdentity) -> bool {
     target.kind == TargetKind::BlockDevice

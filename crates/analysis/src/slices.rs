@@ -14,7 +14,7 @@ use diskproof_model::row::{OpFigures, Row};
 use diskproof_model::window::{SLICES_MIN, TimeSlice};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Whether a workload in slices may end before its time, because its rate is known to `goal`, both
+/// True if a workload in slices may end before its time, because its rate is known to `goal`, both
 /// over its series and over its slices.
 pub fn may_end(measurement: &Measurement, goal: f64) -> bool {
     let counted = measurement
@@ -104,7 +104,7 @@ pub(crate) fn widen_estimate(estimate: &mut Estimate, rates: &[f64], count: u64)
     }
 }
 
-/// Whether slices lie apart in time: there is at least as much time between them as in them.
+/// True if slices lie apart in time: there is at least as much time between them as in them.
 pub(crate) fn are_apart(slices: &[TimeSlice]) -> bool {
     let (Some(first), Some(last)) = (slices.first(), slices.last()) else {
         return false;
@@ -114,7 +114,7 @@ pub(crate) fn are_apart(slices: &[TimeSlice]) -> bool {
     slices.len() >= SLICES_MIN && spanned_ns >= measured_ns.saturating_mul(2)
 }
 
-/// Whether a fall of the rate at `at_ns` of the measured time may be a chance difference between
+/// True if a fall of the rate at `at_ns` of the measured time may be a chance difference between
 /// two slices.
 pub(crate) fn fall_by_chance(slices: &[TimeSlice], at_ns: u64) -> bool {
     are_apart(slices) && estimate::falls_by_chance(at_ns, &ends_ns(slices))
@@ -172,7 +172,7 @@ pub(crate) struct WorkloadSlices<'a> {
     target: usize,
     slices: &'a [TimeSlice],
     kinds: Vec<OpKind>,
-    /// Whether it always has several requests in flight that wait for a limiter, and no syncs.
+    /// True if it always has several requests in flight that wait for a limiter, and no syncs.
     is_saturating: bool,
 }
 
@@ -182,7 +182,7 @@ struct Levels {
     first_after: usize,
     before: f64,
     after: f64,
-    /// Whether it fell at the moment, and to a level that lasted.
+    /// True if it fell at the moment, and to a level that lasted.
     has_fallen: bool,
     /// The rate after the fall, without the slice in which it may have happened; `None` where no
     /// other slice follows.
@@ -207,7 +207,7 @@ impl LimitedRate {
         self.rate - limit - self.room(limit) > 0.0
     }
 
-    /// Whether the workload used all of the limit.
+    /// True if the workload used all of the limit.
     fn reaches(&self, limit: f64) -> bool {
         limit - self.rate - self.room(limit) <= 0.0
     }
@@ -327,7 +327,7 @@ fn time_ns(slices: &[TimeSlice]) -> f64 {
     slices.iter().map(|slice| slice.wall_ns as f64).sum()
 }
 
-/// Whether the whole machine became slower when this workload did, after `at_ns` of its measured
+/// True if the whole machine became slower when this workload did, after `at_ns` of its measured
 /// time: every other workload that ran in turns with it fell by at least the root of its factor.
 /// Without a common limit such a fall is not a burst credit of the disk.
 pub(crate) fn machine_fell(workloads: &[WorkloadSlices<'_>], index: usize, at_ns: u64) -> bool {
@@ -389,7 +389,7 @@ impl WorkloadLevels<'_> {
         self.workload.slices.len() - self.levels.first_after
     }
 
-    /// Whether a limiter would have slowed it down, but did not.
+    /// True if a limiter would have slowed it down, but did not.
     fn contradicts(&self, limit: f64) -> bool {
         !self.levels.has_fallen
             && self.workload.is_saturating

@@ -24,7 +24,7 @@ pub fn short_stroke_name(percent: f64) -> String {
     format!("{SHORT_STROKE}{percent}")
 }
 
-/// Whether a workload belongs to the survey as a short stroke.
+/// True if a workload belongs to the survey as a short stroke.
 pub(crate) fn is_short_stroke(workload: &str) -> bool {
     workload.starts_with(SHORT_STROKE)
 }

@@ -20,7 +20,7 @@ fn findings_reference_holds_every_finding() {
             "| `{}` | {} | {} | {} | {} | {uses} |\n",
             rule.code,
             rule.title,
-            rule.meaning,
+            rule.summary,
             rule.check.scope(),
             rule.says.text(),
         ));

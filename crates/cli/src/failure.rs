@@ -147,7 +147,7 @@ pub(crate) fn open_error(error: &anyhow::Error) -> Option<&OpenError> {
     }
 }
 
-/// Whether the gate refused, before or after it opened the target.
+/// True if the gate refused, before or after it opened the target.
 pub(crate) fn is_refused(error: &anyhow::Error) -> bool {
     let is_refusal = matches!(error.downcast_ref(), Some(Failure::Refused(_)));
     is_refusal || error.is::<Refusal>() || matches!(open_error(error), Some(OpenError::Refused(_)))

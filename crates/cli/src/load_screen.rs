@@ -56,7 +56,7 @@ pub(crate) struct LoadScreen {
 }
 
 impl LoadScreen {
-    /// Whether stderr is a terminal that can show it.
+    /// True if stderr is a terminal that can show it.
     pub(crate) fn is_possible() -> bool {
         FullScreen::is_possible(ScreenStream::Stderr)
     }
@@ -81,7 +81,7 @@ impl LoadScreen {
         self.earlier_bytes += std::mem::take(&mut self.slice_bytes);
     }
 
-    /// Whether it is time to redraw.
+    /// True if it is time to redraw.
     pub(crate) fn is_due(&self) -> bool {
         is_over(self.drawn, REDRAW_EVERY)
     }
@@ -124,7 +124,7 @@ impl LoadScreen {
     }
 }
 
-/// Whether this time has passed; true without a start.
+/// True if this time has passed; true without a start.
 fn is_over(since: Option<Instant>, time: Duration) -> bool {
     match since {
         Some(since) => since.elapsed() >= time,

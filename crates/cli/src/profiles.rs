@@ -57,7 +57,7 @@ pub(crate) fn profile_name(name: &str) -> &str {
     }
 }
 
-/// Whether this program has a profile of this name.
+/// True if this program has a profile of this name.
 pub(crate) fn is_built_in(profile: &str) -> bool {
     built_in_profile(profile).is_some()
 }

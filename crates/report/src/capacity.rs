@@ -176,7 +176,7 @@ pub(crate) struct RayDirection {
     pub(crate) sequential_iops: f64,
 }
 
-/// Whether a plan searches rays with requests of the size by which schedulers count.
+/// True if a plan searches rays with requests of the size by which schedulers count.
 pub(crate) fn plans_rays_of_pages(plan: &Plan) -> bool {
     let Some(task) = plan.workload_task() else {
         return false;
@@ -187,7 +187,7 @@ pub(crate) fn plans_rays_of_pages(plan: &Plan) -> bool {
             .all(|(_, ray)| ray.block_bytes == PAGE_BYTES)
 }
 
-/// Whether a plan searches the boundary of reads and writes.
+/// True if a plan searches the boundary of reads and writes.
 pub(crate) fn plans_rays(plan: &Plan) -> bool {
     match plan.workload_task() {
         Some(task) => matches!(task.decide, Decide::Rate(_)) && task.searched().count() > 1,

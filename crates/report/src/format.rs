@@ -102,7 +102,7 @@ pub enum Requires {
 }
 
 impl Requires {
-    /// Whether a record has this content.
+    /// True if a record has this content.
     pub fn is_met_by(self, record: &Record) -> bool {
         match self {
             Self::Nothing => true,
@@ -120,7 +120,7 @@ impl Requires {
         }
     }
 
-    /// Whether a run of this plan measures this content, unless it ends early or decides nothing.
+    /// True if a run of this plan measures this content, unless it ends early or decides nothing.
     pub fn is_planned_by(self, plan: &Plan) -> bool {
         match self {
             Self::Nothing | Self::Charts => true,
@@ -133,7 +133,7 @@ impl Requires {
         }
     }
 
-    /// Whether the run of a record searched this content by rays, but has no answer.
+    /// True if the run of a record searched this content by rays, but has no answer.
     pub fn is_undecided_by(self, record: &Record) -> bool {
         record.rays().is_some() && self.is_planned_by(&record.plan) && !self.is_met_by(record)
     }

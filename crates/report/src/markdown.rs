@@ -106,9 +106,9 @@ fn write_warnings(table: &Table, out: &mut dyn Write) -> io::Result<()> {
 
 /// The columns of a table in Markdown.
 struct TextColumns {
-    /// Whether the first column has the titles of groups.
+    /// True if the first column has the titles of groups.
     has_titles: bool,
-    /// Whether the next one has their notes.
+    /// True if the next one has their notes.
     has_notes: bool,
     /// The columns of the table that hold text.
     indices: Vec<usize>,

@@ -149,7 +149,7 @@ fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> i
     Ok(())
 }
 
-/// Whether the names before the colon are those of settings with advice.
+/// True if the names before the colon are those of settings with advice.
 fn names_advised_setting(text: &str, advice: &[Advice]) -> bool {
     let (names, _) = text.split_once(':').unwrap_or((text, ""));
     advice
@@ -157,7 +157,7 @@ fn names_advised_setting(text: &str, advice: &[Advice]) -> bool {
         .any(|named| names.split(", ").any(|name| name == named.setting))
 }
 
-/// Whether a text is a word that may stand in the file outside of a comment. The record may come
+/// True if a text is a word that may stand in the file outside of a comment. The record may come
 /// from a stranger.
 fn is_word(text: &str) -> bool {
     (1..=WORD_BYTES_MAX).contains(&text.len())

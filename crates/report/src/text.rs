@@ -10,7 +10,7 @@ const GLUE: char = '\u{a0}';
 /// Longer phrases may break: unbroken they would leave half of a narrow line empty.
 const GLUE_COLUMNS_MAX: usize = 32;
 
-/// Whether a character acts on the terminal or on the text around it instead of being visible:
+/// True if a character acts on the terminal or on the text around it instead of being visible:
 /// control characters (C0, C1, DEL), line and paragraph separators, zero-width characters, the
 /// marks that reverse the direction of text (CVE-2021-42574) and invisible tags.
 pub(crate) fn is_hidden(c: char) -> bool {

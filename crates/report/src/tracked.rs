@@ -50,7 +50,7 @@ fn figure_subject(record: &Record, figure: &Figure<'_>) -> String {
     }
 }
 
-/// Whether a figure is known, is that of a whole workload, and has a name in thresholds.
+/// True if a figure is known, is that of a whole workload, and has a name in thresholds.
 fn is_tracked(figure: &Figure<'_>) -> bool {
     let key = &figure.key;
     let is_plain = key.phase.is_none() && key.label.is_none() && key.offset_bytes.is_none();

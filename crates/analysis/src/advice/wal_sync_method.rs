@@ -212,7 +212,7 @@ fn method_and_pages(row: &Row) -> Option<(&'static str, u32)> {
     Some((method, workload.block_bytes / PAGE_BYTES))
 }
 
-/// Whether the write cache of the row's disks was in the state that the run found. In another
+/// True if the write cache of the row's disks was in the state that the run found. In another
 /// state, the figure says nothing about the disk as it is used.
 fn has_usual_write_cache(record: &Record, row: &Row) -> bool {
     let Some(state) = row.data.workload.write_cache else {

@@ -1,13 +1,17 @@
 //! The latencies of a workload on one side of a comparison, each figure with its uncertainty.
 //! Assumes that the runs are comparable.
 //!
-//! * A mean latency in a closed loop is the number in flight over the rate (Little 1961), so it has
-//!   the rate's relative error. Reads and writes of a mix, and open loops, have at least that of as
-//!   many independent latencies as theirs are worth.
-//! * A percentile has the interval of its rank among as many independent latencies as its own are
-//!   worth: fewer where the rate varies more than independent latencies would make it vary, and
-//!   where long ones cluster in time. The wider of both counts.
-//! * Of several runs the run is the unit: percentiles are those of the merged histograms.
+//! * The latencies of a run depend on each other, so its figures have the error of fewer
+//!   independent ones: their number is `independent_latencies`. It is smaller where the rate varies
+//!   more than independent latencies would make it vary, and where long latencies cluster in time.
+//!   The smaller of these two numbers counts.
+//! * The mean latency of a closed loop is the number in flight over the rate (Little 1961), so it
+//!   has the relative error of the rate. In a mix the rate does not say how the kinds share the
+//!   queue, and in an open loop the rate is given. Their means have the error of a mean of
+//!   `independent_latencies`.
+//! * A percentile has the interval of its rank among `independent_latencies`.
+//! * Where a side has several runs, its figures vary by run. Its percentiles are those of the
+//!   merged histograms.
 
 use super::distribution::{LatencyDistribution, cluster_size};
 use super::rates::total_rate;
@@ -27,7 +31,8 @@ const LATENCIES_MIN: u64 = 10;
 /// Below this dispersion all latencies are in one bucket of the histogram.
 const DISPERSION_MIN: f64 = 1e-9;
 
-/// From this quantile on a percentile is about long latencies, below it about typical ones.
+/// From this quantile on a percentile is about long latencies, below it about typical ones. The
+/// mean varies by the long ones, so its error is computed at this quantile.
 const TAIL_FROM: f64 = 0.9;
 
 /// The disk stalled in a cell of the series that has less than this share of the median number of
@@ -179,8 +184,8 @@ impl<'a> OpLatencies<'a> {
         }
     }
 
-    /// Degrees of freedom of the error of its latencies.
-    fn freedom(&self) -> f64 {
+    /// The degrees of freedom with which the error of its latencies is known.
+    fn degrees_of_freedom(&self) -> f64 {
         let batches = if self.is_open_loop {
             self.op.data.shown_series().cells.len() as u64
         } else {
@@ -192,10 +197,10 @@ impl<'a> OpLatencies<'a> {
     /// The number of latencies that are worth one independent latency at `quantile`; `None` where
     /// too little was measured.
     fn latencies_per_independent(&self, quantile: f64) -> Option<f64> {
-        let clusters = cluster_size(self.op, &self.distribution, quantile);
+        let cluster_latencies = cluster_size(self.op, &self.distribution, quantile);
         if self.is_open_loop {
             if self.op.data.shown_series().cells.len() > 1 {
-                return Some(clusters.max(1.0));
+                return Some(cluster_latencies.max(1.0));
             }
             return None;
         }
@@ -211,16 +216,17 @@ impl<'a> OpLatencies<'a> {
             Some(shared) => shared.count,
             None => self.distribution.count(),
         };
-        let by_rate = if dispersion > DISPERSION_MIN {
+        let per_independent_by_rate = if dispersion > DISPERSION_MIN {
             self.rate_error()?.powi(2) * count.max(1) as f64 / dispersion
         } else {
             1.0
         };
-        let per_one = clusters.max(by_rate.min(self.latencies_per_cell()));
-        Some(per_one.max(1.0))
+        let by_rate = per_independent_by_rate.min(self.latencies_per_cell());
+        Some(cluster_latencies.max(by_rate).max(1.0))
     }
 
-    /// The number of independent latencies that its latencies are worth at `quantile`.
+    /// The number of independent latencies whose figure at `quantile` has the same error; `None`
+    /// where too little was measured.
     pub(crate) fn independent_latencies(&self, quantile: f64) -> Option<f64> {
         Some(self.distribution.count() as f64 / self.latencies_per_independent(quantile)?)
     }
@@ -243,57 +249,177 @@ impl<'a> OpLatencies<'a> {
             ..=1 => 1.0,
             _ => estimate::widening(&flowing),
         };
-        let wide = flowing_widening.max(estimate::widening(&counts));
-        self.distribution.count() as f64 / counts.len() as f64 * wide
+        let widening = flowing_widening.max(estimate::widening(&counts));
+        self.distribution.count() as f64 / counts.len() as f64 * widening
     }
 
     /// The mean with its interval, in nanoseconds.
     pub(crate) fn mean_estimate(&self) -> Estimate {
-        let value = latency_of(self.op).mean;
-        let (dispersion, count) = (self.distribution.dispersion(), self.distribution.count());
-        let independent = (dispersion / count as f64).sqrt();
-        let error = match self.rate_error() {
-            Some(error) if self.shared.is_none() => Some(error),
-            _ if count < LATENCIES_MIN => None,
-            _ => self
-                .latencies_per_independent(TAIL_FROM)
-                .map(|per_one| independent * per_one.sqrt()),
-        };
-        let n = self.freedom() as u64 + 1;
-        let half_width = error.map(|error| error * multiple_95((n - 1) as f64) * value);
-        Estimate::new(n, value, half_width, "ns")
+        let mean_ns = latency_of(self.op).mean;
+        let freedom = self.degrees_of_freedom();
+        let half_width_ns = self
+            .relative_error_of_mean()
+            .map(|error| error * multiple_95(freedom) * mean_ns);
+        Estimate::new(freedom as u64 + 1, mean_ns, half_width_ns, "ns")
+    }
+
+    /// The relative standard error of the mean; `None` where too little was measured.
+    fn relative_error_of_mean(&self) -> Option<f64> {
+        // A closed loop with one kind of operation: the mean follows from the rate.
+        if self.shared.is_none()
+            && let Some(error) = self.rate_error()
+        {
+            return Some(error);
+        }
+        // A mix, an open loop, or a rate without an interval: the mean is one of latencies.
+        let count = self.distribution.count();
+        if count < LATENCIES_MIN {
+            return None;
+        }
+        let error_if_independent = (self.distribution.dispersion() / count as f64).sqrt();
+        let latencies_per_independent = self.latencies_per_independent(TAIL_FROM)?;
+        Some(error_if_independent * latencies_per_independent.sqrt())
     }
 }
 
 fn percentile_estimate(runs: &[OpLatencies<'_>], quantile: f64) -> Option<SideEstimate> {
     let merged = LatencyDistribution::merged(runs.iter().map(|run| run.op.seen_latencies()))?;
-    let value = merged.percentile(quantile)? as f64;
+    let value = merged.percentile(quantile)?.max(1) as f64;
+    // A latency of 0 ns has no logarithm.
     let mut logs = Vec::new();
     for run in runs {
         let ns = run.distribution.quantile_ns(quantile).max(1) as f64;
         logs.push(ns.ln());
     }
-    let effective: Option<f64> = runs
+    // `None` as soon as one run has too little to tell.
+    let independent: Option<f64> = runs
         .iter()
         .map(|run| run.independent_latencies(quantile))
         .sum();
     let freedom = runs
         .iter()
-        .map(OpLatencies::freedom)
+        .map(OpLatencies::degrees_of_freedom)
         .fold(f64::INFINITY, f64::min);
-    let within = match effective {
-        Some(effective) => Within::Ranks {
+    let within = match independent {
+        Some(independent) => Within::Ranks {
             distribution: merged,
             quantile,
-            effective,
+            effective: independent,
             freedom,
         },
         None => Within::Unknown,
     };
-    let n = match (runs.len(), effective) {
-        (1, Some(effective)) => effective as u64,
-        (n, _) => n as u64,
+    let sample_count = match independent {
+        Some(independent) if runs.len() == 1 => independent as u64,
+        Some(_) | None => runs.len() as u64,
     };
-    let sample = SideFigure::from_runs(value.max(1.0), logs, within);
-    Some(SideEstimate::from_sample(sample, n, "ns"))
+    let sample = SideFigure::from_runs(value, logs, within);
+    Some(SideEstimate::from_sample(sample, sample_count, "ns"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::series::{Cell, TimeSeries};
+
+    const SECOND_NS: u64 = 1_000_000_000;
+
+    /// Fifty reads of 1 µs and fifty of 3 µs have a mean of 2 µs and a standard deviation of 1 µs:
+    /// a dispersion of a quarter.
+    const SHORT_NS: u64 = 1_000;
+    const LONG_NS: u64 = 3_000;
+    const EACH: u64 = 50;
+    const MEAN_NS: f64 = 2_000.0;
+
+    /// A run with these reads in seconds of ten, each with a read of the longest latency.
+    fn row() -> Row {
+        let mut record = fixture::record();
+        let mut row = fixture::measured(&mut record, "random-read-d32").clone();
+        let data = row.data.ops.get_mut(&OpKind::Read).unwrap();
+        data.latency = LatencyHistogram::new();
+        data.latency.record_many(SHORT_NS, EACH);
+        data.latency.record_many(LONG_NS, EACH);
+        data.series = TimeSeries::new(SECOND_NS);
+        for second in 0..10 {
+            let cell = Cell {
+                ops: 10,
+                latency_max_ns: LONG_NS,
+                ..Cell::default()
+            };
+            data.series.add(second * SECOND_NS, &cell, 100);
+        }
+        let figures = row.figures.ops.get_mut(&OpKind::Read).unwrap();
+        figures.latency.mean = MEAN_NS;
+        // With ten values t is 2.26216: a relative standard error of 5 %.
+        figures.iops = Estimate::new(10, 100.0, Some(0.05 * 2.26216 * 100.0), "1/s");
+        row
+    }
+
+    fn latencies<'a>(
+        row: &'a Row,
+        is_open_loop: bool,
+        shared: Option<SharedLoad>,
+    ) -> OpLatencies<'a> {
+        let op = row.op(OpKind::Read).unwrap();
+        OpLatencies {
+            op,
+            distribution: LatencyDistribution::merged([op.seen_latencies()]).unwrap(),
+            is_open_loop,
+            shared,
+        }
+    }
+
+    #[track_caller]
+    fn assert_near(estimate: &Estimate, relative_half_width: f64) {
+        let half_width = estimate.half_width_95.unwrap() / estimate.value;
+        let ratio = half_width / relative_half_width;
+        assert!(
+            (ratio - 1.0).abs() < 0.01,
+            "{half_width} is not {relative_half_width}"
+        );
+    }
+
+    #[test]
+    fn mean_of_a_closed_loop_has_the_relative_error_of_the_rate() {
+        let row = row();
+        let mean = latencies(&row, false, None).mean_estimate();
+        assert_eq!((mean.n, mean.value), (10, MEAN_NS));
+        assert_near(&mean, 0.05 * 2.26216);
+    }
+
+    /// By hand: 300 operations with a relative error of their rate of 5 % and a dispersion of a
+    /// quarter are worth one independent latency for each 0.05² × 300 ÷ 0.25 = 3. A hundred
+    /// independent ones have an error of √(0.25 ÷ 100) = 5 %, so that these have √3 × 5 % = 8.66 %.
+    #[test]
+    fn mean_in_a_mix_has_the_error_of_the_independent_latencies() {
+        let row = row();
+        let rate = Estimate::new(10, 300.0, Some(0.05 * 2.26216 * 300.0), "1/s");
+        let shared = SharedLoad { rate, count: 300 };
+        let mean = latencies(&row, false, Some(shared)).mean_estimate();
+        assert_near(&mean, 0.0866 * 2.26216);
+    }
+
+    /// By hand: ten cells give nine degrees of freedom, whatever the error of the rate.
+    #[test]
+    fn mean_of_an_open_loop_has_the_error_of_its_latencies() {
+        let mut row = row();
+        let figures = row.figures.ops.get_mut(&OpKind::Read).unwrap();
+        figures.iops.half_width_95 = Some(0.0);
+        let mean = latencies(&row, true, None).mean_estimate();
+        assert_eq!(mean.n, 10);
+        assert_near(&mean, 0.05 * 2.26216);
+    }
+
+    #[test]
+    fn mean_of_too_few_latencies_has_no_interval() {
+        let mut row = row();
+        let data = row.data.ops.get_mut(&OpKind::Read).unwrap();
+        data.latency = LatencyHistogram::new();
+        data.latency.record_many(SHORT_NS, LATENCIES_MIN - 1);
+        assert_eq!(
+            latencies(&row, true, None).mean_estimate().half_width_95,
+            None
+        );
+    }
 }

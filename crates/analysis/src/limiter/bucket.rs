@@ -38,7 +38,7 @@ impl Unit {
     }
 }
 
-/// What the rate of a stretch can show about a limiter.
+/// The evidence about a limiter that the rate of a stretch can give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Measured, and the next request waits for nothing but the disk.
@@ -58,13 +58,13 @@ pub(crate) struct Stretch {
     pub(crate) family: String,
     /// Requests in flight over all workers.
     pub(crate) depth: f64,
-    /// Whether the row writes or syncs: a full write cache then looks like a limiter.
+    /// True if the row writes or syncs: a full write cache then looks like a limiter.
     pub(crate) writes: bool,
     /// The block size.
     pub(crate) block_bytes: f64,
     /// Decides whether the stretch can show a base rate or only use credit.
     pub(crate) role: Role,
-    /// Whether the figures of its row count it: not a warm-up, nor a slice that was dropped.
+    /// True if the figures of its row count it: not a warm-up, nor a slice that was dropped.
     pub(crate) is_in_row: bool,
     /// In nanoseconds after the start of the run.
     pub(crate) start_ns: f64,
@@ -116,15 +116,15 @@ pub(crate) struct Bucket {
     pub(crate) burst: f64,
     /// The credit that was used, beyond what was refilled meanwhile.
     pub(crate) credit: f64,
-    /// Whether the bucket was seen to be full before it was used up, so that it holds no more.
+    /// True if the bucket was seen to be full before it was used up, so that it holds no more.
     pub(crate) is_whole: bool,
-    /// Whether it was used up again at the moment that its refill predicts.
+    /// True if it was used up again at the moment that its refill predicts.
     pub(crate) has_refilled: bool,
     /// The moment at which it was first used up, in nanoseconds after the start of the run.
     pub(crate) spent_ns: f64,
     /// The rows that ran at the base rate, ascending.
     pub(crate) rows: Vec<usize>,
-    /// Whether one of these rows only reads. Where none does, a full write cache looks the same.
+    /// True if one of these rows only reads. Where none does, a full write cache looks the same.
     pub(crate) has_reads: bool,
 }
 
@@ -139,7 +139,7 @@ impl Bucket {
         self.credit / self.base * 1e9
     }
 
-    /// Whether a rate is above the base for more than counting and the machine explain.
+    /// True if a rate is above the base for more than counting and the machine explain.
     pub(crate) fn is_above(&self, rate: f64) -> bool {
         rate > ABOVE * self.base
     }
@@ -307,7 +307,7 @@ fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
     .filter(|plateau| plateau.level > 0.0)
 }
 
-/// Whether requests completed more evenly than any medium answers them.
+/// True if requests completed more evenly than any medium answers them.
 fn is_even(requests: &[f64], cell_ns: f64) -> bool {
     let total: f64 = requests.iter().sum();
     if total < REQUESTS_MIN || (requests.len() as f64) * cell_ns < PLATEAU_NS_MIN {
@@ -376,7 +376,7 @@ fn bucket_of_plateaus(
     })
 }
 
-/// Whether the rate was higher before a plateau: earlier in its stretch, or in an earlier stretch
+/// True if the rate was higher before a plateau: earlier in its stretch, or in an earlier stretch
 /// of the same family with at most as many requests in flight.
 fn has_fallen(stretches: &[Stretch], plateau: &Plateau<'_>, base: f64, unit: Unit) -> bool {
     if plateau
@@ -404,7 +404,7 @@ fn has_fallen(stretches: &[Stretch], plateau: &Plateau<'_>, base: f64, unit: Uni
         })
 }
 
-/// Whether a plateau is even for longer than chance explains.
+/// True if a plateau is even for longer than chance explains.
 fn is_long(plateau: &Plateau<'_>) -> bool {
     let own = &plateau.stretch.requests[plateau.from..];
     plateau.length_ns() >= PLATEAUS_NS_MIN
@@ -416,7 +416,7 @@ fn is_long(plateau: &Plateau<'_>) -> bool {
 struct PlacedCell {
     start_ns: f64,
     moved: f64,
-    /// Whether it belongs to a plateau, during which the bucket is empty.
+    /// True if it belongs to a plateau, during which the bucket is empty.
     is_empty: bool,
 }
 
@@ -453,7 +453,7 @@ fn uncertain_amount(members: &[&Plateau<'_>], base: f64, unit: Unit) -> f64 {
     (base * OVERDRAWN_NS / 1e9).max(OVERDRAWN_REQUESTS * each)
 }
 
-/// Whether a bucket that was empty at the first plateau could have paid for all that passed
+/// True if a bucket that was empty at the first plateau could have paid for all that passed
 /// afterwards.
 fn is_paid(stretches: &[Stretch], members: &[&Plateau<'_>], base: f64, unit: Unit) -> bool {
     let allowed = uncertain_amount(members, base, unit);
@@ -509,7 +509,7 @@ struct SpentAgain {
 const REFILL_TIMES_MIN: f64 = 10.0;
 
 impl SpentAgain {
-    /// Whether it was used up when the refill was, of at least this amount.
+    /// True if it was used up when the refill was, of at least this amount.
     fn is_refill(&self, least: f64) -> bool {
         self.used >= least && self.spilled.abs() <= SPILLED_SHARE_MIN * self.used
     }

@@ -207,7 +207,7 @@ pub(crate) struct MovedInCell<'a> {
     pub(crate) slice: &'a TimeSlice,
     /// Reads and writes over the measured time.
     pub(crate) moved: &'a TimeSeries,
-    /// Whether it is a cell of the side in question, not of another one on the same disk.
+    /// True if it is a cell of the side in question, not of another one on the same disk.
     pub(crate) is_own: bool,
 }
 
@@ -318,7 +318,7 @@ impl Parts<'_> {
     }
 }
 
-/// What a slice has moved in all, as one cell.
+/// The sums of a slice, as one cell.
 fn moved_in_slice(slice: &TimeSlice) -> Cell {
     let mut moved = Cell::default();
     for kind in [OpKind::Read, OpKind::Write] {
@@ -333,7 +333,7 @@ fn moved_in_slice(slice: &TimeSlice) -> Cell {
     moved
 }
 
-/// What was moved in all, without a part of it.
+/// The rest of a sum, without a part of it.
 fn without(all: Cell, part: Cell) -> Cell {
     Cell {
         ops: all.ops.saturating_sub(part.ops),
@@ -373,7 +373,7 @@ impl<'a> WholeCells<'a> {
         }
     }
 
-    /// What they moved in all, as one cell.
+    /// Their sums, as one cell.
     fn moved(&self) -> Cell {
         let mut moved = Cell::default();
         for cell in self.cells {

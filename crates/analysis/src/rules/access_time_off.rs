@@ -12,7 +12,7 @@ use diskproof_model::surface::SeekSummary;
 pub(super) const RULE: Rule = Rule {
     code: "access-time-off",
     title: "The disk contradicts its data sheet",
-    meaning: "The access time or peak rate contradicts the data sheet or the rotation speed.",
+    summary: "The access time or peak rate contradicts the data sheet or the rotation speed.",
     remedy: Remedy::ByCase,
     check: Check::Survey(check),
     says: Meaning::Doubtful,
@@ -239,7 +239,7 @@ fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Contradiction> {
     })
 }
 
-/// Whether the span contains the outermost zone.
+/// True if the span contains the outermost zone.
 fn begins_outside(record: &Record, surface: &SurfaceRecord) -> bool {
     let surface_bytes = match record.targets.get(surface.data.target) {
         Some(target) => target.size_bytes,

@@ -15,7 +15,7 @@ pub(super) struct Fall {
     pub(super) unit: Unit,
 }
 
-/// What a workload shows about a fall of another one.
+/// The evidence of a workload about a fall of another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AfterFall {
     /// It was faster before, and ran at the same rate after it.
@@ -40,12 +40,12 @@ struct Part {
 }
 
 impl Fall {
-    /// Whether a rate is clearly above that of the limiter.
+    /// True if a rate is clearly above that of the limiter.
     fn is_above(self, rate: f64) -> bool {
         rate > SAME_RATE_TIMES * self.base
     }
 
-    /// What the row with this index shows.
+    /// The evidence of a row.
     pub(super) fn after(self, row: &Row) -> AfterFall {
         let mut was_faster = false;
         let mut is_limited = false;
@@ -83,7 +83,8 @@ impl Fall {
         above
     }
 
-    /// What the workloads that only read show: `Free` if one is free, `Limited` if one is limited.
+    /// The evidence of the workloads that only read: `Free` if one is free, `Limited` if one is
+    /// limited.
     pub(super) fn reads_after(self, record: &Record) -> AfterFall {
         let mut shown = AfterFall::Unknown;
         for measured in closed_rows(record, self.target) {

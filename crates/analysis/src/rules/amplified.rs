@@ -7,7 +7,7 @@ use super::traffic::{Traffic, commits, has_whole_pages};
 pub(super) const RULE: Rule = Rule {
     code: "amplified",
     title: "The disk moved more bytes than requested",
-    meaning: "The disk read or wrote far more than was requested. This lowers the figure, and an \
+    summary: "The disk read or wrote far more than was requested. This lowers the figure, and an \
               application with the same requests is slowed equally.",
     remedy: Remedy::ByCase,
     check: Check::Workloads(check),
@@ -36,7 +36,7 @@ struct AmplifiedWorkload<'a> {
     measured: Measured<'a>,
     target: &'a TargetIdentity,
     kind: OpKind,
-    /// What the disk moved, without what other programs did.
+    /// The bytes that the disk moved, without those of other programs.
     bytes: u64,
     /// All that the disk moved.
     moved_bytes: u64,
@@ -84,7 +84,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let Explanation { cause, remedy } = explanation(record, worst);
     let claim = format!(
         "The disk moved more than requested in {}: in {} {}. {cause}",
-        scope(record, hits.iter().map(|hit| hit.measured.index)),
+        workload_names(record, hits.iter().map(|hit| hit.measured.index)),
         workload_name(record, worst.measured.row),
         worst.clause(),
     );
@@ -132,7 +132,7 @@ fn amplified_workload<'a>(
     })
 }
 
-/// Whether more is moved on purpose: copies are what redundancy is for, and the old data that a
+/// True if more is moved on purpose: copies are what redundancy is for, and the old data that a
 /// parity is computed from is its price.
 fn is_redundant(target: &TargetIdentity) -> bool {
     let has_raid = target
@@ -142,7 +142,7 @@ fn is_redundant(target: &TargetIdentity) -> bool {
     has_raid || target.disks().count() > 1
 }
 
-/// What the disks read, or what they wrote, for a workload.
+/// The bytes that the disks read, or those that they wrote, for a workload.
 struct Direction {
     kind: OpKind,
     moved_bytes: u64,

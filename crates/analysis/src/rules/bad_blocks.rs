@@ -7,7 +7,7 @@ use diskproof_model::measurement::{RealSize, VerifyResult};
 pub(super) const RULE: Rule = Rule {
     code: "bad-blocks",
     title: "Blocks read back wrong",
-    meaning: "Blocks that the disk had acknowledged contained other data when they were read back, \
+    summary: "Blocks that the disk had acknowledged contained other data when they were read back, \
               or do not contain the data of an earlier run.",
     remedy: Remedy::ByCase,
     check: Check::Workloads(check),
@@ -87,7 +87,7 @@ fn damage_claim(record: &Record, hits: &[VerifiedRow<'_>], fault: &str) -> Strin
         "{bad} of {} {} {fault} in {}{}{}.",
         counted(blocks, "block"),
         if bad == 1 { "is" } else { "are" },
-        scope(record, hits.iter().map(|hit| hit.measured.index)),
+        workload_names(record, hits.iter().map(|hit| hit.measured.index)),
         first_bad_blocks(hits[0].result),
         unchecked_clause(hits)
     )
@@ -127,7 +127,7 @@ fn fault_of_blocks(record: &Record, hits: &[VerifiedRow<'_>]) -> Explanation {
     }
 }
 
-/// Whether the reads of a workload were compared with a pattern that the plan gives.
+/// True if the reads of a workload were compared with a pattern that the plan gives.
 fn has_known_content(record: &Record, hit: &VerifiedRow<'_>) -> bool {
     let name = &hit.measured.row.data.workload.name;
     let workloads = record.plan.workloads();

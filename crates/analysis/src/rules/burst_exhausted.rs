@@ -10,7 +10,7 @@ use diskproof_model::limiter::BurstCredit;
 pub(super) const RULE: Rule = Rule {
     code: "burst-exhausted",
     title: "The burst credit of the disk ran out",
-    meaning: "The rate fell during a workload and stayed low, because a volume with burst credit \
+    summary: "The rate fell during a workload and stayed low, because a volume with burst credit \
               has used it up. The figures are those of the lower rate.",
     remedy: Remedy::Always(
         "Plan with the lower rate, or provision more IOPS. Bursts help only loads that pause often \
@@ -169,7 +169,7 @@ fn credit_of_fall(
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::fixture::{self, states};
     use crate::rules::bursts::tests::{burst, cliff, credit, fast_until};
@@ -266,24 +266,30 @@ mod tests {
         }
     }
 
+    /// Writes that fall from 839 MB/s to 210 MB/s, and reads of 839 MB/s before the fall. After it
+    /// there are reads at this rate, or none.
+    pub(crate) fn reads_around_fall_of_writes(rate_after: Option<f64>) -> Record {
+        let mut record = cliff();
+        let writes = index_of(&record, "sequential-write");
+        let reads = index_of(&record, "sequential-read");
+        record.measurements[writes].data.start_ns = 20_000_000_000;
+        for slice in &mut record.measurements[writes].data.slices {
+            slice.start_ns += 20_000_000_000;
+        }
+        let mut slices = vec![reads_at(0, 839e6)];
+        slices.extend(rate_after.map(|rate| reads_at(60_000_000_000, rate)));
+        record.measurements[reads].data.slices = slices;
+        record
+    }
+
     #[test]
     fn reads_after_the_fall_of_writes_tell_a_credit_from_a_cache() {
-        // Writes of 839 MB/s fall to 210 MB/s.
         for (rate_after, is_credit, is_cache) in [
             (Some(210e6), true, false),
             (Some(839e6), false, true),
             (None, false, true),
         ] {
-            let mut record = cliff();
-            let writes = index_of(&record, "sequential-write");
-            let reads = index_of(&record, "sequential-read");
-            record.measurements[writes].data.start_ns = 20_000_000_000;
-            for slice in &mut record.measurements[writes].data.slices {
-                slice.start_ns += 20_000_000_000;
-            }
-            let mut slices = vec![reads_at(0, 839e6)];
-            slices.extend(rate_after.map(|rate| reads_at(60_000_000_000, rate)));
-            record.measurements[reads].data.slices = slices;
+            let record = reads_around_fall_of_writes(rate_after);
             let found = check(&record);
             assert_eq!(found.is_some(), is_credit, "{rate_after:?}: {found:?}");
             let found = cache_cliff::check(&record);

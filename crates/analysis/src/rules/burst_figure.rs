@@ -10,7 +10,7 @@ use diskproof_model::limiter::BurstCredit;
 pub(super) const RULE: Rule = Rule {
     code: "burst-figure",
     title: "The figure is that of a burst",
-    meaning: "A workload was measured wholly or partly while the disk's burst credit lasted, and \
+    summary: "A workload was measured wholly or partly while the disk's burst credit lasted, and \
               the credit ended during the run. Sustained load gets the lower rate.",
     remedy: Remedy::ByCase,
     check: Check::Workloads(check),
@@ -65,7 +65,7 @@ fn claim(record: &Record, ended: &[&BurstCredit]) -> String {
     format!(
         "{} ran wholly or partly on the burst credit of the disk, which ended during this run. {} \
          Sustained load gets the lower rate.",
-        scope(record, in_burst),
+        workload_names(record, in_burst),
         allowed_text(record, ended),
     )
 }

@@ -1,7 +1,7 @@
 //! `burst-untested`: a limiter sets the figures, and the run was too short to show whether it has a
 //! burst credit. If it has one, the figures do not last.
 
-use super::after_fall::AfterFall;
+use super::after_fall::{AfterFall, Fall};
 use super::bursts::{SlowedWorkload, have_reads, slowed_on_each_target};
 use super::rate_limited::{is_even, plateau_without_known_credit};
 use super::rule::*;
@@ -11,7 +11,7 @@ use crate::limiter::words::{CreditTest, limit_text};
 pub(super) const RULE: Rule = Rule {
     code: "burst-untested",
     title: "The rate may be that of a burst",
-    meaning: "A limiter sets the rate, and no workload ran at it for long enough without a pause \
+    summary: "A limiter sets the rate, and no workload ran at it for long enough without a pause \
               to show whether the limiter has a burst credit. Each pause and each slower workload \
               refills such a credit.",
     remedy: Remedy::ByCase,
@@ -25,44 +25,67 @@ fn check(record: &Record) -> Option<Diagnosis> {
     by_plateau(record).or_else(|| by_fall_of_writes(record))
 }
 
-/// Rates above that to which writes fell, where nothing after the fall shows whether reads fall,
-/// too: a full write cache and a used-up credit look alike then.
+/// Writes that fell for good on one target, by a full write cache or by a used-up credit: nothing
+/// after the fall shows whether reads fall, too.
+struct UndecidedFall<'a> {
+    fall: Fall,
+    slowed: Vec<SlowedWorkload<'a>>,
+    /// The workloads that only read, at a higher rate than that after the fall.
+    faster_reads: Vec<usize>,
+}
+
+/// The fall of the first target that has one.
 fn by_fall_of_writes(record: &Record) -> Option<Diagnosis> {
-    for slowed in slowed_on_each_target(record) {
-        let Some(first) = slowed.first() else {
-            continue;
-        };
-        let fall = first.fall_in(record, first.usual_unit());
-        if have_reads(&slowed)
-            || !is_even(record, first.measured.index)
-            || fall.reads_after(record) != AfterFall::Unknown
-        {
-            continue;
-        }
-        let mut above = fall.rows_above(record);
-        above.retain(|index| {
-            let streams = &record.measurements[*index].data.workload.streams;
-            streams.is_only(OpKind::Read)
-        });
-        if above.is_empty() {
-            continue;
-        }
-        let claim = format!(
-            "The writes of {} fell for good, to {}, and nothing was read after that: a full write \
-             cache explains it, and so does a burst credit, which reads use, too. {} ran at a \
-             higher rate before.",
-            workload_name(record, first.measured.row),
-            limit_text(fall.base, fall.unit.per_second()),
-            scope(record, above.iter().copied()),
-        );
-        let path = target_argument(record, fall.target);
-        let remedy = format!(
-            "Measure whether reads keep their rate: 'diskproof sustain {path} --rw randread'."
-        );
-        let evidence = slowed.iter().map(SlowedWorkload::evidence);
-        return Some(Diagnosis::new(Severity::Warning, claim, evidence).with_remedy(remedy));
+    let undecided = slowed_on_each_target(record)
+        .into_iter()
+        .find_map(|slowed| undecided_fall(record, slowed))?;
+    let fall = undecided.fall;
+    let claim = format!(
+        "The writes of {} fell for good, to {}, and nothing was read after that: a full write \
+         cache explains it, and so does a burst credit, which reads use, too. {} ran at a \
+         higher rate before.",
+        workload_name(record, undecided.slowed[0].measured.row),
+        limit_text(fall.base, fall.unit.per_second()),
+        workload_names(record, undecided.faster_reads.iter().copied()),
+    );
+    let path = target_argument(record, fall.target);
+    let remedy =
+        format!("Measure whether reads keep their rate: 'diskproof sustain {path} --rw randread'.");
+    let evidence = undecided.slowed.iter().map(SlowedWorkload::evidence);
+    Some(Diagnosis::new(Severity::Warning, claim, evidence).with_remedy(remedy))
+}
+
+/// The undecided fall of the workloads of one target that became slower.
+fn undecided_fall<'a>(
+    record: &'a Record,
+    slowed: Vec<SlowedWorkload<'a>>,
+) -> Option<UndecidedFall<'a>> {
+    let first = slowed.first()?;
+    // A cache of writes does not slow reads.
+    if have_reads(&slowed) {
+        return None;
     }
-    None
+    // A limiter is even.
+    if !is_even(record, first.measured.index) {
+        return None;
+    }
+    let fall = first.fall_in(record, first.usual_unit());
+    if fall.reads_after(record) != AfterFall::Unknown {
+        return None;
+    }
+    let mut faster_reads = fall.rows_above(record);
+    faster_reads.retain(|index| {
+        let streams = &record.measurements[*index].data.workload.streams;
+        streams.is_only(OpKind::Read)
+    });
+    if faster_reads.is_empty() {
+        return None;
+    }
+    Some(UndecidedFall {
+        fall,
+        slowed,
+        faster_reads,
+    })
 }
 
 fn by_plateau(record: &Record) -> Option<Diagnosis> {
@@ -74,18 +97,18 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
     if is_known {
         return None;
     }
-    let held = held_by_rows(record, plateau.target, plateau.unit)?;
+    let time_at_rate = held_by_rows(record, plateau.target, plateau.unit)?;
     let test = CreditTest::new(record, plateau.target, plateau.unit, plateau.rate);
-    if held.ns >= test.ns as f64 {
+    if time_at_rate.ns >= test.ns as f64 {
         return None;
     }
     let claim = format!(
         "A limiter sets the rate of {}, {}, and this run does not show whether it is one that \
          lasts: at most {} passed at it without a pause. A volume with burst credit allows less \
          for ever.",
-        scope(record, plateau.rows.iter().copied()),
+        workload_names(record, plateau.rows.iter().copied()),
         limit_text(plateau.rate, plateau.unit.per_second()),
-        format_duration(held.ns as u64),
+        format_duration(time_at_rate.ns as u64),
     );
     let remedy = format!(
         "Look up whether the volume has burst credit, or measure without a pause for {}: '{}'.",
@@ -99,8 +122,9 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
 mod tests {
     use super::*;
     use crate::fixture::states;
+    use crate::rules::burst_exhausted::tests::reads_around_fall_of_writes;
     use crate::rules::burst_figure::tests::sustained;
-    use crate::rules::bursts::tests::credit;
+    use crate::rules::bursts::tests::{burst, credit};
     use crate::rules::rate_limited;
 
     pub(super) const EXAMPLES: Examples = Examples::new(untested, sustained);
@@ -117,5 +141,64 @@ mod tests {
         let mut known = untested();
         known.burst_credits = vec![credit()];
         assert_eq!(check(&known), None);
+    }
+
+    fn row<'a>(record: &'a mut Record, name: &str) -> &'a mut Row {
+        crate::fixture::measured(record, name)
+    }
+
+    /// As the fixture, with writes that run at their lower rate for three seconds more, so that it
+    /// is seen to be even.
+    fn even_fall_of_writes(rate_after: Option<f64>) -> Record {
+        let mut record = reads_around_fall_of_writes(rate_after);
+        let writes = row(&mut record, "sequential-write");
+        writes.figures.settled = Some(true);
+        writes.data.wall_ns += 3_000_000_000;
+        for op in writes.data.ops.values_mut() {
+            let slow = op.series.cells[op.series.cells.len() * 3 / 4];
+            let cells = 3_000_000_000 / op.series.interval_ns;
+            op.series.cells.extend(vec![slow; cells as usize]);
+        }
+        record
+    }
+
+    #[test]
+    fn fall_of_writes_without_reads_after_it_is_undecided() {
+        let record = even_fall_of_writes(None);
+        let found = by_fall_of_writes(&record).unwrap();
+        states(
+            &found.claim,
+            &["sequential-write fell", "210 MB/s", "sequential-read"],
+        );
+        states(&found.remedy, &["diskproof sustain /data --rw randread"]);
+    }
+
+    #[test]
+    fn fall_of_writes_is_decided_by_reads_at_the_same_rate() {
+        let record = even_fall_of_writes(Some(210e6));
+        assert_eq!(by_fall_of_writes(&record), None);
+    }
+
+    #[test]
+    fn fall_of_reads_is_no_fall_of_writes() {
+        assert_eq!(by_fall_of_writes(&burst()), None);
+    }
+
+    #[test]
+    fn uneven_rate_is_that_of_no_limiter() {
+        let mut record = even_fall_of_writes(None);
+        row(&mut record, "sequential-write").data.workload.depth = 1;
+        assert_eq!(by_fall_of_writes(&record), None);
+    }
+
+    #[test]
+    fn fall_of_writes_matters_only_where_reads_were_faster() {
+        let mut record = even_fall_of_writes(None);
+        for name in ["sequential-read", "random-read-d1", "random-read-d32"] {
+            for op in row(&mut record, name).figures.ops.values_mut() {
+                op.throughput.value = 1e6;
+            }
+        }
+        assert_eq!(by_fall_of_writes(&record), None);
     }
 }

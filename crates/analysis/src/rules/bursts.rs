@@ -1,4 +1,4 @@
-//! What the rules on bursts share: the workloads that became slower for good, and the burst credits
+//! Shared by the rules on bursts: the workloads that became slower for good, and the burst credits
 //! that are the disk's.
 
 use super::after_fall::Fall;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 /// No disk or controller has a smaller write cache. Less is the page cache or chance.
 pub(crate) const CLIFF_BYTES_MIN: f64 = 32e6;
-/// Of requests whose size differs, so much is assumed.
+/// The size that is assumed of requests whose sizes differ.
 const CACHE_REQUEST_BYTES: f64 = 8192.0;
 
 /// The credits that are the disk's: neither the page cache nor other programs explain the fall.
@@ -37,7 +37,7 @@ pub(super) fn disk_credits(record: &Record) -> Vec<&BurstCredit> {
     credits
 }
 
-/// Whether a write cache may be what looks like the credit: it is as large, only writes used it,
+/// True if a write cache may be what looks like the credit: it is as large, only writes used it,
 /// and it was not seen to refill at its base rate.
 pub(super) fn may_be_cache(record: &Record, credit: &BurstCredit) -> bool {
     let bytes = match Unit::of_credit(credit) {
@@ -78,14 +78,14 @@ pub(super) fn mean_request_bytes(row: &Row) -> f64 {
     }
 }
 
-/// What a credit means for the workloads that ran at its lower rate.
+/// The diagnosis of a credit, for the workloads that ran at its lower rate.
 pub(super) fn credit_diagnosis(record: &Record, credit: &BurstCredit) -> Diagnosis {
     let claim = format!(
         "A limiter with a burst credit of {} allows {}. {} ran at the lower rate, which is \
          that of sustained load.",
         amount_text(credit),
         credit_text(credit),
-        scope(record, credit.at_base.iter().copied()),
+        workload_names(record, credit.at_base.iter().copied()),
     );
     let mut observations = Vec::new();
     for index in &credit.at_base {
@@ -207,7 +207,7 @@ pub(crate) fn lasting_fall_of(record: &Record, index: usize) -> Option<LastingFa
     }
 }
 
-/// Whether a fall of a workload may be the disk's: neither the page cache, nor the machine, nor
+/// True if a fall of a workload may be the disk's: neither the page cache, nor the machine, nor
 /// other programs explain it.
 pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
     let measured = measured_at(record, index);
@@ -217,7 +217,7 @@ pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
         || is_disturbed(record, measured))
 }
 
-/// Whether a credit is the disk's; see [`disk_credits`].
+/// True if a credit is the disk's; see [`disk_credits`].
 pub(crate) fn is_credit_of_disk(record: &Record, credit: &BurstCredit) -> bool {
     disk_credits(record).contains(&credit)
 }
@@ -232,20 +232,20 @@ pub(super) fn slowed_on_each_target(record: &Record) -> Vec<Vec<SlowedWorkload<'
     by_target.into_values().collect()
 }
 
-/// Whether a workload that reads is among them: where reads fall, too, the writes fall for the same
+/// True if a workload that reads is among them: where reads fall, too, the writes fall for the same
 /// reason.
 pub(super) fn have_reads(slowed: &[SlowedWorkload<'_>]) -> bool {
     slowed.iter().any(|hit| hit.kind == OpKind::Read)
 }
 
-/// Whether other workloads became slower at the same time.
+/// Tells apart falls that other workloads share at the same time.
 #[derive(Clone, Copy, PartialEq)]
 enum Company {
     Shared,
     Alone,
 }
 
-/// Whether the page cache can be what was fast at first.
+/// True if the page cache can be what was fast at first.
 fn may_be_page_cache(record: &Record, row: &Row) -> bool {
     let may_answer = match row.data.cache.used {
         CachePolicy::Direct => false,
@@ -297,7 +297,7 @@ fn slowed_workload(measured: Measured<'_>, company: Company) -> Option<SlowedWor
     })
 }
 
-/// Whether the rate of a workload with a burst, which is that after it, is known well.
+/// True if the rate of a workload with a burst, which is that after it, is known well.
 fn is_known(op: OpRow<'_>) -> bool {
     match op.figures.iops.relative_half_width() {
         Some(width) => width <= HALF_WIDTH_MAX,

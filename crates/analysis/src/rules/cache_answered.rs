@@ -9,7 +9,7 @@ use crate::mechanics::{link_bytes_per_second, links, reported_rpm};
 pub(super) const RULE: Rule = Rule {
     code: "cache-answered",
     title: "The survey measured a cache",
-    meaning: "The survey measured rates above the bandwidth of the link, or random accesses faster \
+    summary: "The survey measured rates above the bandwidth of the link, or random accesses faster \
               than the rotation. A cache answered.",
     remedy: Remedy::Always(
         "Find the cache: the host's page cache behind a virtual disk, the memory of a RAID \

@@ -13,7 +13,7 @@ use crate::moved::{self, CountedKinds};
 pub(super) const RULE: Rule = Rule {
     code: "cache-cliff",
     title: "A write cache filled up",
-    meaning: "Writes were fast at first and became permanently slower, because a cache in front of \
+    summary: "Writes were fast at first and became permanently slower, because a cache in front of \
               the medium was full. The figures are those of the lower rate.",
     remedy: Remedy::Always(
         "Plan bulk loads and restores with the lower rate. To measure the recovery, repeat the run \
@@ -44,7 +44,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     None
 }
 
-/// Whether reads show that a limiter explains the fall of writes: they fell with them.
+/// True if reads show that a limiter explains the fall of writes: they fell with them.
 fn are_reads_limited(record: &Record, slowed: &[SlowedWorkload<'_>]) -> bool {
     slowed.iter().any(|hit| {
         Unit::ALL
@@ -71,7 +71,7 @@ fn by_fall(record: &Record, slowed: &[SlowedWorkload<'_>]) -> Option<Diagnosis> 
     let claim = format!(
         "{} wrote at {} until the run had written {}, then at {} to the end. A write cache in \
          front of the medium was full{}. Larger bulk loads and restores get the lower rate.",
-        scope(record, slowed.iter().map(|hit| hit.measured.index)),
+        workload_names(record, slowed.iter().map(|hit| hit.measured.index)),
         format_throughput(first.fall.before * request_bytes),
         gigabytes(written.bytes as u64),
         format_throughput(first.fall.after * request_bytes),
@@ -104,7 +104,7 @@ fn cache_or_credit(record: &Record) -> Option<Diagnosis> {
         "{} wrote at {}, after {} at first. A write cache in front of the medium was full, or the \
          burst credit of the volume was used up. The disk allows {}. Larger bulk loads and \
          restores get the lower rate.",
-        scope(record, credit.at_base.iter().copied()),
+        workload_names(record, credit.at_base.iter().copied()),
         limit_text(credit.base, &credit.unit),
         limit_text(credit.burst, &credit.unit),
         credit_text(credit),

@@ -1,4 +1,4 @@
-//! What the rules on commits share: the rows that show the pace of a single session, and the disks
+//! Shared by the rules on commits: the rows that show the pace of a single session, and the disks
 //! below them.
 
 use super::rule::*;
@@ -43,7 +43,7 @@ fn is_single_session(row: &Row) -> bool {
         && row.figures.together_with.is_empty()
 }
 
-/// Whether the write cache was off for it, whatever the kernel takes it for.
+/// True if the write cache was off for it, whatever the kernel takes it for.
 pub(super) fn has_cache_off(row: &Row) -> bool {
     row.data.workload.write_cache == Some(WriteCache::WriteThrough)
 }

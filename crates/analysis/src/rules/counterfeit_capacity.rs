@@ -6,7 +6,7 @@ use crate::accept::words::fraud_text;
 pub(super) const RULE: Rule = Rule {
     code: "counterfeit-capacity",
     title: "The disk holds less than it claims",
-    meaning: "An acceptance test wrote to addresses within the claimed capacity, and what came \
+    summary: "An acceptance test wrote to addresses within the claimed capacity, and what came \
               back shows where the real one ends.",
     remedy: Remedy::Always(
         "Return the disk, and put no data on it: it is a counterfeit, or defective. To use what it \

@@ -6,7 +6,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "cpu-limited",
     title: "The CPU limited the rate",
-    meaning: "The CPU, not the disk, was the limit. The disk can do more than the figures show.",
+    summary: "The CPU, not the disk, was the limit. The disk can do more than the figures show.",
     remedy: Remedy::ByCase,
     check: Check::Workloads(check),
     says: Meaning::Limit {
@@ -41,7 +41,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let claim = format!(
         "The CPU was the limit in {}: {}{} used {} of one CPU, {}. The disk may be faster than the \
          figures show.",
-        scope(record, indices(&hits)),
+        workload_names(record, indices(&hits)),
         workload_name(record, worst),
         used.companions,
         format_percent(used.share),
@@ -81,7 +81,7 @@ fn all_cpus_used(record: &Record, worst: &Row) -> UsedTime {
     }
 }
 
-/// Whether the program used all the CPU time that its threads could have: those of this workload,
+/// True if the program used all the CPU time that its threads could have: those of this workload,
 /// or, where several ran together, all that there is.
 pub(super) fn is_cpu_limited(record: &Record, row: &Row) -> bool {
     // A worker that keeps a schedule spends what is left of it on looking at the clock.
@@ -95,7 +95,7 @@ pub(super) fn is_cpu_limited(record: &Record, row: &Row) -> bool {
         && (uses_all_threads || takes_all(record, row))
 }
 
-/// Whether only the CPU can limit it: writes that stay in the page cache. They say nothing about
+/// True if only the CPU can limit it: writes that stay in the page cache. They say nothing about
 /// the disk, and a warning would cast doubt on the figures of other workloads.
 fn writes_to_memory(row: &Row) -> bool {
     row.data.workload.streams.is_only(OpKind::Write)
@@ -103,7 +103,7 @@ fn writes_to_memory(row: &Row) -> bool {
         && row.data.workload.sync == SyncPolicy::None
 }
 
-/// Whether what ran together used all CPUs of the machine.
+/// True if what ran together used all CPUs of the machine.
 fn takes_all(record: &Record, row: &Row) -> bool {
     joint_share(record, row) >= BUSY_SHARE * f64::from(record.host.cpus)
 }

@@ -6,7 +6,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "cpu-stolen",
     title: "The hypervisor took processors away",
-    meaning: "The hypervisor ran other virtual machines on this machine's processors. Requests \
+    summary: "The hypervisor ran other virtual machines on this machine's processors. Requests \
               were sent late and answers noticed late, so rates are lower and latencies longer \
               than the disk's own.",
     remedy: Remedy::Always(

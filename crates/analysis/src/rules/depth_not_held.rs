@@ -7,7 +7,7 @@ use super::starved::waits_for_processor;
 pub(super) const RULE: Rule = Rule {
     code: "depth-not-held",
     title: "The queue depth was not reached",
-    meaning: "Fewer requests were in flight than the queue depth allows, so the figure is that of \
+    summary: "Fewer requests were in flight than the queue depth allows, so the figure is that of \
               a smaller depth.",
     remedy: Remedy::ByCase,
     check: Check::Workloads(check),
@@ -58,7 +58,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let claim = format!(
         "Fewer requests were in flight than requested in {}: {:.1} instead of {:.0} in {}. Its \
          figures are those of the smaller depth.",
-        scope(record, hits.iter().map(|hit| hit.measured.index)),
+        workload_names(record, hits.iter().map(|hit| hit.measured.index)),
         worst.depth,
         wanted_depth(row),
         workload_name(record, row),
@@ -86,7 +86,7 @@ fn remedy(worst: &Row) -> String {
     )
 }
 
-/// Whether the workload means to keep every slot busy all the time, as only closed loops without
+/// True if the workload means to keep every slot busy all the time, as only closed loops without
 /// syncs do.
 fn fills_every_slot(row: &Row) -> bool {
     let workload = &row.data.workload;
@@ -159,7 +159,7 @@ fn depth_with_processors(row: &Row, depth: f64) -> f64 {
     }
 }
 
-/// Whether the workers were idle enough to wait for their requests, and did not come late.
+/// True if the workers were idle enough to wait for their requests, and did not come late.
 fn has_time_to_wait(row: &Row) -> bool {
     let mut latency_ns = f64::INFINITY;
     for (_, op) in row.headline_ops() {
@@ -171,7 +171,7 @@ fn has_time_to_wait(row: &Row) -> bool {
     !came_late && row.cpu_share() + starved.share * workers < IDLE_SHARE * workers
 }
 
-/// Whether the disks' queues hold what this workload alone had in flight: random direct I/O that
+/// True if the disks' queues hold what this workload alone had in flight: random direct I/O that
 /// the disks did in full. Neighbours are merged, and caches and mirrors change the number.
 fn shows_own_requests(row: &Row) -> bool {
     let is_in_full = match row.data.device.accounted {
@@ -272,7 +272,7 @@ mod tests {
         );
     }
 
-    /// Whether reads that waited for processors have a shallow queue.
+    /// True if reads that waited for processors have a shallow queue.
     fn is_shallow(share: f64, mean_wait_ns: f64, change: fn(&mut Measurement)) -> bool {
         let found = check(&reads(|measurement| {
             change(measurement);

@@ -1,4 +1,4 @@
-//! What the rules on disk health share. They know the figures of `DiskHealth`, nothing of a
+//! Shared by the rules on disk health. They know the figures of `DiskHealth`, nothing of a
 //! measurement; each names its threshold and where that comes from.
 
 use super::rule::*;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub(super) const RULE: Rule = Rule {
     code: "disturbed",
     title: "Other programs used the disk",
-    meaning: "Other processes used the disk during the measurement, so the figures show less than \
+    summary: "Other processes used the disk during the measurement, so the figures show less than \
               the disk can do.",
     remedy: Remedy::Always(
         "Stop the other processes, or measure when they are idle. The figures show what they left \
@@ -48,7 +48,7 @@ struct Disturbance<'a> {
     traffic: Traffic<'a>,
     /// What others did more of, reads or writes.
     kind: OpKind,
-    /// What they moved, in this direction.
+    /// The bytes that they moved, in this direction.
     excess_bytes: u64,
     /// The same over all bytes that were requested; infinite where none were.
     share: f64,
@@ -100,7 +100,7 @@ fn share_text(share: f64) -> String {
     }
 }
 
-/// Whether others used so much of the disk during a workload that its figure may be wrong by more
+/// True if others used so much of the disk during a workload that its figure may be wrong by more
 /// than its error bars.
 pub(super) fn is_disturbed(record: &Record, measured: Measured<'_>) -> bool {
     match workload_disturbance(record, measured) {
@@ -109,7 +109,7 @@ pub(super) fn is_disturbed(record: &Record, measured: Measured<'_>) -> bool {
     }
 }
 
-/// What others did to a workload; `None` where it was too little, or was not counted.
+/// The disturbance of a workload by others; `None` where it was too small, or was not counted.
 fn workload_disturbance<'a>(record: &'a Record, measured: Measured<'a>) -> Option<Disturbance<'a>> {
     disturbance(Traffic::from_workload(record, measured)?)
 }
@@ -194,7 +194,7 @@ fn counted_once<'a>(hits: &'a [Disturbance<'a>]) -> Vec<&'a Traffic<'a>> {
     distinct
 }
 
-/// What each process moved in all, the busiest first; the background of any machine does not count.
+/// The bytes that each process moved, the busiest first. The background of any machine is left out.
 fn busiest_processes(counted: &[&Traffic<'_>]) -> Vec<OtherProcess> {
     let mut sums: BTreeMap<(u32, &str), OtherProcess> = BTreeMap::new();
     for process in counted.iter().flat_map(|traffic| &traffic.device.others) {
@@ -245,7 +245,7 @@ fn ended_text(counted: &[&Traffic<'_>]) -> &'static str {
     }
 }
 
-/// What a process moved while the disk was disturbed.
+/// The bytes that a process moved while the disk was disturbed.
 fn describe_process(process: &OtherProcess) -> String {
     let mut parts = Vec::new();
     if process.read_bytes > 0 {

@@ -7,7 +7,7 @@ use diskproof_model::measurement::{Fallback, FallbackCause};
 pub(super) const RULE: Rule = Rule {
     code: "engine-fallback",
     title: "A slower I/O engine was used",
-    meaning: "The best I/O engine was refused, missing, exhausted or slower on this target, so \
+    summary: "The best I/O engine was refused, missing, exhausted or slower on this target, so \
               another one was used.",
     remedy: Remedy::ByCase,
     check: Check::Workloads(check),
@@ -21,7 +21,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         .filter(|measured| !measured.row.data.engine.fallbacks.is_empty())
         .collect();
     let used = engine_name(hits.first()?.row.data.engine.used);
-    let scope = scope(record, indices(&hits));
+    let scope = workload_names(record, indices(&hits));
     let fallbacks = distinct_fallbacks(&hits);
     let statement = match fallbacks[..] {
         [only] if only.cause == FallbackCause::Slower => slower_engine(only, used, &scope),

@@ -6,7 +6,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "engine-limited",
     title: "The load generator limited the rate",
-    meaning: "The load generator was close to its own limit, which was measured without I/O. The \
+    summary: "The load generator was close to its own limit, which was measured without I/O. The \
               disk may be faster than the figure.",
     remedy: Remedy::Always(
         "Use more workers (--jobs) on more CPUs, or larger blocks. The figure is a lower bound.",
@@ -57,7 +57,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         format!(
             "The program itself limits {}: {} operations/s are {} of the {} that its workers reach \
              without I/O.",
-            scope(record, hits.iter().map(|hit| hit.measured.index)),
+            workload_names(record, hits.iter().map(|hit| hit.measured.index)),
             format_rate(worst.iops),
             format_percent(worst.share()),
             format_rate(worst.ceiling_iops)

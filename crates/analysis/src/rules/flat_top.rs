@@ -17,7 +17,7 @@ use crate::shape::{Level, Reach, Shape};
 pub(super) const RULE: Rule = Rule {
     code: "flat-top",
     title: "Something other than the disk limits throughput",
-    meaning: "The outer zones of a rotating disk all have the same rate. Something other than the \
+    summary: "The outer zones of a rotating disk all have the same rate. Something other than the \
               disk limits them: link, cable, port, controller or CPU.",
     remedy: Remedy::ByCase,
     check: Check::Survey(check),

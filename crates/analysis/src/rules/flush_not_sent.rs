@@ -7,7 +7,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "flush-not-sent",
     title: "Syncs did not reach the disk",
-    meaning: "The disk has a volatile write cache, but received fewer flushes than there were \
+    summary: "The disk has a volatile write cache, but received fewer flushes than there were \
               commits. A power cut loses acknowledged transactions and may damage the database.",
     remedy: Remedy::Always(
         "Look for mount options that disable flushes (nobarrier, barrier=0), and for a layer or \

@@ -7,7 +7,7 @@ use diskproof_model::health::DiskHealth;
 pub(super) const RULE: Rule = Rule {
     code: "health-failing",
     title: "The disk reports that it is failing",
-    meaning: "The disk reports that it is failing, or that a component that protects its data has \
+    summary: "The disk reports that it is failing, or that a component that protects its data has \
               failed.",
     remedy: Remedy::Always(
         "Save the data now, before any other load, and replace the disk. Do not rely on its \

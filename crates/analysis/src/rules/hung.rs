@@ -7,7 +7,7 @@ use diskproof_model::measurement::Hang;
 pub(super) const RULE: Rule = Rule {
     code: "hung",
     title: "The disk stopped answering",
-    meaning: "The disk, or the path to it, stopped answering. Earlier figures are valid; rates \
+    summary: "The disk, or the path to it, stopped answering. Earlier figures are valid; rates \
               include the time without an answer.",
     remedy: Remedy::Always(
         "Look for timeouts and resets in the kernel log (dmesg), and check the path to the disk: \

@@ -7,7 +7,7 @@ use crate::mechanics::is_said_to_rotate;
 pub(super) const RULE: Rule = Rule {
     code: "implausible-flush",
     title: "Commits are faster than the disk turns",
-    meaning: "A rotating disk can write the next log page once per revolution. If there are more \
+    summary: "A rotating disk can write the next log page once per revolution. If there are more \
               commits than that, a cache acknowledges them.",
     remedy: Remedy::Always(
         "Find out whether the cache survives a power cut (a controller with a battery). If it does \

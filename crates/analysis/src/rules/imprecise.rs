@@ -11,7 +11,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "imprecise",
     title: "Some rates are only approximate",
-    meaning: "The rate varied or drifted so much, or was measured so briefly, that the figure is \
+    summary: "The rate varied or drifted so much, or was measured so briefly, that the figure is \
               only approximate. A choice between disks or settings may be wrong.",
     remedy: Remedy::ByCase,
     check: Check::Run(check),

@@ -5,7 +5,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "ineffective-trims",
     title: "Some trims freed nothing",
-    meaning: "Trims were smaller than the device's discard granularity, did not reach the device, \
+    summary: "Trims were smaller than the device's discard granularity, did not reach the device, \
               or met blocks that were trimmed before. Such trims cost little and look too fast.",
     remedy: Remedy::Always(
         "Write the span first, trim each block once, and use blocks of at least the discard \
@@ -45,7 +45,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         format!(
             "Some trims freed nothing in {}: {} Their rate is not the rate at which the device \
              frees blocks.",
-            scope(record, hits.iter().map(|hit| hit.index)),
+            workload_names(record, hits.iter().map(|hit| hit.index)),
             first.claim
         ),
         hits.iter().map(|hit| hit.evidence.clone()),

@@ -6,7 +6,7 @@ use diskproof_model::measurement::{Interruption, InterruptionKind};
 pub(super) const RULE: Rule = Rule {
     code: "interrupted",
     title: "diskproof did not run for a while",
-    meaning: "diskproof did not run for a while, because it was stopped (Ctrl-Z) or the machine \
+    summary: "diskproof did not run for a while, because it was stopped (Ctrl-Z) or the machine \
               was suspended. The figures exclude that time and the requests in flight.",
     remedy: Remedy::Always(
         "Measure again if the disk must not rest, because caches and burst credits recover during \

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub(super) const RULE: Rule = Rule {
     code: "io-errors",
     title: "Operations failed",
-    meaning: "The disk, something on the path to it, or a quota failed operations during the \
+    summary: "The disk, something on the path to it, or a quota failed operations during the \
               measurement, its warm-up or the first requests before it.",
     remedy: Remedy::ByCase,
     check: Check::Run(check),
@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 /// Points of the curve named as evidence.
 const POINTS_NAMED: usize = 10;
 
-/// What failed in a run. The scan of a survey has its own findings.
+/// The errors of a run. The scan of a survey has its own findings.
 #[derive(Default)]
 struct Failures<'a> {
     /// Failed operations by their errno.
@@ -52,7 +52,7 @@ impl<'a> Failures<'a> {
             }
         }
         if !hits.is_empty() {
-            self.places.push(scope(record, hits));
+            self.places.push(workload_names(record, hits));
         }
     }
 

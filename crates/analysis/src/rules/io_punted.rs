@@ -5,7 +5,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "io-punted",
     title: "io_uring needed kernel worker threads",
-    meaning: "io_uring could not submit without blocking on this target, so kernel threads \
+    summary: "io_uring could not submit without blocking on this target, so kernel threads \
               submitted the I/O at a higher cost per operation.",
     remedy: Remedy::Always("Compare with --engine aio, which submits directly."),
     check: Check::Workloads(check),
@@ -26,7 +26,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         format!(
             "io_uring passes this target's I/O to kernel threads in {}. This costs CPU time and \
              some latency and, on a fast disk, IOPS.",
-            scope(record, indices(&hits))
+            workload_names(record, indices(&hits))
         ),
         hits.iter()
             .map(|hit| hit.evidence("data/punted", 1.0, 0.0, "punted")),

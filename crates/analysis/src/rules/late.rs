@@ -8,7 +8,7 @@ use diskproof_model::measurement::Hang;
 pub(super) const RULE: Rule = Rule {
     code: "late",
     title: "Requests took longer than the run",
-    meaning: "The disk is too slow for the time of the run, or it hangs. The run ended on time, \
+    summary: "The disk is too slow for the time of the run, or it hangs. The run ended on time, \
               with requests in flight. The figures cover the requests that completed, so the \
               longest latencies are missing.",
     remedy: Remedy::Always(

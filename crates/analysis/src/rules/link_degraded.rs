@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 pub(super) const RULE: Rule = Rule {
     code: "link-degraded",
     title: "The link runs below its full speed",
-    meaning: "A disk's link runs at a lower speed, or with fewer lanes, than the disk supports. \
+    summary: "A disk's link runs at a lower speed, or with fewer lanes, than the disk supports. \
               The cable, port, slot or controller limits it.",
     remedy: Remedy::Always(
         "Check what the port or slot supports. If it supports more, replace the cable, clean the \
@@ -31,7 +31,7 @@ const USABLE_SHARE_MIN: f64 = 0.7;
 struct DegradedLink<'a> {
     path: String,
     layer: &'a Layer,
-    /// What it carries, in bytes per second.
+    /// The rate that it carries, in bytes per second.
     now: f64,
     /// What the disk could use.
     possible: f64,

@@ -7,7 +7,7 @@ use diskproof_model::health::DiskHealth;
 pub(super) const RULE: Rule = Rule {
     code: "link-errors",
     title: "The link damages transfers",
-    meaning: "Many transfers between disk and host were damaged and repeated, which costs time. \
+    summary: "Many transfers between disk and host were damaged and repeated, which costs time. \
               The usual cause is the cable or the backplane.",
     remedy: Remedy::Always(
         "Compare the count after some load (diskproof info). If it grows, reseat or replace the \

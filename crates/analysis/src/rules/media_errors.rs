@@ -7,7 +7,7 @@ use diskproof_model::health::DiskHealth;
 pub(super) const RULE: Rule = Rule {
     code: "media-errors",
     title: "The disk has returned uncorrectable errors",
-    meaning: "The disk has returned errors for data that its error correction could not recover.",
+    summary: "The disk has returned errors for data that its error correction could not recover.",
     remedy: Remedy::Always(
         "Verify the backup, then read all data (pg_checksums --check). Replace the disk if the \
          count grows.",

@@ -5,7 +5,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "missed-schedule",
     title: "The offered load was not reached",
-    meaning: "Operations could not start on schedule, so the figures show a smaller load than \
+    summary: "Operations could not start on schedule, so the figures show a smaller load than \
               requested.",
     remedy: Remedy::Always(
         "Allow more requests in flight (--depth, --jobs), reduce --rate, or stop other work on the \
@@ -35,7 +35,7 @@ fn missed_share(row: &Row) -> f64 {
     (missed_starts(row) / wanted_starts(row).max(1.0)).min(1.0)
 }
 
-/// Whether more than a few of the starts of an open loop were late or not made.
+/// True if more than a few of the starts of an open loop were late or not made.
 pub(super) fn is_missed(row: &Row) -> bool {
     row.data.workload.rate.is_some() && missed_starts(row) > MISSED_MAX * wanted_starts(row)
 }
@@ -51,7 +51,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             "The schedule was missed in {}: at {} operations per second, {} of the starts of {} \
              were over 1 ms late or missing, because all slots were busy or diskproof did not get \
              a processor in time.",
-            scope(record, indices(&hits)),
+            workload_names(record, indices(&hits)),
             format_rate(worst.data.workload.rate.unwrap_or(0.0)),
             format_percent(missed_share(worst)),
             workload_name(record, worst),

@@ -220,13 +220,13 @@ mod tests {
     }
 
     #[test]
-    fn rules_have_a_unique_code_a_short_title_and_a_meaning() {
+    fn rules_have_a_unique_code_a_short_title_and_a_summary() {
         let mut codes = BTreeSet::new();
         for rule in rules() {
             let Rule {
                 code,
                 title,
-                meaning,
+                summary,
                 ..
             } = rule;
             assert!(codes.insert(code), "{code} is registered twice");
@@ -238,7 +238,7 @@ mod tests {
                 title.split(' ').count() <= 8 && !title.ends_with('.'),
                 "{code}"
             );
-            assert!(meaning.len() > 30 && meaning.ends_with('.'), "{code}");
+            assert!(summary.len() > 30 && summary.ends_with('.'), "{code}");
         }
     }
 

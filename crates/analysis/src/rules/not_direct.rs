@@ -5,7 +5,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "not-direct",
     title: "The page cache was not bypassed",
-    meaning: "The filesystem refused direct I/O, so the kernel's page cache was between diskproof \
+    summary: "The filesystem refused direct I/O, so the kernel's page cache was between diskproof \
               and the disk.",
     remedy: Remedy::Always(
         "Measure a directory on a filesystem that supports O_DIRECT (ext4, xfs, btrfs on a disk), \

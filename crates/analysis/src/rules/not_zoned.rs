@@ -10,7 +10,7 @@ use crate::shape::{Reach, Shape, median};
 pub(super) const RULE: Rule = Rule {
     code: "not-zoned",
     title: "Speed does not depend on position",
-    meaning: "Neither the transfer rate nor the access time depends on the position, as on an SSD, \
+    summary: "Neither the transfer rate nor the access time depends on the position, as on an SSD, \
               an array or a virtual disk. A short stroke gains nothing.",
     remedy: Remedy::Always(
         "Use the whole disk: partitions at the start are not faster than others.",
@@ -62,7 +62,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis::new(Severity::Note, claim, observations))
 }
 
-/// Whether nothing turns, and either the curve covers the whole surface or accesses prove the rest.
+/// True if nothing turns, and either the curve covers the whole surface or accesses prove the rest.
 fn may_judge(record: &Record, surface: &SurfaceRecord) -> bool {
     let has_accesses = !surface.figures.seeks.is_empty();
     mechanics(record) == Mechanics::Solid

@@ -14,7 +14,7 @@ use crate::shape::{Shape, Stray};
 pub(super) const RULE: Rule = Rule {
     code: "ragged",
     title: "Throughput varies between neighbouring places",
-    meaning: "Neighbouring places of the disk differ in rate by far more than a healthy surface \
+    summary: "Neighbouring places of the disk differ in rate by far more than a healthy surface \
               and a quiet machine allow.",
     remedy: Remedy::ByCase,
     check: Check::Survey(check),
@@ -137,7 +137,7 @@ const REMEDY_SOLID: &str = "Measure again for longer on a quiet machine. Nothing
                             the cause is temporary (other load, a shared link or host, heat, the \
                             disk's own housekeeping) and does not depend on the position.";
 
-/// Whether the points scatter by more than a healthy curve of as many points does by chance.
+/// True if the points scatter by more than a healthy curve of as many points does by chance.
 pub(super) fn is_ragged(shape: &Shape, mechanics: Mechanics) -> bool {
     let (least, healthy) = match (mechanics, shape.own_error) {
         (Mechanics::Solid, _) => (SCATTER_SOLID, HEALTHY_SOLID),
@@ -151,7 +151,7 @@ pub(super) fn is_ragged(shape: &Shape, mechanics: Mechanics) -> bool {
     shape.scatter >= by_chance.max(least) || (mechanics != Mechanics::Solid && is_uneven(shape))
 }
 
-/// Whether the unevenness goes in stretches of many points each, up and down over the whole
+/// True if the unevenness goes in stretches of many points each, up and down over the whole
 /// surface: then no few of them are the exception.
 pub(super) fn is_uneven(shape: &Shape) -> bool {
     let rises = shape.rises(RISE);

@@ -12,7 +12,7 @@ use diskproof_model::target::IoLimit;
 pub(super) const RULE: Rule = Rule {
     code: "rate-limited",
     title: "A limiter sets the rate",
-    meaning: "A limiter, not the medium, sets the rate: the limit of a control group, the type of \
+    summary: "A limiter, not the medium, sets the rate: the limit of a control group, the type of \
               a cloud volume, or a hypervisor's throttling. The medium may be faster.",
     remedy: Remedy::ByCase,
     check: Check::Run(check),
@@ -57,7 +57,7 @@ struct GroupHit {
 }
 
 impl GroupHit {
-    /// Whether both reached the same limit.
+    /// True if both reached the same limit.
     fn has_limit_of(&self, other: &Self) -> bool {
         self.limit.number == other.limit.number && self.limit.key.name == other.limit.key.name
     }
@@ -453,13 +453,13 @@ fn plateau_claim(record: &Record, alike: &[EvenWorkload<'_>]) -> Option<String> 
     Some(format!(
         "{} ran at {}, constant to {}, so a limiter sets the rate, not the medium. {limiter} More \
          requests in flight would only wait longer.",
-        scope(record, alike.iter().map(|row| row.measured.index)),
+        workload_names(record, alike.iter().map(|row| row.measured.index)),
         figure_text(first.rate, Some(first.rate * APART_MAX), unit),
         format_percent(scatter.max(0.001))
     ))
 }
 
-/// Whether the rate of a workload is as even as that of a limiter.
+/// True if the rate of a workload is as even as that of a limiter.
 pub(super) fn is_even(record: &Record, index: usize) -> bool {
     even_workload(record, measured_at(record, index)).is_some()
 }
@@ -547,7 +547,7 @@ fn fills_link(record: &Record, row: &Row, rate: f64) -> bool {
     false
 }
 
-/// Whether a limiter explains the plateau: a documented figure of this very volume, or a round one
+/// True if a limiter explains the plateau: a documented figure of this very volume, or a round one
 /// at which reads and writes are alike, or which the run has nothing to compare with. No medium
 /// answers pure reads, pure writes and a mix alike, with blocks of another size among them.
 fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>]) -> bool {
@@ -576,7 +576,7 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
     has_both && has_mix && has_other_blocks
 }
 
-/// Whether the run has no workload of other streams to compare with.
+/// True if the run has no workload of other streams to compare with.
 fn is_only_kind(record: &Record, one: &EvenWorkload<'_>) -> bool {
     let own = &one.measured.row.data;
     for measured in real_rows(record) {

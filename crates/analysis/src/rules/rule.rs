@@ -35,19 +35,19 @@ pub struct Rule {
     /// Title of the finding, in at most eight words and without a period.
     pub title: &'static str,
     /// One or two sentences for the reference on what the finding means.
-    pub meaning: &'static str,
-    /// What to do about it.
+    pub summary: &'static str,
+    /// The remedy.
     pub remedy: Remedy,
     /// The check, and what it examines.
     pub check: Check,
-    /// What the finding says of the figures that it concerns.
+    /// The meaning of the finding for the figures that it concerns.
     pub says: Meaning,
     /// The cases that its test uses.
     #[cfg(test)]
     pub(crate) examples: Examples,
 }
 
-/// What to do about a finding.
+/// The remedy of a finding.
 #[derive(Debug, Clone, Copy)]
 pub enum Remedy {
     /// The same in every case, in the imperative.
@@ -56,7 +56,7 @@ pub enum Remedy {
     ByCase,
 }
 
-/// What a rule examines.
+/// The check of a rule, by the part of a run that it examines.
 #[derive(Debug, Clone, Copy)]
 pub enum Check {
     /// The workloads of a run.
@@ -67,7 +67,7 @@ pub enum Check {
     Run(fn(&Record) -> Option<Diagnosis>),
     /// The acceptance test of a disk.
     Acceptance(fn(&Record) -> Option<Diagnosis>),
-    /// What the disks report about themselves, with or without a measurement.
+    /// The reports of the disks about themselves, with or without a measurement.
     Health {
         /// Finds the issue in the report of one disk. The claim is what follows the disk's name
         /// (`has 8 pending sectors`), and the paths of the evidence begin at the disk.
@@ -90,16 +90,16 @@ impl Check {
     }
 }
 
-/// What a check found; the rule adds code, title and remedy.
+/// The result of a check; the rule adds code, title and remedy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnosis {
-    /// Its weight; a rule may have several.
+    /// The severity of the finding. One rule may give findings of several.
     pub severity: Severity,
     /// One sentence with the figures that decide, one with the consequence for a database.
     pub claim: String,
-    /// What was observed; never empty.
+    /// The observations; never empty.
     pub evidence: Vec<Evidence>,
-    /// What to do, in the imperative; empty where the remedy of the rule is always the same.
+    /// The remedy, in the imperative; empty where that of the rule is always the same.
     pub remedy: String,
     /// A command that shows the same thing, where there is one.
     pub reproduce: Option<String>,
@@ -363,7 +363,7 @@ const NAMES_SHOWN: usize = 4;
 
 /// The names of the workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads
 /// (random-read-d1, random-read-d32)`.
-pub(super) fn scope(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
+pub(super) fn workload_names(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
     let mut indices: Vec<usize> = indices.into_iter().collect();
     indices.dedup();
     let names: Vec<String> = indices
@@ -411,8 +411,8 @@ pub(super) fn places(record: &Record, indices: impl IntoIterator<Item = Option<u
     let indices: Vec<Option<usize>> = indices.into_iter().collect();
     let workloads: Vec<usize> = indices.iter().copied().flatten().collect();
     match (workloads.is_empty(), indices.contains(&None)) {
-        (false, false) => scope(record, workloads),
-        (false, true) => format!("{} and {SURVEY}", scope(record, workloads)),
+        (false, false) => workload_names(record, workloads),
+        (false, true) => format!("{} and {SURVEY}", workload_names(record, workloads)),
         (true, _) => SURVEY.to_owned(),
     }
 }
@@ -461,7 +461,7 @@ impl RateFigure {
     }
 }
 
-/// Whether the figures of a measurement are those of a burst, wholly or partly.
+/// True if the figures of a measurement are those of a burst, wholly or partly.
 pub(super) fn is_in_burst(record: &Record, index: usize) -> bool {
     record
         .burst_credits
@@ -539,7 +539,7 @@ pub(super) fn layers(record: &Record) -> Vec<PlacedLayer<'_>> {
     found
 }
 
-/// Whether a workload addresses its span at random.
+/// True if a workload addresses its span at random.
 pub(super) fn is_random(row: &Row) -> bool {
     matches!(
         row.data.workload.access,
@@ -570,9 +570,9 @@ mod tests {
     #[test]
     fn scope_names_the_workloads() {
         let record = fixture::record();
-        assert_eq!(scope(&record, 0..8), "all 8 workloads");
+        assert_eq!(workload_names(&record, 0..8), "all 8 workloads");
         let some = "2 of 8 workloads (random-read-d1, random-read-d32)";
-        assert_eq!(scope(&record, [2, 2, 3]), some);
+        assert_eq!(workload_names(&record, [2, 2, 3]), some);
     }
 
     fn planned_layer(target: usize, name: &str) -> PlannedLayer {
@@ -597,7 +597,7 @@ mod tests {
         record.targets.push(target);
         let names = "random-read-d1 on /data, random-read-d32, random-read-d1 on /dev/dm-0";
         assert_eq!(
-            scope(&record, [2, 3, 8]),
+            workload_names(&record, [2, 3, 8]),
             format!("3 of 9 workloads ({names})")
         );
         let layers = LayersPlan {
@@ -614,7 +614,7 @@ mod tests {
         });
         let names = "random-read-d1 on file on ext4, random-read-d1 on dm-0 (crypt data)";
         assert_eq!(
-            scope(&record, [2, 8]),
+            workload_names(&record, [2, 8]),
             format!("2 of 9 workloads ({names})")
         );
     }

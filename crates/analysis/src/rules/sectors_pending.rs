@@ -7,7 +7,7 @@ use diskproof_model::health::DiskHealth;
 pub(super) const RULE: Rule = Rule {
     code: "sectors-pending",
     title: "The disk has unreadable sectors",
-    meaning: "The disk has sectors that it could not read. Their content is lost unless a later \
+    summary: "The disk has sectors that it could not read. Their content is lost unless a later \
               attempt succeeds, and each attempt stalls for seconds.",
     remedy: Remedy::Always(
         "Save the data, then run the disk's self-test (smartctl -t long). Replace the disk unless \

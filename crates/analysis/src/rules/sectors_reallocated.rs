@@ -7,7 +7,7 @@ use diskproof_model::health::DiskHealth;
 pub(super) const RULE: Rule = Rule {
     code: "sectors-reallocated",
     title: "The disk has reallocated sectors",
-    meaning: "A rotating disk has replaced sectors with spare ones elsewhere. Its surface is \
+    summary: "A rotating disk has replaced sectors with spare ones elsewhere. Its surface is \
               wearing out, and sequential reads need seeks.",
     remedy: Remedy::Always(
         "Verify the backup. Note the count and compare it in a few days (diskproof info); replace \

@@ -7,7 +7,7 @@ use diskproof_model::health::{DiskHealth, SelfTest};
 pub(super) const RULE: Rule = Rule {
     code: "self-test-failed",
     title: "The disk failed its self-test",
-    meaning: "The disk's own self-test found an unreadable sector or a defective component.",
+    summary: "The disk's own self-test found an unreadable sector or a defective component.",
     remedy: Remedy::Always(
         "Save the data and replace the disk. If only one sector was unreadable, overwrite it; \
          smartctl -t long must then pass.",

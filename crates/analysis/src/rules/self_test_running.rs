@@ -7,7 +7,7 @@ use diskproof_model::health::DiskHealth;
 pub(super) const RULE: Rule = Rule {
     code: "self-test-running",
     title: "A self-test ran during the measurement",
-    meaning: "The disk was running a self-test when the measurement began. The self-test slows the \
+    summary: "The disk was running a self-test when the measurement began. The self-test slows the \
               measured operations.",
     remedy: Remedy::Always(
         "Measure again when the self-test has ended. smartctl -a shows its progress.",

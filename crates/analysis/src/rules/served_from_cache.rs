@@ -8,7 +8,7 @@ use diskproof_model::measurement::{ByteCount, DeviceUse};
 pub(super) const RULE: Rule = Rule {
     code: "served-from-cache",
     title: "A cache answered instead of the disk",
-    meaning: "The disks moved fewer bytes than requested, so a cache above them answered. The \
+    summary: "The disks moved fewer bytes than requested, so a cache above them answered. The \
               figure is not the disk's.",
     remedy: Remedy::ByCase,
     check: Check::Run(check),

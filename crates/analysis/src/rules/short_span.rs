@@ -7,7 +7,7 @@ use crate::mechanics::is_said_to_rotate;
 pub(super) const RULE: Rule = Rule {
     code: "short-span",
     title: "Random figures cover part of the disk",
-    meaning: "Random accesses covered only a part of a rotating disk. A database that is spread \
+    summary: "Random accesses covered only a part of a rotating disk. A database that is spread \
               over the whole disk has longer seeks.",
     remedy: Remedy::Always(
         "Apply the figures only to a database of that size. To measure the gain of shorter spans, \
@@ -48,7 +48,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         format!(
             "The random accesses of {} cover {}, {} of the rotating disk of {}. Over the whole \
              disk, seeks are longer and the rate is lower.",
-            scope(record, hits.iter().map(|hit| hit.measured.index)),
+            workload_names(record, hits.iter().map(|hit| hit.measured.index)),
             format_bytes(shortest.span_bytes),
             format_percent(shortest.share()),
             gigabytes(shortest.disk_bytes)

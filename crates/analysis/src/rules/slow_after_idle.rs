@@ -8,7 +8,7 @@ use diskproof_model::ping::{IdlePoint, PingFigures};
 pub(super) const RULE: Rule = Rule {
     code: "slow-after-idle",
     title: "The disk is slow to wake up",
-    meaning: "The first request after an idle time takes far longer than others, because the disk, \
+    summary: "The first request after an idle time takes far longer than others, because the disk, \
               its link or its controller saves power and has to wake up.",
     remedy: Remedy::ByCase,
     check: Check::Workloads(check),

@@ -7,7 +7,7 @@ use diskproof_model::surface::{Scan, SlowBlock};
 pub(super) const RULE: Rule = Rule {
     code: "slow-blocks",
     title: "Some blocks read slowly every time",
-    meaning: "The scan found blocks that took far longer than others, also on a second read. The \
+    summary: "The scan found blocks that took far longer than others, also on a second read. The \
               disk retries them.",
     remedy: Remedy::Always(
         "Check smartctl -a (pending, reallocated), scan again in a few days, and replace the disk \

@@ -6,7 +6,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "slow-flush",
     title: "Flushes of this flash disk are slow",
-    meaning: "Flash without power-loss protection must write its cache to the medium at each \
+    summary: "Flash without power-loss protection must write its cache to the medium at each \
               flush. With protection, a flush takes microseconds.",
     remedy: Remedy::Always(
         "Put the WAL on a disk with power-loss protection, let sessions commit together \

@@ -16,7 +16,7 @@ use crate::surface::{SecondReading, second_reading};
 pub(super) const RULE: Rule = Rule {
     code: "slow-zone",
     title: "One zone of the disk is slow",
-    meaning: "A stretch of the disk transfers more slowly than the places on both sides of it, \
+    summary: "A stretch of the disk transfers more slowly than the places on both sides of it, \
               also at a second reading.",
     remedy: Remedy::ByCase,
     check: Check::Survey(check),
@@ -45,7 +45,7 @@ const ZONES_NAMED: usize = 3;
 /// A slow stretch that the second reading does not refute.
 struct SlowZone<'a> {
     dip: &'a Dip,
-    /// Its rate at the second reading, in bytes per second; `None` where it was not read again.
+    /// The rate of the second reading, in bytes per second; `None` where it was not read again.
     second_rate: Option<f64>,
     from_bytes: u64,
     to_bytes: u64,
@@ -104,7 +104,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     )
 }
 
-/// Whether the curve is even enough for a slow stretch to be an exception.
+/// True if the curve is even enough for a slow stretch to be an exception.
 fn may_have_zones(shape: &Shape, mechanics: Mechanics) -> bool {
     shape.scatter <= SCATTER_MAX && (mechanics == Mechanics::Solid || !is_uneven(shape))
 }

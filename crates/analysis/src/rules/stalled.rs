@@ -9,7 +9,7 @@ use diskproof_model::series::TimeSeries;
 pub(super) const RULE: Rule = Rule {
     code: "stalled",
     title: "The disk paused for a while",
-    meaning: "For a while no request completed, then the disk continued. Transactions wait that \
+    summary: "For a while no request completed, then the disk continued. Transactions wait that \
               long, however good the average is.",
     remedy: Remedy::Always(
         "Look for timeouts, resets and retries in the kernel log (dmesg). For a virtual disk ask \

@@ -8,7 +8,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "starved",
     title: "diskproof waited for a processor",
-    meaning: "The machine had no free processor for diskproof when the disk answered. Latencies \
+    summary: "The machine had no free processor for diskproof when the disk answered. Latencies \
               and surveys include that waiting time.",
     remedy: Remedy::Always(
         "Measure when the machine is quieter, or raise the program's priority: chrt -f 10 \
@@ -29,7 +29,7 @@ const SURVEY_SHARE_MIN: f64 = 0.05;
 /// Shorter measurements are over within a few turns of the scheduler.
 const WALL_NS_MIN: u64 = 1_000_000_000;
 
-/// Whether the survey waited for processors so long that it shows.
+/// True if the survey waited for processors so long that it shows.
 pub(super) fn is_survey_starved(surface: &SurfaceRecord) -> bool {
     surface.figures.starved_share >= SURVEY_SHARE_MIN && surface.data.wall_ns >= WALL_NS_MIN
 }
@@ -49,7 +49,7 @@ const WAIT_NS_MIN: f64 = 25_000.0;
 /// by more than their own length, a latency.
 const LATENCY_SHARE_MIN: f64 = 0.01;
 
-/// Whether the workers were kept waiting for processors, by others or by each other.
+/// True if the workers were kept waiting for processors, by others or by each other.
 pub(super) fn waits_for_processor(row: &Row) -> bool {
     let starved = &row.data.starved;
     if starved.share < WORKLOAD_SHARE_MIN || starved.mean_wait_ns < WAIT_NS_MIN {
@@ -68,7 +68,7 @@ pub(super) fn waits_for_processor(row: &Row) -> bool {
     }
 }
 
-/// Whether the workers waited for processors so long that it shows. Where the program itself used
+/// True if the workers waited for processors so long that it shows. Where the program itself used
 /// all of them up, its threads wait for each other: `cpu-limited` says that.
 pub(super) fn is_workload_starved(record: &Record, row: &Row) -> bool {
     waits_for_processor(row) && row.data.wall_ns >= WALL_NS_MIN && !is_cpu_limited(record, row)
@@ -114,7 +114,7 @@ fn starved_workloads(record: &Record) -> Option<Statement> {
         sentence: format!(
             "In {} a thread of diskproof waited for a processor for up to {} of the time. This \
              makes latencies longer, high percentiles in particular.",
-            scope(record, indices(&hits)),
+            workload_names(record, indices(&hits)),
             format_percent(worst.row.data.starved.share)
         ),
         evidence: observations,

@@ -10,7 +10,7 @@ use diskproof_model::record::positive_interval;
 pub(super) const RULE: Rule = Rule {
     code: "sync-method-differs",
     title: "Equivalent commit methods differ widely",
-    meaning: "Two methods give the same guarantee, but one is many times as fast. The fast one may \
+    summary: "Two methods give the same guarantee, but one is many times as fast. The fast one may \
               return before the data is durable.",
     remedy: Remedy::Always(
         "Use the slower method until a power-cut test (diskproof powercut) has shown that the \

@@ -7,7 +7,7 @@ use diskproof_model::health::DiskHealth;
 pub(super) const RULE: Rule = Rule {
     code: "too-hot",
     title: "The disk is near its temperature limit",
-    meaning: "The disk was near or above its temperature limit when the measurement began. A disk \
+    summary: "The disk was near or above its temperature limit when the measurement began. A disk \
               slows down there to cool.",
     remedy: Remedy::Always("Improve the airflow (fans, dust, a heat sink) and measure again."),
     check: Check::Health {

@@ -50,11 +50,11 @@ pub(super) struct Traffic<'a> {
     pub(super) target: &'a TargetIdentity,
     /// Smallest request, in bytes.
     block_bytes: u32,
-    /// What the disks may have read on top because small requests are rounded up, in bytes.
+    /// The most that the disks read on top because small requests are rounded up, in bytes.
     rounded_bytes: u64,
-    /// Whether all requests consist of whole pages of 4 KiB.
+    /// True if all requests consist of whole pages of 4 KiB.
     whole_pages: bool,
-    /// Whether writes are synced.
+    /// True if writes are synced.
     commits: bool,
     cache: CachePolicy,
     pub(super) asked: ByteCount,
@@ -182,8 +182,8 @@ impl<'a> Traffic<'a> {
         }
     }
 
-    /// What other processes moved, as far as the other disks do not account for it. Nothing where
-    /// these account for half of it: a process counts what it writes earlier than a disk.
+    /// The traffic of other processes, as far as the other disks do not account for it. Nothing
+    /// where these account for half of it: a process counts what it writes earlier than a disk.
     fn others_here(&self) -> Excess {
         let others = &self.device.others;
         let reads: u64 = others.iter().map(|process| process.read_bytes).sum();
@@ -245,7 +245,7 @@ impl<'a> Traffic<'a> {
             .sum()
     }
 
-    /// Whether every read at the disks is ours or another program's: no read-ahead, no small block
+    /// True if every read at the disks is ours or another program's: no read-ahead, no small block
     /// rounded up to a large one, no old data read because new data changes its parity or its tree.
     fn reads_only_what_is_asked(&self) -> bool {
         let target = self.target;
@@ -260,7 +260,7 @@ impl<'a> Traffic<'a> {
         !is_rounded && !reads_ahead && !rewrites
     }
 
-    /// Whether every write beyond the metadata is another program's: none was requested, and no
+    /// True if every write beyond the metadata is another program's: none was requested, and no
     /// earlier one is still on its way.
     fn writes_only_what_is_asked(&self) -> bool {
         self.asked.write_bytes == 0
@@ -339,12 +339,12 @@ fn is_raid(target: &TargetIdentity) -> bool {
         .any(|layer| layer.kind == LayerKind::Md)
 }
 
-/// Whether its writes are made durable as they go.
+/// True if its writes are made durable as they go.
 pub(super) fn commits(row: &Row) -> bool {
     !matches!(row.data.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd)
 }
 
-/// Whether the page cache neither reads nor writes more than its requests.
+/// True if the page cache neither reads nor writes more than its requests.
 pub(super) fn has_whole_pages(row: &Row) -> bool {
     block_sizes(row)
         .iter()

@@ -6,7 +6,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "unproven",
     title: "No disk counter confirms the figures",
-    meaning: "No counter of a disk shows whether requests and syncs reached one: a network or FUSE \
+    summary: "No counter of a disk shows whether requests and syncs reached one: a network or FUSE \
               filesystem, a disk that the kernel does not count, or one that is a part of another \
               target of the run. A cache may have answered, so the figures are not graded.",
     remedy: Remedy::Always(

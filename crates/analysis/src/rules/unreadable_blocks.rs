@@ -7,7 +7,7 @@ use diskproof_model::surface::UnreadableRange;
 pub(super) const RULE: Rule = Rule {
     code: "unreadable-blocks",
     title: "Sectors could not be read",
-    meaning: "A scan or an acceptance test found sectors that the disk cannot read. Their content \
+    summary: "A scan or an acceptance test found sectors that the disk cannot read. Their content \
               is lost unless a copy exists.",
     remedy: Remedy::Always(
         "Copy the readable data to another disk first (ddrescue), restore the rest from a backup, \

@@ -8,7 +8,7 @@ use diskproof_model::measurement::VerifyResult;
 pub(super) const RULE: Rule = Rule {
     code: "unverified-blocks",
     title: "Blocks without a signature to verify",
-    meaning: "Blocks that --verify read were never written with --verify, or in blocks of another \
+    summary: "Blocks that --verify read were never written with --verify, or in blocks of another \
               size. Whether they changed is unknown.",
     remedy: Remedy::Always(
         "Verify with the block size and the span of the run that wrote the blocks, or write them \
@@ -43,7 +43,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 
 fn unsigned_clause(record: &Record, hits: &[VerifiedRow<'_>], judged: u64) -> String {
     let blocks = counted(sum(hits, |result| result.blocks), "block");
-    let scope = scope(record, hits.iter().map(|hit| hit.measured.index));
+    let scope = workload_names(record, hits.iter().map(|hit| hit.measured.index));
     if judged == 0 {
         return format!("None of {blocks} in {scope} has a signature to verify");
     }

@@ -6,7 +6,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "unwritten-blocks",
     title: "Unwritten blocks were read",
-    meaning: "The reads included blocks without content: holes, discarded or never written. Such \
+    summary: "The reads included blocks without content: holes, discarded or never written. Such \
               reads do not reach the medium and look too fast.",
     remedy: Remedy::ByCase,
     check: Check::Workloads(check),
@@ -50,7 +50,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let worst = first_of_most_severe(&hits)?;
     let claim = format!(
         "Empty blocks were read in {}: {} Such reads need not reach the medium.",
-        scope(record, hits.iter().map(|hit| hit.index)),
+        workload_names(record, hits.iter().map(|hit| hit.index)),
         worst.claim
     );
     let observations = hits.iter().map(|hit| hit.evidence.clone());

@@ -7,7 +7,7 @@ use diskproof_model::health::DiskHealth;
 pub(super) const RULE: Rule = Rule {
     code: "used-as-new",
     title: "The disk is older than its hour counter",
-    meaning: "Another counter of the disk contradicts its power-on hours, so these were reset, \
+    summary: "Another counter of the disk contradicts its power-on hours, so these were reset, \
               have overflowed or are not counted. Used disks have been sold as new after such a \
               reset.",
     remedy: Remedy::Always(
@@ -115,7 +115,7 @@ fn written_bytes(disk: &DiskHealth, claimed_hours: u64) -> Option<Contradiction>
     })
 }
 
-/// Whether one counter of hours is so far above the other that they cannot both be right.
+/// True if one counter of hours is so far above the other that they cannot both be right.
 fn is_older(hours: u64, claimed_hours: u64) -> bool {
     let apart = hours.saturating_sub(claimed_hours);
     if apart < HOURS_APART_MIN || (apart as f64) < SHARE_APART_MIN * hours as f64 {

@@ -8,7 +8,7 @@ use diskproof_model::trend::RunToRun;
 pub(super) const RULE: Rule = Rule {
     code: "varies-between-runs",
     title: "The rate differs from run to run",
-    meaning: "Earlier runs of the same plan on this target differ by more than a single run shows, \
+    summary: "Earlier runs of the same plan on this target differ by more than a single run shows, \
               which misses changes from one hour to the next. The intervals include them.",
     remedy: Remedy::Always(
         "Decide from several runs per side: 'diskproof compare' uses the runs in the history, and \
@@ -91,7 +91,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         format!(
             "Runs of {} differ by more than a single run shows. {} earlier runs of {} reached {}; \
              expect {} from the next one.",
-            scope(record, found.iter().map(|varying| varying.measured.index)),
+            workload_names(record, found.iter().map(|varying| varying.measured.index)),
             runs.earlier_runs,
             workload_name(record, worst.measured.row),
             worst.range(runs.lowest_iops, runs.highest_iops),

@@ -6,7 +6,7 @@ use super::rule::*;
 pub(super) const RULE: Rule = Rule {
     code: "virtual-disk",
     title: "The disk is virtual",
-    meaning: "The disk is virtual. A cache of the host may answer for it, and the host decides \
+    summary: "The disk is virtual. A cache of the host may answer for it, and the host decides \
               whether a flush reaches a medium.",
     remedy: Remedy::Always(
         "Ask the provider for the disk's cache mode and limits. Do not rely on a commit rate \
@@ -18,8 +18,8 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// How hypervisors and clouds call their disks, in lower case. On real machines some RAID
-/// controllers use such words too, so they count only where a hypervisor is known.
+/// The names that hypervisors and clouds give to their disks, in lower case. On real machines some
+/// RAID controllers use such words too, so they count only where a hypervisor is known.
 const VIRTUAL_NAMES: [&str; 10] = [
     "qemu",
     "vbox",
@@ -106,7 +106,7 @@ fn telltale_field(layer: &Layer) -> Option<&'static str> {
     None
 }
 
-/// Whether a text contains one of these names, which are in lower case.
+/// True if a text contains one of these names, which are in lower case.
 fn is_named(text: Option<&str>, names: &[&str]) -> bool {
     let Some(text) = text else {
         return false;

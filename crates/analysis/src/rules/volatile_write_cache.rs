@@ -7,7 +7,7 @@ use crate::words::enumerated;
 pub(super) const RULE: Rule = Rule {
     code: "volatile-write-cache",
     title: "The disk has a volatile write cache",
-    meaning: "The disk acknowledges writes before they are on the medium. A power failure loses \
+    summary: "The disk acknowledges writes before they are on the medium. A power failure loses \
               writes without a subsequent flush. A mount option that disables flushes makes every \
               commit unsafe.",
     remedy: Remedy::ByCase,

@@ -7,7 +7,7 @@ use diskproof_model::health::DiskHealth;
 pub(super) const RULE: Rule = Rule {
     code: "worn-out",
     title: "The flash nears its rated endurance",
-    meaning: "The flash has used most or all of its rated writes or spare blocks.",
+    summary: "The flash has used most or all of its rated writes or spare blocks.",
     remedy: Remedy::Always(
         "Plan the replacement, and do it now if the endurance is used up. Find out what writes so \
          much: WAL, temporary files, checkpoints.",

@@ -8,7 +8,7 @@ use diskproof_model::accept::AcceptVerdict;
 pub(super) const RULE: Rule = Rule {
     code: "wrong-content",
     title: "Blocks came back with other content",
-    meaning: "An acceptance test read blocks without an error whose content is not what was \
+    summary: "An acceptance test read blocks without an error whose content is not what was \
               written to them, and no smaller capacity explains it.",
     remedy: Remedy::Always(
         "Do not use this disk before the cause is known. Test it again on another cable, port and \

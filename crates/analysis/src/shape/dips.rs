@@ -88,7 +88,7 @@ pub(super) fn lone_dips(
     dips
 }
 
-/// Whether one request alone took the time: then a sector, or the machine, made it wait, and the
+/// True if one request alone took the time: then a sector, or the machine, made it wait, and the
 /// place is not slow. Where all requests are slow, the longest takes longer by its part of the
 /// queue only.
 pub(super) fn is_slow_by_one_request(

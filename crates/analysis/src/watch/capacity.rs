@@ -1,4 +1,4 @@
-//! What a disk can do, by a run that measured it, and the share of that a load takes.
+//! The capacity of a disk, by a run that measured it, and the share of it that a load takes.
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::MeasuredCapacity;
@@ -15,7 +15,7 @@ const IGNORED_SHARE: f64 = 0.01;
 /// Below this share of the bytes seen by the disk's own counters, a cache answered.
 const ACCOUNTED_MIN: f64 = 0.9;
 
-/// Whether a run of this target measured the watched device: the same disk alone was below it, or
+/// True if a run of this target measured the watched device: the same disk alone was below it, or
 /// it is the device itself.
 pub fn is_capacity_of(target: &TargetIdentity, watched: &TargetIdentity) -> bool {
     let Some(device) = watched.layers.first() else {
@@ -79,7 +79,7 @@ pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<Measur
     }
 }
 
-/// Whether the disk answered, not a cache.
+/// True if the disk answered, not a cache.
 fn is_answered_by_disk(row: &Row) -> bool {
     let is_accounted = match row.data.device.accounted {
         Some(share) => share >= ACCOUNTED_MIN,
@@ -142,7 +142,7 @@ fn direction_share(load: &DirectionStep, iops: f64, bytes_per_second: f64) -> f6
     (load.iops / iops).max(load.bytes_per_second / bytes_per_second)
 }
 
-/// Whether a direction does next to nothing of the load of its step.
+/// True if a direction does next to nothing of the load of its step.
 fn is_negligible(load: &DirectionStep, step: &DeviceStep) -> bool {
     let all_iops = step.read.iops + step.write.iops;
     let all_bytes = step.read.bytes_per_second + step.write.bytes_per_second;

@@ -1,4 +1,4 @@
-//! What happened on a device between two readings of the kernel's counters.
+//! The load of a device between two readings of the kernel's counters.
 
 use super::profile::SECTOR_BYTES;
 use diskproof_model::watch::{DeviceStep, DirectionCounters, DirectionStep, DiskReading};
@@ -8,7 +8,7 @@ const WIDTH: u64 = 1 << 32;
 /// A step of a counter that is larger than this is no step: the device was replaced.
 const STEP_MAX: u64 = 1 << 31;
 
-/// What a device did between two readings that lie `length_ns` apart; `None` where its counters
+/// The load of a device between two readings that lie `length_ns` apart; `None` where its counters
 /// went backwards, because another device took the name.
 pub(super) fn step_between(
     before: &DiskReading,
@@ -60,8 +60,8 @@ fn per_second(amount: u64, length_ns: u64) -> f64 {
     amount as f64 * 1e9 / length_ns.max(1) as f64
 }
 
-/// What a counter counted between two readings, over the end of its width if need be; `None` where
-/// it went backwards.
+/// The increase of a counter between two readings, which may pass the end of its width; `None`
+/// where it went backwards.
 fn counted_between(before: u64, after: u64) -> Option<u64> {
     match after.checked_sub(before) {
         Some(step) => Some(step),

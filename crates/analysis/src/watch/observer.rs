@@ -37,13 +37,13 @@ pub struct WatchedLoad {
 }
 
 impl WatchedLoad {
-    /// Whether a request went to this device.
+    /// True if a request went to this device.
     fn has(&self, request: &IssuedRequest) -> bool {
         request.device == self.disk && self.sectors.contains(&request.sector)
     }
 }
 
-/// What was read at the end of a step.
+/// The readings at the end of a step.
 #[derive(Debug, Clone, Default)]
 pub struct StepInput {
     /// Length of the step in nanoseconds.
@@ -52,7 +52,7 @@ pub struct StepInput {
     pub readings: Vec<DiskReading>,
     /// The requests in the step; `None` where they are not traced.
     pub requests: Option<Vec<IssuedRequest>>,
-    /// Whether some of the requests are missing.
+    /// True if some of the requests are missing.
     pub is_incomplete: bool,
     /// The busiest processes.
     pub processes: Vec<BusyProcess>,
@@ -100,17 +100,17 @@ impl Observer {
         });
     }
 
-    /// Whether a device of this name is watched.
+    /// True if a device of this name is watched.
     pub fn knows(&self, name: &str) -> bool {
         self.devices.iter().any(|known| known.watched.name == name)
     }
 
-    /// Whether any watched device is there.
+    /// True if any watched device is there.
     pub fn has_devices(&self) -> bool {
         self.devices.iter().any(|known| known.before.is_some())
     }
 
-    /// What all devices did since the previous reading. One that is back after it was gone, or
+    /// The load of all devices since the previous reading. One that is back after it was gone, or
     /// was replaced, counts from the next step on.
     pub fn step(&mut self, input: &StepInput) -> WatchStep {
         self.elapsed_ns = self.elapsed_ns.saturating_add(input.length_ns);
@@ -196,7 +196,7 @@ impl ObservedLoad {
         step
     }
 
-    /// Whether the traced requests are those that the counters show.
+    /// True if the traced requests are those that the counters show.
     fn is_traced(&mut self, own: &[&IssuedRequest], step: &DeviceStep) -> bool {
         let own_bytes = own
             .iter()

@@ -20,25 +20,25 @@ use matrix::{Matrix, MatrixLimits};
 use std::path::PathBuf;
 
 /// The help promises 3 min.
-const TIME_NS: u64 = 180 * SECOND;
+const DEFAULT_TIME_NS: u64 = 180 * SECOND;
 /// The help promises 20 s with --quick.
-const TIME_NS_QUICK: u64 = 20 * SECOND;
+const QUICK_TIME_NS: u64 = 20 * SECOND;
 /// The first write of the scratch file may take a tenth of the time.
 const LAYOUT_DIVISOR: u64 = 10;
 /// A cell ends early once its rate is known to ± 2 %.
 const PRECISION: f64 = 0.02;
 /// A scratch file of four times the largest cache of a drive, 1 GiB.
-const SCRATCH_BYTES: u64 = 4 << 30;
+const DEFAULT_SCRATCH_BYTES: u64 = 4 << 30;
 /// The scratch file with --quick: not smaller than the largest cache of a drive.
-const SCRATCH_BYTES_QUICK: u64 = 1 << 30;
+const QUICK_SCRATCH_BYTES: u64 = 1 << 30;
 /// Together the writing cells write about so much, which wears a disk as little as eight scratch
 /// files do.
-const WRITE_BYTES: u64 = 32 << 30;
-/// The same with --quick: as much as eight of its scratch files.
-const WRITE_BYTES_QUICK: u64 = 8 << 30;
-/// From a page of the kernel to what no disk splits further; among them PostgreSQL's page and its
-/// largest combined read, 128 KiB by default.
-const SIZES: [u32; 7] = [
+const DEFAULT_WRITE_BYTES: u64 = 32 << 30;
+/// The bytes that writing cells write with --quick: as much as eight of its scratch files.
+const QUICK_WRITE_BYTES: u64 = 8 << 30;
+/// Block sizes from a page of the kernel to what no disk splits further. Among them are the page of
+/// PostgreSQL and its largest combined read, 128 KiB by default.
+const DEFAULT_BLOCK_BYTES: [u32; 7] = [
     4 << 10,
     8 << 10,
     32 << 10,
@@ -47,20 +47,21 @@ const SIZES: [u32; 7] = [
     1 << 20,
     4 << 20,
 ];
-/// The sizes with --quick: PostgreSQL's page, its largest combined read, and a scan's request.
-const SIZES_QUICK: [u32; 3] = [8 << 10, 128 << 10, 1 << 20];
+/// The block sizes with --quick: PostgreSQL's page, its largest combined read, and the request of a
+/// scan.
+const QUICK_BLOCK_BYTES: [u32; 3] = [8 << 10, 128 << 10, 1 << 20];
 /// Doubling depths, so that the knee is known to a factor of two.
-const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
+const DEFAULT_DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 /// Every other depth, with --quick.
-const DEPTHS_QUICK: [u32; 4] = [1, 4, 16, 64];
+const QUICK_DEPTHS: [u32; 4] = [1, 4, 16, 64];
 /// The most that `--depth` accepts.
 const DEPTH_MAX: u64 = 256;
 /// No disk has smaller sectors.
 const BLOCK_BYTES_MIN: u32 = 512;
 /// The smallest of `--spans`. All are multiples of it, but for that of the whole target.
 const SPAN_BYTES_MIN: u64 = 1 << 20;
-/// Each of the spans is this many times as large as the one before.
-const SPAN_STEP: u64 = 4;
+/// Each span of `--spans` without a value is this many times as large as the one before.
+const SPAN_FACTOR: u64 = 4;
 
 const HELP: &str = "\
 Each cell is a block size at a depth (requests in flight). The default matrix
@@ -123,7 +124,7 @@ pub struct SweepFlags {
     /// Also measure single random reads over parts of the target, to show caches and the gain of a
     /// short stroke: from 1 MiB to the whole target in steps of four, or over these sizes
     #[arg(long, value_name = "BYTES", value_delimiter = ',', num_args = 0..=1,
-        default_missing_value = SPAN_STEPS, value_parser = parse_span)]
+        default_missing_value = SPANS_WITHOUT_VALUE, value_parser = parse_span)]
     pub spans: Option<Vec<SpanSize>>,
     /// Measure and print what an older tool does: random-access (HD Tune), iops, iozone
     #[arg(long, value_name = "NAME", value_parser = one_of(VIEWS))]
@@ -138,20 +139,20 @@ pub struct SweepFlags {
 }
 
 /// What clap puts in place of the value of `--spans` without one.
-const SPAN_STEPS: &str = "";
+const SPANS_WITHOUT_VALUE: &str = "";
 
 /// A value of `--spans`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SpanSize {
-    /// The flag without a value: steps of four from 1 MiB on.
-    Steps,
+    /// The flag without a value: factors of four from 1 MiB on.
+    Growing,
     /// A size in bytes.
     Bytes(u64),
 }
 
 fn parse_span(text: &str) -> Result<SpanSize, String> {
-    if text == SPAN_STEPS {
-        return Ok(SpanSize::Steps);
+    if text == SPANS_WITHOUT_VALUE {
+        return Ok(SpanSize::Growing);
     }
     match text.parse() {
         Ok(Bytes(bytes)) => Ok(SpanSize::Bytes(bytes)),
@@ -262,8 +263,12 @@ pub fn run(sweep: &SweepFlags) -> anyhow::Result<Exit> {
 
 /// The time of the whole run.
 fn total_ns(sweep: &SweepFlags) -> u64 {
-    let default = if sweep.quick { TIME_NS_QUICK } else { TIME_NS };
-    sweep.time.unwrap_or(default)
+    let default_ns = if sweep.quick {
+        QUICK_TIME_NS
+    } else {
+        DEFAULT_TIME_NS
+    };
+    sweep.time.unwrap_or(default_ns)
 }
 
 /// The plan of `sweep` for this target. Fails where the target can do none of the cells.
@@ -271,42 +276,37 @@ fn sweep_plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Fai
     let measuring = &sweep.measuring;
     let time_ns = total_ns(sweep);
     Failure::check_time(time_ns)?;
-    let (scratch_default, write_bytes) = if sweep.quick {
-        (SCRATCH_BYTES_QUICK, WRITE_BYTES_QUICK)
-    } else {
-        (SCRATCH_BYTES, WRITE_BYTES)
+    let scratch = sweep_scratch(sweep, identity, time_ns)?;
+    let target_bytes = match &scratch {
+        Some(scratch) => scratch.size_bytes,
+        None => identity.size_bytes,
     };
-    let scratch_bytes = measuring.scratch_bytes(identity, scratch_default)?;
-    let target_bytes = scratch_bytes.unwrap_or(identity.size_bytes);
-    let layout_ns = time_ns / LAYOUT_DIVISOR;
-    let mut cells_ns = time_ns;
-    let mut scratch = None;
-    if let Some(bytes) = scratch_bytes {
-        cells_ns -= layout_ns;
-        scratch = Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, layout_ns));
-    }
     let write_ban = measuring
         .destructive
         .write_ban(sweep.read_only, identity.kind);
     let mut axes = matrix_axes(sweep, write_ban)?;
-    axes.span_bytes = span_sizes(sweep, target_bytes)?;
+    axes.span_bytes = span_sizes(sweep.spans.as_deref(), target_bytes)?;
     let limits = MatrixLimits {
         target_bytes,
         sector_bytes: sector_bytes(std::slice::from_ref(identity)),
         memory_bytes: diskproof_device::memory_free_bytes().unwrap_or(u64::MAX),
-        write_bytes,
-        time_ns: cells_ns,
+        write_bytes: if sweep.quick {
+            QUICK_WRITE_BYTES
+        } else {
+            DEFAULT_WRITE_BYTES
+        },
+        time_ns: if scratch.is_some() {
+            time_ns - layout_ns(time_ns)
+        } else {
+            time_ns
+        },
         precision: PRECISION,
         engine: measuring.engine,
         write_ban,
     };
     let matrix = Matrix::from_plan(&axes, &limits);
     if matrix.cells.is_empty() {
-        let mut text = "nothing can be measured.".to_owned();
-        if let Some(first) = matrix.skipped.first() {
-            text.push_str(&format!(" {}: {}", first.workload, first.why));
-        }
-        return Err(Failure::Usage(text));
+        return Err(nothing_to_measure(&matrix));
     }
     Ok(Plan {
         scratch,
@@ -324,6 +324,38 @@ fn sweep_plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Fai
     })
 }
 
+/// The scratch file in a directory; `None` where the target itself is measured.
+fn sweep_scratch(
+    sweep: &SweepFlags,
+    identity: &TargetIdentity,
+    time_ns: u64,
+) -> Result<Option<Scratch>, Failure> {
+    let default_bytes = if sweep.quick {
+        QUICK_SCRATCH_BYTES
+    } else {
+        DEFAULT_SCRATCH_BYTES
+    };
+    let Some(bytes) = sweep.measuring.scratch_bytes(identity, default_bytes)? else {
+        return Ok(None);
+    };
+    let scratch = Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, layout_ns(time_ns));
+    Ok(Some(scratch))
+}
+
+/// The part of the time in which the scratch file is filled.
+fn layout_ns(time_ns: u64) -> u64 {
+    time_ns / LAYOUT_DIVISOR
+}
+
+/// The error of a matrix without a cell: it says why the first one was skipped.
+fn nothing_to_measure(matrix: &Matrix) -> Failure {
+    let mut text = "nothing can be measured.".to_owned();
+    if let Some(first) = matrix.skipped.first() {
+        text.push_str(&format!(" {}: {}", first.workload, first.why));
+    }
+    Failure::Usage(text)
+}
+
 /// The axes of the matrix: those of the flags, of the view, or the default ones, without spans.
 fn matrix_axes(sweep: &SweepFlags, write_ban: Option<WriteBan>) -> Result<SweepPlan, Failure> {
     let DefaultAxes {
@@ -331,19 +363,20 @@ fn matrix_axes(sweep: &SweepFlags, write_ban: Option<WriteBan>) -> Result<SweepP
         mut depths,
         mut operations,
     } = default_axes(sweep, write_ban);
-    let sizes = sweep.bs.iter().map(|size| size.0).collect();
-    replace_axis("bs", &mut block_bytes, sizes, |bytes| {
-        format_bytes(u64::from(*bytes))
-    })?;
-    replace_axis(
-        "depth",
-        &mut depths,
-        sweep.depth.clone(),
-        ToString::to_string,
-    )?;
-    replace_axis("rw", &mut operations, sweep.rw.clone(), |operation| {
-        operation.as_str().to_owned()
-    })?;
+    if !sweep.bs.is_empty() {
+        block_bytes = sweep.bs.iter().map(|size| size.0).collect();
+        refuse_repeated("bs", &block_bytes, |bytes| format_bytes(u64::from(*bytes)))
+            .map_err(Failure::Usage)?;
+    }
+    if !sweep.depth.is_empty() {
+        depths = sweep.depth.clone();
+        refuse_repeated("depth", &depths, u32::to_string).map_err(Failure::Usage)?;
+    }
+    if !sweep.rw.is_empty() {
+        operations = sweep.rw.clone();
+        refuse_repeated("rw", &operations, |operation| operation.as_str().to_owned())
+            .map_err(Failure::Usage)?;
+    }
     block_bytes.sort_unstable();
     depths.sort_unstable();
     if let Some(small) = block_bytes.iter().find(|bytes| **bytes < BLOCK_BYTES_MIN) {
@@ -378,38 +411,22 @@ fn default_axes(sweep: &SweepFlags, write_ban: Option<WriteBan>) -> DefaultAxes 
     let operations = vec![SweepOperation::RandRead, second_operation];
     if sweep.quick {
         return DefaultAxes {
-            block_bytes: SIZES_QUICK.to_vec(),
-            depths: DEPTHS_QUICK.to_vec(),
+            block_bytes: QUICK_BLOCK_BYTES.to_vec(),
+            depths: QUICK_DEPTHS.to_vec(),
             operations,
         };
     }
     DefaultAxes {
-        block_bytes: SIZES.to_vec(),
-        depths: DEPTHS.to_vec(),
+        block_bytes: DEFAULT_BLOCK_BYTES.to_vec(),
+        depths: DEFAULT_DEPTHS.to_vec(),
         operations,
     }
 }
 
-/// Replaces the values of an axis by those of its flag, if it has any. Fails where one of them is
-/// repeated; `key` names the flag in the error, and `format_value` the value.
-fn replace_axis<T: PartialEq>(
-    key: &str,
-    values: &mut Vec<T>,
-    given: Vec<T>,
-    format_value: impl Fn(&T) -> String,
-) -> Result<(), Failure> {
-    if given.is_empty() {
-        return Ok(());
-    }
-    refuse_repeated(key, &given, format_value).map_err(Failure::Usage)?;
-    *values = given;
-    Ok(())
-}
-
-/// The parts of the target of `--spans`, ascending, the last of which is all of it; none without
-/// the flag.
-fn span_sizes(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure> {
-    let Some(given) = &sweep.spans else {
+/// The parts of the target that `--spans` gives, in whole MiB, ascending and each once. The last
+/// one is the whole target. Empty without the flag.
+fn span_sizes(given: Option<&[SpanSize]>, target_bytes: u64) -> Result<Vec<u64>, Failure> {
+    let Some(given) = given else {
         return Ok(Vec::new());
     };
     let mut spans = Vec::new();
@@ -426,7 +443,7 @@ fn span_sizes(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure
                     format_bytes(target_bytes)
                 )));
             }
-            SpanSize::Steps => spans.extend(span_steps(target_bytes)),
+            SpanSize::Growing => spans.extend(growing_spans(target_bytes)),
         }
     }
     spans.push(target_bytes);
@@ -435,13 +452,52 @@ fn span_sizes(sweep: &SweepFlags, target_bytes: u64) -> Result<Vec<u64>, Failure
     Ok(spans)
 }
 
-/// Sizes from the smallest span on, each [`SPAN_STEP`] times the one before, below the target's.
-fn span_steps(target_bytes: u64) -> Vec<u64> {
-    let mut steps = Vec::new();
+/// Sizes from the smallest span on, each [`SPAN_FACTOR`] times the one before, below the target's.
+fn growing_spans(target_bytes: u64) -> Vec<u64> {
+    let mut spans = Vec::new();
     let mut bytes = SPAN_BYTES_MIN;
     while bytes < target_bytes {
-        steps.push(bytes);
-        bytes = bytes.saturating_mul(SPAN_STEP);
+        spans.push(bytes);
+        bytes = bytes.saturating_mul(SPAN_FACTOR);
     }
-    steps
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn spans_without_value_grow_by_four_up_to_the_target() {
+        let spans = span_sizes(Some(&[SpanSize::Growing]), 100 * MIB).unwrap();
+        assert_eq!(spans, [MIB, 4 * MIB, 16 * MIB, 64 * MIB, 100 * MIB]);
+        assert!(span_sizes(None, 100 * MIB).unwrap().is_empty());
+    }
+
+    #[test]
+    fn spans_are_whole_mib_once_and_end_with_the_target() {
+        let given = [9 * MIB + 5, 9 * MIB, 2 * MIB].map(SpanSize::Bytes);
+        let spans = span_sizes(Some(&given), 100 * MIB + 3).unwrap();
+        assert_eq!(spans, [2 * MIB, 9 * MIB, 100 * MIB + 3]);
+    }
+
+    #[test]
+    fn spans_outside_of_the_target_are_refused() {
+        for bytes in [MIB - 1, 100 * MIB + 1] {
+            assert!(span_sizes(Some(&[SpanSize::Bytes(bytes)]), 100 * MIB).is_err());
+        }
+    }
+
+    #[test]
+    fn views_have_the_sizes_of_their_tools() {
+        let iops = view_axes(SweepView::Iops).block_bytes;
+        assert_eq!(
+            (iops[0], iops.len(), iops.last()),
+            (512, 14, Some(&(4 << 20)))
+        );
+        let iozone = view_axes(SweepView::Iozone).block_bytes;
+        assert_eq!((iozone[0], iozone.last()), (4096, Some(&(16 << 20))));
+    }
 }

@@ -53,7 +53,7 @@ pub(super) struct AcceptRun {
     asked: ByteCount,
     journal: Option<TestJournal>,
     saved: JournalState,
-    /// Whether the user knows that the journal cannot be written.
+    /// True if the user knows that the journal cannot be written.
     has_warned: bool,
 }
 

@@ -83,13 +83,13 @@ impl RunJournal {
         self.test.as_ref()
     }
 
-    /// Whether it is time to keep what was measured so far.
+    /// True if it is time to keep what was measured so far.
     pub(super) fn is_due(&self) -> bool {
         let pause = PAUSE_MIN.max(self.cost.saturating_mul(COST_DIVISOR));
         self.journal.is_some() && self.kept_at.elapsed() >= pause
     }
 
-    /// Whether it is time to keep what a measurement without slices has given after this long, in
+    /// True if it is time to keep what a measurement without slices has given after this long, in
     /// nanoseconds. Keeping disturbs it, so a kill may cost a tenth of it.
     pub(super) fn is_due_within(&self, elapsed_ns: u64) -> bool {
         let pause = Duration::from_nanos(elapsed_ns / WITHIN_DIVISOR).clamp(WITHIN_MIN, WITHIN_MAX);
@@ -118,7 +118,7 @@ impl RunJournal {
     }
 }
 
-/// Whether the sides of a run are settings of one target. Until its end they have no records of
+/// True if the sides of a run are settings of one target. Until its end they have no records of
 /// their own, and one record holds one setting.
 fn compares_settings(plan: &Plan) -> bool {
     let Some(workloads) = plan.workload_task() else {

@@ -143,7 +143,7 @@ struct PingProgress<'a> {
     /// The latencies on all targets.
     latencies: LatencyHistogram,
     failed: u64,
-    /// Whether a request has ended.
+    /// True if a request has ended.
     has_begun: bool,
     /// The sentence about a request that took longer than the user allows.
     too_slow: Option<String>,

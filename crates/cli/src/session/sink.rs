@@ -150,7 +150,7 @@ pub(super) struct ResultsKeeper<'a> {
 }
 
 impl ResultsKeeper<'_> {
-    /// Whether it is time to keep results, after this time of the call.
+    /// True if it is time to keep results, after this time of the call.
     pub(super) fn is_due(&self, elapsed_ns: u64) -> bool {
         self.journal.is_due_within(elapsed_ns)
     }

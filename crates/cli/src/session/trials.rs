@@ -342,7 +342,7 @@ fn value_to_try(
     }
 }
 
-/// Whether the server knows the value. One without a list of words takes any.
+/// True if the server knows the value. One without a list of words takes any.
 fn accepts(setting: &ServerSetting, value: &str) -> bool {
     match &setting.words {
         Some(words) => words.iter().any(|word| word == value),

@@ -1,5 +1,5 @@
-//! What the thread that moves pieces and the one that waits for it share, and how the first one
-//! ends.
+//! The state that the thread that moves pieces shares with the one that waits for it, and the ways
+//! in which the first one ends.
 
 use crate::lock::lock;
 use diskproof_model::accept::MovedPiece;

@@ -1,4 +1,4 @@
-//! How many requests go to the kernel in one call.
+//! Chooses the number of requests that go to the kernel in one call.
 
 use diskproof_model::plan::{Access, CachePolicy};
 

@@ -1,5 +1,5 @@
-//! How requests reach the kernel: the words for it, backends, buffers and clocks. Every backend has
-//! the same three operations on batches: enqueue, wait, reap. All other folders use this one.
+//! The ways of requests to the kernel: the words for it, backends, buffers, clocks. Every backend
+//! has the same three operations on batches: enqueue, wait, reap. All other folders use this one.
 #![allow(unsafe_code)]
 
 pub(crate) mod aio;

@@ -1,4 +1,4 @@
-//! What the kernel knows of the wall clock, and the socket that a launcher left open.
+//! The kernel's knowledge of the wall clock, and the socket that a launcher left open.
 #![allow(unsafe_code)]
 
 use diskproof_model::wall_clock::KernelClock;

@@ -1,4 +1,4 @@
-//! What all workers of a workload may use up together, exact to the last operation. Each takes a
+//! The budget that all workers of a workload share, exact to the last operation. Each takes a
 //! portion, and another when that is used up, so that all end at about the same time and the queue
 //! depth holds.
 

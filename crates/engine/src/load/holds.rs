@@ -1,4 +1,4 @@
-//! What holds back the operations of a worker: pauses between them (think time), and the shares of
+//! Holds back the operations of a worker: by pauses between them (think time), and by the shares of
 //! the operations that several workloads start together.
 
 use diskproof_model::shape::{FlowShare, ThinkCount, ThinkTime};

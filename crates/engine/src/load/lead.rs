@@ -1,5 +1,6 @@
-//! How long before a start a worker wakes up. A sleeping thread wakes up late, on a virtual machine
-//! by some hundred microseconds, and a start that is late is this program's delay, not the disk's.
+//! The lead with which a worker wakes up before a start. A sleeping thread wakes up late, on a
+//! virtual machine by some hundred microseconds, and a start that is late is this program's delay,
+//! not the disk's.
 
 /// The lead of a worker with one slot: a thread of which there may be hundreds, so that it must not
 /// spin for long.

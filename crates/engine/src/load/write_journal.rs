@@ -1,7 +1,7 @@
-//! What a verified workload has written where. The header of each block says who wrote it, where it
-//! belongs and its generation, with a checksum over all of it; the journal knows which generation
-//! must be there. A read therefore distinguishes lost, torn, misdirected and corrupted writes. Does
-//! not move blocks.
+//! Records what a verified workload has written where. The header of each block says who wrote it,
+//! where it belongs and its generation, with a checksum over all of it; the journal knows which
+//! generation must be there. A read therefore distinguishes lost, torn, misdirected and corrupted
+//! writes. Does not move blocks.
 
 use diskproof_model::measurement::BadBlock;
 use diskproof_model::shape::BlockPattern;

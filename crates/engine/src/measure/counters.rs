@@ -1,4 +1,4 @@
-//! What a worker counts: per kind of operation a histogram, a series, errors.
+//! The counters of a worker: per kind of operation a histogram, a series, errors.
 
 use crate::io::errno_name;
 use crate::lock::lock;

@@ -1,4 +1,4 @@
-//! What ends a worker early: limits on latency and rate, which end it as failed, and a rate or
+//! Ends a worker early: by limits on latency and rate, which end it as failed, or by a rate or
 //! latency that has become steady, by the tests that fio knows. Checked at the end of a cell.
 
 use crate::measure::result::EndReason;

@@ -1,4 +1,4 @@
-//! What a worker returns, why it ended, and what it has measured so far, published for the
+//! The result of a worker, the reason of its end, and the snapshot that it publishes for the
 //! supervisor. If the target never answers, that becomes the worker's result.
 
 use crate::io::clock::ProcessorWait;

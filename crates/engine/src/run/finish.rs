@@ -1,4 +1,4 @@
-//! What follows the last worker: the sync after the last write, and the verification of written
+//! The steps after the last worker: the sync after the last write, and the verification of written
 //! blocks, by [`crate::run::read_back`]. A disk may hang here, too: both run in a separate thread,
 //! and the watchdog limits them.
 

@@ -17,7 +17,7 @@ const LAYOUT_DEPTH: u32 = 8;
 /// Blocks between two syncs, so few that a slow disk never has much to write at once.
 const WRITES_PER_SYNC: u32 = 8;
 
-/// How much content a scratch file gets, which way, and within which time.
+/// The content that a scratch file gets: how much, which way, and within which time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutGoal {
     /// The file has content from its start up to here afterwards.

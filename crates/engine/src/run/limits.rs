@@ -1,5 +1,5 @@
-//! What a workload means for a target and one thread: when it ends, its budget, and what follows
-//! its writes.
+//! Derives from a workload what one thread on a target may do: when it ends, its budget, and what
+//! follows its writes.
 
 use crate::io::Extent;
 use crate::load::budget::{Budget, ByteBudget, SharedBudget};

@@ -62,7 +62,7 @@ struct WorkDone {
     windows: u64,
 }
 
-/// How the verification of a workload ended.
+/// The end of the verification of a workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum VerifyEnd {
     /// All blocks were checked, or as many as the watcher allowed.

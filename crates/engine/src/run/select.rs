@@ -133,7 +133,7 @@ struct EngineTrials {
     alignment_bytes: u32,
     /// The call of the device that the workload needs, where it trims.
     call: Option<BlockCall>,
-    /// Whether the kernel has enough requests left for Linux AIO.
+    /// True if the kernel has enough requests left for Linux AIO.
     aio_fits: bool,
     slow: Option<SlowTarget>,
     /// Set after each answer.

@@ -50,7 +50,7 @@ pub struct Session {
     pub(crate) start: StartTime,
     /// The seed of all random choices of the next workloads.
     pub(crate) seed: u64,
-    /// How long a target may be silent before it counts as hung.
+    /// The silence after which a target counts as hung.
     pub(crate) stall_timeout: StallTimeout,
     /// Bytes of a span that sequential workloads pass over before they begin.
     pub(crate) skip_bytes: u64,

@@ -178,7 +178,7 @@ struct SupervisedTarget {
     heard_ns: u64,
     /// When it was told to end.
     ending_since_ns: Option<u64>,
-    /// Nobody waits for it any more.
+    /// True once its supervisor no longer waits for it.
     is_left: bool,
 }
 
@@ -320,7 +320,7 @@ impl Supervisor {
         self.targets[target].ending_since_ns.is_some()
     }
 
-    /// Nobody waits for this target any more.
+    /// Stops waiting for this target.
     pub(crate) fn leave(&mut self, target: usize) {
         self.targets[target].is_left = true;
     }

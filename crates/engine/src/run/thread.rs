@@ -1,5 +1,5 @@
-//! What a thread has of its own: its file descriptors and their table, its processors, I/O priority
-//! and nice.
+//! The settings that a thread has alone: its file descriptors and their table, its processors, I/O
+//! priority and nice.
 #![allow(unsafe_code)]
 
 use diskproof_model::shape::ThreadScheduling;

@@ -98,7 +98,7 @@ impl WatchedCall<'_> {
     }
 }
 
-/// How long a target may be silent, and who watches meanwhile.
+/// The longest silence of a target, and the watcher meanwhile.
 pub(crate) struct Patience<'a> {
     pub stall_timeout: StallTimeout,
     pub watch: &'a mut dyn Watch,

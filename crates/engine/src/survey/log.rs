@@ -1,4 +1,4 @@
-//! What a survey has measured so far, shared by the thread that surveys and the one that watches:
+//! The results of a survey so far, shared by the thread that surveys and the one that watches:
 //! nothing is lost when the user or the disk ends it.
 
 use super::scan_log::ScanLog;

@@ -1,4 +1,4 @@
-//! What a scan has found so far: slow blocks, which take longer than their neighbours, unreadable
+//! Collects what a scan finds: slow blocks, which take longer than their neighbours, unreadable
 //! ranges, a map of latencies.
 
 use crate::io::Extent;

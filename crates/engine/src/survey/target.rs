@@ -1,4 +1,4 @@
-//! What a survey must know of its target: the span, the engines, and the units that requests keep.
+//! The facts about a target that a survey needs: the span, the engines, and the units of requests.
 
 use crate::io::Extent;
 use diskproof_model::measurement::OpKind;

@@ -45,7 +45,7 @@ impl SimBackend {
         }
     }
 
-    /// Whether another request has completed by now.
+    /// True if another request has completed by now.
     fn take_done(&mut self) -> bool {
         let done = self.machine.take_done(self.clock.now());
         let result = |ticket: u64| (ticket as u32, self.results[ticket as usize]);

@@ -32,7 +32,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a look at the queue takes that finds nothing there.
+/// The time of a look at the queue that finds nothing there.
 const LOOK_NS: u64 = 1000;
 
 /// A clock that moves only on request, so that tests are exact.
@@ -41,7 +41,7 @@ pub struct FakeClock {
     now_ns: Rc<Cell<u64>>,
     /// The process does not run during this one.
     interruption: Option<Interruption>,
-    /// What this clone skips, in nanoseconds.
+    /// The time that this clone skips, in nanoseconds.
     skipped_ns: u64,
 }
 

@@ -46,7 +46,7 @@ fn depth_groups(record: &Record) -> Vec<Vec<&Row>> {
     groups
 }
 
-/// Whether a measurement differs from each of a group in depth only.
+/// True if a measurement differs from each of a group in depth only.
 fn belongs_to(row: &Row, group: &[&Row]) -> bool {
     group.iter().all(|other| differ_only_in_depth(other, row))
 }

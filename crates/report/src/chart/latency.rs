@@ -43,7 +43,7 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 /// The line of an operation.
 struct LatencyLine<'a> {
     name: String,
-    /// Whether other operations ran in the same workload.
+    /// True if other operations ran in the same workload.
     is_of_mix: bool,
     histogram: &'a LatencyHistogram,
 }

@@ -403,7 +403,7 @@ fn percentile_ticks(high: f64) -> Vec<f64> {
     ticks
 }
 
-/// Whether a percentile's label keeps its distance from the labels that are there.
+/// True if a percentile's label keeps its distance from the labels that are there.
 fn has_room(percentile: f64, labelled: &[f64], high: f64) -> bool {
     let place = scale_coordinate(Scale::Percentile, percentile);
     let length = scale_coordinate(Scale::Percentile, high);

@@ -50,7 +50,7 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
     charts
 }
 
-/// Whether a measurement shows a change over time by itself or by a finding.
+/// True if a measurement shows a change over time by itself or by a finding.
 fn changes_over_time(record: &Record, index: usize, row: &Row) -> bool {
     let place = format!("/measurements/{index}/");
     row.steady_from_ns() > 0
@@ -63,7 +63,7 @@ fn changes_over_time(record: &Record, index: usize, row: &Row) -> bool {
             .any(|finding| is_change_at(finding, &place))
 }
 
-/// Whether a finding says that the measurement at this place of the record changed over time.
+/// True if a finding says that the measurement at this place of the record changed over time.
 fn is_change_at(finding: &Finding, place: &str) -> bool {
     CHANGE_CODES.contains(&finding.code.as_str())
         && finding

@@ -62,7 +62,7 @@ impl Guide {
         Self { label, axis, at }
     }
 
-    /// Whether it is drawn as a vertical line.
+    /// True if it is drawn as a vertical line.
     pub(crate) fn is_vertical(&self) -> bool {
         self.axis == AxisSide::X
     }

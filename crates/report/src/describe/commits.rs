@@ -71,7 +71,7 @@ impl<'r> TargetCommits<'r> {
         Some(commits)
     }
 
-    /// Whether anything was measured that the default method can be compared with.
+    /// True if anything was measured that the default method can be compared with.
     fn has_other_than_default(self) -> bool {
         for (_, row) in self.rows() {
             let workload = &row.data.workload;

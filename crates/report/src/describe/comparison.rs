@@ -263,7 +263,7 @@ fn run_text(run: &RunReference) -> String {
     facts.join(" · ")
 }
 
-/// Whether pages of this detail show the metric.
+/// True if pages of this detail show the metric.
 pub(crate) fn is_shown(
     metric: &MetricComparison,
     detail: MetricDetail,
@@ -281,7 +281,7 @@ fn is_rate(figure: Figure) -> bool {
     matches!(figure, Figure::Iops | Figure::Throughput)
 }
 
-/// Whether a rate is the headline of the metric's workload.
+/// True if a rate is the headline of the metric's workload.
 fn has_rate_as_headline(candidate: &Candidate, metric: &MetricComparison) -> bool {
     for other in &candidate.metrics {
         if other.headline && other.subject == metric.subject && other.target == metric.target {
@@ -332,7 +332,7 @@ pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
     [a, b].map(|side| figure_to_digits(side.value, digits, &side.unit))
 }
 
-/// Whether the printed change follows from the two figures at this number of digits.
+/// True if the printed change follows from the two figures at this number of digits.
 fn is_change_visible(a: f64, b: f64, digits: i32, ratio: Ratio) -> bool {
     let printed_ratio = to_digits(b, digits) / to_digits(a, digits);
     percent_text(printed_ratio, longer_arm(ratio)) == change_text(ratio)

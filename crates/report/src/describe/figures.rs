@@ -468,7 +468,7 @@ fn legend_text(measurements: &[&Row]) -> String {
     legend
 }
 
-/// Whether a workload was measured with the disk's write cache on, and again with it off.
+/// True if a workload was measured with the disk's write cache on, and again with it off.
 fn has_pair_without_cache(measurements: &[&Row]) -> bool {
     let names_with_cache = names_by_cache(measurements, WriteCache::WriteBack);
     for name in names_by_cache(measurements, WriteCache::WriteThrough) {

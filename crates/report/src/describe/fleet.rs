@@ -176,7 +176,7 @@ fn metric_of_value<'f>(
     fleet.groups.get(row.group?)?.metrics.get(value.metric)
 }
 
-/// Whether a row is in the table of those that differ.
+/// True if a row is in the table of those that differ.
 fn differs(row: &FleetRow) -> bool {
     match row.state {
         RowState::Slower | RowState::Faster | RowState::Suspect | RowState::Errors => true,

@@ -80,7 +80,7 @@ fn loads_of_short_page(loads: &[LoadRow]) -> Vec<Block> {
     figures::first_rows_blocks(Table::new("INSERTs", columns, rows), rows_max)
 }
 
-/// Whether a load commits by PostgreSQL's default method, and is not pgbench's.
+/// True if a load commits by PostgreSQL's default method, and is not pgbench's.
 fn is_default_method(load: &LoadRow) -> bool {
     load.data.load.wal_sync_method == DEFAULT_METHOD && !load.data.load.pgbench
 }
@@ -152,7 +152,7 @@ fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
         .collect()
 }
 
-/// Whether several sessions shared syncs, at a rate that is known well enough.
+/// True if several sessions shared syncs, at a rate that is known well enough.
 fn shares_syncs(load: &LoadRow) -> bool {
     load.data.load.clients > 1
         && load.figures.commits_per_sync.is_some()

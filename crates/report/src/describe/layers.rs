@@ -277,7 +277,7 @@ fn cached_text(record: &Record, layers: &LayersRecord) -> Option<String> {
     Some(format!("{faster} faster than the layer below: {why}"))
 }
 
-/// Whether one of the layers is a loop device without direct I/O.
+/// True if one of the layers is a loop device without direct I/O.
 fn reads_through_page_cache(record: &Record) -> bool {
     record
         .targets

@@ -198,7 +198,7 @@ fn figure_command_blocks(record: &Record) -> Vec<Block> {
     blocks
 }
 
-/// Whether the command of a measurement was printed with an earlier one: workloads that ran
+/// True if the command of a measurement was printed with an earlier one: workloads that ran
 /// together have one command.
 fn is_printed_with_companion(earlier: &[Row], measurement: &Row) -> bool {
     earlier.iter().any(|other| {

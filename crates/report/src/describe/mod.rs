@@ -481,7 +481,7 @@ fn line_count(blocks: &[Block]) -> usize {
     lines
 }
 
-/// Whether the short page is brief, that is one screen: after quick runs, for `--for` and for
+/// True if the short page is brief, that is one screen: after quick runs, for `--for` and for
 /// pings.
 pub(crate) fn is_brief(record: &Record) -> bool {
     let is_quick = matches!(record.plan.time_limit_ns, Some(ns) if ns <= BRIEF_RUN_NS_MAX);

@@ -34,7 +34,7 @@ impl RemarkKind {
         }
     }
 
-    /// Whether short pages show such remarks.
+    /// True if short pages show such remarks.
     pub(crate) fn is_urgent(self) -> bool {
         matches!(self, Self::Failed | Self::Verified)
     }
@@ -175,7 +175,7 @@ fn phase_text(measurement: &Row, phase: &PhaseRecord) -> String {
     format!("{length} of {} ({})", phase.name.as_str(), list(rates))
 }
 
-/// Whether a phase needs a remark: it is not the settling of the rate, which is ordinary, and its
+/// True if a phase needs a remark: it is not the settling of the rate, which is ordinary, and its
 /// rate or its operations differ from those of the last phase.
 fn is_notable(phase: &PhaseRecord, steady: &PhaseRecord) -> bool {
     if phase.name == PhaseKind::Settling {

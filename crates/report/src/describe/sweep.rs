@@ -334,7 +334,7 @@ fn spans_text(rotational: &[Option<bool>], sweep: &SweepRecord) -> String {
 const NO_STEP: &str = "No span reaches twice the rate of the longest one, so neither a cache nor a \
                        short stroke is visible.";
 
-/// Whether one of the disks rotates. If the kernel does not know that of the first one, the time of
+/// True if one of the disks rotates. If the kernel does not know that of the first one, the time of
 /// an access decides.
 fn has_arm(rotational: &[Option<bool>], sweep: &SweepRecord) -> bool {
     if let [Some(_), ..] = rotational {
@@ -466,7 +466,7 @@ fn state_sign(cell: &SweepCell) -> char {
     }
 }
 
-/// Whether the rate of a measured cell is known only roughly.
+/// True if the rate of a measured cell is known only roughly.
 fn is_rough(cell: &SweepCell) -> bool {
     let Some(rate) = &cell.iops else {
         return true;

@@ -266,7 +266,7 @@ fn description(record: &Record, index: usize, row: &Row) -> String {
     parts.join("; ")
 }
 
-/// Whether the evidence of a finding is about this measurement, or about none and so the whole run.
+/// True if the evidence of a finding is about this measurement, or about none and so the whole run.
 fn concerns(finding: &Finding, index: usize) -> bool {
     let mut is_about_run = true;
     for evidence in &finding.evidence {

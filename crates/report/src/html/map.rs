@@ -82,7 +82,7 @@ fn cell_series(map: &[ScanCell], unit_bytes: f64) -> [Series; 4] {
     ]
 }
 
-/// Whether Page Up and Page Down stop at a cell.
+/// True if Page Up and Page Down stop at a cell.
 fn is_notable(cell: &ScanCell, median_ns: u64) -> bool {
     cell.errors > 0 || heat_class(cell, median_ns) >= NOTABLE_CLASS
 }

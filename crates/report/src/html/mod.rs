@@ -153,7 +153,7 @@ fn described_section(record: &Record, described: &[Section], id: &str, heading: 
     }
 }
 
-/// Whether a chart answers the question of a run and so stands at the top: the rate by position and
+/// True if a chart answers the question of a run and so stands at the top: the rate by position and
 /// the rate over the depth do.
 fn is_answer_chart(chart: &Chart) -> bool {
     chart.id == "curve" || chart.id.starts_with("depth")

@@ -197,7 +197,7 @@ fn grid_markup(frame: &Frame) -> Markup {
     }
 }
 
-/// Whether the labels of the right axis stand on the grid lines of the left one.
+/// True if the labels of the right axis stand on the grid lines of the left one.
 fn shares_lines(ranges: &Ranges) -> bool {
     match &ranges.y_right {
         Some(right) => right.scale == Scale::Linear && right.ticks.len() == ranges.y.ticks.len(),

@@ -48,7 +48,7 @@ pub(super) fn write_blocks(page: &mut Page<'_>, record: Option<&Record>, blocks:
     }
 }
 
-/// Whether an empty line precedes a block. Texts and facts follow what is before them, and a
+/// True if an empty line precedes a block. Texts and facts follow what is before them, and a
 /// heading is close to its block.
 fn begins_group(before: Option<&Block>, block: &Block) -> bool {
     match (before, block) {

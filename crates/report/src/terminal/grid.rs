@@ -244,7 +244,7 @@ struct Fitted {
     columns: Columns,
 }
 
-/// Whether a terminal can show the column as text.
+/// True if a terminal can show the column as text.
 fn is_text(column: &Column) -> bool {
     matches!(column.place, Place::Always | Place::Roomy(_))
 }

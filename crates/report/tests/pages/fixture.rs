@@ -11,8 +11,8 @@ pub(crate) use surveyed::{depths, surveyed};
 pub(crate) use verdict::graded;
 pub(crate) use workloads::{plan, read_only_plan};
 
-use diskproof_model::advice::*;
-use diskproof_model::expectation::*;
+use diskproof_model::advice::Advice;
+use diskproof_model::expectation::{Expectation, Promise};
 use diskproof_model::finding::{Cause, Evidence, Finding, Meaning, RateLimit, Severity};
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::*;

@@ -75,7 +75,7 @@ fn advised_depth(knee: &DepthKnee) -> u32 {
     }
 }
 
-/// Whether prefetching up to the knee pays. An unknown gain counts as a sufficient one: the sweep
+/// True if prefetching up to the knee pays. An unknown gain counts as a sufficient one: the sweep
 /// found a knee beyond one request.
 fn pays(knee: &DepthKnee) -> bool {
     let gains_little = match gain(knee) {

@@ -125,7 +125,7 @@ fn place_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockOffset, Rea
     })
 }
 
-/// Whether slots overlap by enough on average. `shares` has one value for each slot.
+/// True if slots overlap by enough on average. `shares` has one value for each slot.
 fn is_enough(shares: &[f64]) -> bool {
     !shares.is_empty() && mean(shares) >= OVERLAP_MIN
 }

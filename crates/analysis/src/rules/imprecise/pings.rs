@@ -1,4 +1,5 @@
-//! Single requests whose mean time is known worse than figures are graded by.
+//! The part of `imprecise` on single requests: their mean time is known less well than figures must
+//! be to be called precise.
 
 use super::super::rule::*;
 use diskproof_model::record::Estimate;
@@ -8,7 +9,7 @@ use diskproof_model::record::Estimate;
 const PINGS_MIN: u64 = 9;
 
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
-    let mut hits: Vec<RoughMean> = Vec::new();
+    let mut hits: Vec<RoughMeanFinding> = Vec::new();
     for measured in real_rows(record) {
         let Some(ping) = &measured.row.figures.ping else {
             continue;
@@ -32,8 +33,10 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     )
 }
 
-/// A mean time of one kind of request.
-struct RoughMean {
+/// A mean time that is only approximate.
+struct RoughMeanFinding {
+    /// The requests and how well their mean is known, such as `of only 3 reads in ping`. The claim
+    /// of the finding lists these fragments.
     claim: String,
     evidence: Evidence,
 }
@@ -43,26 +46,26 @@ fn rough_mean(
     measured: Measured<'_>,
     kind: &str,
     mean: &Estimate,
-) -> Option<RoughMean> {
-    let place = format!("figures/ping/latency/{kind}/mean");
+) -> Option<RoughMeanFinding> {
+    let mean_path = format!("figures/ping/latency/{kind}/mean");
     let requests = counted(mean.n, kind);
     let name = workload_name(record, measured.row);
     if mean.n < PINGS_MIN {
-        let place = format!("{place}/n");
-        return Some(RoughMean {
+        let count_path = format!("{mean_path}/n");
+        return Some(RoughMeanFinding {
             claim: format!("of only {requests} in {name}"),
-            evidence: measured.evidence(&place, mean.n as f64, PINGS_MIN as f64, "1"),
+            evidence: measured.evidence(&count_path, mean.n as f64, PINGS_MIN as f64, "1"),
         });
     }
     let width = mean.relative_half_width()?;
     if width <= HALF_WIDTH_MAX {
         return None;
     }
-    let place = format!("{place}/half_width_95");
-    let half_width = mean.half_width_95.unwrap_or(0.0);
-    let most = HALF_WIDTH_MAX * mean.value;
-    Some(RoughMean {
+    let width_path = format!("{mean_path}/half_width_95");
+    let half_width_ns = mean.half_width_95.unwrap_or(0.0);
+    let half_width_max_ns = HALF_WIDTH_MAX * mean.value;
+    Some(RoughMeanFinding {
         claim: format!("of {requests} in {name} to ±{}", format_percent(width)),
-        evidence: measured.evidence(&place, half_width, most, "ns"),
+        evidence: measured.evidence(&width_path, half_width_ns, half_width_max_ns, "ns"),
     })
 }

@@ -83,7 +83,7 @@ fn indices_of(hits: &[ImpreciseWorkload<'_>], is_true: fn(&Row) -> bool) -> Vec<
     found
 }
 
-/// Of a search for a depth only the depth that it found is a result.
+/// Only the depth that a search found is a result of it.
 fn is_result(record: &Record, row: &Row) -> bool {
     let Some(found) = record.latency_search().and_then(LatencySearch::found) else {
         return true;
@@ -97,7 +97,7 @@ fn unanswered_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Optio
     Some(format!(
         "No operation completed within the measured time of {} in {}.",
         format_duration(record.measurements[*first].data.wall_ns),
-        scope(record, unanswered.iter().copied())
+        workload_names(record, unanswered.iter().copied())
     ))
 }
 
@@ -108,7 +108,7 @@ fn used_up_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<S
     }
     Some(format!(
         "Nothing was left to measure after the warm-up in {}.",
-        scope(record, used_up)
+        workload_names(record, used_up)
     ))
 }
 
@@ -119,7 +119,7 @@ fn unsettled_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option
     }
     Some(format!(
         "The rate was still changing at the end of {}.",
-        scope(record, unsettled)
+        workload_names(record, unsettled)
     ))
 }
 
@@ -139,7 +139,7 @@ fn rough_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<Str
         precision.push_str(" in ");
         precision.push_str(&workload_name(record, roughest.measured.row));
     }
-    let scope = scope(record, rough.iter().map(|hit| hit.measured.index));
+    let scope = workload_names(record, rough.iter().map(|hit| hit.measured.index));
     Some(format!(
         "The rate is only approximate in {scope}: {precision}."
     ))
@@ -171,7 +171,7 @@ fn is_empty(row: &Row) -> bool {
     is_unanswered(row) || is_used_up(row)
 }
 
-/// Whether everything that was asked for came only after the measured time.
+/// True if everything that was asked for came only after the measured time.
 fn is_unanswered(row: &Row) -> bool {
     has_no_count(row)
         && row
@@ -186,7 +186,7 @@ fn has_no_count(row: &Row) -> bool {
         .all(|(_, op)| op.data.count == 0 && op.data.errors.is_empty())
 }
 
-/// Whether the warm-up used up all operations or bytes, and left nothing to measure.
+/// True if the warm-up used up all operations or bytes, and left nothing to measure.
 fn is_used_up(row: &Row) -> bool {
     let ops = row.headline_ops();
     matches!(row.data.stopped, StopReason::Ops | StopReason::Bytes)
@@ -267,7 +267,7 @@ fn judge_width(
     None
 }
 
-/// How well the rate of a kind of operation is known, as a share. In a mix each operation draws
+/// The error of the rate of a kind of operation, as a share. In a mix each operation draws
 /// whether it reads or writes: where that explains the spread of the kind, the rate of the whole
 /// mix counts, because the disk is not the cause of the rest.
 fn judged_width(row: &Row, op: OpRow<'_>) -> f64 {
@@ -293,7 +293,7 @@ fn judged_width(row: &Row, op: OpRow<'_>) -> f64 {
     }
 }
 
-/// How well the rate of all kinds of operation together is known.
+/// The error of the rate of all kinds of operation together, as a share.
 fn width_of_mix(row: &Row) -> Option<f64> {
     let series = headline_series(row)?;
     let rate = estimate::rate_after(&series, row.data.wall_ns, Settling::of_row(row));

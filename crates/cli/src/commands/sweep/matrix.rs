@@ -232,7 +232,7 @@ fn why_span_impossible(block_bytes: u32, span_bytes: u64, limits: &MatrixLimits)
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DEPTHS, SIZES};
+    use super::super::{DEFAULT_BLOCK_BYTES, DEFAULT_DEPTHS};
     use super::*;
     use diskproof_analysis::campaign::{SweepPass, SweepSetup};
     use diskproof_model::plan::{Plan, SkipCause};
@@ -240,8 +240,8 @@ mod tests {
     fn axes_of(operations: &[SweepOperation]) -> SweepPlan {
         SweepPlan {
             operations: operations.to_vec(),
-            block_bytes: SIZES.to_vec(),
-            depths: DEPTHS.to_vec(),
+            block_bytes: DEFAULT_BLOCK_BYTES.to_vec(),
+            depths: DEFAULT_DEPTHS.to_vec(),
             span_bytes: vec![1 << 20, 1 << 30],
             view: None,
         }
@@ -325,7 +325,10 @@ mod tests {
             };
             let matrix = Matrix::from_plan(&axes, &banned);
             assert!(matrix.cells.iter().all(|cell| !cell.writes()));
-            assert_eq!(matrix.skipped.len(), SIZES.len() * DEPTHS.len());
+            assert_eq!(
+                matrix.skipped.len(),
+                DEFAULT_BLOCK_BYTES.len() * DEFAULT_DEPTHS.len()
+            );
             for skipped in &matrix.skipped {
                 assert_eq!((skipped.cause, skipped.why.as_str()), (cause, why));
             }

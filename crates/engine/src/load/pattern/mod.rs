@@ -14,7 +14,7 @@
 //! one worker, [`Pattern::with_each_write_once`] and [`Pattern::with_each_block_once`] all that
 //! verify. These replace walks, and the last call counts.
 //!
-//! What holds, and the tests that hold it (`tests`): steps stay inside the extent and aligned
+//! Invariants, and the tests that hold them (`tests`): steps stay inside the extent and aligned
 //! (`pattern_steps_stay_inside_and_aligned`); ordered walks cover the extent once a lap
 //! (`ordered_pattern_covers_…`), mapped ones too (`mapped_…`); threads of a worker visit each block
 //! once together (`threads_of_a_worker_…`); a mix keeps its shares (`pattern_mix_…`); the orders of
@@ -44,7 +44,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 pub use step::{PatternAction, Step};
 use walk::{OffsetWalk, RandomRuns, UniformBlocks, WalkPosition, ZoneWalk};
 
-/// What the threads of a worker share.
+/// The positions that the threads of a worker share.
 #[derive(Debug, Clone, Default)]
 pub struct SharedCursors {
     /// Positions, one for each stream.
@@ -85,7 +85,7 @@ enum SpecialSteps {
     EachUnitOnce(Box<VisitMap>),
     /// In the order of fio.
     AsFio(Box<FioSteps>),
-    /// Of a pattern that several threads use. Only these wait for each other.
+    /// A pattern that several threads use. Only these wait for each other.
     Shared(Arc<Mutex<Pattern>>),
 }
 

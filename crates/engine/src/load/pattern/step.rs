@@ -14,7 +14,7 @@ pub struct Step {
     pub len: u32,
 }
 
-/// What a pattern does next.
+/// The next action of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PatternAction {
     /// An operation on a block.

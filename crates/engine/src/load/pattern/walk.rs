@@ -1,4 +1,4 @@
-//! How offsets follow each other inside an extent.
+//! The order in which offsets follow each other inside an extent.
 
 use super::each_once::Permutation;
 use super::skewed::SkewedBlocks;
