@@ -243,7 +243,7 @@ const SERVERS: [&str; 10] = [
 ];
 
 /// True where another machine or a program answers for a filesystem.
-fn is_served(kind: &str) -> bool {
+pub(crate) fn is_served(kind: &str) -> bool {
     kind.starts_with("fuse") || SERVERS.contains(&kind)
 }
 

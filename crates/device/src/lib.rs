@@ -62,7 +62,7 @@ mod write_cache_guard;
 
 pub use admit::{
     Admission, Consent, Intent, Overwriting, READ_BYTES_MIN, UnknownContent, admit, admit_requests,
-    scratch_bytes_max,
+    check_space_together, scratch_bytes_max,
 };
 pub use cgroups::memory_free_bytes;
 pub use claimed::ClaimedDirectory;

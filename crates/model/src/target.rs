@@ -83,6 +83,25 @@ impl TargetIdentity {
             .any(|own| other.disks().any(|its| its.device == own.device))
     }
 
+    /// True if both are on filesystems with one free space: subvolumes of a btrfs, datasets of a
+    /// pool, an overlay and the filesystem of its upper directory have a device number each. Where
+    /// the device below one of them is not known, filesystems of the same size count as one.
+    pub fn shares_space(&self, other: &Self) -> bool {
+        let (Some(own), Some(its)) = (&self.filesystem, &other.filesystem) else {
+            return false;
+        };
+        if self.device == other.device {
+            return true;
+        }
+        if let (Some(own_pool), Some(its_pool)) = (own.pool(), its.pool()) {
+            return own_pool == its_pool;
+        }
+        match (self.layers.first(), other.layers.first()) {
+            (Some(own_layer), Some(its_layer)) => own_layer.device == its_layer.device,
+            _ => own.size_bytes == its.size_bytes,
+        }
+    }
+
     /// True if both are the same file, directory or device, by whatever path. Every node of a
     /// device has its own inode, so devices are compared by their number.
     pub fn is_same(&self, other: &Self) -> bool {
@@ -148,6 +167,20 @@ impl Filesystem {
     /// which the first write to them divides.
     pub fn overwrites_without_space(&self) -> bool {
         matches!(self.kind.as_str(), "ext2" | "ext3" | "ext4" | "tmpfs")
+    }
+
+    /// True where blocks that are overwritten always take new ones first. A snapshot keeps the old
+    /// ones.
+    pub fn copies_on_write(&self) -> bool {
+        matches!(self.kind.as_str(), "btrfs" | "zfs" | "bcachefs" | "nilfs2")
+    }
+
+    /// The ZFS pool, whose datasets share its free space: the first part of the source.
+    fn pool(&self) -> Option<&str> {
+        if self.kind != "zfs" {
+            return None;
+        }
+        self.source.split('/').next()
     }
 }
 
@@ -410,6 +443,53 @@ pub struct IoLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A directory on a filesystem of 1 GiB with this device number, above this block device.
+    fn directory(kind: &str, source: &str, number: &str, below: Option<&str>) -> TargetIdentity {
+        let mut identity = device(Vec::new());
+        identity.kind = TargetKind::Directory;
+        number.clone_into(&mut identity.device);
+        identity.filesystem = Some(Filesystem {
+            kind: kind.to_owned(),
+            mount_point: "/".to_owned(),
+            source: source.to_owned(),
+            options: Vec::new(),
+            size_bytes: 1 << 30,
+            free_bytes: 1 << 29,
+            kept_free_bytes: None,
+        });
+        if let Some(device) = below {
+            identity.layers.push(Layer {
+                device: device.to_owned(),
+                ..Layer::default()
+            });
+        }
+        identity
+    }
+
+    #[test]
+    fn free_space_is_shared_by_subvolumes_overlays_and_pools() {
+        let root = directory("btrfs", "/dev/sda2", "0:30", Some("8:2"));
+        let home = directory("btrfs", "/dev/sda2", "0:31", Some("8:2"));
+        let ext4 = directory("ext4", "/dev/sda1", "8:1", Some("8:1"));
+        let overlay = directory("overlay", "overlay", "0:40", Some("8:1"));
+        let hidden = directory("overlay", "overlay", "0:41", None);
+        assert!(root.shares_space(&home) && root.shares_space(&root));
+        assert!(ext4.shares_space(&overlay) && !ext4.shares_space(&root));
+        // In a container, which disk is below is not known: a filesystem of another size is another.
+        assert!(ext4.shares_space(&hidden));
+        let mut larger = ext4.clone();
+        larger.filesystem.as_mut().unwrap().size_bytes += 4096;
+        assert!(!larger.shares_space(&hidden));
+        // Datasets have the size that they can reach.
+        let one = directory("zfs", "tank/pg", "0:50", None);
+        let mut other = directory("zfs", "tank/home", "0:51", None);
+        other.filesystem.as_mut().unwrap().size_bytes += 4096;
+        assert!(one.shares_space(&other));
+        let backup = directory("zfs", "backup/pg", "0:52", None);
+        assert!(!one.shares_space(&backup) && !one.shares_space(&larger));
+        assert!(!ext4.shares_space(&device(Vec::new())), "a device has none");
+    }
 
     fn device(layers: Vec<Layer>) -> TargetIdentity {
         TargetIdentity {

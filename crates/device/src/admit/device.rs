@@ -12,6 +12,7 @@ use super::names::{disk_below, names};
 use super::permit::{Consent, VisibilityGaps};
 use super::refusal::{RefusalReasons, judge_access, judge_device_size};
 use super::servers;
+use super::space;
 use crate::failure::{OpenError, open_failed};
 use crate::held::{Held, changed};
 use crate::inspect::{CLAIM_TRIES, Inspector};
@@ -83,6 +84,7 @@ pub(crate) fn judge_again(
         return;
     };
     in_use::judge(root, Subject::Device(&family), reasons);
+    space::judge_files(&space::of_released(&now), reasons);
     judge_contents(root, identity, &family, consent, inspector, reasons);
 }
 

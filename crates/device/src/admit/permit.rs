@@ -1,5 +1,6 @@
 //! The consent of the user, the intent of the caller, and the grant of the gate.
 
+use super::space::SpaceUse;
 use diskproof_model::target::TargetIdentity;
 
 /// The user's permission to overwrite existing files.
@@ -165,6 +166,7 @@ pub struct Admission {
     pub(super) identity: TargetIdentity,
     pub(super) grant: Grant,
     pub(super) gaps: VisibilityGaps,
+    pub(super) space: Vec<SpaceUse>,
 }
 
 impl Admission {
