@@ -19,6 +19,7 @@ mod disk_tally;
 #[cfg(test)]
 mod exchange_tests;
 mod exits;
+mod exports;
 mod extents;
 mod external_program;
 mod failure;

@@ -9,7 +9,7 @@ use crate::file_id::FileId;
 use crate::naming::{device_number, node};
 use crate::signatures::{Slice, SliceName};
 use crate::syscalls::file_behind_loop;
-use crate::sysroot::{SysRoot, list, read_number, read_text};
+use crate::sysroot::{SysRoot, devices_in, list, read_number, read_text};
 use diskproof_model::units::SECTOR_BYTES;
 use rustix::fs::{FileType, Stat, stat};
 use std::path::{Path, PathBuf};
@@ -27,6 +27,17 @@ pub(crate) struct Member {
     pub(crate) device: String,
     /// The directory in sysfs.
     pub(crate) sysfs: PathBuf,
+    /// Nodes of another kind through which the same disk is read and written.
+    pub(crate) characters: Vec<CharacterNode>,
+}
+
+/// A character device that passes commands to a disk: `/dev/sg2`, `/dev/bsg/0:0:0:0`, `/dev/ng0n1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CharacterNode {
+    /// Kernel name.
+    name: String,
+    /// `major:minor`.
+    device: String,
 }
 
 impl Member {
@@ -287,11 +298,35 @@ fn member(root: &SysRoot, device: &str) -> Option<Member> {
 }
 
 fn member_at(sysfs: &Path) -> Option<Member> {
+    let name = sysfs.file_name()?.to_str()?.to_owned();
     Some(Member {
-        name: sysfs.file_name()?.to_str()?.to_owned(),
         device: read_text(&sysfs.join("dev"))?,
         sysfs: sysfs.to_owned(),
+        characters: character_nodes(sysfs, &name),
+        name,
     })
+}
+
+/// The character devices of a disk: those of the SCSI disk (sg.c, bsg), and of the namespace of an
+/// NVMe, whose directory stands beside that of its disk (nvme_cdev_add).
+fn character_nodes(sysfs: &Path, name: &str) -> Vec<CharacterNode> {
+    let mut places = Vec::new();
+    for class in ["scsi_generic", "bsg"] {
+        let directory = sysfs.join("device").join(class);
+        places.extend(list(&directory).iter().map(|entry| directory.join(entry)));
+    }
+    if let (Some(number), Some(parent)) = (name.strip_prefix("nvme"), sysfs.parent()) {
+        places.push(parent.join(format!("ng{number}")));
+    }
+    let mut nodes = Vec::new();
+    for place in places {
+        if let (Some(node_name), Some(device)) = (place.file_name(), read_text(&place.join("dev")))
+        {
+            let name = node_name.to_string_lossy().into_owned();
+            nodes.push(CharacterNode { name, device });
+        }
+    }
+    nodes
 }
 
 fn is_partition(member: &Member) -> bool {
@@ -373,11 +408,21 @@ impl Subject<'_> {
     /// The name by which what was looked at belongs to the subject: the target itself, a partition,
     /// the file behind a loop device.
     pub(super) fn owns(&self, node: &Node) -> Option<String> {
-        if node.is_block {
-            self.owns_device(&device_number(node.device))
-        } else {
-            self.owns_file(|_, id| id == Some(node.id))
+        match node.kind {
+            NodeKind::Block => self.owns_device(&device_number(node.device)),
+            NodeKind::Character => self.owns_character(&device_number(node.device)),
+            NodeKind::Other => self.owns_file(|_, id| id == Some(node.id)),
         }
+    }
+
+    /// The disk behind a character device of this number, with the name of that.
+    fn owns_character(&self, device: &str) -> Option<String> {
+        for member in self.members() {
+            if let Some(node) = member.characters.iter().find(|node| node.device == device) {
+                return Some(format!("{} (as {})", member.node(), node.name));
+            }
+        }
+        None
     }
 
     /// The file of this path, or of this number.
@@ -422,6 +467,17 @@ impl Subject<'_> {
             .map(Member::node)
     }
 
+    /// The disk of an NVMe controller whose character device has this number. Programs hold it open
+    /// to look after the disk, which is no use.
+    pub(super) fn owns_disk_of_controller(&self, device: &str) -> Option<String> {
+        let controlled = |member: &&Member| {
+            let place = member.sysfs.join("device");
+            read_text(&place.join("dev")).as_deref() == Some(device)
+                || devices_in(&place).iter().any(|number| number == device)
+        };
+        self.members().iter().find(controlled).map(Member::node)
+    }
+
     /// For paths that cannot be looked at from here: by the last part of their name.
     pub(super) fn owns_node_name(&self, path: &Path) -> Option<String> {
         let name = path.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
@@ -435,17 +491,39 @@ impl Subject<'_> {
 /// The file or device to which a path or a descriptor leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Node {
-    pub(super) is_block: bool,
+    pub(super) kind: NodeKind,
     /// Number of the device, where it is one.
     pub(super) device: u64,
     pub(super) id: FileId,
 }
 
+/// The kinds of node that are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NodeKind {
+    Block,
+    Character,
+    Other,
+}
+
+impl From<FileType> for NodeKind {
+    fn from(file: FileType) -> Self {
+        match file {
+            FileType::BlockDevice => Self::Block,
+            FileType::CharacterDevice => Self::Character,
+            FileType::RegularFile
+            | FileType::Directory
+            | FileType::Symlink
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::Unknown => Self::Other,
+        }
+    }
+}
+
 impl From<&Stat> for Node {
     fn from(stat: &Stat) -> Self {
-        let is_block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
         Self {
-            is_block,
+            kind: FileType::from_raw_mode(stat.st_mode).into(),
             device: stat.st_rdev,
             id: FileId::from(stat),
         }
@@ -495,6 +573,20 @@ mod tests {
             (vec!["sda2", "sda", "sda3"], "sda", &["sda3".to_owned()][..])
         );
         assert_eq!(DeviceFamily::read(&sysfs.root(), "8:99"), None);
+    }
+
+    #[test]
+    fn namespace_of_an_nvme_has_a_character_device_beside_its_disk() {
+        let sysfs = FakeSysfs::new();
+        sysfs.add_block_device("x/nvme0/nvme0n1", "259:0", &[]);
+        sysfs.write_attribute("devices/x/nvme0/ng0n1/dev", "234:0");
+        sysfs.write_attribute("devices/x/nvme0/ng0n2/dev", "234:1");
+        let family = DeviceFamily::read(&sysfs.root(), "259:0").unwrap();
+        let expected = CharacterNode {
+            name: "ng0n1".to_owned(),
+            device: "234:0".to_owned(),
+        };
+        assert_eq!(family.target.characters, [expected]);
     }
 
     #[test]
