@@ -135,6 +135,23 @@ impl TargetIdentity {
     }
 }
 
+/// Filesystems whose storage is on other machines, as /proc/mounts spells them, but for the prefix
+/// of those that a program of this machine serves (`fuse.glusterfs`).
+// rustfmt would give each name a line.
+#[rustfmt::skip]
+const NETWORK_FILESYSTEMS: [&str; 12] = [
+    "nfs", "nfs4", "cifs", "smb3", "lustre", "ceph", "ceph-fuse", "glusterfs", "beegfs", "afs",
+    "gpfs", "sshfs",
+];
+/// True for filesystems whose storage is on another machine, which their source names.
+pub fn is_network_filesystem(kind: &str) -> bool {
+    NETWORK_FILESYSTEMS.contains(&kind.strip_prefix("fuse.").unwrap_or(kind))
+}
+
+/// Filesystems that other machines may have mounted besides: on a shared disk, or of the host of
+/// virtual machines.
+const CLUSTER_FILESYSTEMS: [&str; 4] = ["gfs2", "ocfs2", "9p", "virtiofs"];
+
 /// A mounted filesystem, as /proc/self/mountinfo tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Filesystem {
@@ -173,6 +190,11 @@ impl Filesystem {
     /// ones.
     pub fn copies_on_write(&self) -> bool {
         matches!(self.kind.as_str(), "btrfs" | "zfs" | "bcachefs" | "nilfs2")
+    }
+
+    /// True where programs on other machines may have the same files open.
+    pub fn is_shared_between_machines(&self) -> bool {
+        is_network_filesystem(&self.kind) || CLUSTER_FILESYSTEMS.contains(&self.kind.as_str())
     }
 
     /// The ZFS pool, whose datasets share its free space: the first part of the source.
@@ -512,6 +534,24 @@ mod tests {
             backing_file: backing_file.map(str::to_owned),
             size_bytes: 1 << 30,
             ..Layer::default()
+        }
+    }
+
+    #[test]
+    fn network_filesystems_are_known_by_either_name() {
+        let filesystem = |kind: &str| directory(kind, "x", "0:1", None).filesystem.unwrap();
+        for (kind, is_on_network, is_shared) in [
+            ("nfs4", true, true),
+            ("fuse.glusterfs", true, true),
+            ("fuse.ceph-fuse", true, true),
+            ("ocfs2", false, true),
+            ("virtiofs", false, true),
+            ("ext4", false, false),
+            ("fuse.gocryptfs", false, false),
+        ] {
+            assert_eq!(is_network_filesystem(kind), is_on_network, "{kind}");
+            let found = filesystem(kind).is_shared_between_machines();
+            assert_eq!(found, is_shared, "{kind}");
         }
     }
 

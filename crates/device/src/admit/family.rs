@@ -105,17 +105,18 @@ pub(crate) struct DeviceFamily {
     pub(crate) backing_files: Vec<BackingFile>,
     /// Devices behind it, likewise: the next one first.
     pub(crate) backing_devices: Vec<BackingDevice>,
+    /// Files behind loop devices that a device mapper or an array above them uses. What they hold
+    /// belongs to that, such as the header of an encryption.
+    pub(crate) files_below: Vec<BackingFile>,
+    /// Kernel names of the loop devices above these.
+    pub(crate) loops_below: Vec<String>,
 }
 
 impl DeviceFamily {
     /// Reads the relatives of a device, `major:minor`; `None` where sysfs does not show the device.
     pub(crate) fn read(root: &SysRoot, device: &str) -> Option<Self> {
         let target = member(root, device)?;
-        let whole = if is_partition(&target) {
-            member_at(target.sysfs.parent()?)?
-        } else {
-            target.clone()
-        };
+        let whole = disk_around(target.clone())?;
         let mut family = Self {
             target: target.clone(),
             whole: whole.clone(),
@@ -211,7 +212,7 @@ impl DeviceFamily {
         let mut start = self.target_start();
         for _ in 0..LOOPS_MAX {
             let Some(path) = backing_path(&above.sysfs) else {
-                return;
+                return self.add_files_below(root, &above, 0);
             };
             start += read_number::<u64>(&above.sysfs.join("loop/offset")).unwrap_or(0);
             let behind = match stat(&path) {
@@ -244,6 +245,55 @@ impl DeviceFamily {
         }
     }
 
+    /// Adds the files behind the loop devices that a device mapper or an array uses.
+    fn add_files_below(&mut self, root: &SysRoot, above: &Member, depth: usize) {
+        if depth > LOOPS_MAX {
+            return;
+        }
+        for device in devices_in(&above.sysfs.join("slaves")) {
+            let Some(disk) = member(root, &device).and_then(disk_around) else {
+                continue;
+            };
+            let Some(path) = backing_path(&disk.sysfs) else {
+                self.add_files_below(root, &disk, depth + 1);
+                continue;
+            };
+            self.add_loop_below(root, disk, path, depth);
+        }
+    }
+
+    fn add_loop_below(&mut self, root: &SysRoot, disk: Member, path: PathBuf, depth: usize) {
+        if self.loops_below.contains(&disk.name) {
+            return;
+        }
+        self.loops_below.push(disk.name.clone());
+        let behind = stat(&path).ok().filter(|stat| is_behind(&disk, stat));
+        if let Some(stat) = behind
+            && FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
+        {
+            let Some(next) = member(root, &device_number(stat.st_rdev)).and_then(disk_around)
+            else {
+                return;
+            };
+            match backing_path(&next.sysfs) {
+                Some(next_path) => self.add_loop_below(root, next, next_path, depth + 1),
+                None => self.add_files_below(root, &next, depth + 1),
+            }
+            return;
+        }
+        self.files_below.push(BackingFile {
+            path,
+            id: behind.map(|stat| FileId::from(&stat)),
+            above: disk.name,
+            start: 0,
+        });
+    }
+
+    /// The files behind it, whatever lies between.
+    fn all_files(&self) -> impl Iterator<Item = &BackingFile> {
+        self.backing_files.iter().chain(&self.files_below)
+    }
+
     /// Adds a device behind a loop device, in which the target begins at byte `start`, with all
     /// that shares its blocks, as if it were the target. Returns the disk around it, where it is a
     /// partition.
@@ -271,6 +321,15 @@ impl DeviceFamily {
             disk: disk.clone(),
         });
         disk
+    }
+}
+
+/// The disk of a partition; any other device itself.
+fn disk_around(device: Member) -> Option<Member> {
+    if is_partition(&device) {
+        member_at(device.sysfs.parent()?)
+    } else {
+        Some(device)
     }
 }
 
@@ -385,7 +444,7 @@ impl<'a> Subject<'a> {
             }],
             Self::Device(family) => {
                 let mut files = Vec::new();
-                for file in &family.backing_files {
+                for file in family.all_files() {
                     if let Some(id) = file.id {
                         let path = file.path.as_path();
                         files.push(SubjectFile { path, id });
@@ -398,6 +457,14 @@ impl<'a> Subject<'a> {
 }
 
 impl Subject<'_> {
+    /// True for a loop device of this name that lies below the subject.
+    pub(super) fn lies_on_loop(&self, name: &str) -> bool {
+        match self {
+            Self::Device(family) => family.loops_below.iter().any(|below| below == name),
+            Self::File { .. } => false,
+        }
+    }
+
     pub(super) fn members(&self) -> &[Member] {
         match self {
             Self::Device(family) => &family.members,
@@ -433,8 +500,7 @@ impl Subject<'_> {
         match self {
             Self::Device(family) => {
                 let behind = family
-                    .backing_files
-                    .iter()
+                    .all_files()
                     .find(|file| is_wanted(&file.path, file.id))?;
                 Some(behind.path.display().to_string())
             }
@@ -610,6 +676,42 @@ mod tests {
             (names(&family), &family.paths[..]),
             (vec!["sda", "sdb", "sdb1"], &["sdb".to_owned()][..])
         );
+    }
+
+    /// Whatever releases the mapping does not release the file of a server.
+    #[test]
+    fn files_below_a_device_mapper_and_an_array_are_found() {
+        let place = tempfile::tempdir().unwrap();
+        let images = ["one", "two"].map(|name| place.path().join(name));
+        let sysfs = FakeSysfs::new();
+        for (number, image) in images.iter().enumerate() {
+            std::fs::write(image, "an image").unwrap();
+            let file = image.display().to_string();
+            let attributes = [("loop/backing_file", file.as_str())];
+            let name = format!("x/zzloop{number}");
+            sysfs.add_block_device(&name, &format!("240:{number}"), &attributes);
+        }
+        partition(&sysfs, "x/zzloop1/zzloop1p1", "240:9", "0", "8");
+        sysfs.add_block_device("x/zzmd0", "9:0", &[]);
+        sysfs.add_block_device("x/zzdm0", "253:0", &[]);
+        for (above, below) in [
+            ("zzmd0", "zzloop0"),
+            ("zzmd0", "zzloop1p1"),
+            ("zzdm0", "zzmd0"),
+        ] {
+            let link = format!("devices/x/{above}/slaves/{below}");
+            sysfs.add_link(&link, &format!("class/block/{below}"));
+        }
+        let family = DeviceFamily::read(&sysfs.root(), "253:0").unwrap();
+        assert_eq!(names(&family), ["zzdm0"], "the others are held by it");
+        assert!(family.backing_files.is_empty());
+        assert_eq!(family.loops_below, ["zzloop0", "zzloop1"]);
+        let subject = Subject::Device(&family);
+        assert!(subject.lies_on_loop("zzloop1") && !subject.lies_on_loop("zzloop2"));
+        let found: Vec<&Path> = subject.files().iter().map(|file| file.path).collect();
+        assert_eq!(found, [images[0].as_path(), images[1].as_path()]);
+        let id = Some(FileId::from(&stat(&images[1]).unwrap()));
+        assert!(subject.owns_file(|_, other| other == id).is_some());
     }
 
     /// A partition has no file of its own, so the search goes on with its disk. What lies behind a

@@ -475,7 +475,8 @@ fn judge_asked(
 fn loops_of_others(root: &SysRoot, subject: Subject<'_>) -> Vec<LoopFile> {
     let mut loops = Vec::new();
     for name in list(&root.sys.join("class/block")) {
-        let is_own = subject.members().iter().any(|own| own.name == name);
+        let is_own =
+            subject.members().iter().any(|own| own.name == name) || subject.lies_on_loop(&name);
         if !name.starts_with("loop") || is_own {
             continue;
         }
