@@ -2,7 +2,7 @@
 //! but unwritten. Reading them costs no disk access, so a figure that includes them is wrong.
 //! Counts those that other files share, too.
 
-use crate::syscalls::{FileExtent, extents_in};
+use crate::syscalls::{DirtyPages, ExtentPart, FileExtent, extents_in};
 use diskproof_model::units::SECTOR_BYTES;
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
@@ -31,22 +31,23 @@ pub(crate) fn unwritten_bytes(fd: BorrowedFd<'_>, start: u64, length: u64) -> Op
 /// Bytes of a file of this size whose blocks another file or a snapshot shares, so that a write to
 /// them takes new ones; `None` where the filesystem does not answer FIEMAP.
 pub(crate) fn shared_bytes(fd: BorrowedFd<'_>, size_bytes: u64) -> Option<u64> {
-    bytes_of_extents(fd, 0, size_bytes, |extent| extent.flags & SHARED != 0)
+    let parts = extents_in(fd, 0, size_bytes, DirtyPages::Kept);
+    bytes_of_extents(parts, size_bytes, |extent| extent.flags & SHARED != 0)
 }
 
 fn written_by_fiemap(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
-    bytes_of_extents(fd, start, end, |extent| extent.flags & UNWRITTEN == 0)
+    let parts = extents_in(fd, start, end, DirtyPages::WrittenBack);
+    bytes_of_extents(parts, end, |extent| extent.flags & UNWRITTEN == 0)
 }
 
-/// Bytes of the range in extents that count; `None` where the filesystem does not answer FIEMAP.
+/// Bytes before `end` in extents that count; `None` where the filesystem does not answer FIEMAP.
 fn bytes_of_extents(
-    fd: BorrowedFd<'_>,
-    start: u64,
+    parts: impl Iterator<Item = Result<ExtentPart, Errno>>,
     end: u64,
     counts: fn(&FileExtent) -> bool,
 ) -> Option<u64> {
     let mut bytes = 0;
-    for part in extents_in(fd, start, end) {
+    for part in parts {
         let part = part.ok()?;
         for extent in part.extents.iter().filter(|extent| counts(extent)) {
             bytes += bytes_inside(extent, part.start, end);

@@ -7,7 +7,7 @@ mod block_map;
 use crate::disk::size_bytes;
 use crate::inspect::read_block;
 use crate::open::OpenTarget;
-use crate::syscalls::extents_in;
+use crate::syscalls::{DirtyPages, extents_in};
 use crate::sysroot::{SysRoot, read_number, read_text};
 use block_map::{BlockMap, Segment, UNIT_BYTES, compose, longest, map_mapped};
 use diskproof_model::layers::{BlockMatch, LayerPlace, PlannedLayer};
@@ -347,7 +347,7 @@ fn file_extents(target: &OpenTarget) -> Result<BlockMap, String> {
 
 fn extents(fd: BorrowedFd<'_>, end: u64) -> Option<Vec<Segment>> {
     let mut segments = Vec::new();
-    for part in extents_in(fd, 0, end) {
+    for part in extents_in(fd, 0, end, DirtyPages::WrittenBack) {
         for extent in part.ok()?.extents {
             if extent.flags & NOT_IN_PLACE == 0 {
                 segments.push(Segment {

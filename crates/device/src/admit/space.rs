@@ -89,9 +89,15 @@ pub(super) fn of_file(file: &TargetIdentity, fd: BorrowedFd<'_>) -> Vec<SpaceUse
         bytes: missing_bytes,
         is_image: false,
     }];
-    // Allocated blocks that were never written may be a hole of the image.
-    let unwritten = unwritten_bytes(fd, 0, file.size_bytes).unwrap_or(file.size_bytes);
-    uses.extend(of_images(file, missing_bytes.max(unwritten)));
+    let has_image = file
+        .layers
+        .iter()
+        .any(|layer| layer.kind == LayerKind::Loop);
+    if has_image {
+        // Allocated blocks that were never written may be a hole of the image.
+        let unwritten = unwritten_bytes(fd, 0, file.size_bytes).unwrap_or(file.size_bytes);
+        uses.extend(of_images(file, missing_bytes.max(unwritten)));
+    }
     uses
 }
 
