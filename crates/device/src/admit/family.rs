@@ -45,6 +45,14 @@ impl Member {
     pub(crate) fn node(&self) -> String {
         node(&self.name)
     }
+
+    /// True for the disk of an NVMe controller with this number, which sysfs links to its disk, or
+    /// lists in the subsystem of several controllers.
+    fn is_controlled_by(&self, device: &str) -> bool {
+        let place = self.sysfs.join("device");
+        read_text(&place.join("dev")).as_deref() == Some(device)
+            || devices_in(&place).iter().any(|number| number == device)
+    }
 }
 
 /// A regular file behind a loop device.
@@ -536,12 +544,10 @@ impl Subject<'_> {
     /// The disk of an NVMe controller whose character device has this number. Programs hold it open
     /// to look after the disk, which is no use.
     pub(super) fn owns_disk_of_controller(&self, device: &str) -> Option<String> {
-        let controlled = |member: &&Member| {
-            let place = member.sysfs.join("device");
-            read_text(&place.join("dev")).as_deref() == Some(device)
-                || devices_in(&place).iter().any(|number| number == device)
-        };
-        self.members().iter().find(controlled).map(Member::node)
+        self.members()
+            .iter()
+            .find(|member| member.is_controlled_by(device))
+            .map(Member::node)
     }
 
     /// For paths that cannot be looked at from here: by the last part of their name.

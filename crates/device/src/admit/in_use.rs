@@ -1,7 +1,7 @@
 //! Who uses a device or a file: mounts in every namespace, swap, holders (device mapper, MD,
-//! bcache), loop devices, exports to other machines, processes. Each use becomes a reason with the command that ends it. Reads
-//! /proc and /sys. Opens nothing but loop devices, for reading: each is asked for its file, in a
-//! thread, as the disk or the server below a file may not answer.
+//! bcache), loop devices, exports to other machines, processes. Each use becomes a reason with the
+//! command that ends it. Reads /proc and /sys. Opens nothing but loop devices, for reading: each is
+//! asked for its file, in a thread, as the disk or the server below a file may not answer.
 
 use super::ancestry::find_places;
 use super::family::{Node, NodeKind, Subject, backing_path};

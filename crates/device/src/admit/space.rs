@@ -282,11 +282,13 @@ impl<'a> SharedSpace<'a> {
                 )
             }
             _ => {
-                let paths: Vec<&str> = self
+                let mut paths: Vec<&str> = self
                     .uses
                     .iter()
                     .map(|one| one.taker.path.as_str())
                     .collect();
+                // Several files in one directory.
+                paths.dedup();
                 format!(
                     "not enough free space: {free} are free at {}, but {needed} are needed for {} \
                      together{kept}",
