@@ -87,12 +87,12 @@ impl TargetIdentity {
     /// pool, an overlay and the filesystem of its upper directory have a device number each. Where
     /// the device below one of them is not known, filesystems of the same size count as one.
     pub fn shares_space(&self, other: &Self) -> bool {
-        let (Some(own), Some(its)) = (&self.filesystem, &other.filesystem) else {
-            return false;
-        };
         if self.device == other.device {
             return true;
         }
+        let (Some(own), Some(its)) = (&self.filesystem, &other.filesystem) else {
+            return false;
+        };
         if let (Some(own_pool), Some(its_pool)) = (own.pool(), its.pool()) {
             return own_pool == its_pool;
         }
@@ -511,6 +511,9 @@ mod tests {
         let backup = directory("zfs", "backup/pg", "0:52", None);
         assert!(!one.shares_space(&backup) && !one.shares_space(&larger));
         assert!(!ext4.shares_space(&device(Vec::new())), "a device has none");
+        let mut unknown = ext4.clone();
+        unknown.filesystem = None;
+        assert!(unknown.shares_space(&ext4), "/proc is not mounted");
     }
 
     fn device(layers: Vec<Layer>) -> TargetIdentity {
