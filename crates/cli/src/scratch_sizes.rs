@@ -32,7 +32,7 @@ fn room_in(directory: &TargetIdentity, directories: &[&TargetIdentity]) -> u64 {
 fn files_on_filesystem(directory: &TargetIdentity, directories: &[&TargetIdentity]) -> u64 {
     directories
         .iter()
-        .filter(|other| other.device == directory.device)
+        .filter(|other| other.shares_space(directory))
         .count() as u64
 }
 
@@ -70,6 +70,7 @@ pub(crate) fn refuse_overfull_filesystem(
 mod tests {
     use super::*;
     use diskproof_device::probe;
+    use diskproof_model::target::Layer;
     use std::path::Path;
 
     const GIB: u64 = 1 << 30;
@@ -79,6 +80,10 @@ mod tests {
         let mut identity = probe(Path::new("/")).unwrap();
         identity.path = path.to_owned();
         identity.device = device.to_owned();
+        identity.layers = vec![Layer {
+            device: device.to_owned(),
+            ..Layer::default()
+        }];
         let filesystem = identity.filesystem.as_mut().unwrap();
         filesystem.size_bytes = 100 * GIB;
         filesystem.free_bytes = room_bytes + 2 * GIB;

@@ -41,7 +41,7 @@ mod write_cache;
 
 pub use admit::{
     Admission, Consent, Intent, Overwriting, UnknownContent, admit, admit_requests,
-    scratch_bytes_max,
+    check_space_together, scratch_bytes_max,
 };
 pub use counters::disk_tally::DiskTally;
 pub use counters::processes::{ActiveProcesses, ProcessActivity};

@@ -49,9 +49,6 @@ pub enum TargetUse {
     Scratch {
         /// The most that the file may grow to, in bytes.
         size_bytes: u64,
-        /// Room for it and for those of the targets before it on the same filesystem, where each
-        /// has its own size.
-        room_bytes: u64,
         /// The most that is written to it, first writes among them.
         written: ByteLimit,
     },
@@ -126,7 +123,6 @@ impl Plan {
         match self.scratch_bytes_on(index) {
             Some(size_bytes) if is_directory => TargetUse::Scratch {
                 size_bytes,
-                room_bytes: self.room_bytes(index, on),
                 written: self.written_to_scratch(),
             },
             _ if self.writes_to(index) => TargetUse::Overwrite {
@@ -146,18 +142,6 @@ impl Plan {
                 .iter()
                 .any(|workload| workload.writes() && workload.runs_on(index)),
         })
-    }
-
-    /// Room for the scratch file of a target and those before it on the same filesystem.
-    fn room_bytes(&self, index: usize, on: &[TargetIdentity]) -> u64 {
-        let mut room_bytes: u64 = 0;
-        for (place, other) in on.iter().enumerate().take(index + 1) {
-            if other.kind == TargetKind::Directory && other.device == on[index].device {
-                let file_bytes = self.scratch_bytes_on(place).unwrap_or(0);
-                room_bytes = room_bytes.saturating_add(file_bytes);
-            }
-        }
-        room_bytes
     }
 
     /// The most that the plan may write to each target, apart from filling scratch files.

@@ -83,6 +83,25 @@ impl TargetIdentity {
             .any(|own| other.disks().any(|its| its.device == own.device))
     }
 
+    /// True if both are on filesystems with one free space: subvolumes of a btrfs, datasets of a
+    /// pool, an overlay and the filesystem of its upper directory have a device number each. Where
+    /// the device below one of them is not known, filesystems of the same size count as one.
+    pub fn shares_space(&self, other: &Self) -> bool {
+        if self.device == other.device {
+            return true;
+        }
+        let (Some(own), Some(its)) = (&self.filesystem, &other.filesystem) else {
+            return false;
+        };
+        if let (Some(own_pool), Some(its_pool)) = (own.pool(), its.pool()) {
+            return own_pool == its_pool;
+        }
+        match (self.layers.first(), other.layers.first()) {
+            (Some(own_layer), Some(its_layer)) => own_layer.device == its_layer.device,
+            _ => own.size_bytes == its.size_bytes,
+        }
+    }
+
     /// True if both are the same file, directory or device, by whatever path. Every node of a
     /// device has its own inode, so devices are compared by their number.
     pub fn is_same(&self, other: &Self) -> bool {
@@ -116,6 +135,23 @@ impl TargetIdentity {
     }
 }
 
+/// Filesystems whose storage is on other machines, as /proc/mounts spells them, but for the prefix
+/// of those that a program of this machine serves (`fuse.glusterfs`).
+// rustfmt would give each name a line.
+#[rustfmt::skip]
+const NETWORK_FILESYSTEMS: [&str; 12] = [
+    "nfs", "nfs4", "cifs", "smb3", "lustre", "ceph", "ceph-fuse", "glusterfs", "beegfs", "afs",
+    "gpfs", "sshfs",
+];
+/// True for filesystems whose storage is on another machine, which their source names.
+pub fn is_network_filesystem(kind: &str) -> bool {
+    NETWORK_FILESYSTEMS.contains(&kind.strip_prefix("fuse.").unwrap_or(kind))
+}
+
+/// Filesystems that other machines may have mounted besides: on a shared disk, or of the host of
+/// virtual machines.
+const CLUSTER_FILESYSTEMS: [&str; 4] = ["gfs2", "ocfs2", "9p", "virtiofs"];
+
 /// A mounted filesystem, as /proc/self/mountinfo tells it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Filesystem {
@@ -148,6 +184,25 @@ impl Filesystem {
     /// which the first write to them divides.
     pub fn overwrites_without_space(&self) -> bool {
         matches!(self.kind.as_str(), "ext2" | "ext3" | "ext4" | "tmpfs")
+    }
+
+    /// True where blocks that are overwritten always take new ones first. A snapshot keeps the old
+    /// ones.
+    pub fn copies_on_write(&self) -> bool {
+        matches!(self.kind.as_str(), "btrfs" | "zfs" | "bcachefs" | "nilfs2")
+    }
+
+    /// True where programs on other machines may have the same files open.
+    pub fn is_shared_between_machines(&self) -> bool {
+        is_network_filesystem(&self.kind) || CLUSTER_FILESYSTEMS.contains(&self.kind.as_str())
+    }
+
+    /// The ZFS pool, whose datasets share its free space: the first part of the source.
+    fn pool(&self) -> Option<&str> {
+        if self.kind != "zfs" {
+            return None;
+        }
+        self.source.split('/').next()
     }
 }
 
@@ -411,6 +466,56 @@ pub struct IoLimit {
 mod tests {
     use super::*;
 
+    /// A directory on a filesystem of 1 GiB with this device number, above this block device.
+    fn directory(kind: &str, source: &str, number: &str, below: Option<&str>) -> TargetIdentity {
+        let mut identity = device(Vec::new());
+        identity.kind = TargetKind::Directory;
+        number.clone_into(&mut identity.device);
+        identity.filesystem = Some(Filesystem {
+            kind: kind.to_owned(),
+            mount_point: "/".to_owned(),
+            source: source.to_owned(),
+            options: Vec::new(),
+            size_bytes: 1 << 30,
+            free_bytes: 1 << 29,
+            kept_free_bytes: None,
+        });
+        if let Some(device) = below {
+            identity.layers.push(Layer {
+                device: device.to_owned(),
+                ..Layer::default()
+            });
+        }
+        identity
+    }
+
+    #[test]
+    fn free_space_is_shared_by_subvolumes_overlays_and_pools() {
+        let root = directory("btrfs", "/dev/sda2", "0:30", Some("8:2"));
+        let home = directory("btrfs", "/dev/sda2", "0:31", Some("8:2"));
+        let ext4 = directory("ext4", "/dev/sda1", "8:1", Some("8:1"));
+        let overlay = directory("overlay", "overlay", "0:40", Some("8:1"));
+        let hidden = directory("overlay", "overlay", "0:41", None);
+        assert!(root.shares_space(&home) && root.shares_space(&root));
+        assert!(ext4.shares_space(&overlay) && !ext4.shares_space(&root));
+        // In a container, which disk is below is not known: a filesystem of another size is another.
+        assert!(ext4.shares_space(&hidden));
+        let mut larger = ext4.clone();
+        larger.filesystem.as_mut().unwrap().size_bytes += 4096;
+        assert!(!larger.shares_space(&hidden));
+        // Datasets have the size that they can reach.
+        let one = directory("zfs", "tank/pg", "0:50", None);
+        let mut other = directory("zfs", "tank/home", "0:51", None);
+        other.filesystem.as_mut().unwrap().size_bytes += 4096;
+        assert!(one.shares_space(&other));
+        let backup = directory("zfs", "backup/pg", "0:52", None);
+        assert!(!one.shares_space(&backup) && !one.shares_space(&larger));
+        assert!(!ext4.shares_space(&device(Vec::new())), "a device has none");
+        let mut unknown = ext4.clone();
+        unknown.filesystem = None;
+        assert!(unknown.shares_space(&ext4), "/proc is not mounted");
+    }
+
     fn device(layers: Vec<Layer>) -> TargetIdentity {
         TargetIdentity {
             path: "/dev/x".to_owned(),
@@ -432,6 +537,24 @@ mod tests {
             backing_file: backing_file.map(str::to_owned),
             size_bytes: 1 << 30,
             ..Layer::default()
+        }
+    }
+
+    #[test]
+    fn network_filesystems_are_known_by_either_name() {
+        let filesystem = |kind: &str| directory(kind, "x", "0:1", None).filesystem.unwrap();
+        for (kind, is_on_network, is_shared) in [
+            ("nfs4", true, true),
+            ("fuse.glusterfs", true, true),
+            ("fuse.ceph-fuse", true, true),
+            ("ocfs2", false, true),
+            ("virtiofs", false, true),
+            ("ext4", false, false),
+            ("fuse.gocryptfs", false, false),
+        ] {
+            assert_eq!(is_network_filesystem(kind), is_on_network, "{kind}");
+            let found = filesystem(kind).is_shared_between_machines();
+            assert_eq!(found, is_shared, "{kind}");
         }
     }
 

@@ -585,8 +585,12 @@ mod tests {
         assert!(admit_all(&plan, &one, &Consent::default()).is_ok());
         let two = [narrow("/", 1), narrow("/", 2)];
         let plan = ping_plan(&flags, &two).unwrap();
-        let failure = admit_all(&plan, &two, &Consent::default()).expect_err("no room");
-        assert_eq!(failure.exit(), Exit::Refused);
-        assert!(failure.to_string().contains("free space"), "{failure}");
+        let mut subvolume = narrow("/", 2);
+        "0:99".clone_into(&mut subvolume.device);
+        for both in [two, [narrow("/", 1), subvolume]] {
+            let failure = admit_all(&plan, &both, &Consent::default()).expect_err("no room");
+            assert_eq!(failure.exit(), Exit::Refused);
+            assert!(failure.to_string().contains("free space"), "{failure}");
+        }
     }
 }

@@ -10,7 +10,8 @@ use diskproof_analysis::campaign::planned_campaign;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{
-    Admission, Consent, Intent, OpenError, OpenTarget, admit, admit_requests, own_allocated_bytes,
+    Admission, Consent, Intent, OpenError, OpenTarget, admit, admit_requests, check_space_together,
+    own_allocated_bytes,
 };
 use diskproof_model::budget::{BeyondTargets, Budget, TargetUse};
 use diskproof_model::figure::Part;
@@ -18,7 +19,7 @@ use diskproof_model::files::{FileStep, FilesPlan};
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Decide, Plan, Workload};
 use diskproof_model::rate::RateCellKind;
-use diskproof_model::target::{TargetIdentity, TargetKind};
+use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use std::path::Path;
@@ -138,8 +139,6 @@ fn admit_within(
 ) -> Result<Vec<Admission>, Failure> {
     check_discards(plan.workloads(), identities)?;
     let mut admissions = Vec::new();
-    // The blocks that the kept files of the targets so far have.
-    let mut allocations: Vec<Allocation<'_>> = Vec::new();
     for (index, (identity, target_use)) in identities.iter().zip(&budget.targets).enumerate() {
         let intent = match *target_use {
             TargetUse::Read => Intent::Read,
@@ -147,59 +146,42 @@ fn admit_within(
             TargetUse::Files {
                 size_bytes, count, ..
             } => Intent::Files { size_bytes, count },
-            TargetUse::Scratch {
-                size_bytes,
-                room_bytes,
-                ..
-            } => {
+            TargetUse::Scratch { size_bytes, .. } => {
                 let kept = match kept_files.get(index) {
                     Some(Some(kept)) => Some(kept),
                     Some(None) | None => None,
                 };
-                let name = kept.and_then(KeptFile::first_name);
-                let allocated_bytes = match kept {
-                    Some(kept) => kept_allocated_bytes(kept, identity, size_bytes),
-                    None => 0,
-                };
-                allocations.push(Allocation {
-                    device: &identity.device,
-                    bytes: allocated_bytes,
-                });
-                let whole_room = Intent::KeptFiles {
-                    name,
-                    size_bytes: room_bytes,
-                    allocated_bytes: allocated_bytes_on(&identity.device, &allocations),
-                };
-                admit_requests(identity.clone(), whole_room, budget.request_bytes)?;
                 Intent::KeptFiles {
-                    name,
+                    name: kept.and_then(KeptFile::first_name),
                     size_bytes,
-                    allocated_bytes,
+                    allocated_bytes: match kept {
+                        Some(kept) => kept_allocated_bytes(kept, identity, size_bytes),
+                        None => 0,
+                    },
                 }
             }
         };
         let admission = admit_requests(identity.clone(), intent, budget.request_bytes)?;
         admissions.push(admission);
     }
+    let server = admit_server(budget, identities)?;
+    check_space_together(admissions.iter().chain(&server))?;
     Ok(admissions)
 }
 
-/// Space on a filesystem that files of ours have already.
-struct Allocation<'a> {
-    /// The numbers of the filesystem's device.
-    device: &'a str,
-    bytes: u64,
-}
-
-/// The bytes of those allocations that are on the filesystem of this device.
-fn allocated_bytes_on(device: &str, allocations: &[Allocation<'_>]) -> u64 {
-    let mut bytes: u64 = 0;
-    for allocation in allocations {
-        if allocation.device == device {
-            bytes = bytes.saturating_add(allocation.bytes);
+/// Leave for the temporary server, which takes space in the first target.
+fn admit_server(
+    budget: &Budget,
+    identities: &[TargetIdentity],
+) -> Result<Option<Admission>, Refusal> {
+    for beyond in &budget.beyond {
+        if let (BeyondTargets::Server { room_bytes }, Some(identity)) = (beyond, identities.first())
+        {
+            let size_bytes = *room_bytes;
+            return admit(identity.clone(), Intent::Scratch { size_bytes }).map(Some);
         }
     }
-    bytes
+    Ok(None)
 }
 
 /// The part of `size_bytes` in this directory for which kept files of an earlier run have blocks.

@@ -13,6 +13,7 @@ use super::names::{disk_below, names};
 use super::permit::{Consent, VisibilityGaps};
 use super::reasons::{RefusalReasons, Step};
 use super::servers;
+use super::space;
 use crate::admit::inspect::{CLAIM_TRIES, Inspector};
 use crate::failure::{OpenError, changed, open_failed};
 use crate::file::held::Held;
@@ -84,6 +85,7 @@ pub(crate) fn judge_again(
         return;
     };
     in_use::judge(root, Subject::Device(&family), reasons);
+    space::judge_files(&space::of_released(&now), reasons);
     judge_contents(root, identity, &family, consent, inspector, reasons);
 }
 
@@ -311,6 +313,11 @@ fn judge_backing(
             add_uninspected(file, &error.to_string(), reasons);
         }
     }
+    for file in &family.files_below {
+        if let Err(error) = judge_owner(root, file, reasons) {
+            add_uninspected(file, &error.to_string(), reasons);
+        }
+    }
 }
 
 fn judge_backing_device(
@@ -357,10 +364,30 @@ fn judge_backing_file(
     judged: &[JudgedPart<'_>],
     reasons: &mut RefusalReasons,
 ) -> Result<(), OpenError> {
+    let Some(held) = judge_owner(root, file, reasons)? else {
+        return Ok(());
+    };
+    let path = file.path.display().to_string();
+    let fd = held
+        .reopen(OFlags::RDONLY | OFlags::NONBLOCK)
+        .map_err(|errno| open_failed(&path, errno))?;
+    let stat = fstat(&fd).map_err(|errno| open_failed(&path, errno))?;
+    let behind = Inspector::through(fd.as_fd()).scan(stat.st_size.unsigned_abs(), &[]);
+    contents::judge_backing_store(&path, &behind, judged, reasons);
+    Ok(())
+}
+
+/// Judges the names of a file behind a device, and the directories that hold it. Returns the file;
+/// `None` where it has no name here.
+fn judge_owner(
+    root: &SysRoot,
+    file: &BackingFile,
+    reasons: &mut RefusalReasons,
+) -> Result<Option<Held>, OpenError> {
     let path = file.path.display().to_string();
     let Some(id) = file.id else {
         add_uninspected(file, "it has no name here", reasons);
-        return Ok(());
+        return Ok(None);
     };
     let held = Held::open(&file.path).map_err(|errno| open_failed(&path, errno))?;
     if held.id() != id {
@@ -369,14 +396,9 @@ fn judge_backing_file(
     let above = Ancestry::above_file(&path, id)?;
     servers::judge_file(&above, reasons);
     judge_outside(root, &file.path, id, reasons);
-    let fd = held
-        .reopen(OFlags::RDONLY | OFlags::NONBLOCK)
-        .map_err(|errno| open_failed(&path, errno))?;
-    let stat = fstat(&fd).map_err(|errno| open_failed(&path, errno))?;
+    let stat = fstat(held.fd()).map_err(|errno| open_failed(&path, errno))?;
     judge_names(stat.st_nlink, reasons);
-    let behind = Inspector::through(fd.as_fd()).scan(stat.st_size.unsigned_abs(), &[]);
-    contents::judge_backing_store(&path, &behind, judged, reasons);
-    Ok(())
+    Ok(Some(held))
 }
 
 fn add_uninspected(file: &BackingFile, why: &str, reasons: &mut RefusalReasons) {
@@ -397,6 +419,35 @@ fn add_uninspected(file: &BackingFile, why: &str, reasons: &mut RefusalReasons) 
 mod tests {
     use super::*;
     use crate::kernel::fake_sysfs::FakeSysfs;
+
+    /// As the file of an encrypted disk: what it holds belongs to the encryption.
+    #[test]
+    fn file_below_a_device_mapper_belongs_to_no_server_and_may_hold_a_header() {
+        let place = tempfile::tempdir_in("/var/tmp").unwrap();
+        let image = place.path().join("image");
+        std::fs::write(&image, "LUKS\u{ba}\u{be}").unwrap();
+        let sysfs = FakeSysfs::new();
+        let file = image.display().to_string();
+        sysfs.add_block_device("x/zzloop0", "240:0", &[("loop/backing_file", &file)]);
+        sysfs.add_block_device("x/zzdm0", "253:0", &[]);
+        sysfs.add_link("devices/x/zzdm0/slaves/zzloop0", "class/block/zzloop0");
+        let root = SysRoot {
+            proc: "/proc".into(),
+            ..sysfs.root()
+        };
+        let reasons_now = || {
+            let family = DeviceFamily::read(&root, "253:0").unwrap();
+            let mut reasons = RefusalReasons::default();
+            judge_backing(&root, &family, &ScanResult::default(), None, &mut reasons);
+            reasons.into_refusal(String::new()).reasons
+        };
+        assert_eq!(reasons_now(), [""; 0]);
+        std::fs::write(place.path().join("ibdata1"), "").unwrap();
+        std::fs::hard_link(&image, place.path().join("second")).unwrap();
+        assert_eq!(reasons_now().len(), 2);
+        std::fs::remove_file(&image).unwrap();
+        assert_eq!(reasons_now().len(), 1, "it has no name here");
+    }
 
     /// A scan of no bytes finds nothing, which is no reason to write.
     #[test]

@@ -8,7 +8,7 @@ use crate::identity::disk::size_bytes;
 use crate::kernel::file_id::FileId;
 use crate::kernel::naming::{device_number, node};
 use crate::kernel::syscalls::file_behind_loop;
-use crate::kernel::sysroot::{SysRoot, list, read_number, read_text};
+use crate::kernel::sysroot::{SysRoot, devices_in, list, read_number, read_text};
 use crate::signatures::{Slice, SliceName};
 use diskproof_model::units::SECTOR_BYTES;
 use rustix::fs::{FileType, Stat, stat};
@@ -27,12 +27,31 @@ pub(crate) struct Member {
     pub(crate) device: String,
     /// The directory in sysfs.
     pub(crate) sysfs: PathBuf,
+    /// Nodes of another kind through which the same disk is read and written.
+    pub(crate) characters: Vec<CharacterNode>,
+}
+
+/// A character device that passes commands to a disk: `/dev/sg2`, `/dev/bsg/0:0:0:0`, `/dev/ng0n1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CharacterNode {
+    /// Kernel name.
+    name: String,
+    /// `major:minor`.
+    device: String,
 }
 
 impl Member {
     /// The usual path of its node, such as `/dev/sda1`.
     pub(crate) fn node(&self) -> String {
         node(&self.name)
+    }
+
+    /// True for the disk of an NVMe controller with this number, which sysfs links to its disk, or
+    /// lists in the subsystem of several controllers.
+    fn is_controlled_by(&self, device: &str) -> bool {
+        let place = self.sysfs.join("device");
+        read_text(&place.join("dev")).as_deref() == Some(device)
+            || devices_in(&place).iter().any(|number| number == device)
     }
 }
 
@@ -94,17 +113,18 @@ pub(crate) struct DeviceFamily {
     pub(crate) backing_files: Vec<BackingFile>,
     /// Devices behind it, likewise: the next one first.
     pub(crate) backing_devices: Vec<BackingDevice>,
+    /// Files behind loop devices that a device mapper or an array above them uses. What they hold
+    /// belongs to that, such as the header of an encryption.
+    pub(crate) files_below: Vec<BackingFile>,
+    /// Kernel names of the loop devices above these.
+    pub(crate) loops_below: Vec<String>,
 }
 
 impl DeviceFamily {
     /// Reads the relatives of a device, `major:minor`; `None` where sysfs does not show the device.
     pub(crate) fn read(root: &SysRoot, device: &str) -> Option<Self> {
         let target = member(root, device)?;
-        let whole = if is_partition(&target) {
-            member_at(target.sysfs.parent()?)?
-        } else {
-            target.clone()
-        };
+        let whole = disk_around(target.clone())?;
         let mut family = Self {
             target: target.clone(),
             whole: whole.clone(),
@@ -200,7 +220,7 @@ impl DeviceFamily {
         let mut start = self.target_start();
         for _ in 0..LOOPS_MAX {
             let Some(path) = backing_path(&above.sysfs) else {
-                return;
+                return self.add_files_below(root, &above, 0);
             };
             start += read_number::<u64>(&above.sysfs.join("loop/offset")).unwrap_or(0);
             let behind = match stat(&path) {
@@ -233,6 +253,55 @@ impl DeviceFamily {
         }
     }
 
+    /// Adds the files behind the loop devices that a device mapper or an array uses.
+    fn add_files_below(&mut self, root: &SysRoot, above: &Member, depth: usize) {
+        if depth > LOOPS_MAX {
+            return;
+        }
+        for device in devices_in(&above.sysfs.join("slaves")) {
+            let Some(disk) = member(root, &device).and_then(disk_around) else {
+                continue;
+            };
+            let Some(path) = backing_path(&disk.sysfs) else {
+                self.add_files_below(root, &disk, depth + 1);
+                continue;
+            };
+            self.add_loop_below(root, disk, path, depth);
+        }
+    }
+
+    fn add_loop_below(&mut self, root: &SysRoot, disk: Member, path: PathBuf, depth: usize) {
+        if self.loops_below.contains(&disk.name) {
+            return;
+        }
+        self.loops_below.push(disk.name.clone());
+        let behind = stat(&path).ok().filter(|stat| is_behind(&disk, stat));
+        if let Some(stat) = behind
+            && FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice
+        {
+            let Some(next) = member(root, &device_number(stat.st_rdev)).and_then(disk_around)
+            else {
+                return;
+            };
+            match backing_path(&next.sysfs) {
+                Some(next_path) => self.add_loop_below(root, next, next_path, depth + 1),
+                None => self.add_files_below(root, &next, depth + 1),
+            }
+            return;
+        }
+        self.files_below.push(BackingFile {
+            path,
+            id: behind.map(|stat| FileId::from(&stat)),
+            above: disk.name,
+            start: 0,
+        });
+    }
+
+    /// The files behind it, whatever lies between.
+    fn all_files(&self) -> impl Iterator<Item = &BackingFile> {
+        self.backing_files.iter().chain(&self.files_below)
+    }
+
     /// Adds a device behind a loop device, in which the target begins at byte `start`, with all
     /// that shares its blocks, as if it were the target. Returns the disk around it, where it is a
     /// partition.
@@ -263,6 +332,15 @@ impl DeviceFamily {
     }
 }
 
+/// The disk of a partition; any other device itself.
+fn disk_around(device: Member) -> Option<Member> {
+    if is_partition(&device) {
+        member_at(device.sysfs.parent()?)
+    } else {
+        Some(device)
+    }
+}
+
 /// The partitions of a disk that the kernel knows.
 fn slices(disk: &Member) -> Vec<Slice> {
     partitions(disk).iter().filter_map(slice).collect()
@@ -287,11 +365,35 @@ fn member(root: &SysRoot, device: &str) -> Option<Member> {
 }
 
 fn member_at(sysfs: &Path) -> Option<Member> {
+    let name = sysfs.file_name()?.to_str()?.to_owned();
     Some(Member {
-        name: sysfs.file_name()?.to_str()?.to_owned(),
         device: read_text(&sysfs.join("dev"))?,
         sysfs: sysfs.to_owned(),
+        characters: character_nodes(sysfs, &name),
+        name,
     })
+}
+
+/// The character devices of a disk: those of the SCSI disk (sg.c, bsg), and of the namespace of an
+/// NVMe, whose directory stands beside that of its disk (nvme_cdev_add).
+fn character_nodes(sysfs: &Path, name: &str) -> Vec<CharacterNode> {
+    let mut places = Vec::new();
+    for class in ["scsi_generic", "bsg"] {
+        let directory = sysfs.join("device").join(class);
+        places.extend(list(&directory).iter().map(|entry| directory.join(entry)));
+    }
+    if let (Some(number), Some(parent)) = (name.strip_prefix("nvme"), sysfs.parent()) {
+        places.push(parent.join(format!("ng{number}")));
+    }
+    let mut nodes = Vec::new();
+    for place in places {
+        if let (Some(node_name), Some(device)) = (place.file_name(), read_text(&place.join("dev")))
+        {
+            let name = node_name.to_string_lossy().into_owned();
+            nodes.push(CharacterNode { name, device });
+        }
+    }
+    nodes
 }
 
 fn is_partition(member: &Member) -> bool {
@@ -350,7 +452,7 @@ impl<'a> Subject<'a> {
             }],
             Self::Device(family) => {
                 let mut files = Vec::new();
-                for file in &family.backing_files {
+                for file in family.all_files() {
                     if let Some(id) = file.id {
                         let path = file.path.as_path();
                         files.push(SubjectFile { path, id });
@@ -363,6 +465,14 @@ impl<'a> Subject<'a> {
 }
 
 impl Subject<'_> {
+    /// True for a loop device of this name that lies below the subject.
+    pub(super) fn lies_on_loop(&self, name: &str) -> bool {
+        match self {
+            Self::Device(family) => family.loops_below.iter().any(|below| below == name),
+            Self::File { .. } => false,
+        }
+    }
+
     pub(super) fn members(&self) -> &[Member] {
         match self {
             Self::Device(family) => &family.members,
@@ -373,11 +483,21 @@ impl Subject<'_> {
     /// The name by which what was looked at belongs to the subject: the target itself, a partition,
     /// the file behind a loop device.
     pub(super) fn owns(&self, node: &Node) -> Option<String> {
-        if node.is_block {
-            self.owns_device(&device_number(node.device))
-        } else {
-            self.owns_file(|_, id| id == Some(node.id))
+        match node.kind {
+            NodeKind::Block => self.owns_device(&device_number(node.device)),
+            NodeKind::Character => self.owns_character(&device_number(node.device)),
+            NodeKind::Other => self.owns_file(|_, id| id == Some(node.id)),
         }
+    }
+
+    /// The disk behind a character device of this number, with the name of that.
+    fn owns_character(&self, device: &str) -> Option<String> {
+        for member in self.members() {
+            if let Some(node) = member.characters.iter().find(|node| node.device == device) {
+                return Some(format!("{} (as {})", member.node(), node.name));
+            }
+        }
+        None
     }
 
     /// The file of this path, or of this number.
@@ -388,8 +508,7 @@ impl Subject<'_> {
         match self {
             Self::Device(family) => {
                 let behind = family
-                    .backing_files
-                    .iter()
+                    .all_files()
                     .find(|file| is_wanted(&file.path, file.id))?;
                 Some(behind.path.display().to_string())
             }
@@ -422,6 +541,15 @@ impl Subject<'_> {
             .map(Member::node)
     }
 
+    /// The disk of an NVMe controller whose character device has this number. Programs hold it open
+    /// to look after the disk, which is no use.
+    pub(super) fn owns_disk_of_controller(&self, device: &str) -> Option<String> {
+        self.members()
+            .iter()
+            .find(|member| member.is_controlled_by(device))
+            .map(Member::node)
+    }
+
     /// For paths that cannot be looked at from here: by the last part of their name.
     pub(super) fn owns_node_name(&self, path: &Path) -> Option<String> {
         let name = path.strip_prefix("/dev").ok()?.to_str()?.replace('/', "!");
@@ -435,17 +563,39 @@ impl Subject<'_> {
 /// The file or device to which a path or a descriptor leads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Node {
-    pub(super) is_block: bool,
+    pub(super) kind: NodeKind,
     /// Number of the device, where it is one.
     pub(super) device: u64,
     pub(super) id: FileId,
 }
 
+/// The kinds of node that are told apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NodeKind {
+    Block,
+    Character,
+    Other,
+}
+
+impl From<FileType> for NodeKind {
+    fn from(file: FileType) -> Self {
+        match file {
+            FileType::BlockDevice => Self::Block,
+            FileType::CharacterDevice => Self::Character,
+            FileType::RegularFile
+            | FileType::Directory
+            | FileType::Symlink
+            | FileType::Fifo
+            | FileType::Socket
+            | FileType::Unknown => Self::Other,
+        }
+    }
+}
+
 impl From<&Stat> for Node {
     fn from(stat: &Stat) -> Self {
-        let is_block = FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice;
         Self {
-            is_block,
+            kind: FileType::from_raw_mode(stat.st_mode).into(),
             device: stat.st_rdev,
             id: FileId::from(stat),
         }
@@ -498,6 +648,20 @@ mod tests {
     }
 
     #[test]
+    fn namespace_of_an_nvme_has_a_character_device_beside_its_disk() {
+        let sysfs = FakeSysfs::new();
+        sysfs.add_block_device("x/nvme0/nvme0n1", "259:0", &[]);
+        sysfs.write_attribute("devices/x/nvme0/ng0n1/dev", "234:0");
+        sysfs.write_attribute("devices/x/nvme0/ng0n2/dev", "234:1");
+        let family = DeviceFamily::read(&sysfs.root(), "259:0").unwrap();
+        let expected = CharacterNode {
+            name: "ng0n1".to_owned(),
+            device: "234:0".to_owned(),
+        };
+        assert_eq!(family.target.characters, [expected]);
+    }
+
+    #[test]
     fn other_paths_to_the_same_disk_belong_to_it() {
         let sysfs = FakeSysfs::new();
         for (name, device) in [("sda", "8:0"), ("sdb", "8:16")] {
@@ -518,6 +682,42 @@ mod tests {
             (names(&family), &family.paths[..]),
             (vec!["sda", "sdb", "sdb1"], &["sdb".to_owned()][..])
         );
+    }
+
+    /// Whatever releases the mapping does not release the file of a server.
+    #[test]
+    fn files_below_a_device_mapper_and_an_array_are_found() {
+        let place = tempfile::tempdir().unwrap();
+        let images = ["one", "two"].map(|name| place.path().join(name));
+        let sysfs = FakeSysfs::new();
+        for (number, image) in images.iter().enumerate() {
+            std::fs::write(image, "an image").unwrap();
+            let file = image.display().to_string();
+            let attributes = [("loop/backing_file", file.as_str())];
+            let name = format!("x/zzloop{number}");
+            sysfs.add_block_device(&name, &format!("240:{number}"), &attributes);
+        }
+        partition(&sysfs, "x/zzloop1/zzloop1p1", "240:9", "0", "8");
+        sysfs.add_block_device("x/zzmd0", "9:0", &[]);
+        sysfs.add_block_device("x/zzdm0", "253:0", &[]);
+        for (above, below) in [
+            ("zzmd0", "zzloop0"),
+            ("zzmd0", "zzloop1p1"),
+            ("zzdm0", "zzmd0"),
+        ] {
+            let link = format!("devices/x/{above}/slaves/{below}");
+            sysfs.add_link(&link, &format!("class/block/{below}"));
+        }
+        let family = DeviceFamily::read(&sysfs.root(), "253:0").unwrap();
+        assert_eq!(names(&family), ["zzdm0"], "the others are held by it");
+        assert!(family.backing_files.is_empty());
+        assert_eq!(family.loops_below, ["zzloop0", "zzloop1"]);
+        let subject = Subject::Device(&family);
+        assert!(subject.lies_on_loop("zzloop1") && !subject.lies_on_loop("zzloop2"));
+        let found: Vec<&Path> = subject.files().iter().map(|file| file.path).collect();
+        assert_eq!(found, [images[0].as_path(), images[1].as_path()]);
+        let id = Some(FileId::from(&stat(&images[1]).unwrap()));
+        assert!(subject.owns_file(|_, other| other == id).is_some());
     }
 
     /// A partition has no file of its own, so the search goes on with its disk. What lies behind a

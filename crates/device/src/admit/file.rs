@@ -6,10 +6,10 @@ use super::common_reasons::{judge_access, judge_filesystem_kind};
 use super::contents;
 use super::family::Subject;
 use super::in_use;
-use super::kept_free::{SPACE_STEP_BYTES, bytes_kept_free, kept_free_text};
 use super::permit::{Overwriting, VisibilityGaps};
 use super::reasons::{RefusalReasons, Step};
 use super::servers;
+use super::space;
 use crate::admit::inspect::Inspector;
 use crate::failure::{OpenError, changed, open_failed};
 use crate::file::held::Held;
@@ -19,7 +19,6 @@ use crate::kernel::steps::{self, GateStep};
 use crate::kernel::sysroot::SysRoot;
 use diskproof_model::shell::quoted;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{SECTOR_BYTES, format_bytes};
 use rustix::fs::{
     Access as Permission, AtFlags, OFlags, StatxAttributes, StatxFlags, fstat, statx,
 };
@@ -122,6 +121,7 @@ pub(crate) fn judge_again(
     judge_own(overwriting, fd, reasons);
     let before = Ancestry::above_file(&identity.path, held.id())?;
     let gaps = judge_owners(root, identity, fd, reasons);
+    space::judge_files(&space::of_file(identity, fd), reasons);
     let scanned = Inspector::through(fd).scan(identity.size_bytes, &[]);
     contents::judge_file(&scanned, reasons);
     held.check_steady(&identity.path)?;
@@ -134,7 +134,7 @@ pub(crate) fn judge_again(
     ))
 }
 
-/// Servers, other names, other users, and the room that its holes will need.
+/// Servers, other names and other users.
 fn judge_owners(
     root: &SysRoot,
     identity: &TargetIdentity,
@@ -156,10 +156,6 @@ fn judge_owners(
     }
     judge_outside(root, Path::new(&identity.path), id, reasons);
     judge_names(stat.st_nlink, reasons);
-    let allocated_bytes = u64::try_from(stat.st_blocks)
-        .unwrap_or(0)
-        .saturating_mul(SECTOR_BYTES);
-    judge_room(identity, allocated_bytes, reasons);
     let path = identity.path.as_str();
     in_use::judge(root, Subject::File { path, id }, reasons)
 }
@@ -199,25 +195,5 @@ pub(super) fn judge_names(links: impl Into<u64>, reasons: &mut RefusalReasons) {
             ),
             Step::clause("copy it, and name the copy"),
         ),
-    }
-}
-
-/// Holes take space as they are written, which could fill the filesystem.
-fn judge_room(identity: &TargetIdentity, allocated_bytes: u64, reasons: &mut RefusalReasons) {
-    let Some(filesystem) = &identity.filesystem else {
-        return;
-    };
-    let needed = identity.size_bytes.saturating_sub(allocated_bytes);
-    let kept = bytes_kept_free(filesystem);
-    if needed >= SPACE_STEP_BYTES && filesystem.free_bytes < needed.saturating_add(kept) {
-        reasons.add(
-            format!(
-                "{} of it are holes that need space when they are written; {} are free{}",
-                format_bytes(needed),
-                format_bytes(filesystem.free_bytes),
-                kept_free_text(filesystem)
-            ),
-            Step::clause("free some space, or name a smaller file"),
-        );
     }
 }

@@ -1,17 +1,18 @@
 //! Who uses a device or a file: mounts in every namespace, swap, holders (device mapper, MD,
-//! bcache), loop devices, processes. Each use becomes a reason with the command that ends it. Reads
-//! /proc and /sys. Opens nothing but loop devices, for reading: each is asked for its file, in a
-//! thread, as the disk or the server below a file may not answer.
+//! bcache), loop devices, exports to other machines, processes. Each use becomes a reason with the
+//! command that ends it. Reads /proc and /sys. Opens nothing but loop devices, for reading: each is
+//! asked for its file, in a thread, as the disk or the server below a file may not answer.
 
 use super::ancestry::find_places;
-use super::family::{Node, Subject, backing_path};
+use super::family::{Node, NodeKind, Subject, backing_path};
 use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
 use super::reasons::{RefusalReasons, Step};
+use crate::identity::exports::{Export, Exported, exports};
 use crate::kernel::file_id::FileId;
 use crate::kernel::mounts::{self, MountEntry};
 use crate::kernel::namespaces::{MountTables, Namespace};
-use crate::kernel::naming::{errno_name, node};
+use crate::kernel::naming::{device_number, errno_name, node};
 use crate::kernel::steps;
 use crate::kernel::syscalls::file_behind_loop;
 use crate::kernel::sysroot::{SysRoot, devices_in, list, read_text};
@@ -59,6 +60,7 @@ pub(crate) fn judge(
         judge_holders(root, &member.name, &member.sysfs, reasons, 0);
     }
     judge_loops(root, subject, reasons);
+    judge_exports(root, subject, reasons);
     judge_openers(root, subject, reasons)
 }
 
@@ -316,6 +318,47 @@ fn volume_group(mapped: &str) -> String {
     group.replace('\0', "-")
 }
 
+/// The kernel's own servers of disks, which are no processes and claim nothing.
+fn judge_exports(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
+    for export in exports(root) {
+        if let Some(what) = exported_part(subject, &export) {
+            let driver = export.driver.name();
+            reasons.add(
+                format!("{what} is exported by {driver}: another machine or a guest may use it"),
+                Step::clause(format!(
+                    "end the export, which {} configures",
+                    export.place.display()
+                )),
+            );
+        }
+    }
+}
+
+/// The part of the subject that is exported.
+fn exported_part(subject: Subject<'_>, export: &Export) -> Option<String> {
+    if !export.is_open {
+        return None;
+    }
+    let path = match &export.exported {
+        Exported::Device(number) => return subject.owns_device(number),
+        Exported::Path(path) if path.is_absolute() => path,
+        // A name that the driver was not given yet.
+        Exported::Path(_) => return None,
+    };
+    let Ok(stat) = stat(path) else {
+        return subject.owns_node_name(path);
+    };
+    let node = Node::from(&stat);
+    if let Some(what) = subject.owns(&node) {
+        return Some(what);
+    }
+    // The NVMe target passes on whole controllers, too.
+    if node.kind != NodeKind::Character {
+        return None;
+    }
+    subject.owns_disk_of_controller(&device_number(node.device))
+}
+
 /// udev, losetup and smartd open a disk in passing: who is gone after half a second does not use
 /// it.
 const OPENERS_LOOKS: u32 = 6;
@@ -432,7 +475,8 @@ fn judge_asked(
 fn loops_of_others(root: &SysRoot, subject: Subject<'_>) -> Vec<LoopFile> {
     let mut loops = Vec::new();
     for name in list(&root.sys.join("class/block")) {
-        let is_own = subject.members().iter().any(|own| own.name == name);
+        let is_own =
+            subject.members().iter().any(|own| own.name == name) || subject.lies_on_loop(&name);
         if !name.starts_with("loop") || is_own {
             continue;
         }
@@ -625,6 +669,80 @@ mod tests {
              of /dev/dm-0 (my--vg-data) → vgchange --activate n my-vg",
         ] {
             assert!(found.contains(part), "{part}:\n{found}");
+        }
+    }
+
+    /// None of these drivers claims the disk, or is a process.
+    #[test]
+    fn disk_that_the_kernel_exports_is_in_use() {
+        for (path, text) in [
+            ("nvmet/subsystems/nqn/namespaces/1/device_path", "/dev/zza1"),
+            ("target/core/iblock_0/one/udev_path", "/dev/zza"),
+            (
+                "target/core/fileio_0/one/info",
+                "TCM FILEIO ID: 0        File: /dev/zza1  Size: 8192  Mode: O_DSYNC Async: 0",
+            ),
+            (
+                "usb_gadget/g1/functions/mass_storage.0/lun.0/file",
+                "/dev/zza1",
+            ),
+        ] {
+            let sysfs = quiet();
+            sysfs.write_attribute(&format!("kernel/config/{path}"), text);
+            assert_eq!(reasons(&sysfs).len(), 1, "{path}");
+            sysfs.write_attribute(&format!("kernel/config/{path}"), "/dev/zzb");
+            assert_eq!(reasons(&sysfs), [""; 0], "{path}");
+        }
+        let sysfs = quiet();
+        let namespace = "kernel/config/nvmet/subsystems/nqn/namespaces/1";
+        sysfs.write_attribute(&format!("{namespace}/device_path"), "/dev/zza1");
+        sysfs.write_attribute(&format!("{namespace}/enable"), "0");
+        assert_eq!(reasons(&sysfs), [""; 0], "it is not open");
+        let backend = "bus/xen-backend/devices/vbd-3-51712/physical_device";
+        sysfs.write_attribute(backend, "f0:1");
+        assert_eq!(reasons(&sysfs).len(), 1, "240:1");
+        let sysfs = quiet();
+        sysfs.add_link(
+            "class/rnbd-server/ctl/devices/zza/block_dev",
+            "devices/x/zza",
+        );
+        assert_eq!(reasons(&sysfs).len(), 1);
+    }
+
+    #[test]
+    fn controller_that_the_nvme_target_passes_on_has_its_disk_in_use() {
+        let sysfs = quiet();
+        let passed = "kernel/config/nvmet/subsystems/nqn/passthru/device_path";
+        // The number of /dev/null stands for that of the controller.
+        sysfs.write_attribute(passed, "/dev/null");
+        assert_eq!(reasons(&sysfs), [""; 0]);
+        sysfs.write_attribute("devices/x/zza/device/nvme0/dev", "1:3");
+        assert_eq!(reasons(&sysfs).len(), 1);
+        sysfs.write_attribute("devices/x/zza/device/nvme0/dev", "1:4");
+        sysfs.write_attribute("devices/x/zza/device/dev", "1:3");
+        assert_eq!(reasons(&sysfs).len(), 1);
+    }
+
+    /// A virtual machine with a disk of its host opens a node of another kind.
+    #[test]
+    fn disk_whose_character_device_is_open_is_in_use() {
+        for (place, name) in [
+            ("devices/x/zza/device/scsi_generic/sg2", "sg2"),
+            ("devices/x/zza/device/bsg/0:0:0:0", "0:0:0:0"),
+        ] {
+            let sysfs = quiet();
+            let process = sysfs.root().proc.join("77");
+            sysfs.write_attribute("proc/77/comm", "qemu");
+            sysfs.write_attribute("proc/77/maps", "");
+            std::fs::create_dir_all(process.join("task")).unwrap();
+            std::fs::create_dir_all(process.join("fd")).unwrap();
+            std::os::unix::fs::symlink("/dev/null", process.join("fd/9")).unwrap();
+            assert_eq!(reasons(&sysfs), [""; 0]);
+            // The number of /dev/null stands for that of the node.
+            sysfs.write_attribute(&format!("{place}/dev"), "1:3");
+            let found = reasons(&sysfs);
+            let part = format!("/dev/zza (as {name}) is held open by process 77 (qemu)");
+            assert!(found.len() == 1 && found[0].contains(&part), "{found:?}");
         }
     }
 

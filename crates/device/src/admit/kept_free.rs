@@ -12,6 +12,9 @@ const FREE_BYTES_KEPT: u64 = 2 << 30;
 /// On a small filesystem, one byte in so many is enough.
 const FREE_SHARE_KEPT: u64 = 10;
 
+/// The reserve in words, where the user names no other one.
+pub(super) const RESERVE_BY_DEFAULT: &str = "10 % of the filesystem, at most 2 GiB";
+
 /// The free space that must stay, in bytes.
 pub(super) fn bytes_kept_free(filesystem: &Filesystem) -> u64 {
     let default = FREE_BYTES_KEPT.min(filesystem.size_bytes / FREE_SHARE_KEPT);
@@ -23,10 +26,9 @@ pub(super) fn bytes_kept_free(filesystem: &Filesystem) -> u64 {
 pub(super) fn kept_free_text(filesystem: &Filesystem) -> String {
     let kept = format_bytes(bytes_kept_free(filesystem));
     match filesystem.kept_free_bytes {
-        None => format!(
-            ", and {kept} must stay free (10 % of the filesystem, at most 2 GiB; --keep-free \
-             changes it)"
-        ),
+        None => {
+            format!(", and {kept} must stay free ({RESERVE_BY_DEFAULT}; --keep-free changes it)")
+        }
         Some(0) => String::new(),
         Some(_) => format!(", and {kept} must stay free (--keep-free)"),
     }

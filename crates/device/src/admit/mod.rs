@@ -15,6 +15,7 @@ mod openers;
 mod permit;
 pub(crate) mod reasons;
 mod servers;
+mod space;
 
 use crate::file::held::Held;
 use crate::kernel::file_id::FileId;
@@ -32,6 +33,7 @@ pub(crate) use reasons::overwriting_asked;
 use reasons::{RefusalReasons, Step};
 use rustix::fs::{Access as Permission, StatVfsMountFlags, access, statvfs};
 use rustix::io::Errno;
+use space::{SpaceNeed, SpaceUse};
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
@@ -47,29 +49,6 @@ enum CreatedFiles {
     Scratch,
     /// Many files, which may be in memory.
     Many,
-}
-
-/// The space that is going to be written in a directory.
-#[derive(Debug, Clone, Copy)]
-struct SpaceNeed {
-    size_bytes: u64,
-    /// The part of it for which blocks are allocated already.
-    allocated_bytes: u64,
-}
-
-impl SpaceNeed {
-    /// Space of which nothing is there yet.
-    fn new(size_bytes: u64) -> Self {
-        Self {
-            size_bytes,
-            allocated_bytes: 0,
-        }
-    }
-
-    /// The free space that it takes.
-    fn missing_bytes(self) -> u64 {
-        self.size_bytes.saturating_sub(self.allocated_bytes)
-    }
 }
 
 /// Admits a target, or names everything that speaks against it. Writes nothing; what would be
@@ -89,6 +68,7 @@ pub fn admit_requests(
         return Err(without_proc(&identity, intent));
     }
     let mut reasons = RefusalReasons::default();
+    let mut space = Vec::new();
     let (asked, grant) = match intent {
         Intent::Read => {
             judge_read(&identity, request_bytes, &mut reasons);
@@ -96,7 +76,7 @@ pub fn admit_requests(
         }
         Intent::Scratch { size_bytes } => {
             let need = SpaceNeed::new(size_bytes);
-            judge_directory(&identity, need, CreatedFiles::Scratch, &mut reasons);
+            space = judge_directory(&identity, need, CreatedFiles::Scratch, &mut reasons);
             let permit = Permit::new(size_bytes);
             (scratch_asked(&identity, size_bytes), Grant::Scratch(permit))
         }
@@ -109,7 +89,7 @@ pub fn admit_requests(
                 size_bytes,
                 allocated_bytes,
             };
-            judge_directory(&identity, need, CreatedFiles::Scratch, &mut reasons);
+            space = judge_directory(&identity, need, CreatedFiles::Scratch, &mut reasons);
             let permit = Permit::new(size_bytes);
             let asked = file_asked(&identity, name, size_bytes);
             (asked, Grant::Scratch(permit))
@@ -117,7 +97,7 @@ pub fn admit_requests(
         Intent::Files { size_bytes, count } => {
             // Empty files take space in directories, too.
             let need = SpaceNeed::new(size_bytes.max(SPACE_STEP_BYTES));
-            judge_directory(&identity, need, CreatedFiles::Many, &mut reasons);
+            space = judge_directory(&identity, need, CreatedFiles::Many, &mut reasons);
             judge_inodes(&identity, count, &mut reasons);
             let asked = files_asked(&identity, size_bytes, count);
             (asked, Grant::Scratch(Permit::new(size_bytes)))
@@ -132,9 +112,26 @@ pub fn admit_requests(
             identity,
             grant,
             gaps,
+            space,
         });
     }
     Err(reasons.into_refusal(asked))
+}
+
+/// Refuses targets that together would take more of a filesystem's free space than there is, though
+/// each of them alone has room.
+pub fn check_space_together<'a>(
+    admissions: impl Iterator<Item = &'a Admission>,
+) -> Result<(), Refusal> {
+    let mut reasons = RefusalReasons::default();
+    space::judge_together(
+        admissions.flat_map(|admission| &admission.space),
+        &mut reasons,
+    );
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    Err(reasons.into_refusal("write to these targets in one run".to_owned()))
 }
 
 fn files_asked(identity: &TargetIdentity, size_bytes: u64, count: u64) -> String {
@@ -197,6 +194,8 @@ fn admit_overwriting(
             VisibilityGaps::default()
         }
     };
+    let space = space::of_released(&identity);
+    space::judge_files(&space, &mut reasons);
     if !reasons.is_empty() {
         return Err(reasons.into_stepwise_refusal(overwriting_asked(&identity)));
     }
@@ -205,6 +204,7 @@ fn admit_overwriting(
         identity,
         grant,
         gaps,
+        space,
     })
 }
 
@@ -333,19 +333,20 @@ fn judge_read(identity: &TargetIdentity, request_bytes: u64, reasons: &mut Refus
     judge_access(identity, &identity.path, Permission::READ_OK, reasons);
 }
 
-/// Judges the directory in which a scratch file, or many files, are to be created.
+/// Judges the directory in which a scratch file, or many files, are to be created. Returns the
+/// space that they take.
 fn judge_directory(
     identity: &TargetIdentity,
     need: SpaceNeed,
     files: CreatedFiles,
     reasons: &mut RefusalReasons,
-) {
+) -> Vec<SpaceUse> {
     if identity.kind != TargetKind::Directory {
         reasons.add(
             "it is not a directory, and diskproof never writes to existing files",
             Step::sentence("Name a directory, in which diskproof creates a scratch file."),
         );
-        return;
+        return Vec::new();
     }
     if need.size_bytes == 0 {
         reasons.add(
@@ -376,6 +377,9 @@ fn judge_directory(
         }
         Err(_) => {}
     }
+    let space = space::of_directory(identity, need);
+    space::judge_files(&space, reasons);
+    space
 }
 
 /// Another program that finds no inode fails as on a full disk: a tenth of them stays free.

@@ -255,7 +255,7 @@ fn look_at(path: &Path) -> Result<Statx, Errno> {
 
 fn node(stat: &Statx) -> Node {
     Node {
-        is_block: FileType::from_raw_mode(stat.stx_mode.into()) == FileType::BlockDevice,
+        kind: FileType::from_raw_mode(stat.stx_mode.into()).into(),
         device: makedev(stat.stx_rdev_major, stat.stx_rdev_minor),
         id: FileId {
             device: makedev(stat.stx_dev_major, stat.stx_dev_minor),

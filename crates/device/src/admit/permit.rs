@@ -1,5 +1,6 @@
 //! The consent of the user, the intent of the caller, and the grant of the gate.
 
+use super::space::SpaceUse;
 use diskproof_model::target::TargetIdentity;
 
 /// The user's permission to overwrite existing files.
@@ -165,6 +166,7 @@ pub struct Admission {
     pub(super) identity: TargetIdentity,
     pub(super) grant: Grant,
     pub(super) gaps: VisibilityGaps,
+    pub(super) space: Vec<SpaceUse>,
 }
 
 impl Admission {
@@ -193,13 +195,76 @@ impl Admission {
                  in a message of a socket, which /proc does not show"
             ));
         }
+        if let Some(kind) = self.kind_between_machines() {
+            parts.push(format!(
+                "{kind} is mounted by other machines, too, whose programs may have it open and \
+                 cannot be seen from here"
+            ));
+        }
         if parts.is_empty() {
             return None;
         }
         Some(format!("{path}: {}", parts.join("; ")))
     }
 
+    /// The type of a filesystem that other machines may have mounted, and that holds the file to be
+    /// overwritten or the image behind the device.
+    fn kind_between_machines(&self) -> Option<&str> {
+        let Grant::Overwrite(..) = self.grant else {
+            return None;
+        };
+        for one in &self.space {
+            if let Some(filesystem) = &one.taker.filesystem
+                && filesystem.is_shared_between_machines()
+            {
+                return Some(&filesystem.kind);
+            }
+        }
+        None
+    }
+
     pub(crate) fn into_parts(self) -> (TargetIdentity, Grant) {
         (self.identity, self.grant)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe;
+
+    #[test]
+    fn hint_names_other_machines_where_a_shared_file_is_overwritten() {
+        let file = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        let hint = |kind: &str, is_overwritten: bool| {
+            let mut identity = probe(file.path()).unwrap();
+            kind.clone_into(&mut identity.filesystem.as_mut().unwrap().kind);
+            let space = vec![SpaceUse {
+                taker: identity.clone(),
+                bytes: 0,
+                is_image: false,
+            }];
+            let grant = if is_overwritten {
+                Grant::Overwrite(Permit::new(0), Consent::default())
+            } else {
+                Grant::Read
+            };
+            let gaps = VisibilityGaps::default();
+            let admission = Admission {
+                identity,
+                grant,
+                gaps,
+                space,
+            };
+            admission.hint()
+        };
+        let shown = hint("nfs4", true).unwrap();
+        assert!(
+            shown.contains("nfs4 is mounted by other machines"),
+            "{shown}"
+        );
+        assert!(hint("ocfs2", true).is_some());
+        assert_eq!(hint("nfs4", false), None);
+        assert_eq!(hint("ext4", true), None);
     }
 }

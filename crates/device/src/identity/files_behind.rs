@@ -1,13 +1,14 @@
 //! The regular files in which the blocks of a target lie, where the kernel or a program on this
 //! machine makes a disk of a file: who replaces such a file has destroyed the target.
 
+use crate::identity::exports::{ExportDriver, Exported, exports};
 use crate::kernel::file_id::FileId;
 use crate::kernel::naming::node;
 use crate::kernel::syscalls::file_behind_loop;
 use crate::kernel::sysroot::{SysRoot, list, read_text};
 use diskproof_model::target::{Layer, TargetIdentity};
 use rustix::fs::{FileType, Stat, stat};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// A file behind a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,10 +40,10 @@ fn files_in(root: &SysRoot, identity: &TargetIdentity) -> Vec<FileBehind> {
         }
         add_of_nbd(root, layer, &mut files);
         if layer.vendor.as_deref() == Some("LIO-ORG") {
-            add_named_below(&root.sys.join("kernel/config/target/core"), &mut files);
+            add_exported(root, ExportDriver::Scsi, &mut files);
         }
         if layer.name.starts_with("nvme") {
-            add_named_below(&root.sys.join("kernel/config/nvmet/subsystems"), &mut files);
+            add_exported(root, ExportDriver::Nvme, &mut files);
         }
     }
     files
@@ -74,21 +75,13 @@ fn add_of_nbd(root: &SysRoot, layer: &Layer, files: &mut Vec<FileBehind>) {
     }
 }
 
-/// The attributes of Linux's SCSI target (target_core_configfs.c) and NVMe target (nvmet,
-/// configfs.c) that name what a disk is made of: two directories further down, or three.
-fn add_named_below(directory: &Path, files: &mut Vec<FileBehind>) {
-    for first in list(directory) {
-        let first = directory.join(first);
-        for second in list(&first) {
-            let second = first.join(second);
-            if let Some(path) = read_text(&second.join("udev_path")) {
-                add_regular(PathBuf::from(path), files);
-            }
-            for third in list(&second) {
-                if let Some(path) = read_text(&second.join(third).join("device_path")) {
-                    add_regular(PathBuf::from(path), files);
-                }
-            }
+/// Adds the files of which this driver makes disks.
+fn add_exported(root: &SysRoot, driver: ExportDriver, files: &mut Vec<FileBehind>) {
+    for export in exports(root) {
+        if let Exported::Path(path) = export.exported
+            && export.driver == driver
+        {
+            add_regular(path, files);
         }
     }
 }
@@ -110,6 +103,7 @@ mod tests {
     use crate::identity::probe::probe;
     use crate::kernel::fake_sysfs::FakeSysfs;
     use std::os::unix::fs::{MetadataExt as _, symlink};
+    use std::path::Path;
 
     fn image() -> tempfile::NamedTempFile {
         tempfile::NamedTempFile::new().unwrap()

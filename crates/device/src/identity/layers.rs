@@ -5,7 +5,7 @@ use crate::identity::disk::{describe, layer_kind};
 use crate::kernel::mounts::{MEMORY_FILESYSTEMS, MountEntry, find_mount};
 use crate::kernel::naming::device_number;
 use crate::kernel::sysroot::{SysRoot, devices_in, list, read_text};
-use diskproof_model::target::{Layer, LayerKind};
+use diskproof_model::target::{Layer, LayerKind, is_network_filesystem};
 use rustix::fs::{FileType, stat};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -235,23 +235,21 @@ impl LayerWalk<'_> {
     }
 }
 
-/// Filesystems of another machine, or of the host.
-// rustfmt would give each name a line.
-#[rustfmt::skip]
-const SERVERS: [&str; 10] = [
-    "nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "glusterfs", "lustre", "afs",
-];
+/// True for filesystems of another machine, or of the host.
+fn is_elsewhere(kind: &str) -> bool {
+    is_network_filesystem(kind) || matches!(kind, "9p" | "virtiofs")
+}
 
 /// True where another machine or a program answers for a filesystem.
-fn is_served(kind: &str) -> bool {
-    kind.starts_with("fuse") || SERVERS.contains(&kind)
+pub(crate) fn is_served(kind: &str) -> bool {
+    kind.starts_with("fuse") || is_elsewhere(kind)
 }
 
 /// Explains filesystems that have no disk, or hide it.
 fn why_unresolved(kind: &str, source: &str) -> String {
     match kind {
         memory if MEMORY_FILESYSTEMS.contains(&memory) => format!("{memory}: it is in memory"),
-        kind if SERVERS.contains(&kind) => {
+        kind if is_elsewhere(kind) => {
             format!("{kind}: the disks and their counters are on the server ({source})")
         }
         "zfs" => "zfs: the disks of the pool are unknown, and its cache (ARC) may answer, before \

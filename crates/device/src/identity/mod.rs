@@ -3,6 +3,7 @@
 
 pub(crate) mod cgroups;
 pub(crate) mod disk;
+pub(crate) mod exports;
 pub(crate) mod files_behind;
 pub(crate) mod host;
 pub(crate) mod layers;

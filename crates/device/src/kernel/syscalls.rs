@@ -17,6 +17,15 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 const FS_IOC_FIEMAP: u64 = 0xC020_660B;
 /// Write dirty pages back before mapping, so that delayed allocation has happened.
 const FIEMAP_FLAG_SYNC: u32 = 1;
+
+/// What happens to pages that were not written back yet, before extents are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum DirtyPages {
+    /// They are written, which takes as long as the disk needs, so that all extents have a place.
+    WrittenBack,
+    /// They stay.
+    Kept,
+}
 /// Extents fetched per call: 128 × 56 bytes stay on the stack.
 const EXTENTS: usize = 128;
 
@@ -58,11 +67,12 @@ pub(crate) fn extents_in(
     fd: BorrowedFd<'_>,
     start: u64,
     end: u64,
+    dirty: DirtyPages,
 ) -> impl Iterator<Item = Result<ExtentPart, Errno>> {
     let mut next = Some(start);
     std::iter::from_fn(move || {
         let part_start = next.take().filter(|position| *position < end)?;
-        let extents = match fiemap(fd, part_start, end - part_start) {
+        let extents = match fiemap(fd, part_start, end - part_start, dirty) {
             Ok(extents) => extents,
             Err(errno) => return Some(Err(errno)),
         };
@@ -84,11 +94,16 @@ pub(crate) fn fiemap(
     fd: BorrowedFd<'_>,
     start: u64,
     length: u64,
+    dirty: DirtyPages,
 ) -> Result<Vec<FileExtent>, Errno> {
+    let flags = match dirty {
+        DirtyPages::WrittenBack => FIEMAP_FLAG_SYNC,
+        DirtyPages::Kept => 0,
+    };
     let mut map = Fiemap {
         start,
         length,
-        flags: FIEMAP_FLAG_SYNC,
+        flags,
         mapped_extents: 0,
         extent_count: EXTENTS as u32,
         reserved: 0,

@@ -4,7 +4,6 @@
 pub(crate) mod direct_trial;
 #[cfg(test)]
 mod exchange_tests;
-mod extents;
 pub(crate) mod released;
 mod reopen;
 pub(crate) mod scratch;

@@ -4,12 +4,12 @@
 use crate::admit::{Admission, Grant, Permit, UnknownContent, judge_open_directory};
 use crate::failure::{OpenError, open_failed};
 use crate::file::direct_io::clear_flags;
+use crate::file::extents;
 use crate::file::held::Held;
 use crate::file::own_mark;
 use crate::kernel::naming::errno_name;
 use crate::kernel::syscalls::set_write_life;
 use crate::open::direct_trial::{ALIGNMENT_MIN, DirectTrial, FailedRequest, TriedDirect};
-use crate::open::extents;
 use crate::open::released;
 use crate::open::reopen::reopen;
 use crate::open::scratch;

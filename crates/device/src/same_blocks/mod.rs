@@ -6,7 +6,7 @@ mod block_map;
 
 use crate::admit::inspect::read_block;
 use crate::identity::disk::size_bytes;
-use crate::kernel::syscalls::extents_in;
+use crate::kernel::syscalls::{DirtyPages, extents_in};
 use crate::kernel::sysroot::{SysRoot, read_number, read_text};
 use crate::open::target::OpenTarget;
 use block_map::{BlockMap, Segment, UNIT_BYTES, compose, longest, map_mapped};
@@ -347,7 +347,7 @@ fn file_extents(target: &OpenTarget) -> Result<BlockMap, String> {
 
 fn extents(fd: BorrowedFd<'_>, end: u64) -> Option<Vec<Segment>> {
     let mut segments = Vec::new();
-    for part in extents_in(fd, 0, end) {
+    for part in extents_in(fd, 0, end, DirtyPages::WrittenBack) {
         for extent in part.ok()?.extents {
             if extent.flags & NOT_IN_PLACE == 0 {
                 segments.push(Segment {

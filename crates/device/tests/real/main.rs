@@ -15,5 +15,6 @@ mod mapping;
 mod opening;
 mod races;
 mod scratch;
+mod space;
 mod support;
 mod unknown;

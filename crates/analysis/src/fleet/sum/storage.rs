@@ -3,20 +3,8 @@
 use super::run_in_slots::Member;
 use diskproof_model::fleet_sum::SumStorage;
 use diskproof_model::record::Record;
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::target::{TargetIdentity, is_network_filesystem};
 use std::collections::BTreeSet;
-
-/// Filesystem types whose storage is on other machines, as /proc/mounts spells them.
-const SHARED_KINDS: [&str; 8] = [
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "lustre",
-    "ceph",
-    "glusterfs",
-    "beegfs",
-];
 
 /// Names of the storages on which the targets of a run lie: the source of a network filesystem, or
 /// disks. Clones of a virtual machine share serial numbers, so a virtual disk has a name only among
@@ -47,7 +35,7 @@ pub(super) fn storages_of_run(record: &Record) -> BTreeSet<String> {
 /// The mounted source of a network filesystem, such as `server:/export`; `None` of a local one.
 fn network_source(target: &TargetIdentity) -> Option<String> {
     let filesystem = target.filesystem.as_ref()?;
-    if SHARED_KINDS.contains(&filesystem.kind.as_str()) {
+    if is_network_filesystem(&filesystem.kind) {
         Some(filesystem.source.clone())
     } else {
         None

@@ -394,4 +394,11 @@ fn hosts_on_one_storage_are_told() {
     // Clones of a virtual machine share serial numbers.
     records[0].host.hypervisor = Some("kvm".to_owned());
     assert_eq!(of(&records, None), SumStorage::Separate);
+    for record in &mut records {
+        let filesystem = record.targets[0].filesystem.as_mut().unwrap();
+        "fuse.glusterfs".clone_into(&mut filesystem.kind);
+        "10.0.0.1:gv0".clone_into(&mut filesystem.source);
+        record.targets[0].layers.clear();
+    }
+    assert_eq!(of(&records, None), SumStorage::Shared);
 }

@@ -87,12 +87,7 @@ impl Collected {
         }
     }
 
-    fn read_stream(
-        &mut self,
-        name: &str,
-        stream: &mut dyn BufRead,
-        without_record: WithoutRecord,
-    ) {
+    fn read_stream(&mut self, name: &str, stream: &mut dyn BufRead, without_record: WithoutRecord) {
         let hellos_before = self.hellos.len();
         match read_stream(stream, &mut |streamed| self.take_streamed(name, streamed)) {
             Ok(0) if self.hellos.len() == hellos_before => {

@@ -1,7 +1,8 @@
 //! Counts the bytes of a file that have never been written: holes, and extents that are allocated
 //! but unwritten. Reading them costs no disk access, so a figure that includes them is wrong.
+//! Counts those that other files share, too.
 
-use crate::kernel::syscalls::{FileExtent, extents_in};
+use crate::kernel::syscalls::{DirtyPages, ExtentPart, FileExtent, extents_in};
 use diskproof_model::units::SECTOR_BYTES;
 use rustix::fs::{SeekFrom, fstat, seek};
 use rustix::io::Errno;
@@ -9,6 +10,8 @@ use std::os::fd::BorrowedFd;
 
 /// `FIEMAP_EXTENT_UNWRITTEN` of linux/fiemap.h: allocated, reads as zeros.
 const UNWRITTEN: u32 = 0x800;
+/// `FIEMAP_EXTENT_SHARED` of linux/fiemap.h: another file or a snapshot has the same blocks.
+const SHARED: u32 = 0x2000;
 
 /// Bytes of `start..start + length` that were never written, those beyond the end of the file
 /// included; `None` where the filesystem answers neither FIEMAP nor SEEK_HOLE.
@@ -25,22 +28,36 @@ pub(crate) fn unwritten_bytes(fd: BorrowedFd<'_>, start: u64, length: u64) -> Op
     Some(beyond + (inside.end - inside.start).saturating_sub(written))
 }
 
-fn written_by_fiemap(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
-    let mut written = 0;
-    for part in extents_in(fd, start, end) {
-        let part = part.ok()?;
-        for extent in &part.extents {
-            written += written_in(extent, part.start, end);
-        }
-    }
-    Some(written)
+/// Bytes of a file of this size whose blocks another file or a snapshot shares, so that a write to
+/// them takes new ones; `None` where the filesystem does not answer FIEMAP.
+pub(crate) fn shared_bytes(fd: BorrowedFd<'_>, size_bytes: u64) -> Option<u64> {
+    let parts = extents_in(fd, 0, size_bytes, DirtyPages::Kept);
+    bytes_of_extents(parts, size_bytes, |extent| extent.flags & SHARED != 0)
 }
 
-/// Written bytes of one extent, clipped to the range.
-fn written_in(extent: &FileExtent, start: u64, end: u64) -> u64 {
-    if extent.flags & UNWRITTEN != 0 {
-        return 0;
+fn written_by_fiemap(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
+    let parts = extents_in(fd, start, end, DirtyPages::WrittenBack);
+    bytes_of_extents(parts, end, |extent| extent.flags & UNWRITTEN == 0)
+}
+
+/// Bytes before `end` in extents that count; `None` where the filesystem does not answer FIEMAP.
+fn bytes_of_extents(
+    parts: impl Iterator<Item = Result<ExtentPart, Errno>>,
+    end: u64,
+    counts: fn(&FileExtent) -> bool,
+) -> Option<u64> {
+    let mut bytes = 0;
+    for part in parts {
+        let part = part.ok()?;
+        for extent in part.extents.iter().filter(|extent| counts(extent)) {
+            bytes += bytes_inside(extent, part.start, end);
+        }
     }
+    Some(bytes)
+}
+
+/// Bytes of one extent, clipped to the range.
+fn bytes_inside(extent: &FileExtent, start: u64, end: u64) -> u64 {
     extent
         .logical
         .saturating_add(extent.length)

@@ -1,0 +1,320 @@
+//! The free space that targets take while they are written: scratch files, holes of files, blocks
+//! that a snapshot or another file shares, and the same of the images behind loop devices. One
+//! filesystem may serve several of them. Reads metadata only.
+
+use super::kept_free::{RESERVE_BY_DEFAULT, SPACE_STEP_BYTES, bytes_kept_free, kept_free_text};
+use super::reasons::{RefusalReasons, Step};
+use crate::file::extents::{shared_bytes, unwritten_bytes};
+use crate::file::held::Held;
+use crate::identity::layers::is_served;
+use crate::identity::probe::probe;
+use crate::kernel::naming::{device_number, node};
+use crate::kernel::syscalls::file_behind_loop;
+use diskproof_model::target::{Filesystem, Layer, LayerKind, TargetIdentity, TargetKind};
+use diskproof_model::units::{SECTOR_BYTES, format_bytes};
+use rustix::fs::{OFlags, fstat};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+/// The space that is going to be written in a directory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SpaceNeed {
+    pub(super) size_bytes: u64,
+    /// The part of it for which blocks are allocated already.
+    pub(super) allocated_bytes: u64,
+}
+
+impl SpaceNeed {
+    /// Space of which nothing is there yet.
+    pub(super) fn new(size_bytes: u64) -> Self {
+        Self {
+            size_bytes,
+            allocated_bytes: 0,
+        }
+    }
+
+    /// The free space that it takes.
+    pub(super) fn missing_bytes(self) -> u64 {
+        self.size_bytes.saturating_sub(self.allocated_bytes)
+    }
+}
+
+/// Free space that a target takes on one filesystem.
+#[derive(Debug, Clone)]
+pub(crate) struct SpaceUse {
+    /// Whatever takes the space: the target itself, or an image behind a loop device below it.
+    pub(super) taker: TargetIdentity,
+    /// The most that it takes.
+    pub(super) bytes: u64,
+    /// True for an image, whose filesystem the user did not name.
+    pub(super) is_image: bool,
+}
+
+/// The space that new files in a directory take there, and in the images below it.
+pub(super) fn of_directory(directory: &TargetIdentity, need: SpaceNeed) -> Vec<SpaceUse> {
+    let mut uses = vec![SpaceUse {
+        taker: directory.clone(),
+        bytes: need.missing_bytes(),
+        is_image: false,
+    }];
+    // What the filesystem has allocated for a file may still be a hole of the image.
+    uses.extend(of_images(directory, need.size_bytes));
+    uses
+}
+
+/// The space that a target takes while all of it is overwritten; none of a file that cannot be
+/// inspected, which is refused for that.
+pub(super) fn of_released(target: &TargetIdentity) -> Vec<SpaceUse> {
+    if target.kind == TargetKind::BlockDevice {
+        return of_images(target, target.size_bytes);
+    }
+    match open_to_read(target) {
+        Some(fd) => of_file(target, fd.as_fd()),
+        None => Vec::new(),
+    }
+}
+
+fn open_to_read(file: &TargetIdentity) -> Option<OwnedFd> {
+    let held = Held::identified(file).ok()?;
+    held.reopen(OFlags::RDONLY | OFlags::NONBLOCK).ok()
+}
+
+/// The space that a file takes while it is overwritten, there and in the images below it. `fd` is
+/// the file.
+pub(super) fn of_file(file: &TargetIdentity, fd: BorrowedFd<'_>) -> Vec<SpaceUse> {
+    let missing_bytes = missing_bytes(file, fd);
+    let mut uses = vec![SpaceUse {
+        taker: file.clone(),
+        bytes: missing_bytes,
+        is_image: false,
+    }];
+    let has_image = file
+        .layers
+        .iter()
+        .any(|layer| layer.kind == LayerKind::Loop);
+    if has_image {
+        // Allocated blocks that were never written may be a hole of the image.
+        let unwritten = unwritten_bytes(fd, 0, file.size_bytes).unwrap_or(file.size_bytes);
+        uses.extend(of_images(file, missing_bytes.max(unwritten)));
+    }
+    uses
+}
+
+/// The space that the images of the loop devices below a target take, while so many bytes are
+/// written to it at places that were not written before. None of images that cannot be looked at:
+/// the gate refuses a device above such a one.
+pub(super) fn of_images(target: &TargetIdentity, new_bytes: u64) -> Vec<SpaceUse> {
+    let mut uses = Vec::new();
+    for layer in &target.layers {
+        if let Some(image) = image_behind(layer, target) {
+            uses.extend(of_image(image, layer, target, new_bytes));
+        }
+    }
+    uses
+}
+
+/// The image behind a loop device, unless another file has its name by now.
+fn image_behind(layer: &Layer, target: &TargetIdentity) -> Option<TargetIdentity> {
+    if layer.kind != LayerKind::Loop {
+        return None;
+    }
+    let path = layer.backing_file.as_deref()?;
+    // Its server may not answer. A device is not written to without a look at its image.
+    let is_asked = target.kind == TargetKind::BlockDevice
+        || !layer.backing_filesystem.as_deref().is_some_and(is_served);
+    if !is_asked {
+        return None;
+    }
+    let image = probe(Path::new(path)).ok()?;
+    let is_behind = match file_behind_loop(&node(&layer.name), &layer.device) {
+        Some(id) => device_number(id.device) == image.device && id.inode == image.inode,
+        None => true,
+    };
+    if image.kind == TargetKind::File && is_behind {
+        Some(image)
+    } else {
+        None
+    }
+}
+
+fn of_image(
+    mut image: TargetIdentity,
+    layer: &Layer,
+    target: &TargetIdentity,
+    new_bytes: u64,
+) -> Option<SpaceUse> {
+    let is_moving = target
+        .filesystem
+        .as_ref()
+        .is_some_and(Filesystem::copies_on_write);
+    // Such a filesystem may write each block at a place of its own.
+    let written_bytes = if is_moving {
+        layer.size_bytes
+    } else {
+        new_bytes.min(layer.size_bytes)
+    };
+    if let (Some(below), Some(above)) = (&mut image.filesystem, &target.filesystem) {
+        below.kept_free_bytes = above.kept_free_bytes;
+    }
+    let fd = open_to_read(&image)?;
+    Some(SpaceUse {
+        bytes: missing_bytes(&image, fd.as_fd()).min(written_bytes),
+        taker: image,
+        is_image: true,
+    })
+}
+
+/// The bytes of a file that need new blocks when they are overwritten.
+fn missing_bytes(file: &TargetIdentity, fd: BorrowedFd<'_>) -> u64 {
+    let (Some(filesystem), Ok(stat)) = (&file.filesystem, fstat(fd)) else {
+        return file.size_bytes;
+    };
+    if filesystem.copies_on_write() {
+        return file.size_bytes;
+    }
+    let allocated_bytes = u64::try_from(stat.st_blocks)
+        .unwrap_or(0)
+        .saturating_mul(SECTOR_BYTES);
+    let holes = file.size_bytes.saturating_sub(allocated_bytes);
+    if filesystem.overwrites_without_space() {
+        return holes;
+    }
+    holes.saturating_add(shared_bytes(fd, file.size_bytes).unwrap_or(0))
+}
+
+/// Adds a reason for each filesystem that has less free space than these files and images take of
+/// it. Directories are judged with the size of their scratch file.
+pub(super) fn judge_files(uses: &[SpaceUse], reasons: &mut RefusalReasons) {
+    let files = uses.iter().filter(|one| one.taker.kind == TargetKind::File);
+    for space in SharedSpace::group(files) {
+        if space.is_overfull() {
+            reasons.add(
+                space.reason(),
+                Step::sentence("Free some space, or name a smaller file."),
+            );
+        }
+    }
+}
+
+/// Adds a reason for each filesystem that has less free space than several targets take of it
+/// together, each of which alone has room.
+pub(super) fn judge_together<'a>(
+    uses: impl Iterator<Item = &'a SpaceUse>,
+    reasons: &mut RefusalReasons,
+) {
+    for space in SharedSpace::group(uses) {
+        if space.is_overfull() {
+            let step = "Use smaller sizes or fewer targets, or free some space.";
+            reasons.add(space.reason(), Step::sentence(step));
+        }
+    }
+}
+
+/// Everything that takes the free space of one filesystem.
+struct SharedSpace<'a> {
+    uses: Vec<&'a SpaceUse>,
+    /// The filesystem, where it showed the least free space.
+    filesystem: &'a Filesystem,
+    /// The sum of what is taken.
+    bytes: u64,
+}
+
+impl<'a> SharedSpace<'a> {
+    fn group(uses: impl Iterator<Item = &'a SpaceUse>) -> Vec<Self> {
+        let mut spaces: Vec<Self> = Vec::new();
+        for one in uses {
+            let Some(filesystem) = &one.taker.filesystem else {
+                continue;
+            };
+            match spaces.iter_mut().find(|space| space.serves(one)) {
+                Some(space) => space.add(one, filesystem),
+                None => spaces.push(Self {
+                    uses: vec![one],
+                    filesystem,
+                    bytes: one.bytes,
+                }),
+            }
+        }
+        spaces
+    }
+
+    fn serves(&self, one: &SpaceUse) -> bool {
+        self.uses
+            .iter()
+            .any(|other| other.taker.shares_space(&one.taker))
+    }
+
+    fn add(&mut self, one: &'a SpaceUse, filesystem: &'a Filesystem) {
+        self.uses.push(one);
+        self.bytes = self.bytes.saturating_add(one.bytes);
+        if spare_bytes(filesystem) < spare_bytes(self.filesystem) {
+            self.filesystem = filesystem;
+        }
+    }
+
+    fn is_overfull(&self) -> bool {
+        self.bytes >= SPACE_STEP_BYTES && self.bytes > spare_bytes(self.filesystem)
+    }
+
+    fn reason(&self) -> String {
+        let (needed, free) = (
+            format_bytes(self.bytes),
+            format_bytes(self.filesystem.free_bytes),
+        );
+        let kept = self.kept_text();
+        match self.uses[..] {
+            [
+                SpaceUse {
+                    taker, is_image, ..
+                },
+            ] if *is_image => format!(
+                "the file {} behind its loop device takes up to {needed} more space while it is \
+                 written; {free} are free{kept}",
+                taker.path
+            ),
+            [one] if one.taker.kind == TargetKind::File => {
+                let what = if self.filesystem.overwrites_without_space() {
+                    "holes"
+                } else {
+                    "holes, or blocks that a snapshot or another file may share,"
+                };
+                format!(
+                    "{needed} of it are {what} that need space when they are written; {free} are \
+                     free{kept}"
+                )
+            }
+            _ => {
+                let mut paths: Vec<&str> = self
+                    .uses
+                    .iter()
+                    .map(|one| one.taker.path.as_str())
+                    .collect();
+                // Several files in one directory.
+                paths.dedup();
+                format!(
+                    "not enough free space: {free} are free at {}, but {needed} are needed for {} \
+                     together{kept}",
+                    self.filesystem.mount_point,
+                    paths.join(" and ")
+                )
+            }
+        }
+    }
+
+    /// A target that is a device has no `--keep-free`, which is about the filesystem of a target.
+    fn kept_text(&self) -> String {
+        let are_images = self.uses.iter().all(|one| one.is_image);
+        if !are_images || self.filesystem.kept_free_bytes.is_some() {
+            return kept_free_text(self.filesystem);
+        }
+        let kept = format_bytes(bytes_kept_free(self.filesystem));
+        format!(", and {kept} must stay free ({RESERVE_BY_DEFAULT})")
+    }
+}
+
+/// The free space beyond what must stay free.
+fn spare_bytes(filesystem: &Filesystem) -> u64 {
+    filesystem
+        .free_bytes
+        .saturating_sub(bytes_kept_free(filesystem))
+}
