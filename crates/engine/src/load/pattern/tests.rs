@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::loads::{UNIFORM, extent, order_of_two_files};
 use diskproof_model::plan::{Access, BlockShare, Distribution, Zone};
-use diskproof_model::shape::{FioFiles, FioZones, RandomRun, RunFollow, ZoneStride};
+use diskproof_model::shape::{FileService, FioFiles, FioZones, RandomRun, RunFollow, ZoneStride};
 use diskproof_model::stream::Streams;
 use proptest::prelude::*;
 
@@ -479,6 +479,28 @@ fn order_of_fio_ends_where_laps_have_no_request() {
         assert!(pattern.step().offset < 65536);
     }
     assert!(fio::has_requests(&order_of_two_files()));
+}
+
+/// A law may never draw a file: neither one that is open, nor one that has a request.
+#[test]
+fn steep_law_of_files_always_finds_one() {
+    let mut steep = order_of_two_files();
+    steep.files.open_max = 1;
+    steep.files.service = FileService::Zipf {
+        theta: 90.0,
+        centre: Some(0.5),
+    };
+    let mut no_block = steep.clone();
+    no_block.files.file_bytes = 0;
+    assert!(!fio::has_requests(&no_block));
+    let mut w = Workload::named("fio");
+    w.shape.order.fio = Some(Box::new(steep));
+    let mut pattern = Pattern::new(&w, extent(0, 65536), 1, 0);
+    // No file is done, so there is no end, and all requests are in the second file.
+    for _ in 0..1000 {
+        let step = pattern.step();
+        assert!((32768..65536).contains(&step.offset), "{step:?}");
+    }
 }
 
 /// A record may say anything about the files.

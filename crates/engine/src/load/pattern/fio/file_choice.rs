@@ -4,6 +4,9 @@ use super::draws::Draws;
 use super::file_law::FileLaw;
 use diskproof_model::shape::{FileService, FioFiles};
 
+/// A steep law may never draw one of the few files that are open. After so many draws one is taken.
+const REDRAWS_MAX: u32 = 1 << 12;
+
 /// The state of a file in a lap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FileState {
@@ -114,6 +117,7 @@ impl FileChoice {
 
     /// The next file that is open or may be opened. One of those is there, as not all are done.
     fn next_open(&mut self, draws: &mut Draws) -> usize {
+        let mut redraws = 0;
         loop {
             let index = self.next_index(draws);
             match self.states[index] {
@@ -121,7 +125,20 @@ impl FileChoice {
                 FileState::Closed if self.open < self.files.open_max.max(1) => return index,
                 FileState::Closed | FileState::Done => {}
             }
+            redraws += 1;
+            if self.law.is_some()
+                && redraws > REDRAWS_MAX
+                && let Some(open) = self.first_open()
+            {
+                return open;
+            }
         }
+    }
+
+    fn first_open(&self) -> Option<usize> {
+        self.states
+            .iter()
+            .position(|state| *state == FileState::Open)
     }
 
     /// The file whose turn is next, whether it is open or not.

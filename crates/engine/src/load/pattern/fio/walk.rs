@@ -16,6 +16,10 @@ pub(super) const ANYWHERE: Extent = Extent {
     length: u64::MAX,
 };
 
+/// After so many files that begin again and have no request, a lap is over. One may have none by
+/// chance, where the size that is drawn first does not fit.
+const EMPTY_FILES_MAX: u32 = 64;
+
 /// The next action of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FioAction {
@@ -107,6 +111,7 @@ impl FioWalk {
         {
             return FioAction::EndLap;
         }
+        let mut empty_files = 0;
         while let Some(file) = self.choice.choose(&mut self.draws) {
             if file.is_new {
                 self.places[file.index].reset();
@@ -118,11 +123,15 @@ impl FioWalk {
             if let Some(step) = self.request_in(file.index) {
                 return FioAction::Request(step);
             }
-            // A file without any request would begin again forever.
-            if self.order.files.service.is_weighted() && !file.is_new {
-                self.choice.close_file(file.index);
-            } else {
+            if !self.order.files.service.is_weighted() {
                 self.choice.end_file(file.index);
+                continue;
+            }
+            // No file is done then: it begins again, unless it has no request at all.
+            self.choice.close_file(file.index);
+            empty_files += u32::from(file.is_new);
+            if empty_files > EMPTY_FILES_MAX {
+                break;
             }
         }
         FioAction::EndLap
