@@ -53,7 +53,10 @@ use diskproof_model::trend::RunToRun;
 /// of writes tell it from a full cache. A control that is late by three times the promise breaks
 /// it. Lumps of a group's limiter are no stall, and what others wrote while a test was stopped does
 /// not reject a disk.
-pub const JUDGING_VERSION: u32 = 10;
+///
+/// 11: a figure without an interval judges no other host. Advice rests on the method with the
+/// highest low end, which a noisier one does not hide. Nine single requests have a mean.
+pub const JUDGING_VERSION: u32 = 11;
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,6 +11,7 @@ mod figures;
 mod fixture;
 #[cfg(test)]
 mod frozen_tests;
+mod job_command;
 mod jobs;
 mod load;
 mod plan;
@@ -35,9 +36,10 @@ pub use fio::{
     FIO_OPTIONS, FioCondition, FioHandling, FioOption, fio_hint, fio_option, fio_similar,
     fio_value_error,
 };
+pub use job_command::{CommandTime, JobCommand};
 pub use jobs::{
-    CommandTime, DescribedJob, DescribedJobs, JobAction, JobCommand, JobOption, JobRequest,
-    JobSource, JobWorkload, OptionsJob, SizeRange,
+    DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
+    OptionsJob, SizeRange,
 };
 pub use load::{
     DropInLoad, LoadHead, LoadTarget, NextLoad, NextPrinter, PlanContext, PrimeRequest,

@@ -1,6 +1,6 @@
 //! The output of a drop-in: text that follows the run, text at its end, and errors.
 
-use crate::jobs::JobCommand;
+use crate::job_command::JobCommand;
 use diskproof_model::files::FilesMeasurement;
 use diskproof_model::measurement::{DiskTotals, Measurement};
 use diskproof_model::ping::SingleRequest;

@@ -12,8 +12,8 @@ const DEPTH_MAX: u32 = 1 << 16;
 const WORKERS_MAX: u32 = 1 << 14;
 /// The most requests in flight of all workers of a workload.
 const IN_FLIGHT_MAX: u64 = 1 << 22;
-/// The lowest rate that is offered, in operations per second: at a lower one the time between two of
-/// them has no end in any run.
+/// The lowest rate that is offered, in operations per second: at a lower one the time between two
+/// of them has no end in any run.
 const RATE_MIN: f64 = 0.001;
 /// The highest rate that is offered: one operation in a nanosecond.
 const RATE_MAX: f64 = 1e9;

@@ -498,7 +498,7 @@ mod tests {
         let hidden = directory("overlay", "overlay", "0:41", None);
         assert!(root.shares_space(&home) && root.shares_space(&root));
         assert!(ext4.shares_space(&overlay) && !ext4.shares_space(&root));
-        // In a container, which disk is below is not known: a filesystem of another size is another.
+        // In a container the disk below is not known: a filesystem of another size is another.
         assert!(ext4.shares_space(&hidden));
         let mut larger = ext4.clone();
         larger.filesystem.as_mut().unwrap().size_bytes += 4096;

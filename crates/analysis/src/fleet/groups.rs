@@ -3,7 +3,6 @@
 //! Neither uses a hash of the plan: seeds, paths and free space differ on every host.
 
 use super::launch::Launch;
-use super::not_judged::imprecise_reason;
 use super::spread::Sample;
 use crate::compare::{OwnFigure, PartOfRun, conditions_of_target, own_figures};
 use diskproof_model::comparison::{Direction, Figure, Reason};
@@ -561,7 +560,7 @@ fn value(
     let fault = match (faults.into_iter().next(), figure.error) {
         (Some(fault), _) => Some(fault),
         (None, Some(_)) => None,
-        (None, None) => Some(imprecise_reason()),
+        (None, None) => Some(unknown_error_reason()),
     };
     Value {
         metric,
@@ -571,6 +570,14 @@ fn value(
         symptoms,
         fault,
         latencies: latencies(figure, record),
+    }
+}
+
+/// The fault of a figure without an interval.
+fn unknown_error_reason() -> Reason {
+    Reason {
+        code: "imprecise".to_owned(),
+        why: "too few operations for an interval; measure it for longer".to_owned(),
     }
 }
 

@@ -83,8 +83,8 @@ impl TestedDisks {
         self.disks
     }
 
-    /// Keeps one test of each disk: the last one that decided, or else the last one. A test that was
-    /// stopped and went on has two records.
+    /// Keeps one test of each disk: the last one that decided, or else the last one. A test that
+    /// was stopped and went on has two records.
     fn keep_last_tests(&mut self) {
         self.disks.sort_by_key(|disk| {
             let has_decided = disk.verdict != AcceptVerdict::Undecided;

@@ -7,8 +7,8 @@ use diskproof_engine::pattern::fio::{FioAmount, FioLimits, has_requests};
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::{FIO_FILES_MAX, FioFiles, FioOrder};
 
-/// A job whose copies make more requests is not counted before it runs: that takes a second. It ends
-/// after the bytes that its options say.
+/// A job whose copies make more requests is not counted before it runs: that takes a second. It
+/// ends after the bytes that its options say.
 const COUNTED_MAX: u64 = 1 << 22;
 
 /// A copy of a job that makes its requests in the order of fio.

@@ -1,7 +1,8 @@
 //! The options of jobs that were read, under any of their names.
 
 use super::job_options::fio_option;
-use crate::jobs::{CommandTime, DescribedJob, DescribedJobs, JobCommand};
+use crate::job_command::{CommandTime, JobCommand};
+use crate::jobs::{DescribedJob, DescribedJobs};
 use std::path::PathBuf;
 
 /// fio's error where the jobs of a group end by different steady states.

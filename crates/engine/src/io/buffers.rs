@@ -141,8 +141,8 @@ impl Buffers {
         }
     }
 
-    /// True if the first `len` bytes of a slot, in whole words and at least one, are zero. Stops at the
-    /// first word that is not.
+    /// True if the first `len` bytes of a slot, in whole words and at least one, are zero. Stops at
+    /// the first word that is not.
     pub fn is_zero(&self, slot: usize, len: usize) -> bool {
         // SAFETY: inside the mapping; the slot is free, so that no I/O writes to it meanwhile.
         let words = unsafe {

@@ -178,8 +178,8 @@ impl Mapping {
             }
         };
         if self.advice == Advice::Random {
-            // Populating reads within a plug of the block layer: a disk gets what it waits for from
-            // a kernel thread, which on a busy machine comes late (do_madvise in mm/madvise.c). This
+            // Populating reads within a plug of the block layer: the disk gets the request from a
+            // kernel thread, which on a busy machine comes late (do_madvise in mm/madvise.c). This
             // asks the disk first, and does not wait. Ordered accesses have readahead instead.
             // SAFETY: as below. Without it the request is only slower.
             let _ = unsafe { madvise(start.cast(), span, Advice::WillNeed) };

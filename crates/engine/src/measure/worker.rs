@@ -684,8 +684,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self.counters.publish_to(&mut snapshot);
     }
 
-    /// Runs after the last batch was reaped, while the freed slots are not in use again. The slot of
-    /// the last read may have carried another request since.
+    /// Runs after the last batch was reaped, while the freed slots are not in use again. The slot
+    /// of the last read may have carried another request since.
     #[cold]
     fn sample_cell(&mut self, now: u64) {
         if let Some(slot) = self.counters.take_last_read()

@@ -49,8 +49,8 @@ impl ThreadSetup {
     }
 }
 
-/// An order of accesses that the kernel is told to expect (posix_fadvise(2)). It decides how far the
-/// kernel reads ahead into the page cache.
+/// An order of accesses that the kernel is told to expect (posix_fadvise(2)). It decides how far
+/// the kernel reads ahead into the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AccessAdvice {

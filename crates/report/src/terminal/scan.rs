@@ -19,7 +19,8 @@ pub(super) fn write_scan(page: &mut Page<'_>, scan: &Scan, span_start_bytes: u64
     let blocks = scan.read_blocks_text();
     let text = match scan.latency_p50_ns {
         Some(median_ns) => format!(
-            "{blocks} of {block} read, {reach}; median {}, {} slow (from {}), {unreadable} unreadable",
+            "{blocks} of {block} read, {reach}; median {}, {} slow (from {}), {unreadable} \
+             unreadable",
             format_latency(median_ns),
             scan.slow_blocks,
             format_latency(scan.slow_from_ns),

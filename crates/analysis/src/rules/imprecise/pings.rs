@@ -4,8 +4,8 @@
 use super::super::rule::*;
 use diskproof_model::record::Estimate;
 
-/// Fewer single requests say nothing of the disk. `ping -c 10` counts nine: the first one, which may
-/// wake the disk up, does not count.
+/// The mean of fewer single requests says little about the disk. `ping -c 10` counts nine: the
+/// first one, which may wake the disk up, does not count.
 const PINGS_MIN: u64 = 9;
 
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
