@@ -241,11 +241,14 @@ impl Distribution {
             Self::HotCold {
                 access_percent,
                 size_percent,
-            } => (
-                "size of the hot set in percent",
-                size_percent,
-                (0.0..=100.0).contains(&access_percent) && (0.0..=100.0).contains(&size_percent),
-            ),
+            } => {
+                if !(0.0..=100.0).contains(&access_percent) {
+                    let what = "share of operations on the hot set in percent";
+                    return Some((what, access_percent.to_string()));
+                }
+                let what = "size of the hot set in percent";
+                (what, size_percent, (0.0..=100.0).contains(&size_percent))
+            }
         };
         (!is_good).then(|| (what, value.to_string()))
     }

@@ -28,8 +28,8 @@ use summary::sum_sentence;
 #[derive(Debug, Default)]
 pub(super) struct TogetherRuns {
     runs: Vec<RunInSlots>,
-    /// The hosts of runs that measured, but not in common slots.
-    without_slots: BTreeSet<String>,
+    /// The names of runs that measured, but not in common slots, and their hosts.
+    without_slots: BTreeSet<(String, String)>,
 }
 
 impl TogetherRuns {
@@ -42,7 +42,8 @@ impl TogetherRuns {
             self.runs
                 .push(RunInSlots::new(record, together, started, storages));
         } else if !record.measurements.is_empty() {
-            self.without_slots.insert(host_name(record));
+            self.without_slots
+                .insert((host_name(record), record.host.name.clone()));
         }
     }
 
@@ -93,8 +94,8 @@ impl TogetherRuns {
     /// sum is not left out.
     fn hosts_without_slots(&self) -> Vec<LeftOut> {
         let mut left_out = Vec::new();
-        for name in &self.without_slots {
-            if !self.runs.iter().any(|run| run.name == *name) {
+        for (name, host) in &self.without_slots {
+            if !self.runs.iter().any(|run| run.host == *host) {
                 left_out.push(LeftOut {
                     name: name.clone(),
                     reason: Reason {

@@ -72,7 +72,7 @@ impl TestedDisks {
     /// The disks with their judgement, in the order of [`urgency`], then by name. Disks that differ
     /// from the others of their model by less than the margin are alike.
     pub(super) fn judge(mut self, margin: f64) -> Vec<TestedDisk> {
-        self.keep_last_tests();
+        self.drop_interrupted_tests();
         for (index, speed) in self.slower_disks(margin) {
             self.disks[index].slower = Some(speed);
         }
@@ -83,20 +83,23 @@ impl TestedDisks {
         self.disks
     }
 
-    /// Keeps one test of each disk: the last one that decided, or else the last one. A test that
-    /// was stopped and went on has two records.
-    fn keep_last_tests(&mut self) {
+    /// Drops the tests that decided nothing of disks with a later test, or with one that decided: a
+    /// test that was stopped and went on has two records. Every decision stays: counterfeits may
+    /// share a serial number.
+    fn drop_interrupted_tests(&mut self) {
         self.disks.sort_by_key(|disk| {
             let has_decided = disk.verdict != AcceptVerdict::Undecided;
             std::cmp::Reverse((has_decided, disk.started.clone()))
         });
-        let mut last: Vec<TestedDisk> = Vec::new();
+        let mut kept: Vec<TestedDisk> = Vec::new();
         for disk in std::mem::take(&mut self.disks) {
-            if !last.iter().any(|other| self.are_of_one_disk(other, &disk)) {
-                last.push(disk);
+            let is_superseded = disk.verdict == AcceptVerdict::Undecided
+                && kept.iter().any(|other| self.are_of_one_disk(other, &disk));
+            if !is_superseded {
+                kept.push(disk);
             }
         }
-        self.disks = last;
+        self.disks = kept;
     }
 
     /// Returns `true` if both tests are of one disk: by its serial numbers, or because one went on
@@ -418,6 +421,11 @@ mod tests {
             assert_eq!(disks.len(), 1);
             assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Alike));
         }
+        // A counterfeit with the serial number of a genuine disk.
+        let mut genuine = record(1, Fault::None);
+        genuine.run_id = "genuine".to_owned();
+        let disks = judged(&[record(1, Fault::Wraps), genuine]);
+        assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Differs));
     }
 
     #[test]

@@ -309,13 +309,15 @@ fn iops_over_depth_chart(matrix: &SweepMatrix) -> Chart {
     let depths = cells.depths().into_iter();
     let sizes = cells.sizes().into_iter();
     let mut guides = Vec::new();
+    let mut caption = NO_KNEE_CAPTION;
     if let Some(knee) = &matrix.knee {
         guides.push(knee_guide(u64::from(knee.depth)));
+        caption = KNEE_CAPTION;
     }
     Chart {
         id: format!("depth-{}", slug(words)),
         title: format!("IOPS over depth: {words}, by block size"),
-        caption: KNEE_CAPTION.to_owned(),
+        caption: caption.to_owned(),
         x: depth_axis(depths.map(f64::from)),
         y: Axis::new("rate", "IOPS").scaled(Scale::Log),
         series: sizes.map(|size| cells.line_of_size(size)).collect(),

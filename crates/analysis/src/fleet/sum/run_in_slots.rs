@@ -18,6 +18,8 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 #[derive(Debug)]
 pub(super) struct RunInSlots {
     pub(super) name: String,
+    /// Name of its machine, without a rank.
+    pub(super) host: String,
     pub(super) run_id: String,
     /// A hash that is equal in runs of equal plans; see [`plan_hash`].
     pub(super) plan: u64,
@@ -53,6 +55,7 @@ impl RunInSlots {
         }
         Self {
             name: host_name(record),
+            host: record.host.name.clone(),
             run_id: record.run_id.clone(),
             plan: plan_hash(record),
             clock: RunClock {

@@ -344,6 +344,7 @@ fn other_plan_is_named() {
     runs.add(&fixture::record());
     let mut of_member = fixture::record();
     of_member.host = records[0].host.clone();
+    of_member.host.rank = None;
     runs.add(&of_member);
     let alone = fixture::record().host.name;
     let out = runs.sum(None).unwrap();

@@ -206,11 +206,12 @@ enum WithoutRecord {
 }
 
 impl WithoutRecord {
-    /// That of a file in a folder of records: its name tells whether it must have one.
+    /// That of a file in a folder of records. A text may be a list of hosts; a log of a launcher
+    /// had a record of each of them.
     fn of_name(path: &Path) -> Self {
         match path.extension().and_then(|extension| extension.to_str()) {
-            Some("json" | "html") => Self::Lost,
-            _ => Self::Unusable,
+            Some("txt") => Self::Unusable,
+            _ => Self::Lost,
         }
     }
 }
