@@ -1,16 +1,15 @@
-//! Whether a plan can be measured that somebody else may have written: flags and plan files are
-//! checked where they are read, a record is a file like any other.
+//! Refuses plans that cannot be measured. Flags and plan files are checked where they are read; a
+//! record may have been edited by anybody, so its plan is checked here before it is repeated.
 
 use crate::group::groups;
-use crate::plan::{
-    Access, Decide, Distribution, Plan, SyncPolicy, Task, Workload, Workloads, Zone,
-};
+use crate::plan::{Access, Decide, Plan, SyncPolicy, Task, Workload, Workloads, Zone};
 
-/// The most requests in flight of a worker that any plan has.
+/// The most requests in flight of a worker: rings of io_uring end there.
 const DEPTH_MAX: u32 = 1 << 16;
-/// The most workers of a workload.
+/// The most workers of a workload, each of which is a thread.
 const WORKERS_MAX: u32 = 1 << 14;
-/// The most requests in flight of all workers of a workload.
+/// The most requests in flight of all workers of a workload, each of which has a buffer: those of
+/// the largest flags.
 const IN_FLIGHT_MAX: u64 = 1 << 22;
 /// The lowest rate that is offered, in operations per second: at a lower one the time between two
 /// of them has no end in any run.
@@ -19,7 +18,7 @@ const RATE_MIN: f64 = 0.001;
 const RATE_MAX: f64 = 1e9;
 /// The processors that `sched_setaffinity` can name (`cpu_set_t` of glibc).
 const PROCESSORS_MAX: u16 = 1024;
-/// The largest operation.
+/// The largest operation, below the 2 GiB that the kernel moves in one call.
 const BLOCK_BYTES_MAX: u32 = 1 << 30;
 
 /// Why a plan cannot be measured.
@@ -64,7 +63,7 @@ impl Plan {
                     && !self.targets.is_empty()
                     && target >= self.targets.len()
                 {
-                    return Err(workload.fault("target", target.to_string()));
+                    return Err(workload.value_fault(BadNumber::new("target", target)));
                 }
             }
             let workloads = match task {
@@ -126,67 +125,79 @@ fn has_limit(workload: &Workload) -> bool {
 impl Workload {
     /// Refuses numbers with which no request can be made.
     fn check(&self) -> Result<(), PlanFault> {
-        let numbers = [
-            ("depth", self.depth, DEPTH_MAX),
-            ("number of workers", self.workers, WORKERS_MAX),
-            ("block size", self.block_bytes, BLOCK_BYTES_MAX),
-        ];
-        for (what, value, most) in numbers {
-            if value == 0 || value > most {
-                return Err(self.fault(what, value.to_string()));
-            }
-        }
-        let in_flight = u64::from(self.depth) * u64::from(self.workers);
-        if in_flight > IN_FLIGHT_MAX {
-            return Err(self.fault("number of requests in flight", in_flight.to_string()));
-        }
-        for bytes in self.block_sizes() {
-            if bytes == 0 || bytes > self.block_bytes {
-                return Err(self.fault("block size", bytes.to_string()));
-            }
-        }
-        let stop = &self.stop;
-        for limit in [stop.time_ns, stop.bytes, stop.ops].into_iter().flatten() {
-            if limit == 0 {
-                return Err(self.fault("limit", limit.to_string()));
-            }
+        if let Some(bad) = self.find_bad_amount() {
+            return Err(self.value_fault(bad));
         }
         if let Some(what) = self.order_fault() {
             let workload = self.name.clone();
             return Err(PlanFault::Order { workload, what });
         }
+        if let Some(bad) = self.find_bad_number_of_starts() {
+            return Err(self.value_fault(bad));
+        }
+        match self.access.find_bad_number() {
+            Some(bad) => Err(self.value_fault(bad)),
+            None => Ok(()),
+        }
+    }
+
+    /// The first bad number of requests, bytes or limits.
+    fn find_bad_amount(&self) -> Option<BadNumber> {
+        for (noun, value, most) in [
+            ("depth", self.depth, DEPTH_MAX),
+            ("number of workers", self.workers, WORKERS_MAX),
+            ("block size", self.block_bytes, BLOCK_BYTES_MAX),
+        ] {
+            if value == 0 || value > most {
+                return Some(BadNumber::new(noun, value));
+            }
+        }
+        let in_flight = u64::from(self.depth) * u64::from(self.workers);
+        if in_flight > IN_FLIGHT_MAX {
+            return Some(BadNumber::new("number of requests in flight", in_flight));
+        }
+        for bytes in self.block_sizes() {
+            if bytes == 0 || bytes > self.block_bytes {
+                return Some(BadNumber::new("block size", bytes));
+            }
+        }
+        let stop = &self.stop;
+        for limit in [stop.time_ns, stop.bytes, stop.ops].into_iter().flatten() {
+            if limit == 0 {
+                return Some(BadNumber::new("limit", limit));
+            }
+        }
+        None
+    }
+
+    /// The first bad number of when, where and by which processor a request starts.
+    fn find_bad_number_of_starts(&self) -> Option<BadNumber> {
         if let Some(rate) = self.rate
             && !(RATE_MIN..=RATE_MAX).contains(&rate)
         {
-            return Err(self.fault("rate", rate.to_string()));
+            return Some(BadNumber::new("rate", rate));
         }
         if let SyncPolicy::Every { writes: 0, .. } = self.sync {
-            return Err(self.fault("number of writes between two syncs", "0".to_owned()));
+            return Some(BadNumber::new("number of writes between two syncs", 0));
         }
-        if let Some(bytes) = self.shape.order.align_bytes
-            && bytes == 0
-        {
-            return Err(self.fault("alignment", bytes.to_string()));
+        if self.shape.order.align_bytes == Some(0) {
+            return Some(BadNumber::new("alignment", 0));
         }
         if let Some(scheduling) = &self.shape.threads.scheduling
             && let Some(cpu) = scheduling.cpus.iter().find(|cpu| **cpu >= PROCESSORS_MAX)
         {
-            return Err(self.fault("processor", cpu.to_string()));
+            return Some(BadNumber::new("processor", cpu));
         }
-        // A step back from the end of the span has the size of every block.
+        // The first step back from the end of the span has the size of every block.
         let has_mix = !self.block_mix.is_empty() || !self.streams.other_sizes().is_empty();
         let needs_one_size = matches!(self.access, Access::Backward | Access::Stride { .. });
         if needs_one_size && has_mix && self.shape.order.fio.is_none() {
-            let value = format!(
-                "one of several with an order that needs one: {}",
-                self.block_bytes
-            );
-            return Err(self.fault("block size", value));
+            return Some(BadNumber::new(
+                "block size beside others, in an order that needs a single one,",
+                self.block_bytes,
+            ));
         }
-        match self.access.fault() {
-            Some((what, value)) => Err(self.fault(what, value)),
-            None => Ok(()),
-        }
+        None
     }
 
     /// Why its requests cannot be made in the order of fio; `None` where they can, or have none.
@@ -203,80 +214,72 @@ impl Workload {
         order.fault()
     }
 
-    fn fault(&self, what: &'static str, value: String) -> PlanFault {
+    fn value_fault(&self, bad: BadNumber) -> PlanFault {
         PlanFault::Value {
             workload: self.name.clone(),
-            what,
-            value,
+            what: bad.noun,
+            value: bad.value,
+        }
+    }
+}
+
+/// A number with which no request could be made.
+struct BadNumber {
+    /// What it is the number of.
+    noun: &'static str,
+    value: String,
+}
+
+impl BadNumber {
+    fn new(noun: &'static str, value: impl ToString) -> Self {
+        Self {
+            noun,
+            value: value.to_string(),
         }
     }
 }
 
 impl Access {
-    /// The number in it with which no place could be drawn, and its value.
-    fn fault(&self) -> Option<(&'static str, String)> {
+    /// The first number of it with which no place could be drawn.
+    fn find_bad_number(&self) -> Option<BadNumber> {
         match self {
             Self::Sequential | Self::Backward => None,
-            Self::Stride { stride_bytes } => {
-                (*stride_bytes == 0).then(|| ("distance of blocks", stride_bytes.to_string()))
+            Self::Stride { stride_bytes: 0 } => Some(BadNumber::new("distance of blocks", 0)),
+            Self::Stride { .. } => None,
+            Self::Random { distribution } if distribution.can_be_drawn() => None,
+            Self::Random { distribution } => {
+                Some(BadNumber::new("distribution", format!("{distribution:?}")))
             }
-            Self::Random { distribution } => distribution.fault(),
-            Self::Zoned { zones } => zones_fault(zones),
+            Self::Zoned { zones } => find_bad_number_of_zones(zones),
         }
     }
 }
 
-impl Distribution {
-    /// The number in it with which no block could be drawn, and its value.
-    fn fault(&self) -> Option<(&'static str, String)> {
-        let (what, value, is_good) = match *self {
-            Self::Uniform => return None,
-            Self::Zipf { theta } => ("exponent", theta, theta > 0.0 && theta.is_finite()),
-            Self::Pareto { share } => ("share of blocks", share, share > 0.0 && share < 1.0),
-            Self::Normal { spread_percent } => (
-                "spread in percent",
-                spread_percent,
-                (0.0..=100.0).contains(&spread_percent),
-            ),
-            Self::HotCold {
-                access_percent,
-                size_percent,
-            } => {
-                if !(0.0..=100.0).contains(&access_percent) {
-                    let what = "share of operations on the hot set in percent";
-                    return Some((what, access_percent.to_string()));
-                }
-                let what = "size of the hot set in percent";
-                (what, size_percent, (0.0..=100.0).contains(&size_percent))
-            }
-        };
-        (!is_good).then(|| (what, value.to_string()))
-    }
-}
-
-/// The number in these zones with which no place could be drawn, and its value.
-fn zones_fault(zones: &[Zone]) -> Option<(&'static str, String)> {
+/// The first number of these zones with which no place could be drawn. Shares are rounded, so that
+/// their sum may miss 100 % by a little.
+fn find_bad_number_of_zones(zones: &[Zone]) -> Option<BadNumber> {
     if zones.is_empty() {
-        return Some(("number of zones", zones.len().to_string()));
+        return Some(BadNumber::new("number of zones", 0));
     }
+    let (mut sizes, mut accesses) = (0.0, 0.0);
     for zone in zones {
-        for (what, percent) in [
+        for (noun, percent) in [
             ("share of operations in a zone", zone.access_percent),
             ("size of a zone in percent", zone.size_percent),
         ] {
             if !(0.0..=100.0).contains(&percent) {
-                return Some((what, percent.to_string()));
+                return Some(BadNumber::new(noun, percent));
             }
         }
+        sizes += zone.size_percent;
+        accesses += zone.access_percent;
     }
-    let sizes: f64 = zones.iter().map(|zone| zone.size_percent).sum();
-    let accesses: f64 = zones.iter().map(|zone| zone.access_percent).sum();
-    for (what, sum) in [
+    for (noun, sum) in [
         ("sum of the sizes of its zones in percent", sizes),
         ("sum of the shares of its zones in percent", accesses),
     ] {
-        if (sum - 100.0).abs() > 1.0 {
-            return Some((what, sum.to_string()));
+        if (sum - 100.0_f64).abs() > 1.0 {
+            return Some(BadNumber::new(noun, sum));
         }
     }
     None
@@ -285,7 +288,7 @@ fn zones_fault(zones: &[Zone]) -> Option<(&'static str, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{BlockShare, Start, Stop, SyncCall};
+    use crate::plan::{BlockShare, Distribution, Start, Stop, SyncCall};
     use crate::shape::ThreadScheduling;
 
     const LIMITED: Stop = Stop {
@@ -312,7 +315,7 @@ mod tests {
         assert_eq!(checked(vec![good.clone()]), Ok(()));
         assert_eq!(checked(Vec::new()), Err(PlanFault::NoWorkload));
         type Change = fn(&mut Workload);
-        let changes: [(&str, Change); 16] = [
+        let changes: [(&str, Change); 19] = [
             ("depth", |one| one.depth = 0),
             ("depth", |one| one.depth = u32::MAX),
             ("number of workers", |one| one.workers = 0),
@@ -322,22 +325,43 @@ mod tests {
             ("limit", |one| one.stop.time_ns = Some(0)),
             ("limit", |one| one.stop.ops = Some(0)),
             ("rate", |one| one.rate = Some(1e-300)),
-            ("block size", |one| {
-                one.access = Access::Backward;
-                one.block_mix = vec![BlockShare {
-                    block_bytes: 4096,
-                    weight: 1,
-                }];
-            }),
+            (
+                "block size beside others, in an order that needs a single one,",
+                |one| {
+                    one.access = Access::Backward;
+                    one.block_mix = vec![BlockShare {
+                        block_bytes: 4096,
+                        weight: 1,
+                    }];
+                },
+            ),
             ("number of requests in flight", |one| {
                 (one.depth, one.workers) = (1 << 16, 1 << 14);
             }),
             ("number of zones", |one| {
                 one.access = Access::Zoned { zones: Vec::new() };
             }),
-            ("exponent", |one| {
+            ("distribution", |one| {
                 let distribution = Distribution::Zipf { theta: f64::NAN };
                 one.access = Access::Random { distribution };
+            }),
+            ("distribution", |one| {
+                let distribution = Distribution::HotCold {
+                    access_percent: 120.0,
+                    size_percent: 20.0,
+                };
+                one.access = Access::Random { distribution };
+            }),
+            ("sum of the sizes of its zones in percent", |one| {
+                one.access = Access::Zoned {
+                    zones: vec![Zone {
+                        access_percent: 100.0,
+                        size_percent: 50.0,
+                    }],
+                };
+            }),
+            ("distance of blocks", |one| {
+                one.access = Access::Stride { stride_bytes: 0 };
             }),
             ("alignment", |one| one.shape.order.align_bytes = Some(0)),
             ("processor", |one| {

@@ -408,6 +408,28 @@ pub enum Distribution {
     },
 }
 
+impl Distribution {
+    /// The largest exponent of `Zipf`: a steeper one visits only one block.
+    pub const THETA_MAX: f64 = 10.0;
+
+    /// True if its numbers are in their ranges.
+    pub fn can_be_drawn(&self) -> bool {
+        match *self {
+            Self::Uniform => true,
+            Self::Zipf { theta } => theta > 0.0 && theta <= Self::THETA_MAX && theta != 1.0,
+            Self::Pareto { share } => share > 0.0 && share < 1.0,
+            Self::Normal { spread_percent } => (0.0..100.0).contains(&spread_percent),
+            Self::HotCold {
+                access_percent,
+                size_percent,
+            } => {
+                let are_positive = access_percent > 0.0 && size_percent > 0.0;
+                are_positive && access_percent < 100.0 && size_percent < 100.0
+            }
+        }
+    }
+}
+
 /// A part of the span and its share of the operations.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Zone {

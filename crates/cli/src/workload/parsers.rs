@@ -603,8 +603,6 @@ fn check_sum(text: &str, name: &str, percent: f64) -> Result<(), ValueError> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OffsetDistribution(pub Distribution);
 
-/// A steeper distribution visits only one block.
-const THETA_MAX: f64 = 10.0;
 /// The expected form of a distribution.
 const DISTRIBUTION: &str = "a distribution; write uniform, zipf:THETA such as zipf:1.1, \
                             pareto:SHARE such as pareto:0.2, normal:PERCENT such as normal:10, or \
@@ -640,48 +638,41 @@ impl FromStr for OffsetDistribution {
 
 fn zipf(text: &str, parameter: &str) -> Result<Distribution, ValueError> {
     let theta = number(parameter).ok_or_else(|| wrong_form(text, DISTRIBUTION))?;
-    if theta <= 0.0 || theta > THETA_MAX || theta == 1.0 {
-        return Err(parameter_out_of_range(text, THETA_RANGE));
-    }
-    Ok(Distribution::Zipf { theta })
+    within_range(Distribution::Zipf { theta }, text, THETA_RANGE)
 }
 
 fn pareto(text: &str, parameter: &str) -> Result<Distribution, ValueError> {
     let share = number(parameter).ok_or_else(|| wrong_form(text, DISTRIBUTION))?;
-    if share <= 0.0 || share >= 1.0 {
-        return Err(parameter_out_of_range(text, PARETO_RANGE));
-    }
-    Ok(Distribution::Pareto { share })
+    within_range(Distribution::Pareto { share }, text, PARETO_RANGE)
 }
 
 fn normal(text: &str, parameter: &str) -> Result<Distribution, ValueError> {
     let spread_percent = number(parameter).ok_or_else(|| wrong_form(text, DISTRIBUTION))?;
-    if spread_percent >= 100.0 {
-        return Err(parameter_out_of_range(text, SPREAD_RANGE));
-    }
-    Ok(Distribution::Normal { spread_percent })
+    within_range(Distribution::Normal { spread_percent }, text, SPREAD_RANGE)
 }
 
 fn hot_cold(text: &str, parameter: &str) -> Result<Distribution, ValueError> {
     let (access, size) = parameter
         .split_once('/')
         .ok_or_else(|| wrong_form(text, DISTRIBUTION))?;
-    Ok(Distribution::HotCold {
-        access_percent: hot_percent(text, access)?,
-        size_percent: hot_percent(text, size)?,
-    })
+    let hot_cold = Distribution::HotCold {
+        access_percent: percent(access).ok_or_else(|| wrong_form(text, DISTRIBUTION))?,
+        size_percent: percent(size).ok_or_else(|| wrong_form(text, DISTRIBUTION))?,
+    };
+    within_range(hot_cold, text, HOT_RANGE)
 }
 
-fn hot_percent(text: &str, share: &str) -> Result<f64, ValueError> {
-    let value = percent(share).ok_or_else(|| wrong_form(text, DISTRIBUTION))?;
-    if value <= 0.0 || value >= 100.0 {
-        return Err(parameter_out_of_range(text, HOT_RANGE));
+/// The distribution, unless one of its numbers is out of its range, which `range` describes.
+fn within_range(
+    distribution: Distribution,
+    text: &str,
+    range: &str,
+) -> Result<Distribution, ValueError> {
+    if distribution.can_be_drawn() {
+        Ok(distribution)
+    } else {
+        Err(ValueError::Value(format!("'{text}': {range}")))
     }
-    Ok(value)
-}
-
-fn parameter_out_of_range(text: &str, range: &str) -> ValueError {
-    ValueError::Value(format!("'{text}': {range}"))
 }
 
 /// Reads the value of a key, which is text or a number, with the parser of its flag: `"8k"`,

@@ -122,7 +122,8 @@ static BY_NAME: LazyLock<HashMap<&'static str, &'static FioOption>> = LazyLock::
 });
 
 /// Reads a line of the table, whose first lines describe it. Its first cell may name several
-/// options, each with aliases behind slashes.
+/// options, each with aliases behind slashes. Panics on another treatment than those of the table's
+/// description: the table is a part of the program.
 fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
     let mut cells = line.split('|').map(str::trim);
     let names = cells.next().unwrap_or_default();
@@ -134,7 +135,7 @@ fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
         ("ignored", "carried") => FioHandling::Carried,
         ("ignored", _) => FioHandling::Ignored,
         ("hint", _) => FioHandling::Hint,
-        (_, harmless) => {
+        ("refused", harmless) => {
             let (mut except, mut only) = (Vec::new(), None);
             for word in harmless.split_whitespace() {
                 match word.strip_prefix("if=") {
@@ -144,6 +145,7 @@ fn options_of_line(line: &'static str) -> impl Iterator<Item = FioOption> {
             }
             FioHandling::Refused { except, only }
         }
+        (other, _) => panic!("job_options.txt: {names} has the treatment '{other}'"),
     };
     let hint = match (&handling, hint) {
         (FioHandling::Refused { .. } | FioHandling::Hint, _) => Some(text),
@@ -180,8 +182,12 @@ pub(super) fn fio_options_beginning(start: &str) -> Vec<&'static str> {
 /// The known name that a misspelt one is most like: one letter differs, or a dash stands for `_`.
 pub fn fio_similar(name: &str) -> Option<&'static str> {
     let plain = name.replace('-', "_");
-    BY_NAME
-        .keys()
+    let options = FIO_OPTIONS
+        .iter()
+        .filter(|option| option.handling != FioHandling::Hint);
+    // In the order of the table, so that each run suggests the same.
+    options
+        .flat_map(|option| &option.names)
         .find(|known| differ_by_one(known, &plain))
         .copied()
 }
@@ -243,6 +249,19 @@ mod tests {
             ("nonsense", None),
         ] {
             assert_eq!(fio_similar(word), meant, "{word}");
+        }
+    }
+
+    #[test]
+    fn conditions_of_refusals_are_words_or_options_of_the_table() {
+        for option in FIO_OPTIONS.iter() {
+            if let FioHandling::Refused {
+                only: Some(FioCondition::Option(name)),
+                ..
+            } = &option.handling
+            {
+                assert!(fio_option(name).is_some(), "{}: if={name}", option.name());
+            }
         }
     }
 
