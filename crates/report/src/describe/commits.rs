@@ -196,15 +196,15 @@ fn fastest_group(commits: TargetCommits<'_>) -> Option<GroupCommits<'_>> {
     }
     groups
         .into_iter()
-        .max_by(|one, other| by_rate(&one.op, &other.op))
+        .max_by(|one, other| by_low_end(&one.op, &other.op))
 }
 
 fn session_count(workload: &str) -> Option<u32> {
     workload.strip_prefix(GROUP_PREFIX)?.parse().ok()
 }
 
-fn by_rate(one: &OpRow<'_>, other: &OpRow<'_>) -> Ordering {
-    one.figures.iops.value.total_cmp(&other.figures.iops.value)
+fn by_low_end(one: &OpRow<'_>, other: &OpRow<'_>) -> Ordering {
+    low_end(&one.figures.iops).total_cmp(&low_end(&other.figures.iops))
 }
 
 /// Compares the default method with the disk's write cache off and on, where both were measured.
