@@ -702,11 +702,16 @@ def compare_files(line, mine, theirs):
     own, real = files(mine), files(theirs)
     if any((line.globals | job).get("unlink") == 1 for job in line.jobs):
         # diskproof removes no file that was there before (docs/drop-in.md).
+        if line.has_old and own.get("old") is None:
+            raise Difference("files: diskproof has removed old")
         real.pop("old", None)
         own.pop("old", None)
     if any((line.globals | job).get("create_on_open") == 1 for job in line.jobs):
         # fio's files end where the last block was written (docs/drop-in.md).
-        own, real = dict.fromkeys(own), dict.fromkeys(real)
+        for name, size in real.items():
+            mine_size = own.get(name)
+            if isinstance(size, int) and isinstance(mine_size, int) and mine_size > size:
+                real[name] = mine_size
     if own != real:
         only_real = dict(sorted(set(real.items()) - set(own.items())))
         only_own = dict(sorted(set(own.items()) - set(real.items())))
@@ -746,12 +751,12 @@ def compared_once(line, program, mine, theirs):
     crash = real.crash()
     if crash and "panicked" not in own.errors and not own.is_late:
         return "equal", f"fio crashes: {crash}"
-    if has_failed_pre_read(line, real):
-        return "equal", "fio's pre-read fails with direct I/O"
     if own.is_late:
         return "different", "diskproof does not end"
     if "panicked" in own.errors:
         return "different", f"panic: {own.errors[:400]}"
+    if has_failed_pre_read(line, real):
+        return "equal", "fio's pre-read fails with direct I/O"
     if not own.has_jobs():
         if real.has_jobs() and (real.code == 0 or has_moved(real.report)):
             return "refused", own.why()

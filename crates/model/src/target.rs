@@ -292,6 +292,15 @@ impl Layer {
             && self.backing_file == other.backing_file
     }
 
+    /// True of a disk that is known to be made by software, which may keep what it accepted in the
+    /// memory of this machine: a target of LIO or SCST, scsi_debug, or one of the NVMe target,
+    /// whose model is `Linux` by default.
+    pub fn is_of_software(&self) -> bool {
+        let vendor = self.vendor.as_deref().unwrap_or_default();
+        let model = self.model.as_deref().unwrap_or_default();
+        SOFTWARE_VENDORS.contains(&vendor) || model == "scsi_debug" || model == "Linux"
+    }
+
     /// The model as its maker or the hypervisor calls it; `None` where an administrator chose the
     /// text, as the name of a volume.
     pub fn hardware_model(&self) -> Option<&str> {

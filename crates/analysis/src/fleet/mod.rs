@@ -106,11 +106,9 @@ impl Fleet {
     pub fn add(&mut self, record: &Record) -> Added {
         let of_run = (host_name(record), record.started.clone());
         if let Some(seen) = self.seen.get(&record.run_id) {
-            return if *seen == of_run {
-                Added::Again
-            } else {
-                Added::SameId
-            };
+            // A copy may have another name of the host, as an anonymous one has.
+            let is_copy = seen.0 == of_run.0 || seen.1 == of_run.1;
+            return if is_copy { Added::Again } else { Added::SameId };
         }
         self.seen.insert(record.run_id.clone(), of_run);
         self.together.add(record);

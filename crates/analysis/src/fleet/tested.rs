@@ -83,9 +83,7 @@ impl TestedDisks {
         self.disks
     }
 
-    /// Drops the tests that decided nothing of disks with a later test, or with one that decided: a
-    /// test that was stopped and went on has two records. Every decision stays: counterfeits may
-    /// share a serial number.
+    /// Drops the records of tests that were stopped and went on. Every decision stays.
     fn drop_interrupted_tests(&mut self) {
         self.disks.sort_by_key(|disk| {
             let has_decided = disk.verdict != AcceptVerdict::Undecided;
@@ -94,7 +92,7 @@ impl TestedDisks {
         let mut kept: Vec<TestedDisk> = Vec::new();
         for disk in std::mem::take(&mut self.disks) {
             let is_superseded = disk.verdict == AcceptVerdict::Undecided
-                && kept.iter().any(|other| self.are_of_one_disk(other, &disk));
+                && kept.iter().any(|other| self.are_of_one_test(other, &disk));
             if !is_superseded {
                 kept.push(disk);
             }
@@ -102,12 +100,11 @@ impl TestedDisks {
         self.disks = kept;
     }
 
-    /// Returns `true` if both tests are of one disk: by its serial numbers, or because one went on
-    /// with the other. Disks without a serial number may have been tested at one place in turn.
-    fn are_of_one_disk(&self, one: &TestedDisk, other: &TestedDisk) -> bool {
-        let is_same_test = self.salts.get(&one.run_id) == self.salts.get(&other.run_id);
-        let is_same_serial = !one.serials.is_empty() && one.serials == other.serials;
-        one.host == other.host && is_same_model(one, other) && (is_same_test || is_same_serial)
+    /// Returns `true` if both are records of one test, which goes on with the salt that it began
+    /// with. Serial numbers do not tell: a card reader has one for all of its cards.
+    fn are_of_one_test(&self, one: &TestedDisk, other: &TestedDisk) -> bool {
+        let is_same_salt = self.salts.get(&one.run_id) == self.salts.get(&other.run_id);
+        one.host == other.host && is_same_salt
     }
 
     /// The disks that are slower than the others of their model by the test of all fleets, each

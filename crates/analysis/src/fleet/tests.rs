@@ -223,6 +223,8 @@ fn several_runs_are_one_row_and_the_same_run_counts_once() {
     assert_eq!(again.add(&all[0]), Added::Again);
     let mut clone = all[0].clone();
     clone.host.name = "clone".to_owned();
+    assert_eq!(again.add(&clone), Added::Again);
+    clone.started = "2027-01-01T00:00:00.000000000Z".to_owned();
     assert_eq!(again.add(&clone), Added::SameId);
 }
 

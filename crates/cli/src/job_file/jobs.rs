@@ -280,8 +280,10 @@ impl FioJob {
         match (self.extent.file_bytes, self.extent.size) {
             (Some(total), Some(Amount::Bytes(_)) | None) => Some(total / self.files.max(1)),
             _ => {
-                let last_start = self.start_in_each_file() + self.steps_in_each_file();
-                Some(last_start + self.bytes_in_each_file()?)
+                let last_start = self
+                    .start_in_each_file()
+                    .saturating_add(self.steps_in_each_file());
+                Some(last_start.saturating_add(self.bytes_in_each_file()?))
             }
         }
     }

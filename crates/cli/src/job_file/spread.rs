@@ -129,10 +129,17 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
         && (is_in_one_directory || has_own_names)
 }
 
-/// True if copies that share several files begin at known places of each, one behind another.
+/// True if copies that share several files begin at known places of each, one behind another. Files
+/// that are there and do not reach behind the last of them are used as they are: to make them longer
+/// would write to a job's files that it only reads.
 fn has_known_steps(job: &FioJob) -> bool {
     let is_in_bytes = matches!(job.extent.increment, Amount::Bytes(_));
-    is_in_bytes && job.fio_amount.is_some() && job.extent.file_bytes.is_none()
+    let is_known = is_in_bytes && job.fio_amount.is_some() && job.extent.file_bytes.is_none();
+    match (job.found_bytes, as_kept(job).bytes_of_each_file()) {
+        (None, _) => is_known,
+        (Some(found), Some(end)) => is_known && end <= found,
+        (Some(_), None) => false,
+    }
 }
 
 /// A copy of the job whose several files stay.

@@ -8,33 +8,92 @@ use crate::interrupt;
 use crate::stdio::eprint_line;
 use diskproof_compat::{CommandTime, JobCommand};
 use diskproof_model::group::Group;
+use std::collections::BTreeSet;
 
-/// Runs the commands that the jobs of a group have for this time, one after another. Their time
-/// does not count. A command that fails before its job ends the run: what it was to prepare is
-/// missing.
-pub(super) fn run_job_commands(
-    time: CommandTime,
+/// Runs the commands that the jobs of a group have before their requests, one after another. Their
+/// time does not count. One that fails ends the run: what it was to prepare is missing. What the
+/// jobs whose commands had begun undo behind their requests is then undone.
+pub(super) fn run_commands_before(
     group: Group<'_>,
     bench: &Bench,
     sink: &mut Sink,
 ) -> Result<(), EarlyEnd> {
-    let is_early_end = interrupt::signal().is_some();
-    for command in &bench.job_commands {
-        if command.time != time || !carries_out(group, command) {
-            continue;
+    let mut begun = BTreeSet::new();
+    let prepared = prepare(group, bench, &mut begun, sink);
+    if prepared.is_err() {
+        for command in commands(CommandTime::AfterJob, group, bench) {
+            if begun.contains(&command.job) {
+                undo(command, sink)?;
+            }
         }
+    }
+    prepared
+}
+
+/// Runs the commands before the requests of a group, and notes their jobs in `begun`.
+fn prepare(
+    group: Group<'_>,
+    bench: &Bench,
+    begun: &mut BTreeSet<String>,
+    sink: &mut Sink,
+) -> Result<(), EarlyEnd> {
+    for command in commands(CommandTime::BeforeJob, group, bench) {
         for _ in 0..command.copies {
-            match (run_one(command, is_early_end, sink)?, time) {
-                (CommandEnd::Done, _) => {}
-                (CommandEnd::Interrupted, _) => return Err(EarlyEnd::interrupted()),
-                (CommandEnd::Failed(why), CommandTime::BeforeJob) => return Err(why.into()),
-                (CommandEnd::Failed(why), CommandTime::AfterJob) => {
-                    eprint_line(&format!("warning: {why}"));
-                }
+            if interrupt::signal().is_some() {
+                return Err(EarlyEnd::interrupted());
+            }
+            begun.insert(command.job.clone());
+            match run_one(command, SignalHandling::Ends, sink)? {
+                CommandEnd::Done => {}
+                CommandEnd::Interrupted => return Err(EarlyEnd::interrupted()),
+                CommandEnd::Failed(why) => return Err(why.into()),
             }
         }
     }
     Ok(())
+}
+
+/// Runs the commands that the jobs of a group have behind their requests, one after another, also
+/// after an early end. One that fails is a warning.
+pub(super) fn run_commands_after(
+    group: Group<'_>,
+    bench: &Bench,
+    sink: &mut Sink,
+) -> Result<(), EarlyEnd> {
+    for command in commands(CommandTime::AfterJob, group, bench) {
+        undo(command, sink)?;
+    }
+    Ok(())
+}
+
+/// Runs a command behind the requests of its job. Where the run has been interrupted before, only
+/// the command's own end ends it.
+fn undo(command: &JobCommand, sink: &mut Sink) -> Result<(), EarlyEnd> {
+    for _ in 0..command.copies {
+        let signals = if interrupt::signal().is_some() {
+            SignalHandling::Ignored
+        } else {
+            SignalHandling::Ends
+        };
+        match run_one(command, signals, sink)? {
+            CommandEnd::Done => {}
+            CommandEnd::Interrupted => return Err(EarlyEnd::interrupted()),
+            CommandEnd::Failed(why) => eprint_line(&format!("warning: {why}")),
+        }
+    }
+    Ok(())
+}
+
+/// The commands of the jobs in a group for this time.
+fn commands<'b>(
+    time: CommandTime,
+    group: Group<'_>,
+    bench: &'b Bench,
+) -> impl Iterator<Item = &'b JobCommand> {
+    bench
+        .job_commands
+        .iter()
+        .filter(move |command| command.time == time && carries_out(group, command))
 }
 
 /// True if workloads of the group are those of the command's job.
@@ -45,18 +104,12 @@ fn carries_out(group: Group<'_>, command: &JobCommand) -> bool {
         .any(|workload| command.workloads.contains(&workload.name))
 }
 
-/// Runs a command once, and saves what it printed. Where the run has been interrupted before, only
-/// the command's own end ends it.
+/// Runs a command once, and saves what it printed.
 fn run_one(
     command: &JobCommand,
-    is_early_end: bool,
+    signals: SignalHandling,
     sink: &mut Sink,
 ) -> Result<CommandEnd, EarlyEnd> {
-    let signals = if is_early_end {
-        SignalHandling::Ignored
-    } else {
-        SignalHandling::Ends
-    };
     if let Some(tool) = &sink.progress.tool {
         tool.runs_command(command);
     }

@@ -1,13 +1,13 @@
 //! Workloads of a plan, slice by slice.
 
 use super::bench::Bench;
-use super::job_commands::run_job_commands;
+use super::job_commands::{run_commands_after, run_commands_before};
 use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, Sink};
 use super::slices::{SHARE_MIN, SliceOrder, SliceSchedule};
 use crate::progress_display::AfterSlice;
 use diskproof_analysis::slices::may_end;
-use diskproof_compat::CommandTime;
+use diskproof_engine::RunError;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, StopReason};
 use diskproof_model::plan::{Layout, Plan};
@@ -35,15 +35,22 @@ impl Running for WorkloadsRun<'_> {
         };
         lay_out_for(turn.group, bench, sink)?;
         if self.order.schedule(&turn).done == 0 {
-            run_job_commands(CommandTime::BeforeJob, turn.group, bench, sink)?;
+            run_commands_before(turn.group, bench, sink)?;
         }
         // Laying out takes a part of the time.
         let share = self.order.share_until(bench.limit_end);
         let schedule = self.order.schedule(&turn);
         let measured = measure_or_end(schedule, share, bench, sink);
         if schedule.left == 0 || measured.is_err() {
-            let ran = run_job_commands(CommandTime::AfterJob, turn.group, bench, sink);
-            measured.and(ran)?;
+            sink.keep_results();
+            // A disk that hangs would hold what the command does to it, too.
+            let hangs = matches!(measured, Err(EarlyEnd::Error(RunError::Stalled { .. })));
+            let undone = if hangs {
+                Ok(())
+            } else {
+                run_commands_after(turn.group, bench, sink)
+            };
+            measured.and(undone)?;
         }
         Ok(Stepped::More)
     }

@@ -448,6 +448,17 @@ fn as_fio_runs_the_commands_of_jobs_and_a_record_does_not() {
     ];
     fio_in(here.path(), &late);
     assert_eq!(content("d.postrun.txt"), "undone\n");
+    // Nor is a job left as it is beside one whose command fails.
+    let beside = [
+        "--size=64k",
+        "--name=e",
+        "--exec_prerun=true",
+        "--exec_postrun=echo undone",
+        "--name=f",
+        "--exec_prerun=exit 3",
+    ];
+    assert_eq!(fio_in(here.path(), &beside).code, Some(1));
+    assert_eq!(content("e.postrun.txt"), "undone\n");
 }
 
 /// The commands that stand beside the figures of a check, of each kind that `run` has, and of

@@ -9,6 +9,7 @@ use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
 use super::reasons::{RefusalReasons, Step};
 use crate::identity::exports::{Export, Exported, exports};
+use crate::identity::layers::is_served;
 use crate::kernel::file_id::FileId;
 use crate::kernel::mounts::{self, MountEntry};
 use crate::kernel::namespaces::{MountTables, Namespace};
@@ -321,7 +322,7 @@ fn volume_group(mapped: &str) -> String {
 /// The kernel's own servers of disks, which are no processes and claim nothing.
 fn judge_exports(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     for export in exports(root) {
-        if let Some(what) = exported_part(subject, &export) {
+        if let Some(what) = exported_part(root, subject, &export) {
             let driver = export.driver.name();
             reasons.add(
                 format!("{what} is exported by {driver}: another machine or a guest may use it"),
@@ -335,7 +336,7 @@ fn judge_exports(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReas
 }
 
 /// The part of the subject that is exported.
-fn exported_part(subject: Subject<'_>, export: &Export) -> Option<String> {
+fn exported_part(root: &SysRoot, subject: Subject<'_>, export: &Export) -> Option<String> {
     if !export.is_open {
         return None;
     }
@@ -345,6 +346,10 @@ fn exported_part(subject: Subject<'_>, export: &Export) -> Option<String> {
         // A name that the driver was not given yet.
         Exported::Path(_) => return None,
     };
+    // The server of a file may not answer: such a file is no node of a disk here.
+    if is_on_server(root, path) {
+        return None;
+    }
     let Ok(stat) = stat(path) else {
         return subject.owns_node_name(path);
     };
@@ -357,6 +362,16 @@ fn exported_part(subject: Subject<'_>, export: &Export) -> Option<String> {
         return None;
     }
     subject.owns_disk_of_controller(&device_number(node.device))
+}
+
+/// True if another machine or a program answers for the filesystem of a path.
+fn is_on_server(root: &SysRoot, path: &Path) -> bool {
+    let mounts = mounts::read_mounts(root, "self");
+    let mount = mounts
+        .iter()
+        .filter(|mount| path.starts_with(&mount.point))
+        .max_by_key(|mount| mount.point.len());
+    mount.is_some_and(|mount| is_served(&mount.kind))
 }
 
 /// udev, losetup and smartd open a disk in passing: who is gone after half a second does not use

@@ -190,7 +190,7 @@ pub(super) fn judge_files(uses: &[SpaceUse], reasons: &mut RefusalReasons) {
         if space.is_overfull() {
             reasons.add(
                 space.reason(),
-                Step::sentence("Free some space, or name a smaller file."),
+                Step::sentence("Free some space there, or use a smaller size or file."),
             );
         }
     }

@@ -48,7 +48,7 @@ fn keeps_writes_in(root: &SysRoot, identity: &TargetIdentity) -> bool {
 /// True if a layer acknowledges a write only after the devices below have, or is a disk.
 fn passes_writes_on(root: &SysRoot, layer: &Layer, layers: &[Layer]) -> bool {
     match layer.kind {
-        LayerKind::Disk => is_name_of_disk(&layer.name),
+        LayerKind::Disk => is_name_of_disk(&layer.name) && !layer.is_of_software(),
         LayerKind::Partition => true,
         LayerKind::DeviceMapper => mapper_passes_writes_on(root, layer, layers),
         LayerKind::Md => {
@@ -191,6 +191,11 @@ mod tests {
             let path = format!("virtual/block/{name}");
             assert!(!keeps(&[device(&path, &[])]), "{name}");
         }
+        let backstore = Device {
+            attribute: Some(("device/vendor", "LIO-ORG")),
+            ..device("pci0/block/sdb", &[])
+        };
+        assert!(!keeps(&[backstore]), "its memory may be this machine's");
         let sysfs = FakeSysfs::new();
         sysfs.add_block_device("pci0/block/sda", "8:0", &[]);
         sysfs.add_partition("pci0/block/sda/sda1", "8:1", 2048);

@@ -14,8 +14,8 @@ use crate::own_files::criteria::{OwnFileCriteria, create_with_mode, open_own};
 use crate::own_files::removal::{Entry, entry_names, is_same, open_folder};
 use diskproof_model::target::TargetIdentity;
 use rustix::fs::{
-    AtFlags, Gid, Mode, RenameFlags, Uid, fchmod, fchown, fstat, fsync, mkdirat, renameat,
-    renameat_with, statat, unlinkat,
+    AtFlags, Gid, Mode, RenameFlags, Uid, fchmod, fchown, fstat, fsync, ftruncate, mkdirat,
+    renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -282,7 +282,8 @@ impl OpenTarget {
         let (identity, permit) = admitted_for_scratch(admission)?;
         let held = open_directory(&identity, permit.size_bytes())?;
         let permit = Arc::new(permit);
-        let own = create_or_open_own(held.as_fd(), &identity, name)?;
+        let mut own = create_or_open_own(held.as_fd(), &identity, name)?;
+        own.end_at_page();
         let only = FurtherFiles {
             file_bytes,
             ..FurtherFiles::default()
@@ -338,6 +339,17 @@ struct OwnFile {
     size_bytes: u64,
 }
 
+impl OwnFile {
+    /// Makes a file that was cut to its exact length inside a page end behind that page. What is
+    /// laid out behind its content begins at a page, and would overwrite the rest of its last one.
+    fn end_at_page(&mut self) {
+        let whole_pages = self.size_bytes.next_multiple_of(PAGE_BYTES);
+        if whole_pages > self.size_bytes && ftruncate(&self.file, whole_pages).is_ok() {
+            self.size_bytes = whole_pages;
+        }
+    }
+}
+
 /// A new file of this name in a directory, or one of our own that nothing has changed.
 fn create_or_open_own(
     directory: BorrowedFd<'_>,
@@ -375,7 +387,11 @@ fn open_own_again(
     let shown = path.display().to_string();
     let there = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
         .map_err(|errno| OpenError::from_errno(&shown, "read its metadata", errno))?;
-    let probed = probe(&path).map_err(|_| changed(&shown, "it has vanished"))?;
+    let mut probed = probe(&path).map_err(|_| changed(&shown, "it has vanished"))?;
+    // The reserve that the user has named for the directory.
+    if let (Some(file), Some(directory)) = (&mut probed.filesystem, &identity.filesystem) {
+        file.kept_free_bytes = directory.kept_free_bytes;
+    }
     let own_consent = Consent {
         overwriting: Overwriting::Own,
         ..Consent::default()

@@ -95,6 +95,13 @@ fn end_without_data(
     flags: &MeasuringFlags,
     jobs: DescribedJobs,
 ) -> Result<Exit> {
+    if flags.prints_record() {
+        let text = "the jobs have no file and move nothing, so there is no record";
+        return Err(Failure::Usage(text.to_owned()).into());
+    }
+    if flags.dry_run {
+        return Ok(Exit::Done);
+    }
     let mut printer = SharedPrinter::new(tool.name, (request.printer)(jobs));
     printer.saved_to.clone_from(&request.saved_to);
     if let Err(text) = open_output_files(&mut printer, flags) {

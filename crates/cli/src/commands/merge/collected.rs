@@ -60,7 +60,7 @@ impl Collected {
             }
         };
         if start.is_empty() {
-            self.note_lost(&name, "it is empty".to_owned());
+            self.note_without_record(&name, "it is empty", without_record);
         } else if start.starts_with(b"<") {
             self.read_page(&name, reader);
         } else {
@@ -91,11 +91,7 @@ impl Collected {
         let hellos_before = self.hellos.len();
         match read_stream(stream, &mut |streamed| self.take_streamed(name, streamed)) {
             Ok(0) if self.hellos.len() == hellos_before => {
-                let why = "there is no record in it";
-                match without_record {
-                    WithoutRecord::Lost => self.note_lost(name, why.to_owned()),
-                    WithoutRecord::Unusable => self.note_unusable(name.to_owned(), why),
-                }
+                self.note_without_record(name, "there is no record in it", without_record);
             }
             Ok(_) => {}
             Err(error) => self.note_lost(name, format!("cannot read it: {error}")),
@@ -139,6 +135,13 @@ impl Collected {
                 let why = "it measured nothing that could be compared";
                 self.note_unusable(name_of_part(name, &record.host.name), why);
             }
+        }
+    }
+
+    fn note_without_record(&mut self, name: &str, why: &str, without_record: WithoutRecord) {
+        match without_record {
+            WithoutRecord::Lost => self.note_lost(name, why.to_owned()),
+            WithoutRecord::Unusable => self.note_unusable(name.to_owned(), why),
         }
     }
 
