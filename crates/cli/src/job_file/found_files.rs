@@ -78,6 +78,10 @@ fn found_names(
         let Some(name) = file.to_str() else {
             return Err(setting.error(format!("the name of {} is no text", file.display())));
         };
+        if name.ends_with('\\') {
+            let why = format!("the name of {} ends with a backslash", file.display());
+            return Err(setting.error(why));
+        }
         names.push(name.replace(':', "\\:"));
     }
     translation.add_found_files(files);

@@ -305,7 +305,9 @@ impl FioJob {
         }
         let each = self.bytes_in_each_file()?;
         let block = self.smallest_block();
-        let in_file = self.steps_in_each_file() + each / block * block;
+        let in_file = self
+            .steps_in_each_file()
+            .saturating_add(each / block * block);
         Some(in_file.saturating_mul(self.files))
     }
 

@@ -431,8 +431,10 @@ fn as_fio_runs_the_commands_of_jobs_and_a_record_does_not() {
     assert_eq!(content("a.prerun.txt"), "out\nerr\n");
     assert_eq!(content("a.postrun.txt"), "2\n");
     assert_eq!(content("b.prerun.txt"), "2");
+    let alone = ["--name=g", "--size=64k", "--exec_prerun=echo ran >> alone"];
+    fio_in(here.path(), &alone).exits(0);
     ran_in(here.path(), ["run", "r.json", "--no-history"]).exits(0);
-    assert_eq!(content("marker").lines().count(), 2);
+    assert_eq!(content("alone").lines().count(), 1);
 
     let failing = ["--name=c", "--size=64k", "--exec_prerun=echo why; exit 3"];
     let failed = fio_in(here.path(), &failing);
