@@ -306,83 +306,95 @@ mod tests {
         .check()
     }
 
-    #[test]
-    fn numbers_without_a_request_are_refused() {
+    /// The noun of the number for which a workload that was changed so is refused.
+    fn refused_noun(change: impl FnOnce(&mut Workload)) -> &'static str {
         let good = Workload {
             stop: LIMITED,
             ..Workload::named("reads")
         };
-        assert_eq!(checked(vec![good.clone()]), Ok(()));
-        assert_eq!(checked(Vec::new()), Err(PlanFault::NoWorkload));
-        type Change = fn(&mut Workload);
-        let changes: [(&str, Change); 19] = [
-            ("depth", |one| one.depth = 0),
-            ("depth", |one| one.depth = u32::MAX),
-            ("number of workers", |one| one.workers = 0),
-            ("block size", |one| one.block_bytes = 0),
-            ("block size", |one| one.block_bytes = u32::MAX),
-            ("rate", |one| one.rate = Some(0.0)),
-            ("limit", |one| one.stop.time_ns = Some(0)),
-            ("limit", |one| one.stop.ops = Some(0)),
-            ("rate", |one| one.rate = Some(1e-300)),
-            (
-                "block size beside others, in an order that needs a single one,",
-                |one| {
-                    one.access = Access::Backward;
-                    one.block_mix = vec![BlockShare {
-                        block_bytes: 4096,
-                        weight: 1,
-                    }];
-                },
-            ),
-            ("number of requests in flight", |one| {
-                (one.depth, one.workers) = (1 << 16, 1 << 14);
-            }),
-            ("number of zones", |one| {
-                one.access = Access::Zoned { zones: Vec::new() };
-            }),
-            ("distribution", |one| {
-                let distribution = Distribution::Zipf { theta: f64::NAN };
-                one.access = Access::Random { distribution };
-            }),
-            ("distribution", |one| {
-                let distribution = Distribution::HotCold {
-                    access_percent: 120.0,
-                    size_percent: 20.0,
-                };
-                one.access = Access::Random { distribution };
-            }),
-            ("sum of the sizes of its zones in percent", |one| {
-                one.access = Access::Zoned {
-                    zones: vec![Zone {
-                        access_percent: 100.0,
-                        size_percent: 50.0,
-                    }],
-                };
-            }),
-            ("distance of blocks", |one| {
-                one.access = Access::Stride { stride_bytes: 0 };
-            }),
-            ("alignment", |one| one.shape.order.align_bytes = Some(0)),
-            ("processor", |one| {
-                one.shape.threads.scheduling = Some(ThreadScheduling {
-                    cpus: vec![u16::MAX],
-                    ..ThreadScheduling::default()
-                });
-            }),
-            ("number of writes between two syncs", |one| {
-                let call = SyncCall::Fsync;
-                one.sync = SyncPolicy::Every { writes: 0, call };
-            }),
-        ];
-        for (what, change) in changes {
-            let mut bad = good.clone();
-            change(&mut bad);
-            match checked(vec![good.clone(), bad]) {
-                Err(PlanFault::Value { what: found, .. }) => assert_eq!(found, what),
-                other => panic!("{what}: {other:?}"),
-            }
+        let mut bad = good.clone();
+        change(&mut bad);
+        match checked(vec![good, bad]) {
+            Err(PlanFault::Value { what, .. }) => what,
+            other => panic!("{other:?}"),
         }
+    }
+
+    fn refused_access(access: Access) -> &'static str {
+        refused_noun(|one| one.access = access)
+    }
+
+    #[test]
+    fn amounts_without_a_request_are_refused() {
+        let good = Workload {
+            stop: LIMITED,
+            ..Workload::named("reads")
+        };
+        assert_eq!(checked(vec![good]), Ok(()));
+        assert_eq!(checked(Vec::new()), Err(PlanFault::NoWorkload));
+        assert_eq!(refused_noun(|one| one.depth = 0), "depth");
+        assert_eq!(refused_noun(|one| one.depth = u32::MAX), "depth");
+        assert_eq!(refused_noun(|one| one.workers = 0), "number of workers");
+        assert_eq!(refused_noun(|one| one.block_bytes = 0), "block size");
+        assert_eq!(refused_noun(|one| one.block_bytes = u32::MAX), "block size");
+        assert_eq!(refused_noun(|one| one.stop.time_ns = Some(0)), "limit");
+        assert_eq!(refused_noun(|one| one.stop.ops = Some(0)), "limit");
+        let in_flight = refused_noun(|one| (one.depth, one.workers) = (1 << 16, 1 << 14));
+        assert_eq!(in_flight, "number of requests in flight");
+    }
+
+    #[test]
+    fn starts_without_a_request_are_refused() {
+        assert_eq!(refused_noun(|one| one.rate = Some(0.0)), "rate");
+        assert_eq!(refused_noun(|one| one.rate = Some(1e-300)), "rate");
+        let call = SyncCall::Fsync;
+        let sync = refused_noun(|one| one.sync = SyncPolicy::Every { writes: 0, call });
+        assert_eq!(sync, "number of writes between two syncs");
+        let alignment = refused_noun(|one| one.shape.order.align_bytes = Some(0));
+        assert_eq!(alignment, "alignment");
+        let scheduling = ThreadScheduling {
+            cpus: vec![u16::MAX],
+            ..ThreadScheduling::default()
+        };
+        let cpu = refused_noun(|one| one.shape.threads.scheduling = Some(scheduling));
+        assert_eq!(cpu, "processor");
+        let mix = refused_noun(|one| {
+            one.access = Access::Backward;
+            one.block_mix = vec![BlockShare {
+                block_bytes: 4096,
+                weight: 1,
+            }];
+        });
+        assert!(mix.starts_with("block size beside others"), "{mix}");
+    }
+
+    #[test]
+    fn accesses_without_a_place_are_refused() {
+        let stride = refused_access(Access::Stride { stride_bytes: 0 });
+        assert_eq!(stride, "distance of blocks");
+        for distribution in [
+            Distribution::Zipf { theta: f64::NAN },
+            Distribution::Zipf { theta: 1.0 },
+            Distribution::Pareto { share: 1.0 },
+            Distribution::Normal {
+                spread_percent: 100.0,
+            },
+            Distribution::HotCold {
+                access_percent: 120.0,
+                size_percent: 20.0,
+            },
+        ] {
+            let noun = refused_access(Access::Random { distribution });
+            assert_eq!(noun, "distribution", "{distribution:?}");
+        }
+        let none = refused_access(Access::Zoned { zones: Vec::new() });
+        assert_eq!(none, "number of zones");
+        let half = Zone {
+            access_percent: 100.0,
+            size_percent: 50.0,
+        };
+        let sizes = refused_access(Access::Zoned { zones: vec![half] });
+        assert_eq!(sizes, "sum of the sizes of its zones in percent");
     }
 
     #[test]

@@ -33,7 +33,7 @@ const STATX_DIOALIGN: u32 = 0x2000;
 /// Alignment on a filesystem that does not tell: the page, which every known filesystem takes.
 const ALIGNMENT_DEFAULT: u32 = 4096;
 /// A file of our own has whole ones until its end: direct I/O takes a page on every filesystem.
-const PAGE_BYTES: u64 = 4096;
+pub(crate) const PAGE_BYTES: u64 = 4096;
 
 /// Not `OFlags::DSYNC`: that is O_SYNC in rustix 1.1 on Linux (its linux_raw/fs/types.rs).
 const O_DSYNC: OFlags = OFlags::from_bits_retain(libc::O_DSYNC as u32);

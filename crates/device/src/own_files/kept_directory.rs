@@ -6,7 +6,7 @@ use crate::failure::{OpenError, changed};
 use crate::file::own_mark;
 use crate::identity::probe::probe;
 use crate::open::released;
-use crate::open::target::{FurtherFiles, OpenTarget, PartOfFile, open_directory};
+use crate::open::target::{FurtherFiles, OpenTarget, PAGE_BYTES, PartOfFile, open_directory};
 use crate::own_files::claimed_directory::{
     self, CLAIM, ClaimContent, OwnDirectory, TRIAL, UNFINISHED, remove_emptied,
 };
