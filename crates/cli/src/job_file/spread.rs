@@ -129,9 +129,9 @@ fn can_keep_files(job: &FioJob, paths: &[PathBuf], translation: &Translation<'_>
         && (is_in_one_directory || has_own_names)
 }
 
-/// True if copies that share several files begin at known places of each, one behind another. Files
-/// that are there and do not reach behind the last of them are used as they are: to make them longer
-/// would write to a job's files that it only reads.
+/// True if copies that share several files begin at known places of each, one behind another.
+/// Files that are there and do not reach behind the last of them are used as they are: to make them
+/// longer would write to files that a job only reads.
 fn has_known_steps(job: &FioJob) -> bool {
     let is_in_bytes = matches!(job.extent.increment, Amount::Bytes(_));
     let is_known = is_in_bytes && job.fio_amount.is_some() && job.extent.file_bytes.is_none();

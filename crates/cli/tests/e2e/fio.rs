@@ -445,7 +445,7 @@ fn as_fio_runs_the_commands_of_jobs_and_a_record_does_not() {
     let late = [
         "--name=d",
         "--size=64k",
-        "--max_latency=1ns",
+        "--max_latency=1us",
         "--exec_postrun=echo undone",
     ];
     fio_in(here.path(), &late);
@@ -461,6 +461,23 @@ fn as_fio_runs_the_commands_of_jobs_and_a_record_does_not() {
     ];
     assert_eq!(fio_in(here.path(), &beside).code, Some(1));
     assert_eq!(content("e.postrun.txt"), "undone\n");
+}
+
+/// A file of 1,500,160 bytes ends inside a page. The page stays when the file grows.
+#[test]
+fn file_that_ends_inside_a_page_keeps_its_content_when_it_grows() {
+    let here = place();
+    let verify = ["--verify=pattern", "--verify_pattern=0x5a", "--bs=512"];
+    let length = || std::fs::metadata(here.path().join("f")).unwrap().len();
+    let own = ["--filename=f", "--size=1500160", "--name=own"];
+    let written = [&own[..], &verify, &["--rw=write"]].concat();
+    fio_in(here.path(), &written).exits(0);
+    assert_eq!(length(), 1_500_160);
+    let growing = ["--filename=f", "--size=2m", "--rw=randread", "--name=grows"];
+    fio_in(here.path(), &growing).exits(0);
+    assert_eq!(length(), 2 << 20);
+    let read = [&own[..], &verify, &["--rw=read"]].concat();
+    fio_in(here.path(), &read).exits(0);
 }
 
 /// The commands that stand beside the figures of a check, of each kind that `run` has, and of

@@ -226,6 +226,10 @@ impl<'a> SharedSpace<'a> {
             let Some(filesystem) = &one.taker.filesystem else {
                 continue;
             };
+            // A FUSE server may tell neither blocks nor space.
+            if filesystem.size_bytes == 0 {
+                continue;
+            }
             match spaces.iter_mut().find(|space| space.serves(one)) {
                 Some(space) => space.add(one, filesystem),
                 None => spaces.push(Self {
