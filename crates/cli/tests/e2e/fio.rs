@@ -467,15 +467,15 @@ fn as_fio_runs_the_commands_of_jobs_and_a_record_does_not() {
 #[test]
 fn file_that_ends_inside_a_page_keeps_its_content_when_it_grows() {
     let here = place();
+    let path = here.path().join("f");
     let verify = ["--verify=pattern", "--verify_pattern=0x5a", "--bs=512"];
-    let length = || std::fs::metadata(here.path().join("f")).unwrap().len();
     let own = ["--filename=f", "--size=1500160", "--name=own"];
     let written = [&own[..], &verify, &["--rw=write"]].concat();
     fio_in(here.path(), &written).exits(0);
-    assert_eq!(length(), 1_500_160);
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 1_500_160);
     let growing = ["--filename=f", "--size=2m", "--rw=randread", "--name=grows"];
     fio_in(here.path(), &growing).exits(0);
-    assert_eq!(length(), 2 << 20);
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 2 << 20);
     let read = [&own[..], &verify, &["--rw=read"]].concat();
     fio_in(here.path(), &read).exits(0);
 }
