@@ -55,10 +55,17 @@ pub struct Fleet {
     /// Thresholds of the runs that they did not meet.
     unmet: Vec<UnmetThreshold>,
     /// The runs that were added, by id, each with its host and start.
-    seen: BTreeMap<String, (String, String)>,
+    seen: BTreeMap<String, SeenRun>,
     reference: Option<Box<FleetRecord>>,
     /// The user's word on whether the hosts share their storage.
     storage: Option<SumStorage>,
+}
+
+/// What tells two runs of one id apart.
+#[derive(Debug)]
+struct SeenRun {
+    host: String,
+    started: String,
 }
 
 /// The outcome of adding a record.
@@ -104,13 +111,16 @@ impl Fleet {
 
     /// Adds a record. Each run counts once.
     pub fn add(&mut self, record: &Record) -> Added {
-        let of_run = (host_name(record), record.started.clone());
+        let own = SeenRun {
+            host: host_name(record),
+            started: record.started.clone(),
+        };
         if let Some(seen) = self.seen.get(&record.run_id) {
             // A copy may have another name of the host, as an anonymous one has.
-            let is_copy = seen.0 == of_run.0 || seen.1 == of_run.1;
+            let is_copy = seen.host == own.host || seen.started == own.started;
             return if is_copy { Added::Again } else { Added::SameId };
         }
-        self.seen.insert(record.run_id.clone(), of_run);
+        self.seen.insert(record.run_id.clone(), own);
         self.together.add(record);
         let is_tested = self.tested.add(record);
         let measured = self.groups.add(&record.host.name, record);

@@ -485,6 +485,11 @@ fn lowest_speed(row: &FleetRow) -> f64 {
     speeds.fold(1.0, f64::min)
 }
 
+/// True of a row that another run has to decide.
+fn is_open(row: &FleetRow) -> bool {
+    is_still_suspect(row) || is_incomplete(row)
+}
+
 fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {
     let is_wrong = |row: &FleetRow| matches!(row.state, RowState::Slower | RowState::Errors);
     let has_lost = fleet.refused.iter().any(|refused| refused.is_lost);
@@ -493,7 +498,6 @@ fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {
         return FleetOutcome::Differs;
     }
     let is_judged = |row: &FleetRow| row.state != RowState::NotJudged;
-    let is_open = |row: &FleetRow| is_still_suspect(row) || is_incomplete(row);
     let rows = if fleet.rows.iter().any(is_open) || !fleet.unmet.is_empty() {
         FleetOutcome::Undecided
     } else if !fleet.rows.iter().any(is_judged) {

@@ -87,9 +87,7 @@ impl TogetherRuns {
         sum.summary = sum_sentence(&sum, known.max(ranks.unwrap_or(0) as usize));
         Some(sum)
     }
-}
 
-impl TogetherRuns {
     /// The hosts that measured only outside of common slots. A host of which another run is in the
     /// sum is not left out.
     fn hosts_without_slots(&self) -> Vec<LeftOut> {

@@ -15,10 +15,7 @@ const FACTOR_SPEED_MAX: f64 = 0.5;
 /// The sentence, such as `197 of 200 disks alike (± 4 %); 3 differ: db17 fsync-commit 9.1 times
 /// slower …`.
 pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
-    let is_alike = |row: &&FleetRow| {
-        matches!(row.state, RowState::Alike | RowState::Suspect) && !is_incomplete(row)
-    };
-    let alike = fleet.rows.iter().filter(is_alike).count();
+    let alike = fleet.rows.iter().filter(|row| is_alike(row)).count();
     let total = fleet.rows.len();
     let mut clauses = Vec::new();
     clauses.extend(tested::tests_clause(&fleet.tested));
@@ -76,6 +73,11 @@ pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
         }
     }
     crate::words::sentence(&clauses.join("; "))
+}
+
+/// True of a row that does not differ for certain, and lacks nothing.
+fn is_alike(row: &FleetRow) -> bool {
+    matches!(row.state, RowState::Alike | RowState::Suspect) && !is_incomplete(row)
 }
 
 /// The number of hosts with a threshold that was missed, or left undecided.

@@ -283,12 +283,22 @@ fn first_texts(mut texts: Vec<String>) -> String {
 mod tests {
     use super::*;
     use crate::fixture::accepted::{Fault, accepted};
+    use diskproof_model::accept::AcceptRecord;
+    use diskproof_model::record::TaskResult;
 
     fn record(number: usize, fault: Fault) -> Record {
         let mut record = accepted(fault);
         record.run_id = format!("{number:032x}");
         record.host.name = format!("db{number:02}");
         record
+    }
+
+    fn accept_of(record: &mut Record) -> &mut AcceptRecord {
+        let found = record.results.iter_mut().find_map(|result| match result {
+            TaskResult::Accept(accept) => Some(&mut **accept),
+            _ => None,
+        });
+        found.expect("the record has a test")
     }
 
     fn judged(records: &[Record]) -> Vec<TestedDisk> {
@@ -322,11 +332,12 @@ mod tests {
             outcome_of_tests(&judged(&records)),
             Some(FleetOutcome::Alike)
         );
-        for result in &mut records[3].results {
-            if let diskproof_model::record::TaskResult::Accept(accept) = result {
-                accept.figures.read_rate.as_mut().unwrap().average *= 0.7;
-            }
-        }
+        accept_of(&mut records[3])
+            .figures
+            .read_rate
+            .as_mut()
+            .unwrap()
+            .average *= 0.7;
         let disks = judged(&records);
         assert_eq!(disks[0].host, "db04");
         assert!((disks[0].slower.unwrap() - 0.7).abs() < 0.01);
@@ -342,11 +353,12 @@ mod tests {
     fn three_disks_that_vary_as_disks_do_are_alike() {
         let mut records: Vec<Record> = (1..=3).map(|one| record(one, Fault::None)).collect();
         for (record, speed) in records.iter_mut().zip([1.0, 1.005, 0.88]) {
-            for result in &mut record.results {
-                if let diskproof_model::record::TaskResult::Accept(accept) = result {
-                    accept.figures.read_rate.as_mut().unwrap().average *= speed;
-                }
-            }
+            accept_of(record)
+                .figures
+                .read_rate
+                .as_mut()
+                .unwrap()
+                .average *= speed;
         }
         assert_eq!(
             outcome_of_tests(&judged(&records)),
@@ -357,12 +369,13 @@ mod tests {
     #[test]
     fn rates_of_a_test_that_decided_nothing_accuse_no_disk() {
         let mut records: Vec<Record> = (1..=6).map(|one| record(one, Fault::None)).collect();
-        for result in &mut records[3].results {
-            if let diskproof_model::record::TaskResult::Accept(accept) = result {
-                accept.figures.read_rate.as_mut().unwrap().average *= 0.7;
-                accept.figures.verdict = AcceptVerdict::Undecided;
-            }
-        }
+        accept_of(&mut records[3])
+            .figures
+            .read_rate
+            .as_mut()
+            .unwrap()
+            .average *= 0.7;
+        accept_of(&mut records[3]).figures.verdict = AcceptVerdict::Undecided;
         let disks = judged(&records);
         assert!(disks.iter().all(|disk| disk.slower.is_none()));
         assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Undecided));
@@ -376,11 +389,12 @@ mod tests {
             record(3, Fault::Wraps),
             record(4, Fault::None),
         ];
-        for result in &mut records[3].results {
-            if let diskproof_model::record::TaskResult::Accept(accept) = result {
-                accept.figures.read_rate.as_mut().unwrap().average *= 0.5;
-            }
-        }
+        accept_of(&mut records[3])
+            .figures
+            .read_rate
+            .as_mut()
+            .unwrap()
+            .average *= 0.5;
         let disks = judged(&records);
         assert!(disks.iter().all(|disk| disk.slower.is_none()));
     }
@@ -393,11 +407,12 @@ mod tests {
                 layer.model = None;
             }
         }
-        for result in &mut records[3].results {
-            if let diskproof_model::record::TaskResult::Accept(accept) = result {
-                accept.figures.read_rate.as_mut().unwrap().average *= 0.5;
-            }
-        }
+        accept_of(&mut records[3])
+            .figures
+            .read_rate
+            .as_mut()
+            .unwrap()
+            .average *= 0.5;
         let disks = judged(&records);
         assert!(disks.iter().all(|disk| disk.slower.is_none()));
     }
@@ -405,11 +420,7 @@ mod tests {
     #[test]
     fn test_that_was_stopped_and_went_on_is_one_disk() {
         let mut stopped = record(1, Fault::None);
-        for result in &mut stopped.results {
-            if let diskproof_model::record::TaskResult::Accept(accept) = result {
-                accept.figures.verdict = AcceptVerdict::Undecided;
-            }
-        }
+        accept_of(&mut stopped).figures.verdict = AcceptVerdict::Undecided;
         let mut done = record(1, Fault::None);
         done.run_id = "done".to_owned();
         done.started = "2099-01-01T00:00:00.000000000Z".to_owned();
@@ -428,11 +439,7 @@ mod tests {
     #[test]
     fn test_that_decided_nothing_leaves_the_site_undecided() {
         let mut records = [record(1, Fault::None), record(2, Fault::None)];
-        for result in &mut records[1].results {
-            if let diskproof_model::record::TaskResult::Accept(accept) = result {
-                accept.figures.verdict = AcceptVerdict::Undecided;
-            }
-        }
+        accept_of(&mut records[1]).figures.verdict = AcceptVerdict::Undecided;
         let disks = judged(&records);
         assert_eq!(outcome_of_tests(&disks), Some(FleetOutcome::Undecided));
         assert_eq!(outcome_of_tests(&[]), None);
