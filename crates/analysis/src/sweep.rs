@@ -3,12 +3,12 @@
 //! predicts the cells that were not measured. docs/sweep.md explains them.
 
 mod cost_model;
-mod knee;
 
 use crate::checked::PAGE_BYTES;
 use crate::estimate::student::multiple_95;
 use crate::estimate::{smallest_by, sum_of};
 use cost_model::{CellLatency, fitted_model};
+use diskproof_model::knee::{KNEE_POINTS_MIN, KneePoint, find_knee};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Estimate;
@@ -17,7 +17,6 @@ use diskproof_model::sweep::{
     BandwidthLimit, CellState, CostModel, DepthKnee, SpanRate, SweepCell, SweepMatrix,
     SweepOperation, SweepPlan, SweepRecord, span_name,
 };
-use knee::{KneePoint, POINTS_MIN, knee};
 
 /// In a slice of this many turns of the queue, one convoy of requests more or less hardly counts.
 const TURNS_MIN: f64 = 50.0;
@@ -232,14 +231,14 @@ fn depth_knee(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<DepthKnee> {
         .block_bytes
         .iter()
         .copied()
-        .filter(|size| depth_points(matrix, sweep, *size).len() >= POINTS_MIN);
+        .filter(|size| depth_points(matrix, sweep, *size).len() >= KNEE_POINTS_MIN);
     let block_bytes = smallest_by(sizes, |size| distance_to_page(*size))?;
     let points = depth_points(matrix, sweep, block_bytes);
-    let found = knee(&points)?;
-    let single = points.iter().find(|point| point.at == 1);
+    let found = find_knee(&points)?;
+    let single = points.iter().find(|point| point.offered == 1);
     Some(DepthKnee {
         block_bytes,
-        depth: found.at,
+        depth: found.offered,
         depth_low: found.low,
         depth_high: found.high,
         iops: found.rate.clone(),
@@ -258,8 +257,10 @@ fn depth_points<'a>(
         if let Some(cell) = matrix.cell(block_bytes, *depth)
             && let Some(rate) = &cell.iops
         {
-            let at = cell.depth;
-            points.push(KneePoint { at, rate });
+            points.push(KneePoint {
+                offered: cell.depth,
+                rate,
+            });
         }
     }
     points
@@ -274,11 +275,13 @@ fn bandwidth_limit(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<BandwidthL
     let mut points = Vec::new();
     for block_bytes in &sweep.block_bytes {
         if let Some(rate) = best_throughput(matrix, *block_bytes) {
-            let at = *block_bytes;
-            points.push(KneePoint { at, rate });
+            points.push(KneePoint {
+                offered: *block_bytes,
+                rate,
+            });
         }
     }
-    let found = knee(&points)?;
+    let found = find_knee(&points)?;
     let highest = points
         .iter()
         .map(|point| point.rate)
@@ -288,7 +291,7 @@ fn bandwidth_limit(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<BandwidthL
         None => None,
     };
     Some(BandwidthLimit {
-        block_bytes: limited_from(&points, found.at, highest.value)?,
+        block_bytes: limited_from(&points, found.offered, highest.value)?,
         block_bytes_low: limited_from(&points, found.low, highest.value)?,
         block_bytes_high: high,
         throughput: highest.clone(),
@@ -309,13 +312,13 @@ fn best_throughput(matrix: &SweepMatrix, block_bytes: u32) -> Option<&Estimate> 
 /// operations the knee is the last size that reaches it.
 fn limited_from(points: &[KneePoint<'_>], size: u32, highest: f64) -> Option<u32> {
     let most = points.iter().map(KneePoint::operations).fold(0.0, f64::max);
-    let largest = points.last()?.at;
+    let largest = points.last()?.offered;
     for point in points {
         let is_near_highest = point.rate.value >= LIMITED_SHARE * highest;
-        let is_limited =
-            point.operations() <= LIMITED_SHARE * most || (is_near_highest && point.at < largest);
-        if point.at >= size && is_limited {
-            return Some(point.at);
+        let is_limited = point.operations() <= LIMITED_SHARE * most
+            || (is_near_highest && point.offered < largest);
+        if point.offered >= size && is_limited {
+            return Some(point.offered);
         }
     }
     None

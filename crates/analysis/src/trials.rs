@@ -4,10 +4,11 @@
 
 use crate::estimate::{PairedDifference, largest_by, mean, mean_rate};
 use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::group_name;
 use diskproof_model::postgres::{
-    InsertTime, LoadFigures, LoadMeasurement, LoadRow, OwnCommits, PlannedTrial, PostgresLoad,
-    PostgresMeasurement, PostgresRecord, TrialFigures, TrialGain, TrialMeasurement, TrialOutcome,
-    TrialPair, TrialRow,
+    DEFAULT_SYNC_METHOD, InsertTime, LoadFigures, LoadMeasurement, LoadRow, OwnCommits,
+    PlannedTrial, PostgresLoad, PostgresMeasurement, PostgresRecord, TrialFigures, TrialGain,
+    TrialMeasurement, TrialOutcome, TrialPair, TrialRow,
 };
 use diskproof_model::row::Row;
 
@@ -119,7 +120,7 @@ fn own_commits(load: &PostgresLoad, own: &[Row]) -> Option<OwnCommits> {
     let workload = match load.clients {
         _ if !load.synchronous_commit => return None,
         1 => load.wal_sync_method.clone(),
-        clients if load.wal_sync_method == "fdatasync" => format!("group-c{clients}"),
+        clients if load.wal_sync_method == DEFAULT_SYNC_METHOD => group_name(clients),
         _ => return None,
     };
     let found = own.iter().find(|m| m.data.workload.name == workload)?;

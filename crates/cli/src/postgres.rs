@@ -5,7 +5,8 @@ use crate::failure::Failure;
 use crate::flags::SelectionFlags;
 use diskproof_device::read_small_file;
 use diskproof_model::postgres::{
-    PlannedTrial, PostgresLoad, PostgresPlan, TrialLoad, TrialPlan, server_room_bytes,
+    DEFAULT_SYNC_METHOD, PlannedTrial, PostgresLoad, PostgresPlan, TrialLoad, TrialPlan,
+    server_room_bytes,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_postgres::{Programs, find_programs};
@@ -93,9 +94,7 @@ fn parse_version(text: &str) -> Option<u32> {
 }
 
 /// Values of wal_sync_method that Linux has.
-const METHODS: [&str; 4] = [DEFAULT_METHOD, "fsync", "open_datasync", "open_sync"];
-/// PostgreSQL's default of wal_sync_method on Linux.
-const DEFAULT_METHOD: &str = "fdatasync";
+const METHODS: [&str; 4] = [DEFAULT_SYNC_METHOD, "fsync", "open_datasync", "open_sync"];
 /// Sessions that insert at the same time.
 const CLIENTS: [u32; 3] = [1, 4, 16];
 /// Sessions of pgbench, which confirms the fewest and the most.
@@ -249,7 +248,7 @@ fn loads(breadth: Breadth, pgbench: Pgbench) -> Vec<PostgresLoad> {
     let mut loads = Vec::new();
     for method in METHODS {
         for clients in CLIENTS {
-            if is_complete || method == DEFAULT_METHOD || clients == 1 {
+            if is_complete || method == DEFAULT_SYNC_METHOD || clients == 1 {
                 loads.push(load(method, method, clients));
             }
         }
@@ -258,7 +257,7 @@ fn loads(breadth: Breadth, pgbench: Pgbench) -> Vec<PostgresLoad> {
         if is_complete || clients == 1 {
             loads.push(PostgresLoad {
                 synchronous_commit: false,
-                ..load("async", DEFAULT_METHOD, clients)
+                ..load("async", DEFAULT_SYNC_METHOD, clients)
             });
         }
     }
@@ -266,7 +265,7 @@ fn loads(breadth: Breadth, pgbench: Pgbench) -> Vec<PostgresLoad> {
         for clients in PGBENCH_CLIENTS {
             loads.push(PostgresLoad {
                 pgbench: true,
-                ..load("pgbench", DEFAULT_METHOD, clients)
+                ..load("pgbench", DEFAULT_SYNC_METHOD, clients)
             });
         }
     }
@@ -316,7 +315,7 @@ pub(crate) fn trial_plan(version: u32, time_ns: u64) -> TrialPlan {
         scan_trial("effective_io_concurrency", "1", "16", bitmap)
     });
     trials.push(scan_trial("random_page_cost", "4", "1.1", TrialLoad::Join));
-    trials.push(insert_trial("wal_sync_method", DEFAULT_METHOD, 4));
+    trials.push(insert_trial("wal_sync_method", DEFAULT_SYNC_METHOD, 4));
     trials.push(insert_trial("commit_delay", "0", 16));
     if version >= COMBINES_FROM {
         let sequential = TrialLoad::SequentialScan;

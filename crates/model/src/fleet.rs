@@ -139,6 +139,9 @@ pub struct TestedDisk {
     pub verdict: AcceptVerdict,
     /// The same in a sentence.
     pub answer: String,
+    /// The reason of the verdict, without the verdict; absent of an accepted disk.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// The size that the disk really has, in bytes; absent where nothing contradicts the claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub real_bytes: Option<u64>,

@@ -25,6 +25,7 @@ pub mod fleet;
 pub mod fleet_sum;
 pub mod group;
 pub mod health;
+pub mod knee;
 pub mod latency_search;
 pub mod layers;
 pub mod limiter;

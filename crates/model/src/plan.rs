@@ -19,7 +19,7 @@ pub use crate::sync::{SyncCall, SyncPolicy, WriteFlag};
 pub use crate::task::{ByteLimit, Decide, Inserts, LivePlan, Order, Ping, Sides, Task, Workloads};
 pub use crate::workload::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, HELD_BYTES_MAX, Layout,
-    OFF_SUFFIX, Span, Start, Stop, Verify, Workload, Zone,
+    OFF_SUFFIX, Span, Start, Stop, Verify, Workload, Zone, group_name, sessions_of_group,
 };
 
 /// Version of the plan's shape.

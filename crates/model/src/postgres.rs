@@ -25,6 +25,8 @@ pub struct PostgresPlan {
     pub trial: Option<TrialPlan>,
 }
 
+/// PostgreSQL's default of wal_sync_method on Linux (documentation of wal_sync_method).
+pub const DEFAULT_SYNC_METHOD: &str = "fdatasync";
 /// pgbench counts its time in seconds.
 const PGBENCH_NS_MIN: u64 = 1_000_000_000;
 /// Time to make a cluster, to start its server and to remove both.

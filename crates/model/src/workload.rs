@@ -14,6 +14,19 @@ use serde::{Deserialize, Serialize};
 /// one with the cache on.
 pub const OFF_SUFFIX: &str = "-off";
 
+/// The beginning of the name of a workload whose sessions share syncs.
+const GROUP_PREFIX: &str = "group-c";
+
+/// The name of the workload in which so many sessions share syncs: `group-c16`.
+pub fn group_name(sessions: u32) -> String {
+    format!("{GROUP_PREFIX}{sessions}")
+}
+
+/// The number of sessions of a workload whose sessions share syncs, by its name; `None` of others.
+pub fn sessions_of_group(name: &str) -> Option<u32> {
+    name.strip_prefix(GROUP_PREFIX)?.parse().ok()
+}
+
 /// The kernel completes a block of the page cache that a write covers only in part. Filesystems and
 /// block devices of Linux use blocks of at most this size, but for rare ones with larger blocks.
 const CACHE_BLOCK_BYTES: u64 = 4096;

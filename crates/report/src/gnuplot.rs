@@ -116,12 +116,14 @@ fn write_chart(
 fn write_data(series: &Series, name: &str, x: Scale, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{name} << EOD")?;
     writeln!(out, "# {}", series.name)?;
-    for (index, point) in series.points.iter().enumerate() {
-        let position = axis_position(x, point.0);
-        let value = point.1;
-        match series.half_widths_95.get(index) {
-            Some(half_width) => writeln!(out, "{position} {value} {half_width}")?,
-            None => writeln!(out, "{position} {value}")?,
+    for point in &series.points {
+        let position = axis_position(x, point.x);
+        let value = point.y;
+        if series.has_intervals() {
+            let half_width = point.half_width_95.unwrap_or(0.0);
+            writeln!(out, "{position} {value} {half_width}")?;
+        } else {
+            writeln!(out, "{position} {value}")?;
         }
     }
     writeln!(out, "EOD")
@@ -161,7 +163,7 @@ fn write_guide(guide: &Guide, x: Scale, out: &mut dyn Write) -> io::Result<()> {
     let look = "nohead dashtype 2 linecolor rgb '#5a6472'";
     let text = quoted(&guide.label);
     if guide.is_vertical() {
-        let x = format!("first {}", axis_position(x, guide.at));
+        let x = format!("first {}", axis_position(x, guide.value));
         writeln!(out, "set arrow from {x}, graph 0 to {x}, graph 1 {look}")?;
         writeln!(
             out,
@@ -172,7 +174,7 @@ fn write_guide(guide: &Guide, x: Scale, out: &mut dyn Write) -> io::Result<()> {
             AxisSide::Right => "second",
             AxisSide::X | AxisSide::Left => "first",
         };
-        let y = format!("{axis} {}", guide.at);
+        let y = format!("{axis} {}", guide.value);
         writeln!(out, "set arrow from graph 0, {y} to graph 1, {y} {look}")?;
         writeln!(
             out,
@@ -194,7 +196,7 @@ fn plot_clause(series: &Series, chart: usize, number: usize) -> String {
     };
     let color = COLORS[number % COLORS.len()];
     let shape = format!("pointtype {}", POINT_TYPES[number % POINT_TYPES.len()]);
-    let has_bars = !series.half_widths_95.is_empty();
+    let has_bars = series.has_intervals();
     let style = match (series.mark, has_bars) {
         (SeriesMark::Line, false) => {
             format!("lines linewidth 2 dashtype {}", number % DASH_TYPES + 1)

@@ -37,10 +37,23 @@ pub(crate) fn accept_headline(accept: &AcceptRecord) -> String {
             format_bytes(accept.data.writes.bytes)
         ),
         AcceptVerdict::Undecided => format!("Undecided: {}.", reason_undecided(accept)),
-        AcceptVerdict::Reject => match fraud_text(accept) {
-            Some(text) => format!("Rejected: {text}."),
-            None => format!("Rejected: {}.", damage_text(&accept.data)),
-        },
+        AcceptVerdict::Reject => format!("Rejected: {}.", reason_rejected(accept)),
+    }
+}
+
+/// The reason why a disk is not accepted, as a clause; `None` where nothing speaks against it.
+pub(crate) fn reason_against(accept: &AcceptRecord) -> Option<String> {
+    match accept.figures.verdict {
+        AcceptVerdict::Accept | AcceptVerdict::NoFraudFound => None,
+        AcceptVerdict::Undecided => Some(reason_undecided(accept)),
+        AcceptVerdict::Reject => Some(reason_rejected(accept)),
+    }
+}
+
+fn reason_rejected(accept: &AcceptRecord) -> String {
+    match fraud_text(accept) {
+        Some(text) => text,
+        None => damage_text(&accept.data),
     }
 }
 

@@ -8,12 +8,11 @@ use diskproof_model::advice::Advice;
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncCall, SyncPolicy, WriteFlag};
+use diskproof_model::postgres::DEFAULT_SYNC_METHOD;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::Row;
 
 pub(super) const SETTING: &str = "wal_sync_method";
-/// PostgreSQL's default on Linux (documentation of wal_sync_method).
-const DEFAULT: &str = "fdatasync";
 /// A smaller gain does not outweigh that the default is the method that most servers run with.
 const GAIN_MIN: f64 = 1.10;
 /// Pages of a large commit. A method that loses there what it gains on small ones is no gain.
@@ -41,11 +40,11 @@ impl MethodRate<'_> {
 /// The advice; `None` unless the default and at least one other method were measured.
 pub(super) fn advise_wal_sync_method(record: &Record) -> Option<Advice> {
     let rates = MethodRates::collect(record);
-    let default = rates.find(DEFAULT, 1)?;
+    let default = rates.find(DEFAULT_SYNC_METHOD, 1)?;
     let best = rates.best_other()?;
     let from = [default.workload, best.workload];
     let large = rates.find(best.method, PAGES_LARGE);
-    let large_default = rates.find(DEFAULT, PAGES_LARGE);
+    let large_default = rates.find(DEFAULT_SYNC_METHOD, PAGES_LARGE);
     for rate in [Some(default), Some(best), large_default, large] {
         if let Some(reason) = rate.and_then(|rate| rate.reason_against.clone()) {
             return Some(leave_alone(SETTING, reason, &from));
@@ -61,7 +60,7 @@ pub(super) fn advise_wal_sync_method(record: &Record) -> Option<Advice> {
         None => String::new(),
     };
     let mut why = format!(
-        "With one page per commit, {} makes {} times as many commits as {DEFAULT} ({} and \
+        "With one page per commit, {} makes {} times as many commits as {DEFAULT_SYNC_METHOD} ({} and \
          {}){large_clause}.",
         best.method,
         gain.text(),
@@ -72,12 +71,12 @@ pub(super) fn advise_wal_sync_method(record: &Record) -> Option<Advice> {
         None => best.method,
         Some(reason) => {
             why.push_str(&format!(" {reason}"));
-            DEFAULT
+            DEFAULT_SYNC_METHOD
         }
     };
     Some(Advice {
         value: Some(value.to_owned()),
-        default: Some(DEFAULT.to_owned()),
+        default: Some(DEFAULT_SYNC_METHOD.to_owned()),
         ..leave_alone(SETTING, why, &from)
     })
 }
@@ -147,7 +146,7 @@ impl<'a> MethodRates<'a> {
         let others = self
             .rates
             .iter()
-            .filter(|rate| rate.pages == 1 && rate.method != DEFAULT);
+            .filter(|rate| rate.pages == 1 && rate.method != DEFAULT_SYNC_METHOD);
         let usable = others.clone().filter(|rate| rate.reason_against.is_none());
         match largest_by(usable, |rate| rate.low()) {
             None => largest_by(others, |rate| rate.low()),
@@ -199,7 +198,7 @@ fn method_and_pages(row: &Row) -> Option<(&'static str, u32)> {
     }
     let method = match workload.sync {
         SyncPolicy::Every { writes: 1, call } => match call {
-            SyncCall::Fdatasync => DEFAULT,
+            SyncCall::Fdatasync => DEFAULT_SYNC_METHOD,
             SyncCall::Fsync => "fsync",
         },
         SyncPolicy::WithWrite { flag } => match flag {

@@ -4,7 +4,9 @@
 
 use super::launch::Launch;
 use super::spread::Sample;
-use crate::compare::{OwnFigure, PartOfRun, conditions_of_target, own_figures};
+use crate::compare::{
+    PartOfRun, RepresentativeFigure, conditions_of_target, representative_figures,
+};
 use diskproof_model::comparison::{Direction, Figure, Reason};
 use diskproof_model::files::FileStep;
 use diskproof_model::finding::{Cause, Finding, Meaning, Severity};
@@ -21,9 +23,6 @@ const SIZE_TOLERANCE: f64 = 0.01;
 /// plan of their own, which is no fleet.
 const CONDITIONS_MAX: usize = 50;
 
-/// Codes of differences that are symptoms of a disk if both plans ask for the same: it was too slow
-/// for its span, or did not take the depth or the engine.
-const SYMPTOMS: [&str; 3] = ["span-differs", "depth-differs", "engine-differs"];
 /// Codes of reasons that mean that the disk failed.
 const FAILURES: [&str; 2] = ["io-errors", "hung"];
 
@@ -207,11 +206,11 @@ impl Groups {
 
     /// Adds each target of a record that has a figure as a row of this name. Returns these targets.
     pub(super) fn add(&mut self, host: &str, record: &Record) -> Vec<usize> {
-        let figures = own_figures(record);
+        let figures = representative_figures(record);
         let mut is_example = false;
         let mut with_figures = Vec::new();
         for (index, target) in record.targets.iter().enumerate() {
-            let own: Vec<&OwnFigure> = figures
+            let own: Vec<&RepresentativeFigure> = figures
                 .iter()
                 .filter(|figure| figure.target == index)
                 .collect();
@@ -279,7 +278,7 @@ impl Groups {
     fn metric_of(
         &mut self,
         kind: usize,
-        figure: &OwnFigure,
+        figure: &RepresentativeFigure,
         record: &Record,
         is_example: &mut bool,
     ) -> MatchedMetric {
@@ -300,11 +299,10 @@ impl Groups {
             let differences = figure
                 .part
                 .differences(record, figure.target, usual, metric.target);
-            let is_symptom = |reason: &Reason| {
-                SYMPTOMS.contains(&reason.code.as_str())
-                    && figure.part.is_planned_alike(record, usual)
-            };
-            if differences.iter().all(is_symptom) {
+            if differences
+                .iter()
+                .all(|difference| figure.part.is_symptom(difference, record, usual))
+            {
                 return MatchedMetric {
                     index: Some(index),
                     symptoms: differences,
@@ -547,7 +545,7 @@ fn part_of_reference(metric: &FleetMetric, examples: &[Record]) -> PartOfRun {
 }
 
 fn value(
-    figure: &OwnFigure,
+    figure: &RepresentativeFigure,
     metric: Option<usize>,
     symptoms: Vec<Reason>,
     record: &Record,
@@ -582,7 +580,7 @@ fn unknown_error_reason() -> Reason {
 }
 
 /// The latencies of a workload, for each kind of operation.
-fn latencies(figure: &OwnFigure, record: &Record) -> Vec<(OpKind, StoredLatencies)> {
+fn latencies(figure: &RepresentativeFigure, record: &Record) -> Vec<(OpKind, StoredLatencies)> {
     let PartOfRun::Workload(name) = &figure.part else {
         return Vec::new();
     };

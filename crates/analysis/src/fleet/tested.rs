@@ -3,7 +3,7 @@
 
 use super::spread::{Sample, judge};
 use super::verdicts::{Weight, tests};
-use crate::accept::words::{accept_headline, capacity_text};
+use crate::accept::words::{accept_headline, capacity_text, reason_against};
 use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::fleet::{FleetOutcome, TestedDisk};
 use diskproof_model::record::Record;
@@ -54,6 +54,7 @@ impl TestedDisks {
             claimed_bytes: accept.data.plan.size_bytes,
             verdict: figures.verdict,
             answer: accept_headline(accept),
+            reason: reason_against(accept),
             real_bytes: figures.real_bytes,
             write_rate: figures.write_rate.map(|rate| rate.average),
             read_rate: figures.read_rate.map(|rate| rate.average),

@@ -3,10 +3,12 @@
 use super::profile::SECTOR_BYTES;
 use diskproof_model::watch::{DeviceStep, DirectionCounters, DirectionStep, DiskReading};
 
-/// Times are 32 bits wide in the kernel, and so is every counter of a 32-bit kernel.
+/// Times are 32 bits wide, and so is every counter of a 32-bit kernel (Documentation/admin-guide/
+/// iostats.rst).
 const WIDTH: u64 = 1 << 32;
-/// A step of a counter that is larger than this is no step: the device was replaced.
-const STEP_MAX: u64 = 1 << 31;
+/// A counter that went backwards has wrapped if that makes its step smaller than this. Otherwise
+/// another device took the name.
+const WRAPPED_STEP_MAX: u64 = 1 << 31;
 
 /// The load of a device between two readings that lie `length_ns` apart; `None` where its counters
 /// went backwards, because another device took the name.
@@ -29,6 +31,7 @@ pub(super) fn step_between(
         flush_ops,
         in_flight: after.in_flight,
         depth: queued_ms as f64 * 1e6 / length_ns.max(1) as f64,
+        // The observer adds what these counters do not tell.
         ..DeviceStep::default()
     })
 }
@@ -67,7 +70,11 @@ fn counted_between(before: u64, after: u64) -> Option<u64> {
         Some(step) => Some(step),
         None if before < WIDTH => {
             let step = after + (WIDTH - before);
-            if step < STEP_MAX { Some(step) } else { None }
+            if step < WRAPPED_STEP_MAX {
+                Some(step)
+            } else {
+                None
+            }
         }
         None => None,
     }

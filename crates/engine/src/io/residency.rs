@@ -1,4 +1,4 @@
-//! Which pages of a file the page cache holds: a read of them would not come from the disk.
+//! Tells the pages of a file that the page cache holds. A read of them would not come from the disk.
 #![allow(unsafe_code)]
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -21,8 +21,8 @@ pub(crate) struct ResidentPages {
 
 impl ResidentPages {
     /// Looks at the part of a file around the byte `offset`. Reads nothing from the disk, and
-    /// begins no read-ahead. Needs a file that this process may write: of others the kernel tells
-    /// nothing.
+    /// begins no read-ahead. Needs a file that this process may write: of others the kernel reports
+    /// every page as resident (mincore(2), since Linux 5.2).
     pub(crate) fn around(file: BorrowedFd<'_>, offset: u64) -> io::Result<Self> {
         let start = offset / WINDOW_BYTES * WINDOW_BYTES;
         let page_bytes = page_size() as u64;
@@ -54,8 +54,11 @@ impl ResidentPages {
         })
     }
 
-    /// True if any page of these bytes was in memory. Bytes behind the part are not looked at.
+    /// True if any page of these bytes was in memory. They begin within the part; those behind it
+    /// are not looked at.
     pub(crate) fn holds_any(&self, offset: u64, bytes: u64) -> bool {
+        debug_assert!(bytes > 0, "no bytes at {offset}");
+        debug_assert_eq!(offset / WINDOW_BYTES * WINDOW_BYTES, self.start);
         let first = ((offset - self.start) / self.page_bytes) as usize;
         let last = ((offset + bytes - 1 - self.start) / self.page_bytes) as usize;
         let end = (last + 1).min(self.pages.len());

@@ -658,7 +658,7 @@ impl RequestGenerator {
     /// The worker wanted to wake up at `wanted_ns`, and did at `woke_ns`.
     pub(crate) fn note_wake_up(&mut self, wanted_ns: u64, woke_ns: u64) {
         if let Some(options) = &mut self.options {
-            options.lead.note(wanted_ns, woke_ns);
+            options.lead.note_wake_up(wanted_ns, woke_ns);
         }
     }
 

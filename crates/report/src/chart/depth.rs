@@ -2,12 +2,12 @@
 //! matrix of a sweep has two, of its measured cells: operations over the depth, with a line for
 //! each block size, and bytes over the block size, with a line for each depth.
 
-use super::types::{
-    Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, slug,
-    target_among_several,
-};
+use super::naming::{slug, target_among_several};
+use super::types::{Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark};
+use super::units::latency_unit;
 use crate::labels;
 use diskproof_model::digits::rounded;
+use diskproof_model::knee::{KNEE_POINTS_MIN, KneePoint, find_knee};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Access, EngineChoice, Stop, Workload};
 use diskproof_model::record::Record;
@@ -15,9 +15,6 @@ use diskproof_model::row::{OpRow, Row};
 use diskproof_model::sweep::{CellState, SweepCell, SweepMatrix, SweepRecord};
 use diskproof_model::units::format_bytes;
 use std::collections::BTreeSet;
-
-/// A chart needs at least this many depths: fewer cannot show a knee.
-const DEPTHS_MIN: usize = 3;
 
 /// One chart for each group and kind of operation.
 pub(super) fn charts(record: &Record) -> Vec<Chart> {
@@ -74,27 +71,22 @@ fn without_depth(workload: &Workload) -> Workload {
     }
 }
 
-fn requests_in_flight(workload: &Workload) -> u64 {
-    u64::from(workload.depth) * u64::from(workload.workers)
+fn requests_in_flight(workload: &Workload) -> u32 {
+    workload.depth.saturating_mul(workload.workers)
 }
 
 /// An operation as it was measured at one depth.
 struct DepthPoint<'a> {
-    depth: u64,
+    depth: u32,
     op: OpRow<'a>,
 }
 
-impl DepthPoint<'_> {
-    /// Throughput over response time (Kleinrock, ICC 1979). By Little's law that is the square of
-    /// the rate over the depth.
-    fn power(&self) -> f64 {
-        self.op.figures.iops.value.powi(2) / self.depth as f64
-    }
-
-    /// The relative half-width of the power. A square has twice the relative error. `None` where
-    /// the rate has no interval.
-    fn power_relative_half_width(&self) -> Option<f64> {
-        Some(2.0 * self.op.figures.iops.relative_half_width()?)
+impl<'a> DepthPoint<'a> {
+    fn rate(&self) -> KneePoint<'a> {
+        KneePoint {
+            offered: self.depth,
+            rate: &self.op.figures.iops,
+        }
     }
 }
 
@@ -116,7 +108,7 @@ fn depth_points<'a>(group: &[&'a Row], kind: OpKind) -> Vec<DepthPoint<'a>> {
 /// The chart of an operation of a group; `None` with too few depths.
 fn depth_chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
     let points = depth_points(group, kind);
-    if points.len() < DEPTHS_MIN {
+    if points.len() < KNEE_POINTS_MIN {
         return None;
     }
     let deepest = &points.last()?.op.figures.latency;
@@ -141,7 +133,7 @@ fn depth_chart(record: &Record, group: &[&Row], kind: OpKind) -> Option<Chart> {
         id: format!("depth-{}", slug(&name)),
         title: format!("IOPS and latency over depth: {name}, at most {best_iops} IOPS"),
         caption: caption.to_owned(),
-        x: depth_axis(points.iter().map(|point| point.depth as f64)),
+        x: depth_axis(points.iter().map(|point| f64::from(point.depth))),
         y: Axis::new("rate", "IOPS").starting_at_zero(),
         y_right: Some(Axis::new("latency", latency).starting_at_zero()),
         series: depth_series(&points, unit_ns).into(),
@@ -155,7 +147,7 @@ fn depth_series(points: &[DepthPoint<'_>], unit_ns: f64) -> [Series; 3] {
     let mut means = Vec::new();
     let mut p99s = Vec::new();
     for point in points {
-        let depth = point.depth as f64;
+        let depth = f64::from(point.depth);
         let latency = &point.op.figures.latency;
         rates.push((depth, &point.op.figures.iops));
         means.push((depth, latency.mean / unit_ns));
@@ -209,32 +201,20 @@ fn group_name(record: &Record, row: &Row, kind: OpKind) -> String {
     name
 }
 
-/// The depth of the largest power. A disk that serves `n` requests in parallel has its knee at
-/// depth `n`. `None` where the intervals leave open which depth that is, and at the smallest and
-/// the largest depth, beyond which there may be more.
-fn certain_knee_depth(points: &[DepthPoint<'_>]) -> Option<u64> {
-    let best = points
-        .iter()
-        .max_by(|a, b| a.power().total_cmp(&b.power()))?;
-    let lowest_power = best.power() * (1.0 - best.power_relative_half_width()?);
-    for other in points {
-        if other.depth == best.depth {
-            continue;
-        }
-        let highest_power = other.power() * (1.0 + other.power_relative_half_width()?);
-        if highest_power >= lowest_power {
-            return None;
-        }
+/// The depth of the knee. `None` where the intervals leave open which depth that is, and at the
+/// smallest depth, if that is above one: the knee may be below it.
+fn certain_knee_depth(points: &[DepthPoint<'_>]) -> Option<u32> {
+    let rates: Vec<KneePoint<'_>> = points.iter().map(DepthPoint::rate).collect();
+    let knee = find_knee(&rates)?;
+    let is_first = knee.offered > 1 && knee.offered == rates.first()?.offered;
+    if is_first || knee.low != knee.offered || knee.high != Some(knee.offered) {
+        return None;
     }
-    if best.depth == points.first()?.depth || best.depth == points.last()?.depth {
-        None
-    } else {
-        Some(best.depth)
-    }
+    Some(knee.offered)
 }
 
-fn knee_guide(depth: u64) -> Guide {
-    Guide::new(AxisSide::X, format!("knee at {depth}"), depth as f64)
+fn knee_guide(depth: u32) -> Guide {
+    Guide::new(AxisSide::X, format!("knee at {depth}"), f64::from(depth))
 }
 
 /// Two charts for each operation.
@@ -311,7 +291,7 @@ fn iops_over_depth_chart(matrix: &SweepMatrix) -> Chart {
     let mut guides = Vec::new();
     let mut caption = NO_KNEE_CAPTION;
     if let Some(knee) = &matrix.knee {
-        guides.push(knee_guide(u64::from(knee.depth)));
+        guides.push(knee_guide(knee.depth));
         caption = KNEE_CAPTION;
     }
     Chart {
@@ -350,5 +330,58 @@ fn throughput_over_size_chart(matrix: &SweepMatrix) -> Chart {
         series: depths.map(|depth| cells.line_of_depth(depth)).collect(),
         guides,
         ..Chart::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::record::Estimate;
+    use diskproof_model::sweep::{DepthKnee, SweepOperation};
+
+    fn cell(depth: u32, iops: f64) -> SweepCell {
+        SweepCell {
+            block_bytes: 8192,
+            depth,
+            state: CellState::Measured,
+            why: None,
+            iops: Some(Estimate::new(30, iops, Some(0.01 * iops), "1/s")),
+            throughput: Some(Estimate::new(30, 8192.0 * iops, None, "B/s")),
+            latency_mean_ns: None,
+            latency_p50_ns: None,
+            latency_p99_ns: None,
+            latency_max_ns: None,
+        }
+    }
+
+    #[test]
+    fn caption_and_guide_of_a_sweep_follow_its_knee() {
+        let mut predicted = cell(16, 9000.0);
+        predicted.state = CellState::Predicted;
+        let mut matrix = SweepMatrix {
+            operation: SweepOperation::RandRead,
+            cells: vec![cell(1, 1000.0), cell(4, 4000.0), predicted],
+            knee: None,
+            bandwidth_limit: None,
+            cost_model: None,
+        };
+        let chart = iops_over_depth_chart(&matrix);
+        assert_eq!(chart.caption, NO_KNEE_CAPTION);
+        assert!(chart.guides.is_empty());
+        assert_eq!(chart.series[0].points.len(), 2, "only what was measured");
+        matrix.knee = Some(DepthKnee {
+            block_bytes: 8192,
+            depth: 4,
+            depth_low: 4,
+            depth_high: Some(4),
+            iops: Estimate::new(30, 4000.0, Some(40.0), "1/s"),
+            iops_single: None,
+        });
+        let chart = iops_over_depth_chart(&matrix);
+        assert_eq!(chart.caption, KNEE_CAPTION);
+        assert_eq!(chart.guides[0].value, 4.0);
+        // 8 KiB × 4000/s are 32.77 MB/s.
+        let sizes = throughput_over_size_chart(&matrix);
+        assert!((sizes.series[1].points[0].y - 32.768).abs() < 1e-9);
     }
 }

@@ -1,10 +1,9 @@
 //! Latency percentiles: the whole distribution of every operation, on the axis of HdrHistogram's
 //! own plots.
 
-use super::types::{
-    Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark, latency_unit_of_log_axis,
-    operation_name, slug,
-};
+use super::naming::{operation_name, slug};
+use super::types::{Axis, Chart, PERCENTILE_LINES, Scale, Series, SeriesMark};
+use super::units::latency_unit_of_log_axis;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;

@@ -3,16 +3,19 @@
 
 mod depth;
 mod latency;
+mod naming;
 mod ping;
 mod range;
 mod rays;
 mod surface;
 mod time;
 mod types;
+mod units;
 
+pub(crate) use naming::target_among_several;
 pub use range::{Range, Ranges};
-pub use types::{Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark};
-pub(crate) use types::{position_unit, target_among_several};
+pub use types::{Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, SeriesPoint};
+pub(crate) use units::position_unit;
 
 use crate::text::clean;
 use diskproof_model::record::Record;
@@ -75,7 +78,9 @@ fn drawable(mut chart: Chart) -> Option<Chart> {
     if let Some(right) = &mut chart.y_right {
         limit_axis(right);
     }
-    chart.guides.retain(|guide| guide.at.abs() < VALUE_ABS_MAX);
+    chart
+        .guides
+        .retain(|guide| guide.value.abs() < VALUE_ABS_MAX);
     for guide in &mut chart.guides {
         guide.label = clean(&guide.label);
     }
@@ -94,21 +99,15 @@ fn limit_axis(axis: &mut Axis) {
 }
 
 fn keep_drawable(series: &mut Series, x: Scale, y: Scale) {
-    let points = std::mem::take(&mut series.points);
-    let half_widths = std::mem::take(&mut series.half_widths_95);
-    for (index, point) in points.into_iter().enumerate() {
-        if !is_drawable(x, point.0) || !is_drawable(y, point.1) {
-            continue;
+    series
+        .points
+        .retain(|point| is_drawable(x, point.x) && is_drawable(y, point.y));
+    for point in &mut series.points {
+        if let Some(half_width) = point.half_width_95
+            && !(half_width > 0.0 && half_width < VALUE_ABS_MAX)
+        {
+            point.half_width_95 = None;
         }
-        let half_width = match half_widths.get(index) {
-            Some(width) if (0.0..VALUE_ABS_MAX).contains(width) => *width,
-            _ => 0.0,
-        };
-        series.points.push(point);
-        series.half_widths_95.push(half_width);
-    }
-    if series.half_widths_95.iter().all(|width| *width == 0.0) {
-        series.half_widths_95.clear();
     }
 }
 
@@ -160,12 +159,14 @@ pub fn origin(record: &Record) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::types::{SLUG_MAX, slug};
+    use super::naming::{SLUG_MAX, slug};
     use super::*;
 
     fn boundary_chart(points: Vec<(f64, f64)>) -> Chart {
         let mut series = Series::new("a\u{1b}", SeriesMark::Line, points);
-        series.half_widths_95 = vec![f64::NAN, 0.5];
+        for (point, half_width) in series.points.iter_mut().zip([f64::NAN, 0.5]) {
+            point.half_width_95 = Some(half_width);
+        }
         Chart {
             id: "c".to_owned(),
             title: String::new(),
@@ -177,7 +178,7 @@ mod tests {
             guides: vec![Guide {
                 label: "knee".to_owned(),
                 axis: AxisSide::X,
-                at: f64::INFINITY,
+                value: f64::INFINITY,
             }],
         }
     }
@@ -186,8 +187,13 @@ mod tests {
     fn undrawable_points_are_removed() {
         let points = [(0.0, 1.0), (1.0, 2.0), (2.0, 0.0), (f64::NAN, 1.0)];
         let kept = drawable(boundary_chart(points.to_vec())).unwrap();
-        assert_eq!(kept.series[0].points, [(0.0, 1.0), (1.0, 2.0)]);
-        assert_eq!(kept.series[0].half_widths_95, [0.0, 0.5]);
+        let kept_point = |x: f64, y: f64, half_width_95: Option<f64>| SeriesPoint {
+            x,
+            y,
+            half_width_95,
+        };
+        let expected = [kept_point(0.0, 1.0, None), kept_point(1.0, 2.0, Some(0.5))];
+        assert_eq!(kept.series[0].points, expected);
         assert_eq!(kept.series[0].name, "a\\u{1b}");
         assert!(kept.guides.is_empty() && kept.y_right.is_none());
         assert_eq!(drawable(boundary_chart(vec![(0.0, -1.0)])), None);

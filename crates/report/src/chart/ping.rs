@@ -1,9 +1,8 @@
 //! Single requests: their latencies over time, and the first latency after each idle time.
 
-use super::types::{
-    Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit_of_log_axis, slug,
-    subject_name,
-};
+use super::naming::{slug, subject_name};
+use super::types::{Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark};
+use super::units::latency_unit_of_log_axis;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::{PingFigures, SingleRequest};
 use diskproof_model::record::Record;

@@ -79,7 +79,7 @@ impl Chart {
     fn range_across(&self) -> Range {
         let mut values = self.guided(AxisSide::X);
         for series in self.drawn() {
-            values.extend(series.points.iter().map(|point| point.0));
+            values.extend(series.points.iter().map(|point| point.x));
         }
         let ends = Ends::around(&values);
         let room = self.bar_width().unwrap_or(0.0);
@@ -98,10 +98,10 @@ impl Chart {
             if series.side != side {
                 continue;
             }
-            for (index, point) in series.points.iter().enumerate() {
-                heights.push(point.1);
-                if let Some(half_width) = series.half_widths_95.get(index) {
-                    heights.push(point.1 + half_width);
+            for point in &series.points {
+                heights.push(point.y);
+                if let Some(half_width) = point.half_width_95 {
+                    heights.push(point.y + half_width);
                 }
             }
         }
@@ -113,7 +113,7 @@ impl Chart {
         self.guides
             .iter()
             .filter(|guide| guide.axis == side)
-            .map(|guide| guide.at)
+            .map(|guide| guide.value)
             .collect()
     }
 
@@ -124,7 +124,7 @@ impl Chart {
             .series
             .iter()
             .find(|series| series.mark == SeriesMark::Bars)?;
-        let mut places: Vec<f64> = bars.points.iter().map(|point| point.0).collect();
+        let mut places: Vec<f64> = bars.points.iter().map(|point| point.x).collect();
         places.sort_by(f64::total_cmp);
         match narrowest_gap(&places) {
             Some(gap) => Some(gap * BAR_SHARE),

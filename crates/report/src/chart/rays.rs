@@ -1,7 +1,7 @@
 //! The boundary of reads and writes: where the promise is still kept, mix by mix, and the straight
 //! line through these places.
 
-use super::types::{Axis, Chart, Series, SeriesMark};
+use super::types::{Axis, Chart, Series, SeriesMark, SeriesPoint};
 use diskproof_model::digits::rounded;
 use diskproof_model::rays::{RayFigures, RaysRecord};
 use diskproof_model::record::Record;
@@ -45,11 +45,13 @@ fn boundary_title(rays: &RaysRecord) -> String {
 fn boundary_series(rays: &RaysRecord, decided: &[&RayFigures]) -> Vec<Series> {
     let mut ends = Series::new("highest rate of a mix", SeriesMark::Dots, Vec::new());
     for ray in decided {
-        let (share, load) = (ray.read_share, &ray.load);
-        ends.points
-            .push((share * load.rate, (1.0 - share) * load.rate));
-        ends.half_widths_95
-            .push((1.0 - share) * (load.high - load.low) / 2.0);
+        let load = &ray.load;
+        let write_share = 1.0 - ray.read_share;
+        ends.points.push(SeriesPoint {
+            x: ray.read_share * load.rate,
+            y: write_share * load.rate,
+            half_width_95: Some(write_share * (load.high - load.low) / 2.0),
+        });
     }
     let mut series = vec![ends];
     if let Some(boundary) = &rays.figures.boundary {

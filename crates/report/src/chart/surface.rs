@@ -1,9 +1,8 @@
 //! Charts of a survey: transfer rate and access time by position, access time by distance, short
 //! strokes, the map of a scan.
 
-use super::types::{
-    Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark, latency_unit, position_unit,
-};
+use super::types::{Axis, AxisSide, Chart, Guide, Scale, Series, SeriesMark};
+use super::units::{latency_unit, position_unit};
 use diskproof_model::digits::rounded;
 use diskproof_model::record::Record;
 use diskproof_model::surface::{

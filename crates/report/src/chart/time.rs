@@ -1,9 +1,9 @@
 //! Charts over time: rate and longest latency of each measurement, and the rates of an observed
 //! load.
 
-use super::types::{
-    Axis, AxisSide, Chart, Guide, Series, SeriesMark, latency_unit, slug, subject_name,
-};
+use super::naming::{slug, subject_name};
+use super::types::{Axis, AxisSide, Chart, Guide, Series, SeriesMark};
+use super::units::latency_unit;
 use diskproof_model::finding::Finding;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{ObservedDevice, ObservedOps, ObservedRecord};
@@ -450,8 +450,9 @@ mod tests {
         assert_eq!(charts[0].id, "observed-requests-sda");
         assert!(charts[0].title.contains("15 IOPS"), "{}", charts[0].title);
         let points = [(1.0, 5.0), (3.0, 10.0), (5.0, 30.0)];
-        assert_eq!(charts[0].series[0].points, points);
+        let expected = Series::new("rate", SeriesMark::Line, points.to_vec()).points;
+        assert_eq!(charts[0].series[0].points, expected);
         // Of 1 MB each.
-        assert_eq!(charts[1].series[0].points, points);
+        assert_eq!(charts[1].series[0].points, expected);
     }
 }

@@ -1,9 +1,6 @@
-//! The parts of a chart: axes, series, marks, guides.
+//! The parts of a chart: axes, series, points, marks, guides.
 
-use diskproof_model::measurement::OpKind;
-use diskproof_model::record::{Estimate, Record};
-use diskproof_model::row::Row;
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::record::Estimate;
 use serde::Serialize;
 
 /// A picture of one aspect of a record.
@@ -54,12 +51,12 @@ pub struct Guide {
     /// The axis of the value; the line of a horizontal one is vertical.
     pub axis: AxisSide,
     /// The value, in the unit of that axis.
-    pub at: f64,
+    pub value: f64,
 }
 
 impl Guide {
-    pub(crate) fn new(axis: AxisSide, label: String, at: f64) -> Self {
-        Self { label, axis, at }
+    pub(crate) fn new(axis: AxisSide, label: String, value: f64) -> Self {
+        Self { label, axis, value }
     }
 
     /// True if it is drawn as a vertical line.
@@ -149,21 +146,36 @@ pub struct Series {
     pub mark: SeriesMark,
     /// The vertical axis of its values.
     pub side: AxisSide,
-    /// (x, y) in the units of the axes, x ascending for lines.
-    pub points: Vec<(f64, f64)>,
-    /// Half-widths of the 95 % intervals, one for each point, 0 for a point without one; empty if
-    /// no point has one.
-    pub half_widths_95: Vec<f64>,
+    /// Its points; of a line, x ascends.
+    pub points: Vec<SeriesPoint>,
+}
+
+/// A point of a series, in the units of the axes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SeriesPoint {
+    /// The place along the horizontal axis.
+    pub x: f64,
+    /// The place along the vertical axis of the series.
+    pub y: f64,
+    /// The half-width of the 95 % interval of `y`; `None` of a point without one.
+    pub half_width_95: Option<f64>,
 }
 
 impl Series {
+    /// Points (x, y) without intervals.
     pub(crate) fn new(name: impl Into<String>, mark: SeriesMark, points: Vec<(f64, f64)>) -> Self {
         Self {
             name: name.into(),
             mark,
             side: AxisSide::Left,
-            points,
-            half_widths_95: Vec::new(),
+            points: points
+                .into_iter()
+                .map(|(x, y)| SeriesPoint {
+                    x,
+                    y,
+                    half_width_95: None,
+                })
+                .collect(),
         }
     }
 
@@ -176,11 +188,20 @@ impl Series {
     ) -> Self {
         let mut series = Self::new(name, mark, Vec::new());
         for (x, estimate) in estimates {
-            let half_width = estimate.half_width_95.unwrap_or(0.0);
-            series.points.push((x, estimate.value / unit));
-            series.half_widths_95.push(half_width / unit);
+            series.points.push(SeriesPoint {
+                x,
+                y: estimate.value / unit,
+                half_width_95: estimate.half_width_95.map(|half_width| half_width / unit),
+            });
         }
         series
+    }
+
+    /// True if any of its points has an interval.
+    pub(crate) fn has_intervals(&self) -> bool {
+        self.points
+            .iter()
+            .any(|point| point.half_width_95.is_some())
     }
 
     /// The name, and the axis if it is the right one.
@@ -221,86 +242,4 @@ pub enum AxisSide {
     Left,
     /// The right axis.
     Right,
-}
-
-/// The name of a unit of an axis, and its size in the unit of the record: `("ms", 1e6)` for
-/// nanoseconds.
-pub(crate) type Unit = (&'static str, f64);
-
-/// A name as a part of ids and file names: lower-case letters, digits and single hyphens.
-pub(super) fn slug(name: &str) -> String {
-    let mut slug = String::new();
-    for letter in name.chars() {
-        if letter.is_ascii_alphanumeric() {
-            slug.push(letter.to_ascii_lowercase());
-        } else if !slug.is_empty() && !slug.ends_with('-') {
-            slug.push('-');
-        }
-        if slug.len() >= SLUG_MAX {
-            break;
-        }
-    }
-    match slug.trim_end_matches('-') {
-        "" => "unnamed".to_owned(),
-        slug => slug.to_owned(),
-    }
-}
-
-/// A longer name is cut. A file name may have 255 bytes, including the prefix that the user chose
-/// and the extension.
-pub(super) const SLUG_MAX: usize = 60;
-
-/// The target of a measurement where the record has several, so that a name has to tell them apart.
-pub(crate) fn target_among_several<'a>(
-    record: &'a Record,
-    row: &Row,
-) -> Option<&'a TargetIdentity> {
-    if record.targets.len() > 1 {
-        record.targets.get(row.data.target)
-    } else {
-        None
-    }
-}
-
-/// The workload of a measurement, with its target if the run has several.
-pub(super) fn subject_name(record: &Record, row: &Row) -> String {
-    let workload = &row.data.workload.name;
-    match target_among_several(record, row) {
-        Some(target) => format!("{workload} on {}", target.path),
-        None => workload.clone(),
-    }
-}
-
-/// The workload of an operation, with the kind of operation if it has several.
-pub(super) fn operation_name(record: &Record, row: &Row, kind: OpKind) -> String {
-    let mut name = subject_name(record, row);
-    if row.headline_ops().len() > 1 {
-        name += &format!(" {}s", kind.as_str());
-    }
-    name
-}
-
-/// Decimal units, as in data sheets of disks.
-pub(crate) fn position_unit(bytes_max: f64) -> Unit {
-    match bytes_max {
-        1e9.. => ("GB", 1e9),
-        _ => ("MB", 1e6),
-    }
-}
-
-/// Milliseconds, or microseconds if all values are below two milliseconds.
-pub(super) fn latency_unit(ns_largest: f64) -> Unit {
-    match ns_largest {
-        2e6.. => ("ms", 1e6),
-        _ => ("µs", 1e3),
-    }
-}
-
-/// A logarithmic axis has the unit that fits values this many times shorter than the longest one.
-/// With 1, a single long request would decide the unit of all others.
-const LONGEST_OVER_MIDDLE: f64 = 5.0;
-
-/// The unit of a logarithmic axis of latencies: it fits the middle and not the longest one.
-pub(super) fn latency_unit_of_log_axis(longest_ns: u64) -> Unit {
-    latency_unit(longest_ns as f64 / LONGEST_OVER_MIDDLE)
 }

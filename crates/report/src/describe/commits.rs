@@ -1,29 +1,26 @@
-//! How the methods of committing compare: the fastest one, PostgreSQL's default, sessions that
-//! share syncs, and the disk's write cache on and off.
+//! Compares the methods of committing: the fastest one, PostgreSQL's default, sessions that share
+//! syncs, and the disk's write cache on and off.
 
 use crate::labels;
 use diskproof_model::block::{Block, Tone};
 use diskproof_model::digits::rounded;
 use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::OFF_SUFFIX;
+use diskproof_model::plan::{OFF_SUFFIX, sessions_of_group};
+use diskproof_model::postgres::DEFAULT_SYNC_METHOD;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::units::format_latency;
 use std::cmp::Ordering;
 
-/// PostgreSQL's default of wal_sync_method on Linux.
-pub(super) const DEFAULT_METHOD: &str = "fdatasync";
 /// The other values of wal_sync_method on Linux.
 const OTHER_METHODS: [&str; 3] = ["fsync", "open_datasync", "open_sync"];
-/// Workloads in which sessions share syncs are named with this and the number of sessions.
-const GROUP_PREFIX: &str = "group-c";
 
 /// Compares the commits by the default method with all others that were measured on this target.
 /// Empty where the default or anything to compare it with was not measured.
 pub(super) fn commit_facts(record: &Record, target: usize) -> Vec<Block> {
     let commits = TargetCommits { record, target };
-    let Some(default) = commits.measured(DEFAULT_METHOD) else {
+    let Some(default) = commits.measured(DEFAULT_SYNC_METHOD) else {
         return Vec::new();
     };
     if !commits.has_other_than_default() {
@@ -77,7 +74,7 @@ impl<'r> TargetCommits<'r> {
             let workload = &row.data.workload;
             let name = workload.name.as_str();
             let is_other_method = OTHER_METHODS.contains(&name);
-            let is_group = name.starts_with(GROUP_PREFIX);
+            let is_group = sessions_of_group(name).is_some();
             if is_other_method || is_group || workload.write_cache.is_some() {
                 return true;
             }
@@ -101,8 +98,8 @@ impl<'r> TargetCommits<'r> {
 }
 
 fn default_text(commits: TargetCommits<'_>, default: OpRow<'_>) -> String {
-    let text = format!("{DEFAULT_METHOD}: {}", commits_text(default));
-    match commits.durability_doubt(DEFAULT_METHOD) {
+    let text = format!("{DEFAULT_SYNC_METHOD}: {}", commits_text(default));
+    match commits.durability_doubt(DEFAULT_SYNC_METHOD) {
         Some(finding) => format!("{text} (in doubt: {})", finding.code),
         None => text,
     }
@@ -111,7 +108,7 @@ fn default_text(commits: TargetCommits<'_>, default: OpRow<'_>) -> String {
 /// Names the fastest method if it is significantly faster than the default, or if the default is in
 /// doubt. `None` where no trusted method was measured and the default is not in doubt either.
 fn fastest_text(commits: TargetCommits<'_>, default: OpRow<'_>) -> Option<String> {
-    let doubt = commits.durability_doubt(DEFAULT_METHOD);
+    let doubt = commits.durability_doubt(DEFAULT_SYNC_METHOD);
     let Some(fastest) = fastest_trusted(commits) else {
         let code = &doubt?.code;
         return Some(format!("none is proven to keep data; see {code}"));
@@ -122,7 +119,7 @@ fn fastest_text(commits: TargetCommits<'_>, default: OpRow<'_>) -> Option<String
         Some(format!("{}: {text}", fastest.method))
     } else {
         Some(format!(
-            "no method is significantly faster than {DEFAULT_METHOD}"
+            "no method is significantly faster than {DEFAULT_SYNC_METHOD}"
         ))
     }
 }
@@ -137,7 +134,7 @@ struct MethodCommits<'r> {
 /// interval of its rate has the highest low end. A high rate that is hardly known proves nothing.
 fn fastest_trusted(commits: TargetCommits<'_>) -> Option<MethodCommits<'_>> {
     let mut fastest: Option<MethodCommits<'_>> = None;
-    for method in std::iter::once(DEFAULT_METHOD).chain(OTHER_METHODS) {
+    for method in std::iter::once(DEFAULT_SYNC_METHOD).chain(OTHER_METHODS) {
         let Some(op) = commits.measured(method) else {
             continue;
         };
@@ -188,7 +185,7 @@ fn fastest_group(commits: TargetCommits<'_>) -> Option<GroupCommits<'_>> {
     let mut groups = Vec::new();
     for (_, row) in commits.rows() {
         let name = &row.data.workload.name;
-        if let Some(sessions) = session_count(name)
+        if let Some(sessions) = sessions_of_group(name)
             && let Some(op) = commits.measured(name)
         {
             groups.push(GroupCommits { sessions, op });
@@ -199,10 +196,6 @@ fn fastest_group(commits: TargetCommits<'_>) -> Option<GroupCommits<'_>> {
         .max_by(|one, other| by_low_end(&one.op, &other.op))
 }
 
-fn session_count(workload: &str) -> Option<u32> {
-    workload.strip_prefix(GROUP_PREFIX)?.parse().ok()
-}
-
 fn by_low_end(one: &OpRow<'_>, other: &OpRow<'_>) -> Ordering {
     low_end(&one.figures.iops).total_cmp(&low_end(&other.figures.iops))
 }
@@ -210,11 +203,11 @@ fn by_low_end(one: &OpRow<'_>, other: &OpRow<'_>) -> Ordering {
 /// Compares the default method with the disk's write cache off and on, where both were measured.
 /// Otherwise states what the cache was switched to; `None` where it was not switched.
 fn write_cache_fact(commits: TargetCommits<'_>, on: OpRow<'_>) -> Option<Block> {
-    if let Some(off) = commits.measured(&format!("{DEFAULT_METHOD}{OFF_SUFFIX}")) {
+    if let Some(off) = commits.measured(&format!("{DEFAULT_SYNC_METHOD}{OFF_SUFFIX}")) {
         let rate = commits_text(off);
         let gain = ratio_text(&off.figures.iops, &on.figures.iops);
         let text =
-            format!("{DEFAULT_METHOD}: {rate}, {gain} times the rate with the write cache on");
+            format!("{DEFAULT_SYNC_METHOD}: {rate}, {gain} times the rate with the write cache on");
         return Some(commit_fact("cache off", text));
     }
     let state = commits

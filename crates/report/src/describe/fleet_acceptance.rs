@@ -74,12 +74,65 @@ fn remark_text(disk: &TestedDisk) -> String {
         let share = format_percent(1.0 - speed);
         parts.push(format!("{share} slower than the others of its model"));
     }
-    match disk.verdict {
-        AcceptVerdict::Accept | AcceptVerdict::NoFraudFound => {}
-        AcceptVerdict::Undecided | AcceptVerdict::Reject => {
-            let (_, why) = disk.answer.split_once(": ").unwrap_or(("", &disk.answer));
-            parts.push(why.trim_end_matches('.').to_owned());
+    parts.extend(disk.reason.clone());
+    parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tested(verdict: AcceptVerdict) -> TestedDisk {
+        TestedDisk {
+            name: "db17 /dev/sdc".to_owned(),
+            host: "db17".to_owned(),
+            rank: None,
+            target: "/dev/sdc".to_owned(),
+            model: String::new(),
+            serials: vec!["S1".to_owned(), "S2".to_owned()],
+            run_id: "r".to_owned(),
+            started: "2026-11-30T00:00:00Z".to_owned(),
+            claimed_bytes: 4_000_000_000_000,
+            verdict,
+            answer: String::new(),
+            reason: None,
+            real_bytes: None,
+            write_rate: Some(180e6),
+            read_rate: None,
+            slower: None,
         }
     }
-    parts.join("; ")
+
+    /// The cells of the only row of a table of this disk.
+    fn row_of(disk: TestedDisk) -> Vec<String> {
+        let Some(Block::Table(table)) = tested_disks_table(&[disk]) else {
+            panic!("no table");
+        };
+        let row = table.rows.into_iter().next().unwrap();
+        row.cells.into_iter().map(|cell| cell.text).collect()
+    }
+
+    #[test]
+    fn row_has_sizes_rates_and_the_reason_against_the_disk() {
+        let rejected = row_of(TestedDisk {
+            reason: Some("block 0x1 came back with the content of block 0x2".to_owned()),
+            real_bytes: Some(123_000_000_000),
+            slower: Some(0.7),
+            ..tested(AcceptVerdict::Reject)
+        });
+        assert_eq!(rejected[1], "S1 + S2");
+        assert!(rejected[2].starts_with('✗'));
+        let real = glue(&format_bytes(123_000_000_000));
+        let claimed = glue(&format_bytes(4_000_000_000_000));
+        assert_eq!(rejected[3], format!("{real} of {claimed}"));
+        assert!(rejected[4].starts_with("180") && rejected[5] == labels::or_unknown(None));
+        assert!(rejected[6].contains("30 % slower") && rejected[6].ends_with("block 0x2"));
+    }
+
+    #[test]
+    fn accepted_disk_has_no_remark() {
+        let accepted = row_of(tested(AcceptVerdict::Accept));
+        assert!(accepted[2].starts_with('✓') && accepted[6].is_empty());
+        assert!(tested_disks_table(&[]).is_none());
+    }
 }

@@ -1,13 +1,13 @@
 //! The PostgreSQL server that a run started, in words: its INSERTs, what it adds to the disk's own
 //! commits, and the settings that were tried on it.
 
-use super::commits::DEFAULT_METHOD;
 use super::figures::{self, noise_warning};
 use crate::labels;
 use diskproof_model::block::{Block, Column, Table, TableRow, Tone};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::postgres::{
-    LoadRow, PostgresPlan, PostgresRecord, TrialGain, TrialOutcome, TrialPlan, TrialRow,
+    DEFAULT_SYNC_METHOD, LoadRow, PostgresPlan, PostgresRecord, TrialGain, TrialOutcome, TrialPlan,
+    TrialRow,
 };
 use diskproof_model::record::Estimate;
 use diskproof_model::units::{counted, format_bytes, format_duration, format_percent};
@@ -82,7 +82,7 @@ fn loads_of_short_page(loads: &[LoadRow]) -> Vec<Block> {
 
 /// True if a load commits by PostgreSQL's default method, and is not pgbench's.
 fn is_default_method(load: &LoadRow) -> bool {
-    load.data.load.wal_sync_method == DEFAULT_METHOD && !load.data.load.pgbench
+    load.data.load.wal_sync_method == DEFAULT_SYNC_METHOD && !load.data.load.pgbench
 }
 
 fn title_block(postgres: &PostgresRecord) -> Block {

@@ -149,11 +149,14 @@ fn series_data(chart: &Chart, series: &Series, index: usize) -> Value {
     }
     let mut x = Vec::new();
     let mut y = Vec::new();
+    let mut half_widths = Vec::new();
     for point in &series.points {
-        x.push(rounded(point.0));
-        y.push(rounded(point.1));
+        x.push(rounded(point.x));
+        y.push(rounded(point.y));
+        if series.has_intervals() {
+            half_widths.push(rounded(point.half_width_95.unwrap_or(0.0)));
+        }
     }
-    let half_widths: Vec<f64> = series.half_widths_95.iter().copied().map(rounded).collect();
     json!({
         "name": series.name,
         "mark": series.mark,

@@ -273,7 +273,7 @@ mod tests {
     fn block_that_could_not_be_read_is_not_counted_as_read() {
         let map = [scan_cell(900, 0), scan_cell(900, 2), scan_cell(1, 9)];
         let counts = cell_series(&map, 1.0).map(|series| {
-            let values: Vec<f64> = series.points.iter().map(|point| point.1).collect();
+            let values: Vec<f64> = series.points.iter().map(|point| point.y).collect();
             values
         });
         let [means, _, read, failed] = counts;

@@ -76,8 +76,8 @@ pub(super) fn series_marks(chart: &Chart, index: usize, frame: &Frame) -> Markup
     let series = &chart.series[index];
     let style = SeriesStyle::new(index);
     let mut points = Vec::new();
-    for (x, y) in &series.points {
-        points.push(Point::new(frame.x(*x), frame.y(series.side, *y)));
+    for point in &series.points {
+        points.push(Point::new(frame.x(point.x), frame.y(series.side, point.y)));
     }
     html! {
         @match series.mark {
@@ -100,7 +100,7 @@ pub(super) fn series_marks(chart: &Chart, index: usize, frame: &Frame) -> Markup
                 (bar_rects(series, &style, frame, width))
             }
         }
-        @if !series.half_widths_95.is_empty() { (error_bars_path(series, frame)) }
+        @if series.has_intervals() { (error_bars_path(series, frame)) }
     }
 }
 
@@ -266,10 +266,10 @@ impl Outline {
 
 fn bar_rects(series: &Series, style: &SeriesStyle, frame: &Frame, width: f64) -> Markup {
     html! {
-        @for (x, y) in &series.points {
-            @let left = frame.x(x - width / 2.0);
-            @let right = frame.x(x + width / 2.0);
-            @let top = frame.y(series.side, *y);
+        @for point in &series.points {
+            @let left = frame.x(point.x - width / 2.0);
+            @let right = frame.x(point.x + width / 2.0);
+            @let top = frame.y(series.side, point.y);
             // Pale, so that dots of other series stand out on them.
             rect class={(style.fill_class) " " (style.line_class)}
                 x=(px(left)) y=(px(top))
@@ -283,13 +283,13 @@ fn bar_rects(series: &Series, style: &SeriesStyle, frame: &Frame, width: f64) ->
 /// A vertical line over the interval with short ends; invisible ones are skipped.
 fn error_bars_path(series: &Series, frame: &Frame) -> Markup {
     let mut pen = Pen::default();
-    for (index, (x, y)) in series.points.iter().enumerate() {
-        let Some(half_width) = series.half_widths_95.get(index) else {
-            break;
+    for point in &series.points {
+        let Some(half_width) = point.half_width_95 else {
+            continue;
         };
-        let middle = frame.x(*x);
-        let high = frame.y(series.side, y + half_width);
-        let low = frame.y(series.side, y - half_width);
+        let middle = frame.x(point.x);
+        let high = frame.y(series.side, point.y + half_width);
+        let low = frame.y(series.side, point.y - half_width);
         if low - high >= ERROR_BAR_MIN {
             let (left, right) = (middle - ERROR_BAR_END, middle + ERROR_BAR_END);
             pen.line(Point::new(left, high), Point::new(right, high));
@@ -313,7 +313,9 @@ mod tests {
     /// The strokes of the error bars of two points on a logarithmic axis.
     fn error_strokes(half_widths: [f64; 2]) -> usize {
         let mut rates = Series::new("rate", SeriesMark::Dots, vec![(1.0, 100.0), (2.0, 250.0)]);
-        rates.half_widths_95 = half_widths.to_vec();
+        for (point, half_width) in rates.points.iter_mut().zip(half_widths) {
+            point.half_width_95 = Some(half_width);
+        }
         let mut chart = Chart {
             y: Axis::new("rate", "1/s"),
             series: vec![rates],

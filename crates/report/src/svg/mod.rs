@@ -312,10 +312,10 @@ fn guide_lines(chart: &Chart, frame: &Frame) -> Markup {
     let mut pen = Pen::default();
     for guide in &chart.guides {
         if guide.is_vertical() {
-            let x = frame.x(guide.at);
+            let x = frame.x(guide.value);
             pen.line(Point::new(x, frame.top), Point::new(x, frame.bottom));
         } else {
-            let y = frame.y(guide.axis, guide.at);
+            let y = frame.y(guide.axis, guide.value);
             pen.line(Point::new(frame.left, y), Point::new(frame.right, y));
         }
     }
@@ -368,7 +368,7 @@ fn guide_labels(chart: &Chart, frame: &Frame) -> Markup {
     html! {
         @for guide in vertical {
             @let most = frame.right - text_width(&guide.label, LABEL.size);
-            @let x = frame.x(guide.at).min(most).max(frame.left);
+            @let x = frame.x(guide.value).min(most).max(frame.left);
             (text(Point::new(x, baseline), "start", LABEL, &guide.label))
         }
         @if !level.is_empty() {

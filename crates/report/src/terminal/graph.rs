@@ -210,7 +210,7 @@ impl Canvas {
             let y = ranges.along(series.side);
             let mut places = Vec::new();
             for point in &series.points {
-                places.push(Place::new(ranges.x.place(point.0), y.place(point.1)));
+                places.push(Place::new(ranges.x.place(point.x), y.place(point.y)));
             }
             match series.mark {
                 SeriesMark::Line => self.polyline(&places),

@@ -19,11 +19,13 @@ fn outline(chart: &Chart) -> String {
     }
     for series in &chart.series {
         let (first, last) = (series.points[0], series.points[series.points.len() - 1]);
-        let bars = if series.half_widths_95.is_empty() {
-            ""
-        } else {
-            ", error bars"
-        };
+        let has_bars = series
+            .points
+            .iter()
+            .any(|point| point.half_width_95.is_some());
+        let bars = if has_bars { ", error bars" } else { "" };
+        let first = (first.x, first.y);
+        let last = (last.x, last.y);
         let points = series.points.len();
         text += &format!(
             "  {:?} {:?} {}: {points} points {first:.3?} to {last:.3?}{bars}\n",
@@ -33,7 +35,7 @@ fn outline(chart: &Chart) -> String {
     for guide in &chart.guides {
         text += &format!(
             "  guide {}: {:?} {:.3}\n",
-            guide.label, guide.axis, guide.at
+            guide.label, guide.axis, guide.value
         );
     }
     text
@@ -79,26 +81,30 @@ fn assert_drawable(chart: &Chart) {
     assert_eq!(chart.y_right.is_some(), has_right, "{}", chart.id);
     for guide in &chart.guides {
         assert!(
-            guide.at.is_finite() && (has_right || !is_right(&guide.axis)),
+            guide.value.is_finite() && (has_right || !is_right(&guide.axis)),
             "{}",
             chart.id
         );
     }
     for series in &chart.series {
         let (place, points) = (format!("{} {}", chart.id, series.name), &series.points);
-        let bars = series.half_widths_95.len();
+        assert!(!points.is_empty(), "{place}");
         assert!(
-            !points.is_empty() && (bars == 0 || bars == points.len()),
-            "{place}"
-        );
-        assert!(
-            points.iter().all(|(x, y)| x.is_finite() && y.is_finite()),
+            points
+                .iter()
+                .all(|point| point.x.is_finite() && point.y.is_finite()),
             "{place}"
         );
         let is_log = chart.x.scale == Scale::Log;
-        assert!(!is_log || points.iter().all(|(x, _)| *x > 0.0), "{place}");
+        assert!(
+            !is_log || points.iter().all(|point| point.x > 0.0),
+            "{place}"
+        );
         let is_line = series.mark == SeriesMark::Line;
-        assert!(!is_line || points.is_sorted_by_key(|(x, _)| *x), "{place}");
+        assert!(
+            !is_line || points.is_sorted_by_key(|point| point.x),
+            "{place}"
+        );
     }
 }
 

@@ -6,7 +6,7 @@ use crate::standard_workloads::{READS_ONLY_PERMILLE, WRITES_ONLY_PERMILLE};
 use crate::write_cache::WriteCacheFlags;
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Span, Start, Stop, SyncCall, SyncPolicy,
-    Workload, WriteFlag,
+    Workload, WriteFlag, group_name,
 };
 use diskproof_model::stream::Streams;
 
@@ -246,8 +246,7 @@ pub(super) fn rows_alone(breadth: Breadth) -> Vec<CommitRow> {
     for &sessions in committers {
         let own_name = format!("fdatasync-c{sessions}");
         rows.push(synced_row(&own_name, FDATASYNC.sync, sessions));
-        let group_name = format!("group-c{sessions}");
-        rows.push(synced_row(&group_name, shared, sessions));
+        rows.push(synced_row(&group_name(sessions), shared, sessions));
     }
     if breadth == Breadth::All {
         for bytes in SIZES {

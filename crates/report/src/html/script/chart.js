@@ -306,7 +306,7 @@ class Chart {
     const hasVertical = (this.data.guides || []).some(({ axis }) => axis === "x");
     for (const guide of this.data.guides || []) {
       const isVertical = guide.axis === "x";
-      const value = isVertical ? this.toPosition(guide.at) : guide.at;
+      const value = isVertical ? this.toPosition(guide.value) : guide.value;
       const scale = isVertical ? "x" : guide.axis === "right" ? "right" : "y";
       const at = Math.round(u.valToPos(value, scale, true));
       const [start, end] = isVertical ? [bbox.left, right] : [bbox.top, bottom];

@@ -5,7 +5,7 @@ use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;
 use super::reasons::{Compared, Reasons};
 use super::rows::leading_row;
-use super::side_estimate::SideEstimate;
+use super::side_estimate::relative_error;
 use super::sides::{Run, WorkloadKey};
 use super::survey::{Part, Surveyed, leading_figures};
 use diskproof_model::comparison::{Direction, Figure, Reason};
@@ -29,7 +29,7 @@ pub(crate) enum PartOfRun {
 
 /// The figure that represents a part of a run.
 #[derive(Debug, Clone)]
-pub(crate) struct OwnFigure {
+pub(crate) struct RepresentativeFigure {
     pub part: PartOfRun,
     /// Index of the target.
     pub target: usize,
@@ -44,7 +44,7 @@ pub(crate) struct OwnFigure {
 }
 
 /// The figures that represent the parts of a run, in their order.
-pub(crate) fn own_figures(record: &Record) -> Vec<OwnFigure> {
+pub(crate) fn representative_figures(record: &Record) -> Vec<RepresentativeFigure> {
     let run = run_without_name(record);
     let mut figures = Vec::new();
     for (index, row) in record.measurements.iter().enumerate() {
@@ -58,8 +58,8 @@ pub(crate) fn own_figures(record: &Record) -> Vec<OwnFigure> {
         };
         let name = row.data.workload.name.clone();
         let estimate = leading.side.estimate;
-        figures.extend(own_figure(
-            FigureName {
+        figures.extend(representative_figure(
+            FigureIdentity {
                 part: PartOfRun::Workload(name.clone()),
                 target: row.data.target,
                 metric: leading.metric,
@@ -71,12 +71,13 @@ pub(crate) fn own_figures(record: &Record) -> Vec<OwnFigure> {
         ));
     }
     for leading in leading_figures(&run) {
+        // A record with leading figures of a survey has a surface.
         let target = record.surface().map_or(0, |surface| surface.data.target);
         let part = match leading.part {
             Part::Access => PartOfRun::Access,
             Part::Curve | Part::Burst => PartOfRun::Curve,
         };
-        let name = FigureName {
+        let name = FigureIdentity {
             part,
             target,
             metric: leading.metric,
@@ -84,25 +85,30 @@ pub(crate) fn own_figures(record: &Record) -> Vec<OwnFigure> {
             figure: leading.figure,
         };
         let error = relative_error(&leading.estimate);
-        figures.extend(own_figure(name, &leading.estimate, error));
+        figures.extend(representative_figure(name, &leading.estimate, error));
     }
     for row in record.files().iter().flat_map(|files| &files.steps) {
         let subject = row.data.step.name();
-        let name = FigureName {
+        let name = FigureIdentity {
             part: PartOfRun::Step(row.data.step),
+            // Steps of files have one directory.
             target: 0,
             metric: format!("{subject}.{}", Figure::Iops.as_str()),
             subject,
             figure: Figure::Iops,
         };
         let estimate = &row.figures.iops;
-        figures.extend(own_figure(name, estimate, relative_error(estimate)));
+        figures.extend(representative_figure(
+            name,
+            estimate,
+            relative_error(estimate),
+        ));
     }
     figures
 }
 
-/// The place and the name of a figure, without its value.
-struct FigureName {
+/// What a figure is of: everything but its value.
+struct FigureIdentity {
     part: PartOfRun,
     target: usize,
     metric: String,
@@ -111,11 +117,15 @@ struct FigureName {
 }
 
 /// The figure with this name; `None` where its value is not positive and finite.
-fn own_figure(name: FigureName, estimate: &Estimate, error: Option<f64>) -> Option<OwnFigure> {
+fn representative_figure(
+    name: FigureIdentity,
+    estimate: &Estimate,
+    error: Option<f64>,
+) -> Option<RepresentativeFigure> {
     if !(estimate.value > 0.0 && estimate.value.is_finite()) {
         return None;
     }
-    Some(OwnFigure {
+    Some(RepresentativeFigure {
         part: name.part,
         target: name.target,
         metric: name.metric,
@@ -128,16 +138,9 @@ fn own_figure(name: FigureName, estimate: &Estimate, error: Option<f64>) -> Opti
     })
 }
 
-/// The standard error as a share of the value; `None` where the estimate states none.
-fn relative_error(estimate: &Estimate) -> Option<f64> {
-    SideEstimate::from_estimates(std::slice::from_ref(estimate))?
-        .sample
-        .error_within()
-}
-
 impl PartOfRun {
-    /// The differences between the plans or conditions of this part in two runs. `other` is the
-    /// usual run, which sentences call "the others".
+    /// The differences between the plans or conditions of this part in two runs. `other` is a
+    /// typical run, which sentences call "the others".
     pub(crate) fn differences(
         &self,
         record: &Record,
@@ -146,24 +149,29 @@ impl PartOfRun {
         other_target: usize,
     ) -> Vec<Reason> {
         let run = run_without_name(record);
-        let usual = run_without_name(other);
+        let typical = run_without_name(other);
         let mut reasons = Reasons::default();
         match self {
             Self::Workload(name) => {
-                let own = MeasuredWorkload::find(THIS, &run, WorkloadKey { target, name });
-                let key_of_others = WorkloadKey {
+                let key = WorkloadKey { target, name };
+                let typical_key = WorkloadKey {
                     target: other_target,
                     name,
                 };
-                let others = MeasuredWorkload::find(OTHERS, &usual, key_of_others);
-                add_differences_of(others, own, &mut reasons);
+                add_differences_of(
+                    MeasuredWorkload::find(OTHERS, &typical, typical_key),
+                    MeasuredWorkload::find(THIS, &run, key),
+                    &mut reasons,
+                );
             }
-            Self::Curve => add_survey_differences(&usual, &run, Part::Curve, &mut reasons),
-            Self::Access => add_survey_differences(&usual, &run, Part::Access, &mut reasons),
+            Self::Curve => add_survey_differences(&typical, &run, Part::Curve, &mut reasons),
+            Self::Access => add_survey_differences(&typical, &run, Part::Access, &mut reasons),
             Self::Step(step) => {
-                let own = StepOfRun::find(THIS, &run, *step);
-                let others = StepOfRun::find(OTHERS, &usual, *step);
-                add_differences_of(others, own, &mut reasons);
+                add_differences_of(
+                    StepOfRun::find(OTHERS, &typical, *step),
+                    StepOfRun::find(THIS, &run, *step),
+                    &mut reasons,
+                );
             }
         }
         reasons.0
@@ -187,24 +195,25 @@ impl PartOfRun {
         reasons.0
     }
 
-    /// Returns `true` if both plans request the same in this part. The disk then caused the
-    /// differences: a span that was cut when its time was over, a depth or an engine that was not
-    /// available.
-    pub(crate) fn is_planned_alike(&self, record: &Record, other: &Record) -> bool {
-        if record.plan.scratch != other.plan.scratch {
+    /// Returns `true` if the disk caused this difference, because both plans request the same: it
+    /// was too slow for its span, or did not take the depth or the engine.
+    pub(crate) fn is_symptom(&self, difference: &Reason, record: &Record, other: &Record) -> bool {
+        let Self::Workload(name) = self else {
             return false;
-        }
-        match self {
-            Self::Workload(name) => match (planned(record, name), planned(other, name)) {
-                (Some(own), Some(others)) => {
-                    own.span == others.span
-                        && own.depth == others.depth
-                        && own.engine == others.engine
-                }
-                _ => false,
-            },
-            Self::Curve | Self::Access | Self::Step(_) => false,
-        }
+        };
+        let (Some(planned), Some(typical)) = (
+            planned_workload(record, name),
+            planned_workload(other, name),
+        ) else {
+            return false;
+        };
+        let is_requested_alike = match difference.code.as_str() {
+            "span-differs" => planned.span == typical.span,
+            "depth-differs" => planned.depth == typical.depth,
+            "engine-differs" => planned.engine == typical.engine,
+            _ => false,
+        };
+        is_requested_alike && record.plan.scratch == other.plan.scratch
     }
 }
 
@@ -215,25 +224,27 @@ fn run_without_name(record: &Record) -> Run<'_> {
     }
 }
 
-fn planned<'r>(record: &'r Record, name: &str) -> Option<&'r Workload> {
+fn planned_workload<'r>(record: &'r Record, name: &str) -> Option<&'r Workload> {
     let mut workloads = record.plan.workloads().iter();
     workloads.find(|workload| workload.name == name)
 }
 
-fn add_differences_of<T: Compared>(others: Option<T>, own: Option<T>, reasons: &mut Reasons) {
-    if let (Some(others), Some(own)) = (others, own) {
-        others.add_differences(own, reasons);
+fn add_differences_of<T: Compared>(typical: Option<T>, this: Option<T>, reasons: &mut Reasons) {
+    if let (Some(typical), Some(this)) = (typical, this) {
+        typical.add_differences(this, reasons);
     }
 }
 
-fn add_survey_differences(usual: &Run<'_>, run: &Run<'_>, part: Part, reasons: &mut Reasons) {
-    let own = Surveyed::find(THIS, run, part);
-    let others = Surveyed::find(OTHERS, usual, part);
-    add_differences_of(others, own, reasons);
+fn add_survey_differences(typical: &Run<'_>, run: &Run<'_>, part: Part, reasons: &mut Reasons) {
+    add_differences_of(
+        Surveyed::find(OTHERS, typical, part),
+        Surveyed::find(THIS, run, part),
+        reasons,
+    );
 }
 
-fn add_faults<T: Compared>(own: Option<T>, reasons: &mut Reasons) {
-    if let Some(own) = own {
-        own.add_faults(&[], reasons);
+fn add_faults<T: Compared>(this: Option<T>, reasons: &mut Reasons) {
+    if let Some(this) = this {
+        this.add_faults(&[], reasons);
     }
 }

@@ -6,39 +6,39 @@
 //! requests take their own time and that of their transfer has it at the block size for which the
 //! two are equal.
 
-use crate::estimate::largest_by;
-use diskproof_model::record::Estimate;
+use crate::estimate::Estimate;
 
 /// Fewer points cannot show a knee.
-pub(super) const POINTS_MIN: usize = 3;
+pub const KNEE_POINTS_MIN: usize = 3;
 
 /// A point of the curve.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct KneePoint<'a> {
+pub struct KneePoint<'a> {
     /// The depth, or the block size.
-    pub(super) at: u32,
+    pub offered: u32,
     /// The rate, in operations or bytes.
-    pub(super) rate: &'a Estimate,
+    pub rate: &'a Estimate,
 }
 
 impl<'a> KneePoint<'a> {
-    /// The power as a logarithm; `None` where its interval is unknown.
+    /// The power as a logarithm; `None` where nothing was done.
     fn log_power(&self) -> Option<LogPower<'a>> {
-        let power = self.rate.value.powi(2) / f64::from(self.at.max(1));
+        let power = self.rate.value.powi(2) / f64::from(self.offered.max(1));
         if power.is_nan() || power <= 0.0 {
             return None;
         }
+        let relative_error = self.rate.relative_half_width();
         Some(LogPower {
             point: *self,
             log: power.ln(),
             // The logarithm of a square has twice the relative error.
-            half_width: 2.0 * self.rate.relative_half_width()?,
+            half_width: relative_error.map(|relative| 2.0 * relative),
         })
     }
 
     /// Operations per second, of a curve of throughput over block sizes.
-    pub(super) fn operations(&self) -> f64 {
-        self.rate.value / f64::from(self.at.max(1))
+    pub fn operations(&self) -> f64 {
+        self.rate.value / f64::from(self.offered.max(1))
     }
 }
 
@@ -47,52 +47,59 @@ impl<'a> KneePoint<'a> {
 struct LogPower<'a> {
     point: KneePoint<'a>,
     log: f64,
-    half_width: f64,
+    /// `None` where the rate has no interval.
+    half_width: Option<f64>,
 }
 
 impl LogPower<'_> {
     /// Returns `true` if the intervals allow that this power is as large as `best`. Two independent
     /// powers do not differ while their distance is at most the root of the sum of the squared
-    /// half-widths.
+    /// half-widths. One without an interval may be as large where `best` may be as small.
     fn may_equal(&self, best: &Self) -> bool {
-        best.log - self.log <= best.half_width.hypot(self.half_width)
+        let half_width = self.half_width.unwrap_or(0.0);
+        let best_half_width = best.half_width.unwrap_or(0.0);
+        best.log - self.log <= best_half_width.hypot(half_width)
     }
 }
 
 /// A knee among the measured points.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Knee<'a> {
+pub struct Knee<'a> {
     /// The depth, or the block size, of the knee.
-    pub(super) at: u32,
+    pub offered: u32,
     /// The smallest point that the intervals allow.
-    pub(super) low: u32,
+    pub low: u32,
     /// The largest one; `None` where it may be beyond the last point.
-    pub(super) high: Option<u32>,
+    pub high: Option<u32>,
     /// The rate there.
-    pub(super) rate: &'a Estimate,
+    pub rate: &'a Estimate,
 }
 
-/// The knee of these points, which ascend; `None` of too few, and where the intervals allow all of
-/// them.
-pub(super) fn knee<'a>(points: &[KneePoint<'a>]) -> Option<Knee<'a>> {
+/// The knee of these points, which ascend; `None` of too few with an interval, and where the
+/// intervals allow all of them.
+pub fn find_knee<'a>(points: &[KneePoint<'a>]) -> Option<Knee<'a>> {
     let powers: Vec<LogPower<'a>> = points.iter().flat_map(KneePoint::log_power).collect();
-    if powers.len() < POINTS_MIN {
+    let mut known = powers.clone();
+    known.retain(|power| power.half_width.is_some());
+    if known.len() < KNEE_POINTS_MIN {
         return None;
     }
-    let best = largest_by(&powers, |power| power.log)?;
+    let best = known
+        .iter()
+        .max_by(|one, other| one.log.total_cmp(&other.log))?;
     let allowed: Vec<u32> = powers
         .iter()
         .filter(|power| power.may_equal(best))
-        .map(|power| power.point.at)
+        .map(|power| power.point.offered)
         .collect();
     let low = *allowed.first()?;
     let high = *allowed.last()?;
-    let last = powers.last()?.point.at;
-    if low == powers.first()?.point.at && high == last {
+    let last = powers.last()?.point.offered;
+    if low == powers.first()?.point.offered && high == last {
         return None;
     }
     Some(Knee {
-        at: best.point.at,
+        offered: best.point.offered,
         low,
         high: if high < last { Some(high) } else { None },
         rate: best.point.rate,
@@ -113,14 +120,18 @@ mod tests {
         values.iter().map(rate).collect()
     }
 
-    fn knee_of(at: &[u32], values: &[f64], relative: f64) -> Option<(u32, u32, Option<u32>)> {
+    fn knee_of(offered: &[u32], values: &[f64], relative: f64) -> Option<(u32, u32, Option<u32>)> {
         let rates = rates(values, relative);
-        let points: Vec<KneePoint<'_>> = at
+        let points: Vec<KneePoint<'_>> = offered
             .iter()
             .zip(&rates)
-            .map(|(at, rate)| KneePoint { at: *at, rate })
+            .map(|(offered, rate)| KneePoint {
+                offered: *offered,
+                rate,
+            })
             .collect();
-        knee(&points).map(|knee| (knee.at, knee.low, knee.high))
+        let knee = find_knee(&points)?;
+        Some((knee.offered, knee.low, knee.high))
     }
 
     const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
@@ -154,6 +165,19 @@ mod tests {
         let rates = [1000.0, 2000.0, 3000.0, 3500.0];
         let found = knee_of(&DEPTHS[..4], &rates, 0.1).unwrap();
         assert_eq!(found, (4, 2, Some(4)));
+    }
+
+    /// Nobody knows that the knee is at 4 while the rate at 8 may be twice as high.
+    #[test]
+    fn high_rate_without_an_interval_may_be_the_knee() {
+        let mut rates = rates(&[1000.0, 2000.0, 4000.0, 8000.0, 8000.0], 0.02);
+        rates[3].half_width_95 = None;
+        let mut points = Vec::new();
+        for (offered, rate) in [1, 2, 4, 8, 16].into_iter().zip(&rates) {
+            points.push(KneePoint { offered, rate });
+        }
+        let knee = find_knee(&points).unwrap();
+        assert_eq!((knee.offered, knee.low, knee.high), (16, 4, None));
     }
 
     /// 100 µs and 1 GB/s: a block of 100 kB takes as long as everything else.
