@@ -188,6 +188,9 @@ impl Expected {
         let slowest = workloads
             .filter(|row| row.data.workload.name == self.workload)
             .max_by_key(|row| row.data.wall_ns)?;
+        if slowest.data.hang.is_some() {
+            return None;
+        }
         let times = match figure.uncertainty {
             Uncertainty::AtLeast => {
                 let Quantity::Figure(metric) = self.quantity else {
@@ -368,7 +371,7 @@ pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFi
 mod tests {
     use super::*;
     use crate::fixture::{self, measured};
-    use diskproof_model::measurement::OpKind;
+    use diskproof_model::measurement::{Hang, OpKind};
     use diskproof_model::row::LatencySummary;
     use diskproof_model::surface::SeekPattern;
 
@@ -601,5 +604,35 @@ mod tests {
         });
         let outcome = expected("random-read-d32.iops>=9000").evaluate(&record);
         assert_eq!((outcome.observed, outcome.met), (Some(5000.0), false));
+    }
+
+    /// Two reads had no answer for 45 s: they are in no histogram.
+    #[test]
+    fn unanswered_requests_miss_the_longest_latency_and_decide_nothing_else() {
+        let mut record = fixture::record();
+        measured(&mut record, "random-read-d32").data.hang = Some(Hang {
+            since_ns: 0,
+            lasted_ns: 45_000_000_000,
+            requests: 2,
+            late: false,
+        });
+        let outcome = |text: &str| expected(text).evaluate(&record).outcome();
+        assert_eq!(
+            outcome("random-read-d32.max<=40s"),
+            ExpectationOutcome::Missed
+        );
+        for text in [
+            "random-read-d32.p99<=50ms",
+            "random-read-d32.mean<=50ms",
+            "random-read-d32.iops>=10",
+            "random-read-d32.iops<=1000000",
+        ] {
+            assert_eq!(outcome(text), ExpectationOutcome::Undecided, "{text}");
+        }
+        assert_eq!(
+            outcome("random-read-d32.p99<=1us"),
+            ExpectationOutcome::Missed
+        );
+        assert_eq!(outcome("random-read-d1.p99<=50ms"), ExpectationOutcome::Met);
     }
 }

@@ -135,17 +135,29 @@ fn flush_limit(row: &Row, index: usize, kind: OpKind, what: &str) -> Option<Limi
     if op.data.count <= 1 {
         return None;
     }
-    let worker_ns = row.steady_ns() as f64 * f64::from(row.data.workload.workers);
-    let share = op.figures.latency.mean * op.data.count as f64 / worker_ns;
+    let waiting_ns = row.steady_ns() as f64 * waiting_at_once(row);
+    let share = op.figures.latency.mean * op.data.count as f64 / waiting_ns;
     if share.is_nan() || share < SYNC_SHARE_MIN {
         return None;
     }
     let percent = format_percent(share.min(1.0));
     let why = format!("{percent} of the time was spent in {what}");
     let place = format!("figures/ops/{}/latency/mean", kind.as_str());
-    let threshold = SYNC_SHARE_MIN * worker_ns / op.data.count as f64;
+    let threshold = SYNC_SHARE_MIN * waiting_ns / op.data.count as f64;
     let mean = evidence(index, &place, op.figures.latency.mean, threshold, "ns");
     Some(known_limit(RateLimit::Flush, why, mean))
+}
+
+/// The number of syncs that can run at the same time: one of each request in flight where each write
+/// has its own, else one of each worker.
+fn waiting_at_once(row: &Row) -> f64 {
+    let workload = &row.data.workload;
+    let workers = f64::from(workload.workers);
+    if workload.sync.is_per_write() {
+        workers * f64::from(workload.depth)
+    } else {
+        workers
+    }
 }
 
 /// The limit of one session whose writes are durable when they return: the flush is a part of
@@ -428,5 +440,23 @@ mod tests {
         disk.link.as_mut().unwrap().bytes_per_second_max = Some((rate / 0.9) as u64);
         let limited = limited_by(&record, 1);
         assert_eq!(limited.limit, RateLimit::Link, "{limited:?}");
+    }
+
+    /// With 32 writes in flight 32 syncs may run at once: half of the time is spent in them only if
+    /// each takes half of a commit.
+    #[test]
+    fn syncs_of_a_queue_overlap() {
+        for (depth, is_flush) in [(1, true), (32, false)] {
+            let mut record = fixture::record();
+            let m = measured(&mut record, "commit-fdatasync");
+            m.data.workload.depth = depth;
+            let index = record
+                .measurements
+                .iter()
+                .position(|row| row.data.workload.name == "commit-fdatasync")
+                .unwrap();
+            let limit = limited_by(&record, index).limit;
+            assert_eq!(limit == RateLimit::Flush, is_flush, "{depth}: {limit:?}");
+        }
     }
 }

@@ -28,6 +28,8 @@ const FAR_TO_NEAR_MIN: f64 = 1.5;
 /// No arm and no platter answers half of all random accesses in less: half a turn of 15,000 rpm
 /// alone takes 2 ms.
 const RANDOM_NS_MIN: f64 = 1e6;
+/// The outermost zone of a disk begins within this share of its surface.
+const OUTER_SHARE: f64 = 0.05;
 /// A span of at least this share of the surface counts as the whole surface.
 const WHOLE_MIN: f64 = 0.9;
 
@@ -99,8 +101,7 @@ fn reports_rotation(record: &Record, disk: &Layer) -> Option<bool> {
     if let Some(rpm) = health_rpm(record, disk) {
         return Some(rpm > 0);
     }
-    let is_real = disk.kind == LayerKind::Disk && record.host.hypervisor.is_none();
-    if is_real && has_real_bus(disk) {
+    if is_attached(record, disk) {
         disk.rotational
     } else {
         None
@@ -116,6 +117,39 @@ pub(crate) fn is_said_to_rotate(record: &Record, disk: &Layer) -> bool {
         _ => false,
     };
     is_trusted && disk.rotational == Some(true)
+}
+
+/// True if all disks of a target are attached to this very machine, so that no provider limits them.
+pub(crate) fn is_real_disk(record: &Record, target: &TargetIdentity) -> bool {
+    let mut disks = target.disks().peekable();
+    disks.peek().is_some() && disks.all(|disk| is_attached(record, disk))
+}
+
+/// True if any disk of a target turns, by its own health report or by the kernel.
+pub(crate) fn may_rotate(record: &Record, target: &TargetIdentity) -> bool {
+    target.disks().any(|disk| rotates(record, disk))
+}
+
+/// True if a disk turns, by its own health report or by the kernel.
+pub(crate) fn rotates(record: &Record, disk: &Layer) -> bool {
+    reports_rotation(record, disk) == Some(true) || is_said_to_rotate(record, disk)
+}
+
+fn is_attached(record: &Record, disk: &Layer) -> bool {
+    disk.kind == LayerKind::Disk && record.host.hypervisor.is_none() && has_real_bus(disk)
+}
+
+/// True if the surveyed span contains the outermost zone of a disk, which is its fastest. Of a
+/// partition, a mapping or a file nobody knows where on the disk it lies.
+pub(crate) fn begins_outside(record: &Record, surface: &SurfaceRecord) -> bool {
+    let Some(target) = record.targets.get(surface.data.target) else {
+        return false;
+    };
+    let is_whole_disk = match target.layers.first() {
+        Some(layer) => target.kind == TargetKind::BlockDevice && layer.below.is_empty(),
+        None => false,
+    };
+    is_whole_disk && surface.data.span_start_bytes as f64 <= OUTER_SHARE * target.size_bytes as f64
 }
 
 fn has_real_bus(disk: &Layer) -> bool {

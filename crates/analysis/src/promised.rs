@@ -2,7 +2,7 @@
 //! measured figure that answers it. They are judged like every other threshold.
 
 use crate::expect::{Expected, Quantity, Relation};
-use crate::mechanics::{reach, reported_rpm};
+use crate::mechanics::{begins_outside, link_bytes_per_second, reach, reported_rpm};
 use crate::shape::Reach;
 use diskproof_model::expectation::{Expectation, Promise};
 use diskproof_model::figure::{Part, named};
@@ -20,8 +20,6 @@ const RATE_ALLOWED: f64 = 0.95;
 const SIZE_ALLOWED: f64 = 0.99;
 /// A disk may report this share of the promised revolutions: reports are rounded.
 const RPM_ALLOWED: f64 = 0.99;
-/// The fastest zone is in the span if the span begins within this share of the target.
-const START_SHARE: f64 = 0.05;
 
 /// The workload that answers for the read rate of a disk that does not rotate.
 const SEQUENTIAL_READ: &str = "sequential-read";
@@ -102,6 +100,7 @@ impl Promised {
             // In a part of the surface the arm has less far to go than the sheet's average.
             Part::Access(_) => expectation.met && !covers_whole_surface(record),
             Part::Curve => !expectation.met && !covers_outermost_zone(record),
+            Part::Workload => !expectation.met && self.is_above_bandwidth(record),
             _ => false,
         };
         if is_open && expectation.objection.is_none() {
@@ -111,7 +110,35 @@ impl Promised {
         expectation.promise = Some(self.promise.clone());
         expectation
     }
+
+    /// Returns `true` if operations of the workload, which are larger than those of data sheets, need
+    /// more bandwidth at the promised rate than the link or the data sheet has.
+    fn is_above_bandwidth(&self, record: &Record) -> bool {
+        let mut rows = record.measurements.iter();
+        let Some(row) = rows.find(|row| row.data.workload.name == self.expected.workload) else {
+            return false;
+        };
+        let block_bytes = row.data.workload.block_bytes;
+        if self.promise.unit != "1/s" || block_bytes <= SHEET_BLOCK_BYTES {
+            return false;
+        }
+        let needed = self.promise.promised * f64::from(block_bytes);
+        let sheet = record.plan.questions.data_sheet;
+        let bandwidths = [
+            link_bytes_per_second(record, row.data.target),
+            sheet.and_then(|sheet| sheet.bytes_per_second),
+        ];
+        bandwidths
+            .into_iter()
+            .flatten()
+            .any(|bandwidth| needed >= BANDWIDTH_SHARE * bandwidth)
+    }
 }
+
+/// Data sheets count operations of this size.
+const SHEET_BLOCK_BYTES: u32 = 4096;
+/// From this share of a bandwidth on the bandwidth is the limit: protocols take the rest.
+const BANDWIDTH_SHARE: f64 = 0.85;
 
 /// Returns `true` if the access times are those of the whole surface.
 fn covers_whole_surface(record: &Record) -> bool {
@@ -121,16 +148,11 @@ fn covers_whole_surface(record: &Record) -> bool {
     }
 }
 
-/// Returns `true` if the span contains the outermost zone, which is the fastest.
+/// Returns `true` if the fastest place of the disk was surveyed.
 fn covers_outermost_zone(record: &Record) -> bool {
-    let Some(surface) = record.surface() else {
-        return false;
-    };
-    let size_bytes = match record.targets.get(surface.data.target) {
-        Some(target) => target.size_bytes,
-        None => 0,
-    };
-    surface.data.span_start_bytes as f64 <= START_SHARE * size_bytes as f64
+    record
+        .surface()
+        .is_some_and(|surface| begins_outside(record, surface))
 }
 
 fn promised_rotation(rpm: f64) -> Promised {
@@ -273,7 +295,7 @@ mod tests {
     use crate::fixture::surveyed::{self, SurveyedDisk, rotating};
     use diskproof_model::expectation::ExpectationOutcome::{self, Met, Missed, Undecided};
     use diskproof_model::surface::DataSheet;
-    use diskproof_model::target::{Layer, LayerKind, TargetKind};
+    use diskproof_model::target::{Layer, LayerKind, Link, TargetKind};
 
     fn outcomes(record: &Record) -> Vec<(String, ExpectationOutcome)> {
         let rows = judge_promises(record);
@@ -439,5 +461,50 @@ mod tests {
             let expected: Expected = row.expression.parse().unwrap();
             assert_eq!(expected.evaluate(&record).met, row.met);
         }
+    }
+
+    /// 98,000/s of 8 KiB would be 803 MB/s: no SATA link carries that, nor the sheet's own rate.
+    #[test]
+    fn blocks_larger_than_those_of_a_sheet_break_no_promise_that_bandwidth_forbids() {
+        let mut record = fixture::record();
+        record.plan.questions.data_sheet = Some(DataSheet {
+            read_iops: Some(98_000.0),
+            ..DataSheet::default()
+        });
+        let outcome_at = |record: &mut Record, block_bytes: u32, link: Option<u64>| {
+            for row in &mut record.measurements {
+                row.data.workload.block_bytes = block_bytes;
+            }
+            for layer in &mut record.targets[0].layers {
+                layer.link = link.map(|bytes_per_second| Link {
+                    bytes_per_second_max: Some(bytes_per_second),
+                    ..Link::default()
+                });
+            }
+            judge_promises(record)[0].outcome()
+        };
+        let sata = Some(600_000_000);
+        assert_eq!(outcome_at(&mut record, 8192, sata), Undecided);
+        assert_eq!(outcome_at(&mut record, 4096, sata), Missed);
+        assert_eq!(outcome_at(&mut record, 8192, Some(4_000_000_000)), Missed);
+        assert_eq!(outcome_at(&mut record, 8192, None), Missed);
+    }
+
+    /// The second half of a disk as a partition: its first byte is not the disk's fastest place.
+    #[test]
+    fn rate_of_a_partition_breaks_no_promise_of_its_disk() {
+        let disk = rotating(|disk| disk.outer = 80e6);
+        let mut run = disk.run(7);
+        run.facts.plan.questions.data_sheet = Some(DataSheet {
+            rpm: Some(disk.rpm),
+            bytes_per_second: Some(250e6),
+            ..DataSheet::default()
+        });
+        let mut record = surveyed::judge(run);
+        assert!(outcomes(&record).contains(&row("transfer rate", Missed)));
+        let mut partition = layer("sda2", LayerKind::Partition, record.targets[0].size_bytes);
+        partition.below = vec![record.targets[0].layers[0].name.clone()];
+        record.targets[0].layers.insert(0, partition);
+        assert!(outcomes(&record).contains(&row("transfer rate", Undecided)));
     }
 }

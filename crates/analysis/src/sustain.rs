@@ -9,6 +9,7 @@ use bucket::{CREDIT_USED_SHARE, bucket_figures, headline_series};
 use steady_state::steady_state;
 
 use crate::estimate::{self, LastingFall, Settling, mean};
+use crate::limiter::{Unit, slice_rate};
 use crate::rounds::{
     DROP_ROUNDS, DropShare, FallOfRounds, drop_share, fall_to_even_rounds, is_gradual_fall,
 };
@@ -89,7 +90,7 @@ pub(crate) fn sustain_record(record: &Record, counted: &[CountedDisk]) -> Option
     )?;
     let rates = round_rates(row);
     let last_bytes = match row.data.slices.last() {
-        Some(slice) => slice.ops.values().map(|op| op.bytes_per_second).sum(),
+        Some(slice) => slice_rate(slice, Unit::Bytes),
         None => 0.0,
     };
     let FoundDrop {

@@ -28,19 +28,25 @@ struct VolumeType {
     bytes_per_second: &'static [f64],
 }
 
-const EBS: [VolumeType; 2] = [
-    VolumeType {
-        name: "EBS gp3 as delivered",
-        iops: &[3000.0],
-        bytes_per_second: &[125.0 * MIB],
-    },
-    VolumeType {
-        name: "EBS gp2",
-        iops: &[3000.0, 16_000.0],
-        bytes_per_second: &[128.0 * MIB, 250.0 * MIB],
-    },
-];
-const AZURE: [VolumeType; 1] = [VolumeType {
+impl VolumeType {
+    fn has_limit(&self, rate: f64, unit: &str) -> bool {
+        let limits = match unit {
+            "1/s" => self.iops,
+            _ => self.bytes_per_second,
+        };
+        limits
+            .iter()
+            .any(|limit| is_near(rate, *limit, LIMIT_SHARE))
+    }
+}
+
+/// The limits of a gp3 volume for which nothing more is provisioned.
+const GP3: VolumeType = VolumeType {
+    name: "EBS gp3 as delivered",
+    iops: &[3000.0],
+    bytes_per_second: &[125.0 * MIB],
+};
+const AZURE: VolumeType = VolumeType {
     name: "an Azure premium SSD tier (P4 to P80)",
     iops: &[
         120.0, 240.0, 500.0, 1100.0, 2300.0, 5000.0, 7500.0, 16_000.0, 18_000.0, 20_000.0,
@@ -48,7 +54,7 @@ const AZURE: [VolumeType; 1] = [VolumeType {
     bytes_per_second: &[
         25e6, 50e6, 100e6, 125e6, 150e6, 200e6, 250e6, 500e6, 750e6, 900e6,
     ],
-}];
+};
 /// A type of volume whose limit grows with its size, in operations per second.
 struct SizedType {
     /// Its name in a finding.
@@ -82,64 +88,125 @@ const GOOGLE: [SizedType; 4] = [
         per_gib: 1.5,
     },
 ];
-/// Operations per second and GiB of a gp2 volume.
+/// Operations per second and GiB that a gp2 volume has for ever, and the least and the most of them.
 const GP2_IOPS_PER_GIB: f64 = 3.0;
+const GP2_IOPS_MIN: f64 = 100.0;
+const GP2_IOPS_MAX: f64 = 16_000.0;
+/// Operations per second of a smaller gp2 volume until its credit ends.
+const GP2_IOPS_BURST: f64 = 3000.0;
+/// Bandwidths of gp2 volumes. Those whose operations of 256 KiB reach them only by credit lose them
+/// with it.
+const GP2_BYTES_PER_SECOND: [f64; 2] = [128.0 * MIB, 250.0 * MIB];
+const GP2_OPERATION_BYTES: f64 = 256.0 * 1024.0;
 
-/// The name of the volume type whose documented limit this rate is; `None` where there is none, or
-/// the disk below does not name its provider. `unit` is that of the rate: `1/s` or `B/s`.
-pub(crate) fn documented_type(target: &TargetIdentity, rate: f64, unit: &str) -> Option<String> {
+/// A documented limit of a volume.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct DocumentedLimit {
+    /// The name of the volume's type, or of the types that it may be, in a finding.
+    pub(crate) volume: String,
+    /// True if the volume has it for ever, false if it may be that of a burst.
+    pub(crate) lasts: bool,
+}
+
+impl DocumentedLimit {
+    fn lasting(volume: impl Into<String>) -> Self {
+        Self {
+            volume: volume.into(),
+            lasts: true,
+        }
+    }
+}
+
+/// The documented limit that this rate is; `None` where it is none, or where the disk below does not
+/// name its provider. `unit` is that of the rate: `1/s` or `B/s`.
+pub(crate) fn documented_limit(
+    target: &TargetIdentity,
+    rate: f64,
+    unit: &str,
+) -> Option<DocumentedLimit> {
     let disks: Vec<&Layer> = target.disks().collect();
     let [disk] = disks.as_slice() else {
         return None;
     };
     let size_gib = disk.size_bytes as f64 / GIB;
     if is_named(disk, "Amazon Elastic Block Store") {
-        if let Some(found) = type_with_limit(&EBS, rate, unit) {
-            return Some(found.to_owned());
-        }
-        let is_gp2 = unit == "1/s" && is_near(rate, GP2_IOPS_PER_GIB * size_gib, LIMIT_SHARE);
-        if is_gp2 {
-            return Some(format!("EBS gp2 with {size_gib:.0} GiB"));
-        }
-    } else if is_named(disk, "Msft") {
-        return type_with_limit(&AZURE, rate, unit).map(str::to_owned);
-    } else if is_named(disk, "Google") || is_named(disk, "nvme_card-pd") {
-        for one in &GOOGLE {
-            let limit = one.base + one.per_gib * size_gib;
-            if unit == "1/s" && is_near(rate, limit, LIMIT_SHARE) {
-                return Some(one.name.to_owned());
-            }
-        }
+        return ebs_limit(size_gib, rate, unit);
+    }
+    if is_named(disk, "Msft") && AZURE.has_limit(rate, unit) {
+        return Some(DocumentedLimit::lasting(AZURE.name));
+    }
+    if unit == "1/s" && (is_named(disk, "Google") || is_named(disk, "nvme_card-pd")) {
+        let found = GOOGLE
+            .iter()
+            .find(|one| is_near(rate, one.base + one.per_gib * size_gib, LIMIT_SHARE))?;
+        return Some(DocumentedLimit::lasting(found.name));
     }
     None
+}
+
+/// The limit of an EBS volume, which does not tell its type: what gp3 has for ever, a smaller gp2
+/// volume has until its credit ends.
+fn ebs_limit(size_gib: f64, rate: f64, unit: &str) -> Option<DocumentedLimit> {
+    let gp2 = gp2_limit(size_gib, rate, unit);
+    if !GP3.has_limit(rate, unit) {
+        return gp2;
+    }
+    match gp2 {
+        Some(burst) if !burst.lasts => Some(DocumentedLimit {
+            volume: format!("{}, or of {}", GP3.name, burst.volume),
+            lasts: false,
+        }),
+        _ => Some(DocumentedLimit::lasting(GP3.name)),
+    }
+}
+
+/// The rate that a volume falls back to when its credit ends, if this rate is documented as that of
+/// its burst; `None` where it is not.
+pub(crate) fn base_of_burst(target: &TargetIdentity, rate: f64, unit: &str) -> Option<f64> {
+    let disks: Vec<&Layer> = target.disks().collect();
+    let [disk] = disks.as_slice() else {
+        return None;
+    };
+    let base = gp2_base_iops(disk.size_bytes as f64 / GIB);
+    let is_burst = unit == "1/s"
+        && is_named(disk, "Amazon Elastic Block Store")
+        && base < GP2_IOPS_BURST
+        && is_near(rate, GP2_IOPS_BURST, LIMIT_SHARE);
+    is_burst.then_some(base)
+}
+
+fn gp2_base_iops(size_gib: f64) -> f64 {
+    (GP2_IOPS_PER_GIB * size_gib).clamp(GP2_IOPS_MIN, GP2_IOPS_MAX)
+}
+
+fn gp2_limit(size_gib: f64, rate: f64, unit: &str) -> Option<DocumentedLimit> {
+    let base_iops = gp2_base_iops(size_gib);
+    if unit == "1/s" {
+        if is_near(rate, base_iops, LIMIT_SHARE) {
+            let volume = format!("EBS gp2 with {size_gib:.0} GiB");
+            return Some(DocumentedLimit::lasting(volume));
+        }
+        if base_iops < GP2_IOPS_BURST && is_near(rate, GP2_IOPS_BURST, LIMIT_SHARE) {
+            return Some(DocumentedLimit {
+                volume: "a burst of EBS gp2".to_owned(),
+                lasts: false,
+            });
+        }
+        return None;
+    }
+    let limit = GP2_BYTES_PER_SECOND
+        .into_iter()
+        .find(|limit| is_near(rate, *limit, LIMIT_SHARE))?;
+    Some(DocumentedLimit {
+        volume: "EBS gp2".to_owned(),
+        lasts: base_iops * GP2_OPERATION_BYTES >= limit,
+    })
 }
 
 /// Returns `true` if the vendor or the model of a disk contains these words.
 fn is_named(disk: &Layer, words: &str) -> bool {
     let names = [&disk.vendor, &disk.model];
     names.into_iter().flatten().any(|name| name.contains(words))
-}
-
-/// Returns `true` if volumes of a documented type may have a burst credit: small ones of gp2 do.
-pub(crate) fn has_credit(volume: &str) -> bool {
-    volume.contains("gp2")
-}
-
-/// The name of the first type that has this limit.
-fn type_with_limit(types: &[VolumeType], rate: f64, unit: &str) -> Option<&'static str> {
-    for one in types {
-        let limits = match unit {
-            "1/s" => one.iops,
-            _ => one.bytes_per_second,
-        };
-        if limits
-            .iter()
-            .any(|limit| is_near(rate, *limit, LIMIT_SHARE))
-        {
-            return Some(one.name);
-        }
-    }
-    None
 }
 
 fn is_near(rate: f64, limit: f64, share: f64) -> bool {
@@ -184,23 +251,45 @@ mod tests {
         target
     }
 
+    /// The volume's name, and whether the rate lasts.
+    fn limit_of(target: &TargetIdentity, rate: f64, unit: &str) -> Option<(String, bool)> {
+        let limit = documented_limit(target, rate, unit)?;
+        Some((limit.volume, limit.lasts))
+    }
+
     #[test]
     fn documented_limits_are_recognised_by_maker_and_size() {
-        let ebs = volume("Amazon Elastic Block Store", "", 400);
-        let of = |rate, unit| documented_type(&ebs, rate, unit);
-        assert_eq!(of(3000.4, "1/s").unwrap(), "EBS gp3 as delivered");
-        assert_eq!(of(1200.1, "1/s").unwrap(), "EBS gp2 with 400 GiB");
-        assert_eq!(of(128.0 * MIB, "B/s").unwrap(), "EBS gp2");
-        assert_eq!(of(1300.0, "1/s"), None);
         let azure = volume("Virtual Disk", "Msft", 128);
-        let premium = documented_type(&azure, 500.0, "1/s").unwrap();
-        assert!(premium.contains("P4 to P80"), "{premium}");
-        assert!(documented_type(&azure, 100.1e6, "B/s").is_some());
+        let (premium, lasts) = limit_of(&azure, 500.0, "1/s").unwrap();
+        assert!(lasts && premium.contains("P4 to P80"), "{premium}");
+        assert!(limit_of(&azure, 100.1e6, "B/s").is_some());
         let google = volume("PersistentDisk", "Google", 100);
-        let balanced = documented_type(&google, 3600.0, "1/s").unwrap();
-        assert!(balanced.contains("balanced"), "{balanced}");
+        let (balanced, lasts) = limit_of(&google, 3600.0, "1/s").unwrap();
+        assert!(lasts && balanced.contains("balanced"), "{balanced}");
         let own = volume("SAMSUNG MZ7LH960", "ATA", 100);
-        assert_eq!(documented_type(&own, 3000.0, "1/s"), None);
+        assert_eq!(limit_of(&own, 3000.0, "1/s"), None);
+    }
+
+    /// 3000/s is the base of gp3 and the burst of gp2, whose base is 3/s for each GiB.
+    #[test]
+    fn burst_of_gp2_does_not_last_and_its_base_does() {
+        let small = volume("Amazon Elastic Block Store", "", 100);
+        let (either, lasts) = limit_of(&small, 3000.4, "1/s").unwrap();
+        assert!(!lasts && either.contains("gp3") && either.contains("gp2"));
+        let base = ("EBS gp2 with 100 GiB".to_owned(), true);
+        assert_eq!(limit_of(&small, 300.1, "1/s"), Some(base));
+        assert_eq!(limit_of(&small, 1300.0, "1/s"), None);
+        assert_eq!(
+            limit_of(&small, 128.0 * MIB, "B/s"),
+            Some(("EBS gp2".to_owned(), false))
+        );
+        let tiny = volume("Amazon Elastic Block Store", "", 8);
+        assert!(limit_of(&tiny, 100.0, "1/s").is_some_and(|(_, lasts)| lasts));
+        let large = volume("Amazon Elastic Block Store", "", 2000);
+        let gp3 = ("EBS gp3 as delivered".to_owned(), true);
+        assert_eq!(limit_of(&large, 3000.0, "1/s"), Some(gp3));
+        assert!(limit_of(&large, 6000.0, "1/s").is_some_and(|(_, lasts)| lasts));
+        assert!(limit_of(&large, 250.0 * MIB, "B/s").is_some_and(|(_, lasts)| lasts));
     }
 
     #[test]

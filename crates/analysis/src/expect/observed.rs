@@ -6,6 +6,7 @@ use crate::estimate::sum_of;
 use diskproof_model::figure::{Metric, Part, part_figure};
 use diskproof_model::files_record::FileStepRow;
 use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::measurement::Hang;
 use diskproof_model::op::OpKind;
 use diskproof_model::record::{Estimate, Record, positive_interval};
 use diskproof_model::row::{OpRow, Row};
@@ -150,6 +151,14 @@ impl<'a> NamedOps<'a> {
         }
     }
 
+    /// The requests of the workload that were never answered; `None` without any.
+    fn hang(&self) -> Option<Hang> {
+        match self {
+            Self::Workload { row, .. } => row.data.hang,
+            Self::FilesStep(_) => None,
+        }
+    }
+
     /// The number of operations.
     fn count(&self) -> u64 {
         self.ops().iter().map(|op| op.data.count).sum()
@@ -185,7 +194,26 @@ pub(super) fn figure_of_operations(metric: &Metric, named: &NamedOps<'_>) -> Opt
     if let (Uncertainty::Factor(_), Some(factor)) = (figure.uncertainty, few) {
         figure.uncertainty = Uncertainty::Factor(*factor);
     }
-    Some(figure)
+    Some(match named.hang() {
+        Some(hang) => with_unanswered(figure, metric, hang),
+        None => figure,
+    })
+}
+
+/// A figure of a workload with requests that were never answered, which are in no histogram: the
+/// longest latency is at least their wait, any other one is longer than that of the answered, and
+/// the rate says nothing of the next run.
+fn with_unanswered(figure: Observed, metric: &Metric, hang: Hang) -> Observed {
+    if metric.unit != "ns" {
+        return Observed::new(figure.value, Uncertainty::Factor(f64::INFINITY));
+    }
+    match figure.uncertainty {
+        Uncertainty::Exact => Observed::exact(figure.value.max(hang.lasted_ns as f64)),
+        Uncertainty::Interval([low, _]) => Observed::new(low, Uncertainty::AtLeast),
+        Uncertainty::Factor(_) | Uncertainty::AtLeast => {
+            Observed::new(figure.value, Uncertainty::AtLeast)
+        }
+    }
 }
 
 /// A percentile, the mean or the longest of the latencies.

@@ -14,7 +14,7 @@ use diskproof_model::campaign::{DroppedSlice, MovedBeside};
 use diskproof_model::data::RunData;
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind};
-use diskproof_model::plan::{CachePolicy, Plan, SyncPolicy, Workload};
+use diskproof_model::plan::{CachePolicy, EngineKind, Plan, SyncPolicy, Workload};
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
@@ -130,12 +130,24 @@ impl<'a> TargetsOfDisk<'a> {
     }
 }
 
+/// True if the requests of a row waited for the disk. Those that only move through the page cache
+/// wait for no limiter, and use credit when the kernel writes them back, if ever.
+pub(crate) fn waits_for_disk(m: &Measurement) -> bool {
+    let is_synced = !matches!(m.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd);
+    let is_passed_on = match m.cache.used {
+        CachePolicy::Direct => true,
+        CachePolicy::Buffered => is_synced || m.workload.streams.is_only(OpKind::Read),
+        CachePolicy::Cached => is_synced,
+    };
+    is_passed_on && m.engine.used != EngineKind::Null
+}
+
 /// The reads and writes on the disk of a target in the order of time: warm-ups, the filling of
 /// scratch files and dropped slices included, since all of them use credit.
 fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<Stretch> {
     let mut stretches = Vec::new();
     for (row, m) in data.measurements.iter().enumerate() {
-        if !disk.is_on_disk(m.target) {
+        if !disk.is_on_disk(m.target) || !waits_for_disk(m) {
             continue;
         }
         let series = requests_of(m);
@@ -535,11 +547,7 @@ pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option
     for (row, m) in record.measurements.iter().enumerate() {
         let workload = &m.data.workload;
         let is_closed = !workload.is_paced() && m.figures.ping.is_none();
-        // What only moves through the page cache waits for no limiter.
-        let is_cached = m.data.cache.used != CachePolicy::Direct
-            && workload.sync == SyncPolicy::None
-            && !workload.streams.is_only(OpKind::Read);
-        if m.data.target != target || !is_closed || is_cached {
+        if m.data.target != target || !is_closed || !waits_for_disk(&m.data) {
             continue;
         }
         let mut parts: Vec<(u64, u64)> = Vec::new();
@@ -595,7 +603,7 @@ pub(crate) fn credit_before(
     let target = record.measurements[fallen].data.target;
     let mut stretches = Vec::new();
     for (row, m) in record.measurements.iter().enumerate() {
-        if m.data.target != target {
+        if m.data.target != target || !waits_for_disk(&m.data) {
             continue;
         }
         let kinds = [OpKind::Read, OpKind::Write];

@@ -240,3 +240,29 @@ fn credit_counts_what_lies_between_whole_cells_of_its_rounds() {
     assert!((found.credit / credit - 1.0).abs() < 0.03, "{found:?}");
     assert!((found.base / 700.0 - 1.0).abs() < 0.01, "{found:?}");
 }
+
+/// Reads that the page cache answered are no burst of the volume, whatever their rate.
+#[test]
+fn rows_that_do_not_wait_for_the_disk_use_no_credit() {
+    let record = fixture::changed(|run| {
+        for (number, m) in (0u64..).zip(&mut run.measurements) {
+            m.start_ns = number * TURN_NS + SECOND;
+            match m.workload.name.as_str() {
+                "random-read-d1" => {
+                    set_pace(m, |_| 3000);
+                    m.cache.used = CachePolicy::Cached;
+                }
+                "random-read-d32" | "random-write-d32" | "mixed-random" => set_pace(m, |_| 30),
+                _ => {}
+            }
+        }
+    });
+    assert!(
+        record.burst_credits.is_empty(),
+        "{:?}",
+        record.burst_credits
+    );
+    assert_eq!(finding(&record, "burst-exhausted"), None);
+    let held = held_by_rows(&record, 0, Unit::Requests).unwrap();
+    assert!((held.rate / 3000.0 - 1.0).abs() < 0.02, "{}", held.rate);
+}

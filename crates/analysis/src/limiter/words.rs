@@ -1,6 +1,7 @@
 //! Texts about limiters with a burst credit, and the command that tests for one.
 
 use super::{Unit, held_by_rows};
+use crate::volume_types::base_of_burst;
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::record::Record;
@@ -68,13 +69,14 @@ const CREDIT_MAX: f64 = 5_400_000.0;
 /// Providers document credits in requests. One in bytes is assumed to be the same number of
 /// requests of 16 KiB.
 const CREDIT_REQUEST_BYTES: f64 = 16_384.0;
-/// The test takes this many times as long as the credit alone lasts, because the bucket refills
-/// while the test runs.
-const REFILL_FACTOR: f64 = 1.25;
+/// The bucket refills while the test runs. The test is long enough for a refill of this share of the
+/// rate, where the volume does not document its own.
+const BASE_SHARE: f64 = 0.5;
 /// Test times are whole steps of ten minutes.
 const STEP_MINUTES: f64 = 10.0;
-/// The shortest and the longest test: half an hour and a day.
-const MINUTES: std::ops::RangeInclusive<f64> = 30.0..=1440.0;
+/// The shortest test, and the longest one unless the volume's documentation asks for more.
+const MINUTES_MIN: f64 = 30.0;
+const MINUTES_MAX: f64 = 1440.0;
 
 impl CreditTest {
     /// A test for a target that reaches `rate` in `unit` per second. It only reads.
@@ -86,13 +88,23 @@ impl CreditTest {
                 "--rw read --bs 1M --depth 8",
             ),
         };
-        let credit_minutes = credit / rate.max(1.0) * REFILL_FACTOR / 60.0;
+        let identity = record.targets.get(target);
+        let documented_base = match identity {
+            Some(identity) => base_of_burst(identity, rate, unit.per_second()),
+            None => None,
+        };
+        let base = documented_base.unwrap_or(BASE_SHARE * rate);
+        let credit_minutes = credit / (rate - base).max(1.0) / 60.0;
         let whole_steps = (credit_minutes / STEP_MINUTES).ceil() * STEP_MINUTES;
-        let minutes = whole_steps.clamp(*MINUTES.start(), *MINUTES.end()) as u64;
-        let path = record
-            .targets
-            .get(target)
-            .map_or("TARGET", |identity| identity.path.as_str());
+        let minutes_max = match documented_base {
+            Some(_) => f64::INFINITY,
+            None => MINUTES_MAX,
+        };
+        let minutes = whole_steps.max(MINUTES_MIN).min(minutes_max) as u64;
+        let path = match identity {
+            Some(identity) => identity.path.as_str(),
+            None => "TARGET",
+        };
         Self {
             command: format!("diskproof run {} {load} --time {minutes}m", quoted(path)),
             ns: minutes * 60_000_000_000,

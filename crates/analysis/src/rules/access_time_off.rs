@@ -5,7 +5,7 @@
 use super::flat_top;
 use super::rule::*;
 use super::starved::is_survey_starved;
-use crate::mechanics::{reach, reported_rpm};
+use crate::mechanics::{begins_outside, reach, reported_rpm};
 use crate::shape::{Reach, Shape};
 use diskproof_model::surface::SeekSummary;
 
@@ -44,10 +44,6 @@ const RATE: std::ops::Range<f64> = 0.88..1.25;
 
 /// Fewer accesses tell nothing: their average depends on where they went.
 const ACCESSES_MIN: u64 = 20;
-
-/// The outermost zone is in the span when that begins within this share of the surface. A later
-/// start may lie in the next zone, whose rate is lower than the sheet's.
-const OUTER_SHARE: f64 = 0.05;
 
 /// On which side of the expected value a figure lies.
 #[derive(Clone, Copy, PartialEq)]
@@ -237,15 +233,6 @@ fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Contradiction> {
         side,
         evidence: point_evidence(index, record, promised * limit),
     })
-}
-
-/// True if the span contains the outermost zone.
-fn begins_outside(record: &Record, surface: &SurfaceRecord) -> bool {
-    let surface_bytes = match record.targets.get(surface.data.target) {
-        Some(target) => target.size_bytes,
-        None => 0,
-    };
-    surface.data.span_start_bytes as f64 <= OUTER_SHARE * surface_bytes as f64
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! credit limits all requests alike, and a write cache fills by writes alone.
 
 use super::rule::*;
-use crate::limiter::{Unit, rate_of, slice_rate};
+use crate::limiter::{Unit, rate_of, slice_rate, waits_for_disk};
 
 /// A fall to a rate that may be that of a limiter.
 #[derive(Clone, Copy)]
@@ -108,6 +108,7 @@ fn closed_rows(record: &Record, target: usize) -> impl Iterator<Item = Measured<
         row.data.target == target
             && !row.data.workload.is_paced()
             && row.figures.ping.is_none()
+            && waits_for_disk(&row.data)
             && row.figures.together_with.is_empty()
     })
 }

@@ -137,7 +137,7 @@ mod tests {
     fn untested_credit_names_the_command_and_its_time() {
         let found = check(&untested()).unwrap();
         states(&found.claim, &["3000/s", "5.0 s"]);
-        states(&found.remedy, &["diskproof run /data", "--time 40m"]);
+        states(&found.remedy, &["diskproof run /data", "--time 60m"]);
         let mut known = untested();
         known.burst_credits = vec![credit()];
         assert_eq!(check(&known), None);

@@ -9,6 +9,7 @@ use super::starved::is_workload_starved;
 use crate::estimate::{LastingFall, lasting_fall, rate_fall};
 use crate::limiter::Unit;
 use crate::limiter::words::{amount_text, credit_text};
+use crate::mechanics::may_rotate;
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
 use crate::{estimate, moved, slices};
 use diskproof_model::limiter::BurstCredit;
@@ -18,6 +19,8 @@ use std::collections::BTreeMap;
 
 /// No disk or controller has a smaller write cache. Less is the page cache or chance.
 pub(crate) const CLIFF_BYTES_MIN: f64 = 32e6;
+/// A rotating disk has some thirty zones, each a little slower than the one before it.
+const ZONE_SHARE: f64 = 0.02;
 /// The size that is assumed of requests whose sizes differ.
 const CACHE_REQUEST_BYTES: f64 = 8192.0;
 
@@ -141,6 +144,21 @@ impl SlowedWorkload<'_> {
         }
     }
 
+    /// True if the rate after the fall is as even as that of a limiter.
+    pub(super) fn is_even_after(&self) -> bool {
+        let Some(series) = headline_series(self.measured.row) else {
+            return false;
+        };
+        let interval_ns = series.interval_ns.max(1);
+        let after_ns = self.fall.at_ns.saturating_sub(series.start_ns);
+        // The cell of the fall holds both rates, and the last one may not be whole.
+        let first = after_ns.div_ceil(interval_ns) as usize + 1;
+        let end = series.cells.len().saturating_sub(1);
+        let cells = series.cells.get(first..end).unwrap_or_default();
+        let counts: Vec<f64> = cells.iter().map(|cell| cell.ops as f64).collect();
+        estimate::is_of_limiter(&counts)
+    }
+
     /// The fall as that of a limiter which counts in this unit.
     pub(super) fn fall_in(&self, record: &Record, unit: Unit) -> Fall {
         Fall {
@@ -170,11 +188,7 @@ fn slowed_workloads(record: &Record) -> Vec<SlowedWorkload<'_>> {
     let shared = shared_fall(&slices);
     let mut slowed = Vec::new();
     for measured in real_rows(record) {
-        let row = measured.row;
-        if may_be_page_cache(record, row)
-            || is_workload_starved(record, row)
-            || is_disturbed(record, measured)
-        {
+        if !may_accuse_disk(record, measured.index) {
             continue;
         }
         let company = match shared[measured.index] {
@@ -208,13 +222,35 @@ pub(crate) fn lasting_fall_of(record: &Record, index: usize) -> Option<LastingFa
 }
 
 /// True if a fall of a workload may be the disk's: neither the page cache, nor the machine, nor
-/// other programs explain it.
+/// other programs, nor the places of its requests explain it.
 pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
     let measured = measured_at(record, index);
     let row = measured.row;
     !(may_be_page_cache(record, row)
         || is_workload_starved(record, row)
-        || is_disturbed(record, measured))
+        || is_disturbed(record, measured)
+        || crosses_zones(record, row))
+}
+
+/// True if a load went along so much of a disk that turns that it came to slower zones.
+fn crosses_zones(record: &Record, row: &Row) -> bool {
+    let target = &record.targets[row.data.target];
+    let is_along = matches!(
+        row.data.workload.access,
+        Access::Sequential | Access::Backward | Access::Stride { .. }
+    );
+    if !is_along || !may_rotate(record, target) {
+        return false;
+    }
+    let mut moved_bytes = 0;
+    let mut disk_bytes = 0;
+    for (_, op) in row.headline_ops() {
+        moved_bytes += op.data.series.total().bytes;
+    }
+    for disk in target.disks() {
+        disk_bytes += disk.size_bytes;
+    }
+    moved_bytes as f64 > ZONE_SHARE * disk_bytes as f64
 }
 
 /// True if a credit is the disk's; see [`disk_credits`].
@@ -232,10 +268,12 @@ pub(super) fn slowed_on_each_target(record: &Record) -> Vec<Vec<SlowedWorkload<'
     by_target.into_values().collect()
 }
 
-/// True if a workload that reads is among them: where reads fall, too, the writes fall for the same
-/// reason.
+/// True if a workload that only reads is among them: where reads fall, too, the writes fall for the
+/// same reason. The reads of a mix fall because its writes do: the slots are theirs by turns.
 pub(super) fn have_reads(slowed: &[SlowedWorkload<'_>]) -> bool {
-    slowed.iter().any(|hit| hit.kind == OpKind::Read)
+    slowed
+        .iter()
+        .any(|hit| hit.measured.row.data.workload.streams.is_only(OpKind::Read))
 }
 
 /// Tells apart falls that other workloads share at the same time.
@@ -362,6 +400,20 @@ pub(super) mod tests {
         fixture::faulty("random-read-d32", |measurement| {
             fast_until(measurement, 2_500_000_000, 6)
         })
+    }
+
+    /// With the noise of a medium in each cell after two seconds and a half.
+    pub(in crate::rules) fn uneven_after(record: Record) -> Record {
+        let mut record = record;
+        for row in &mut record.measurements {
+            for op in row.data.ops.values_mut() {
+                let first = 2_500_000_000 / op.series.interval_ns.max(1) as usize;
+                for (index, cell) in op.series.cells.iter_mut().enumerate().skip(first) {
+                    cell.ops += cell.ops * (index as u64 * 7919 % 13) / 100;
+                }
+            }
+        }
+        record
     }
 
     pub(in crate::rules) fn cliff() -> Record {

@@ -604,6 +604,29 @@ mod tests {
         assert_eq!((rounded, blamed_survey(|_| {})), (None, None));
     }
 
+    /// The old data and parity that an array of the volume manager reads, and the chunks that a cache
+    /// takes in, are not other programs'.
+    #[test]
+    fn mappings_over_several_devices_move_more_than_they_are_asked_for() {
+        for (disks, expected) in [(1, true), (3, false)] {
+            let mut record = fixture::all_faulty(|measurement| {
+                measurement.device.read_bytes += 2 * measurement.asked.write_bytes;
+            });
+            let target = &mut record.targets[0];
+            target.kind = TargetKind::BlockDevice;
+            target.filesystem = None;
+            let names: Vec<String> = (0..disks).map(|disk| format!("sd{disk}")).collect();
+            let below: Vec<&str> = names.iter().map(String::as_str).collect();
+            target.layers = vec![fixture::layer("dm-0", LayerKind::DeviceMapper, &below)];
+            for name in &below {
+                target
+                    .layers
+                    .push(fixture::layer(name, LayerKind::Disk, &[]));
+            }
+            assert_eq!(check(&record).is_some(), expected, "{disks} disks");
+        }
+    }
+
     #[test]
     fn journals_redundancy_read_ahead_and_other_disks_are_not_reported() {
         let change: [fn(&mut Measurement); 3] = [

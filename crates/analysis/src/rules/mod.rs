@@ -50,6 +50,7 @@ mod not_direct;
 mod not_zoned;
 mod ragged;
 mod rate_limited;
+mod reads_fell;
 pub mod rule;
 mod sectors_pending;
 mod sectors_reallocated;
@@ -119,6 +120,7 @@ static RULES: &[Rule] = &[
     interrupted::RULE,
     burst_exhausted::RULE,
     cache_cliff::RULE,
+    reads_fell::RULE,
     burst_figure::RULE,
     burst_untested::RULE,
     rate_limited::RULE,

@@ -2,10 +2,12 @@
 //! is known. Any other limiter shows itself: it lets reads and writes pass at the same rate, more
 //! evenly than a medium answers.
 
+use super::missed_schedule::is_missed;
 use super::rule::*;
 use crate::estimate::scatter;
 use crate::limiter::Unit;
-use crate::volume_types::{documented_type, has_credit, is_round};
+use crate::mechanics::{is_real_disk, may_rotate};
+use crate::volume_types::{documented_limit, is_round};
 use diskproof_model::digits::figure_text;
 use diskproof_model::target::IoLimit;
 
@@ -54,6 +56,8 @@ struct GroupHit {
     path: String,
     /// The rate, in the unit of the limit per second.
     observed: f64,
+    /// The rate of all workloads that ran at the same time.
+    of_group: f64,
 }
 
 impl GroupHit {
@@ -127,7 +131,7 @@ fn group_sentence(record: &Record, hit: &GroupHit, places: &str) -> String {
     let unit = hit.limit.key.unit.per_second();
     format!(
         "{places} ran at {}: the control group {} allows {} on device {}.",
-        figure_text(hit.observed, Some(hit.observed * 0.01), unit),
+        figure_text(hit.of_group, Some(hit.of_group * 0.01), unit),
         group_limit.group,
         figure_text(hit.limit.allowed, None, unit),
         group_limit.device
@@ -136,13 +140,19 @@ fn group_sentence(record: &Record, hit: &GroupHit, places: &str) -> String {
 
 /// The first limit of a group that a workload reaches.
 fn at_group_limit(record: &Record, measured: Measured<'_>) -> Option<GroupHit> {
-    for limit in group_limits(record, measured.row.data.target) {
+    let row = measured.row;
+    // A load that the user offers, and that the disk takes, is as fast as the user wants.
+    if row.data.workload.is_paced() && !is_missed(row) {
+        return None;
+    }
+    for limit in group_limits(record, row.data.target) {
         let kind = limit.key.kind;
-        let Some(op) = measured.row.op(kind) else {
+        let Some(op) = row.op(kind) else {
             continue;
         };
         let rate = RateFigure::new(op, limit.key.unit);
-        if limit.is_reached(rate.value) {
+        let of_group = rate_of_group(record, row, limit.key);
+        if limit.is_reached(of_group) {
             let index = measured.index;
             let kind = kind.as_str();
             return Some(GroupHit {
@@ -153,10 +163,21 @@ fn at_group_limit(record: &Record, measured: Measured<'_>) -> Option<GroupHit> {
                     rate.name
                 ),
                 observed: rate.value,
+                of_group,
             });
         }
     }
     None
+}
+
+/// The rate that counts against a limit of a group: that of all workloads which ran at the same
+/// time.
+fn rate_of_group(record: &Record, row: &Row, key: &LimitKey) -> f64 {
+    concurrent_rows(record, row)
+        .into_iter()
+        .filter_map(|row| row.op(key.kind))
+        .map(|op| RateFigure::new(op, key.unit).value)
+        .sum()
 }
 
 /// The limit of a group on throughput that the curve of a survey reaches.
@@ -172,6 +193,7 @@ fn survey_at_group_limit(record: &Record) -> Option<GroupHit> {
                 limit,
                 path: first_result_path("figures/rate/average/value"),
                 observed,
+                of_group: observed,
             });
         }
     }
@@ -392,8 +414,8 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
     let alike = limited_plateau(record);
     let first = alike.first()?;
     let target = record.targets.get(first.target())?;
-    if let Some(volume) = documented_type(target, first.rate, first.unit.per_second())
-        && !has_credit(&volume)
+    if let Some(limit) = documented_limit(target, first.rate, first.unit.per_second())
+        && limit.lasts
     {
         return None;
     }
@@ -446,8 +468,8 @@ fn plateau_claim(record: &Record, alike: &[EvenWorkload<'_>]) -> Option<String> 
     let unit = first.unit.per_second();
     let scatter = largest_by(alike, |row| row.scatter)?.scatter;
     let target = record.targets.get(first.target())?;
-    let limiter = match documented_type(target, first.rate, unit) {
-        Some(volume) => format!("This is the documented limit of {volume}."),
+    let limiter = match documented_limit(target, first.rate, unit) {
+        Some(limit) => format!("This is the documented limit of {}.", limit.volume),
         None => "Cloud volumes and QEMU's throttling have such limits.".to_owned(),
     };
     Some(format!(
@@ -488,7 +510,7 @@ fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWork
     };
     let per_cell = values.iter().sum::<f64>() / values.len() as f64;
     let rate = per_cell * 1e9 / cells.interval_ns as f64;
-    if unit == Unit::Bytes && fills_link(record, row, rate) {
+    if unit == Unit::Bytes && (fills_link(record, row, rate) || streams_from_platter(record, row)) {
         return None;
     }
     Some(EvenWorkload {
@@ -497,6 +519,12 @@ fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWork
         unit,
         scatter,
     })
+}
+
+/// True if it moves along the tracks of a disk that turns: they pass below its head like a clock.
+fn streams_from_platter(record: &Record, row: &Row) -> bool {
+    let target = &record.targets[row.data.target];
+    row.data.workload.access == Access::Sequential && may_rotate(record, target)
 }
 
 fn has_large_blocks(row: &Row) -> bool {
@@ -552,7 +580,7 @@ fn fills_link(record: &Record, row: &Row, rate: f64) -> bool {
 /// answers pure reads, pure writes and a mix alike, with blocks of another size among them.
 fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>]) -> bool {
     let target = &record.targets[one.target()];
-    if documented_type(target, one.rate, one.unit.per_second()).is_some() {
+    if documented_limit(target, one.rate, one.unit.per_second()).is_some() {
         return true;
     }
     let mut has_reads = false;
@@ -570,7 +598,9 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
         has_other_blocks |= workload.block_bytes != one.measured.row.data.workload.block_bytes;
     }
     let has_both = has_reads && has_writes;
-    if is_round(one.rate, one.unit.per_second()) && (has_both || is_only_kind(record, one)) {
+    // One in eleven rates is round. On a disk of this machine, which nobody limits, that is chance.
+    let is_alone = is_only_kind(record, one) && !is_real_disk(record, target);
+    if is_round(one.rate, one.unit.per_second()) && (has_both || is_alone) {
         return true;
     }
     has_both && has_mix && has_other_blocks
@@ -665,11 +695,13 @@ pub(in crate::rules) mod tests {
     #[test]
     fn a_single_workload_needs_a_round_figure() {
         for (per_second, expected) in [(3000, true), (500, true), (12_300, false)] {
-            let record = fixture::changed(|run| {
+            let mut record = fixture::changed(|run| {
                 run.measurements
                     .retain(|measurement| measurement.workload.name == "random-read-d32");
                 set(&mut run.measurements[0], per_second, |_| 0);
             });
+            assert_eq!(check(&record), None, "nobody limits a disk of this machine");
+            record.host.hypervisor = Some("kvm".to_owned());
             assert_eq!(check(&record).is_some(), expected, "{per_second}");
         }
     }
@@ -741,5 +773,57 @@ pub(in crate::rules) mod tests {
             None,
             "of another disk"
         );
+    }
+
+    /// 950/s that the user asked for are not limited by 1000/s; 500/s of each of two workloads are.
+    #[test]
+    fn pace_of_the_user_is_no_limit_and_rates_at_one_time_are_summed() {
+        let limit = IoLimit {
+            device: "8:0".to_owned(),
+            read_iops: Some(10_000),
+            ..IoLimit::default()
+        };
+        let mut paced = fixture::record();
+        for row in &mut paced.measurements {
+            row.data.workload.rate = Some(9500.0);
+        }
+        assert_eq!(limited(paced, limit.clone()), None);
+        let names = ["random-read-d1", "random-read-d32"];
+        let together = fixture::judge(fixture::together(&names));
+        let rates: Vec<f64> = together
+            .measurements
+            .iter()
+            .filter(|row| names.contains(&row.data.workload.name.as_str()))
+            .filter_map(|row| row.op(OpKind::Read))
+            .map(|op| op.figures.iops.value)
+            .collect();
+        let sum: f64 = rates.iter().sum();
+        let of_both = IoLimit {
+            read_iops: Some(sum as u64),
+            ..limit
+        };
+        assert!(rates.iter().all(|rate| *rate < 0.9 * sum), "{rates:?}");
+        let Some(found) = limited(together, of_both) else {
+            panic!("{rates:?}");
+        };
+        states(&found.claim, &["2 of 8 workloads", "ran at 12,000/s"]);
+    }
+
+    /// The tracks of one zone pass below the head like a clock.
+    #[test]
+    fn stream_of_a_rotating_disk_has_no_limiter() {
+        for (rotational, expected) in [(false, true), (true, false)] {
+            let mut record = fixture::changed(|run| {
+                run.facts.host.hypervisor = None;
+                run.measurements
+                    .retain(|measurement| measurement.workload.name == "sequential-read");
+                set(&mut run.measurements[0], 200, |_| 0);
+            });
+            for layer in &mut record.targets[0].layers {
+                layer.rotational = Some(rotational);
+                layer.link = None;
+            }
+            assert_eq!(check(&record).is_some(), expected, "{rotational}");
+        }
     }
 }

@@ -69,7 +69,9 @@ fn short_span<'a>(record: &Record, measured: Measured<'a>) -> Option<ShortSpan<'
         span_bytes: row.data.span_bytes,
         disk_bytes: rotating_bytes(record, target)?,
     };
-    if !is_random(row) || target.kind == TargetKind::BlockDevice || span.share() >= SHARE_MIN {
+    // A part of a device that the user chose is what the user wants to know.
+    let is_chosen = target.kind == TargetKind::BlockDevice && span.span_bytes < target.size_bytes;
+    if !is_random(row) || is_chosen || span.share() >= SHARE_MIN {
         return None;
     }
     Some(span)

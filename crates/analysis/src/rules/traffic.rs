@@ -256,7 +256,8 @@ impl<'a> Traffic<'a> {
         });
         let is_buffered = self.cache != CachePolicy::Direct || target.has_buffered_loop();
         let reads_ahead = is_buffered && (self.asked.read_bytes > 0 || !self.whole_pages);
-        let rewrites = copies_on_write(target) || (self.asked.write_bytes > 0 && is_raid(target));
+        let rewrites = copies_on_write(target)
+            || (self.asked.write_bytes > 0 && moves_more_than_asked(target));
         !is_rounded && !reads_ahead && !rewrites
     }
 
@@ -265,7 +266,7 @@ impl<'a> Traffic<'a> {
     fn writes_only_what_is_asked(&self) -> bool {
         self.asked.write_bytes == 0
             && !copies_on_write(self.target)
-            && !is_raid(self.target)
+            && !moves_more_than_asked(self.target)
             && !self.target.has_buffered_loop()
     }
 }
@@ -332,11 +333,29 @@ fn copies_on_write(target: &TargetIdentity) -> bool {
         .any(MetadataOwner::copies_on_write)
 }
 
-fn is_raid(target: &TargetIdentity) -> bool {
+/// True if a layer may read or write more than it is asked for: parity of an array, chunks that a
+/// cache takes in, old data that a snapshot keeps. A mapping of a single device passes on what it
+/// gets (crypt, linear), but the record does not tell a cache or a snapshot on several devices.
+fn moves_more_than_asked(target: &TargetIdentity) -> bool {
+    target.layers.iter().any(|layer| match layer.kind {
+        LayerKind::Md => true,
+        // A mapping above another one may be the origin of a snapshot.
+        LayerKind::DeviceMapper => layer.below.len() > 1 || lies_on_mapping(target, layer),
+        // bcache hangs above its devices as a disk.
+        LayerKind::Disk => layer.below.len() > 1,
+        LayerKind::Partition
+        | LayerKind::Loop
+        | LayerKind::Zram
+        | LayerKind::RamDisk
+        | LayerKind::Network => false,
+    })
+}
+
+fn lies_on_mapping(target: &TargetIdentity, layer: &Layer) -> bool {
     target
         .layers
         .iter()
-        .any(|layer| layer.kind == LayerKind::Md)
+        .any(|below| below.kind == LayerKind::DeviceMapper && layer.below.contains(&below.name))
 }
 
 /// True if its writes are made durable as they go.

@@ -2,6 +2,7 @@
 //! medium.
 
 use super::rule::*;
+use crate::mechanics::rotates;
 
 pub(super) const RULE: Rule = Rule {
     code: "unwritten-blocks",
@@ -44,7 +45,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<EmptyReads> = Vec::new();
     for measured in real_rows(record) {
         if measured.row.data.workload.streams.makes(OpKind::Read) {
-            hits.extend(unwritten_reads(measured).or_else(|| zero_reads(measured)));
+            hits.extend(unwritten_reads(measured).or_else(|| zero_reads(record, measured)));
         }
     }
     let worst = first_of_most_severe(&hits)?;
@@ -105,7 +106,7 @@ fn unwritten_reads(measured: Measured<'_>) -> Option<EmptyReads> {
 }
 
 /// Reads whose sampled blocks contain only zeros.
-fn zero_reads(measured: Measured<'_>) -> Option<EmptyReads> {
+fn zero_reads(record: &Record, measured: Measured<'_>) -> Option<EmptyReads> {
     let sample = measured.row.data.zero_blocks;
     let sampled_min = if sample.zero == sample.sampled {
         SAMPLED_ALIKE_MIN
@@ -114,7 +115,8 @@ fn zero_reads(measured: Measured<'_>) -> Option<EmptyReads> {
     };
     let most = ZERO_MAX * sample.sampled as f64;
     let observed = sample.zero as f64;
-    if sample.sampled < sampled_min || observed < most {
+    let target = &record.targets[measured.row.data.target];
+    if sample.sampled < sampled_min || observed < most || reads_zeros_off_platters(record, target) {
         return None;
     }
     Some(EmptyReads {
@@ -127,6 +129,22 @@ fn zero_reads(measured: Measured<'_>) -> Option<EmptyReads> {
         ),
         evidence: measured.evidence("data/zero_blocks/zero", observed, most, "1"),
     })
+}
+
+/// True if zeros cost as much as any other content: disks that turn and take no discards have no map
+/// of empty blocks. Devices between may have one.
+fn reads_zeros_off_platters(record: &Record, target: &TargetIdentity) -> bool {
+    for layer in &target.layers {
+        let is_plain = match layer.kind {
+            LayerKind::Partition => true,
+            LayerKind::Disk => layer.discard == Some(false) && rotates(record, layer),
+            _ => false,
+        };
+        if !is_plain {
+            return false;
+        }
+    }
+    target.disks().next().is_some()
 }
 
 #[cfg(test)]
@@ -174,6 +192,26 @@ mod tests {
         for sample in [zeros(19, 18), zeros(4, 4)] {
             let record = fixture::all_faulty(|measurement| measurement.zero_blocks = sample);
             assert_eq!(check(&record), None, "{sample:?}");
+        }
+    }
+
+    #[test]
+    fn zeros_of_a_new_rotating_disk_are_read_off_its_platters() {
+        for (rotational, discard, expected) in [
+            (true, false, false),
+            (true, true, true),
+            (false, false, true),
+        ] {
+            let record = fixture::changed(|run| {
+                run.facts.host.hypervisor = None;
+                run.facts.targets[0].layers = vec![Layer {
+                    rotational: Some(rotational),
+                    discard: Some(discard),
+                    ..fixture::layer("sda", LayerKind::Disk, &[])
+                }];
+                run.measurements[2].zero_blocks = zeros(100, 90);
+            });
+            assert_eq!(check(&record).is_some(), expected, "{rotational} {discard}");
         }
     }
 }

@@ -312,3 +312,61 @@ fn fall_while_others_use_the_disk_is_no_rate_that_lasts_and_accuses_nobody() {
         "{gate:?}"
     );
 }
+
+/// Each write with a sync is counted as a write and as a commit: the same bytes.
+#[test]
+fn bytes_that_a_steady_state_still_needs_count_each_write_once() {
+    let more_bytes = |has_commits: bool| {
+        let FixtureRun {
+            mut facts,
+            mut measurements,
+        } = fixture::filled(fixture::run());
+        measurements.retain(|m| m.workload.name == "sequential-write");
+        sustain_only(&mut facts, &measurements);
+        for slice in &mut measurements[0].slices {
+            let writes = slice.ops[&OpKind::Write].clone();
+            if has_commits {
+                slice.ops.insert(OpKind::Commit, writes);
+            }
+        }
+        let record = judge(facts, &RunData::of(measurements), &[]);
+        let sustained = record.sustain().unwrap();
+        sustained.steady_state.more_bytes
+    };
+    assert!(more_bytes(false).is_some());
+    assert_eq!(more_bytes(false), more_bytes(true));
+}
+
+/// The stream of a rotating disk comes to slower zones: that is no fall of its rate.
+#[test]
+fn stream_along_the_zones_of_a_platter_is_doubtful() {
+    let found_of = |disk_bytes: u64| {
+        let FixtureRun {
+            mut facts,
+            mut measurements,
+        } = fixture::filled(fixture::run());
+        measurements.retain(|m| m.workload.name == "sequential-write");
+        sustain_only(&mut facts, &measurements);
+        facts.host.hypervisor = None;
+        for layer in &mut facts.targets[0].layers {
+            layer.rotational = Some(true);
+            layer.size_bytes = disk_bytes;
+        }
+        for m in &mut measurements {
+            for op in m.ops.values_mut() {
+                let cells = (m.wall_ns / 2 / SERIES_INTERVAL_NS) as usize;
+                for cell in &mut op.series.cells[..cells] {
+                    (cell.ops, cell.bytes) = (cell.ops * 2, cell.bytes * 2);
+                }
+                let total = op.series.total();
+                (op.count, op.bytes) = (total.ops, total.bytes);
+            }
+        }
+        let record = judge(facts, &RunData::of(measurements), &[]);
+        let sustained = record.sustain().unwrap();
+        (sustained.drop.is_some(), sustained.doubtful_drop.is_some())
+    };
+    // The load moves some gigabytes: 2 % of a small disk, and hardly anything of a large one.
+    assert_eq!(found_of(16_000_000_000), (false, true));
+    assert_eq!(found_of(16_000_000_000_000), (true, false));
+}

@@ -95,12 +95,14 @@ fn knee_advice(
     usage: &str,
 ) -> Advice {
     let why = format!("{}{}", knee_text(knee), setting.default_text);
-    let condition = if pays(knee) { Some(usage) } else { None };
+    if !pays(knee) {
+        return setting.advice(name, why, &[workload], None);
+    }
     Advice {
         range: knee
             .depth_high
             .map(|high| [f64::from(knee.depth_low), f64::from(high)]),
-        ..setting.advice(name, why, &[workload], condition)
+        ..setting.advice(name, why, &[workload], Some(usage))
     }
 }
 
