@@ -57,10 +57,10 @@ use diskproof_model::trend::RunToRun;
 /// 11: a figure without an interval judges no other host. Advice rests on the method with the
 /// highest low end, which a noisier one does not hide. Nine single requests have a mean.
 ///
-/// 12: a limit of a volume says whether it lasts: 3000/s of a small EBS volume may be gp2's burst. An
-/// uneven fall of reads on a disk of this machine is no credit, rows that the page cache answered are
-/// no burst, and requests without an answer miss the longest latency. Zones of platters, zeros of new
-/// rotating disks and arrays of the volume manager accuse nobody.
+/// 12: a limit of a volume says whether it lasts: 3000/s of a small EBS volume may be gp2's burst.
+/// An uneven fall of reads on a disk of this machine is no credit, rows that the page cache
+/// answered are no burst, and requests without an answer miss the longest latency. Zones of
+/// platters, zeros of new rotating disks and arrays of the volume manager accuse nobody.
 pub const JUDGING_VERSION: u32 = 12;
 
 /// Everything about a run that is not a measurement.

@@ -148,8 +148,8 @@ fn flush_limit(row: &Row, index: usize, kind: OpKind, what: &str) -> Option<Limi
     Some(known_limit(RateLimit::Flush, why, mean))
 }
 
-/// The number of syncs that can run at the same time: one of each request in flight where each write
-/// has its own, else one of each worker.
+/// The number of syncs that can run at the same time: one of each request in flight where each
+/// write has its own, else one of each worker.
 fn waiting_at_once(row: &Row) -> f64 {
     let workload = &row.data.workload;
     let workers = f64::from(workload.workers);

@@ -119,7 +119,8 @@ pub(crate) fn is_said_to_rotate(record: &Record, disk: &Layer) -> bool {
     is_trusted && disk.rotational == Some(true)
 }
 
-/// True if all disks of a target are attached to this very machine, so that no provider limits them.
+/// True if all disks of a target are attached to this very machine, so that no provider limits
+/// them.
 pub(crate) fn is_real_disk(record: &Record, target: &TargetIdentity) -> bool {
     let mut disks = target.disks().peekable();
     disks.peek().is_some() && disks.all(|disk| is_attached(record, disk))

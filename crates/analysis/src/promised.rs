@@ -111,8 +111,8 @@ impl Promised {
         expectation
     }
 
-    /// Returns `true` if operations of the workload, which are larger than those of data sheets, need
-    /// more bandwidth at the promised rate than the link or the data sheet has.
+    /// Returns `true` if operations of the workload, which are larger than those of data sheets,
+    /// need more bandwidth at the promised rate than the link or the data sheet has.
     fn is_above_bandwidth(&self, record: &Record) -> bool {
         let mut rows = record.measurements.iter();
         let Some(row) = rows.find(|row| row.data.workload.name == self.expected.workload) else {

@@ -88,7 +88,8 @@ const GOOGLE: [SizedType; 4] = [
         per_gib: 1.5,
     },
 ];
-/// Operations per second and GiB that a gp2 volume has for ever, and the least and the most of them.
+/// Operations per second and GiB that a gp2 volume has for ever, and the least and the most of
+/// them.
 const GP2_IOPS_PER_GIB: f64 = 3.0;
 const GP2_IOPS_MIN: f64 = 100.0;
 const GP2_IOPS_MAX: f64 = 16_000.0;
@@ -117,8 +118,8 @@ impl DocumentedLimit {
     }
 }
 
-/// The documented limit that this rate is; `None` where it is none, or where the disk below does not
-/// name its provider. `unit` is that of the rate: `1/s` or `B/s`.
+/// The documented limit that this rate is; `None` where it is none, or where the disk below does
+/// not name its provider. `unit` is that of the rate: `1/s` or `B/s`.
 pub(crate) fn documented_limit(
     target: &TargetIdentity,
     rate: f64,

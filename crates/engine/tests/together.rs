@@ -12,8 +12,10 @@ use diskproof_model::plan::{
     Access, CachePolicy, EngineKind, Span, Start, Stop, SyncCall, SyncPolicy, Verify, Workload,
 };
 use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::slice::{EarlierSlices, SliceSpan};
 use diskproof_model::stream::Streams;
-use support::{MIB, after_ns, after_ops, every, scratch, span, workload};
+use std::os::fd::AsRawFd as _;
+use support::{MIB, after_bytes, after_ns, after_ops, every, scratch, span, workload};
 
 const CELL_NS: u64 = 10_000_000;
 
@@ -272,4 +274,61 @@ fn cpu_time_of_workloads_is_at_most_that_of_the_process() {
     let cpus = std::thread::available_parallelism().unwrap().get() as u64;
     let (sum_ns, most_ns) = (used(&seen[0]) + used(&seen[1]), cpus * 330_000_000);
     assert!(sum_ns <= most_ns, "{sum_ns}");
+}
+
+/// Of two files one has gone on for eight blocks before, the other for none.
+#[test]
+fn slice_goes_on_on_each_target_where_it_was() {
+    const BLOCK: u64 = 64 << 10;
+    let (_first_dir, first) = scratch(MIB);
+    let (_second_dir, second) = scratch(MIB);
+    let writes = Workload {
+        streams: Streams::with_reads(0),
+        access: Access::Sequential,
+        block_bytes: BLOCK as u32,
+        depth: 1,
+        stop: after_bytes(BLOCK),
+        span: span(0, MIB),
+        ..workload(EngineKind::Sync)
+    };
+    let slice = SliceSpan::whole(&writes);
+    let earlier = [
+        EarlierSlices::default(),
+        EarlierSlices {
+            moved_bytes: 8 * BLOCK,
+            engine: Some(EngineKind::Uring),
+        },
+    ];
+    let mut targets = [first, second];
+    let never_ends = &mut Watcher(Vec::new(), 0);
+    Session::new(3)
+        .run(&writes, &mut targets, never_ends)
+        .unwrap();
+    let before = targets.each_ref().map(blocks);
+    let measured = Session::new(7)
+        .run_slices(
+            Group::alone(&writes),
+            &[slice],
+            &earlier,
+            &mut targets,
+            &mut Watcher(Vec::new(), 0),
+        )
+        .unwrap();
+    let after = targets.each_ref().map(blocks);
+    for (target, written) in [(0, 0), (1, 8)] {
+        for block in 0..16 {
+            let has_changed = before[target][block] != after[target][block];
+            assert_eq!(has_changed, block == written, "{target}: {block}");
+        }
+    }
+    assert_eq!(measured[0].engine.used, EngineKind::Sync);
+    assert_eq!(measured[1].engine.used, EngineKind::Uring);
+}
+
+/// The content of a file of a mebibyte in blocks of 64 KiB.
+fn blocks(target: &OpenTarget) -> Vec<Vec<u8>> {
+    let path = format!("/proc/self/fd/{}", target.fd().as_raw_fd());
+    let content = std::fs::read(path).unwrap();
+    assert_eq!(content.len() as u64, MIB);
+    content.chunks(64 << 10).map(<[u8]>::to_vec).collect()
 }

@@ -12,6 +12,19 @@ const BLOCK_BYTES: u64 = 4096;
 /// An inode with its name, rounded up: ext4 has 256 bytes and xfs 512 for the inode alone.
 const INODE_BYTES: u64 = 1024;
 
+/// The most files of a set: states and numbers of more would take hundreds of megabytes of memory.
+pub const FILE_COUNT_MAX: u64 = 10_000_000;
+/// The largest file that the command line takes: larger ones measure the disk, as `check` and `run`
+/// do.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+/// The most directories. Each takes a descriptor, of which a process may usually have 1024 or more:
+/// a run raises its limit as far as the system lets it.
+pub const DIRECTORIES_MAX: u32 = 10_000;
+/// The most threads.
+pub const FILE_THREADS_MAX: u32 = 64;
+/// The most rounds.
+pub const FILE_ROUNDS_MAX: u32 = 100;
+
 /// The operations on files that a run measures, and the files that it makes for them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FilesPlan {

@@ -129,6 +129,17 @@ pub struct Measurement {
 }
 
 impl Measurement {
+    /// Bytes of all requests. A commit is a write and its sync, whose bytes are those of the write.
+    pub fn moved_bytes(&self) -> u64 {
+        let mut moved_bytes = 0;
+        for (kind, op) in &self.ops {
+            if kind.is_request() {
+                moved_bytes += op.bytes;
+            }
+        }
+        moved_bytes
+    }
+
     /// A workload on target 0 of which nothing is measured yet, over `span_bytes` from
     /// `span_start_bytes` on.
     pub fn unmeasured(

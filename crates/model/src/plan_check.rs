@@ -1,8 +1,10 @@
 //! Refuses plans that cannot be measured. Flags and plan files are checked where they are read; a
 //! record may have been edited by anybody, so its plan is checked here before it is repeated.
 
+use crate::files::{DIRECTORIES_MAX, FILE_COUNT_MAX, FILE_ROUNDS_MAX, FILE_THREADS_MAX, FilesPlan};
 use crate::group::groups;
 use crate::plan::{Access, Decide, Plan, SyncPolicy, Task, Workload, Workloads, Zone};
+use crate::surface::Survey;
 
 /// The most requests in flight of a worker: rings of io_uring end there.
 const DEPTH_MAX: u32 = 1 << 16;
@@ -37,6 +39,14 @@ pub enum PlanFault {
         /// The number.
         value: String,
     },
+    /// A number of files, of a survey or of single requests with which nothing could be measured.
+    #[error("its plan has a {what} of {value}")]
+    Number {
+        /// The number in words.
+        what: &'static str,
+        /// The number.
+        value: String,
+    },
     /// An order in which no requests can be made.
     #[error("the requests of its workload '{workload}' have {what}")]
     Order {
@@ -65,6 +75,12 @@ impl Plan {
                 {
                     return Err(workload.value_fault(BadNumber::new("target", target)));
                 }
+            }
+            if let Some(bad) = find_bad_number_of_task(task) {
+                return Err(PlanFault::Number {
+                    what: bad.noun,
+                    value: bad.value,
+                });
             }
             let workloads = match task {
                 Task::Workloads(workloads) => workloads,
@@ -239,6 +255,75 @@ impl BadNumber {
     }
 }
 
+/// The first number of a task without a list of workloads with which nothing could be measured.
+fn find_bad_number_of_task(task: &Task) -> Option<BadNumber> {
+    match task {
+        Task::Files(plan) => find_bad_number_of_files(plan),
+        Task::Survey(survey) => find_bad_number_of_survey(survey),
+        // Its requests are made one after the other.
+        Task::Ping(ping) if ping.workload.depth != 1 => Some(BadNumber::new(
+            "depth of single requests",
+            ping.workload.depth,
+        )),
+        Task::Ping(ping) if ping.workload.workers != 1 => Some(BadNumber::new(
+            "number of workers of single requests",
+            ping.workload.workers,
+        )),
+        Task::Ping(_) | Task::Workloads(_) | Task::Inserts(_) | Task::Accept(_) => None,
+    }
+}
+
+fn find_bad_number_of_files(plan: &FilesPlan) -> Option<BadNumber> {
+    for (noun, value, most) in [
+        ("number of files", plan.count, FILE_COUNT_MAX),
+        (
+            "number of directories",
+            plan.directories.into(),
+            DIRECTORIES_MAX.into(),
+        ),
+        (
+            "number of threads",
+            plan.threads.into(),
+            FILE_THREADS_MAX.into(),
+        ),
+        (
+            "number of rounds",
+            plan.rounds.into(),
+            FILE_ROUNDS_MAX.into(),
+        ),
+        ("number of orders", plan.orders.len() as u64, u64::MAX),
+        ("time in nanoseconds", plan.time_ns, u64::MAX),
+    ] {
+        if value == 0 || value > most {
+            return Some(BadNumber::new(noun, value));
+        }
+    }
+    if plan.file_bytes_min > plan.file_bytes_max {
+        return Some(BadNumber::new("size of a file", plan.file_bytes_max));
+    }
+    None
+}
+
+fn find_bad_number_of_survey(survey: &Survey) -> Option<BadNumber> {
+    if let Some(curve) = &survey.curve
+        && curve.points == 0
+    {
+        return Some(BadNumber::new("number of points", curve.points));
+    }
+    let burst_bytes = survey.burst.map(|burst| burst.bytes);
+    let access_bytes = survey.access.map(|access| access.block_bytes.into());
+    let scan_bytes = survey.scan.map(|scan| scan.block_bytes.into());
+    for bytes in [burst_bytes, access_bytes, scan_bytes]
+        .into_iter()
+        .flatten()
+    {
+        if bytes == 0 || bytes > BLOCK_BYTES_MAX.into() {
+            return Some(BadNumber::new("size of a read", bytes));
+        }
+    }
+    None
+}
+
 impl Access {
     /// The first number of it with which no place could be drawn.
     fn find_bad_number(&self) -> Option<BadNumber> {
@@ -288,8 +373,11 @@ fn find_bad_number_of_zones(zones: &[Zone]) -> Option<BadNumber> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{BlockShare, Distribution, Start, Stop, SyncCall};
+    use crate::files::{FileCaches, FileOrder, FileSync};
+    use crate::op::OpKind;
+    use crate::plan::{BlockShare, Distribution, EngineChoice, Span, Start, Stop, SyncCall};
     use crate::shape::ThreadScheduling;
+    use crate::surface::BurstPlan;
 
     const LIMITED: Stop = Stop {
         precision: None,
@@ -419,6 +507,74 @@ mod tests {
             (vec![endless, ends_alone], false),
         ] {
             assert_eq!(checked(list.clone()).is_ok(), ends, "{list:?}");
+        }
+    }
+
+    fn files_plan() -> FilesPlan {
+        FilesPlan {
+            count: 100,
+            file_bytes_min: 0,
+            file_bytes_max: 4096,
+            directories: 1,
+            threads: 1,
+            sync: FileSync::None,
+            caches: FileCaches::DropOwnPages,
+            orders: vec![FileOrder::Sequential],
+            rounds: 1,
+            time_ns: 1_000_000_000,
+        }
+    }
+
+    fn check_task(task: Task) -> Result<(), PlanFault> {
+        Plan {
+            tasks: vec![task],
+            ..Plan::new("files", Vec::new())
+        }
+        .check()
+    }
+
+    #[test]
+    fn files_that_cannot_be_made_are_refused() {
+        assert_eq!(check_task(Task::Files(files_plan())), Ok(()));
+        assert_eq!(refused_of_files(|plan| plan.count = 0), "number of files");
+        let noun = refused_of_files(|plan| plan.directories = 0);
+        assert_eq!(noun, "number of directories");
+        let noun = refused_of_files(|plan| plan.threads = 65);
+        assert_eq!(noun, "number of threads");
+        assert_eq!(refused_of_files(|plan| plan.rounds = 0), "number of rounds");
+        let noun = refused_of_files(|plan| plan.orders.clear());
+        assert_eq!(noun, "number of orders");
+        let noun = refused_of_files(|plan| plan.file_bytes_min = 5000);
+        assert_eq!(noun, "size of a file");
+    }
+
+    /// The noun of the number for which a plan of files that was changed so is refused.
+    fn refused_of_files(change: fn(&mut FilesPlan)) -> &'static str {
+        let mut plan = files_plan();
+        change(&mut plan);
+        match check_task(Task::Files(plan)) {
+            Err(PlanFault::Number { what, .. }) => what,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn reads_of_a_survey_have_a_size_that_one_call_can_move() {
+        for (bytes, expected) in [(0, false), (1 << 20, true), (1 << 33, false)] {
+            let survey = Survey {
+                operation: OpKind::Read,
+                span: Span::default(),
+                engine: EngineChoice::Auto,
+                curve: None,
+                burst: Some(BurstPlan { bytes, time_ns: 1 }),
+                access: None,
+                scan: None,
+            };
+            assert_eq!(
+                check_task(Task::Survey(survey)).is_ok(),
+                expected,
+                "{bytes}"
+            );
         }
     }
 }

@@ -1,8 +1,10 @@
 //! A slice: a part of a workload that is measured by itself.
 
-use crate::measurement::SERIES_INTERVAL_NS;
+use crate::measurement::{Measurement, SERIES_INTERVAL_NS};
 use crate::sync::SyncPolicy;
-use crate::workload::{Access, CachePolicy, EngineChoice, Layout, Span, Verify, Workload};
+use crate::workload::{
+    Access, CachePolicy, EngineChoice, EngineKind, Layout, Span, Verify, Workload,
+};
 
 /// The least time of a part of a workload that takes turns with others: parts lie well apart in
 /// time, and the moment counts more than the length.
@@ -21,7 +23,46 @@ pub fn whole_cells(ns: u64) -> u64 {
     ns / SERIES_INTERVAL_NS * SERIES_INTERVAL_NS
 }
 
-/// Time, span and engine of one slice of a workload, in place of what the workload asks for as a
+/// What the slices of a workload so far have done on one target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct EarlierSlices {
+    /// About the bytes that they have moved, with those of their warm-ups. A sequential workload
+    /// goes on behind them.
+    pub moved_bytes: u64,
+    /// The engine that carried the first of them, and carries all others; `None` before the first.
+    pub engine: Option<EngineKind>,
+}
+
+impl EarlierSlices {
+    /// Adds a slice with a warm-up of this length.
+    pub fn add(&mut self, warmup_ns: u64, measured: &Measurement) {
+        // The warm-up moved bytes at the same rate, which the measurement does not count.
+        let warmup = warmup_ns as f64 / measured.wall_ns.max(1) as f64;
+        self.moved_bytes += (measured.moved_bytes() as f64 * (1.0 + warmup)) as u64;
+        self.engine.get_or_insert(measured.engine.used);
+    }
+
+    /// The workload as it goes on behind them.
+    pub fn apply_to(&self, workload: &Workload) -> Workload {
+        let mut next = workload.clone();
+        if let Some(engine) = self.engine {
+            next.engine = EngineChoice::Fixed(engine);
+        }
+        next
+    }
+}
+
+/// Adds a slice to what those before it have done on each target.
+pub fn add_slice(earlier: &mut Vec<EarlierSlices>, warmup_ns: u64, measured: &[Measurement]) {
+    for measurement in measured {
+        if earlier.len() <= measurement.target {
+            earlier.resize(measurement.target + 1, EarlierSlices::default());
+        }
+        earlier[measurement.target].add(warmup_ns, measurement);
+    }
+}
+
+/// Time and span of one slice of a workload, in place of what the workload asks for as a
 /// whole.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SliceSpan {
@@ -31,8 +72,6 @@ pub struct SliceSpan {
     pub warmup_ns: u64,
     /// Bytes moved by all workers together, warm-up included; `None` without a limit.
     pub bytes: Option<u64>,
-    /// The engine of this slice.
-    pub engine: EngineChoice,
     /// The part of the target.
     pub span: Span,
 }
@@ -44,7 +83,6 @@ impl SliceSpan {
             time_ns: workload.stop.time_ns,
             warmup_ns: workload.warmup_ns,
             bytes: workload.stop.bytes,
-            engine: workload.engine,
             span: workload.span,
         }
     }
@@ -63,7 +101,6 @@ impl SliceSpan {
         part.stop.time_ns = self.time_ns;
         part.stop.bytes = self.bytes;
         part.warmup_ns = self.warmup_ns;
-        part.engine = self.engine;
         part.span = self.span;
         part
     }
@@ -91,6 +128,40 @@ impl Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::measurement::{CacheUse, EngineUse};
+    use crate::op::OpKind;
+
+    /// A write with a sync is counted as a write and as a commit: the same bytes.
+    #[test]
+    fn slices_move_the_bytes_of_requests_once() {
+        let engine = EngineUse {
+            asked: EngineChoice::Auto,
+            used: EngineKind::Sync,
+            fallbacks: Vec::new(),
+            features: Vec::new(),
+            depth: None,
+            done_before_wait: None,
+        };
+        let cache = CacheUse {
+            asked: CachePolicy::Direct,
+            used: CachePolicy::Direct,
+            why: None,
+        };
+        let mut measured = Measurement::unmeasured(Workload::named("a"), (0, 1), engine, cache);
+        measured.wall_ns = 900;
+        for kind in [OpKind::Write, OpKind::Commit, OpKind::Sync] {
+            measured.ops.entry(kind).or_default().bytes = 4096;
+        }
+        let mut earlier = EarlierSlices::default();
+        earlier.add(0, &measured);
+        measured.engine.used = EngineKind::Aio;
+        earlier.add(900, &measured);
+        let expected = EarlierSlices {
+            moved_bytes: 3 * 4096,
+            engine: Some(EngineKind::Sync),
+        };
+        assert_eq!(earlier, expected);
+    }
 
     #[test]
     fn whole_slice_is_the_workload_itself() {

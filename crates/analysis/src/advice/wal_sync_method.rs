@@ -60,8 +60,8 @@ pub(super) fn advise_wal_sync_method(record: &Record) -> Option<Advice> {
         None => String::new(),
     };
     let mut why = format!(
-        "With one page per commit, {} makes {} times as many commits as {DEFAULT_SYNC_METHOD} ({} and \
-         {}){large_clause}.",
+        "With one page per commit, {} makes {} times as many commits as {DEFAULT_SYNC_METHOD} ({} \
+         and {}){large_clause}.",
         best.method,
         gain.text(),
         best.iops.value_text(),

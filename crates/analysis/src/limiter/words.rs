@@ -69,8 +69,8 @@ const CREDIT_MAX: f64 = 5_400_000.0;
 /// Providers document credits in requests. One in bytes is assumed to be the same number of
 /// requests of 16 KiB.
 const CREDIT_REQUEST_BYTES: f64 = 16_384.0;
-/// The bucket refills while the test runs. The test is long enough for a refill of this share of the
-/// rate, where the volume does not document its own.
+/// The bucket refills while the test runs. The test is long enough for a refill of this share of
+/// the rate, where the volume does not document its own.
 const BASE_SHARE: f64 = 0.5;
 /// Test times are whole steps of ten minutes.
 const STEP_MINUTES: f64 = 10.0;

@@ -98,8 +98,8 @@ pub(super) fn may_have_limiter(record: &Record, slowed: &SlowedWorkload<'_>) -> 
     slowed.is_even_after() || !is_real_disk(record, target)
 }
 
-/// The unit in which the credit counts; `None` where no limiter need be what fell: a write cache may
-/// be, or heat.
+/// The unit in which the credit counts; `None` where no limiter need be what fell: a write cache
+/// may be, or heat.
 fn unit_of_fall(
     record: &Record,
     slowed: &[SlowedWorkload<'_>],

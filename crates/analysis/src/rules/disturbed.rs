@@ -604,8 +604,8 @@ mod tests {
         assert_eq!((rounded, blamed_survey(|_| {})), (None, None));
     }
 
-    /// The old data and parity that an array of the volume manager reads, and the chunks that a cache
-    /// takes in, are not other programs'.
+    /// The old data and parity that an array of the volume manager reads, and the chunks that a
+    /// cache takes in, are not other programs'.
     #[test]
     fn mappings_over_several_devices_move_more_than_they_are_asked_for() {
         for (disks, expected) in [(1, true), (3, false)] {

@@ -1,5 +1,5 @@
-//! `reads-fell`: reads became slower for good on a disk that nobody limits. The record does not show
-//! why.
+//! `reads-fell`: reads became slower for good on a disk that nobody limits. The record does not
+//! show why.
 
 use super::burst_exhausted::may_have_limiter;
 use super::bursts::*;

@@ -131,8 +131,8 @@ fn zero_reads(record: &Record, measured: Measured<'_>) -> Option<EmptyReads> {
     })
 }
 
-/// True if zeros cost as much as any other content: disks that turn and take no discards have no map
-/// of empty blocks. Devices between may have one.
+/// True if zeros cost as much as any other content: disks that turn and take no discards have no
+/// map of empty blocks. Devices between may have one.
 fn reads_zeros_off_platters(record: &Record, target: &TargetIdentity) -> bool {
     for layer in &target.layers {
         let is_plain = match layer.kind {

@@ -324,7 +324,7 @@ fn bytes_that_a_steady_state_still_needs_count_each_write_once() {
         measurements.retain(|m| m.workload.name == "sequential-write");
         sustain_only(&mut facts, &measurements);
         for slice in &mut measurements[0].slices {
-            let writes = slice.ops[&OpKind::Write].clone();
+            let writes = slice.ops[&OpKind::Write];
             if has_commits {
                 slice.ops.insert(OpKind::Commit, writes);
             }

@@ -4,7 +4,10 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, choices, one_of};
 use crate::session::{MeasuringJob, measure};
-use diskproof_model::files::{FileCaches, FileOrder, FileSync, FilesPlan};
+use diskproof_model::files::{
+    DIRECTORIES_MAX, FILE_BYTES_MAX, FILE_COUNT_MAX, FILE_ROUNDS_MAX, FILE_THREADS_MAX, FileCaches,
+    FileOrder, FileSync, FilesPlan,
+};
 use diskproof_model::plan::{Plan, Task};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::{format_bytes, parse_duration, parse_size};
@@ -13,22 +16,11 @@ use std::path::PathBuf;
 
 /// bonnie++'s default, `-n 16`.
 const COUNT: u64 = 16 << 10;
-/// States and numbers of more files would take hundreds of megabytes of memory.
-const COUNT_MAX: u64 = 10_000_000;
 /// A page, which is a block of most filesystems: all files have this size by default.
 const DEFAULT_FILE_BYTES: RangeInclusive<u64> = 4096..=4096;
-/// Larger files measure the disk, as `check` and `run` do.
-const FILE_BYTES_MAX: u64 = 64 << 20;
-/// Each directory takes a descriptor, of which a process may usually have 1024 or more: a run
-/// raises its limit as far as the system lets it.
-const DIRECTORIES_MAX: i64 = 10_000;
-/// The most that `--threads` accepts.
-const THREADS_MAX: i64 = 64;
 /// Three rounds are the fewest that show how much a rate varies. With five the interval is half as
 /// wide: Student's t divided by the root of their number falls from 2.5 to 1.2.
 const ROUNDS: u32 = 5;
-/// The most that `--rounds` accepts.
-const ROUNDS_MAX: i64 = 100;
 /// All steps together take less than a minute, unless `--time` says otherwise.
 const TIME_NS: u64 = 50_000_000_000;
 
@@ -68,18 +60,18 @@ pub struct FilesFlags {
     pub directory: PathBuf,
     /// Files of each set
     #[arg(short = 'n', long, value_name = "N", default_value_t = COUNT,
-        value_parser = clap::value_parser!(u64).range(1..=COUNT_MAX))]
+        value_parser = clap::value_parser!(u64).range(1..=FILE_COUNT_MAX))]
     pub count: u64,
     /// Size of each file, or a range such as 1k-64k [default: 4k]
     #[arg(long, value_name = "BYTES", value_parser = parse_file_sizes)]
     pub file_size: Option<RangeInclusive<u64>>,
     /// Directories over which the files are spread
     #[arg(long, value_name = "N", default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=DIRECTORIES_MAX))]
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(DIRECTORIES_MAX)))]
     pub directories: u32,
     /// Threads that share the files, 1 to 64
     #[arg(long, visible_alias = "jobs", value_name = "N", default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=THREADS_MAX))]
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(FILE_THREADS_MAX)))]
     pub threads: u32,
     /// Order of the files
     #[arg(long, value_name = "ORDER", default_value = "both", value_parser = one_of(ORDERS))]
@@ -89,7 +81,7 @@ pub struct FilesFlags {
     pub fsync: FileSync,
     /// Number of rounds; fewer than 3 do not show the variation of the rates
     #[arg(long, value_name = "N", default_value_t = ROUNDS,
-        value_parser = clap::value_parser!(u32).range(1..=ROUNDS_MAX))]
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(FILE_ROUNDS_MAX)))]
     pub rounds: u32,
     /// Time limit for all steps together, at least 1s [default: 50s]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]

@@ -19,10 +19,8 @@ use diskproof_model::campaign::DroppedSlice;
 use diskproof_model::group::Group;
 use diskproof_model::health::CountedDisk;
 use diskproof_model::measurement::{EngineUse, Measurement, StopReason};
-use diskproof_model::plan::{
-    CachePolicy, Decide, EngineChoice, Layout, Plan, Sides, Span, Workload,
-};
-use diskproof_model::slice::SliceSpan;
+use diskproof_model::plan::{CachePolicy, Decide, Layout, Plan, Sides, Span, Workload};
+use diskproof_model::slice::{EarlierSlices, SliceSpan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -372,11 +370,18 @@ impl PreparedCells<'_> {
         if slice.span.length_bytes.is_none() {
             slice.span.length_bytes = self.cells.span_bytes;
         }
-        let key = self.cells.engine_sharing.key(&cell.workload);
-        if let Some(engine) = self.cells.engines.get(&key) {
-            slice.engine = EngineChoice::Fixed(engine.used);
-        }
         slice
+    }
+
+    /// What the cells of this workload so far have done on the target with this index, and the
+    /// engine of the first cell that shares it.
+    fn earlier(&self, cell: &CampaignCell, index: usize) -> EarlierSlices {
+        let row = (index, cell.workload.name.clone());
+        let key = self.cells.engine_sharing.key(&cell.workload);
+        EarlierSlices {
+            moved_bytes: self.cells.moved.get(&row).copied().unwrap_or(0),
+            engine: self.cells.engines.get(&key).map(|engine| engine.used),
+        }
     }
 
     /// Keeps the trial of a rate that a cell was.
@@ -415,7 +420,7 @@ impl PreparedCells<'_> {
 
     /// Adds the figures of a cell to the results of its side.
     fn add_row(&mut self, cell: &CampaignCell, warmup_ns: u64, mut measurement: Measurement) {
-        let bytes: u64 = measurement.ops.values().map(|op| op.bytes).sum();
+        let bytes = measurement.moved_bytes();
         // The warm-up moved bytes at the same rate, which the measurement does not count.
         let warmup_share = warmup_ns as f64 / measurement.wall_ns.max(1) as f64;
         let row = (self.target(cell.side), cell.workload.name.clone());
@@ -464,14 +469,12 @@ impl CampaignBench for PreparedCells<'_> {
             None => Group::alone(&cell.workload),
         };
         self.sink.progress.begin(group, Some(slice.whole_ns()));
-        let moved = self.cells.moved.get(&(index, name.clone())).copied();
-        let session = self
-            .bench
-            .session
-            .for_slice(self.cells.slices, moved.unwrap_or_default());
+        let earlier = self.earlier(cell, index);
+        let session = self.bench.session.for_slice(self.cells.slices);
         self.cells.slices += 1;
         let target = &mut self.bench.targets[index..=index];
-        let measured = session.run_slices(group, &[slice], target, &mut self.sink.progress)?;
+        let progress = &mut self.sink.progress;
+        let measured = session.run_slices(group, &[slice], &[earlier], target, progress)?;
         self.sink.progress.end_slice(AfterSlice::GoesOn);
         let Some(mut measurement) = measured.into_iter().next() else {
             return Err(EarlyEnd::interrupted());

@@ -8,9 +8,9 @@ use crate::interrupt;
 use crate::progress_display::AfterSlice;
 use diskproof_engine::RunError;
 use diskproof_model::group::Group;
-use diskproof_model::measurement::{Measurement, OpKind};
-use diskproof_model::plan::{EngineChoice, Plan};
-use diskproof_model::slice::SliceSpan;
+use diskproof_model::measurement::Measurement;
+use diskproof_model::plan::Plan;
+use diskproof_model::slice::{EarlierSlices, SliceSpan, add_slice};
 use diskproof_model::timetable::Slot;
 use diskproof_model::together::{SkippedSlot, SliceSlot, TogetherRecord};
 use diskproof_model::window::TimeSlice;
@@ -33,10 +33,8 @@ pub(super) struct TogetherRun<'p> {
 /// A group, and what its slots so far have shown.
 struct GroupInSlots<'p> {
     group: Group<'p>,
-    /// Bytes that its slots so far have moved on a target.
-    moved_bytes: u64,
-    /// The engine of its first slot.
-    engine: Option<EngineChoice>,
+    /// What its slots so far have done on each target, if it is a single workload.
+    earlier: Vec<EarlierSlices>,
 }
 
 impl<'p> TogetherRun<'p> {
@@ -46,8 +44,7 @@ impl<'p> TogetherRun<'p> {
         for group in plan.groups() {
             groups.push(GroupInSlots {
                 group,
-                moved_bytes: 0,
-                engine: None,
+                earlier: Vec::new(),
             });
         }
         Self {
@@ -96,18 +93,23 @@ impl<'p> TogetherRun<'p> {
         }
         let session = bench
             .session
-            .for_slice(slot.part, self.groups[slot.group].moved_bytes)
+            .for_slice(slot.part)
             .starting_at(start_ns.unsigned_abs());
         let spans = self.spans(slot);
-        let measured =
-            match session.run_slices(group, &spans, &mut bench.targets, &mut sink.progress) {
-                Ok(measured) => measured,
-                Err(RunError::NotReady { late_ns }) => {
-                    self.skip(slot, late_ns, sink);
-                    return Ok(());
-                }
-                Err(error) => return Err(error.into()),
-            };
+        let measured = match session.run_slices(
+            group,
+            &spans,
+            &self.groups[slot.group].earlier,
+            &mut bench.targets,
+            &mut sink.progress,
+        ) {
+            Ok(measured) => measured,
+            Err(RunError::NotReady { late_ns }) => {
+                self.skip(slot, late_ns, sink);
+                return Ok(());
+            }
+            Err(error) => return Err(error.into()),
+        };
         self.keep(slot, measured, bench, sink)
     }
 
@@ -122,9 +124,9 @@ impl<'p> TogetherRun<'p> {
         bench.attach_first_writes(&mut measured);
         let ended = bench.check(&measured);
         let in_slots = &mut self.groups[slot.group];
-        if let ([only], Some(first)) = (in_slots.group.workloads, measured.first()) {
-            in_slots.engine = Some(EngineChoice::Fixed(first.engine.used));
-            in_slots.moved_bytes += moved_bytes(only.warmup_ns.min(slot.warmup_ns), first);
+        if let [only] = in_slots.group.workloads {
+            let warmup_ns = only.warmup_ns.min(slot.warmup_ns);
+            add_slice(&mut in_slots.earlier, warmup_ns, &measured);
         }
         for measurement in &mut measured {
             let mut slice = TimeSlice::from_measurement(measurement);
@@ -178,7 +180,6 @@ impl<'p> TogetherRun<'p> {
                     .stop
                     .bytes
                     .map(|bytes| (bytes / slot.parts / block).max(1) * block),
-                engine: in_slots.engine.unwrap_or(workload.engine),
                 ..whole
             });
         }
@@ -199,18 +200,6 @@ impl Running for TogetherRun<'_> {
         self.measure(slot, bench, sink)?;
         Ok(Stepped::More)
     }
-}
-
-/// About the bytes that a slice has moved on a target, with those of its warm-up.
-fn moved_bytes(warmup_ns: u64, measured: &Measurement) -> u64 {
-    let moved: u64 = measured
-        .ops
-        .iter()
-        .filter(|(kind, _)| **kind != OpKind::Sync)
-        .map(|(_, op)| op.bytes)
-        .sum();
-    let warmup = warmup_ns as f64 / measured.wall_ns.max(1) as f64;
-    (moved as f64 * (1.0 + warmup)) as u64
 }
 
 /// Changes what is recorded of the run together with others.

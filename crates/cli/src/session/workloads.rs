@@ -133,9 +133,15 @@ fn measure_slice(
         cache.set(state).map_err(|error| error.to_string())?;
     }
     bench.check_own(group.workloads)?;
-    let session = bench.session.for_slice(schedule.done, schedule.moved_bytes);
+    let session = bench.session.for_slice(schedule.done);
     let begin = Instant::now();
-    let ran = session.run_slices(group, &slices, &mut bench.targets, &mut sink.progress);
+    let ran = session.run_slices(
+        group,
+        &slices,
+        &schedule.earlier,
+        &mut bench.targets,
+        &mut sink.progress,
+    );
     bench.mark_written_by(group.workloads);
     let mut measured = ran?;
     schedule.note_time(share, begin.elapsed());

@@ -38,6 +38,13 @@ struct Part {
     moved: u32,
 }
 
+/// A part that a short transfer has moved partly. It keeps its slot until it is whole.
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    slot: u32,
+    part: Part,
+}
+
 /// The piece that is under way.
 #[derive(Debug, Default)]
 struct OpenPiece {
@@ -60,7 +67,9 @@ pub(super) struct Mover<'a> {
     /// By slot.
     in_flight: Vec<Option<Part>>,
     free: Vec<u32>,
-    /// Parts that come before the next piece: rests of short transfers, parts of failed requests.
+    /// Rests of short transfers, with the slots whose buffers hold their content.
+    rests: VecDeque<Rest>,
+    /// Parts of failed requests, which come before the next ones.
     again: VecDeque<Part>,
     piece: OpenPiece,
     narrowings: u32,
@@ -92,6 +101,7 @@ impl<'a> Mover<'a> {
             log,
             in_flight: vec![None; config.depth as usize],
             free: (0..config.depth).rev().collect(),
+            rests: VecDeque::new(),
             again: VecDeque::new(),
             piece: OpenPiece::default(),
             narrowings: 0,
@@ -152,6 +162,17 @@ impl<'a> Mover<'a> {
 
     /// Fills the queue.
     fn submit(&mut self) -> io::Result<()> {
+        while let Some(Rest { slot, part }) = self.rests.pop_front() {
+            if self.has_to_end() {
+                self.free.push(slot);
+                continue;
+            }
+            self.in_flight[slot as usize] = Some(part);
+            self.send(slot, part)?;
+            if self.backend.ends_in_enqueue() {
+                return Ok(());
+            }
+        }
         while !self.free.is_empty() {
             let Some(part) = self.next_part() else {
                 break;
@@ -227,7 +248,6 @@ impl<'a> Mover<'a> {
                 continue;
             };
             self.complete(slot, part, result);
-            self.free.push(slot);
         }
     }
 
@@ -235,12 +255,15 @@ impl<'a> Mover<'a> {
         if result > 0 {
             let moved = part.moved + result as u32;
             if moved < part.len {
-                self.again.push_front(Part { moved, ..part });
-            } else {
-                self.succeed(slot, part);
+                let part = Part { moved, ..part };
+                self.rests.push_back(Rest { slot, part });
+                return;
             }
+            self.succeed(slot, part);
+            self.free.push(slot);
             return;
         }
+        self.free.push(slot);
         let errno = if result == 0 { END_OF_FILE } else { -result };
         self.fail(part, errno);
     }
@@ -363,4 +386,56 @@ fn join_neighbours(mut bad: Vec<BadRange>) -> Vec<BadRange> {
         }
     }
     joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::accept::Piece;
+    use diskproof_model::plan::CachePolicy;
+
+    /// The first half of a part was written; another part then leaves the slot that is on top.
+    #[test]
+    fn rest_of_a_short_write_comes_from_the_buffer_of_its_part() {
+        let file = tempfile::tempfile().unwrap();
+        let length = u64::from(2 * REQUEST_BYTES);
+        let content = SectorContent::new(7);
+        let batch = Batch {
+            pass: Pass::Write,
+            pieces: vec![Piece {
+                offset_bytes: 0,
+                length_bytes: length,
+                order: 0,
+            }],
+        };
+        let log = MoveLog::default();
+        let config = QueueConfig {
+            depth: 2,
+            request_bytes: REQUEST_BYTES,
+            cache: CachePolicy::Buffered,
+            seed: 1,
+            write_shift: 0,
+        };
+        let fd = OwnedFd::from(file.try_clone().unwrap());
+        let mut mover =
+            Mover::open(fd, EngineKind::Sync, config, content.clone(), &batch, &log).unwrap();
+        mover.piece.left = 2;
+        mover.submit().unwrap();
+        let first = mover.in_flight[0].take().unwrap();
+        mover.backend.reap(&mut |_, _| {});
+        mover.submit().unwrap();
+        mover.reap();
+        file.write_all_at(
+            &vec![0; REQUEST_BYTES as usize / 2],
+            u64::from(REQUEST_BYTES / 2),
+        )
+        .unwrap();
+        mover.complete(0, first, REQUEST_BYTES as i32 / 2);
+        mover.submit().unwrap();
+        mover.reap();
+        assert_eq!((mover.piece.left, mover.free.len()), (0, 2));
+        let mut written = vec![0; REQUEST_BYTES as usize];
+        file.read_exact_at(&mut written, 0).unwrap();
+        assert_eq!(content.check(0, 0, &written), []);
+    }
 }

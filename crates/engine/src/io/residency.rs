@@ -1,4 +1,5 @@
-//! Tells the pages of a file that the page cache holds. A read of them would not come from the disk.
+//! Tells the pages of a file that the page cache holds. A read of them would not come from the
+//! disk.
 #![allow(unsafe_code)]
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};

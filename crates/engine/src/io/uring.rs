@@ -83,8 +83,8 @@ impl EntryWriter {
             _ => EntryKind::Other,
         };
         if self.kinds[request.slot as usize] == kind && kind != EntryKind::Other {
-            // Only entries of a single file are kept, so the target's offset is the file's. The reads
-            // of a slot have one buffer, and so have its writes (crate::load::generator).
+            // Only entries of a single file are kept, so the target's offset is the file's. The
+            // reads of a slot have one buffer, and so have its writes (crate::load::generator).
             debug_assert!(!self.files.are_several());
             (entry.off, entry.len) = (request.offset, request.len);
         } else {

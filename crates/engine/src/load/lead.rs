@@ -14,8 +14,9 @@ const SPIN_MIN_NS: u64 = 50_000;
 const SPIN_MAX_NS: u64 = 500_000;
 /// A wake-up that is later than expected moves the lead this much beyond it.
 const RISE_PERCENT: u64 = 125;
-/// A punctual wake-up takes back this part of the lead. Rising by a quarter is undone after some 900
-/// of them (ln 1.25 × 4096), so a thread that is often late has about one late start in a thousand.
+/// A punctual wake-up takes back this part of the lead. Rising by a quarter is undone after some
+/// 900 of them (ln 1.25 × 4096), so a thread that is often late has about one late start in a
+/// thousand.
 const DECAY_PARTS: u64 = 4096;
 
 /// The time between waking up and a start, learnt from how late the thread woke up before.

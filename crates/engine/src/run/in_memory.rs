@@ -65,12 +65,7 @@ impl Session {
     ) -> Result<bool, RunError> {
         let is_read = !target.is_scratch();
         let loading = loading_workload(bytes, is_read);
-        // The loading does not go on where a slice has ended.
-        let session = Self {
-            skip_bytes: 0,
-            ..*self
-        };
-        let measured = session.run_preparation(&loading, target, watch)?;
+        let measured = self.run_preparation(&loading, target, watch)?;
         if measured.stopped == StopReason::Interrupted {
             return Err(RunError::interrupted(&workload.name));
         }

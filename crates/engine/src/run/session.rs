@@ -26,7 +26,7 @@ use diskproof_model::group::{Group, page_cache_clash};
 use diskproof_model::measurement::{CpuTime, Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Access, CachePolicy, Layout, SyncPolicy, Workload};
 use diskproof_model::progress::{Control, Phase, Watch};
-use diskproof_model::slice::SliceSpan;
+use diskproof_model::slice::{EarlierSlices, SliceSpan};
 use diskproof_model::stream::Streams;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -38,7 +38,7 @@ const LAYOUT_UNIT_BYTES: u64 = 4096;
 const SLICE_SEED_STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// One run of the engine: its time zero, and how its next workloads start. Each slice of a run has
-/// its own copy, with its own seed and `skip_bytes`.
+/// its own copy, with its own seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Session {
     pub(crate) origin_ns: u64,
@@ -52,8 +52,6 @@ pub struct Session {
     pub(crate) seed: u64,
     /// The silence after which a target counts as hung.
     pub(crate) stall_timeout: StallTimeout,
-    /// Bytes of a span that sequential workloads pass over before they begin.
-    pub(crate) skip_bytes: u64,
 }
 
 impl Session {
@@ -68,7 +66,6 @@ impl Session {
             start: StartTime::Soon,
             seed,
             stall_timeout: StallTimeout::from_ns(STALL_NS),
-            skip_bytes: 0,
         }
     }
 
@@ -115,14 +112,10 @@ impl Session {
         MonotonicClock.now().saturating_sub(self.origin_ns)
     }
 
-    /// The run for the slice with this number, from 0, of a workload that has moved this many bytes
-    /// on each target. A sequential workload continues where it was, and a random one gets other
-    /// random numbers. Of several sequential workers, each passes over an equal share of the bytes:
-    /// one that was faster than the others repeats some blocks.
-    pub fn for_slice(self, number: u64, moved_bytes: u64) -> Self {
+    /// The run for the slice with this number, from 0: each has random numbers of its own.
+    pub fn for_slice(self, number: u64) -> Self {
         Self {
             seed: self.seed.wrapping_add(number.wrapping_mul(SLICE_SEED_STEP)),
-            skip_bytes: moved_bytes,
             ..self
         }
     }
@@ -160,6 +153,18 @@ impl Session {
         targets: &mut [OpenTarget],
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
+        self.run_after(group, &[], targets, watch)
+    }
+
+    /// The same after earlier slices of the workloads, by the place of the target; none without
+    /// any.
+    fn run_after(
+        &self,
+        group: Group<'_>,
+        earlier: &[EarlierSlices],
+        targets: &mut [OpenTarget],
+        watch: &mut dyn Watch,
+    ) -> Result<Vec<Measurement>, RunError> {
         if let Some(clash) = group.clash() {
             return Err(RunError::from(clash));
         }
@@ -181,8 +186,11 @@ impl Session {
             let workload = &group.workloads[descriptor.member];
             let target_index = descriptor.target;
             let target = descriptor.open_target(targets);
-            let mut prepared = self.prepare(workload, target, requests_max, watch)?;
+            let earlier = earlier.get(target_index).copied().unwrap_or_default();
+            let next = earlier.apply_to(workload);
+            let mut prepared = self.prepare(&next, target, requests_max, watch)?;
             prepared.known.target = target_index;
+            prepared.skip_bytes = earlier.moved_bytes;
             ready.push(prepared);
         }
         // After all preparations: some of them empty the page cache.
@@ -222,12 +230,17 @@ impl Session {
     }
 
     /// Runs a slice of each workload of a group together; `slices` has one for each workload, in
-    /// order. The measurements name the whole workloads, not the shorter ones that ran for the
-    /// slices.
+    /// order, and `earlier` what the slices before have done on each target, in order; empty before
+    /// the first. A sequential workload continues where it was on each target. Of several
+    /// sequential workers, each passes over an equal share of the bytes: one that was faster than
+    /// the others repeats some blocks.
+    ///
+    /// The measurements name the whole workloads, not the shorter ones that ran for the slices.
     pub fn run_slices(
         &self,
         group: Group<'_>,
         slices: &[SliceSpan],
+        earlier: &[EarlierSlices],
         targets: &mut [OpenTarget],
         watch: &mut dyn Watch,
     ) -> Result<Vec<Measurement>, RunError> {
@@ -237,7 +250,7 @@ impl Session {
             sliced.push(slice.apply_to(workload));
         }
         let running = Group::new(group.first, &sliced);
-        let mut measurements = self.run_together(running, targets, watch)?;
+        let mut measurements = self.run_after(running, earlier, targets, watch)?;
         for measurement in &mut measurements {
             if let Some(whole) = group
                 .workloads
@@ -388,7 +401,6 @@ impl Session {
         )?;
         errors.append(first.errors);
         errors.count_in(&mut prepared.known.ops);
-        prepared.skip_bytes = self.skip_bytes;
         Ok(prepared)
     }
 

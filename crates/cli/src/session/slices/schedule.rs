@@ -4,9 +4,10 @@
 use crate::flags::SECOND;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{Measurement, OpKind, SERIES_INTERVAL_NS};
-use diskproof_model::plan::{EngineChoice, Order};
+use diskproof_model::plan::Order;
 use diskproof_model::slice::{
-    SliceSpan, TURN_NS_MIN, TURNS_MAX, TURNS_MIN, WARMUP_PARTS, whole_cells,
+    EarlierSlices, SliceSpan, TURN_NS_MIN, TURNS_MAX, TURNS_MIN, WARMUP_PARTS, add_slice,
+    whole_cells,
 };
 use diskproof_model::window::SLICES_MIN;
 use std::ops::RangeInclusive;
@@ -53,10 +54,8 @@ pub(crate) struct SliceSchedule<'a> {
     pub(super) left_ns: u64,
     /// Bytes that are left, where they are limited.
     left_bytes: Option<u64>,
-    /// The engine of the first slice.
-    engine: Option<EngineChoice>,
-    /// Bytes that the slices so far have moved on a target.
-    pub moved_bytes: u64,
+    /// What the slices so far have done on each target.
+    pub(crate) earlier: Vec<EarlierSlices>,
     /// Time that its slices so far were planned to get, in nanoseconds.
     pub(super) planned_ns: u64,
     /// Time that they got, in nanoseconds.
@@ -75,8 +74,7 @@ impl<'a> SliceSchedule<'a> {
             left: slice_count(group, order),
             left_ns,
             left_bytes: first.stop.bytes,
-            engine: None,
-            moved_bytes: 0,
+            earlier: Vec::new(),
             planned_ns: 0,
             given_ns: 0,
             overhead_ns: None,
@@ -93,13 +91,17 @@ impl<'a> SliceSchedule<'a> {
         self.done == 0 && self.left == 1
     }
 
-    /// The planned time of the next slice, in nanoseconds.
+    /// The planned time of the next slice, in nanoseconds. The first one has the whole warm-up of
+    /// the workload in addition to its share of the time.
     fn next_ns(&self) -> u64 {
         if self.left == 1 {
-            self.left_ns
-        } else {
-            whole_cells(self.left_ns / self.left.max(1))
+            return self.left_ns;
         }
+        let warmup_ns = match self.done {
+            0 => self.group.warmup_ns(),
+            _ => 0,
+        };
+        warmup_ns + whole_cells((self.left_ns - warmup_ns) / self.left.max(1))
     }
 
     /// The next slice of each of its workloads, with this share of its planned time.
@@ -135,7 +137,6 @@ impl<'a> SliceSchedule<'a> {
             bytes: self
                 .left_bytes
                 .map(|bytes| (bytes / self.left / block).max(1) * block),
-            engine: self.engine.unwrap_or(workload.engine),
             span: workload.span,
         }
     }
@@ -187,11 +188,11 @@ impl<'a> SliceSchedule<'a> {
         let Some(first) = measured.first() else {
             return;
         };
-        let moved: u64 = first.ops.values().map(|op| op.bytes).sum();
-        let warmup = slice.warmup_ns as f64 / first.wall_ns.max(1) as f64;
-        self.moved_bytes += (moved as f64 * (1.0 + warmup)) as u64;
-        self.left_bytes = self.left_bytes.map(|bytes| bytes.saturating_sub(moved));
-        self.engine = Some(EngineChoice::Fixed(first.engine.used));
+        let moved_bytes = first.moved_bytes();
+        self.left_bytes = self
+            .left_bytes
+            .map(|bytes| bytes.saturating_sub(moved_bytes));
+        add_slice(&mut self.earlier, slice.warmup_ns, measured);
         if self.done == 1 && self.left > 1 {
             self.left = self.left.min(self.fitting(measured));
         }

@@ -5,12 +5,12 @@ use super::schedule::{SliceSchedule, slice_count};
 use super::{SliceOrder, shuffled_members};
 use crate::flags::SECOND;
 use diskproof_model::group::Group;
-use diskproof_model::measurement::SERIES_INTERVAL_NS;
+use diskproof_model::measurement::{CacheUse, EngineUse, Measurement, OpKind, SERIES_INTERVAL_NS};
 use diskproof_model::plan::{
-    Access, CachePolicy, Layout, Order, Plan, Span, Stop, SyncPolicy, Task, Verify, Workload,
-    Workloads,
+    Access, CachePolicy, EngineChoice, EngineKind, Layout, Order, Plan, Span, Stop, SyncPolicy,
+    Task, Verify, Workload, Workloads,
 };
-use diskproof_model::slice::whole_cells;
+use diskproof_model::slice::{EarlierSlices, whole_cells};
 use std::time::{Duration, Instant};
 
 fn workload(seconds: u64) -> Workload {
@@ -122,7 +122,73 @@ fn slices_take_the_time_that_was_asked_for() {
     );
 }
 
-/// Slices of 2.05 s that get half of it, then nothing.
+/// With a warm-up of 5 s the first slice is as long as the others, not what the warm-up leaves of
+/// it.
+#[test]
+fn long_warm_up_takes_no_time_from_the_first_slice() {
+    let asked = Workload {
+        warmup_ns: 5 * SECOND,
+        ..workload(10)
+    };
+    let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
+    let mut measured_ns = Vec::new();
+    while sliced.left > 0 {
+        let slice = sliced.next_part(1.0);
+        measured_ns.push(slice.time_ns.unwrap());
+        sliced.note_measured(&slice, &[]);
+    }
+    assert_eq!(measured_ns[0], 2 * SECOND);
+    assert_eq!(measured_ns[1..], [9 * SECOND / 5; 4]);
+}
+
+/// A slice of a target, which moved so many bytes with this engine.
+fn measured_on(target: usize, moved_bytes: u64, used: EngineKind) -> Measurement {
+    let engine = EngineUse {
+        asked: EngineChoice::Auto,
+        used,
+        fallbacks: Vec::new(),
+        features: Vec::new(),
+        depth: None,
+        done_before_wait: None,
+    };
+    let cache = CacheUse {
+        asked: CachePolicy::Direct,
+        used: CachePolicy::Direct,
+        why: None,
+    };
+    let mut measured = Measurement::unmeasured(workload(10), (0, 1 << 30), engine, cache);
+    measured.target = target;
+    measured.wall_ns = 2 * SECOND;
+    measured.ops.entry(OpKind::Read).or_default().bytes = moved_bytes;
+    measured
+}
+
+/// Each target goes on where it was, with the engine that suited it.
+#[test]
+fn slices_go_on_on_each_target_for_itself() {
+    let asked = workload(10);
+    let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
+    let mut slice = sliced.next_part(1.0);
+    slice.warmup_ns = 0;
+    let measured = [
+        measured_on(0, 8 << 20, EngineKind::Aio),
+        measured_on(1, 64 << 20, EngineKind::Sync),
+    ];
+    sliced.note_measured(&slice, &measured);
+    let expected = [
+        EarlierSlices {
+            moved_bytes: 8 << 20,
+            engine: Some(EngineKind::Aio),
+        },
+        EarlierSlices {
+            moved_bytes: 64 << 20,
+            engine: Some(EngineKind::Sync),
+        },
+    ];
+    assert_eq!(sliced.earlier, expected);
+}
+
+/// A first slice of 2.25 s that gets half of it, then nothing.
 #[test]
 fn slices_that_get_less_time_are_shortened() {
     let asked = workload(10);
@@ -130,15 +196,15 @@ fn slices_that_get_less_time_are_shortened() {
     assert!(!sliced.is_shortened());
     let half = sliced.next_part(0.5);
     assert_eq!(half.warmup_ns, whole_cells(SECOND / 4 / 2));
-    assert_eq!(half.whole_ns(), 1_020_000_000);
+    assert_eq!(half.whole_ns(), 1_120_000_000);
     sliced.note_time(0.5, Duration::from_millis(1320));
     sliced.note_measured(&half, &[]);
     assert!(sliced.is_shortened());
-    assert_eq!((sliced.left, sliced.left_ns), (4, 8_200_000_000));
+    assert_eq!((sliced.left, sliced.left_ns), (4, 8_000_000_000));
     let rotations = [vec![sliced]];
     let expected = RestOfRun {
-        planned_ns: 8_200_000_000,
-        overhead_ns: 4 * 300_000_000,
+        planned_ns: 8_000_000_000,
+        overhead_ns: 4 * 200_000_000,
     };
     assert_eq!(RestOfRun::after(&rotations), expected);
     let [members] = rotations;
@@ -178,7 +244,7 @@ fn overhead_of_groups_to_come_is_that_of_the_others() {
     let asked = [workload(10), workload(10)];
     let groups = asked.each_ref().map(Group::alone);
     let mut pair = groups.map(|group| SliceSchedule::new(group, Order::AsGiven));
-    pair[0].note_time(1.0, Duration::from_millis(2150));
+    pair[0].note_time(1.0, Duration::from_millis(2350));
     let first = pair[0].next_part(1.0);
     pair[0].note_measured(&first, &[]);
     assert!(!pair[0].is_shortened());
