@@ -1,7 +1,21 @@
 //! The measuring engine: runs workloads and surveys on open targets.
 //!
-//! Imports point one way: `io`, `load`, `measure`, `run`, then `survey`, `ping`, `files`, `primes`
-//! and `accept`; `lock` and `allocator` stand alone. `unsafe` lives in `allocator`, `io`, `primes`,
+//! | module | job |
+//! |---|---|
+//! | `lock` | locks that a panic elsewhere does not poison |
+//! | `random` | the random numbers of a run, by its seed |
+//! | `allocator` | large blocks from the kernel, and an error where there is no memory left |
+//! | `io/` | one request: clocks, buffers, and the kernel's interfaces that carry it |
+//! | `load/` | which requests are made, and when |
+//! | `measure/` | what a worker counts: latencies, series, windows, its own processor time |
+//! | `run/` | a workload from the open target to its measurement |
+//! | `survey/` | transfer rates and access times by place |
+//! | `ping/` | single requests one after the other |
+//! | `files/` | many small files |
+//! | `primes/` | the speed of a processor, for sysbench |
+//! | `accept/` | a whole device written and read back |
+//!
+//! Imports point upwards in this table only. `unsafe` lives in `allocator`, `io`, `primes`,
 //! `run/{thread,select,spawn}.rs` and `measure/usage.rs`.
 
 mod accept;

@@ -81,6 +81,15 @@ fn modules_have_no_cycles() {
 }
 
 #[test]
+fn imports_point_upwards_in_tables_of_modules() {
+    let mut found = Vec::new();
+    for name in crate_names() {
+        found.extend(modules::downward_imports(&name));
+    }
+    check("imports of a module below", &found);
+}
+
+#[test]
 fn crates_know_only_whom_they_may() {
     for (name, allowed) in MAY_KNOW {
         let path = repository_root()

@@ -24,27 +24,94 @@ struct Module {
 
 /// The cycles of a crate, one line each with the files in it.
 pub(crate) fn cycles(crate_name: &str) -> Vec<String> {
-    let prefix = format!("crates/{crate_name}/src/");
+    Graph::read(crate_name).cycles()
+}
+
+/// What a crate's head says of a table of its modules, each of which may import those above it.
+const ORDERED: &str = "//! Imports point upwards in this table only.";
+
+/// The imports that point downwards in the table of modules of a crate, one line each; none of a
+/// crate without such a table.
+pub(crate) fn downward_imports(crate_name: &str) -> Vec<String> {
+    let root = format!("crates/{crate_name}/src/lib.rs");
     let files = rust_sources();
-    let own: Vec<&SourceFile> = files
-        .iter()
-        .filter(|f| f.path.starts_with(&prefix))
-        .collect();
-    assert!(
-        !own.is_empty(),
-        "{}/{prefix} has no sources",
-        repository_root().display()
-    );
-    let paths: BTreeSet<ModulePath> = own.iter().map(|f| module_path(&f.path, &prefix)).collect();
-    let modules = own.iter().map(|file| {
-        let path = module_path(&file.path, &prefix);
-        let module = read_module(file, &path, &paths);
-        (path, module)
-    });
-    Graph {
-        modules: modules.collect(),
+    let Some(head) = files.iter().find(|file| file.path == root) else {
+        return Vec::new();
+    };
+    if !head.text.contains(ORDERED) {
+        return Vec::new();
     }
-    .cycles()
+    let rooms = table_of_modules(&head.text);
+    assert!(rooms.len() > 1, "{root}: the table has no modules");
+    let prefix = format!("crates/{crate_name}/src/");
+    let mut found = Vec::new();
+    for (file, imported) in Graph::read(crate_name).imports() {
+        let places = [&file, &imported].map(|path| {
+            let inner = path.trim_start_matches(&prefix);
+            let room = inner.split(['/', '.']).next().unwrap_or(inner);
+            rooms.iter().position(|name| name == room)
+        });
+        if let [Some(own), Some(other)] = places
+            && other > own
+        {
+            found.push(format!("{file} imports {imported}"));
+        }
+    }
+    found
+}
+
+/// The names in the first column of the table in a head, from the top.
+fn table_of_modules(head: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    for line in head.lines() {
+        if let Some(row) = line.strip_prefix("//! | `")
+            && let Some((name, _)) = row.split_once('`')
+        {
+            names.push(name.trim_end_matches('/').to_owned());
+        }
+    }
+    names
+}
+
+impl Graph {
+    fn read(crate_name: &str) -> Self {
+        let prefix = format!("crates/{crate_name}/src/");
+        let files = rust_sources();
+        let own: Vec<&SourceFile> = files
+            .iter()
+            .filter(|f| f.path.starts_with(&prefix))
+            .collect();
+        assert!(
+            !own.is_empty(),
+            "{}/{prefix} has no sources",
+            repository_root().display()
+        );
+        let paths: BTreeSet<ModulePath> =
+            own.iter().map(|f| module_path(&f.path, &prefix)).collect();
+        let modules = own.iter().map(|file| {
+            let path = module_path(&file.path, &prefix);
+            let module = read_module(file, &path, &paths);
+            (path, module)
+        });
+        Self {
+            modules: modules.collect(),
+        }
+    }
+
+    /// Each file with each other one that it imports.
+    fn imports(&self) -> BTreeSet<(String, String)> {
+        let mut imports = BTreeSet::new();
+        for module in self.modules.values() {
+            for path in &module.uses {
+                if let Some(file) = self.file_of(path)
+                    && file != module.file
+                {
+                    imports.insert((module.file.clone(), file.to_owned()));
+                }
+            }
+        }
+        imports
+    }
 }
 
 /// `crates/engine/src/io/uring.rs` is `io::uring`, `crates/engine/src/lib.rs` the root.
