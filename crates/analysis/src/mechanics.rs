@@ -126,14 +126,30 @@ pub(crate) fn is_real_disk(record: &Record, target: &TargetIdentity) -> bool {
     disks.peek().is_some() && disks.all(|disk| is_attached(record, disk))
 }
 
-/// True if any disk of a target turns, by its own health report or by the kernel.
-pub(crate) fn may_rotate(record: &Record, target: &TargetIdentity) -> bool {
-    target.disks().any(|disk| rotates(record, disk))
+/// True if any disk of a target surely turns.
+pub(crate) fn has_platters(record: &Record, target: &TargetIdentity) -> bool {
+    target.disks().any(|disk| surely_rotates(record, disk))
 }
 
-/// True if a disk turns, by its own health report or by the kernel.
-pub(crate) fn rotates(record: &Record, disk: &Layer) -> bool {
-    reports_rotation(record, disk) == Some(true) || is_said_to_rotate(record, disk)
+/// Buses on which the kernel asks a disk whether it turns. Behind USB it assumes so.
+const BUSES_THAT_TELL: [&str; 2] = ["SATA", "SAS"];
+
+/// True if a disk turns by its own health report, or by the kernel where that asks the disk itself.
+/// Access times without an arm refute both.
+pub(crate) fn surely_rotates(record: &Record, disk: &Layer) -> bool {
+    if let Some(surface) = record.surface()
+        && measured_mechanics(record, surface) == Mechanics::Solid
+    {
+        return false;
+    }
+    if let Some(rpm) = health_rpm(record, disk) {
+        return rpm > 0;
+    }
+    let has_asked = match &disk.link {
+        Some(link) => BUSES_THAT_TELL.contains(&link.bus.as_str()),
+        None => false,
+    };
+    has_asked && is_said_to_rotate(record, disk)
 }
 
 fn is_attached(record: &Record, disk: &Layer) -> bool {

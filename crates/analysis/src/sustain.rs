@@ -172,7 +172,9 @@ impl FoundDrop {
         };
         let mut own_fall = rules::lasting_fall_of(record, index);
         if own_fall.is_none() && rules::may_accuse_disk(record, index) {
-            own_fall = fall_of_rounds(row).or(fall_of_limiter);
+            own_fall = fall_of_rounds(row)
+                .filter(|fall| !rules::is_fall_of_zones(record, index, fall))
+                .or(fall_of_limiter);
         }
         let Some(fall) = fall_of_limiter.or(own_fall) else {
             return Self {
@@ -220,18 +222,19 @@ impl FoundDrop {
     }
 }
 
-/// A fall while other programs used the disk, the processors were busy or the page cache answered.
+/// A fall while other programs used the disk, the processors were busy or the page cache answered,
+/// or along the zones of a rotating disk.
 /// It has no proven cause, but the load did not keep its rate either. `None` where there was none.
 fn doubtful_fall(record: &Record, index: usize) -> Option<RateDrop> {
-    if rules::may_accuse_disk(record, index) {
-        return None;
-    }
     let row = &record.measurements[index];
     let series = headline_series(row)?;
     let fall = match estimate::rate_fall(&series, row.data.wall_ns) {
         Some(fall) => fall,
         None => fall_of_rounds(row)?,
     };
+    if rules::may_accuse_disk(record, index) && !rules::is_fall_of_zones(record, index, &fall) {
+        return None;
+    }
     Some(rate_drop(record, index, &fall, DropCause::Unknown))
 }
 
@@ -468,12 +471,26 @@ pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
         expectation.met = drop.high() <= allowed;
         expectation.undecided = drop.low() <= allowed && drop.high() > allowed;
     }
-    if sustained.doubtful_drop.is_some() {
+    let is_of_zones = match expectation.observed {
+        Some(percent) => declines_along_zones(record, index, percent / 100.0),
+        None => false,
+    };
+    if sustained.doubtful_drop.is_some() || (!expectation.met && is_of_zones) {
         expectation.objection = Some("The fall may not be the disk's".to_owned());
         expectation.met = false;
         expectation.undecided = true;
     }
     Some(expectation)
+}
+
+/// True if the slower zones of a rotating disk explain a decline by this share over the whole load.
+fn declines_along_zones(record: &Record, index: usize, share: f64) -> bool {
+    let decline = LastingFall {
+        at_ns: record.measurements[index].data.wall_ns,
+        before: 1.0,
+        after: 1.0 - share,
+    };
+    rules::is_fall_of_zones(record, index, &decline)
 }
 
 /// The share by which the rate of the load fell, whatever the cause.

@@ -22,7 +22,12 @@ use diskproof_model::verdict::{
 };
 
 /// Findings of a burst or a cache that ended.
-const ENDED_BURSTS: [&str; 3] = ["burst-exhausted", "burst-figure", "cache-cliff"];
+const ENDED_BURSTS: [&str; 4] = [
+    "burst-exhausted",
+    "burst-figure",
+    "cache-cliff",
+    "reads-fell",
+];
 
 /// What a database does with a disk, and the figures that decide how well it goes.
 struct DatabaseUse {

@@ -95,9 +95,11 @@ const GP2_IOPS_MIN: f64 = 100.0;
 const GP2_IOPS_MAX: f64 = 16_000.0;
 /// Operations per second of a smaller gp2 volume until its credit ends.
 const GP2_IOPS_BURST: f64 = 3000.0;
-/// Bandwidths of gp2 volumes. Those whose operations of 256 KiB reach them only by credit lose them
-/// with it.
-const GP2_BYTES_PER_SECOND: [f64; 2] = [128.0 * MIB, 250.0 * MIB];
+/// Bandwidths of gp2 volumes up to this size, and of larger ones. Those whose operations of 256 KiB
+/// reach them only by credit lose them with it.
+const GP2_SMALL_GIB: f64 = 170.0;
+const GP2_SMALL_BYTES_PER_SECOND: f64 = 128.0 * MIB;
+const GP2_BYTES_PER_SECOND: f64 = 250.0 * MIB;
 const GP2_OPERATION_BYTES: f64 = 256.0 * 1024.0;
 
 /// A documented limit of a volume.
@@ -172,7 +174,8 @@ pub(crate) fn base_of_burst(target: &TargetIdentity, rate: f64, unit: &str) -> O
     let is_burst = unit == "1/s"
         && is_named(disk, "Amazon Elastic Block Store")
         && base < GP2_IOPS_BURST
-        && is_near(rate, GP2_IOPS_BURST, LIMIT_SHARE);
+        && is_near(rate, GP2_IOPS_BURST, LIMIT_SHARE)
+        && !is_near(rate, base, LIMIT_SHARE);
     is_burst.then_some(base)
 }
 
@@ -195,10 +198,12 @@ fn gp2_limit(size_gib: f64, rate: f64, unit: &str) -> Option<DocumentedLimit> {
         }
         return None;
     }
-    let limit = GP2_BYTES_PER_SECOND
-        .into_iter()
-        .find(|limit| is_near(rate, *limit, LIMIT_SHARE))?;
-    Some(DocumentedLimit {
+    let limit = if size_gib <= GP2_SMALL_GIB {
+        GP2_SMALL_BYTES_PER_SECOND
+    } else {
+        GP2_BYTES_PER_SECOND
+    };
+    is_near(rate, limit, LIMIT_SHARE).then(|| DocumentedLimit {
         volume: "EBS gp2".to_owned(),
         lasts: base_iops * GP2_OPERATION_BYTES >= limit,
     })

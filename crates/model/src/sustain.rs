@@ -86,8 +86,9 @@ pub struct SustainRecord {
     /// The fall of the rate; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drop: Option<RateDrop>,
-    /// A fall of the rate while other programs used the disk, the processors were busy or the page
-    /// cache answered, so that it may not be the disk's; absent where there was none.
+    /// A fall of the rate while other programs used the disk, the processors were busy, the page
+    /// cache answered, or the load came to slower places of a rotating disk, so that it may not be
+    /// the disk's; absent where there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubtful_drop: Option<RateDrop>,
     /// The limiter that the fall shows; absent where it shows none.

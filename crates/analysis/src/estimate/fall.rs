@@ -199,14 +199,17 @@ const LIMITER_BATCHES_MIN: usize = 12;
 
 /// Returns `true` if counts vary as little as a limiter's, in enough batches to exclude chance.
 pub(crate) fn is_of_limiter(values: &[f64]) -> bool {
+    evenness(values) == Some(true)
+}
+
+/// True if counts vary as little as a limiter's, false if they vary more; `None` where they are too
+/// few to exclude chance.
+pub(crate) fn evenness(values: &[f64]) -> Option<bool> {
     let batches = (values.iter().sum::<f64>() / SCATTER_OPS_MIN) as usize;
     if batches.min(values.len()) < LIMITER_BATCHES_MIN {
-        return false;
+        return None;
     }
-    match scatter(values) {
-        Some(scatter) => scatter <= EVEN_SCATTER_MAX,
-        None => false,
-    }
+    Some(scatter(values)? <= EVEN_SCATTER_MAX)
 }
 
 /// The variance without the highest and the lowest tenth of the batches, because the machine

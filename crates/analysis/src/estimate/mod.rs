@@ -15,7 +15,7 @@ mod stop;
 pub(crate) mod student;
 
 pub(crate) use batches::{BATCHES_MIN, mean_latency, mean_rate, widening};
-pub(crate) use fall::{is_of_limiter, scatter, step_down};
+pub(crate) use fall::{evenness, is_of_limiter, scatter, step_down};
 pub(crate) use family::adjusted_for_family;
 pub(crate) use settle::falls_by_chance;
 pub(crate) use stats::{largest_by, mean, smallest_by, variance};

@@ -180,7 +180,10 @@ pub(super) fn figure_of_operations(metric: &Metric, named: &NamedOps<'_>) -> Opt
         return Some(Observed::exact(named.cpu_share() * 100.0));
     }
     let mut figure = if metric.unit == "ns" {
-        latency_figure(metric, &named.latencies()?)?
+        let Some(latencies) = named.latencies() else {
+            return longest_wait(metric, named);
+        };
+        latency_figure(metric, &latencies)?
     } else {
         let mut estimates = Vec::new();
         for op in named.ops() {
@@ -198,6 +201,14 @@ pub(super) fn figure_of_operations(metric: &Metric, named: &NamedOps<'_>) -> Opt
         Some(hang) => with_unanswered(figure, metric, hang),
         None => figure,
     })
+}
+
+/// The longest latency where no request was answered; `None` of any other figure, and without such
+/// requests.
+fn longest_wait(metric: &Metric, named: &NamedOps<'_>) -> Option<Observed> {
+    let hang = named.hang()?;
+    let is_longest = metric.threshold == "max" && named.count() == 0;
+    is_longest.then(|| Observed::exact(hang.lasted_ns as f64))
 }
 
 /// A figure of a workload with requests that were never answered, which are in no histogram: the

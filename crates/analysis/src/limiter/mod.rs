@@ -48,7 +48,9 @@ impl FoundCredit {
         let bucket = &self.bucket;
         let is_in_burst = |row: &usize| {
             let m = &rows[*row];
-            m.data.target == self.target && bucket.is_above(rate_of(m, bucket.unit))
+            m.data.target == self.target
+                && waits_for_disk(&m.data)
+                && bucket.is_above(rate_of(m, bucket.unit))
         };
         BurstCredit {
             target: self.target,
@@ -130,16 +132,23 @@ impl<'a> TargetsOfDisk<'a> {
     }
 }
 
-/// True if the requests of a row waited for the disk. Those that only move through the page cache
-/// wait for no limiter, and use credit when the kernel writes them back, if ever.
+/// True if the requests of a row waited for the disk, so that they show what a limiter allows.
 pub(crate) fn waits_for_disk(m: &Measurement) -> bool {
-    let is_synced = !matches!(m.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd);
-    let is_passed_on = match m.cache.used {
-        CachePolicy::Direct => true,
-        CachePolicy::Buffered => is_synced || m.workload.streams.is_only(OpKind::Read),
-        CachePolicy::Cached => is_synced,
-    };
+    uses_credit(m)
+        && (m.cache.used != CachePolicy::Buffered
+            || is_synced(m)
+            || m.workload.streams.is_only(OpKind::Read))
+}
+
+/// True if the requests of a row reach the disk while it runs, at once or when the page cache is
+/// written back: those that only move through the page cache use no credit.
+fn uses_credit(m: &Measurement) -> bool {
+    let is_passed_on = m.cache.used != CachePolicy::Cached || is_synced(m);
     is_passed_on && m.engine.used != EngineKind::Null
+}
+
+fn is_synced(m: &Measurement) -> bool {
+    !matches!(m.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd)
 }
 
 /// The reads and writes on the disk of a target in the order of time: warm-ups, the filling of
@@ -147,11 +156,16 @@ pub(crate) fn waits_for_disk(m: &Measurement) -> bool {
 fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<Stretch> {
     let mut stretches = Vec::new();
     for (row, m) in data.measurements.iter().enumerate() {
-        if !disk.is_on_disk(m.target) || !waits_for_disk(m) {
+        if !disk.is_on_disk(m.target) || !uses_credit(m) {
             continue;
         }
         let series = requests_of(m);
-        let kind = RowKind::new(row, &m.workload, disk.role_of(m, plan));
+        let role = if waits_for_disk(m) {
+            disk.role_of(m, plan)
+        } else {
+            Role::Shared
+        };
+        let kind = RowKind::new(row, &m.workload, role);
         let planned = plan.workloads().iter().find(|w| w.name == m.workload.name);
         let parts = Parts {
             start_ns: m.start_ns,
@@ -603,7 +617,7 @@ pub(crate) fn credit_before(
     let target = record.measurements[fallen].data.target;
     let mut stretches = Vec::new();
     for (row, m) in record.measurements.iter().enumerate() {
-        if m.data.target != target || !waits_for_disk(&m.data) {
+        if m.data.target != target || !uses_credit(&m.data) {
             continue;
         }
         let kinds = [OpKind::Read, OpKind::Write];

@@ -74,9 +74,8 @@ const CREDIT_REQUEST_BYTES: f64 = 16_384.0;
 const BASE_SHARE: f64 = 0.5;
 /// Test times are whole steps of ten minutes.
 const STEP_MINUTES: f64 = 10.0;
-/// The shortest test, and the longest one unless the volume's documentation asks for more.
-const MINUTES_MIN: f64 = 30.0;
-const MINUTES_MAX: f64 = 1440.0;
+/// The shortest and the longest test: half an hour and a day.
+const MINUTES: std::ops::RangeInclusive<f64> = 30.0..=1440.0;
 
 impl CreditTest {
     /// A test for a target that reaches `rate` in `unit` per second. It only reads.
@@ -96,11 +95,7 @@ impl CreditTest {
         let base = documented_base.unwrap_or(BASE_SHARE * rate);
         let credit_minutes = credit / (rate - base).max(1.0) / 60.0;
         let whole_steps = (credit_minutes / STEP_MINUTES).ceil() * STEP_MINUTES;
-        let minutes_max = match documented_base {
-            Some(_) => f64::INFINITY,
-            None => MINUTES_MAX,
-        };
-        let minutes = whole_steps.max(MINUTES_MIN).min(minutes_max) as u64;
+        let minutes = whole_steps.clamp(*MINUTES.start(), *MINUTES.end()) as u64;
         let path = match identity {
             Some(identity) => identity.path.as_str(),
             None => "TARGET",

@@ -20,7 +20,8 @@ pub(super) fn sustain_clause(record: &Record, found: &SustainRecord) -> String {
             None => fall_text(doubtful),
         };
         return format!(
-            "undecided: {fall} after {}, while the machine or other programs may have slowed it",
+            "undecided: {fall} after {}, while the machine, other \
+             programs or slower places of the disk may explain it",
             format_bytes(doubtful.moved.bytes)
         );
     }

@@ -9,7 +9,7 @@ use super::starved::is_workload_starved;
 use crate::estimate::{LastingFall, lasting_fall, rate_fall};
 use crate::limiter::Unit;
 use crate::limiter::words::{amount_text, credit_text};
-use crate::mechanics::may_rotate;
+use crate::mechanics::has_platters;
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
 use crate::{estimate, moved, slices};
 use diskproof_model::limiter::BurstCredit;
@@ -21,6 +21,8 @@ use std::collections::BTreeMap;
 pub(crate) const CLIFF_BYTES_MIN: f64 = 32e6;
 /// A rotating disk has some thirty zones, each a little slower than the one before it.
 const ZONE_SHARE: f64 = 0.02;
+/// The outermost zone of a disk is at most this many times as fast as the innermost one.
+const ZONES_FACTOR_MAX: f64 = 2.5;
 /// The size that is assumed of requests whose sizes differ.
 const CACHE_REQUEST_BYTES: f64 = 8192.0;
 
@@ -144,11 +146,10 @@ impl SlowedWorkload<'_> {
         }
     }
 
-    /// True if the rate after the fall is as even as that of a limiter.
-    pub(super) fn is_even_after(&self) -> bool {
-        let Some(series) = headline_series(self.measured.row) else {
-            return false;
-        };
+    /// True if the rate after the fall is as even as that of a limiter, false if it is not; `None`
+    /// where too little was measured after it.
+    pub(super) fn is_even_after(&self) -> Option<bool> {
+        let series = headline_series(self.measured.row)?;
         let interval_ns = series.interval_ns.max(1);
         let after_ns = self.fall.at_ns.saturating_sub(series.start_ns);
         // The cell of the fall holds both rates, and the last one may not be whole.
@@ -156,7 +157,7 @@ impl SlowedWorkload<'_> {
         let end = series.cells.len().saturating_sub(1);
         let cells = series.cells.get(first..end).unwrap_or_default();
         let counts: Vec<f64> = cells.iter().map(|cell| cell.ops as f64).collect();
-        estimate::is_of_limiter(&counts)
+        estimate::evenness(&counts)
     }
 
     /// The fall as that of a limiter which counts in this unit.
@@ -198,7 +199,9 @@ fn slowed_workloads(record: &Record) -> Vec<SlowedWorkload<'_>> {
         let Some(hit) = slowed_workload(measured, company) else {
             continue;
         };
-        if company == Company::Shared || !machine_fell(&slices, measured.index, hit.fall.at_ns) {
+        let is_machine =
+            company == Company::Alone && machine_fell(&slices, measured.index, hit.fall.at_ns);
+        if !is_machine && !is_fall_of_zones(record, measured.index, &hit.fall) {
             slowed.push(hit);
         }
     }
@@ -215,42 +218,52 @@ pub(crate) fn lasting_fall_of(record: &Record, index: usize) -> Option<LastingFa
     let slowed = slowed_workloads(record)
         .into_iter()
         .find(|slowed| slowed.measured.index == index);
-    match slowed {
-        Some(slowed) => Some(slowed.fall),
-        None => rate_fall(&headline_series(row)?, row.data.wall_ns),
+    let fall = match slowed {
+        Some(slowed) => slowed.fall,
+        None => rate_fall(&headline_series(row)?, row.data.wall_ns)?,
+    };
+    if is_fall_of_zones(record, index, &fall) {
+        None
+    } else {
+        Some(fall)
     }
 }
 
 /// True if a fall of a workload may be the disk's: neither the page cache, nor the machine, nor
-/// other programs, nor the places of its requests explain it.
+/// other programs explain it.
 pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
     let measured = measured_at(record, index);
     let row = measured.row;
     !(may_be_page_cache(record, row)
         || is_workload_starved(record, row)
-        || is_disturbed(record, measured)
-        || crosses_zones(record, row))
+        || is_disturbed(record, measured))
 }
 
-/// True if a load went along so much of a disk that turns that it came to slower zones.
-fn crosses_zones(record: &Record, row: &Row) -> bool {
-    let target = &record.targets[row.data.target];
+/// True if the slower zones of a disk that turns explain a fall of a load which goes along its
+/// surface.
+pub(crate) fn is_fall_of_zones(record: &Record, index: usize, fall: &LastingFall) -> bool {
+    let row = &record.measurements[index];
+    let Some(target) = record.targets.get(row.data.target) else {
+        return false;
+    };
     let is_along = matches!(
         row.data.workload.access,
         Access::Sequential | Access::Backward | Access::Stride { .. }
     );
-    if !is_along || !may_rotate(record, target) {
+    if !is_along || !has_platters(record, target) || fall.before > ZONES_FACTOR_MAX * fall.after {
         return false;
     }
     let mut moved_bytes = 0;
-    let mut disk_bytes = 0;
     for (_, op) in row.headline_ops() {
-        moved_bytes += op.data.series.total().bytes;
+        let cells = (fall.at_ns / op.data.series.interval_ns.max(1)) as usize;
+        for cell in op.data.series.cells.iter().take(cells) {
+            moved_bytes += cell.bytes;
+        }
     }
-    for disk in target.disks() {
-        disk_bytes += disk.size_bytes;
-    }
-    moved_bytes as f64 > ZONE_SHARE * disk_bytes as f64
+    let disk_bytes: u64 = target.disks().map(|disk| disk.size_bytes).sum();
+    // A load that turns over its span goes no further than that.
+    let reach_bytes = moved_bytes.min(row.data.span_bytes);
+    reach_bytes as f64 > ZONE_SHARE * disk_bytes as f64
 }
 
 /// True if a credit is the disk's; see [`disk_credits`].
@@ -268,12 +281,15 @@ pub(super) fn slowed_on_each_target(record: &Record) -> Vec<Vec<SlowedWorkload<'
     by_target.into_values().collect()
 }
 
-/// True if a workload that only reads is among them: where reads fall, too, the writes fall for the
-/// same reason. The reads of a mix fall because its writes do: the slots are theirs by turns.
+/// True if a workload that reads is among them: where reads fall, too, the writes fall for the same
+/// reason. The reads of a mix fall with its writes, because the slots are theirs by turns. That
+/// counts only where the rate after the fall is even, as no full cache makes it.
 pub(super) fn have_reads(slowed: &[SlowedWorkload<'_>]) -> bool {
-    slowed
-        .iter()
-        .any(|hit| hit.measured.row.data.workload.streams.is_only(OpKind::Read))
+    slowed.iter().any(|hit| {
+        let workload = &hit.measured.row.data.workload;
+        workload.streams.is_only(OpKind::Read)
+            || (workload.reads() && hit.is_even_after() == Some(true))
+    })
 }
 
 /// Tells apart falls that other workloads share at the same time.

@@ -2,7 +2,7 @@
 //! controller's memory) was full. It fills by writes alone.
 
 use super::after_fall::AfterFall;
-use super::burst_exhausted::by_credit;
+use super::burst_exhausted::{by_credit, credits_of_falls};
 use super::bursts::*;
 use super::rate_limited::is_even;
 use super::rule::*;
@@ -35,7 +35,16 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     if slowed.is_empty() {
         return cache_or_credit(record);
     }
-    for hits in slowed {
+    for mut hits in slowed {
+        // Reads that fell without a limiter have a reason of their own.
+        let credits = credits_of_falls(record);
+        let target = hits[0].measured.row.data.target;
+        if !credits.iter().any(|fallen| fallen.credit.target == target) {
+            hits.retain(|hit| !hit.measured.row.data.workload.streams.is_only(OpKind::Read));
+        }
+        if hits.is_empty() {
+            continue;
+        }
         let is_cache = !have_reads(&hits) && !are_reads_limited(record, &hits);
         if is_cache && let Some(found) = by_fall(record, &hits) {
             return Some(found);

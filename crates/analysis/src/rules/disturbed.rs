@@ -608,7 +608,12 @@ mod tests {
     /// cache takes in, are not other programs'.
     #[test]
     fn mappings_over_several_devices_move_more_than_they_are_asked_for() {
-        for (disks, expected) in [(1, true), (3, false)] {
+        for (model, disks, expected) in [
+            ("LVM data", 1, true),
+            ("LVM data", 3, false),
+            ("multipath san", 3, true),
+            ("crypt data", 1, true),
+        ] {
             let mut record = fixture::all_faulty(|measurement| {
                 measurement.device.read_bytes += 2 * measurement.asked.write_bytes;
             });
@@ -617,13 +622,16 @@ mod tests {
             target.filesystem = None;
             let names: Vec<String> = (0..disks).map(|disk| format!("sd{disk}")).collect();
             let below: Vec<&str> = names.iter().map(String::as_str).collect();
-            target.layers = vec![fixture::layer("dm-0", LayerKind::DeviceMapper, &below)];
+            target.layers = vec![Layer {
+                model: Some(model.to_owned()),
+                ..fixture::layer("dm-0", LayerKind::DeviceMapper, &below)
+            }];
             for name in &below {
                 target
                     .layers
                     .push(fixture::layer(name, LayerKind::Disk, &[]));
             }
-            assert_eq!(check(&record).is_some(), expected, "{disks} disks");
+            assert_eq!(check(&record).is_some(), expected, "{model} {disks}");
         }
     }
 

@@ -21,21 +21,18 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// A log that advances needs a whole revolution for the next page; short ones let a page that comes
-/// right behind pass.
-const REVOLUTIONS_MAX: f64 = 1.5;
-/// Pages at other places of a small span wait for half a revolution on average, and for less where
-/// a page is right ahead of the head.
-const REVOLUTIONS_MAX_ELSEWHERE: f64 = 3.0;
+/// Short logs let a page that comes right behind pass, so that there may be this many times as many
+/// commits.
+const TURNS_SHORT: f64 = 1.5;
 /// The fastest disks that were built, for one that does not report how fast it turns.
 const RPM_MAX: u32 = 15_000;
 
 /// Commits that were faster than the disk turns.
 struct FastCommits<'a> {
     session: SessionCommits<'a>,
-    /// Commits per second: one in each revolution.
+    /// Commits per second, by the revolutions.
     most: f64,
-    /// More are not explained by pages that came right ahead of the head.
+    /// More are not explained by short logs.
     limit: f64,
     rotation: Rotation,
 }
@@ -86,10 +83,10 @@ fn fast_commits<'a>(record: &Record, session: SessionCommits<'a>) -> Option<Fast
         return None;
     };
     let rotation = rotation(record, disk)?;
-    let most = f64::from(rotation.rpm) / 60.0;
+    let most = f64::from(rotation.rpm) / 60.0 * commits_per_turn(session);
     let rate = &session.commits.figures.iops;
     let least = rate.value - rate.half_width_95.unwrap_or(0.0);
-    let limit = most * revolutions_max(session);
+    let limit = most * TURNS_SHORT;
     if least <= limit {
         return None;
     }
@@ -101,11 +98,12 @@ fn fast_commits<'a>(record: &Record, session: SessionCommits<'a>) -> Option<Fast
     })
 }
 
-/// Commits that a disk may make in one revolution at most.
-fn revolutions_max(session: SessionCommits<'_>) -> f64 {
+/// Commits in one revolution: a log that advances needs a whole one for the next page, a page
+/// anywhere else in a small span half of one on average.
+fn commits_per_turn(session: SessionCommits<'_>) -> f64 {
     match session.measured.row.data.workload.access {
-        Access::Sequential => REVOLUTIONS_MAX,
-        _ => REVOLUTIONS_MAX_ELSEWHERE,
+        Access::Sequential => 1.0,
+        _ => 2.0,
     }
 }
 

@@ -78,7 +78,9 @@ mod volatile_write_cache;
 mod worn_out;
 mod wrong_content;
 
-pub(crate) use bursts::{CLIFF_BYTES_MIN, is_credit_of_disk, lasting_fall_of, may_accuse_disk};
+pub(crate) use bursts::{
+    CLIFF_BYTES_MIN, is_credit_of_disk, is_fall_of_zones, lasting_fall_of, may_accuse_disk,
+};
 pub(crate) use rate_limited::{RateOfKind, reached_group_limit};
 pub use rule::{Check, Rule};
 

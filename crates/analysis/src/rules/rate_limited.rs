@@ -6,7 +6,7 @@ use super::missed_schedule::is_missed;
 use super::rule::*;
 use crate::estimate::scatter;
 use crate::limiter::Unit;
-use crate::mechanics::{is_real_disk, may_rotate};
+use crate::mechanics::{has_platters, is_real_disk};
 use crate::volume_types::{documented_limit, is_round};
 use diskproof_model::digits::figure_text;
 use diskproof_model::target::IoLimit;
@@ -71,7 +71,7 @@ impl GroupHit {
         let unit = self.limit.key.unit.per_second();
         [
             evidence_at(&self.path, self.observed, self.limit.allowed, unit),
-            self.limit.evidence(self.observed),
+            self.limit.evidence(self.of_group),
         ]
     }
 }
@@ -142,7 +142,7 @@ fn group_sentence(record: &Record, hit: &GroupHit, places: &str) -> String {
 fn at_group_limit(record: &Record, measured: Measured<'_>) -> Option<GroupHit> {
     let row = measured.row;
     // A load that the user offers, and that the disk takes, is as fast as the user wants.
-    if row.data.workload.is_paced() && !is_missed(row) {
+    if row.data.workload.rate.is_some() && !is_missed(row) {
         return None;
     }
     for limit in group_limits(record, row.data.target) {
@@ -524,7 +524,7 @@ fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWork
 /// True if it moves along the tracks of a disk that turns: they pass below its head like a clock.
 fn streams_from_platter(record: &Record, row: &Row) -> bool {
     let target = &record.targets[row.data.target];
-    row.data.workload.access == Access::Sequential && may_rotate(record, target)
+    row.data.workload.access == Access::Sequential && has_platters(record, target)
 }
 
 fn has_large_blocks(row: &Row) -> bool {
@@ -598,7 +598,7 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
         has_other_blocks |= workload.block_bytes != one.measured.row.data.workload.block_bytes;
     }
     let has_both = has_reads && has_writes;
-    // One in eleven rates is round. On a disk of this machine, which nobody limits, that is chance.
+    // One in eleven rates is round: on a disk of this machine that is more likely than a limiter.
     let is_alone = is_only_kind(record, one) && !is_real_disk(record, target);
     if is_round(one.rate, one.unit.per_second()) && (has_both || is_alone) {
         return true;
@@ -627,6 +627,7 @@ pub(in crate::rules) mod tests {
     use crate::fixture::{self, states, surveyed};
     use diskproof_model::measurement::Measurement;
     use diskproof_model::series::Cell;
+    use diskproof_model::target::Link;
 
     /// So many operations per second of a workload, all cells alike but for the noise.
     fn set(measurement: &mut Measurement, per_second: u64, noise: impl Fn(usize) -> u64) {
@@ -815,13 +816,20 @@ pub(in crate::rules) mod tests {
         for (rotational, expected) in [(false, true), (true, false)] {
             let mut record = fixture::changed(|run| {
                 run.facts.host.hypervisor = None;
-                run.measurements
-                    .retain(|measurement| measurement.workload.name == "sequential-read");
-                set(&mut run.measurements[0], 200, |_| 0);
+                run.measurements.retain(|measurement| {
+                    ["sequential-read", "sequential-write"]
+                        .contains(&measurement.workload.name.as_str())
+                });
+                for measurement in &mut run.measurements {
+                    set(measurement, 200, |_| 0);
+                }
             });
             for layer in &mut record.targets[0].layers {
                 layer.rotational = Some(rotational);
-                layer.link = None;
+                layer.link = Some(Link {
+                    bus: "SATA".to_owned(),
+                    ..Link::default()
+                });
             }
             assert_eq!(check(&record).is_some(), expected, "{rotational}");
         }

@@ -266,6 +266,7 @@ impl<'a> Traffic<'a> {
     fn writes_only_what_is_asked(&self) -> bool {
         self.asked.write_bytes == 0
             && !copies_on_write(self.target)
+            && !is_raid(self.target)
             && !moves_more_than_asked(self.target)
             && !self.target.has_buffered_loop()
     }
@@ -333,29 +334,43 @@ fn copies_on_write(target: &TargetIdentity) -> bool {
         .any(MetadataOwner::copies_on_write)
 }
 
-/// True if a layer may read or write more than it is asked for: parity of an array, chunks that a
-/// cache takes in, old data that a snapshot keeps. A mapping of a single device passes on what it
-/// gets (crypt, linear), but the record does not tell a cache or a snapshot on several devices.
-fn moves_more_than_asked(target: &TargetIdentity) -> bool {
-    target.layers.iter().any(|layer| match layer.kind {
-        LayerKind::Md => true,
-        // A mapping above another one may be the origin of a snapshot.
-        LayerKind::DeviceMapper => layer.below.len() > 1 || lies_on_mapping(target, layer),
-        // bcache hangs above its devices as a disk.
-        LayerKind::Disk => layer.below.len() > 1,
-        LayerKind::Partition
-        | LayerKind::Loop
-        | LayerKind::Zram
-        | LayerKind::RamDisk
-        | LayerKind::Network => false,
-    })
-}
-
-fn lies_on_mapping(target: &TargetIdentity, layer: &Layer) -> bool {
+/// True if new data makes an array read old data, for its parity.
+fn is_raid(target: &TargetIdentity) -> bool {
     target
         .layers
         .iter()
-        .any(|below| below.kind == LayerKind::DeviceMapper && layer.below.contains(&below.name))
+        .any(|layer| layer.kind == LayerKind::Md)
+}
+
+/// True if a layer may read or write more than it is asked for, whatever the request: volumes that
+/// are an array, a cache or a snapshot. The record tells the user of a mapping, not its type.
+fn moves_more_than_asked(target: &TargetIdentity) -> bool {
+    target.layers.iter().any(|layer| match layer.kind {
+        LayerKind::DeviceMapper => match mapped_by(layer) {
+            "multipath" => false,
+            // Without integrity it passes on what it gets.
+            "crypt" => lies_on_mapping_of("crypt", layer, target),
+            user => layer.below.len() > 1 || lies_on_mapping_of(user, layer, target),
+        },
+        LayerKind::Disk => layer.name.starts_with("bcache"),
+        _ => false,
+    })
+}
+
+/// The user of a mapping: `LVM`, `crypt` or `multipath`; empty where it is unknown.
+fn mapped_by(layer: &Layer) -> &str {
+    let model = layer.model.as_deref().unwrap_or_default();
+    model.split(' ').next().unwrap_or_default()
+}
+
+/// True if the device below is a mapping of the same user: a volume that is more than a part of a
+/// disk lies on volumes that its user hides.
+fn lies_on_mapping_of(user: &str, layer: &Layer, target: &TargetIdentity) -> bool {
+    target.layers.iter().any(|below| {
+        below.kind == LayerKind::DeviceMapper
+            && layer.below.contains(&below.name)
+            && mapped_by(below) == user
+    })
 }
 
 /// True if its writes are made durable as they go.

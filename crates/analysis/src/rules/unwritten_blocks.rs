@@ -2,7 +2,7 @@
 //! medium.
 
 use super::rule::*;
-use crate::mechanics::rotates;
+use crate::mechanics::surely_rotates;
 
 pub(super) const RULE: Rule = Rule {
     code: "unwritten-blocks",
@@ -137,14 +137,15 @@ fn reads_zeros_off_platters(record: &Record, target: &TargetIdentity) -> bool {
     for layer in &target.layers {
         let is_plain = match layer.kind {
             LayerKind::Partition => true,
-            LayerKind::Disk => layer.discard == Some(false) && rotates(record, layer),
+            LayerKind::Disk => layer.discard == Some(false) && surely_rotates(record, layer),
             _ => false,
         };
         if !is_plain {
             return false;
         }
     }
-    target.disks().next().is_some()
+    // A filesystem may have a map of its own.
+    target.kind == TargetKind::BlockDevice && target.disks().next().is_some()
 }
 
 #[cfg(test)]
@@ -152,6 +153,7 @@ mod tests {
     use super::*;
     use crate::fixture::{self, SPAN_BYTES, states};
     use diskproof_model::measurement::ZeroSample;
+    use diskproof_model::target::Link;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || {
@@ -197,21 +199,32 @@ mod tests {
 
     #[test]
     fn zeros_of_a_new_rotating_disk_are_read_off_its_platters() {
-        for (rotational, discard, expected) in [
-            (true, false, false),
-            (true, true, true),
-            (false, false, true),
+        for (bus, rotational, discard, expected) in [
+            ("SATA", true, false, false),
+            ("SATA", true, true, true),
+            ("SATA", false, false, true),
+            // The kernel takes each stick for a disk that turns.
+            ("USB", true, false, true),
         ] {
             let record = fixture::changed(|run| {
                 run.facts.host.hypervisor = None;
+                run.facts.targets[0].kind = TargetKind::BlockDevice;
                 run.facts.targets[0].layers = vec![Layer {
                     rotational: Some(rotational),
                     discard: Some(discard),
+                    link: Some(Link {
+                        bus: bus.to_owned(),
+                        ..Link::default()
+                    }),
                     ..fixture::layer("sda", LayerKind::Disk, &[])
                 }];
                 run.measurements[2].zero_blocks = zeros(100, 90);
             });
-            assert_eq!(check(&record).is_some(), expected, "{rotational} {discard}");
+            assert_eq!(
+                check(&record).is_some(),
+                expected,
+                "{bus} {rotational} {discard}"
+            );
         }
     }
 }

@@ -9,6 +9,7 @@ use diskproof_model::health::DiskCounters;
 use diskproof_model::measurement::{Measurement, SERIES_INTERVAL_NS};
 use diskproof_model::plan::Decide;
 use diskproof_model::series::Cell;
+use diskproof_model::target::Link;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -340,7 +341,7 @@ fn bytes_that_a_steady_state_still_needs_count_each_write_once() {
 /// The stream of a rotating disk comes to slower zones: that is no fall of its rate.
 #[test]
 fn stream_along_the_zones_of_a_platter_is_doubtful() {
-    let found_of = |disk_bytes: u64| {
+    let found_of = |disk_bytes: u64, factor: u64| {
         let FixtureRun {
             mut facts,
             mut measurements,
@@ -351,12 +352,16 @@ fn stream_along_the_zones_of_a_platter_is_doubtful() {
         for layer in &mut facts.targets[0].layers {
             layer.rotational = Some(true);
             layer.size_bytes = disk_bytes;
+            layer.link = Some(Link {
+                bus: "SATA".to_owned(),
+                ..Link::default()
+            });
         }
         for m in &mut measurements {
             for op in m.ops.values_mut() {
                 let cells = (m.wall_ns / 2 / SERIES_INTERVAL_NS) as usize;
                 for cell in &mut op.series.cells[..cells] {
-                    (cell.ops, cell.bytes) = (cell.ops * 2, cell.bytes * 2);
+                    (cell.ops, cell.bytes) = (cell.ops * factor, cell.bytes * factor);
                 }
                 let total = op.series.total();
                 (op.count, op.bytes) = (total.ops, total.bytes);
@@ -367,6 +372,8 @@ fn stream_along_the_zones_of_a_platter_is_doubtful() {
         (sustained.drop.is_some(), sustained.doubtful_drop.is_some())
     };
     // The load moves some gigabytes: 2 % of a small disk, and hardly anything of a large one.
-    assert_eq!(found_of(16_000_000_000), (false, true));
-    assert_eq!(found_of(16_000_000_000_000), (true, false));
+    assert_eq!(found_of(16_000_000_000, 2), (false, true));
+    assert_eq!(found_of(16_000_000_000_000, 2), (true, false));
+    // No disk has zones that are six times as fast as others.
+    assert_eq!(found_of(16_000_000_000, 6), (true, false));
 }

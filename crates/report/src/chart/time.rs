@@ -17,7 +17,7 @@ use diskproof_model::units::format_duration;
 /// chart: the others would hide them.
 const MEASUREMENTS_MAX: usize = 16;
 /// The codes of findings about changes over time.
-const CHANGE_CODES: [&str; 3] = ["burst-exhausted", "ragged", "stalled"];
+const CHANGE_CODES: [&str; 4] = ["burst-exhausted", "ragged", "reads-fell", "stalled"];
 
 /// Says how to read the chart of a measurement.
 const CAPTION: &str = "Line: rate in each cell of the measured time; dots: longest latency in it \

@@ -13,7 +13,8 @@ use diskproof_model::units::{counted, format_bytes, format_duration, format_perc
 
 /// The cause of a fall that may have another reason than the disk.
 const DOUBTFUL: &str = "undecided; it may not be the disk, because other programs used it, the \
-                        processors were busy, or memory answered: see the warnings";
+                        processors were busy, or memory answered (see the warnings), or because \
+                        the load came to slower places of a rotating disk";
 
 /// Describes the load as facts in the order in which it happened.
 pub(crate) fn blocks(record: &Record, found: &SustainRecord) -> Vec<Block> {
