@@ -30,8 +30,11 @@ const IN_FLIGHT_MAX: u64 = 8 << 20;
 const SAMPLE_S: f64 = 0.2;
 /// Writes end with a flush, whose rotation (8 ms) must not matter.
 const WRITE_SAMPLE_S: f64 = 0.8;
-/// Samples are at least this many times the bytes in flight: 128 ms, 15 turns at 7200 rpm, so that
-/// a wake-up that comes 1 ms late makes less than a percent.
+/// Samples, and the parts of a pass over the whole span, are at least this many times the bytes in
+/// flight: 128 ms, 15 turns at 7200 rpm, so that a wake-up that comes 1 ms late makes less than a
+/// percent. The lead and the tail leave the first and the last part of a pass three times as many:
+/// where all requests in flight complete together, one wait is a third of the time and not all of
+/// it.
 const SAMPLE_BATCHES_MIN: u64 = 4;
 /// At most this part of the span is transferred, unless the smallest samples need more.
 const SPAN_PARTS: u64 = 50;
@@ -374,7 +377,7 @@ pub(crate) fn choose_sizing(
         request_bytes: (in_flight / u64::from(target.depth)) as u32,
         lead_bytes: in_flight,
         tail_bytes,
-        points: points_in(target.extent.length, in_flight, points),
+        points: points_in(target.extent.length, SAMPLE_BATCHES_MIN * in_flight, points),
         sample_bytes: None,
     };
     match plan.coverage {
@@ -478,7 +481,7 @@ fn choose_sample_sizing(
     if covers_span && slow_seconds(span, rate) <= time_s {
         // One stream reads the same bytes better.
         return Some(CurveSizing {
-            points: points_in(span, in_flight, points),
+            points: points.min(whole.points),
             ..whole
         });
     }
