@@ -54,6 +54,8 @@ const TRIAL_NS: u64 = 50_000_000;
 const TRIAL_BYTES_MAX: u64 = 64 << 20;
 /// The first request: small, and alone.
 const FIRST_BYTES: u64 = 64 << 10;
+/// Where the first request goes that failed in the middle, in eighths of the span.
+const FIRST_ELSEWHERE: [u64; 2] = [2, 6];
 /// A disk whose first request takes longer is slow, and gets no more than one at a time in the
 /// trial: a seek and half a turn take less, and so do the slowest cloud volumes.
 const SLOW_NS: u64 = 100_000_000;
@@ -90,10 +92,18 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     /// Estimates the rate of a target of unknown speed, in bytes per second. Begins with one small
     /// request at a time: eight large ones would keep a slow disk busy for minutes.
     fn estimate_rate(&mut self) -> io::Result<f64> {
-        let extent = self.target.extent;
-        let middle = self.target.aligned(extent.start + extent.length / 2);
-        let first = self.request_alone(middle, FIRST_BYTES)?;
-        let mut end = middle + first.bytes;
+        let Extent { start, length } = self.target.extent;
+        let mut offset = self.target.aligned(start + length / 2);
+        let mut first = self.request_alone(offset, FIRST_BYTES)?;
+        // The time of a request that failed is no rate.
+        for eighths in FIRST_ELSEWHERE {
+            if !first.failed || self.log.is_stopped() {
+                break;
+            }
+            offset = self.target.aligned(start + length / 8 * eighths);
+            first = self.request_alone(offset, FIRST_BYTES)?;
+        }
+        let mut end = offset + first.bytes;
         let mut latency_ns = first.latency_ns;
         if latency_ns > SLOW_NS && !self.log.is_stopped() {
             // The disk may have slept.
@@ -123,6 +133,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         Ok(AloneRequest {
             bytes,
             latency_ns: completion.latency_ns.max(1),
+            failed: completion.errno != 0,
         })
     }
 
@@ -244,6 +255,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
 struct AloneRequest {
     bytes: u64,
     latency_ns: u64,
+    failed: bool,
 }
 
 /// A place where the trial measures the rate. Each field that changes is shared by what makes the

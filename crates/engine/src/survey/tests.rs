@@ -426,6 +426,42 @@ fn access_times_match_arm_and_platter() {
 }
 
 #[test]
+fn errors_outside_of_points_are_counted() {
+    // The first request of the trial, and that of the burst, lie in the middle.
+    let spec = "bandwidth=800MB,latency=100us,channels=8,eio=32768MiB-32769MiB";
+    let bench = Bench::new(spec, 64 * GIB);
+    let log = SurveyLog::default();
+    let queue = &mut bench.queue(8, MIB, &log);
+    queue.measure_curve(&curve_plan(8, SAMPLED, None)).unwrap();
+    queue.measure_burst(&BURST).unwrap();
+    let results = log.results();
+    assert!(results.burst.is_none() && results.curve.iter().all(|p| p.errors == 0));
+    assert_eq!(results.errors_elsewhere()["EIO"], 2);
+    near(average(&results.curve), 800e6, 0.01);
+}
+
+#[test]
+fn every_error_is_in_a_point_or_elsewhere() {
+    let dead = Bench::new("bandwidth=100MB,eio=0-4GiB", GIB);
+    for coverage in [SAMPLED, Coverage::Full] {
+        let log = SurveyLog::default();
+        let plan = curve_plan(10, coverage, None);
+        dead.queue(8, MIB, &log).measure_curve(&plan).unwrap();
+        let results = log.results();
+        let in_points: u64 = results.curve.iter().map(|p| p.errors).sum();
+        assert!(in_points > 0);
+        assert_eq!(results.errors_elsewhere()["EIO"] + in_points, log.ops());
+    }
+    let log = SurveyLog::default();
+    let bench = Bench::new("bandwidth=500MB,eio=10MiB-11MiB", 256 * MIB);
+    let plan = curve_plan(8, SAMPLED, None);
+    bench.queue(8, MIB, &log).measure_curve(&plan).unwrap();
+    // All of them are timed requests of the pass.
+    assert!(log.results().errors["EIO"] > 0);
+    assert!(log.results().errors_elsewhere().is_empty());
+}
+
+#[test]
 fn survey_of_slow_or_small_target_ends_in_time() {
     let bench = Bench::new("latency=200ms", GIB);
     let access = bench.access(1000, 150);
@@ -435,10 +471,7 @@ fn survey_of_slow_or_small_target_ends_in_time() {
     let log = SurveyLog::default();
     broken.access_in(50, 5, SECOND, &log);
     let results = log.results();
-    assert_eq!(
-        (results.access.len(), results.access_errors["EIO"]),
-        (0, 75)
-    );
+    assert_eq!((results.access.len(), results.errors["EIO"]), (0, 75));
 }
 
 /// Seconds that a curve and a burst take, and the points.
