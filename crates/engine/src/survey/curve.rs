@@ -360,15 +360,6 @@ fn power_of_two_below(bytes: u64) -> u64 {
     1 << bytes.max(1).ilog2()
 }
 
-/// The size of a sample or a block, where the plan sets it.
-fn asked_bytes(coverage: Coverage) -> Option<u64> {
-    match coverage {
-        Coverage::Sampled { sample_bytes } => sample_bytes,
-        Coverage::Blocks { block_bytes } => Some(block_bytes),
-        Coverage::Full => None,
-    }
-}
-
 /// Chooses the sizes of the requests and samples of a curve on a target of about this rate, in
 /// bytes per second. `None` where there is no time for a curve, or its blocks have no room for a
 /// lead.
@@ -427,10 +418,11 @@ fn in_flight_bytes(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> u64 {
     };
     let wanted =
         power_of_two_below((rate * IN_FLIGHT_S) as u64).clamp(in_flight_min, IN_FLIGHT_MAX);
-    // In a small span, or for small samples, the lead must not use everything.
-    let sample_max = match asked_bytes(plan.coverage) {
-        Some(bytes) => bytes.min(span / 8),
-        None => span / 8,
+    // In a small span or block the lead must not use everything. A small sample is no reason for
+    // small requests: these would show how many of them a disk answers.
+    let sample_max = match plan.coverage {
+        Coverage::Blocks { block_bytes } => block_bytes.min(span / 8),
+        Coverage::Sampled { .. } | Coverage::Full => span / 8,
     };
     let room = power_of_two_below(sample_max / SAMPLE_BATCHES_MIN);
     wanted.min(room).max(smallest)
@@ -441,7 +433,8 @@ fn slow_seconds(bytes: u64, rate: f64) -> f64 {
     bytes as f64 / rate * SLOWER_ELSEWHERE
 }
 
-/// Chooses a sizing with samples instead of `whole`. Their size is `asked`, where that is set.
+/// Chooses a sizing with samples instead of `whole`. Their size is `asked`, where that is set, but
+/// at least [`SAMPLE_BATCHES_MIN`] times what is in flight.
 /// Returns `whole` where the samples would cover the span and time allows a whole pass, and `None`
 /// where a slow target has no time for a few points.
 fn choose_sample_sizing(
@@ -459,7 +452,7 @@ fn choose_sample_sizing(
         Some(time_ns) => time_ns as f64 / 1e9,
         None => f64::INFINITY,
     };
-    let cost_s = ACCESS_S + slow_seconds(untimed_bytes + asked.unwrap_or(sample_min), rate);
+    let cost_s = ACCESS_S + slow_seconds(untimed_bytes + asked.unwrap_or(0).max(sample_min), rate);
     if time_s < SLOW_POINTS_MIN * cost_s && rate < SLOW_RATE {
         return None;
     }
@@ -470,7 +463,7 @@ fn choose_sample_sizing(
     let sample_bytes = match asked {
         Some(bytes) => {
             let request_bytes = u64::from(whole.request_bytes);
-            (bytes / request_bytes).max(1) * request_bytes
+            bytes.max(sample_min) / request_bytes * request_bytes
         }
         None => {
             let nominal_s = if target.operation == OpKind::Write {

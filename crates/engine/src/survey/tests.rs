@@ -359,6 +359,21 @@ fn curve_is_sane_for_every_target_size() {
     }
 }
 
+/// 20,000 requests a second are 80 MB/s in requests of 4 KiB.
+#[test]
+fn small_samples_are_not_read_in_small_requests() {
+    for sample_bytes in [4096, 64 << 10, 256 << 10, MIB, 4 * MIB] {
+        let bench = Bench::new("bandwidth=2GB,iops=20000", 4 * GIB);
+        let coverage = Coverage::Sampled {
+            sample_bytes: Some(sample_bytes),
+        };
+        for point in bench.curve(8, coverage) {
+            near(point.bytes_per_second, 2e9, 0.03);
+            assert!(point.bytes >= 4 * MIB);
+        }
+    }
+}
+
 #[test]
 fn curve_time_limit_shrinks_samples_then_points() {
     let bench = Bench::new("momentus-7200.4", DISK);
@@ -396,36 +411,6 @@ fn curve_counts_errors_outside_the_rate() {
 }
 
 #[test]
-fn access_times_match_arm_and_platter() {
-    let bench = Bench::new("momentus-7200.4", DISK);
-    let access = bench.access(1000, 150);
-    let of = |seek| access.iter().filter(move |p| p.seek == seek);
-    let mean = |seek: SeekPattern| {
-        let count = if seek == SeekPattern::Random {
-            1000
-        } else {
-            150
-        };
-        assert_eq!(of(seek).count(), count, "{seek:?}");
-        of(seek).map(|p| p.latency_ns).sum::<u64>() as f64 / count as f64
-    };
-    near(mean(SeekPattern::Random), 14.9e6, 0.02);
-    // Seek of one track, half a turn of 8.33 ms, electronics.
-    near(mean(SeekPattern::TrackToTrack), 5.3e6, 0.1);
-    near(mean(SeekPattern::FullStroke), 26.3e6, 0.03);
-    assert!(mean(SeekPattern::ThirdStroke) > 10e6);
-    assert!(mean(SeekPattern::Butterfly) > mean(SeekPattern::TrackToTrack));
-    assert!(bench.clock.now() < 30 * SECOND, "{}", bench.clock.now());
-    for point in of(SeekPattern::ThirdStroke) {
-        near(point.distance_bytes as f64, 320e9 / 3.0, 0.01);
-    }
-    let mut offsets: Vec<u64> = access.iter().map(|p| p.offset_bytes).collect();
-    offsets.sort_unstable();
-    offsets.dedup();
-    assert_eq!(offsets.len(), access.len(), "no block is read twice");
-}
-
-#[test]
 fn errors_outside_of_points_are_counted() {
     // The first request of the trial, and that of the burst, lie in the middle.
     let spec = "bandwidth=800MB,latency=100us,channels=8,eio=32768MiB-32769MiB";
@@ -459,6 +444,36 @@ fn every_error_is_in_a_point_or_elsewhere() {
     // All of them are timed requests of the pass.
     assert!(log.results().errors["EIO"] > 0);
     assert!(log.results().errors_elsewhere().is_empty());
+}
+
+#[test]
+fn access_times_match_arm_and_platter() {
+    let bench = Bench::new("momentus-7200.4", DISK);
+    let access = bench.access(1000, 150);
+    let of = |seek| access.iter().filter(move |p| p.seek == seek);
+    let mean = |seek: SeekPattern| {
+        let count = if seek == SeekPattern::Random {
+            1000
+        } else {
+            150
+        };
+        assert_eq!(of(seek).count(), count, "{seek:?}");
+        of(seek).map(|p| p.latency_ns).sum::<u64>() as f64 / count as f64
+    };
+    near(mean(SeekPattern::Random), 14.9e6, 0.02);
+    // Seek of one track, half a turn of 8.33 ms, electronics.
+    near(mean(SeekPattern::TrackToTrack), 5.3e6, 0.1);
+    near(mean(SeekPattern::FullStroke), 26.3e6, 0.03);
+    assert!(mean(SeekPattern::ThirdStroke) > 10e6);
+    assert!(mean(SeekPattern::Butterfly) > mean(SeekPattern::TrackToTrack));
+    assert!(bench.clock.now() < 30 * SECOND, "{}", bench.clock.now());
+    for point in of(SeekPattern::ThirdStroke) {
+        near(point.distance_bytes as f64, 320e9 / 3.0, 0.01);
+    }
+    let mut offsets: Vec<u64> = access.iter().map(|p| p.offset_bytes).collect();
+    offsets.sort_unstable();
+    offsets.dedup();
+    assert_eq!(offsets.len(), access.len(), "no block is read twice");
 }
 
 #[test]
