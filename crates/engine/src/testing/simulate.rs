@@ -12,6 +12,7 @@ use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::load::transaction::{Log, SplitSpan, Transactions};
 use crate::lock::lock;
+use crate::measure::load_limits::LoadLimits;
 use crate::measure::sampler::Sampler;
 use crate::measure::worker::{AdvanceOutcome, Worker};
 use crate::random::Random;
@@ -21,7 +22,7 @@ use crate::run::limits::{
 };
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{
-    CacheUse, DeviceUse, EngineUse, Interruption, Measurement, SERIES_INTERVAL_NS,
+    CacheUse, DeviceUse, EngineUse, Interruption, Measurement, OpKind, SERIES_INTERVAL_NS,
 };
 use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
@@ -262,9 +263,15 @@ pub fn simulate_on(
         Arc::clone(&published),
     );
     let measure_start = shared_measure_start(Group::alone(workload), schedule, 1);
+    let ends = &workload.shape.ends;
     worker = worker
+        .within_limits(LoadLimits::from_ends(
+            ends,
+            OpKind::Write,
+            schedule.start_ns,
+        ))
         .with_measure_start(measure_start.clone())
-        .counting_as(&workload.shape.ends);
+        .counting_as(ends);
     let (mut control, mut next_tick) = (Control::Continue, 0);
     while worker.advance()? == AdvanceOutcome::Running {
         if clock.now() < next_tick || control != Control::Continue {
