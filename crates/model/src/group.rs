@@ -85,6 +85,17 @@ impl<'a> Group<'a> {
         Some(longest_ns)
     }
 
+    /// The time after which all of them have ended, in nanoseconds, with the warm-up and the delays
+    /// of their starts; `None` without a limit.
+    pub fn whole_ns(&self) -> Option<u64> {
+        let mut longest_ns: u64 = 0;
+        for workload in self.workloads {
+            let delay_ns = workload.shape.starts.delay_ns;
+            longest_ns = longest_ns.max(self.time_of(workload)?.saturating_add(delay_ns));
+        }
+        Some(self.warmup_ns().saturating_add(longest_ns))
+    }
+
     /// The measured time after which one of them ends, in nanoseconds; `None` without a limit. One
     /// without any limit of its own runs as long as the others.
     pub fn time_of(&self, workload: &Workload) -> Option<u64> {
@@ -375,6 +386,26 @@ mod tests {
         let two = [precise.clone(), precise];
         assert!(!group(&two).is_known(&[true, false]) && group(&two).is_known(&[true, true]));
         assert!(!group(&[Workload::named("alone")]).is_known(&[false]));
+    }
+
+    #[test]
+    fn delayed_start_is_part_of_the_whole_time() {
+        let delayed = |delay_s, time_s| {
+            let mut workload = Workload::named("w");
+            workload.shape.starts.delay_ns = delay_s;
+            workload.stop.time_ns = Some(time_s);
+            workload.ends_alone = true;
+            workload
+        };
+        let mut two = [delayed(0, 10), delayed(5, 3)];
+        assert_eq!(group(&two).whole_ns(), Some(10));
+        two[0].warmup_ns = 2;
+        two[1].shape.starts.delay_ns = 12;
+        assert_eq!(group(&two).whole_ns(), Some(17));
+        assert_eq!(group(&two).time_ns(), Some(10));
+        two[1].stop.time_ns = None;
+        two[1].stop.ops = Some(1);
+        assert_eq!(group(&two).whole_ns(), None);
     }
 
     #[test]

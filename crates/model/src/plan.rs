@@ -59,7 +59,11 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 ///
 /// 11: buffered requests of Linux AIO, and random ones by mappings, do not wait for a thread of the
 /// kernel before the disk has them.
-pub const METHOD_VERSION: u32 = 11;
+///
+/// 12: a curve's first and last sample are as long as the others, and small ones are read with
+/// requests of full size. Slices go on on each target by themselves, and workloads that count or
+/// wait from their start have none.
+pub const METHOD_VERSION: u32 = 12;
 /// The most workloads of a plan: more take longer than a day at a minute each.
 pub const WORKLOADS_MAX: usize = 1440;
 

@@ -1,6 +1,7 @@
 //! A slice: a part of a workload that is measured by itself.
 
 use crate::measurement::{Measurement, SERIES_INTERVAL_NS};
+use crate::shape::{EarlyEnds, StartTimes};
 use crate::sync::SyncPolicy;
 use crate::workload::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, Span, Verify, Workload,
@@ -108,16 +109,44 @@ impl SliceSpan {
 
 impl Workload {
     /// True if parts of it mean the same as the whole. They do not of an offered load, a
-    /// verification, trims of blocks that a part before has trimmed, a sync at the end, the first
-    /// pass over a new file, reads through the page cache, orders that begin anew, and a limit in
-    /// operations.
+    /// verification, trims of blocks that a part before has trimmed, the first pass over a new
+    /// file, reads through the page cache, a limit in operations, and of all that counts or waits
+    /// from its start, because each part begins anew: orders, pauses, a delay, floors of the rate,
+    /// a sync at the end or after several writes.
     pub fn is_divisible(&self) -> bool {
+        let counts_to_sync = match self.sync {
+            SyncPolicy::AtEnd => true,
+            SyncPolicy::Every { writes, .. } => writes > 1,
+            SyncPolicy::None
+            | SyncPolicy::WithWrite { .. }
+            | SyncPolicy::Shared { .. }
+            | SyncPolicy::OtherDescriptor { .. } => false,
+        };
+        // Complete, so that whoever adds a field decides about it.
+        let StartTimes {
+            arrivals: _,
+            think,
+            delay_ns,
+            flow: _,
+        } = &self.shape.starts;
+        let EarlyEnds {
+            latency_limit_ns: _,
+            overload_ns: _,
+            rate_floors,
+            steady,
+            ops_after_warmup: _,
+            ends_group: _,
+            failure_ends_group: _,
+        } = &self.shape.ends;
         self.rate.is_none()
-            && self.shape.ends.steady.is_none()
+            && !counts_to_sync
+            && think.is_none()
+            && *delay_ns == 0
+            && steady.is_none()
+            && rate_floors.is_empty()
             && self.shape.order.zone_stride.is_none()
             && self.verify == Verify::Off
             && !self.streams.drops_blocks()
-            && self.sync != SyncPolicy::AtEnd
             && self.layout == Layout::Needed
             && (self.cache == CachePolicy::Direct || self.sync != SyncPolicy::None)
             && matches!(self.access, Access::Sequential | Access::Random { .. })

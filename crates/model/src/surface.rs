@@ -432,7 +432,9 @@ pub struct SurfaceMeasurement {
     /// The accesses in the order in which they were made.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<AccessPoint>,
-    /// Accesses that failed, by errno name, and the first requests before the survey that did.
+    /// Requests that failed and are in no point of the curve and no range of the scan, by errno
+    /// name: accesses, the burst, the trial of the rate, untimed requests, readings that do not
+    /// count, and the first requests before the survey.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub access_errors: BTreeMap<String, u64>,
     /// The scan of every block.

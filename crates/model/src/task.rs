@@ -192,9 +192,7 @@ impl Workloads {
         }
         let mut sum_ns: u64 = 0;
         for group in groups(&self.list) {
-            sum_ns = sum_ns
-                .saturating_add(group.time_ns()?)
-                .saturating_add(group.warmup_ns());
+            sum_ns = sum_ns.saturating_add(group.whole_ns()?);
         }
         Some(sum_ns)
     }

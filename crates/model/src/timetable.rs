@@ -133,9 +133,13 @@ fn slot_length(group: Group<'_>, part: u64, parts: u64) -> Option<SlotLength> {
     let time_ns = group.shortest_ns()?;
     let asked_ns = group.warmup_ns();
     if parts == 1 {
+        let delays = group
+            .workloads
+            .iter()
+            .map(|workload| workload.shape.starts.delay_ns);
         return Some(SlotLength {
             warmup_ns: asked_ns,
-            time_ns,
+            time_ns: time_ns.saturating_add(delays.max().unwrap_or(0)),
         });
     }
     let whole_ns = (time_ns + asked_ns) / parts;

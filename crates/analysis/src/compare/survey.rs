@@ -350,7 +350,10 @@ impl Compared for Surveyed<'_> {
                 &["/results/0/figures/rate", "/results/0/data/curve"],
                 record.curve().iter().map(|point| point.errors).sum(),
             ),
-            Part::Burst => (&["/results/0/data/burst"], 0),
+            Part::Burst => (
+                &["/results/0/data/burst"],
+                self.surface.data.access_errors.values().sum(),
+            ),
             Part::Access => (
                 &["/results/0/figures/seeks", "/results/0/data/access"],
                 self.surface.data.access_errors.values().sum(),

@@ -85,7 +85,7 @@ impl<'a> Failures<'a> {
         ));
     }
 
-    fn add_accesses(&mut self, record: &'a Record) {
+    fn add_other_requests(&mut self, record: &'a Record) {
         let Some(surface) = record.surface() else {
             return;
         };
@@ -101,7 +101,7 @@ impl<'a> Failures<'a> {
                 .push(evidence_at(path, *count as f64, 0.0, "1"));
         }
         if has_failed {
-            self.places.push("the access times".to_owned());
+            self.places.push("other requests of the survey".to_owned());
         }
     }
 }
@@ -110,7 +110,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let mut failures = Failures::default();
     failures.add_workloads(record);
     failures.add_curve(record);
-    failures.add_accesses(record);
+    failures.add_other_requests(record);
     if failures.places.is_empty() {
         return None;
     }

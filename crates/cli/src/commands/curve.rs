@@ -90,7 +90,7 @@ pub struct CurveFlags {
     #[arg(long, value_name = "N", default_value_t = POINTS,
         value_parser = clap::value_parser!(u32).range(0..=i64::from(POINTS_MAX)))]
     pub points: u32,
-    /// Bytes to read at each point [default: about 0.2 s worth]
+    /// Bytes to read at each point, at least 4 queues [default: about 0.2 s worth]
     #[arg(long, value_name = "BYTES", value_parser = parse_size, conflicts_with = "full")]
     pub sample_size: Option<u64>,
     /// Read the whole span, in one stream

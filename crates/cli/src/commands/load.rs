@@ -25,6 +25,8 @@ const HOLD_NS: u64 = 60 * SECOND;
 const HOLD_DIVISOR: u64 = TIME_NS / HOLD_NS;
 /// A shorter search has cells of less than half a second.
 const TIME_NS_MIN: u64 = 20 * SECOND;
+/// A cell of a search warms up for this many times its limit, or longer.
+const WARMUP_LIMITS: u64 = 10;
 /// The scratch file gets its content in a tenth of the search's time, beyond that time.
 const LAYOUT_DIVISOR: u64 = 10;
 /// A scratch file of four times the largest cache of a drive, 1 GiB.
@@ -122,6 +124,21 @@ fn planned_search(load: &LoadFlags) -> Result<RatePlan, Failure> {
         None => 0,
     };
     let searched_ns = (time_ns - before_ns) / searches;
+    let searched_ns_min = searched_ns_min(load.slo.limit_ns);
+    if searched_ns < searched_ns_min {
+        let mut least_ns = searches.saturating_mul(searched_ns_min);
+        if load.rays.is_some() {
+            least_ns = least_ns.saturating_add(SEQUENTIAL.len() as u64 * SEQUENTIAL_NS_MAX);
+        }
+        return Err(Failure::Usage(format!(
+            "--time {}: too short for a limit of {}, because each part of a search begins with {} \
+             that do not count; use at least {}",
+            format_duration(time_ns),
+            format_duration(load.slo.limit_ns),
+            format_duration(WARMUP_LIMITS * load.slo.limit_ns),
+            format_duration(least_ns.next_multiple_of(SECOND))
+        )));
+    }
     let usual_hold_ns = HOLD_NS.min(searched_ns / HOLD_DIVISOR);
     let hold_ns = match load.prove {
         Some(Time(ns)) => ns,
@@ -141,6 +158,15 @@ fn planned_search(load: &LoadFlags) -> Result<RatePlan, Failure> {
         time_ns: searched_ns + (hold_ns - usual_hold_ns),
         hold_ns,
     })
+}
+
+/// The least time of a search with this limit: half of it has room for the answer that is held, and
+/// for the warm-ups of two cells. A search without it would only warm up at its end.
+fn searched_ns_min(limit_ns: u64) -> u64 {
+    let warmups_ns = limit_ns.saturating_mul(2 * WARMUP_LIMITS);
+    // Of half a short search, its share of HOLD_DIVISOR is held: the rest is this part of it.
+    let short_ns = warmups_ns.saturating_mul(2 * HOLD_DIVISOR) / (HOLD_DIVISOR - 2);
+    short_ns.min(warmups_ns.saturating_add(HOLD_NS).saturating_mul(2))
 }
 
 fn counted_searches(searches: u64) -> String {
@@ -170,4 +196,26 @@ fn refuse_small_target(
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use promise::LIMIT_NS_MAX;
+
+    #[test]
+    fn search_has_room_for_the_warm_ups_of_its_limit() {
+        let limit_ns_max = |time_ns: u64| {
+            let mut limit_ns = SECOND / 100;
+            while searched_ns_min(limit_ns) <= time_ns {
+                limit_ns += SECOND / 100;
+            }
+            limit_ns - SECOND / 100
+        };
+        // Half of 20 s: 2.86 s are held, and the warm-ups take 7.1 s.
+        assert_eq!(limit_ns_max(20 * SECOND) / 1_000_000, 350);
+        // Half of 7 min: 60 s are held.
+        assert_eq!(limit_ns_max(TIME_NS) / 1_000_000, 7500);
+        assert!(searched_ns_min(LIMIT_NS_MAX) <= TIME_NS);
+    }
 }

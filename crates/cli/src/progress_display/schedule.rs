@@ -137,7 +137,7 @@ impl RunSchedule {
     /// The time of a group, when `slice_done` of the current slice is done; `None` where the group
     /// has no limit of time.
     fn group_time(&self, group: Group<'_>, slice_done: f64) -> Option<GroupTime> {
-        let whole_ns = group.time_ns()? + group.warmup_ns();
+        let whole_ns = group.whole_ns()?;
         let mut left_ns = match self.states.get(group.first) {
             Some(WorkloadState::Over) => 0,
             Some(WorkloadState::Open { spent_ns }) => whole_ns.saturating_sub(*spent_ns),

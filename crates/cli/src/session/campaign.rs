@@ -2,6 +2,7 @@
 //! campaign decides. Also runs the commands that change a setting between two cells.
 
 use super::bench::Bench;
+use super::cell_errors::CellErrors;
 use super::gate::admit_all;
 use super::prepare_command::{self, CommandEnd, SignalHandling};
 use super::running::{Running, Stepped};
@@ -132,7 +133,7 @@ impl Running for CampaignRun {
     }
 
     fn end(
-        self: Box<Self>,
+        mut self: Box<Self>,
         ended: Result<(), EarlyEnd>,
         bench: &mut Bench,
         sink: &mut Sink,
@@ -140,6 +141,9 @@ impl Running for CampaignRun {
         if let Some(tool) = self.tool {
             tool.finish(&sink.progress.heartbeat());
         }
+        self.cells
+            .errors
+            .give_rest(&mut sink.results().data.measurements);
         // After Ctrl-C nothing may delay the end.
         if ended.is_ok() && !self.counters.is_empty() {
             let paused = sink.progress.pause_deadline();
@@ -214,6 +218,8 @@ struct CellsSoFar {
     moved: BTreeMap<(usize, String), u64>,
     /// The number of the slices so far.
     slices: u64,
+    /// The errors of the cells that are in no row.
+    errors: CellErrors,
 }
 
 impl CellsSoFar {
@@ -225,6 +231,7 @@ impl CellsSoFar {
             engines: BTreeMap::new(),
             moved: BTreeMap::new(),
             slices: 0,
+            errors: CellErrors::default(),
         }
     }
 
@@ -394,9 +401,12 @@ impl PreparedCells<'_> {
     fn drop_other_rate(&mut self, cell: &CampaignCell) {
         let Workload { name, rate, .. } = &cell.workload;
         let mut results = self.sink.results();
-        results.data.measurements.retain(|measurement| {
-            measurement.workload.name != *name || measurement.workload.rate == *rate
-        });
+        let rows = &mut results.data.measurements;
+        for dropped in rows.extract_if(.., |measurement| {
+            measurement.workload.name == *name && measurement.workload.rate != *rate
+        }) {
+            self.cells.errors.add(row_of(cell), &dropped, &mut []);
+        }
     }
 
     /// True if a cell that was interrupted is a figure all the same: the first round of a load of a
@@ -427,6 +437,7 @@ impl PreparedCells<'_> {
         let moved = self.cells.moved.entry(row).or_default();
         *moved += (bytes as f64 * (1.0 + warmup_share)) as u64;
         measurement.target = cell.side;
+        self.cells.errors.give_to(&row_of(cell), &mut measurement);
         let key = self.cells.engine_sharing.key(&cell.workload);
         let first_use = self
             .cells
@@ -440,6 +451,14 @@ impl PreparedCells<'_> {
                 .clone_from(&first_use.fallbacks);
         }
         self.sink.add(vec![measurement]);
+    }
+}
+
+/// The row that a cell belongs to.
+fn row_of(cell: &CampaignCell) -> CampaignRow {
+    CampaignRow {
+        side: cell.side,
+        workload: cell.workload.name.clone(),
     }
 }
 
@@ -485,7 +504,12 @@ impl CampaignBench for PreparedCells<'_> {
                 self.add_row(cell, slice.warmup_ns, measurement);
             } else {
                 let cut = MeasuredCell::new(cell.clone(), &measurement).dropped();
-                self.sink.results().data.dropped.push(cut);
+                let mut results = self.sink.results();
+                let row = row_of(cell);
+                self.cells
+                    .errors
+                    .add(row, &measurement, &mut results.data.measurements);
+                results.data.dropped.push(cut);
             }
             return Err(EarlyEnd::interrupted());
         }
@@ -501,6 +525,10 @@ impl CampaignBench for PreparedCells<'_> {
                 if kind.makes_a_row() {
                     self.drop_other_rate(cell);
                     self.add_row(cell, slice.warmup_ns, measurement);
+                } else {
+                    let mut results = self.sink.results();
+                    let rows = &mut results.data.measurements;
+                    self.cells.errors.add(row_of(cell), &measurement, rows);
                 }
             }
         }
@@ -531,9 +559,11 @@ impl CampaignBench for PreparedCells<'_> {
     fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>) {
         let mut results = self.sink.results();
         let data = &mut results.data;
-        data.measurements.retain(|measurement| {
-            measurement.target != row.side || measurement.workload.name != row.workload
-        });
+        for dropped in data.measurements.extract_if(.., |measurement| {
+            measurement.target == row.side && measurement.workload.name == row.workload
+        }) {
+            self.cells.errors.add(row.clone(), &dropped, &mut []);
+        }
         data.dropped.extend(slices);
     }
 }

@@ -5,6 +5,7 @@
 mod accept;
 mod bench;
 mod campaign;
+mod cell_errors;
 mod conclude;
 mod damaged_blocks;
 mod drive;

@@ -11,6 +11,7 @@ use crate::run::session::Session;
 use crate::run::supervise::{CHECK_EVERY, Event, Inbox as _, Supervisor, WaitLimits};
 use crate::run::watchdog::Deferred;
 use diskproof_device::{FileTree, Snapshot};
+use diskproof_model::errno::is_of_disk;
 use diskproof_model::files::{
     CacheDrop, CacheState, FileCaches, FileOperation, FileOrder, FileRound, FileStep,
     FileStepMeasurement, FilesMeasurement, FilesPlan,
@@ -20,6 +21,7 @@ use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;
 use pass::{Pass, PassResult, PassSignals, TRANSFER_BYTES, Task};
 use set::FileSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Shares of the time by operation: creates write, reads read, and both take longer than a look at
@@ -142,13 +144,34 @@ enum MachineDrop {
     Interrupted,
 }
 
-/// The wish of the user during a pass that ended for this reason.
-fn control_of(stopped: StopReason) -> Control {
-    if stopped == StopReason::Interrupted {
-        Control::Interrupt
-    } else {
-        Control::Continue
+/// The end of the run, if the user ended a pass that ended for this reason.
+fn interruption_of(stopped: StopReason) -> Option<FilesEnding> {
+    (stopped == StopReason::Interrupted).then_some(FilesEnding::Interrupted)
+}
+
+/// Adds those of these errors that are the disk's to a step, or to the last one where that step is
+/// not among them. Returns whether there are any.
+fn add_disk_errors(
+    steps: &mut [FileStepMeasurement],
+    step: FileStep,
+    errors: &BTreeMap<String, u64>,
+) -> bool {
+    let place = steps
+        .iter()
+        .position(|known| known.step == step)
+        .unwrap_or(steps.len().saturating_sub(1));
+    let Some(failed) = steps.get_mut(place) else {
+        return false;
+    };
+    let mut has_failed = false;
+    for (errno, count) in errors {
+        if is_of_disk(errno) {
+            *failed.op.errors.entry(errno.clone()).or_default() += count;
+            failed.stopped = StopReason::Errors;
+            has_failed = true;
+        }
     }
+    has_failed
 }
 
 /// A pass that is measured.
@@ -191,8 +214,27 @@ impl FilesRun<'_> {
         if !is_silent {
             let removed = self.run_pass(&set, "removal of files", Task::Remove, None)?;
             self.tree.expect_files(!removed.op.errors.is_empty());
+            let step = FileStep {
+                operation: FileOperation::Delete,
+                order,
+            };
+            if let Ok(FilesEnding::Complete) = ending
+                && self.count_errors(step, &removed.op.errors)
+            {
+                return Ok(FilesEnding::Errors);
+            }
         }
         ending
+    }
+
+    /// Adds the errors of the disk in a pass that is not measured to the errors of a step; of the
+    /// last one, where that step has measured nothing. Returns whether there are any.
+    fn count_errors(&mut self, step: FileStep, errors: &BTreeMap<String, u64>) -> bool {
+        let has_failed = add_disk_errors(&mut self.measured.steps, step, errors);
+        if has_failed {
+            (self.keep)(&self.measured);
+        }
+        has_failed
     }
 
     /// Measures each operation on the set, with the caches in the state that the plan wants.
@@ -203,12 +245,13 @@ impl FilesRun<'_> {
         seed: u64,
     ) -> Result<FilesEnding, RunError> {
         for (operation, weight) in WEIGHTS {
-            if self.recheck(set, operation)? == Control::Interrupt
-                || self.drop_caches(set, operation)? == Control::Interrupt
-            {
-                return Ok(FilesEnding::Interrupted);
-            }
             let step = FileStep { operation, order };
+            if let Some(ending) = self.recheck(set, step)? {
+                return Ok(ending);
+            }
+            if let Some(ending) = self.drop_caches(set, step)? {
+                return Ok(ending);
+            }
             let limit_ns = self.take_share_ns(weight);
             // New files of a random set have random names, in any order.
             let is_shuffled = order == FileOrder::Random && operation != FileOperation::Create;
@@ -243,39 +286,55 @@ impl FilesRun<'_> {
     }
 
     /// Looks for files that another program has replaced, before they are renamed or deleted. A
-    /// look at each within these steps would change their rates.
+    /// look at each within these steps would change their rates. Returns how the run ends, if it
+    /// cannot go on.
     fn recheck(
         &mut self,
         set: &Arc<FileSet>,
-        operation: FileOperation,
-    ) -> Result<Control, RunError> {
-        if !matches!(operation, FileOperation::Rename | FileOperation::Delete) {
-            return Ok(Control::Continue);
+        step: FileStep,
+    ) -> Result<Option<FilesEnding>, RunError> {
+        if !matches!(
+            step.operation,
+            FileOperation::Rename | FileOperation::Delete
+        ) {
+            return Ok(None);
         }
         let checked = self.run_pass(set, "check of files", Task::Recheck, None)?;
-        Ok(control_of(checked.stopped))
+        if self.count_errors(step, &checked.op.errors) {
+            return Ok(Some(FilesEnding::Errors));
+        }
+        Ok(interruption_of(checked.stopped))
     }
 
     /// Empties the caches that would answer an operation, as the plan says. Dirty pages
-    /// cannot be dropped, so the content is written back first.
+    /// cannot be dropped, so the content is written back first: the files are created only then.
+    /// Returns how the run ends, if it cannot go on.
     fn drop_caches(
         &mut self,
         set: &Arc<FileSet>,
-        operation: FileOperation,
-    ) -> Result<Control, RunError> {
+        step: FileStep,
+    ) -> Result<Option<FilesEnding>, RunError> {
         let drops_all = self.plan.caches == FileCaches::DropAll;
-        let is_looked_up = match operation {
+        let is_looked_up = match step.operation {
             FileOperation::Read => true,
             FileOperation::Stat => drops_all,
             FileOperation::Create | FileOperation::Rename | FileOperation::Delete => false,
         };
         if !is_looked_up || self.tree.is_in_memory() {
-            return Ok(Control::Continue);
+            return Ok(None);
         }
+        let created = FileStep {
+            operation: FileOperation::Create,
+            ..step
+        };
         for task in [Task::WriteBack, Task::DropPages] {
             let dropped = self.run_pass(set, "write-back", task, None)?;
-            if control_of(dropped.stopped) == Control::Interrupt {
-                return Ok(Control::Interrupt);
+            if self.count_errors(created, &dropped.op.errors) {
+                return Ok(Some(FilesEnding::Errors));
+            }
+            let interruption = interruption_of(dropped.stopped);
+            if interruption.is_some() {
+                return Ok(interruption);
             }
             let outcome = match dropped.op.errors.keys().next() {
                 Some(errno) => Err(format!("{errno} while the content was dropped")),
@@ -286,10 +345,10 @@ impl FilesRun<'_> {
         if drops_all {
             match self.drop_machine_caches()? {
                 MachineDrop::Attempted(dropped) => self.name_drops.add_attempt(dropped),
-                MachineDrop::Interrupted => return Ok(Control::Interrupt),
+                MachineDrop::Interrupted => return Ok(Some(FilesEnding::Interrupted)),
             }
         }
-        Ok(Control::Continue)
+        Ok(None)
     }
 
     /// Drops the caches of the machine in a thread of its own, because no signal ends the system
@@ -439,5 +498,49 @@ impl FilesRun<'_> {
             signals: PassSignals::default(),
         };
         pass.run(threads, name, self.session.stall_timeout, self.watch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::files::FileSyncTime;
+    use diskproof_model::measurement::{CpuTime, OpMeasurement};
+
+    fn measured(operation: FileOperation) -> FileStepMeasurement {
+        FileStepMeasurement {
+            step: step(operation),
+            wall_ns: 1,
+            cpu: CpuTime::default(),
+            op: OpMeasurement::default(),
+            sync: FileSyncTime::default(),
+            rounds: Vec::new(),
+            disk: None,
+            stopped: StopReason::Ops,
+        }
+    }
+
+    fn step(operation: FileOperation) -> FileStep {
+        FileStep {
+            operation,
+            order: FileOrder::Sequential,
+        }
+    }
+
+    #[test]
+    fn error_of_the_disk_in_the_write_back_is_one_of_the_creates() {
+        let mut steps = [FileOperation::Create, FileOperation::Stat].map(measured);
+        let removed_by_others = BTreeMap::from([("ENOENT".to_owned(), 1)]);
+        let created = step(FileOperation::Create);
+        assert!(!add_disk_errors(&mut steps, created, &removed_by_others));
+        assert_eq!(steps[0].stopped, StopReason::Ops);
+        let errors = BTreeMap::from([("EIO".to_owned(), 3), ("ENOENT".to_owned(), 1)]);
+        assert!(add_disk_errors(&mut steps, created, &errors));
+        assert_eq!(steps[0].op.errors, BTreeMap::from([("EIO".to_owned(), 3)]));
+        assert_eq!(steps[0].stopped, StopReason::Errors);
+        // The files are removed before any was deleted.
+        let deleted = step(FileOperation::Delete);
+        assert!(add_disk_errors(&mut steps, deleted, &errors));
+        assert_eq!(steps[1].op.errors["EIO"], 3);
     }
 }

@@ -526,19 +526,11 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     #[cold]
     fn end_cell(&mut self, now: u64) {
         self.settle_measure_start(now);
-        if let Some(limits) = &mut self.limits
-            && self.ending.is_none()
-            && let Some(ending) = limits.check(self.counters.cell(), now)
-        {
-            self.end(ending, now);
-        }
-        if self.ending.is_none() && self.generator.is_overloaded(now) {
-            self.end(EndReason::Overloaded, now);
-        }
+        let limit_reached = self.check_limits(now);
         let was_measuring = self.counters.measuring;
         let is_stopped = self.stop.load(Ordering::Relaxed);
         let is_over = now >= self.schedule.end_ns || (is_stopped && was_measuring);
-        let is_sparse = is_over && self.is_sparse();
+        let is_sparse = is_over && limit_reached.is_none() && self.is_sparse();
         // In overtime, what completes at `now` is part of the measured time, which ends then.
         let cell_end_ns = now - u64::from(is_sparse);
         self.counters
@@ -566,7 +558,10 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         } else {
             next
         };
-        if is_sparse && self.overtime.is_none() {
+        if let Some(reason) = limit_reached {
+            // Only now: the cell that reached the limit is part of the measured time.
+            self.end(reason, now);
+        } else if is_sparse && self.overtime.is_none() {
             self.generator.end();
             self.overtime = Some(self.generator.slots.in_flight());
         } else if is_sparse {
@@ -579,6 +574,21 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             self.end(EndReason::Stopped, now);
         }
         self.publish_snapshot(now);
+    }
+
+    /// The limit of the load that the cell which ends at `now` has reached, if any.
+    fn check_limits(&mut self, now: u64) -> Option<EndReason> {
+        if self.ending.is_some() {
+            return None;
+        }
+        if let Some(limits) = &mut self.limits
+            && let Some(reason) = limits.check(self.counters.cell(), now)
+        {
+            return Some(reason);
+        }
+        self.generator
+            .is_overloaded(now)
+            .then_some(EndReason::Overloaded)
     }
 
     /// True if the measured time has too few operations to end without the next completion. An open

@@ -1,6 +1,6 @@
 //! The requests of one target so far, and the measurement that they become.
 
-use super::pinger::{CommitParts, PingAnswer};
+use super::pinger::{CommitParts, FailedCall, PingAnswer};
 use crate::io::errno_name;
 use crate::measure::result::EndReason;
 use crate::run::assemble::join_interruptions;
@@ -70,6 +70,9 @@ impl PingLog {
                 &answer,
                 answer.completed_ns.saturating_sub(measure_start_ns),
             );
+        } else if let Some(failed) = answer.failed {
+            // The error of a disk counts whenever it comes; only the time of its request does not.
+            self.count_error(failed);
         }
         if self.requests.len() >= KEPT_MAX {
             self.requests.pop_front();
@@ -80,10 +83,8 @@ impl PingLog {
 
     /// Counts a request that completed so long after the start of the measured time.
     fn count(&mut self, answer: &PingAnswer, at_ns: u64) {
-        let (request, ops) = (&answer.request, &mut self.measured.ops);
         if let Some(failed) = answer.failed {
-            let op = ops.entry(failed.kind).or_default();
-            *op.errors.entry(errno_name(failed.errno)).or_default() += 1;
+            let op = self.count_error(failed);
             let cell = Cell {
                 errors: 1,
                 ..Cell::default()
@@ -91,6 +92,7 @@ impl PingLog {
             op.series.add(at_ns, &cell, SERIES_CELLS_MAX);
             return;
         }
+        let (request, ops) = (&answer.request, &mut self.measured.ops);
         let done = Cell::single(u64::from(answer.bytes), request.latency_ns);
         count_op(ops, request.op, at_ns, done);
         match answer.parts {
@@ -103,6 +105,13 @@ impl PingLog {
             None if request.op == OpKind::Commit => count_op(ops, OpKind::Write, at_ns, done),
             None => {}
         }
+    }
+
+    /// Counts an error in the operations of its kind, and returns these.
+    fn count_error(&mut self, failed: FailedCall) -> &mut OpMeasurement {
+        let op = self.measured.ops.entry(failed.kind).or_default();
+        *op.errors.entry(errno_name(failed.errno)).or_default() += 1;
+        op
     }
 
     /// Notes the end of the pinger. One that was stopped keeps the reason that [`Self::stop`]

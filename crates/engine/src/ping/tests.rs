@@ -114,6 +114,19 @@ fn first_requests_do_not_count_and_the_load_is_the_announced_one() {
 }
 
 #[test]
+fn error_of_a_request_that_does_not_count_counts() {
+    let (answers, _) = ping(
+        "latency=1ms,eio=0-1GiB",
+        reads(after_ops(3)),
+        every(100 * MS),
+    );
+    let measured = measurement(answers, 100 * MS);
+    assert_eq!(measured.requests[0].ignored, Some(IgnoredBecause::Warmup));
+    let reads = &measured.ops[&OpKind::Read];
+    assert_eq!((reads.errors["EIO"], reads.count), (3, 0));
+}
+
+#[test]
 fn no_request_starts_after_the_time() {
     let load = reads(after_ns(SECOND));
     let (answers, ending, end_ns) = timed_ping("latency=1ms", load, every(300 * MS));
@@ -200,7 +213,7 @@ fn failed_requests_are_reported_and_end_the_ping_after_a_hundred_in_a_row() {
     assert_eq!(first.error.as_deref(), Some("EIO"));
     assert!(!first.counts());
     let ops = measurement(answers, MS).ops;
-    assert_eq!(ops[&OpKind::Read].errors["EIO"], 99);
+    assert_eq!(ops[&OpKind::Read].errors["EIO"], 100);
 }
 
 #[test]

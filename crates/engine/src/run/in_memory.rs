@@ -3,11 +3,12 @@
 //! that has just written its files find theirs in the cache, so a workload that only writes does.
 
 use crate::run::error::RunError;
+use crate::run::first_request::EarlyErrors;
 use crate::run::layout::{LayoutWay, layout_workload, with_page_cache};
 use crate::run::prepare::PreparedTarget;
 use crate::run::session::{Session, refuse_errors};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::StopReason;
+use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::plan::{HELD_BYTES_MAX, Layout, SyncPolicy, Workload};
 use diskproof_model::progress::Watch;
 use diskproof_model::stream::Streams;
@@ -46,7 +47,13 @@ impl Session {
             // It asks for the reads, as fio does with files that exist.
             return Ok(());
         }
-        if length <= HELD_BYTES_MAX && self.load(workload, &bytes, target, watch)? {
+        let mut are_held = false;
+        if length <= HELD_BYTES_MAX {
+            let loaded = self.load(workload, &bytes, target, watch)?;
+            are_held = loaded.are_all_held;
+            loaded.errors.count_in(&mut prepared.known.ops);
+        }
+        if are_held {
             target.mark_in_memory(bytes);
         } else {
             let why = &mut prepared.known.cache.why;
@@ -55,14 +62,14 @@ impl Session {
         Ok(())
     }
 
-    /// Loads these bytes into the page cache. Returns false where the time did not suffice.
+    /// Loads these bytes into the page cache.
     fn load(
         &self,
         workload: &Workload,
         bytes: &Range<u64>,
         target: &mut OpenTarget,
         watch: &mut dyn Watch,
-    ) -> Result<bool, RunError> {
+    ) -> Result<LoadedBlocks, RunError> {
         let is_read = !target.is_scratch();
         let loading = loading_workload(bytes, is_read);
         let measured = self.run_preparation(&loading, target, watch)?;
@@ -72,7 +79,30 @@ impl Session {
         if !is_read {
             refuse_errors(&measured, target)?;
         }
-        Ok(measured.stopped != StopReason::Time)
+        Ok(LoadedBlocks::from_measurement(&measured))
+    }
+}
+
+/// The end of an attempt to load blocks into the page cache.
+struct LoadedBlocks {
+    /// False where the time did not suffice, or blocks could not be read.
+    are_all_held: bool,
+    /// The errors of the disk.
+    errors: EarlyErrors,
+}
+
+impl LoadedBlocks {
+    fn from_measurement(measured: &Measurement) -> Self {
+        let mut errors = EarlyErrors::default();
+        let mut has_failed = false;
+        if let Some(reads) = measured.ops.get(&OpKind::Read) {
+            has_failed = !reads.errors.is_empty();
+            errors.add_reads(&reads.errors);
+        }
+        Self {
+            are_all_held: measured.stopped != StopReason::Time && !has_failed,
+            errors,
+        }
     }
 }
 
@@ -96,5 +126,27 @@ fn loading_workload(bytes: &Range<u64>, is_read: bool) -> Workload {
         }
     } else {
         LayoutWay::Cached.adapt(layout)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::Extent;
+    use crate::testing::simulate::simulated;
+
+    #[test]
+    fn errors_of_loading_are_kept_and_their_blocks_are_not_in_memory() {
+        let mut measured = simulated(&Workload::named("loading"), Extent::default());
+        measured.stopped = StopReason::Bytes;
+        let loaded = LoadedBlocks::from_measurement(&measured);
+        assert!(loaded.are_all_held && loaded.errors == EarlyErrors::default());
+        let reads = measured.ops.entry(OpKind::Read).or_default();
+        reads.errors.insert("EIO".to_owned(), 2);
+        let loaded = LoadedBlocks::from_measurement(&measured);
+        assert!(!loaded.are_all_held);
+        let mut counted = simulated(&Workload::named("workload"), Extent::default()).ops;
+        loaded.errors.count_in(&mut counted);
+        assert_eq!(counted[&OpKind::Read].errors["EIO"], 2);
     }
 }

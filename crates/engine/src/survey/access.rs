@@ -4,7 +4,7 @@
 use super::queue::{BlockCompletion, RequestQueue, block_at};
 use super::target::SurveyTarget;
 use crate::io::clock::Clock;
-use crate::io::{Backend, Extent, errno_name};
+use crate::io::{Backend, Extent};
 use crate::random::Random;
 use diskproof_model::surface::{AccessPlan, AccessPoint, SeekPattern};
 use std::collections::HashSet;
@@ -93,23 +93,19 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         Ok(())
     }
 
-    /// Puts an access or its error into the log. The first access of a pattern has no distance, so
-    /// only its error counts.
+    /// Puts an access into the log, unless it failed. The first access of a pattern has no
+    /// distance.
     fn record_access(
         &self,
         seek: SeekPattern,
         previous: Option<u64>,
         completion: &BlockCompletion,
     ) {
-        let mut results = self.log.results();
         let offset_bytes = completion.request.offset;
-        if completion.errno != 0 {
-            *results
-                .access_errors
-                .entry(errno_name(completion.errno))
-                .or_default() += 1;
-        } else if let Some(from) = previous {
-            results.access.push(AccessPoint {
+        if completion.errno == 0
+            && let Some(from) = previous
+        {
+            self.log.results().access.push(AccessPoint {
                 seek,
                 offset_bytes,
                 distance_bytes: offset_bytes.abs_diff(from),

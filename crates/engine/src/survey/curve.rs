@@ -30,8 +30,11 @@ const IN_FLIGHT_MAX: u64 = 8 << 20;
 const SAMPLE_S: f64 = 0.2;
 /// Writes end with a flush, whose rotation (8 ms) must not matter.
 const WRITE_SAMPLE_S: f64 = 0.8;
-/// Samples are at least this many times the bytes in flight: 128 ms, 15 turns at 7200 rpm, so that
-/// a wake-up that comes 1 ms late makes less than a percent.
+/// Samples, and the parts of a pass over the whole span, are at least this many times the bytes in
+/// flight: 128 ms, 15 turns at 7200 rpm, so that a wake-up that comes 1 ms late makes less than a
+/// percent. The lead and the tail leave the first and the last part of a pass three times as many:
+/// where all requests in flight complete together, one wait is a third of the time and not all of
+/// it.
 const SAMPLE_BATCHES_MIN: u64 = 4;
 /// At most this part of the span is transferred, unless the smallest samples need more.
 const SPAN_PARTS: u64 = 50;
@@ -51,6 +54,8 @@ const TRIAL_NS: u64 = 50_000_000;
 const TRIAL_BYTES_MAX: u64 = 64 << 20;
 /// The first request: small, and alone.
 const FIRST_BYTES: u64 = 64 << 10;
+/// Where the first request goes that failed in the middle, in eighths of the span.
+const FIRST_ELSEWHERE: [u64; 2] = [2, 6];
 /// A disk whose first request takes longer is slow, and gets no more than one at a time in the
 /// trial: a seek and half a turn take less, and so do the slowest cloud volumes.
 const SLOW_NS: u64 = 100_000_000;
@@ -87,10 +92,18 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
     /// Estimates the rate of a target of unknown speed, in bytes per second. Begins with one small
     /// request at a time: eight large ones would keep a slow disk busy for minutes.
     fn estimate_rate(&mut self) -> io::Result<f64> {
-        let extent = self.target.extent;
-        let middle = self.target.aligned(extent.start + extent.length / 2);
-        let first = self.request_alone(middle, FIRST_BYTES)?;
-        let mut end = middle + first.bytes;
+        let Extent { start, length } = self.target.extent;
+        let mut offset = self.target.aligned(start + length / 2);
+        let mut first = self.request_alone(offset, FIRST_BYTES)?;
+        // The time of a request that failed is no rate.
+        for eighths in FIRST_ELSEWHERE {
+            if !first.failed || self.log.is_stopped() {
+                break;
+            }
+            offset = self.target.aligned(start + length / 8 * eighths);
+            first = self.request_alone(offset, FIRST_BYTES)?;
+        }
+        let mut end = offset + first.bytes;
         let mut latency_ns = first.latency_ns;
         if latency_ns > SLOW_NS && !self.log.is_stopped() {
             // The disk may have slept.
@@ -120,6 +133,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
         Ok(AloneRequest {
             bytes,
             latency_ns: completion.latency_ns.max(1),
+            failed: completion.errno != 0,
         })
     }
 
@@ -241,6 +255,7 @@ impl<B: Backend, C: Clock> RequestQueue<'_, B, C> {
 struct AloneRequest {
     bytes: u64,
     latency_ns: u64,
+    failed: bool,
 }
 
 /// A place where the trial measures the rate. Each field that changes is shared by what makes the
@@ -345,15 +360,6 @@ fn power_of_two_below(bytes: u64) -> u64 {
     1 << bytes.max(1).ilog2()
 }
 
-/// The size of a sample or a block, where the plan sets it.
-fn asked_bytes(coverage: Coverage) -> Option<u64> {
-    match coverage {
-        Coverage::Sampled { sample_bytes } => sample_bytes,
-        Coverage::Blocks { block_bytes } => Some(block_bytes),
-        Coverage::Full => None,
-    }
-}
-
 /// Chooses the sizes of the requests and samples of a curve on a target of about this rate, in
 /// bytes per second. `None` where there is no time for a curve, or its blocks have no room for a
 /// lead.
@@ -374,7 +380,7 @@ pub(crate) fn choose_sizing(
         request_bytes: (in_flight / u64::from(target.depth)) as u32,
         lead_bytes: in_flight,
         tail_bytes,
-        points: points_in(target.extent.length, in_flight, points),
+        points: points_in(target.extent.length, SAMPLE_BATCHES_MIN * in_flight, points),
         sample_bytes: None,
     };
     match plan.coverage {
@@ -412,10 +418,11 @@ fn in_flight_bytes(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> u64 {
     };
     let wanted =
         power_of_two_below((rate * IN_FLIGHT_S) as u64).clamp(in_flight_min, IN_FLIGHT_MAX);
-    // In a small span, or for small samples, the lead must not use everything.
-    let sample_max = match asked_bytes(plan.coverage) {
-        Some(bytes) => bytes.min(span / 8),
-        None => span / 8,
+    // In a small span or block the lead must not use everything. A small sample is no reason for
+    // small requests: these would show how many of them a disk answers.
+    let sample_max = match plan.coverage {
+        Coverage::Blocks { block_bytes } => block_bytes.min(span / 8),
+        Coverage::Sampled { .. } | Coverage::Full => span / 8,
     };
     let room = power_of_two_below(sample_max / SAMPLE_BATCHES_MIN);
     wanted.min(room).max(smallest)
@@ -426,7 +433,8 @@ fn slow_seconds(bytes: u64, rate: f64) -> f64 {
     bytes as f64 / rate * SLOWER_ELSEWHERE
 }
 
-/// Chooses a sizing with samples instead of `whole`. Their size is `asked`, where that is set.
+/// Chooses a sizing with samples instead of `whole`. Their size is `asked`, where that is set, but
+/// at least [`SAMPLE_BATCHES_MIN`] times what is in flight.
 /// Returns `whole` where the samples would cover the span and time allows a whole pass, and `None`
 /// where a slow target has no time for a few points.
 fn choose_sample_sizing(
@@ -444,7 +452,7 @@ fn choose_sample_sizing(
         Some(time_ns) => time_ns as f64 / 1e9,
         None => f64::INFINITY,
     };
-    let cost_s = ACCESS_S + slow_seconds(untimed_bytes + asked.unwrap_or(sample_min), rate);
+    let cost_s = ACCESS_S + slow_seconds(untimed_bytes + asked.unwrap_or(0).max(sample_min), rate);
     if time_s < SLOW_POINTS_MIN * cost_s && rate < SLOW_RATE {
         return None;
     }
@@ -455,7 +463,7 @@ fn choose_sample_sizing(
     let sample_bytes = match asked {
         Some(bytes) => {
             let request_bytes = u64::from(whole.request_bytes);
-            (bytes / request_bytes).max(1) * request_bytes
+            bytes.max(sample_min) / request_bytes * request_bytes
         }
         None => {
             let nominal_s = if target.operation == OpKind::Write {
@@ -478,7 +486,7 @@ fn choose_sample_sizing(
     if covers_span && slow_seconds(span, rate) <= time_s {
         // One stream reads the same bytes better.
         return Some(CurveSizing {
-            points: points_in(span, in_flight, points),
+            points: points.min(whole.points),
             ..whole
         });
     }

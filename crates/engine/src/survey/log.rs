@@ -2,6 +2,7 @@
 //! nothing is lost when the user or the disk ends it.
 
 use super::scan_log::ScanLog;
+use crate::io::errno_name;
 use crate::lock::lock;
 use crate::measure::usage;
 use diskproof_model::measurement::{CpuTime, Hang, Interruption};
@@ -27,8 +28,9 @@ pub(crate) struct SurveyResults {
     pub burst: Option<Burst>,
     /// Accesses, in the order in which they were made.
     pub access: Vec<AccessPoint>,
-    /// Accesses that failed, by errno name.
-    pub access_errors: BTreeMap<String, u64>,
+    /// Requests that failed, by errno name, those of the points of the curve included. Without
+    /// those of which the scan keeps the ranges.
+    pub errors: BTreeMap<String, u64>,
     /// The scan of every block.
     pub scan: Option<ScanLog>,
     /// The time, in nanoseconds, in which the thread that surveys was ready and got no processor,
@@ -38,6 +40,20 @@ pub(crate) struct SurveyResults {
     pub stalls: Vec<Hang>,
     /// The times in which the process did not run; their starts are on CLOCK_MONOTONIC.
     pub interruptions: Vec<Interruption>,
+}
+
+impl SurveyResults {
+    /// The errors that are in no point of the curve.
+    pub(crate) fn errors_elsewhere(&self) -> BTreeMap<String, u64> {
+        let mut errors = self.errors.clone();
+        for (errno, count) in self.curve.iter().flat_map(|point| &point.errnos) {
+            if let Some(left) = errors.get_mut(errno) {
+                *left = left.saturating_sub(*count);
+            }
+        }
+        errors.retain(|_, count| *count > 0);
+        errors
+    }
 }
 
 /// When a curve began, and the CPU time of the process then.
@@ -109,6 +125,12 @@ impl SurveyLog {
     pub(crate) fn count(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.ops.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a request that failed.
+    pub(crate) fn count_error(&self, errno: i32) {
+        let errno = errno_name(errno);
+        *self.results().errors.entry(errno).or_default() += 1;
     }
 
     /// Bytes moved so far, positioning included.

@@ -89,8 +89,9 @@ impl Session {
         let mut asked = ByteCount::default();
         asked.add(survey.operation, log.bytes());
         let device = snapshot.finish(asked);
-        let mut results = std::mem::take(&mut *log.results());
-        prepared.errors.count_by_name(&mut results.access_errors);
+        let results = std::mem::take(&mut *log.results());
+        let mut errors = results.errors_elsewhere();
+        prepared.errors.count_by_name(&mut errors);
         Ok(SurfaceMeasurement {
             target: index,
             survey: survey.clone(),
@@ -105,7 +106,7 @@ impl Session {
             curve: results.curve,
             burst: results.burst,
             access: results.access,
-            access_errors: results.access_errors,
+            access_errors: errors,
             scan: results.scan.map(|log| log.scan()),
             starved_ns: results.starved_ns,
             asked,

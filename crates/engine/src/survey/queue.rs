@@ -142,6 +142,21 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
     /// As [`RequestQueue::run`], but a pause does not matter.
     pub(crate) fn run_unwatched(
         &mut self,
+        next: impl FnMut() -> Option<SampleRequest>,
+        mut on_completion: impl FnMut(&BlockCompletion),
+    ) -> io::Result<()> {
+        let log = self.log;
+        self.carry_out(next, |completion| {
+            if completion.errno != 0 {
+                log.count_error(completion.errno);
+            }
+            on_completion(completion);
+        })
+    }
+
+    /// As [`RequestQueue::run_unwatched`], but the caller keeps the errors.
+    fn carry_out(
+        &mut self,
         mut next: impl FnMut() -> Option<SampleRequest>,
         mut on_completion: impl FnMut(&BlockCompletion),
     ) -> io::Result<()> {
@@ -170,9 +185,18 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
 
     /// Reads or writes one block while nothing else is in flight.
     pub(crate) fn move_one(&mut self, request: SampleRequest) -> io::Result<BlockCompletion> {
+        let completion = self.try_one(request)?;
+        if completion.errno != 0 {
+            self.log.count_error(completion.errno);
+        }
+        Ok(completion)
+    }
+
+    /// As [`RequestQueue::move_one`], but the caller keeps an error.
+    pub(crate) fn try_one(&mut self, request: SampleRequest) -> io::Result<BlockCompletion> {
         let mut unsent = Some(request);
         let mut completed = None;
-        self.run_unwatched(|| unsent.take(), |completion| completed = Some(*completion))?;
+        self.carry_out(|| unsent.take(), |completion| completed = Some(*completion))?;
         completed.ok_or_else(lost_request)
     }
 
@@ -186,9 +210,13 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
         let Some(completion) = self.sampler.next_completion()? else {
             return Err(lost_request());
         };
+        let errno = completion.result.err();
+        if let Some(errno) = errno {
+            self.log.count_error(errno);
+        }
         Ok(Some(FlushCompletion {
             latency_ns: completion.latency_ns(),
-            errno: completion.result.err(),
+            errno,
             interrupted: completion.interrupted,
         }))
     }

@@ -141,8 +141,13 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
             return Ok(true);
         }
         let Some(ranges) = self.narrow(request, completion.errno)? else {
+            self.queue.log.count_error(completion.errno);
             return Ok(false);
         };
+        if ranges.is_empty() {
+            // Each part could be read the second time.
+            self.queue.log.count_error(completion.errno);
+        }
         let lost: u64 = ranges.iter().map(|bad| bad.length_bytes).sum();
         self.unreadable_in_row = if lost == u64::from(request.len) {
             self.unreadable_in_row + 1
@@ -154,13 +159,23 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
     }
 
     /// Reads once more what was in flight while the process did not run: its latency is unknown.
+    /// The caller keeps an error.
     fn read_uninterrupted(&mut self, request: SampleRequest) -> io::Result<BlockCompletion> {
         loop {
-            let completion = self.queue.move_one(request)?;
+            let completion = self.queue.try_one(request)?;
             if !completion.interrupted || completion.errno != 0 {
                 return Ok(completion);
             }
         }
+    }
+
+    /// Reads a block that the scan has read before. No range holds an error of it, so it is counted.
+    fn read_again(&mut self, request: SampleRequest) -> io::Result<BlockCompletion> {
+        let completion = self.read_uninterrupted(request)?;
+        if completion.errno != 0 {
+            self.queue.log.count_error(completion.errno);
+        }
+        Ok(completion)
     }
 
     /// The unreadable parts of a failed block; `None` where the user stopped the scan meanwhile.
@@ -218,7 +233,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
             if self.queue.sampler.now() >= end_ns {
                 return Ok(Some(errno));
             }
-            let completion = self.queue.move_one(request)?;
+            let completion = self.queue.try_one(request)?;
             last = completion.errno;
             if last == 0 {
                 break;
@@ -272,7 +287,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
             if self.queue.log.is_stopped() {
                 break;
             }
-            latencies.push(self.read_uninterrupted(part)?.latency_ns);
+            latencies.push(self.read_again(part)?.latency_ns);
         }
         latencies.sort_unstable();
         Ok(latencies.get(latencies.len() / 2).copied().unwrap_or(0))
@@ -295,7 +310,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         }
         let starved_ns = self.queue.sampler.starved_ns();
         let block = block_at(candidate.offset, u64::from(candidate.len));
-        let completion = self.read_uninterrupted(block)?;
+        let completion = self.read_again(block)?;
         // Waiting for a processor is not the block's latency.
         let latency_ns = completion
             .latency_ns

@@ -330,11 +330,12 @@ fn curve_point_has_standard_error() {
 fn curve_reads_small_disk_in_one_stream() {
     let bench = Bench::new(ZONED, GIB);
     let curve = bench.curve(200, SAMPLED);
-    assert_eq!(curve.len(), 200);
+    // Of 8 MiB: four times what is in flight.
+    assert_eq!(curve.len(), 128);
     let mut pairs = curve.windows(2);
     assert!(pairs.all(|pair| pair[0].offset_bytes + pair[0].bytes == pair[1].offset_bytes));
     near(curve[0].bytes_per_second, 92e6, 0.02);
-    near(curve[199].bytes_per_second, 49e6, 0.02);
+    near(curve[127].bytes_per_second, 49e6, 0.02);
 }
 
 #[test]
@@ -354,6 +355,21 @@ fn curve_is_sane_for_every_target_size() {
                     behind = Some(p.offset_bytes);
                 }
             }
+        }
+    }
+}
+
+/// 20,000 requests a second are 80 MB/s in requests of 4 KiB.
+#[test]
+fn small_samples_are_not_read_in_small_requests() {
+    for sample_bytes in [4096, 64 << 10, 256 << 10, MIB, 4 * MIB] {
+        let bench = Bench::new("bandwidth=2GB,iops=20000", 4 * GIB);
+        let coverage = Coverage::Sampled {
+            sample_bytes: Some(sample_bytes),
+        };
+        for point in bench.curve(8, coverage) {
+            near(point.bytes_per_second, 2e9, 0.03);
+            assert!(point.bytes >= 4 * MIB);
         }
     }
 }
@@ -392,6 +408,42 @@ fn curve_counts_errors_outside_the_rate() {
         assert_eq!((p.bytes, p.bytes_per_second), (0, 0.0));
         assert!(p.errors > 0);
     }
+}
+
+#[test]
+fn errors_outside_of_points_are_counted() {
+    // The first request of the trial, and that of the burst, lie in the middle.
+    let spec = "bandwidth=800MB,latency=100us,channels=8,eio=32768MiB-32769MiB";
+    let bench = Bench::new(spec, 64 * GIB);
+    let log = SurveyLog::default();
+    let queue = &mut bench.queue(8, MIB, &log);
+    queue.measure_curve(&curve_plan(8, SAMPLED, None)).unwrap();
+    queue.measure_burst(&BURST).unwrap();
+    let results = log.results();
+    assert!(results.burst.is_none() && results.curve.iter().all(|p| p.errors == 0));
+    assert_eq!(results.errors_elsewhere()["EIO"], 2);
+    near(average(&results.curve), 800e6, 0.01);
+}
+
+#[test]
+fn every_error_is_in_a_point_or_elsewhere() {
+    let dead = Bench::new("bandwidth=100MB,eio=0-4GiB", GIB);
+    for coverage in [SAMPLED, Coverage::Full] {
+        let log = SurveyLog::default();
+        let plan = curve_plan(10, coverage, None);
+        dead.queue(8, MIB, &log).measure_curve(&plan).unwrap();
+        let results = log.results();
+        let in_points: u64 = results.curve.iter().map(|p| p.errors).sum();
+        assert!(in_points > 0);
+        assert_eq!(results.errors_elsewhere()["EIO"] + in_points, log.ops());
+    }
+    let log = SurveyLog::default();
+    let bench = Bench::new("bandwidth=500MB,eio=10MiB-11MiB", 256 * MIB);
+    let plan = curve_plan(8, SAMPLED, None);
+    bench.queue(8, MIB, &log).measure_curve(&plan).unwrap();
+    // All of them are timed requests of the pass.
+    assert!(log.results().errors["EIO"] > 0);
+    assert!(log.results().errors_elsewhere().is_empty());
 }
 
 #[test]
@@ -434,10 +486,7 @@ fn survey_of_slow_or_small_target_ends_in_time() {
     let log = SurveyLog::default();
     broken.access_in(50, 5, SECOND, &log);
     let results = log.results();
-    assert_eq!(
-        (results.access.len(), results.access_errors["EIO"]),
-        (0, 75)
-    );
+    assert_eq!((results.access.len(), results.errors["EIO"]), (0, 75));
 }
 
 /// Seconds that a curve and a burst take, and the points.
@@ -544,7 +593,8 @@ struct SharedLink {
     /// Ticket and bytes that are left.
     left: Vec<(u64, f64)>,
     done: std::collections::VecDeque<models::DiskCompletion>,
-    random: Random,
+    /// Draws the work of each request, from half to one and a half; `None` where all work is equal.
+    uneven_work: Option<Random>,
 }
 
 impl SharedLink {
@@ -580,7 +630,11 @@ impl SharedLink {
 impl models::TimingModel for SharedLink {
     fn submit(&mut self, request: models::DiskRequest) {
         self.advance(request.arrival_ns as f64);
-        let work = request.length_bytes as f64 * (0.5 + self.random.below(1000) as f64 / 1000.0);
+        let work_per_byte = match &mut self.uneven_work {
+            Some(random) => 0.5 + random.below(1000) as f64 / 1000.0,
+            None => 1.0,
+        };
+        let work = request.length_bytes as f64 * work_per_byte;
         self.left.push((request.ticket, work));
     }
 
@@ -595,25 +649,54 @@ impl models::TimingModel for SharedLink {
     }
 }
 
+/// The curve of a target of 2.46 GB/s everywhere, behind a link that all requests share.
+fn curve_behind_shared_link(
+    size_bytes: u64,
+    points: u32,
+    time_ns: Option<u64>,
+    uneven_work: Option<Random>,
+) -> Vec<CurvePoint> {
+    let bench = Bench::new("bandwidth=1GB", size_bytes);
+    let link = SharedLink {
+        bytes_per_second: 2.46e9,
+        now_ns: 0.0,
+        left: Vec::new(),
+        done: std::collections::VecDeque::new(),
+        uneven_work,
+    };
+    let log = SurveyLog::default();
+    let queue = &mut bench.queue_on(Box::new(link), 8, MIB, &log);
+    queue
+        .measure_curve(&curve_plan(points, SAMPLED, time_ns))
+        .unwrap();
+    std::mem::take(&mut log.results().curve)
+}
+
+/// With equal work, all requests in flight complete together.
+#[test]
+fn parts_of_small_target_are_longer_than_waits_for_a_queue() {
+    for mib in [256, 300, 420, 700, 1500, 2400] {
+        for points in [30, 31, 200] {
+            let curve = curve_behind_shared_link(mib * MIB, points, None, None);
+            let case = format!("{mib} MiB, {points} points");
+            assert!(curve.len() >= 8, "{case}: {}", curve.len());
+            for point in &curve {
+                let ratio = point.bytes_per_second / 2.46e9;
+                assert!((0.7..1.5).contains(&ratio), "{case}: {point:?}");
+            }
+            near(average(&curve), 2.46e9, 0.03);
+        }
+    }
+}
+
 #[test]
 fn last_point_of_fast_disk_is_as_fast_as_the_others() {
     let (mut lasts, mut others) = (0.0, 0.0);
     for seed in 0..20 {
         // One stream over everything, and samples.
         for (size, points) in [(4 * GIB, 60), (400 * GIB, 40)] {
-            let bench = Bench::new("bandwidth=1GB", size);
-            let link = SharedLink {
-                bytes_per_second: 2.46e9,
-                now_ns: 0.0,
-                left: Vec::new(),
-                done: std::collections::VecDeque::new(),
-                random: Random::new(seed, 1),
-            };
-            let plan = curve_plan(points, SAMPLED, Some(4 * SECOND));
-            let log = SurveyLog::default();
-            let queue = &mut bench.queue_on(Box::new(link), 8, MIB, &log);
-            queue.measure_curve(&plan).unwrap();
-            let curve = std::mem::take(&mut log.results().curve);
+            let uneven_work = Some(Random::new(seed, 1));
+            let curve = curve_behind_shared_link(size, points, Some(4 * SECOND), uneven_work);
             assert!(curve.len() >= 8, "{}", curve.len());
             let rates: Vec<f64> = curve.iter().map(|p| p.bytes_per_second).collect();
             let [_, middle @ .., last] = &rates[..] else {

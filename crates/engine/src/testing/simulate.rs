@@ -12,6 +12,7 @@ use crate::load::pacer::Pacer;
 use crate::load::pattern::Pattern;
 use crate::load::transaction::{Log, SplitSpan, Transactions};
 use crate::lock::lock;
+use crate::measure::load_limits::LoadLimits;
 use crate::measure::sampler::Sampler;
 use crate::measure::worker::{AdvanceOutcome, Worker};
 use crate::random::Random;
@@ -21,7 +22,7 @@ use crate::run::limits::{
 };
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{
-    CacheUse, DeviceUse, EngineUse, Interruption, Measurement, SERIES_INTERVAL_NS,
+    CacheUse, DeviceUse, EngineUse, Interruption, Measurement, OpKind, SERIES_INTERVAL_NS,
 };
 use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
@@ -230,27 +231,8 @@ pub fn simulate_on(
     };
     let schedule = schedule_of(Group::alone(workload), 0);
     let pacer = Pacer::for_workload(workload, seed);
-    let (data, transactions) = simulated_transactions(workload, extent)?;
-    let generator = RequestGenerator::new(
-        Pattern::new(workload, data, seed, 0),
-        workload.depth,
-        after_write_of(workload, workload.cache),
-        budget_of(workload, 1),
-    )
-    .with_options(GeneratorOptions {
-        pacer: pacer.clone(),
-        measure_ns: schedule.measure_ns,
-        calls: BlockCalls::for_workload(workload, |_| Some(BlockCall::Discard)),
-        overload_ns: workload.shape.ends.overload_ns,
-        limit_ns: workload
-            .shape
-            .latency_target
-            .map(|target| target.latency_ns),
-        group_sync: GroupSync::for_worker(workload, workload.depth),
-        transactions,
-        ..GeneratorOptions::default()
-    })
-    .with_buffers(shift, seed);
+    let generator = simulated_generator(workload, extent, seed, &pacer, schedule.measure_ns)?
+        .with_buffers(shift, seed);
     let stop = Arc::new(AtomicBool::new(false));
     let published = Arc::new(Mutex::new(TimeSeries::new(SERIES_INTERVAL_NS)));
     let mut worker = Worker::new(
@@ -262,10 +244,17 @@ pub fn simulate_on(
         Arc::clone(&published),
     );
     let measure_start = shared_measure_start(Group::alone(workload), schedule, 1);
+    let ends = &workload.shape.ends;
     worker = worker
+        .within_limits(LoadLimits::from_ends(
+            ends,
+            OpKind::Write,
+            schedule.start_ns,
+        ))
         .with_measure_start(measure_start.clone())
-        .counting_as(&workload.shape.ends);
-    let (mut control, mut next_tick) = (Control::Continue, 0);
+        .counting_as(ends);
+    let mut control = Control::Continue;
+    let mut next_tick = 0;
     while worker.advance()? == AdvanceOutcome::Running {
         if clock.now() < next_tick || control != Control::Continue {
             continue;
@@ -287,6 +276,34 @@ pub fn simulate_on(
         ..RunContext::new(simulated(workload, extent), measure_ns, 0, control)
     };
     Ok(assemble(context, results))
+}
+
+/// The requests of a workload on a disk of this extent, measured for so long.
+fn simulated_generator(
+    workload: &Workload,
+    extent: Extent,
+    seed: u64,
+    pacer: &Option<Pacer>,
+    measure_ns: u64,
+) -> io::Result<RequestGenerator> {
+    let (data, transactions) = simulated_transactions(workload, extent)?;
+    let generator = RequestGenerator::new(
+        Pattern::new(workload, data, seed, 0),
+        workload.depth,
+        after_write_of(workload, workload.cache),
+        budget_of(workload, 1),
+    );
+    let target = workload.shape.latency_target;
+    Ok(generator.with_options(GeneratorOptions {
+        pacer: pacer.clone(),
+        measure_ns,
+        calls: BlockCalls::for_workload(workload, |_| Some(BlockCall::Discard)),
+        overload_ns: workload.shape.ends.overload_ns,
+        limit_ns: target.map(|target| target.latency_ns),
+        group_sync: GroupSync::for_worker(workload, workload.depth),
+        transactions,
+        ..GeneratorOptions::default()
+    }))
 }
 
 /// The blocks that a workload reads and writes, and its transactions, where it has some.

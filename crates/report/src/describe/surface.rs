@@ -77,7 +77,7 @@ fn table_unless_empty(caption: &str, columns: &str, rows: Vec<Vec<String>>) -> O
     Some(Block::table(caption, columns.split(" | "), rows))
 }
 
-/// Counts the points of the curve and the accesses that failed; empty without any.
+/// Counts the points of the curve and the other requests that failed; empty without any.
 fn error_facts(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     let curve = record.curve();
@@ -91,12 +91,12 @@ fn error_facts(record: &Record, surface: &SurfaceRecord) -> Vec<Block> {
         );
         blocks.push(Block::toned_fact(Tone::Error, "errors", text));
     }
-    let mut access_errors = Vec::new();
+    let mut other_errors = Vec::new();
     for (errno, count) in &surface.data.access_errors {
-        access_errors.push(format!("{count} × {errno}"));
+        other_errors.push(format!("{count} × {errno}"));
     }
-    if !access_errors.is_empty() {
-        let text = format!("failed accesses: {}", list(access_errors));
+    if !other_errors.is_empty() {
+        let text = format!("failed requests: {}", list(other_errors));
         blocks.push(Block::toned_fact(Tone::Error, "errors", text));
     }
     blocks

@@ -10,7 +10,7 @@ const PERCENTS: RangeInclusive<f64> = 50.0..=99.99;
 /// The shortest limit: below it, delays of timers and processors are a part of every latency.
 const LIMIT_NS_MIN: u64 = 50_000;
 /// The longest limit: the warm-up of each cell is ten times as long.
-const LIMIT_NS_MAX: u64 = 2 * SECOND;
+pub(super) const LIMIT_NS_MAX: u64 = 2 * SECOND;
 
 /// A promise about latency, such as `p99<=5ms`.
 #[derive(Debug, Clone, Copy, PartialEq)]

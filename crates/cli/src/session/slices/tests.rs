@@ -7,9 +7,10 @@ use crate::flags::SECOND;
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CacheUse, EngineUse, Measurement, OpKind, SERIES_INTERVAL_NS};
 use diskproof_model::plan::{
-    Access, CachePolicy, EngineChoice, EngineKind, Layout, Order, Plan, Span, Stop, SyncPolicy,
-    Task, Verify, Workload, Workloads,
+    Access, CachePolicy, EngineChoice, EngineKind, Layout, Order, Plan, Span, Stop, SyncCall,
+    SyncPolicy, Task, Verify, Workload, Workloads,
 };
+use diskproof_model::shape::{FloorUnit, RateFloor, ThinkCount, ThinkTime};
 use diskproof_model::slice::{EarlierSlices, whole_cells};
 use std::time::{Duration, Instant};
 
@@ -63,9 +64,16 @@ fn slices_follow_from_the_time() {
     }
 }
 
+fn every(writes: u32) -> SyncPolicy {
+    SyncPolicy::Every {
+        writes,
+        call: SyncCall::Fdatasync,
+    }
+}
+
 #[test]
 fn workloads_that_parts_would_change_have_one_slice() {
-    let whole: [fn(&mut Workload); 9] = [
+    let whole: [fn(&mut Workload); 13] = [
         |w| w.rate = Some(100.0),
         |w| w.verify = Verify::Checksum,
         |w| w.sync = SyncPolicy::AtEnd,
@@ -75,12 +83,33 @@ fn workloads_that_parts_would_change_have_one_slice() {
         |w| w.stop.ops = Some(1000),
         |w| w.stop.bytes = Some(1 << 30),
         |w| w.stop.time_ns = None,
+        |w| w.sync = every(600),
+        |w| {
+            w.shape.starts.think = Some(ThinkTime {
+                pause_ns: SECOND,
+                pause_ops: 1200,
+                counted: ThinkCount::Completed,
+                busy_ns: None,
+            });
+        },
+        |w| w.shape.starts.delay_ns = SECOND,
+        |w| {
+            w.shape.ends.rate_floors = vec![RateFloor {
+                of_writes: false,
+                floor: 10.0,
+                unit: FloorUnit::Ops,
+                over_ns: SECOND,
+            }];
+        },
     ];
     for (index, change) in whole.iter().enumerate() {
         let mut changed = workload(10);
         change(&mut changed);
         assert_eq!(slices(&changed, Order::AsGiven), 1, "{index}");
     }
+    let mut synced_each = workload(10);
+    synced_each.sync = every(1);
+    assert_eq!(slices(&synced_each, Order::AsGiven), 5);
     let pair = [workload(10), workload(10)];
     let group = Group {
         first: 0,

@@ -10,9 +10,11 @@ use crate::load::group_sync::GroupSync;
 use crate::load::pattern::Pattern;
 use crate::random::Random;
 use crate::testing::loads::{UNIFORM, extent, requests, schedule};
-use crate::testing::simulate::FakeClock;
+use crate::testing::simulate::{FakeClock, FakeDisk, simulate};
 use diskproof_model::measurement::{Interruption, InterruptionKind};
 use diskproof_model::plan::{Access, SyncCall, SyncPolicy};
+use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::shape::{FloorUnit, RateFloor};
 use diskproof_model::stream::Streams;
 use proptest::prelude::*;
 
@@ -100,6 +102,38 @@ impl Backend for &mut Prompt {
         let begun = self.asked + self.waiting.len() as u64;
         self.dropped_after.push((begun, extent));
     }
+}
+
+struct Patient;
+
+impl Watch for Patient {
+    fn tick(&mut self, _: &Progress<'_>) -> Control {
+        Control::Continue
+    }
+}
+
+/// With one request in each cell, a floor is checked in the cell of the last one.
+#[test]
+fn cell_that_reaches_a_limit_is_part_of_the_measured_time() {
+    let disk = FakeDisk {
+        service_ns: 50_000_000,
+        jitter_ns: 0,
+        channels: 1,
+        size_bytes: 1 << 30,
+    };
+    let mut workload = reads(1, UNIFORM);
+    workload.stop.time_ns = Some(20_000_000_000);
+    workload.shape.ends.rate_floors = vec![RateFloor {
+        of_writes: false,
+        floor: 100.0,
+        unit: FloorUnit::Ops,
+        over_ns: 1_000_000_000,
+    }];
+    let measured = simulate(&workload, disk, 1, &mut Patient).unwrap();
+    assert!(measured.wall_ns < 5_000_000_000, "{}", measured.wall_ns);
+    let op = &measured.ops[&OpKind::Read];
+    // A request each 50 ms. The one whose end shows the time comes after the measured time.
+    assert_eq!(op.count, measured.wall_ns / 50_000_000 - 1);
 }
 
 fn reads(depth: u32, access: Access) -> Workload {
