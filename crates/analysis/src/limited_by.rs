@@ -87,6 +87,10 @@ fn limit_of_finding(record: &Record, index: usize) -> Option<LimitedBy> {
             Meaning::Limit {
                 limit: RateLimit::Cap,
             } => RateLimit::Cap,
+            // It does not show what limited the rate, so other evidence may.
+            Meaning::Limit {
+                limit: RateLimit::Unknown,
+            } => continue,
             // A note says that the effect was too small to matter.
             Meaning::Limit { limit } if finding.is_serious() => limit,
             Meaning::OtherLoad {

@@ -28,6 +28,8 @@ const FAR_TO_NEAR_MIN: f64 = 1.5;
 /// No arm and no platter answers half of all random accesses in less: half a turn of 15,000 rpm
 /// alone takes 2 ms.
 const RANDOM_NS_MIN: f64 = 1e6;
+/// The outermost zone of a disk is at most this many times as fast as the innermost one.
+pub(crate) const ZONES_FACTOR_MAX: f64 = 2.5;
 /// The outermost zone of a disk begins within this share of its surface.
 const OUTER_SHARE: f64 = 0.05;
 /// A span of at least this share of the surface counts as the whole surface.
@@ -126,30 +128,38 @@ pub(crate) fn is_real_disk(record: &Record, target: &TargetIdentity) -> bool {
     disks.peek().is_some() && disks.all(|disk| is_attached(record, disk))
 }
 
-/// True if any disk of a target surely turns.
+/// True if all disks of a target surely turn.
 pub(crate) fn has_platters(record: &Record, target: &TargetIdentity) -> bool {
-    target.disks().any(|disk| surely_rotates(record, disk))
+    let mut disks = target.disks().peekable();
+    disks.peek().is_some() && disks.all(|disk| surely_rotates(record, disk))
 }
 
-/// Buses on which the kernel asks a disk whether it turns. Behind USB it assumes so.
-const BUSES_THAT_TELL: [&str; 2] = ["SATA", "SAS"];
-
-/// True if a disk turns by its own health report, or by the kernel where that asks the disk itself.
-/// Access times without an arm refute both.
+/// True if a disk turns by the access times of its survey, by its own health report, or by the
+/// kernel where that asks the disk itself: behind USB it assumes so.
 pub(crate) fn surely_rotates(record: &Record, disk: &Layer) -> bool {
-    if let Some(surface) = record.surface()
-        && measured_mechanics(record, surface) == Mechanics::Solid
-    {
-        return false;
+    match surveyed_mechanics_of(record, disk) {
+        Mechanics::Rotating => return true,
+        Mechanics::Solid => return false,
+        Mechanics::Unknown => {}
     }
     if let Some(rpm) = health_rpm(record, disk) {
         return rpm > 0;
     }
-    let has_asked = match &disk.link {
-        Some(link) => BUSES_THAT_TELL.contains(&link.bus.as_str()),
-        None => false,
-    };
-    has_asked && is_said_to_rotate(record, disk)
+    let is_behind_usb = disk.link.as_ref().is_some_and(|link| link.bus == "USB");
+    !is_behind_usb && disk.kind == LayerKind::Disk && is_said_to_rotate(record, disk)
+}
+
+/// The mechanics by the access times of a survey on this disk.
+fn surveyed_mechanics_of(record: &Record, disk: &Layer) -> Mechanics {
+    let is_surveyed = surveyed_target(record).is_some_and(|target| {
+        target
+            .disks()
+            .any(|surveyed| surveyed.device == disk.device)
+    });
+    match record.surface() {
+        Some(surface) if is_surveyed => measured_mechanics(record, surface),
+        _ => Mechanics::Unknown,
+    }
 }
 
 fn is_attached(record: &Record, disk: &Layer) -> bool {
@@ -162,11 +172,16 @@ pub(crate) fn begins_outside(record: &Record, surface: &SurfaceRecord) -> bool {
     let Some(target) = record.targets.get(surface.data.target) else {
         return false;
     };
+    is_outermost(target, surface.data.span_start_bytes)
+}
+
+/// True if this byte of a target lies in the outermost zone of its disk.
+pub(crate) fn is_outermost(target: &TargetIdentity, start_bytes: u64) -> bool {
     let is_whole_disk = match target.layers.first() {
         Some(layer) => target.kind == TargetKind::BlockDevice && layer.below.is_empty(),
         None => false,
     };
-    is_whole_disk && surface.data.span_start_bytes as f64 <= OUTER_SHARE * target.size_bytes as f64
+    is_whole_disk && start_bytes as f64 <= OUTER_SHARE * target.size_bytes as f64
 }
 
 fn has_real_bus(disk: &Layer) -> bool {

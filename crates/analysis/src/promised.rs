@@ -2,7 +2,9 @@
 //! measured figure that answers it. They are judged like every other threshold.
 
 use crate::expect::{Expected, Quantity, Relation};
-use crate::mechanics::{begins_outside, link_bytes_per_second, reach, reported_rpm};
+use crate::mechanics::{
+    ZONES_FACTOR_MAX, begins_outside, is_outermost, link_bytes_per_second, reach, reported_rpm,
+};
 use crate::shape::Reach;
 use diskproof_model::expectation::{Expectation, Promise};
 use diskproof_model::figure::{Part, named};
@@ -103,7 +105,7 @@ impl Promised {
             Part::Workload => {
                 !expectation.met
                     && (self.is_bandwidth(record, expectation.observed)
-                        || self.depends_on_place(record))
+                        || self.depends_on_place(record, expectation.observed))
             }
             _ => false,
         };
@@ -115,16 +117,29 @@ impl Promised {
         expectation
     }
 
-    /// Returns `true` if it is the rate of a rotating disk's fastest zone. Nobody knows where on
-    /// the disk a file lies.
-    fn depends_on_place(&self, record: &Record) -> bool {
+    /// Returns `true` if it is the rate of a rotating disk's fastest zone, and the slower place of
+    /// a file or a partition explains the miss.
+    fn depends_on_place(&self, record: &Record, observed: Option<f64>) -> bool {
         let sheet = record.plan.questions.data_sheet;
-        self.promise.unit == "B/s" && sheet.is_some_and(|sheet| sheet.rpm.is_some())
+        let is_of_platter = sheet.is_some_and(|sheet| sheet.rpm.is_some());
+        if self.promise.unit != "B/s" || !is_of_platter {
+            return false;
+        }
+        let mut rows = record.measurements.iter();
+        let Some(row) = rows.find(|row| row.data.workload.name == self.expected.workload) else {
+            return false;
+        };
+        let is_at_edge = record
+            .targets
+            .get(row.data.target)
+            .is_some_and(|target| is_outermost(target, row.data.span_start_bytes));
+        let fastest = observed.unwrap_or(0.0) * ZONES_FACTOR_MAX;
+        !is_at_edge && fastest >= self.promise.passes
     }
 
     /// Returns `true` if bandwidth explains a rate of operations below the promise: those of data
-    /// sheets are smaller. The rate of small ones may keep it, or the link or the sheet's own
-    /// bandwidth is used up.
+    /// sheets are smaller. The rate of small ones may keep it, the link or the sheet's own
+    /// bandwidth is used up, or fewer requests were in flight than any disk needs for that rate.
     fn is_bandwidth(&self, record: &Record, observed: Option<f64>) -> bool {
         let mut rows = record.measurements.iter();
         let (Some(observed), Some(row)) = (
@@ -147,12 +162,19 @@ impl Promised {
             .into_iter()
             .flatten()
             .any(|bandwidth| bytes_per_second >= BANDWIDTH_SHARE * bandwidth);
-        is_used_up || bytes_per_second >= self.promise.passes * f64::from(SHEET_BLOCK_BYTES)
+        let workload = &row.data.workload;
+        let depth = row.data.engine.depth.unwrap_or(workload.depth);
+        let in_flight = f64::from(depth) * f64::from(workload.workers);
+        let is_queue_short = in_flight / self.promise.passes < LATENCY_LEAST_S;
+        let may_keep = bytes_per_second >= self.promise.passes * f64::from(SHEET_BLOCK_BYTES);
+        is_used_up || is_queue_short || may_keep
     }
 }
 
 /// Data sheets count operations of this size.
 const SHEET_BLOCK_BYTES: u32 = 4096;
+/// No disk answers in less, in seconds: with fewer requests in flight none keeps the promise.
+const LATENCY_LEAST_S: f64 = 50e-6;
 /// From this share of a bandwidth on the bandwidth is the limit: protocols take the rest.
 const BANDWIDTH_SHARE: f64 = 0.85;
 
@@ -507,6 +529,47 @@ mod tests {
             let reads = row.figures.ops.get_mut(&OpKind::Read).unwrap();
             reads.iops = Estimate::new(30, iops, Some(0.01 * iops), "1/s");
             assert_eq!(judge_promises(&record)[0].outcome(), expected, "{iops}");
+        }
+    }
+
+    /// 32 requests in flight make 1,400,000/s only if each takes 23 µs.
+    #[test]
+    fn short_queue_breaks_no_promise() {
+        let mut record = fixture::record();
+        record.plan.questions.data_sheet = Some(DataSheet {
+            read_iops: Some(1_400_000.0),
+            ..DataSheet::default()
+        });
+        assert_eq!(judge_promises(&record)[0].outcome(), Undecided);
+    }
+
+    /// 147 MB/s may be the inner zones of 250; 20 MB/s are no zone of such a disk.
+    #[test]
+    fn place_of_a_file_leaves_a_promised_rate_open_within_the_zones() {
+        for (rate, on_disk, expected) in [
+            (147e6, false, Undecided),
+            (20e6, false, Missed),
+            (147e6, true, Missed),
+        ] {
+            let mut record = fixture::record();
+            record.plan.questions.data_sheet = Some(DataSheet {
+                rpm: Some(7200),
+                write_bytes_per_second: Some(250e6),
+                ..DataSheet::default()
+            });
+            if on_disk {
+                record.targets[0].kind = TargetKind::BlockDevice;
+                record.targets[0].layers = vec![layer("sda", LayerKind::Disk, 1 << 40)];
+            }
+            let writes = fixture::measured(&mut record, "sequential-write");
+            let figures = writes.figures.ops.get_mut(&OpKind::Write).unwrap();
+            figures.throughput = Estimate::new(30, rate, Some(0.01 * rate), "B/s");
+            let rows = judge_promises(&record);
+            let row = rows
+                .iter()
+                .find(|row| row.expression.starts_with("sequential-write"))
+                .unwrap();
+            assert_eq!(row.outcome(), expected, "{rate} {on_disk}");
         }
     }
 

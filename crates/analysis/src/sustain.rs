@@ -475,7 +475,8 @@ pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
         Some(percent) => declines_along_zones(record, index, percent / 100.0),
         None => false,
     };
-    if sustained.doubtful_drop.is_some() || (!expectation.met && is_of_zones) {
+    let is_decline = sustained.drop.is_none() && !expectation.met && is_of_zones;
+    if sustained.doubtful_drop.is_some() || is_decline {
         expectation.objection = Some("The fall may not be the disk's".to_owned());
         expectation.met = false;
         expectation.undecided = true;

@@ -52,7 +52,7 @@ pub(super) fn by_credit(record: &Record) -> Option<Diagnosis> {
     found
 }
 
-/// A fall of single workloads, to a rate that need not be even.
+/// A fall of single workloads, to a rate that is even or too short to tell.
 fn by_fall(record: &Record) -> Option<Diagnosis> {
     let fallen = credits_of_falls(record).into_iter().next()?;
     let claim = credit_diagnosis(record, &fallen.credit).claim;
@@ -61,7 +61,7 @@ fn by_fall(record: &Record) -> Option<Diagnosis> {
     )
 }
 
-/// A credit that single workloads show, whose rate after its end need not be even.
+/// A credit that single workloads show.
 pub(super) struct CreditOfFall {
     pub(super) credit: BurstCredit,
     observations: Vec<Evidence>,

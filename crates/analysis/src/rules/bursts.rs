@@ -9,7 +9,7 @@ use super::starved::is_workload_starved;
 use crate::estimate::{LastingFall, lasting_fall, rate_fall};
 use crate::limiter::Unit;
 use crate::limiter::words::{amount_text, credit_text};
-use crate::mechanics::has_platters;
+use crate::mechanics::{ZONES_FACTOR_MAX, has_platters};
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
 use crate::{estimate, moved, slices};
 use diskproof_model::limiter::BurstCredit;
@@ -19,10 +19,8 @@ use std::collections::BTreeMap;
 
 /// No disk or controller has a smaller write cache. Less is the page cache or chance.
 pub(crate) const CLIFF_BYTES_MIN: f64 = 32e6;
-/// A rotating disk has some thirty zones, each a little slower than the one before it.
-const ZONE_SHARE: f64 = 0.02;
-/// The outermost zone of a disk is at most this many times as fast as the innermost one.
-const ZONES_FACTOR_MAX: f64 = 2.5;
+/// A rotating disk has some thirty zones: one step between two of them is at most this factor.
+const ZONE_FACTOR: f64 = 1.1;
 /// The size that is assumed of requests whose sizes differ.
 const CACHE_REQUEST_BYTES: f64 = 8192.0;
 
@@ -240,7 +238,7 @@ pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
 }
 
 /// True if the slower zones of a disk that turns explain a fall of a load which goes along its
-/// surface.
+/// surface: the further it went, the more they explain.
 pub(crate) fn is_fall_of_zones(record: &Record, index: usize, fall: &LastingFall) -> bool {
     let row = &record.measurements[index];
     let Some(target) = record.targets.get(row.data.target) else {
@@ -250,20 +248,18 @@ pub(crate) fn is_fall_of_zones(record: &Record, index: usize, fall: &LastingFall
         row.data.workload.access,
         Access::Sequential | Access::Backward | Access::Stride { .. }
     );
-    if !is_along || !has_platters(record, target) || fall.before > ZONES_FACTOR_MAX * fall.after {
+    if !is_along || !has_platters(record, target) {
         return false;
     }
     let mut moved_bytes = 0;
     for (_, op) in row.headline_ops() {
-        let cells = (fall.at_ns / op.data.series.interval_ns.max(1)) as usize;
-        for cell in op.data.series.cells.iter().take(cells) {
-            moved_bytes += cell.bytes;
-        }
+        moved_bytes += op.data.series.total_between(0, fall.at_ns).bytes;
     }
     let disk_bytes: u64 = target.disks().map(|disk| disk.size_bytes).sum();
     // A load that turns over its span goes no further than that.
     let reach_bytes = moved_bytes.min(row.data.span_bytes);
-    reach_bytes as f64 > ZONE_SHARE * disk_bytes as f64
+    let reach = (reach_bytes as f64 / disk_bytes.max(1) as f64).min(1.0);
+    fall.before <= (ZONE_FACTOR + (ZONES_FACTOR_MAX - 1.0) * reach) * fall.after
 }
 
 /// True if a credit is the disk's; see [`disk_credits`].
@@ -281,9 +277,9 @@ pub(super) fn slowed_on_each_target(record: &Record) -> Vec<Vec<SlowedWorkload<'
     by_target.into_values().collect()
 }
 
-/// True if a workload that reads is among them: where reads fall, too, the writes fall for the same
-/// reason. The reads of a mix fall with its writes, because the slots are theirs by turns. That
-/// counts only where the rate after the fall is even, as no full cache makes it.
+/// True if a workload that reads is among them: where reads fall for a limiter, the writes do, too.
+/// The reads of a mix fall with its writes, because the slots are theirs by turns. That counts only
+/// where the rate after the fall is even, as no full cache makes it.
 pub(super) fn have_reads(slowed: &[SlowedWorkload<'_>]) -> bool {
     slowed.iter().any(|hit| {
         let workload = &hit.measured.row.data.workload;

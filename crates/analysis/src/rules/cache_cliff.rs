@@ -35,9 +35,9 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     if slowed.is_empty() {
         return cache_or_credit(record);
     }
+    let credits = credits_of_falls(record);
     for mut hits in slowed {
         // Reads that fell without a limiter have a reason of their own.
-        let credits = credits_of_falls(record);
         let target = hits[0].measured.row.data.target;
         if !credits.iter().any(|fallen| fallen.credit.target == target) {
             hits.retain(|hit| !hit.measured.row.data.workload.streams.is_only(OpKind::Read));

@@ -632,6 +632,8 @@ mod tests {
                     .push(fixture::layer(name, LayerKind::Disk, &[]));
             }
             assert_eq!(check(&record).is_some(), expected, "{model} {disks}");
+            record.targets[0].layers[0].kind = LayerKind::Md;
+            assert_eq!(check(&record), None, "parity of {disks} disks");
         }
     }
 

@@ -256,8 +256,8 @@ impl<'a> Traffic<'a> {
         });
         let is_buffered = self.cache != CachePolicy::Direct || target.has_buffered_loop();
         let reads_ahead = is_buffered && (self.asked.read_bytes > 0 || !self.whole_pages);
-        let rewrites = copies_on_write(target)
-            || (self.asked.write_bytes > 0 && moves_more_than_asked(target));
+        let reads_parity = self.asked.write_bytes > 0 && is_raid(target);
+        let rewrites = copies_on_write(target) || reads_parity || moves_more_than_asked(target);
         !is_rounded && !reads_ahead && !rewrites
     }
 

@@ -21,6 +21,7 @@ use diskproof_model::group::Group;
 use diskproof_model::health::CountedDisk;
 use diskproof_model::measurement::{EngineUse, Measurement, StopReason};
 use diskproof_model::plan::{CachePolicy, Decide, Layout, Plan, Sides, Span, Workload};
+use diskproof_model::rate::RateCellKind;
 use diskproof_model::slice::{EarlierSlices, SliceSpan};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::collections::BTreeMap;
@@ -462,6 +463,17 @@ fn row_of(cell: &CampaignCell) -> CampaignRow {
     }
 }
 
+/// The row that takes the errors of a cell: those of a trial belong to the hold of the same search.
+fn row_of_errors(cell: &CampaignCell, planned: &[Workload]) -> CampaignRow {
+    let mut row = row_of(cell);
+    if let CellPurpose::Trial(index, _) = cell.purpose
+        && let Some(searched) = planned.get(index)
+    {
+        row.workload = RateCellKind::Hold.row_name(&searched.name);
+    }
+    row
+}
+
 /// True if the cell belongs to the row of a measurement.
 fn is_row_of(measurement: &Measurement, cell: &CampaignCell) -> bool {
     measurement.target == cell.side && measurement.workload.name == cell.workload.name
@@ -505,7 +517,7 @@ impl CampaignBench for PreparedCells<'_> {
             } else {
                 let cut = MeasuredCell::new(cell.clone(), &measurement).dropped();
                 let mut results = self.sink.results();
-                let row = row_of(cell);
+                let row = row_of_errors(cell, planned);
                 self.cells
                     .errors
                     .add(row, &measurement, &mut results.data.measurements);
@@ -528,7 +540,8 @@ impl CampaignBench for PreparedCells<'_> {
                 } else {
                     let mut results = self.sink.results();
                     let rows = &mut results.data.measurements;
-                    self.cells.errors.add(row_of(cell), &measurement, rows);
+                    let row = row_of_errors(cell, planned);
+                    self.cells.errors.add(row, &measurement, rows);
                 }
             }
         }

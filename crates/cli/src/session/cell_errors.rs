@@ -1,6 +1,6 @@
 //! The errors of a campaign's cells that are in no row of the results: trials, rows that are
 //! measured again, cells that the user cut short. An error of the disk counts wherever it comes, so
-//! a row of the same workload takes it.
+//! a row of the same workload or search takes it, or else another one of the same side.
 
 use diskproof_analysis::campaign::CampaignRow;
 use diskproof_model::measurement::{Measurement, OpKind};
@@ -37,14 +37,12 @@ impl CellErrors {
         }
     }
 
-    /// Gives the errors whose row never came to another row: of the same side, where there is one.
+    /// Gives the errors whose row never came to another row of the same side; without any they are
+    /// lost.
     pub(super) fn give_rest(&mut self, rows: &mut [Measurement]) {
         for (row, errors) in std::mem::take(&mut self.0) {
-            let place = rows
-                .iter()
-                .position(|measured| measured.target == row.side)
-                .unwrap_or(0);
-            if let Some(measurement) = rows.get_mut(place) {
+            if let Some(measurement) = rows.iter_mut().find(|measured| measured.target == row.side)
+            {
                 add_errors(measurement, errors);
             }
         }
@@ -140,5 +138,19 @@ mod tests {
         errors.add(row("rate"), &measured("rate", 2), &mut rows);
         errors.give_rest(&mut rows);
         assert_eq!(eio(&rows[0]), 2);
+    }
+
+    /// A healthy disk does not take the errors of the one that it is compared with.
+    #[test]
+    fn errors_stay_on_their_side() {
+        let mut errors = CellErrors::default();
+        let mut rows = vec![measured("rate", 0)];
+        let other_side = CampaignRow {
+            side: 1,
+            ..row("rate")
+        };
+        errors.add(other_side, &measured("rate", 2), &mut rows);
+        errors.give_rest(&mut rows);
+        assert_eq!(eio(&rows[0]), 0);
     }
 }

@@ -36,6 +36,8 @@ const WRITE_SAMPLE_S: f64 = 0.8;
 /// where all requests in flight complete together, one wait is a third of the time and not all of
 /// it.
 const SAMPLE_BATCHES_MIN: u64 = 4;
+/// So many points show the shape of a curve: a small span has room for as many, if they are wanted.
+const SHAPE_POINTS: u32 = 12;
 /// At most this part of the span is transferred, unless the smallest samples need more.
 const SPAN_PARTS: u64 = 50;
 /// The rate, in bytes per second, that is assumed where the trial failed altogether.
@@ -422,7 +424,8 @@ fn in_flight_bytes(plan: &CurvePlan, target: &SurveyTarget, rate: f64) -> u64 {
     // small requests: these would show how many of them a disk answers.
     let sample_max = match plan.coverage {
         Coverage::Blocks { block_bytes } => block_bytes.min(span / 8),
-        Coverage::Sampled { .. } | Coverage::Full => span / 8,
+        Coverage::Sampled { .. } | Coverage::Full if plan.points < SHAPE_POINTS => span / 8,
+        Coverage::Sampled { .. } | Coverage::Full => span / 16,
     };
     let room = power_of_two_below(sample_max / SAMPLE_BATCHES_MIN);
     wanted.min(room).max(smallest)
