@@ -16,7 +16,7 @@ pub use ends::{EarlyEnds, FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyT
 pub use fio_check::{FIO_FILES_MAX, FIO_UNITS_MAX};
 pub use fio_order::{
     FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizeShare, FioSizes,
-    FioSync, FioZones,
+    FioSync, FioSyncCall, FioZones,
 };
 pub use latency_target::LatencyTarget;
 pub use order::{RequestOrder, ZoneStride};

@@ -9,8 +9,8 @@ use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{
     CpuTime, Measurement, OpKind, OpMeasurement, SteadyOutcome, StopReason,
 };
-use diskproof_model::plan::{SyncCall, SyncPolicy};
-use diskproof_model::shape::FioOrder;
+use diskproof_model::plan::SyncPolicy;
+use diskproof_model::shape::{FioOrder, FioSyncCall};
 use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -151,12 +151,12 @@ impl JobEntry {
         self.continued = (continues || ignores).then(ContinuedErrors::default);
     }
 
-    /// As in fio, the sync at the end has no figures, and calls of fdatasync have times but no
-    /// number.
+    /// As in fio, the sync at the end has no figures, and calls of fdatasync and
+    /// sync_file_range have times but no number.
     fn add_syncs(&mut self, measurement: &Measurement) {
         let call = match measurement.workload.sync {
             SyncPolicy::AtEnd => return,
-            SyncPolicy::Every { call, .. } => call,
+            SyncPolicy::Every { call, .. } => call.into(),
             _ => call_in_order(measurement.workload.shape.order.fio.as_deref()),
         };
         let Some(sync) = measurement.ops.get(&OpKind::Sync) else {
@@ -165,7 +165,7 @@ impl JobEntry {
         if !self.hides_clat && !is_done_in_warmup(measurement) {
             self.sync.merge(&sync.latency);
         }
-        if call == SyncCall::Fsync {
+        if call == FioSyncCall::Fsync {
             self.syncs += sync.latency.count();
         }
     }
@@ -251,21 +251,15 @@ pub(super) struct SearchedLatency {
     pub percent: f64,
 }
 
-/// The call between the writes of a job in the order of fio; fsync where it has both.
-fn call_in_order(order: Option<&FioOrder>) -> SyncCall {
-    match order {
-        Some(order) if !order.syncs.is_empty() => {
-            let all_are_fdatasync = order
-                .syncs
-                .iter()
-                .all(|sync| sync.call == SyncCall::Fdatasync);
-            if all_are_fdatasync {
-                SyncCall::Fdatasync
-            } else {
-                SyncCall::Fsync
-            }
-        }
-        _ => SyncCall::Fsync,
+/// The call between the writes of a job in the order of fio; fsync where it has that, too.
+fn call_in_order(order: Option<&FioOrder>) -> FioSyncCall {
+    let Some(order) = order else {
+        return FioSyncCall::Fsync;
+    };
+    let calls = order.syncs.iter().map(|sync| sync.call);
+    match calls.clone().find(|call| *call == FioSyncCall::Fsync) {
+        Some(fsync) => fsync,
+        None => calls.last().unwrap_or(FioSyncCall::Fsync),
     }
 }
 

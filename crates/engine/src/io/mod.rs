@@ -20,7 +20,7 @@ pub(crate) mod wall;
 pub(crate) use batching::SubmitPolicy;
 use buffers::Buffers;
 use diskproof_model::errno;
-use diskproof_model::plan::{Access, SyncCall};
+use diskproof_model::plan::{Access, RangeSync, SyncCall};
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, RawFd};
@@ -71,9 +71,9 @@ pub enum Op {
     Sync(SyncCall),
     /// Changes a block without data of ours. It completes with 0, not with its bytes.
     Call(BlockCall),
-    /// Makes the bytes of the request reach the device, without a flush of its cache:
-    /// sync_file_range(2). Buffered writes end with it.
-    WriteBack,
+    /// Writes the bytes of the request back to the device, without a flush of its cache:
+    /// sync_file_range(2). Without bytes, all from its offset on. Buffered writes end with it.
+    SyncRange(RangeSync),
 }
 
 impl Op {
@@ -81,7 +81,7 @@ impl Op {
     pub(crate) const fn moves_data(self) -> bool {
         match self {
             Self::Read | Self::Write => true,
-            Self::Sync(_) | Self::Call(_) | Self::WriteBack => false,
+            Self::Sync(_) | Self::Call(_) | Self::SyncRange(_) => false,
         }
     }
 }

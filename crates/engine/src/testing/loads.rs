@@ -6,7 +6,7 @@ use crate::load::generator::{AfterWrite, RequestGenerator};
 use crate::load::pattern::Pattern;
 use crate::measure::worker::WorkerSchedule;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Access, Distribution, Stop, SyncCall, Workload};
+use diskproof_model::plan::{Access, Distribution, Stop, Workload};
 use diskproof_model::shape::{
     FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes, FioSync,
 };
@@ -91,7 +91,7 @@ pub(crate) fn order_of_two_files() -> FioOrder {
             open_max: 2,
         },
         syncs: vec![FioSync {
-            call: SyncCall::Fsync,
+            call: FioSyncCall::Fsync,
             writes: 3,
         }],
         lap_bytes: None,

@@ -137,7 +137,7 @@ impl Backend for FakeBackend {
             *channel = (*channel).max(self.clock.now()) + self.disk.service_ns + extra;
             // These move no data.
             let result = match request.op {
-                Op::Call(_) | Op::Sync(_) | Op::WriteBack => 0,
+                Op::Call(_) | Op::Sync(_) | Op::SyncRange(_) => 0,
                 Op::Read | Op::Write => request.len as i32,
             };
             self.in_flight.push((*channel, request.slot, result));

@@ -116,7 +116,7 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
         setter("random_distribution", operations::set_distribution),
         setter("rw rwmixread rwmixwrite", operations::set_read_share),
         setter(
-            "sync fsync fdatasync end_fsync fsync_on_close",
+            "sync fsync fdatasync sync_file_range end_fsync fsync_on_close",
             durability::set_syncs,
         ),
         setter("write_hint", durability::set_write_life),

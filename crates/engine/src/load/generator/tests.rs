@@ -172,7 +172,10 @@ fn verified_steps_as_fio_wait_for_busy_blocks_and_none_is_left_out() {
             PatternAction::Step(step) => {
                 assert_eq!((request.op, request.offset), (Op::Write, step.offset));
             }
-            PatternAction::Sync(call) => assert_eq!(request.op, Op::Sync(call)),
+            PatternAction::Sync(call) => {
+                assert_eq!(call, FioSyncCall::Fsync);
+                assert_eq!(request.op, Op::Sync(SyncCall::Fsync));
+            }
             PatternAction::End => panic!("{made}"),
         }
         busy.push(request);
