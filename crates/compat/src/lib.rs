@@ -39,6 +39,7 @@ pub use fio::{
 pub use job_command::{CommandTime, JobCommand};
 pub use jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
+    WorkloadFile,
     OptionsJob, SizeRange,
 };
 pub use load::{

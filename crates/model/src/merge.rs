@@ -1,6 +1,7 @@
 //! Adds measurements of one workload: of workers, of hosts, or of slices one after the other. Times
 //! within it count measured time only: what lies between two slices is in no series and no rate.
 
+use std::sync::Arc;
 use crate::data::RunData;
 use crate::measurement::{
     DeviceUse, EngineUse, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX, Starvation,
@@ -147,6 +148,7 @@ impl Measurement {
             began_ns: _,
             shortened_from_ns,
             requests,
+            request_log,
             steady,
             stopped,
         } = next;
@@ -180,6 +182,9 @@ impl Measurement {
         self.merge_windows(windows, weights);
         self.shortened_from_ns = self.shortened_from_ns.or(shortened_from_ns);
         self.requests.extend(requests);
+        if let Some(log) = request_log {
+            Arc::make_mut(self.request_log.get_or_insert_default()).merge(&log);
+        }
         self.merge_ends(workload.workers, start_ns, wall_ns, steady, stopped, kind);
     }
 

@@ -7,6 +7,7 @@ mod environment;
 mod found_files;
 mod groups;
 mod jobs;
+mod logged_files;
 mod placement;
 mod reading;
 mod request_order;

@@ -257,6 +257,21 @@ fn path_in(directory: Option<&String>, name: &str) -> PathBuf {
     }
 }
 
+/// The files of a copy of a job, as fio names them.
+pub(crate) fn paths_of_copy(
+    job: &FioJob,
+    copy: u64,
+    translation: &Translation<'_>,
+) -> Vec<PathBuf> {
+    match &job.filename {
+        Some(given) => given.names.iter().map(|name| path_of(job, name)).collect(),
+        None if job.files <= 1 => vec![paths_of(job, translation)[copy as usize].clone()],
+        None => (0..job.files)
+            .map(|file| path_of_file(job, copy, file))
+            .collect(),
+    }
+}
+
 /// The file of each copy of a job, as fio names it.
 pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
     let copies = job.numjobs as usize;
@@ -421,6 +436,9 @@ fn shares_of_files(job: &FioJob, given: &GivenNames) -> Translated<Vec<FioJob>> 
         share.extent.io_size = amount_share(job.extent.io_size, files);
         share.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(files));
         share.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / files as f64));
+        if let Some(rate) = &mut share.flags.shape.starts.kind_rate {
+            rate.per_second /= files as f64;
+        }
     } else if job.numjobs.is_multiple_of(files) {
         share.numjobs = job.numjobs / files;
         // A copy does all of its work in one file.

@@ -4,6 +4,7 @@ mod args;
 mod described;
 mod frame;
 mod job_options;
+mod iolog;
 mod json;
 mod logs;
 mod normal;

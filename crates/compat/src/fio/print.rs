@@ -3,6 +3,7 @@
 use super::described::command_word;
 use super::frame::{EMULATES, RunFrame, disk_lines};
 use super::json::{JsonForm, document};
+use super::iolog::{cut_notes, iologs};
 use super::logs::logs;
 use super::normal::{entry_text, group_text, shortened};
 use super::stats::{JobEntry, JobError, entries, failed_jobs};
@@ -81,6 +82,13 @@ pub(super) struct FioPrinter {
 }
 
 impl FioPrinter {
+    /// The logs of all kinds.
+    fn logs(&self, measurements: &[Measurement]) -> Vec<ToolFile> {
+        let mut files = logs(&self.described, measurements);
+        files.extend(iologs(&self.described, measurements));
+        files
+    }
+
     /// Returns a text for stdout; with a file for the output, keeps it for the end and returns
     /// nothing.
     fn print_or_keep(&mut self, text: String) -> String {
@@ -261,7 +269,8 @@ impl ToolPrinter for FioPrinter {
     }
 
     fn file_paths(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = logs(&self.described, &[])
+        let mut paths: Vec<PathBuf> = self
+            .logs(&[])
             .into_iter()
             .map(|file| file.path)
             .collect();
@@ -283,7 +292,7 @@ impl ToolPrinter for FioPrinter {
     }
 
     fn files(&mut self, result: &ToolResult<'_>) -> Vec<ToolFile> {
-        logs(&self.described, result.measurements)
+        self.logs(result.measurements)
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
@@ -296,7 +305,7 @@ impl ToolPrinter for FioPrinter {
         self.failed_jobs = failed_jobs(&self.described, result.measurements);
         ToolText {
             stdout: self.kept.clone() + &text,
-            stderr: engine_notes(result.measurements),
+            stderr: engine_notes(result.measurements) + &cut_notes(result.measurements),
         }
     }
 

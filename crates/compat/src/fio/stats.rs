@@ -1,6 +1,6 @@
 //! The figures of fio from measurements: one entry for each job, or for all jobs of a group.
 
-use super::values::{Base, bytes};
+use super::values::{Base, bytes, short_time_ns};
 use crate::jobs::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
 use diskproof_model::errno;
 use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins, depth_shares};
@@ -760,10 +760,23 @@ fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntr
         files: 1,
         is_mixed: matches!(unified.as_str(), "1" | "mixed"),
         both: matches!(unified.as_str(), "2" | "both").then(DirectionStats::default),
+        latency_target: given_latency_target(described, job),
         ..JobEntry::default()
     };
     entry.take_options(described, job);
     entry
+}
+
+/// The latency that a job sets as its target; `None` without one.
+fn given_latency_target(described: &DescribedJobs, job: &DescribedJob) -> Option<LatencyTarget> {
+    let latency_ns = short_time_ns(&described.value(job, "latency_target")?).ok()?;
+    let window = described.value(job, "latency_window").unwrap_or_default();
+    let percent = described.value(job, "latency_percentile");
+    Some(LatencyTarget {
+        latency_ns,
+        percent: percent.and_then(|text| text.parse().ok()).unwrap_or(100.0),
+        window_ns: short_time_ns(&window).unwrap_or(0),
+    })
 }
 
 /// The operations that fio counts as writes.
@@ -826,8 +839,8 @@ impl JobEntry {
         }
         self.directions[0].add_read_back(measurement);
         self.add_syncs(measurement);
-        self.latency_target = measurement.workload.shape.latency_target;
-        if self.latency_target.is_some() {
+        if let Some(target) = measurement.workload.shape.latency_target {
+            self.latency_target = Some(target);
             self.depth = measurement.workload.depth;
         }
         self.runtime_ms +=

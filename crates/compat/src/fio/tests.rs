@@ -123,6 +123,7 @@ fn printer(line: &str) -> Box<dyn ToolPrinter> {
         workloads: vec![JobWorkload {
             name: name.to_owned(),
             target: 0,
+            files: Vec::new(),
         }],
         copies: 1,
         options: [
@@ -298,6 +299,7 @@ fn failed_job_counts_once_whatever_the_number_of_its_files() {
     let workload = |target: usize| JobWorkload {
         name: "a".to_owned(),
         target,
+        files: Vec::new(),
     };
     let failed = |target: usize| {
         let mut failed = reads("a");
@@ -412,6 +414,7 @@ fn terse_lines_have_as_many_fields_as_those_of_fio() {
             workloads: vec![JobWorkload {
                 name: "a".to_owned(),
                 target: 0,
+                files: Vec::new(),
             }],
             copies: 1,
             options: vec![option("unified_rw_reporting", Some(unified))],
@@ -436,6 +439,7 @@ fn group_shows_the_options_of_its_last_job() {
         workloads: vec![JobWorkload {
             name: name.to_owned(),
             target: 0,
+            files: Vec::new(),
         }],
         copies: 1,
         options: vec![
@@ -511,6 +515,7 @@ fn times_of_syncs_are_hidden_with_those_of_completions() {
                 workloads: vec![JobWorkload {
                     name: "a".to_owned(),
                     target: 0,
+                    files: Vec::new(),
                 }],
                 copies: 1,
                 options,
@@ -666,6 +671,7 @@ fn job_that_did_not_run_has_no_depth() {
                 workloads: vec![JobWorkload {
                     name: "a".to_owned(),
                     target: 0,
+                    files: Vec::new(),
                 }],
                 copies: 1,
                 ..DescribedJob::default()
@@ -692,6 +698,7 @@ fn base_of_units_decides_which_one_is_shown_first() {
                 workloads: vec![JobWorkload {
                     name: "a".to_owned(),
                     target: 0,
+                    files: Vec::new(),
                 }],
                 copies: 1,
                 base,
@@ -724,6 +731,7 @@ fn percentiles_have_the_order_and_the_columns_of_fio() {
             workloads: vec![JobWorkload {
                 name: "a".to_owned(),
                 target: 0,
+                files: Vec::new(),
             }],
             copies: 1,
             options: vec![option("lat_percentiles", Some("1"))],
@@ -840,6 +848,7 @@ fn rest_of_a_job_has_a_line_of_latency() {
                 workloads: vec![JobWorkload {
                     name: "a".to_owned(),
                     target: 0,
+                    files: Vec::new(),
                 }],
                 options: options
                     .iter()
@@ -914,6 +923,7 @@ fn layout_of_a_copy_has_the_name_of_its_job() {
             workloads: vec![JobWorkload {
                 name: "a-1".to_owned(),
                 target: 0,
+                files: Vec::new(),
             }],
             copies: 1,
             ..DescribedJob::default()
@@ -934,6 +944,7 @@ fn job_without_figures_is_in_no_output() {
         workloads: vec![JobWorkload {
             name: name.to_owned(),
             target: 0,
+            files: Vec::new(),
         }],
         copies: 1,
         options: vec![option("stats", Some(stats))],
@@ -975,6 +986,7 @@ fn ignored_errors_are_counted() {
             workloads: vec![JobWorkload {
                 name: "a".to_owned(),
                 target: 0,
+                files: Vec::new(),
             }],
             copies: 1,
             options: vec![option(key, Some(value))],

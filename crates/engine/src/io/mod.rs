@@ -21,6 +21,7 @@ pub(crate) use batching::SubmitPolicy;
 use buffers::Buffers;
 use diskproof_model::errno;
 use diskproof_model::plan::{Access, RangeSync, SyncCall};
+use diskproof_model::request_log::{LoggedCall, LoggedRequest};
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, RawFd};
@@ -154,6 +155,30 @@ impl Request {
             offset,
             len,
             skip: 0,
+        }
+    }
+}
+
+impl Request {
+    /// The request as a log keeps it, sent at this time.
+    pub(crate) fn logged(&self, sent_ns: u64) -> LoggedRequest {
+        let call = match self.op {
+            Op::Read => LoggedCall::Read,
+            Op::Write => LoggedCall::Write,
+            Op::Call(BlockCall::Discard | BlockCall::PunchHole) => LoggedCall::Trim,
+            Op::Sync(SyncCall::Fsync) => LoggedCall::Fsync,
+            Op::Sync(SyncCall::Fdatasync) => LoggedCall::Fdatasync,
+            Op::SyncRange(_) => LoggedCall::SyncRange,
+        };
+        let (offset, len) = match call {
+            LoggedCall::Read | LoggedCall::Write | LoggedCall::Trim => (self.offset, self.len),
+            LoggedCall::Fsync | LoggedCall::Fdatasync | LoggedCall::SyncRange => (0, 0),
+        };
+        LoggedRequest {
+            sent_ns,
+            offset,
+            len,
+            call,
         }
     }
 }

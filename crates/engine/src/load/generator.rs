@@ -75,6 +75,8 @@ pub(crate) struct RequestGenerator {
 pub(crate) struct GeneratorOptions {
     /// Steps start at its times.
     pub pacer: Option<Pacer>,
+    /// The schedule of the steps of one kind. Where none is due, a step of another kind starts.
+    pub kind_pacer: Option<(OpKind, Pacer)>,
     /// Late steps are counted from here on.
     pub measure_ns: u64,
     /// Steps that started late.
@@ -167,6 +169,7 @@ impl RequestGenerator {
             calls,
             transactions,
             group_sync,
+            kind_pacer,
             measure_ns: _,
             late: _,
             dispatch: _,
@@ -187,6 +190,7 @@ impl RequestGenerator {
             || content.is_some()
             || flow.is_some()
             || calls.is_some()
+            || kind_pacer.is_some()
             || transactions.is_some()
             || group_sync.is_some();
         if is_set {
@@ -338,7 +342,7 @@ impl RequestGenerator {
                 StepDecision::Wait => return None,
             }
         }
-        let Some(mut step) = self.claim_step(index) else {
+        let Some(mut step) = self.claim_step(index, now) else {
             self.return_bytes(0);
             return None;
         };
@@ -373,13 +377,16 @@ impl RequestGenerator {
 
     /// The next step; in a verified workload one whose block no request is writing.
     #[inline(always)]
-    fn claim_step(&mut self, index: u32) -> Option<Step> {
+    fn claim_step(&mut self, index: u32, now: u64) -> Option<Step> {
         let Some(options) = &mut self.options else {
             return Some(self.pattern.step());
         };
         let step = match options.ahead.take() {
             Some(step) => step,
-            None => self.pattern.step(),
+            None => match &options.kind_pacer {
+                Some((kind, pacer)) => paced_step(&mut self.pattern, *kind, pacer, now),
+                None => self.pattern.step(),
+            },
         };
         if options.journal.is_some() {
             self.claim(step, index)
@@ -718,6 +725,18 @@ impl RequestGenerator {
             _ => WaitMode::Completion,
         }
     }
+}
+
+/// The next step, of another kind than this where none of it is due.
+fn paced_step(pattern: &mut Pattern, kind: OpKind, pacer: &Pacer, now: u64) -> Step {
+    if pacer.next_due_ns() > now {
+        return pattern.step_without(kind);
+    }
+    let step = pattern.step();
+    if step.kind == kind {
+        pacer.take_due(now);
+    }
+    step
 }
 
 /// The sync of what was written. As in fio it does nothing where no write has ended since the last

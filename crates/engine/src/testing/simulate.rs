@@ -264,7 +264,8 @@ pub fn simulate_on(
     let measure_start = shared_measure_start(Group::alone(workload), schedule, 1);
     worker = worker
         .with_measure_start(measure_start.clone())
-        .counting_as(&workload.shape.ends);
+        .counting_as(&workload.shape.ends)
+        .logging_requests(&workload.shape);
     let (mut control, mut next_tick) = (Control::Continue, 0);
     while worker.advance()? == AdvanceOutcome::Running {
         if clock.now() < next_tick || control != Control::Continue {

@@ -26,9 +26,6 @@ const LIVES: [(&str, Option<WriteLife>); 5] = [
     ("extreme", Some(WriteLife::Extreme)),
 ];
 
-/// The engines of fio that sync the whole file where sync_file_range(2) is asked for.
-const WHOLE_FILE_SYNCS: [&str; 2] = ["mmap", "posixaio"];
-
 impl JobReader<'_> {
     /// `sync_file_range`, such as `wait_before,write:8`: after every eighth write, or after each
     /// without a number.
@@ -59,15 +56,13 @@ impl JobReader<'_> {
         if writes == 0 {
             return Ok(None);
         }
-        let is_of_file = self
-            .text("ioengine")
-            .is_some_and(|engine| WHOLE_FILE_SYNCS.contains(&engine));
-        let call = if is_of_file {
-            FioSyncCall::Fsync
-        } else {
-            FioSyncCall::FileRange(steps)
-        };
-        Ok(Some(FioSync { call, writes }))
+        if self.text("ioengine") == Some("posixaio") {
+            return Err(given.error("with posixaio fio syncs the whole file; use fsync"));
+        }
+        Ok(Some(FioSync {
+            call: FioSyncCall::FileRange(steps),
+            writes,
+        }))
     }
 }
 

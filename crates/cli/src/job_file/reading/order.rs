@@ -66,7 +66,7 @@ impl JobReader<'_> {
             && !is_paced_mix
             && is_uniform
             && is_default_generator
-            && !self.is_set("latency_target")
+            && !self.searches_depth()?
             && !self.flag("fill_device")?
             && !self.flag("create_only")?
             && self.text("zonemode") != Some("zbd"))
