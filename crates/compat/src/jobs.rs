@@ -121,6 +121,8 @@ pub struct DescribedJob {
     pub layout_workloads: Vec<String>,
     /// Number of copies (`numjobs`).
     pub copies: u64,
+    /// True if it may not make the file that it needs, so that its copies fail before they begin.
+    pub fails_to_begin: bool,
     /// Existing files or disks that each copy visits in turn; at least 1.
     pub files: usize,
     /// New files of each copy.

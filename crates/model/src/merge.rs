@@ -1,7 +1,6 @@
 //! Adds measurements of one workload: of workers, of hosts, or of slices one after the other. Times
 //! within it count measured time only: what lies between two slices is in no series and no rate.
 
-use std::sync::Arc;
 use crate::data::RunData;
 use crate::measurement::{
     DeviceUse, EngineUse, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX, Starvation,
@@ -10,6 +9,7 @@ use crate::measurement::{
 use crate::window::{ByteCount, LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The most other processes that a measurement names, those with the most bytes.
 const OTHERS_MAX: usize = 10;

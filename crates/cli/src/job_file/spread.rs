@@ -52,6 +52,25 @@ pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>
     }
 }
 
+/// Marks the jobs that may make no file (`allow_file_create=0`) and have none. As in fio, a job finds
+/// the files that those before it make.
+pub(crate) fn mark_jobs_without_files(jobs: &mut [FioJob], translation: &Translation<'_>) {
+    if !translation.is_as_fio() || !translation.overrides.targets.is_empty() {
+        return;
+    }
+    let mut made: BTreeSet<PathBuf> = BTreeSet::new();
+    for job in jobs {
+        let paths = all_paths(job, translation);
+        let has_none = paths
+            .iter()
+            .all(|path| translation.path_kind(path) == PathKind::Nothing && !made.contains(path));
+        job.fails_to_begin = job.makes_no_file && has_none && !job.moves_nothing;
+        if !job.makes_no_file {
+            made.extend(paths);
+        }
+    }
+}
+
 /// The bytes of each of the several files of a job, where all are there, ours and alike.
 fn bytes_of_own_files(
     job: &FioJob,

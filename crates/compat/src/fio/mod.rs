@@ -3,8 +3,8 @@
 mod args;
 mod described;
 mod frame;
-mod job_options;
 mod iolog;
+mod job_options;
 mod json;
 mod logs;
 mod normal;

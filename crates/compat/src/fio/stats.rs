@@ -630,6 +630,9 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
 pub(super) fn failed_jobs(described: &DescribedJobs, measurements: &[Measurement]) -> u64 {
     let mut failed = 0;
     for job in &described.jobs {
+        if job.fails_to_begin {
+            failed += job.copies;
+        }
         let mut failed_parts = BTreeSet::new();
         for workload in &job.workloads {
             let copies = failed_copies(&own_measurements(workload, measurements));

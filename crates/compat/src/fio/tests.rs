@@ -5,12 +5,13 @@ use crate::drop_in::Started;
 use crate::fixture::{measurement, result, words};
 use crate::jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
-    SizeRange,
+    SizeRange, WorkloadFile,
 };
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{DiskTimes, DiskTotals, Measurement, OpKind, StopReason};
 use diskproof_model::plan::{SyncCall, SyncPolicy, Workload};
+use diskproof_model::request_log::{LoggedCall, LoggedRequest, RequestLog};
 use diskproof_model::window::{Window, WindowLatency};
 use std::path::Path;
 
@@ -1006,4 +1007,107 @@ fn ignored_errors_are_counted() {
     assert!(!continued("ignore_error", ":EIO"));
     assert!(continued("continue_on_error", "all"));
     assert!(!continued("continue_on_error", "none"));
+}
+
+/// As fio 3.33 writes and reads it (`iolog_ver3`).
+#[test]
+fn iolog_names_the_file_of_each_request() {
+    let file = |name: &str, target_start| WorkloadFile {
+        name: name.to_owned(),
+        target_start,
+        file_start: 4096,
+    };
+    let described = DescribedJobs {
+        global: vec![option("write_iolog", Some("log"))],
+        jobs: vec![DescribedJob {
+            name: "a".to_owned(),
+            workloads: vec![JobWorkload {
+                name: "a".to_owned(),
+                target: 0,
+                files: vec![file("a.0.0", 0), file("a.0.1", 8192)],
+            }],
+            copies: 1,
+            ..DescribedJob::default()
+        }],
+    };
+    let mut log = RequestLog::default();
+    for (us, offset, len, call) in [
+        (100, 0, 4096, LoggedCall::Write),
+        (102, 8192, 512, LoggedCall::Write),
+        (107, 0, 0, LoggedCall::SyncRange),
+        (110, 4096, 4096, LoggedCall::Read),
+    ] {
+        log.add(LoggedRequest {
+            sent_ns: us * 1000,
+            offset,
+            len,
+            call,
+        });
+    }
+    log.left_out = 3;
+    let mut measured = reads("a");
+    measured.start_ns = 90_000;
+    measured.wall_ns = 30_000;
+    measured.request_log = Some(log.into());
+    let measurements = [measured];
+    let [written] = &super::iolog::iologs(&described, &measurements)[..] else {
+        panic!("one file");
+    };
+    assert_eq!(written.path, Path::new("log"));
+    assert_eq!(
+        written.text.lines().collect::<Vec<_>>(),
+        [
+            "fio version 3 iolog",
+            "0 a.0.0 add",
+            "0 a.0.1 add",
+            "0 a.0.0 open",
+            "0 a.0.0 write 4096 4096",
+            "2 a.0.1 open",
+            "2 a.0.1 write 4096 512",
+            "7 a.0.1 sync_file_range 0 0",
+            "10 a.0.0 read 8192 4096",
+            "20 a.0.0 close",
+            "20 a.0.1 close",
+        ]
+    );
+    assert!(super::iolog::cut_notes(&measurements).contains(" 3 "));
+    // The file is an output, before anything was measured.
+    assert_eq!(super::iolog::iologs(&described, &[]).len(), 1);
+}
+
+/// As fio 3.33: the job has no error of its own, and the exit code counts its copies.
+#[test]
+fn job_that_may_not_make_its_file_fails_and_others_run() {
+    let described = DescribedJobs {
+        global: Vec::new(),
+        jobs: vec![
+            DescribedJob {
+                name: "a".to_owned(),
+                workloads: vec![JobWorkload {
+                    name: "a".to_owned(),
+                    target: 0,
+                    files: Vec::new(),
+                }],
+                copies: 1,
+                ..DescribedJob::default()
+            },
+            DescribedJob {
+                name: "b".to_owned(),
+                copies: 2,
+                fails_to_begin: true,
+                ..DescribedJob::default()
+            },
+        ],
+    };
+    let mut printer = (request("--output-format=json --name=a").printer)(described);
+    let text = printer.end(&result(&[reads("a")]));
+    assert_eq!(printer.failed_code(), Some(2));
+    assert_eq!(text.stderr.lines().count(), 2);
+    let printed: serde_json::Value = serde_json::from_str(&text.stdout).unwrap();
+    let jobs = printed["jobs"].as_array().unwrap();
+    let figures = |job: &serde_json::Value| (job["error"].as_i64(), job["read"]["total_ios"] != 0);
+    assert_eq!(
+        jobs.iter().map(figures).collect::<Vec<_>>(),
+        [(Some(0), true), (Some(0), false), (Some(0), false)]
+    );
 }

@@ -168,8 +168,7 @@ impl AioBackend {
             Op::Sync(call) => return self.prepare_sync(request.slot, call),
             Op::SyncRange(steps) => {
                 let place = self.files.place(request.offset);
-                let result =
-                    sync_range(place.fd.as_raw_fd(), place.offset, request.len, steps);
+                let result = sync_range(place.fd.as_raw_fd(), place.offset, request.len, steps);
                 return self.completed_early.push((request.slot, result));
             }
             Op::Call(_) => {

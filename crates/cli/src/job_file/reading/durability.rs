@@ -110,8 +110,7 @@ pub(super) fn set_syncs(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     let flags = &mut job.flags;
     flags.fsync = fsync;
     flags.fdatasync = fdatasync;
-    let calls_often =
-        fsync.is_some() || fdatasync.is_some() || reader.range_sync()?.is_some();
+    let calls_often = fsync.is_some() || fdatasync.is_some() || reader.range_sync()?.is_some();
     if calls_often {
         flags.shape.threads.opened_with = opened_with;
     } else {

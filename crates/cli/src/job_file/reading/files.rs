@@ -195,7 +195,9 @@ pub(super) fn set_creation(reader: &JobReader<'_>, job: &mut FioJob) -> Translat
 
 /// `write_iolog`, which only `as fio` writes.
 pub(super) fn set_request_log(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    let is_written = reader.text("write_iolog").is_some_and(|path| !path.is_empty());
+    let is_written = reader
+        .text("write_iolog")
+        .is_some_and(|path| !path.is_empty());
     if !reader.translation.is_as_fio() {
         let why = "only `diskproof as fio` records single requests";
         reader.translation.ignore_option("write_iolog", why);
