@@ -534,7 +534,7 @@ def compare_jobs(line, real, own):
     for job, other in zip(theirs, mine):
         options = line.options_of(job["jobname"])
         for key in ("jobname", "groupid", "error", "desc", "job options"):
-            if key == "error" and "max_latency" in options:
+            if key == "error" and LATENCY_LIMITS & set(options):
                 # A request may be as fast as the limit, or not.
                 continue
             if job.get(key) != other.get(key):
@@ -554,6 +554,8 @@ def compare_jobs(line, real, own):
     return notes
 
 
+# The options with which a job fails where a request takes too long.
+LATENCY_LIMITS = {"max_latency", "latency_target"}
 # The cause of an end at any time, also before a job begins.
 OTHER_JOB = "ends with another job"
 
@@ -770,7 +772,8 @@ def compared_once(line, program, mine, theirs):
         notes = []
         if real.report is not None and own.report is not None:
             notes = compare_jobs(line, real, own)
-        if real.code != own.code and "ends by max_latency" not in notes:
+        has_limit = any(f"ends by {name}" in notes for name in LATENCY_LIMITS)
+        if real.code != own.code and not has_limit:
             raise Difference(f"exit code: fio {real.code}, diskproof {own.code}: {own.why()}")
         if line.form == "normal":
             compare_lines(line, real, own)

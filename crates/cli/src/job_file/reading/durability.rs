@@ -90,6 +90,10 @@ const WITHOUT_RANGES: &str = "syncs of a range follow writes only with `diskproo
                               whose requests have the order of fio; use fsync, fdatasync or \
                               end-fsync";
 
+/// Why it is refused beside a sync at the end, whose time could not be told from those of the ranges.
+const BESIDE_SYNC_AT_END: &str = "end_fsync and fsync_on_close are not supported beside it; remove \
+                                  one of the two, or use fsync";
+
 /// `sync`, `fsync`, `fdatasync`, `sync_file_range`, `end_fsync` and `fsync_on_close`, of jobs that
 /// write.
 pub(super) fn set_syncs(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
@@ -104,13 +108,19 @@ pub(super) fn set_syncs(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
         }
         return Ok(());
     }
-    if reader.range_sync()?.is_some() && !reader.has_fio_order()? {
-        return Err(reader.error("sync_file_range", WITHOUT_RANGES));
+    let mut calls_often = fsync.is_some() || fdatasync.is_some();
+    if reader.range_sync()?.is_some() {
+        if !reader.has_fio_order()? {
+            return Err(reader.error("sync_file_range", WITHOUT_RANGES));
+        }
+        if at_end && !calls_often {
+            return Err(reader.error("sync_file_range", BESIDE_SYNC_AT_END));
+        }
+        calls_often = true;
     }
     let flags = &mut job.flags;
     flags.fsync = fsync;
     flags.fdatasync = fdatasync;
-    let calls_often = fsync.is_some() || fdatasync.is_some() || reader.range_sync()?.is_some();
     if calls_often {
         flags.shape.threads.opened_with = opened_with;
     } else {

@@ -350,6 +350,7 @@ fn sync_of_a_range_has_its_steps_and_writes() {
         "sync_file_range=all",
         "sync_file_range=write:4\nioengine=posixaio",
         "sync_file_range=write:4\nnrfiles=2",
+        "sync_file_range=write:4\nend_fsync=1",
         "sync_file_range=write:4\nrw=randwrite\nrandom_distribution=zipf",
     ] {
         assert!(syncs(options).is_err(), "{options}");
