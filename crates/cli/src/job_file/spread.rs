@@ -65,6 +65,7 @@ pub(crate) fn mark_jobs_without_files(jobs: &mut [FioJob], translation: &Transla
             .iter()
             .all(|path| translation.path_kind(path) == PathKind::Nothing && !made.contains(path));
         job.fails_to_begin = job.makes_no_file && has_none && !job.moves_nothing;
+        job.makes_no_file &= !paths.iter().all(|path| made.contains(path));
         if !job.makes_no_file {
             made.extend(paths);
         }
