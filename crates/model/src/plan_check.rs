@@ -173,10 +173,9 @@ impl Workload {
     /// The first bad number of when, where and by which processor a request starts.
     fn find_bad_number_of_starts(&self) -> Option<BadNumber> {
         let of_kind = self.shape.starts.kind_rate;
-        for rate in [self.rate, of_kind.map(|rate| rate.per_second)] {
-            if let Some(rate) = rate
-                && !(RATE_MIN..=RATE_MAX).contains(&rate)
-            {
+        let rates = [self.rate, of_kind.map(|rate| rate.per_second)];
+        for rate in rates.into_iter().flatten() {
+            if !(RATE_MIN..=RATE_MAX).contains(&rate) {
                 return Some(BadNumber::new("rate", rate));
             }
         }
