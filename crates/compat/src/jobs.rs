@@ -57,9 +57,30 @@ pub struct JobWorkload {
     pub name: String,
     /// The index of the target.
     pub target: usize,
+    /// Its files, in the order of their places in the target.
+    pub files: Vec<WorkloadFile>,
+}
+
+/// A file of a job inside the target of a workload.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WorkloadFile {
+    /// The name by which fio opens it.
+    pub name: String,
+    /// Where its part begins in the target.
+    pub target_start: u64,
+    /// Where that part begins in the file.
+    pub file_start: u64,
 }
 
 impl JobWorkload {
+    /// The file that has this byte of the target.
+    pub(crate) fn file_at(&self, offset: u64) -> Option<&WorkloadFile> {
+        self.files
+            .iter()
+            .rev()
+            .find(|file| file.target_start <= offset)
+    }
+
     /// True of a measurement of this workload on this target.
     pub(crate) fn is_measured_by(&self, measurement: &Measurement) -> bool {
         measurement.workload.name == self.name && measurement.target == self.target
@@ -100,6 +121,8 @@ pub struct DescribedJob {
     pub layout_workloads: Vec<String>,
     /// Number of copies (`numjobs`).
     pub copies: u64,
+    /// True if it may not make the file that it needs, so that its copies fail before they begin.
+    pub fails_to_begin: bool,
     /// Existing files or disks that each copy visits in turn; at least 1.
     pub files: usize,
     /// New files of each copy.

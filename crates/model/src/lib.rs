@@ -46,6 +46,7 @@ pub mod proof;
 pub mod rate;
 pub mod rays;
 pub mod record;
+pub mod request_log;
 pub mod results;
 pub mod row;
 pub mod rw;

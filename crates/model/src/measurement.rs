@@ -3,12 +3,14 @@
 
 use crate::histogram::LatencyHistogram;
 use crate::ping::SingleRequest;
+use crate::request_log::RequestLog;
 use crate::series::TimeSeries;
 use crate::window::{TimeSlice, Window};
 use crate::workload::{CachePolicy, EngineChoice, EngineKind, Workload};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 pub use crate::op::{OpKind, PerOp};
 pub use crate::window::{ByteCount, CpuTime, MovedTotal};
@@ -121,6 +123,9 @@ pub struct Measurement {
     /// The newest requests of a ping, in order; empty for every other workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<SingleRequest>,
+    /// Its requests one by one, where the workload keeps them. In no record.
+    #[serde(skip)]
+    pub request_log: Option<Arc<RequestLog>>,
     /// The steadiness of the rate, where that ends the workload.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady: Option<SteadyOutcome>,
@@ -181,6 +186,7 @@ impl Measurement {
             began_ns: None,
             shortened_from_ns: None,
             requests: Vec::new(),
+            request_log: None,
             steady: None,
             stopped: StopReason::Ops,
         }

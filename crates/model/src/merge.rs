@@ -9,6 +9,7 @@ use crate::measurement::{
 use crate::window::{ByteCount, LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The most other processes that a measurement names, those with the most bytes.
 const OTHERS_MAX: usize = 10;
@@ -147,6 +148,7 @@ impl Measurement {
             began_ns: _,
             shortened_from_ns,
             requests,
+            request_log,
             steady,
             stopped,
         } = next;
@@ -180,6 +182,9 @@ impl Measurement {
         self.merge_windows(windows, weights);
         self.shortened_from_ns = self.shortened_from_ns.or(shortened_from_ns);
         self.requests.extend(requests);
+        if let Some(log) = request_log {
+            Arc::make_mut(self.request_log.get_or_insert_default()).merge(&log);
+        }
         self.merge_ends(workload.workers, start_ns, wall_ns, steady, stopped, kind);
     }
 

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::stream::BlockShare;
-pub use crate::sync::{SyncCall, SyncPolicy, WriteFlag};
+pub use crate::sync::{RangeSync, SyncCall, SyncPolicy, WriteFlag};
 pub use crate::task::{ByteLimit, Decide, Inserts, LivePlan, Order, Ping, Sides, Task, Workloads};
 pub use crate::workload::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, HELD_BYTES_MAX, Layout,

@@ -188,10 +188,12 @@ impl Workload {
 
     /// The first bad number of when, where and by which processor a request starts.
     fn find_bad_number_of_starts(&self) -> Option<BadNumber> {
-        if let Some(rate) = self.rate
-            && !(RATE_MIN..=RATE_MAX).contains(&rate)
-        {
-            return Some(BadNumber::new("rate", rate));
+        let of_kind = self.shape.starts.kind_rate;
+        let rates = [self.rate, of_kind.map(|rate| rate.per_second)];
+        for rate in rates.into_iter().flatten() {
+            if !(RATE_MIN..=RATE_MAX).contains(&rate) {
+                return Some(BadNumber::new("rate", rate));
+            }
         }
         if let SyncPolicy::Every { writes: 0, .. } = self.sync {
             return Some(BadNumber::new("number of writes between two syncs", 0));
@@ -376,7 +378,7 @@ mod tests {
     use crate::files::{FileCaches, FileOrder, FileSync};
     use crate::op::OpKind;
     use crate::plan::{BlockShare, Distribution, EngineChoice, Span, Start, Stop, SyncCall};
-    use crate::shape::ThreadScheduling;
+    use crate::shape::{KindRate, ThreadScheduling};
     use crate::surface::BurstPlan;
 
     const LIMITED: Stop = Stop {
@@ -435,6 +437,12 @@ mod tests {
     fn starts_without_a_request_are_refused() {
         assert_eq!(refused_noun(|one| one.rate = Some(0.0)), "rate");
         assert_eq!(refused_noun(|one| one.rate = Some(1e-300)), "rate");
+        let no_reads = KindRate {
+            kind: OpKind::Read,
+            per_second: 0.0,
+        };
+        let refused = refused_noun(|one| one.shape.starts.kind_rate = Some(no_reads));
+        assert_eq!(refused, "rate");
         let call = SyncCall::Fsync;
         let sync = refused_noun(|one| one.sync = SyncPolicy::Every { writes: 0, call });
         assert_eq!(sync, "number of writes between two syncs");

@@ -16,12 +16,12 @@ pub use ends::{EarlyEnds, FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyT
 pub use fio_check::{FIO_FILES_MAX, FIO_UNITS_MAX};
 pub use fio_order::{
     FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizeShare, FioSizes,
-    FioSync, FioZones,
+    FioSync, FioSyncCall, FioZones,
 };
 pub use latency_target::LatencyTarget;
 pub use order::{RequestOrder, ZoneStride};
 pub use random_run::{RandomRun, RunFollow};
-pub use starts::{Arrivals, FlowShare, StartTimes, ThinkCount, ThinkTime};
+pub use starts::{Arrivals, FlowShare, KindRate, StartTimes, ThinkCount, ThinkTime};
 pub use threads::{AccessAdvice, IoPriority, ThreadScheduling, ThreadSetup, WriteLife};
 
 use crate::units::format_latency;
@@ -46,6 +46,9 @@ pub struct LoadShape {
     /// The set-up of the threads that carry the operations out.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub threads: ThreadSetup,
+    /// True if each request is kept with its time, for the log of a tool.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub logs_requests: bool,
     /// The latency to keep to, where the workload has one of the depths of a search for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latency_target: Option<LatencyTarget>,
@@ -59,6 +62,7 @@ impl LoadShape {
                 ordinary_pages: self.threads.ordinary_pages,
                 ..ThreadSetup::default()
             },
+            logs_requests: self.logs_requests,
             ..Self::default()
         };
         *self == plain
@@ -71,6 +75,9 @@ impl LoadShape {
         facts.extend(self.ends.facts());
         facts.extend(self.content.facts());
         facts.extend(self.threads.facts());
+        if self.logs_requests {
+            facts.push("each request logged".to_owned());
+        }
         if let Some(target) = self.latency_target {
             let latency = format_latency(target.latency_ns);
             facts.push(format!("target: {} % within {latency}", target.percent));

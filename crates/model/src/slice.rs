@@ -128,6 +128,7 @@ impl Workload {
             think,
             delay_ns,
             flow: _,
+            kind_rate,
         } = &self.shape.starts;
         let EarlyEnds {
             latency_limit_ns: _,
@@ -141,6 +142,7 @@ impl Workload {
         self.rate.is_none()
             && !counts_to_sync
             && think.is_none()
+            && kind_rate.is_none()
             && *delay_ns == 0
             && steady.is_none()
             && rate_floors.is_empty()

@@ -78,6 +78,33 @@ impl SyncCall {
     }
 }
 
+/// The steps of sync_file_range(2), which writes a part of a file back. It makes nothing durable: the
+/// disk flushes no cache, and the file system records no new blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RangeSync {
+    /// It waits for the pages that are being written back already.
+    pub wait_before: bool,
+    /// It writes the changed pages back.
+    pub write: bool,
+    /// It waits for those.
+    pub wait_after: bool,
+}
+
+impl RangeSync {
+    /// Every changed page has reached the device when the call returns.
+    pub const COMPLETE: Self = Self {
+        wait_before: true,
+        write: true,
+        wait_after: true,
+    };
+    /// The call does nothing.
+    pub const NOTHING: Self = Self {
+        wait_before: false,
+        write: false,
+        wait_after: false,
+    };
+}
+
 /// The flag with which a write returns only when its data is durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]

@@ -2,8 +2,9 @@
 
 use super::fio_job::sync_value;
 use super::words::words_if;
+use diskproof_model::op::OpKind;
 use diskproof_model::shape::{
-    AccessAdvice, Arrivals, BlockContent, EarlyEnds, LoadShape, RequestOrder, RunFollow,
+    AccessAdvice, Arrivals, BlockContent, EarlyEnds, KindRate, LoadShape, RequestOrder, RunFollow,
     StartTimes, ThinkCount, ThinkTime, ThreadSetup, WriteContent,
 };
 
@@ -16,6 +17,8 @@ pub(super) fn shape_options(shape: &LoadShape) -> Option<Vec<String>> {
         ends,
         content,
         threads,
+        // A log changes no request.
+        logs_requests: _,
         // The depth that a search found for it is the depth of the workload.
         latency_target: _,
     } = shape;
@@ -61,6 +64,7 @@ fn order_options(order: &RequestOrder) -> Option<Vec<String>> {
 fn start_options(starts: &StartTimes) -> Option<Vec<String>> {
     let StartTimes {
         arrivals,
+        kind_rate,
         think,
         delay_ns,
         flow,
@@ -69,6 +73,14 @@ fn start_options(starts: &StartTimes) -> Option<Vec<String>> {
         return None;
     }
     let mut words = words_if([(*arrivals == Arrivals::Poisson, "--rate_process=poisson")]);
+    if let Some(KindRate { kind, per_second }) = kind_rate {
+        let rate = per_second.round().max(1.0);
+        words.push(if *kind == OpKind::Read {
+            format!("--rate_iops={rate},")
+        } else {
+            format!("--rate_iops=,{rate}")
+        });
+    }
     if let Some(think) = think {
         words.extend(think_options(think));
     }

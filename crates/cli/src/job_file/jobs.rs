@@ -96,6 +96,8 @@ pub(crate) struct FioJob {
     pub only_creates: bool,
     /// True if it has no file, so that fio moves nothing.
     pub moves_nothing: bool,
+    /// True if it fails before it begins, because it would have to make a file. Other jobs run.
+    pub fails_to_begin: bool,
     /// True if it may make no files (`allow_file_create=0`).
     pub makes_no_file: bool,
     /// True if fio makes its files empty, when it opens them (`create_on_open`).
@@ -167,6 +169,7 @@ impl FioJob {
             unlinks: false,
             only_creates: false,
             moves_nothing: false,
+            fails_to_begin: false,
             makes_no_file: false,
             leaves_file_empty: false,
             error_block_bytes: None,

@@ -7,6 +7,7 @@ mod environment;
 mod found_files;
 mod groups;
 mod jobs;
+mod logged_files;
 mod placement;
 mod reading;
 mod request_order;
@@ -144,6 +145,7 @@ fn read_jobs(sections: &[Section], translation: &Translation<'_>) -> Translated<
     share_exitall(&mut jobs);
     replace_creating_jobs(&mut jobs);
     if translation.overrides.action == JobAction::Run {
+        spread::mark_jobs_without_files(&mut jobs, translation);
         spread::mark_kept_files(&mut jobs, translation);
     }
     Ok(jobs)
@@ -166,7 +168,7 @@ fn place_jobs(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Plac
     for job in jobs {
         waits |= job.waits;
         let mut parts = Vec::new();
-        if !job.moves_nothing {
+        if !job.moves_nothing && !job.fails_to_begin {
             parts = spread::spread(job, translation)?;
         }
         number_copies(&mut parts, copies);
@@ -180,6 +182,9 @@ fn place_jobs(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<Plac
         all_parts.extend(parts);
     }
     if all_parts.is_empty() {
+        if let Some(job) = jobs.iter().find(|job| job.fails_to_begin) {
+            return Err(job.error("file creation disallowed by allow_file_create=0"));
+        }
         return Ok(PlacedJobs {
             plan: PlanFile::default(),
             executions,
@@ -346,6 +351,7 @@ impl WrittenJobs<'_> {
                 workloads: execution.workloads,
                 layout_workloads: execution.layout_workloads,
                 copies: job.numjobs,
+                fails_to_begin: job.fails_to_begin,
                 files: execution.visited_files,
                 new_files: execution.new_files,
                 block_sizes: job.shown_sizes,

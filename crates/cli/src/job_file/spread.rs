@@ -52,6 +52,26 @@ pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>
     }
 }
 
+/// Marks the jobs that may make no file (`allow_file_create=0`) and have none. As in fio, a job finds
+/// the files that those before it make.
+pub(crate) fn mark_jobs_without_files(jobs: &mut [FioJob], translation: &Translation<'_>) {
+    if !translation.is_as_fio() || !translation.overrides.targets.is_empty() {
+        return;
+    }
+    let mut made: BTreeSet<PathBuf> = BTreeSet::new();
+    for job in jobs {
+        let paths = all_paths(job, translation);
+        let has_none = paths
+            .iter()
+            .all(|path| translation.path_kind(path) == PathKind::Nothing && !made.contains(path));
+        job.fails_to_begin = job.makes_no_file && has_none && !job.moves_nothing;
+        job.makes_no_file &= !paths.iter().all(|path| made.contains(path));
+        if !job.makes_no_file {
+            made.extend(paths);
+        }
+    }
+}
+
 /// The bytes of each of the several files of a job, where all are there, ours and alike.
 fn bytes_of_own_files(
     job: &FioJob,
@@ -257,6 +277,21 @@ fn path_in(directory: Option<&String>, name: &str) -> PathBuf {
     }
 }
 
+/// The files of a copy of a job, as fio names them.
+pub(crate) fn paths_of_copy(
+    job: &FioJob,
+    copy: u64,
+    translation: &Translation<'_>,
+) -> Vec<PathBuf> {
+    match &job.filename {
+        Some(given) => given.names.iter().map(|name| path_of(job, name)).collect(),
+        None if job.files <= 1 => vec![paths_of(job, translation)[copy as usize].clone()],
+        None => (0..job.files)
+            .map(|file| path_of_file(job, copy, file))
+            .collect(),
+    }
+}
+
 /// The file of each copy of a job, as fio names it.
 pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
     let copies = job.numjobs as usize;
@@ -421,6 +456,9 @@ fn shares_of_files(job: &FioJob, given: &GivenNames) -> Translated<Vec<FioJob>> 
         share.extent.io_size = amount_share(job.extent.io_size, files);
         share.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(files));
         share.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / files as f64));
+        if let Some(rate) = &mut share.flags.shape.starts.kind_rate {
+            rate.per_second /= files as f64;
+        }
     } else if job.numjobs.is_multiple_of(files) {
         share.numjobs = job.numjobs / files;
         // A copy does all of its work in one file.

@@ -3,6 +3,7 @@
 use super::amounts::work_bytes;
 use super::groups::job_groups;
 use super::jobs::{Cache, FioJob};
+use super::logged_files::logged_files;
 use super::placement::{FilePart, JobPlacement, Placements};
 use super::request_order::OrderedCopy;
 use super::translation::{Closeness, Translated, Translation};
@@ -10,7 +11,7 @@ use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::workload::{
     BlockSize, Bytes, Count, Position, SpanBounds, Time, WORKLOADS_MAX, WorkloadFlags,
 };
-use diskproof_compat::JobWorkload;
+use diskproof_compat::{JobWorkload, WorkloadFile};
 use diskproof_model::figure::names_part_of_survey;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
@@ -118,6 +119,7 @@ impl WorkloadList {
                 self.by_job[carried.job].push(JobWorkload {
                     name: name.clone(),
                     target: carried.target,
+                    files: carried.files,
                 });
             }
             self.planned.push(PlannedWorkload {
@@ -410,6 +412,8 @@ struct Carried {
     target: usize,
     /// The index of the job among all.
     job: usize,
+    /// Its files in the target, where it logs its requests.
+    files: Vec<WorkloadFile>,
 }
 
 /// The workloads of a group. Where they are the same on each target, each runs on all of them.
@@ -493,7 +497,9 @@ impl<'a> PlacedJob<'a, '_> {
         if may_unite && let Some(part) = self.united_part() {
             let mut flags = self.flags(parts.len() as u64, parts[0], part)?;
             self.set_order(&mut flags, 0, part)?;
-            return Ok(vec![self.member(None, flags)]);
+            let copies: Vec<(u64, FilePart)> = (0..).zip(parts.iter().copied()).collect();
+            let files = logged_files(self.job, &copies, &flags, translation)?;
+            return Ok(vec![self.member(None, flags, files)]);
         }
         if self.closeness == Closeness::Disk && parts.iter().all(|part| *part == parts[0]) {
             translation.note(
@@ -507,7 +513,8 @@ impl<'a> PlacedJob<'a, '_> {
             let copy = copy as u64;
             let mut flags = self.flags(1, *part, *part)?;
             self.set_order(&mut flags, copy, *part)?;
-            members.push(self.member(Some(copy), flags));
+            let files = logged_files(self.job, &[(copy, *part)], &flags, translation)?;
+            members.push(self.member(Some(copy), flags, files));
         }
         Ok(members)
     }
@@ -533,7 +540,12 @@ impl<'a> PlacedJob<'a, '_> {
     }
 
     /// The workload of this copy, from 0, or of all of them.
-    fn member(&self, copy: Option<u64>, mut flags: WorkloadFlags) -> GroupMember<'a> {
+    fn member(
+        &self,
+        copy: Option<u64>,
+        mut flags: WorkloadFlags,
+        files: Vec<WorkloadFile>,
+    ) -> GroupMember<'a> {
         if self.job.splits_cpus {
             pin(&mut flags.shape, self.job.first_copy + copy.unwrap_or(0));
         }
@@ -552,6 +564,7 @@ impl<'a> PlacedJob<'a, '_> {
             carried: vec![Carried {
                 target: self.placement.target,
                 job: self.index,
+                files,
             }],
         }
     }
@@ -609,6 +622,9 @@ impl<'a> PlacedJob<'a, '_> {
         flags.jobs = Some(Count(copies));
         if let Some(rate) = job.flags.rate {
             flags.rate = Some(parsed(job, &(rate.0 * copies as f64).to_string())?);
+        }
+        if let Some(rate) = &mut flags.shape.starts.kind_rate {
+            rate.per_second *= copies as f64;
         }
         flags.bytes = limits.bytes.map(Bytes);
         flags.ops = limits.ops.map(Count);

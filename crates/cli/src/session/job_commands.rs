@@ -1,7 +1,6 @@
 //! Commands that the jobs of a tool run before and after their requests. The user has typed them,
 //! or the name of the file that has them. They are no part of a plan: a record repeats none.
 
-use super::bench::Bench;
 use super::prepare_command::{self, CommandEnd, CommandOutput, SignalHandling};
 use super::sink::{EarlyEnd, Sink};
 use crate::interrupt;
@@ -15,13 +14,13 @@ use std::collections::BTreeSet;
 /// jobs whose commands had begun undo behind their requests is then undone.
 pub(super) fn run_commands_before(
     group: Group<'_>,
-    bench: &Bench,
+    all: &[JobCommand],
     sink: &mut Sink,
 ) -> Result<(), EarlyEnd> {
     let mut begun = BTreeSet::new();
-    let prepared = prepare(group, bench, &mut begun, sink);
+    let prepared = prepare(group, all, &mut begun, sink);
     if prepared.is_err() {
-        for command in commands(CommandTime::AfterJob, group, bench) {
+        for command in commands(CommandTime::AfterJob, group, all) {
             if begun.contains(&command.job) {
                 undo(command, sink)?;
             }
@@ -33,11 +32,11 @@ pub(super) fn run_commands_before(
 /// Runs the commands before the requests of a group, and notes their jobs in `begun`.
 fn prepare(
     group: Group<'_>,
-    bench: &Bench,
+    all: &[JobCommand],
     begun: &mut BTreeSet<String>,
     sink: &mut Sink,
 ) -> Result<(), EarlyEnd> {
-    for command in commands(CommandTime::BeforeJob, group, bench) {
+    for command in commands(CommandTime::BeforeJob, group, all) {
         for _ in 0..command.copies {
             if interrupt::signal().is_some() {
                 return Err(EarlyEnd::interrupted());
@@ -57,10 +56,10 @@ fn prepare(
 /// after an early end. One that fails is a warning.
 pub(super) fn run_commands_after(
     group: Group<'_>,
-    bench: &Bench,
+    all: &[JobCommand],
     sink: &mut Sink,
 ) -> Result<(), EarlyEnd> {
-    for command in commands(CommandTime::AfterJob, group, bench) {
+    for command in commands(CommandTime::AfterJob, group, all) {
         undo(command, sink)?;
     }
     Ok(())
@@ -84,15 +83,13 @@ fn undo(command: &JobCommand, sink: &mut Sink) -> Result<(), EarlyEnd> {
     Ok(())
 }
 
-/// The commands of the jobs in a group for this time.
+/// Those of the commands that the jobs in a group have for this time.
 fn commands<'b>(
     time: CommandTime,
     group: Group<'_>,
-    bench: &'b Bench,
+    all: &'b [JobCommand],
 ) -> impl Iterator<Item = &'b JobCommand> {
-    bench
-        .job_commands
-        .iter()
+    all.iter()
         .filter(move |command| command.time == time && carries_out(group, command))
 }
 

@@ -35,7 +35,7 @@ impl Running for WorkloadsRun<'_> {
         };
         lay_out_for(turn.group, bench, sink)?;
         if self.order.schedule(&turn).done == 0 {
-            run_commands_before(turn.group, bench, sink)?;
+            run_commands_before(turn.group, &bench.job_commands, sink)?;
         }
         // Laying out takes a part of the time.
         let share = self.order.share_until(bench.limit_end);
@@ -48,7 +48,7 @@ impl Running for WorkloadsRun<'_> {
             let undone = if hangs {
                 Ok(())
             } else {
-                run_commands_after(turn.group, bench, sink)
+                run_commands_after(turn.group, &bench.job_commands, sink)
             };
             measured.and(undone)?;
         }

@@ -396,6 +396,42 @@ fn as_fio_writes_logs_of_rates_and_latencies() {
     }
 }
 
+/// The requests of each direction, and the syncs, in a log of requests.
+fn logged_requests(log: &str) -> [usize; 3] {
+    [" read ", " write ", " sync "].map(|word| log.matches(word).count())
+}
+
+#[test]
+fn real_fio_replays_the_log_of_requests() {
+    needs!("fio");
+    let here = place();
+    let log_path = here.path().join("log");
+    let directory = format!("--directory={}", text(here.path()));
+    let log_option = format!("--write_iolog={}", text(&log_path));
+    let ran = as_tool(&argv(&format!(
+        "fio {directory} {log_option} --name=a --rw=randrw --size=256k --nrfiles=2 --fsync=8 \
+         --output-format=json"
+    )));
+    let own: Value = serde_json::from_str(&ran.exits(0).out).unwrap();
+    let counted = |json: &Value| {
+        ["read", "write", "sync"].map(|kind| json["jobs"][0][kind]["total_ios"].as_u64().unwrap())
+    };
+    let log = std::fs::read_to_string(&log_path).unwrap();
+    assert_eq!(
+        logged_requests(&log).map(|count| count as u64),
+        counted(&own)
+    );
+    let replayed = Command::new("fio")
+        .args(["--name=b", "--rw=randrw", "--output-format=json"])
+        .arg(format!("--read_iolog={}", text(&log_path)))
+        .current_dir(here.path())
+        .output()
+        .unwrap();
+    let theirs: Value = serde_json::from_slice(&replayed.stdout).unwrap();
+    assert_eq!(theirs["jobs"][0]["error"].as_u64(), Some(0));
+    assert_eq!(counted(&theirs)[..2], counted(&own)[..2]);
+}
+
 /// The program in this directory.
 fn ran_in<'a>(directory: &Path, words: impl IntoIterator<Item = &'a str>) -> Ran {
     let mut command = program(words);

@@ -204,7 +204,7 @@ fn job_file_error_names_the_line_before_anything_is_touched() {
     };
     refused(
         "[a]\ndirectory=HERE\nsize=4m\nlatency_target=5ms\nlatency_run=1\n",
-        "job.fio: line 5: latency_run=1: [a]: fio's 'latency_run' ",
+        "job.fio: line 5: latency_run=1: fio's search goes on ",
     );
     refused(
         "[a]\ndirectory=HERE\nsize=4m\nrw=trim\u{1b}[2J\n",

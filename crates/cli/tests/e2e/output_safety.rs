@@ -78,6 +78,7 @@ const INPUTS_AS_OUTPUTS: &[&str] = &[
     "as --no-history fio --name=a --size=1m --filename=data.bin --output=data.bin",
     "as --no-history fio --name=a --size=1m --filename=t_bw.1.log --write_bw_log=t",
     "as --no-history fio --name=a --size=1m --filename=t_lat.1.log --write_lat_log=t",
+    "as --no-history fio --name=a --size=1m --filename=data.bin --write_iolog=data.bin",
     "as --no-history fio --name=a --size=1m --rw=write --filename=new.bin --output=new.bin",
     "as --no-history fio --name=c --size=1m --filename=c.prerun.txt --exec_prerun=true",
     "as --no-history fio --name=c --size=1m --filename=c.prerun.txt --rw=write --exec_prerun=id",
@@ -191,6 +192,7 @@ const IMAGES_AS_OUTPUTS: &[&str] = &[
     "as --no-history zcav -b 1 -l image.json LOOP",
     "as --no-history fio --name=a --rw=read --filename=LOOP --size=1M --output=image.json",
     "as --no-history fio --name=a --rw=read --filename=LOOP --size=1M --write_bw_log=image",
+    "as --no-history fio --name=a --rw=read --filename=LOOP --size=1M --write_iolog=image.json",
 ];
 
 #[test]
@@ -234,6 +236,7 @@ const OUTPUTS_AS_OUTPUTS: &[&str] = &[
      --write_bw_log=l",
     "as --no-history fio --name=a --size=1m --filename=data.bin --output=./l_bw.1.log \
      --write_bw_log=l",
+    "as --no-history fio --name=a --size=1m --filename=data.bin --output=./l --write_iolog=l",
     "as --no-history -o new.json fio --name=a --size=1m --filename=data.bin --output=new.json",
     "as --no-history fio --name=n --size=1m --filename=data.bin --output=n.postrun.txt \
      --exec_postrun=id",
@@ -383,6 +386,10 @@ const BEHIND_FOREIGN_LINK: &[(&str, i32)] = &[
     ),
     (
         "as --no-history fio --name=a --size=1m --filename=data.bin --write_bw_log=evil/v",
+        1,
+    ),
+    (
+        "as --no-history fio --name=a --size=1m --filename=data.bin --write_iolog=evil/v",
         1,
     ),
     (

@@ -3,6 +3,7 @@
 mod args;
 mod described;
 mod frame;
+mod iolog;
 mod job_options;
 mod json;
 mod logs;

@@ -2,6 +2,7 @@
 
 use super::described::command_word;
 use super::frame::{EMULATES, RunFrame, disk_lines};
+use super::iolog::{cut_notes, iologs};
 use super::json::{JsonForm, document};
 use super::logs::logs;
 use super::normal::{entry_text, group_text, shortened};
@@ -81,6 +82,24 @@ pub(super) struct FioPrinter {
 }
 
 impl FioPrinter {
+    /// A line for each copy of a job that may not make its file, as in fio.
+    fn failure_lines(&self) -> String {
+        let mut text = String::new();
+        for job in self.described.jobs.iter().filter(|job| job.fails_to_begin) {
+            for _ in 0..job.copies {
+                text.push_str("fio: file creation disallowed by allow_file_create=0\n");
+            }
+        }
+        text
+    }
+
+    /// The logs of all kinds.
+    fn logs(&self, measurements: &[Measurement]) -> Vec<ToolFile> {
+        let mut files = logs(&self.described, measurements);
+        files.extend(iologs(&self.described, measurements));
+        files
+    }
+
     /// Returns a text for stdout; with a file for the output, keeps it for the end and returns
     /// nothing.
     fn print_or_keep(&mut self, text: String) -> String {
@@ -261,10 +280,7 @@ impl ToolPrinter for FioPrinter {
     }
 
     fn file_paths(&self) -> Vec<PathBuf> {
-        let mut paths: Vec<PathBuf> = logs(&self.described, &[])
-            .into_iter()
-            .map(|file| file.path)
-            .collect();
+        let mut paths: Vec<PathBuf> = self.logs(&[]).into_iter().map(|file| file.path).collect();
         for command in self.described.commands() {
             // Jobs of one name share the file.
             if !paths.contains(&command.output) {
@@ -283,7 +299,7 @@ impl ToolPrinter for FioPrinter {
     }
 
     fn files(&mut self, result: &ToolResult<'_>) -> Vec<ToolFile> {
-        logs(&self.described, result.measurements)
+        self.logs(result.measurements)
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
@@ -296,7 +312,9 @@ impl ToolPrinter for FioPrinter {
         self.failed_jobs = failed_jobs(&self.described, result.measurements);
         ToolText {
             stdout: self.kept.clone() + &text,
-            stderr: engine_notes(result.measurements),
+            stderr: self.failure_lines()
+                + &engine_notes(result.measurements)
+                + &cut_notes(result.measurements),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The figures of fio from measurements: one entry for each job, or for all jobs of a group.
 
-use super::values::{Base, bytes};
+use super::values::{Base, bytes, short_time_ns};
 use crate::jobs::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
 use diskproof_model::errno;
 use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins, depth_shares};
@@ -9,8 +9,8 @@ use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::measurement::{
     CpuTime, Measurement, OpKind, OpMeasurement, SteadyOutcome, StopReason,
 };
-use diskproof_model::plan::{SyncCall, SyncPolicy};
-use diskproof_model::shape::FioOrder;
+use diskproof_model::plan::SyncPolicy;
+use diskproof_model::shape::{FioOrder, FioSyncCall};
 use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -151,12 +151,12 @@ impl JobEntry {
         self.continued = (continues || ignores).then(ContinuedErrors::default);
     }
 
-    /// As in fio, the sync at the end has no figures, and calls of fdatasync have times but no
-    /// number.
+    /// As in fio, the sync at the end has no figures, and calls of fdatasync and
+    /// sync_file_range have times but no number.
     fn add_syncs(&mut self, measurement: &Measurement) {
         let call = match measurement.workload.sync {
             SyncPolicy::AtEnd => return,
-            SyncPolicy::Every { call, .. } => call,
+            SyncPolicy::Every { call, .. } => call.into(),
             _ => call_in_order(measurement.workload.shape.order.fio.as_deref()),
         };
         let Some(sync) = measurement.ops.get(&OpKind::Sync) else {
@@ -165,7 +165,7 @@ impl JobEntry {
         if !self.hides_clat && !is_done_in_warmup(measurement) {
             self.sync.merge(&sync.latency);
         }
-        if call == SyncCall::Fsync {
+        if call == FioSyncCall::Fsync {
             self.syncs += sync.latency.count();
         }
     }
@@ -251,21 +251,15 @@ pub(super) struct SearchedLatency {
     pub percent: f64,
 }
 
-/// The call between the writes of a job in the order of fio; fsync where it has both.
-fn call_in_order(order: Option<&FioOrder>) -> SyncCall {
-    match order {
-        Some(order) if !order.syncs.is_empty() => {
-            let all_are_fdatasync = order
-                .syncs
-                .iter()
-                .all(|sync| sync.call == SyncCall::Fdatasync);
-            if all_are_fdatasync {
-                SyncCall::Fdatasync
-            } else {
-                SyncCall::Fsync
-            }
-        }
-        _ => SyncCall::Fsync,
+/// The call between the writes of a job in the order of fio; fsync where it has that, too.
+fn call_in_order(order: Option<&FioOrder>) -> FioSyncCall {
+    let Some(order) = order else {
+        return FioSyncCall::Fsync;
+    };
+    let calls = order.syncs.iter().map(|sync| sync.call);
+    match calls.clone().find(|call| *call == FioSyncCall::Fsync) {
+        Some(fsync) => fsync,
+        None => calls.last().unwrap_or(FioSyncCall::Fsync),
     }
 }
 
@@ -636,6 +630,9 @@ pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -
 pub(super) fn failed_jobs(described: &DescribedJobs, measurements: &[Measurement]) -> u64 {
     let mut failed = 0;
     for job in &described.jobs {
+        if job.fails_to_begin {
+            failed += job.copies;
+        }
         let mut failed_parts = BTreeSet::new();
         for workload in &job.workloads {
             let copies = failed_copies(&own_measurements(workload, measurements));
@@ -766,10 +763,23 @@ fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntr
         files: 1,
         is_mixed: matches!(unified.as_str(), "1" | "mixed"),
         both: matches!(unified.as_str(), "2" | "both").then(DirectionStats::default),
+        latency_target: given_latency_target(described, job),
         ..JobEntry::default()
     };
     entry.take_options(described, job);
     entry
+}
+
+/// The latency that a job sets as its target; `None` without one.
+fn given_latency_target(described: &DescribedJobs, job: &DescribedJob) -> Option<LatencyTarget> {
+    let latency_ns = short_time_ns(&described.value(job, "latency_target")?).ok()?;
+    let window = described.value(job, "latency_window").unwrap_or_default();
+    let percent = described.value(job, "latency_percentile");
+    Some(LatencyTarget {
+        latency_ns,
+        percent: percent.and_then(|text| text.parse().ok()).unwrap_or(100.0),
+        window_ns: short_time_ns(&window).unwrap_or(0),
+    })
 }
 
 /// The operations that fio counts as writes.
@@ -832,8 +842,8 @@ impl JobEntry {
         }
         self.directions[0].add_read_back(measurement);
         self.add_syncs(measurement);
-        self.latency_target = measurement.workload.shape.latency_target;
-        if self.latency_target.is_some() {
+        if let Some(target) = measurement.workload.shape.latency_target {
+            self.latency_target = Some(target);
             self.depth = measurement.workload.depth;
         }
         self.runtime_ms +=

@@ -5,12 +5,13 @@ use crate::drop_in::Started;
 use crate::fixture::{measurement, result, words};
 use crate::jobs::{
     DescribedJob, DescribedJobs, JobAction, JobOption, JobRequest, JobSource, JobWorkload,
-    SizeRange,
+    SizeRange, WorkloadFile,
 };
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{DiskTimes, DiskTotals, Measurement, OpKind, StopReason};
 use diskproof_model::plan::{SyncCall, SyncPolicy, Workload};
+use diskproof_model::request_log::{LoggedCall, LoggedRequest, RequestLog};
 use diskproof_model::window::{Window, WindowLatency};
 use std::path::Path;
 
@@ -123,6 +124,7 @@ fn printer(line: &str) -> Box<dyn ToolPrinter> {
         workloads: vec![JobWorkload {
             name: name.to_owned(),
             target: 0,
+            files: Vec::new(),
         }],
         copies: 1,
         options: [
@@ -298,6 +300,7 @@ fn failed_job_counts_once_whatever_the_number_of_its_files() {
     let workload = |target: usize| JobWorkload {
         name: "a".to_owned(),
         target,
+        files: Vec::new(),
     };
     let failed = |target: usize| {
         let mut failed = reads("a");
@@ -412,6 +415,7 @@ fn terse_lines_have_as_many_fields_as_those_of_fio() {
             workloads: vec![JobWorkload {
                 name: "a".to_owned(),
                 target: 0,
+                files: Vec::new(),
             }],
             copies: 1,
             options: vec![option("unified_rw_reporting", Some(unified))],
@@ -436,6 +440,7 @@ fn group_shows_the_options_of_its_last_job() {
         workloads: vec![JobWorkload {
             name: name.to_owned(),
             target: 0,
+            files: Vec::new(),
         }],
         copies: 1,
         options: vec![
@@ -511,6 +516,7 @@ fn times_of_syncs_are_hidden_with_those_of_completions() {
                 workloads: vec![JobWorkload {
                     name: "a".to_owned(),
                     target: 0,
+                    files: Vec::new(),
                 }],
                 copies: 1,
                 options,
@@ -666,6 +672,7 @@ fn job_that_did_not_run_has_no_depth() {
                 workloads: vec![JobWorkload {
                     name: "a".to_owned(),
                     target: 0,
+                    files: Vec::new(),
                 }],
                 copies: 1,
                 ..DescribedJob::default()
@@ -692,6 +699,7 @@ fn base_of_units_decides_which_one_is_shown_first() {
                 workloads: vec![JobWorkload {
                     name: "a".to_owned(),
                     target: 0,
+                    files: Vec::new(),
                 }],
                 copies: 1,
                 base,
@@ -724,6 +732,7 @@ fn percentiles_have_the_order_and_the_columns_of_fio() {
             workloads: vec![JobWorkload {
                 name: "a".to_owned(),
                 target: 0,
+                files: Vec::new(),
             }],
             copies: 1,
             options: vec![option("lat_percentiles", Some("1"))],
@@ -840,6 +849,7 @@ fn rest_of_a_job_has_a_line_of_latency() {
                 workloads: vec![JobWorkload {
                     name: "a".to_owned(),
                     target: 0,
+                    files: Vec::new(),
                 }],
                 options: options
                     .iter()
@@ -914,6 +924,7 @@ fn layout_of_a_copy_has_the_name_of_its_job() {
             workloads: vec![JobWorkload {
                 name: "a-1".to_owned(),
                 target: 0,
+                files: Vec::new(),
             }],
             copies: 1,
             ..DescribedJob::default()
@@ -934,6 +945,7 @@ fn job_without_figures_is_in_no_output() {
         workloads: vec![JobWorkload {
             name: name.to_owned(),
             target: 0,
+            files: Vec::new(),
         }],
         copies: 1,
         options: vec![option("stats", Some(stats))],
@@ -975,6 +987,7 @@ fn ignored_errors_are_counted() {
             workloads: vec![JobWorkload {
                 name: "a".to_owned(),
                 target: 0,
+                files: Vec::new(),
             }],
             copies: 1,
             options: vec![option(key, Some(value))],
@@ -994,4 +1007,107 @@ fn ignored_errors_are_counted() {
     assert!(!continued("ignore_error", ":EIO"));
     assert!(continued("continue_on_error", "all"));
     assert!(!continued("continue_on_error", "none"));
+}
+
+/// As fio 3.33 writes and reads it (`iolog_ver3`).
+#[test]
+fn iolog_names_the_file_of_each_request() {
+    let file = |name: &str, target_start| WorkloadFile {
+        name: name.to_owned(),
+        target_start,
+        file_start: 4096,
+    };
+    let described = DescribedJobs {
+        global: vec![option("write_iolog", Some("log"))],
+        jobs: vec![DescribedJob {
+            name: "a".to_owned(),
+            workloads: vec![JobWorkload {
+                name: "a".to_owned(),
+                target: 0,
+                files: vec![file("a.0.0", 0), file("a.0.1", 8192)],
+            }],
+            copies: 1,
+            ..DescribedJob::default()
+        }],
+    };
+    let mut log = RequestLog::default();
+    for (us, offset, len, call) in [
+        (100, 0, 4096, LoggedCall::Write),
+        (102, 8192, 512, LoggedCall::Write),
+        (107, 0, 0, LoggedCall::SyncRange),
+        (110, 4096, 4096, LoggedCall::Read),
+    ] {
+        log.add(LoggedRequest {
+            sent_ns: us * 1000,
+            offset,
+            len,
+            call,
+        });
+    }
+    log.left_out = 3;
+    let mut measured = reads("a");
+    measured.start_ns = 90_000;
+    measured.wall_ns = 30_000;
+    measured.request_log = Some(log.into());
+    let measurements = [measured];
+    let files = super::iolog::iologs(&described, &measurements);
+    assert_eq!(files.len(), 1);
+    let written = &files[0];
+    assert_eq!(written.path, Path::new("log"));
+    assert_eq!(
+        written.text.lines().collect::<Vec<_>>(),
+        [
+            "fio version 3 iolog",
+            "0 a.0.0 add",
+            "0 a.0.1 add",
+            "0 a.0.0 open",
+            "0 a.0.0 write 4096 4096",
+            "2 a.0.1 open",
+            "2 a.0.1 write 4096 512",
+            "7 a.0.1 sync_file_range 0 0",
+            "10 a.0.0 read 8192 4096",
+            "20 a.0.0 close",
+            "20 a.0.1 close",
+        ]
+    );
+    assert!(super::iolog::cut_notes(&measurements).contains(" 3 "));
+    // The file is an output, before anything was measured.
+    assert_eq!(super::iolog::iologs(&described, &[]).len(), 1);
+}
+
+/// As fio 3.33: the job has no error of its own, and the exit code counts its copies.
+#[test]
+fn job_that_may_not_make_its_file_fails_and_others_run() {
+    let described = DescribedJobs {
+        global: Vec::new(),
+        jobs: vec![
+            DescribedJob {
+                name: "a".to_owned(),
+                workloads: vec![JobWorkload {
+                    name: "a".to_owned(),
+                    target: 0,
+                    files: Vec::new(),
+                }],
+                copies: 1,
+                ..DescribedJob::default()
+            },
+            DescribedJob {
+                name: "b".to_owned(),
+                copies: 2,
+                fails_to_begin: true,
+                ..DescribedJob::default()
+            },
+        ],
+    };
+    let mut printer = (request("--output-format=json --name=a").printer)(described);
+    let text = printer.end(&result(&[reads("a")]));
+    assert_eq!(printer.failed_code(), Some(2));
+    assert_eq!(text.stderr.matches("allow_file_create=0").count(), 2);
+    let printed: serde_json::Value = serde_json::from_str(&text.stdout).unwrap();
+    let jobs = printed["jobs"].as_array().unwrap();
+    let figures = |job: &serde_json::Value| (job["error"].as_i64(), job["read"]["total_ios"] != 0);
+    assert_eq!(
+        jobs.iter().map(figures).collect::<Vec<_>>(),
+        [(Some(0), true), (Some(0), false), (Some(0), false)]
+    );
 }

@@ -5,7 +5,7 @@
 use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
 use super::files::TargetFiles;
-use super::sync::{sync, write_back};
+use super::sync::{sync, sync_range};
 use super::{
     Backend, Extent, Op, Request, RequestSource, WAIT_MAX_NS, WaitMode, advise_dontneed, last_errno,
 };
@@ -166,9 +166,9 @@ impl AioBackend {
             Op::Read => IOCB_CMD_PREAD,
             Op::Write => IOCB_CMD_PWRITE,
             Op::Sync(call) => return self.prepare_sync(request.slot, call),
-            Op::WriteBack => {
+            Op::SyncRange(steps) => {
                 let place = self.files.place(request.offset);
-                let result = write_back(place.fd.as_raw_fd(), place.offset, request.len);
+                let result = sync_range(place.fd.as_raw_fd(), place.offset, request.len, steps);
                 return self.completed_early.push((request.slot, result));
             }
             Op::Call(_) => {

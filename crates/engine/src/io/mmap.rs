@@ -171,7 +171,7 @@ impl Mapping {
             Op::Write => (buffer, mapped, Advice::LinuxPopulateWrite),
             // The engine is not selected for calls; syncs concern files.
             Op::Call(_) | Op::Sync(_) => return -libc::EOPNOTSUPP,
-            Op::WriteBack => {
+            Op::SyncRange(_) => {
                 // SAFETY: the range lies inside the mapping.
                 let synced = unsafe { msync(start.cast(), span, MsyncFlags::SYNC) };
                 return synced.map_or_else(|errno| -errno.raw_os_error(), |()| 0);

@@ -20,7 +20,8 @@ pub(crate) mod wall;
 pub(crate) use batching::SubmitPolicy;
 use buffers::Buffers;
 use diskproof_model::errno;
-use diskproof_model::plan::{Access, SyncCall};
+use diskproof_model::plan::{Access, RangeSync, SyncCall};
+use diskproof_model::request_log::{LoggedCall, LoggedRequest};
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::{AsFd, RawFd};
@@ -71,9 +72,9 @@ pub enum Op {
     Sync(SyncCall),
     /// Changes a block without data of ours. It completes with 0, not with its bytes.
     Call(BlockCall),
-    /// Makes the bytes of the request reach the device, without a flush of its cache:
-    /// sync_file_range(2). Buffered writes end with it.
-    WriteBack,
+    /// Writes the bytes of the request back to the device, without a flush of its cache:
+    /// sync_file_range(2). Without bytes, all from its offset on. Buffered writes end with it.
+    SyncRange(RangeSync),
 }
 
 impl Op {
@@ -81,7 +82,7 @@ impl Op {
     pub(crate) const fn moves_data(self) -> bool {
         match self {
             Self::Read | Self::Write => true,
-            Self::Sync(_) | Self::Call(_) | Self::WriteBack => false,
+            Self::Sync(_) | Self::Call(_) | Self::SyncRange(_) => false,
         }
     }
 }
@@ -154,6 +155,30 @@ impl Request {
             offset,
             len,
             skip: 0,
+        }
+    }
+}
+
+impl Request {
+    /// The request as a log keeps it, sent at this time.
+    pub(crate) fn logged(&self, sent_ns: u64) -> LoggedRequest {
+        let call = match self.op {
+            Op::Read => LoggedCall::Read,
+            Op::Write => LoggedCall::Write,
+            Op::Call(BlockCall::Discard | BlockCall::PunchHole) => LoggedCall::Trim,
+            Op::Sync(SyncCall::Fsync) => LoggedCall::Fsync,
+            Op::Sync(SyncCall::Fdatasync) => LoggedCall::Fdatasync,
+            Op::SyncRange(_) => LoggedCall::SyncRange,
+        };
+        let (offset, len) = match call {
+            LoggedCall::Read | LoggedCall::Write | LoggedCall::Trim => (self.offset, self.len),
+            LoggedCall::Fsync | LoggedCall::Fdatasync | LoggedCall::SyncRange => (0, 0),
+        };
+        LoggedRequest {
+            sent_ns,
+            offset,
+            len,
+            call,
         }
     }
 }

@@ -27,7 +27,7 @@ impl Backend for NullBackend {
         while let Some(request) = source(&mut self.buffers) {
             let result = match request.op {
                 Op::Read | Op::Write => request.len as i32,
-                Op::Sync(_) | Op::WriteBack | Op::Call(_) => 0,
+                Op::Sync(_) | Op::SyncRange(_) | Op::Call(_) => 0,
             };
             self.done.push((request.slot, result));
         }

@@ -7,7 +7,7 @@ use super::files::TargetFiles;
 use super::{Backend, Extent, Op, RequestSource, advise_dontneed, call_block, completion_result};
 use crate::io::files::FilePlace;
 use crate::lock::lock;
-use diskproof_model::plan::SyncCall;
+use diskproof_model::plan::{RangeSync, SyncCall};
 use rustix::io::{ReadWriteFlags, pwritev2};
 use std::io::{self, IoSlice};
 use std::ops::RangeInclusive;
@@ -96,11 +96,29 @@ pub(crate) fn sync_all(files: &[OwnedFd]) -> i32 {
     first_errno
 }
 
-/// Makes a range reach the device; 0 or a negative errno.
-pub(crate) fn write_back(fd: RawFd, offset: u64, len: u32) -> i32 {
-    let flags = libc::SYNC_FILE_RANGE_WAIT_BEFORE
-        | libc::SYNC_FILE_RANGE_WRITE
-        | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+/// The flags of sync_file_range(2).
+pub(crate) fn range_flags(steps: RangeSync) -> u32 {
+    let RangeSync {
+        wait_before,
+        write,
+        wait_after,
+    } = steps;
+    let mut flags = 0;
+    for (is_set, flag) in [
+        (wait_before, libc::SYNC_FILE_RANGE_WAIT_BEFORE),
+        (write, libc::SYNC_FILE_RANGE_WRITE),
+        (wait_after, libc::SYNC_FILE_RANGE_WAIT_AFTER),
+    ] {
+        if is_set {
+            flags |= flag;
+        }
+    }
+    flags
+}
+
+/// Writes a range back; 0 or a negative errno.
+pub(crate) fn sync_range(fd: RawFd, offset: u64, len: u32, steps: RangeSync) -> i32 {
+    let flags = range_flags(steps);
     // SAFETY: takes a file descriptor and numbers.
     completion_result(
         unsafe { libc::sync_file_range(fd, offset as i64, i64::from(len), flags) } as isize,
@@ -143,7 +161,7 @@ impl Backend for SyncBackend {
                 bytes_or_errno(written)
             }
             Op::Sync(call) => self.sync(call),
-            Op::WriteBack => write_back(fd.as_raw_fd(), offset, request.len),
+            Op::SyncRange(steps) => sync_range(fd.as_raw_fd(), offset, request.len, steps),
             Op::Call(call) => {
                 let fd = match &self.claim {
                     Some(claim) => claim.as_raw_fd(),

@@ -6,7 +6,7 @@ use super::batching::{BatchSize, SubmitPolicy};
 use super::buffers::Buffers;
 use super::files::TargetFiles;
 use super::ring::{Ring, SubmissionEntry};
-use super::sync::sync;
+use super::sync::{range_flags, sync};
 use super::{
     Backend, BlockCall, Extent, Op, Request, RequestSource, SystemCall, WAIT_MAX_NS, WaitMode,
     advise_dontneed,
@@ -21,10 +21,6 @@ use std::os::fd::AsRawFd as _;
 
 /// user_data of the timer that ends a long wait.
 const WAKE_UP: u64 = u64::MAX;
-/// Flags of sync_file_range(2): write the range and wait until the device has it.
-const WRITE_BACK: u32 = libc::SYNC_FILE_RANGE_WAIT_BEFORE
-    | libc::SYNC_FILE_RANGE_WRITE
-    | libc::SYNC_FILE_RANGE_WAIT_AFTER;
 /// IORING_FSYNC_DATASYNC of linux/io_uring.h.
 const DATASYNC: u32 = 1;
 /// IOSQE_FIXED_FILE of linux/io_uring.h: the file is named by its index among the registered ones.
@@ -143,8 +139,8 @@ impl EntryWriter {
                 (IoringOp::Fsync, SubmissionEntry { op_flags, ..empty })
             }
             Op::Call(call) => call_entry(call, off, len),
-            Op::WriteBack => {
-                let op_flags = WRITE_BACK;
+            Op::SyncRange(steps) => {
+                let op_flags = range_flags(steps);
                 let entry = SubmissionEntry {
                     off,
                     len,

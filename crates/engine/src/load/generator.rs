@@ -19,7 +19,9 @@ use crate::load::slots::{ReadBatch, Slot, SlotTiming, Slots, Stage};
 use crate::load::transaction::Transactions;
 use crate::load::write_journal::WriteJournal;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::SyncCall;
+use diskproof_model::plan::{RangeSync, SyncCall};
+use diskproof_model::shape::FioSyncCall;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// An open-loop operation that starts this late counts as missed. Smaller delays come from batched
@@ -73,6 +75,8 @@ pub(crate) struct RequestGenerator {
 pub(crate) struct GeneratorOptions {
     /// Steps start at its times.
     pub pacer: Option<Pacer>,
+    /// The schedule of the steps of one kind. Where none is due, a step of another kind starts.
+    pub kind_pacer: Option<(OpKind, Pacer)>,
     /// Late steps are counted from here on.
     pub measure_ns: u64,
     /// Steps that started late.
@@ -111,6 +115,8 @@ pub(crate) struct GeneratorOptions {
     pub calls: Option<BlockCalls>,
     /// A step in the order of fio that this worker has taken and not made yet.
     pub ahead: Option<Step>,
+    /// In the order of fio, the bytes of the target that were written since the last sync.
+    pub written: Option<Range<u64>>,
 }
 
 /// A worker draws at most so many steps because the blocks of earlier ones are being written. After
@@ -163,6 +169,7 @@ impl RequestGenerator {
             calls,
             transactions,
             group_sync,
+            kind_pacer,
             measure_ns: _,
             late: _,
             dispatch: _,
@@ -175,6 +182,7 @@ impl RequestGenerator {
             writes_unsynced: _,
             byte_budget: _,
             ahead: _,
+            written: _,
         } = &wanted;
         let is_set = pacer.is_some()
             || journal.is_some()
@@ -182,6 +190,7 @@ impl RequestGenerator {
             || content.is_some()
             || flow.is_some()
             || calls.is_some()
+            || kind_pacer.is_some()
             || transactions.is_some()
             || group_sync.is_some();
         if is_set {
@@ -333,7 +342,7 @@ impl RequestGenerator {
                 StepDecision::Wait => return None,
             }
         }
-        let Some(mut step) = self.claim_step(index) else {
+        let Some(mut step) = self.claim_step(index, now) else {
             self.return_bytes(0);
             return None;
         };
@@ -368,13 +377,16 @@ impl RequestGenerator {
 
     /// The next step; in a verified workload one whose block no request is writing.
     #[inline(always)]
-    fn claim_step(&mut self, index: u32) -> Option<Step> {
+    fn claim_step(&mut self, index: u32, now: u64) -> Option<Step> {
         let Some(options) = &mut self.options else {
             return Some(self.pattern.step());
         };
         let step = match options.ahead.take() {
             Some(step) => step,
-            None => self.pattern.step(),
+            None => match &options.kind_pacer {
+                Some((kind, pacer)) => paced_step(&mut self.pattern, *kind, pacer, now),
+                None => self.pattern.step(),
+            },
         };
         if options.journal.is_some() {
             self.claim(step, index)
@@ -421,8 +433,11 @@ impl RequestGenerator {
         }
     }
 
-    /// A write to a verified block completed or failed.
+    /// A block was written, or failed to be.
     pub(crate) fn record_write(&mut self, index: u32, offset: u64, outcome: WriteOutcome) {
+        if self.is_as_fio && outcome == WriteOutcome::Done {
+            self.extend_written(index);
+        }
         if let Some(options) = &self.options
             && let Some(journal) = &options.journal
             && let generation @ 1.. = self.slots.timing(index).generation
@@ -434,6 +449,24 @@ impl RequestGenerator {
             }
             self.slots.timing(index).generation = 0;
         }
+    }
+
+    /// Adds the block in a slot to those that were written since the last sync.
+    fn extend_written(&mut self, index: u32) {
+        let Slot {
+            offset, len, stage, ..
+        } = *self.slots.get(index);
+        if stage != Stage::Transfer(OpKind::Write) {
+            return;
+        }
+        let Some(options) = &mut self.options else {
+            return;
+        };
+        let end = offset + u64::from(len);
+        options.written = Some(match options.written.take() {
+            Some(before) => before.start.min(offset)..before.end.max(end),
+            None => offset..end,
+        });
     }
 
     /// Decides whether the options allow a step in slot `index`.
@@ -481,7 +514,7 @@ impl RequestGenerator {
     }
 
     /// The sync that comes before the next step, if one does. One of the pattern is a step itself.
-    fn due_sync(&mut self) -> Option<SyncCall> {
+    fn due_sync(&mut self) -> Option<FioSyncCall> {
         let options = self.options.as_mut()?;
         if self.is_as_fio && options.ahead.is_none() {
             match self.pattern.next_action() {
@@ -499,14 +532,14 @@ impl RequestGenerator {
         match self.after_write {
             AfterWrite::SyncEvery(writes, call) if options.writes_unsynced >= writes => {
                 options.writes_unsynced = 0;
-                Some(call)
+                Some(call.into())
             }
             _ => None,
         }
     }
 
     /// A sync in a slot of its own.
-    fn sync_alone(&mut self, index: u32, call: SyncCall, now: u64) -> Request {
+    fn sync_alone(&mut self, index: u32, call: FioSyncCall, now: u64) -> Request {
         self.slots.take(Slot {
             start_ns: now,
             offset: 0,
@@ -518,7 +551,15 @@ impl RequestGenerator {
             sync_start_ns: now,
             ..SlotTiming::default()
         };
-        Request::new(index, Op::Sync(call), 0, 0)
+        let written = match &mut self.options {
+            Some(options) => options.written.take(),
+            None => None,
+        };
+        match call {
+            FioSyncCall::Fsync => Request::new(index, Op::Sync(SyncCall::Fsync), 0, 0),
+            FioSyncCall::Fdatasync => Request::new(index, Op::Sync(SyncCall::Fdatasync), 0, 0),
+            FioSyncCall::FileRange(steps) => sync_of_range(index, steps, written),
+        }
     }
 
     /// The step that was allowed has started in this slot.
@@ -686,10 +727,34 @@ impl RequestGenerator {
     }
 }
 
-/// The end of a write to a verified block.
+/// The next step, of another kind than this where none of it is due.
+fn paced_step(pattern: &mut Pattern, kind: OpKind, pacer: &Pacer, now: u64) -> Step {
+    if pacer.next_due_ns() > now {
+        return pattern.step_without(kind);
+    }
+    let step = pattern.step();
+    if step.kind == kind {
+        pacer.take_due(now);
+    }
+    step
+}
+
+/// The sync of what was written. As in fio it does nothing where no write has ended since the last
+/// one. Of a range too long for a request, the file is synced up to its end.
+fn sync_of_range(index: u32, steps: RangeSync, written: Option<Range<u64>>) -> Request {
+    match written {
+        Some(range) => {
+            let len = u32::try_from(range.end - range.start).unwrap_or(0);
+            Request::new(index, Op::SyncRange(steps), range.start, len)
+        }
+        None => Request::new(index, Op::SyncRange(RangeSync::NOTHING), 0, 0),
+    }
+}
+
+/// The end of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriteOutcome {
-    /// The data is on the target.
+    /// The target has taken the data.
     Done,
     /// The content of the block is unknown.
     Failed,

@@ -6,6 +6,7 @@ use crate::load::generator::{AfterWrite, RequestGenerator, WriteOutcome};
 use crate::load::slots::{Slot, SlotTiming, Stage, counted_kind};
 use crate::measure::counters::Counters;
 use diskproof_model::measurement::OpKind;
+use diskproof_model::plan::RangeSync;
 
 impl Counters {
     /// Counts one completion, and starts its follow-up in the same slot.
@@ -76,7 +77,7 @@ impl Counters {
                 None
             }
             (Stage::Transfer(OpKind::Write), AfterWrite::WriteBack) => {
-                Some((Stage::WriteBack, Op::WriteBack))
+                Some((Stage::WriteBack, Op::SyncRange(RangeSync::COMPLETE)))
             }
             (Stage::Transfer(OpKind::Write), AfterWrite::Durable) => {
                 self.record_both(OpKind::Write, len, latency_ns, waited_ns, now);
@@ -144,7 +145,7 @@ impl Counters {
         let began_ns = generator.slots.began_ns(index);
         let follow = match (stage, generator.after_write) {
             (Stage::Transfer(OpKind::Write), AfterWrite::WriteBack) => {
-                Some((Stage::WriteBack, Op::WriteBack))
+                Some((Stage::WriteBack, Op::SyncRange(RangeSync::COMPLETE)))
             }
             (Stage::Transfer(OpKind::Write), AfterWrite::Sync(call)) => {
                 Some((Stage::Sync, Op::Sync(call)))

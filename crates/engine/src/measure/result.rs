@@ -11,6 +11,7 @@ use diskproof_model::measurement::{
     ZeroSample,
 };
 use diskproof_model::plan::{EngineKind, Workload};
+use diskproof_model::request_log::RequestLog;
 use diskproof_model::series::Cell;
 use diskproof_model::window::Window;
 use std::sync::{Arc, Mutex};
@@ -102,6 +103,8 @@ pub(crate) struct WorkerResult {
     pub steady: Option<SteadyOutcome>,
     /// The verdict on its reads, where they are checked.
     pub read_verdict: Option<ReadVerdict>,
+    /// Its requests one by one, where the workload keeps them; their times on the clock.
+    pub request_log: Option<Box<RequestLog>>,
     /// The end of its measured time.
     pub ending: EndReason,
 }

@@ -19,8 +19,9 @@ use diskproof_model::group::Group;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{OpKind, SERIES_INTERVAL_NS, ZeroSample};
 use diskproof_model::plan::Workload;
+use diskproof_model::request_log::RequestLog;
 use diskproof_model::series::TimeSeries;
-use diskproof_model::shape::EarlyEnds;
+use diskproof_model::shape::{EarlyEnds, LoadShape};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -137,6 +138,8 @@ pub(crate) struct Worker<B, C> {
     read_check: Option<Box<ReadCheck>>,
     /// True where the operations of the warm-up do not count towards its limit.
     restarts_budget: bool,
+    /// Its requests one by one, where the workload keeps them.
+    request_log: Option<Box<RequestLog>>,
 }
 
 /// The requests with which a worker fills its queue.
@@ -200,6 +203,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             is_too_slow: false,
             read_check: None,
             restarts_budget: false,
+            request_log: None,
         }
     }
 
@@ -227,6 +231,15 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         if let Some(check) = check {
             self.generator = self.generator.without_batches();
             self.read_check = Some(Box::new(check));
+        }
+        self
+    }
+
+    /// Keeps each request, where the shape says so.
+    pub(crate) fn logging_requests(mut self, shape: &LoadShape) -> Self {
+        if shape.logs_requests {
+            self.generator = self.generator.without_batches();
+            self.request_log = Some(Box::default());
         }
         self
     }
@@ -403,13 +416,32 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         Ok(Waited(now))
     }
 
+    /// Submits what may start, and keeps it.
+    #[cold]
+    fn enqueue_logged(&mut self, now: u64) -> io::Result<()> {
+        let generator = &mut self.generator;
+        let log = &mut self.request_log;
+        self.backend.enqueue(&mut |buffers| {
+            let request = generator.next(now, buffers)?;
+            if let Some(log) = log {
+                log.add(request.logged(now));
+            }
+            Some(request)
+        })
+    }
+
     /// Submits what may start, and waits for completions or for the next start. Returns the time;
     /// `None` when everything is done.
     #[inline(always)]
     fn step(&mut self, now: u64) -> io::Result<Option<u64>> {
-        let generator = &mut self.generator;
-        self.backend
-            .enqueue(&mut |buffers| generator.next(now, buffers))?;
+        if self.request_log.is_some() {
+            self.enqueue_logged(now)?;
+        } else {
+            let generator = &mut self.generator;
+            self.backend
+                .enqueue(&mut |buffers| generator.next(now, buffers))?;
+        }
+        let generator = &self.generator;
         if let CacheHandling::DropEachLap(extent) = self.cache_handling
             && generator.pattern.lap() != self.lap
         {
@@ -809,6 +841,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             overtime: self.overtime.is_some(),
             is_warmup,
             read_verdict: self.read_check.map(|check| check.verdict),
+            request_log: self.request_log,
             ending,
         }
     }

@@ -11,7 +11,7 @@ use crate::measure::sampler::{Completion, SampleRequest, Sampler};
 use crate::run::limits::after_write_of;
 use diskproof_model::measurement::{Interruption, Measurement, OpKind};
 use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
-use diskproof_model::plan::{CachePolicy, Workload};
+use diskproof_model::plan::{CachePolicy, RangeSync, Workload};
 use diskproof_model::stream::Streams;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -299,7 +299,9 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         if step.kind == OpKind::Write && first.result.is_ok() {
             second = match after_write {
                 AfterWrite::Sync(call) => Some(self.complete(Op::Sync(call), &step)?),
-                AfterWrite::WriteBack => Some(self.complete(Op::WriteBack, &step)?),
+                AfterWrite::WriteBack => {
+                    Some(self.complete(Op::SyncRange(RangeSync::COMPLETE), &step)?)
+                }
                 AfterWrite::Nothing | AfterWrite::Durable | AfterWrite::SyncEvery(..) => None,
             };
         }

@@ -16,8 +16,10 @@ use diskproof_model::measurement::{
 };
 use diskproof_model::plan::{Layout, Workload};
 use diskproof_model::progress::Control;
+use diskproof_model::request_log::RequestLog;
 use diskproof_model::series::Cell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A workload and what its workers do not know of it.
 pub(crate) struct RunContext {
@@ -183,6 +185,7 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
         .flat_map(|part| &part.interruptions)
         .chain(final_sync.iter().flat_map(|sync| &sync.interruption));
     sum.interruptions = join_interruptions(interrupted.copied(), origin_ns);
+    sum.request_log = join_logs(&results, origin_ns).map(Arc::new);
     let mut late = add_results(&mut sum, results, measure_ns, common.ns);
     let common_ns = match common.end {
         CommonEnd::Ragged => cut_at_cell(&mut sum, common.ns),
@@ -211,6 +214,20 @@ pub(crate) fn assemble(context: RunContext, results: Vec<WorkerResult>) -> Measu
     sum.missed_starts = sum.workload.rate.map(|_| late);
     sum.hang = hang.map(|hang| relative_to_origin(hang, origin_ns));
     sum
+}
+
+/// The requests of all workers, from the start of the run on; `None` where none keeps them.
+fn join_logs(results: &[WorkerResult], origin_ns: u64) -> Option<RequestLog> {
+    let mut joined: Option<RequestLog> = None;
+    for result in results {
+        if let Some(log) = &result.request_log {
+            joined.get_or_insert_default().merge(log);
+        }
+    }
+    for request in joined.iter_mut().flat_map(|log| &mut log.requests) {
+        request.sent_ns = request.sent_ns.saturating_sub(origin_ns);
+    }
+    joined
 }
 
 /// Each interruption once, with the requests of all workers, from the start of the run on.

@@ -38,7 +38,7 @@ use diskproof_model::measurement::CpuTime;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
-use diskproof_model::shape::AccessAdvice;
+use diskproof_model::shape::{AccessAdvice, KindRate};
 use rustix::io::ReadWriteFlags;
 use rustix::mm::{Advice, ProtFlags};
 use std::any::Any;
@@ -336,6 +336,7 @@ fn options_of(config: &ThreadConfig, schedule: WorkerSchedule) -> GeneratorOptio
             .pacer
             .as_ref()
             .map(|pacer| pacer.clone().starting_at(schedule.start_ns)),
+        kind_pacer: kind_pacer(config, schedule),
         measure_ns: schedule.measure_ns,
         journal: config.prepared.journal.clone(),
         pauses: workload
@@ -356,6 +357,17 @@ fn options_of(config: &ThreadConfig, schedule: WorkerSchedule) -> GeneratorOptio
         group_sync: GroupSync::for_worker(workload, config.depth),
         ..GeneratorOptions::default()
     }
+}
+
+/// The schedule of one kind of a worker's operations, where that alone has a rate. Each worker has
+/// its share of it.
+fn kind_pacer(config: &ThreadConfig, schedule: WorkerSchedule) -> Option<(OpKind, Pacer)> {
+    let workload = &config.prepared.known.workload;
+    let starts = &workload.shape.starts;
+    let KindRate { kind, per_second } = starts.kind_rate?;
+    let rate = per_second / f64::from(workload.workers);
+    let pacer = Pacer::new(schedule.start_ns, rate, starts.arrivals, config.seed);
+    Some((kind, pacer))
 }
 
 /// The time between a worker's waking up and a start.
@@ -474,6 +486,7 @@ fn run_worker<B: Backend>(
     .cache_handling(cache_handling(workload, cache, *extent))
     .checking_reads(read_check)
     .counting_as(&workload.shape.ends)
+    .logging_requests(&workload.shape)
     .within_limits(limits)
     .with_measure_start(common.measure_start);
     worker.snapshot = config.snapshot;

@@ -6,9 +6,10 @@ use crate::load::generator::{AfterWrite, RequestGenerator};
 use crate::load::pattern::Pattern;
 use crate::measure::worker::WorkerSchedule;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Access, Distribution, Stop, SyncCall, Workload};
+use diskproof_model::plan::{Access, Distribution, Stop, Workload};
 use diskproof_model::shape::{
     FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes, FioSync,
+    FioSyncCall,
 };
 
 pub(crate) const UNIFORM: Access = Access::Random {
@@ -91,7 +92,7 @@ pub(crate) fn order_of_two_files() -> FioOrder {
             open_max: 2,
         },
         syncs: vec![FioSync {
-            call: SyncCall::Fsync,
+            call: FioSyncCall::Fsync,
             writes: 3,
         }],
         lap_bytes: None,

@@ -60,7 +60,7 @@ impl Backend for SimBackend {
             let operation = match request.op {
                 Op::Read => models::Operation::Read,
                 Op::Write => models::Operation::Write,
-                Op::Sync(_) | Op::WriteBack => models::Operation::Flush,
+                Op::Sync(_) | Op::SyncRange(_) => models::Operation::Flush,
                 Op::Call(_) => models::Operation::Trim,
             };
             let length_bytes =

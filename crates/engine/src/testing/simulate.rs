@@ -138,7 +138,7 @@ impl Backend for FakeBackend {
             *channel = (*channel).max(self.clock.now()) + self.disk.service_ns + extra;
             // These move no data.
             let result = match request.op {
-                Op::Call(_) | Op::Sync(_) | Op::WriteBack => 0,
+                Op::Call(_) | Op::Sync(_) | Op::SyncRange(_) => 0,
                 Op::Read | Op::Write => request.len as i32,
             };
             self.in_flight.push((*channel, request.slot, result));
@@ -252,7 +252,8 @@ pub fn simulate_on(
             schedule.start_ns,
         ))
         .with_measure_start(measure_start.clone())
-        .counting_as(ends);
+        .counting_as(ends)
+        .logging_requests(&workload.shape);
     let mut control = Control::Continue;
     let mut next_tick = 0;
     while worker.advance()? == AdvanceOutcome::Running {

@@ -1,4 +1,5 @@
 //! Tests of the whole measuring path on simulated disks, in virtual time.
 
+mod request_log;
 mod transactions;
 mod warmup;

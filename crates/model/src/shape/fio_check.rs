@@ -1,6 +1,6 @@
 //! Whether requests can be made in an order of fio that somebody else may have written.
 
-use super::fio_order::{FioKind, FioOrder};
+use super::fio_order::{FioKind, FioOrder, FioSyncCall};
 
 /// The most files: each takes memory.
 pub const FIO_FILES_MAX: u32 = 1 << 20;
@@ -28,6 +28,16 @@ impl FioOrder {
         }
         if !files.service.can_be_drawn() {
             return Some("files that cannot be drawn");
+        }
+        if self.syncs.iter().any(|sync| sync.writes == 0) {
+            return Some("a sync after no write");
+        }
+        let has_range = self
+            .syncs
+            .iter()
+            .any(|sync| matches!(sync.call, FioSyncCall::FileRange(_)));
+        if has_range && files.count > 1 {
+            return Some("syncs of a range in several files");
         }
         let mut sizes = vec![
             files.part_start,

@@ -4,7 +4,7 @@
 
 use super::random_run::RandomRun;
 use crate::op::OpKind;
-use crate::sync::SyncCall;
+use crate::sync::{RangeSync, SyncCall};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -220,7 +220,29 @@ impl FileService {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FioSync {
     /// The system call.
-    pub call: SyncCall,
+    pub call: FioSyncCall,
     /// It is due where this divides the number of writes.
     pub writes: u32,
+}
+
+/// The system call between writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FioSyncCall {
+    /// fsync(2).
+    Fsync,
+    /// fdatasync(2).
+    Fdatasync,
+    /// sync_file_range(2), from the first byte to the last one that were written since the sync
+    /// before.
+    FileRange(RangeSync),
+}
+
+impl From<SyncCall> for FioSyncCall {
+    fn from(call: SyncCall) -> Self {
+        match call {
+            SyncCall::Fsync => Self::Fsync,
+            SyncCall::Fdatasync => Self::Fdatasync,
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! The times at which operations start.
 
+use crate::op::OpKind;
 use crate::units::format_duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,10 @@ pub struct StartTimes {
     /// The spacing of the starts of an open loop.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub arrivals: Arrivals,
+    /// The greatest rate of one kind of operation of a mix. Where none of it is due, one of the other
+    /// kind starts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind_rate: Option<KindRate>,
     /// Pauses between operations; absent where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub think: Option<ThinkTime>,
@@ -28,6 +33,9 @@ impl StartTimes {
         if self.arrivals == Arrivals::Poisson {
             facts.push("Poisson arrivals".to_owned());
         }
+        if let Some(KindRate { kind, per_second }) = self.kind_rate {
+            facts.push(format!("at most {per_second} {} per second", kind.plural()));
+        }
         if let Some(think) = self.think {
             facts.push(think.fact());
         }
@@ -40,6 +48,15 @@ impl StartTimes {
         }
         facts
     }
+}
+
+/// The greatest rate of a kind of operation.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct KindRate {
+    /// The kind of operation.
+    pub kind: OpKind,
+    /// Operations per second, of all workers together.
+    pub per_second: f64,
 }
 
 /// The spacing of the starts of an open loop.

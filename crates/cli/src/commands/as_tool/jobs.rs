@@ -80,9 +80,10 @@ pub(super) fn run(
         job.agreed = Agreed::JobCommands(commands);
     }
     match measure_as_tool(tool, words, job, writes)? {
-        Exit::Failed => Ok(match printer.failed_code() {
+        // A job that could not begin fails without any request.
+        exit @ (Exit::Failed | Exit::Done) => Ok(match printer.failed_code() {
             Some(code) => Exit::Tool(code),
-            None => Exit::Failed,
+            None => exit,
         }),
         exit => Ok(exit),
     }

@@ -105,6 +105,13 @@ impl JobReader<'_> {
             ));
         };
         let share = self.bytes("dedupe_working_set_percentage", WORKING_SET_PERCENT)?;
+        if share.saturating_add(u64::from(percent)) > 100 {
+            return Err(self.error(
+                "dedupe_percentage",
+                "the blocks of the working set are unique, so fio cannot repeat so many; both \
+                 percentages together are at most 100",
+            ));
+        }
         let blocks = (size / 100).saturating_mul(share.min(100)) / smallest_write.max(1);
         Ok(WriteContent {
             repeated_blocks: blocks.max(1),

@@ -46,7 +46,7 @@ pub(super) fn check_commands(reader: &JobReader<'_>, _job: &mut FioJob) -> Trans
             let why = "only 'diskproof as fio' runs commands of jobs; use the shell";
             return Err(reader.error(name, why));
         }
-        if reader.short_time("latency_target")? > 0 {
+        if reader.searches_depth()? {
             let why = "no command runs beside latency_target; use the shell";
             return Err(reader.error(name, why));
         }

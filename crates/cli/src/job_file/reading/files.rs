@@ -193,6 +193,26 @@ pub(super) fn set_creation(reader: &JobReader<'_>, job: &mut FioJob) -> Translat
     Ok(())
 }
 
+/// `write_iolog`, which only `as fio` writes.
+pub(super) fn set_request_log(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    let is_written = reader
+        .text("write_iolog")
+        .is_some_and(|path| !path.is_empty());
+    if !reader.translation.is_as_fio() {
+        let why = "only `diskproof as fio` records single requests";
+        reader.translation.ignore_option("write_iolog", why);
+        return Ok(());
+    }
+    if is_written && job.reads_back() {
+        return Err(reader.error(
+            "write_iolog",
+            "the reads of verify are not recorded; set do_verify=0, or remove one of the two",
+        ));
+    }
+    job.flags.shape.logs_requests = is_written;
+    Ok(())
+}
+
 /// `block_error_percentiles`.
 pub(super) fn set_block_errors(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     if reader.flag("block_error_percentiles")? {
@@ -242,7 +262,7 @@ impl JobReader<'_> {
     /// Refuses logs that would be missing at the end.
     pub(super) fn check_logs(&self) -> Translated<()> {
         if let Some(setting) = self.setting("write_iolog") {
-            return Err(setting.error("single requests are not recorded; remove it"));
+            self.check_log_place(setting)?;
         }
         let has_interval = !matches!(self.text("log_avg_msec"), None | Some("0"));
         for name in LOGS {

@@ -42,24 +42,75 @@ pub(super) fn set_warmup(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
     Ok(())
 }
 
-/// `latency_target`, `latency_window` and `latency_percentile`.
+impl JobReader<'_> {
+    /// True if the job searches for a depth. As in fio, a job with one request in flight has no
+    /// other depth to search for.
+    pub(super) fn searches_depth(&self) -> Translated<bool> {
+        if self.short_time("latency_target")? == 0 {
+            return Ok(false);
+        }
+        let engine = self.engine(self.written_rw()?.rw)?;
+        Ok(!self.translation.is_as_fio() || self.depth(engine)? > 1)
+    }
+
+    fn latency_percentile(&self) -> Translated<LatencyPercentile> {
+        let percent = self.parsed("latency_percentile", str::parse::<LatencyPercentile>)?;
+        Ok(percent.unwrap_or(PERCENTILE_DEFAULT))
+    }
+
+    fn latency_window_ns(&self) -> Translated<u64> {
+        Ok(match self.short_time("latency_window")? {
+            0 => WINDOW_NS_DEFAULT,
+            ns => ns,
+        })
+    }
+}
+
+/// `latency_target`, `latency_window` and `latency_percentile` of a job that searches for a depth.
 pub(super) fn set_latency_target(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    let latency_ns = reader.short_time("latency_target")?;
-    if latency_ns == 0 {
+    if !reader.searches_depth()? {
         return Ok(());
+    }
+    if reader.flag("latency_run")? {
+        return Err(reader.error(
+            "latency_run",
+            "fio's search goes on after the depth is found, which is not supported; run the job at \
+             the depth that latency_target finds",
+        ));
     }
     reader.note(
         "a depth that narrowly misses latency_target, and the depth found, are measured up to \
          three times; fio decides from single windows",
     );
-    let percent = reader.parsed("latency_percentile", str::parse::<LatencyPercentile>)?;
-    let window_ns = match reader.short_time("latency_window")? {
-        0 => WINDOW_NS_DEFAULT,
-        ns => ns,
-    };
-    job.flags.latency_target = Some(Time(latency_ns));
-    job.flags.latency_percentile = Some(percent.unwrap_or(PERCENTILE_DEFAULT));
-    job.flags.latency_window = Some(Time(window_ns));
+    job.flags.latency_target = Some(Time(reader.short_time("latency_target")?));
+    job.flags.latency_percentile = Some(reader.latency_percentile()?);
+    job.flags.latency_window = Some(Time(reader.latency_window_ns()?));
+    Ok(())
+}
+
+/// `latency_target` of a job with one request in flight. As in fio, a longer latency ends it with
+/// the error of `max_latency`; otherwise it ends after the window that confirms the depth. Where
+/// some requests may be late, it goes on to its end; fio ends it once two windows met the target.
+pub(super) fn set_latency_of_one_request(
+    reader: &JobReader<'_>,
+    job: &mut FioJob,
+) -> Translated<()> {
+    let latency_ns = reader.short_time("latency_target")?;
+    if latency_ns == 0 || reader.searches_depth()? {
+        return Ok(());
+    }
+    let window_ns = reader.latency_window_ns()?;
+    if reader.latency_percentile()? != PERCENTILE_DEFAULT {
+        return Ok(());
+    }
+    let ends = &mut job.flags.shape.ends;
+    let limit_ns = ends.latency_limit_ns.unwrap_or(u64::MAX);
+    ends.latency_limit_ns = Some(limit_ns.min(latency_ns));
+    if !reader.flag("latency_run")? {
+        let both_windows_ns = window_ns.saturating_mul(2);
+        let time_ns = job.flags.time.map_or(u64::MAX, |time| time.0);
+        job.flags.time = Some(Time(time_ns.min(both_windows_ns)));
+    }
     Ok(())
 }
 

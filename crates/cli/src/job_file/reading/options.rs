@@ -93,7 +93,7 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
             pacing::set_think_time,
         ),
         setter(
-            "latency_target latency_percentile latency_window",
+            "latency_target latency_percentile latency_window latency_run",
             limits::set_latency_target,
         ),
         setter(
@@ -116,7 +116,7 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
         setter("random_distribution", operations::set_distribution),
         setter("rw rwmixread rwmixwrite", operations::set_read_share),
         setter(
-            "sync fsync fdatasync end_fsync fsync_on_close",
+            "sync fsync fdatasync sync_file_range end_fsync fsync_on_close",
             durability::set_syncs,
         ),
         setter("write_hint", durability::set_write_life),
@@ -163,6 +163,8 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
     // Everything else: the laps, the verification, the zones.
     &[
         setter("number_ios", limits::set_ops),
+        setter("write_iolog", files::set_request_log),
+        setter("latency_target", limits::set_latency_of_one_request),
         setter("rw", order::set_order),
     ],
 ];

@@ -11,11 +11,11 @@ use crate::job_file::jobs::{FioJob, RequestAmount};
 use crate::job_file::translation::Translated;
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{EngineKind, SyncCall};
+use diskproof_model::plan::EngineKind;
 use diskproof_model::rw::{Order, Rw};
 use diskproof_model::shape::{
     FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes, FioSync,
-    FioZones, RandomRun,
+    FioSyncCall, FioZones, RandomRun,
 };
 use std::path::Path;
 
@@ -66,7 +66,7 @@ impl JobReader<'_> {
             && !is_paced_mix
             && is_uniform
             && is_default_generator
-            && !self.is_set("latency_target")
+            && !self.searches_depth()?
             && !self.flag("fill_device")?
             && !self.flag("create_only")?
             && self.text("zonemode") != Some("zbd"))
@@ -97,6 +97,7 @@ impl JobReader<'_> {
             || is_percent_of_new
             || has_several_files
             || has_syncs_of_its_own
+            || (setting.rw.makes(OpKind::Write) && self.range_sync()?.is_some())
             || is_overwritten
             || ORDERING
                 .iter()
@@ -319,14 +320,15 @@ impl JobReader<'_> {
             return Ok(syncs);
         }
         for (name, call) in [
-            ("fsync", SyncCall::Fsync),
-            ("fdatasync", SyncCall::Fdatasync),
+            ("fsync", FioSyncCall::Fsync),
+            ("fdatasync", FioSyncCall::Fdatasync),
         ] {
             if let Some(writes) = self.count(name)? {
                 let writes = u32::try_from(writes.0).unwrap_or(u32::MAX);
                 syncs.push(FioSync { call, writes });
             }
         }
+        syncs.extend(self.range_sync()?);
         Ok(syncs)
     }
 }

@@ -8,7 +8,7 @@ use crate::job_file::translation::Translated;
 use crate::workload::{Rate, ReadShare, WorkloadFlags};
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::BlockShare;
-use diskproof_model::shape::{Arrivals, FloorUnit, FlowShare, ThinkCount, ThinkTime};
+use diskproof_model::shape::{Arrivals, FloorUnit, FlowShare, KindRate, ThinkCount, ThinkTime};
 
 /// A rate may differ from that of the job by this part of it, because shares of reads are whole
 /// permille.
@@ -138,9 +138,8 @@ fn set_mixed_rates(
     let reads = rates.ops_per_second(OpKind::Read, &job.flags)?;
     let writes = rates.ops_per_second(OpKind::Write, &job.flags)?;
     if (reads == 0.0) != (writes == 0.0) {
-        return Err(rates.value.error(
-            "a rate for only one direction is not supported; write two concurrent sections",
-        ));
+        set_rate_of_one_kind(reader, rates, reads, writes, job)?;
+        return Ok(0.0);
     }
     if reads > 0.0 {
         let Some(share) = share_of_rates(reads, writes) else {
@@ -154,6 +153,37 @@ fn set_mixed_rates(
         job.flags.shape.order.even_mix = reader.text("rate_process") != Some("poisson");
     }
     Ok(reads + writes)
+}
+
+/// Sets the rate of the one direction of a mix that has one. As in fio, the other direction goes on
+/// where no request of this one is due.
+fn set_rate_of_one_kind(
+    reader: &JobReader<'_>,
+    rates: GivenRates<'_>,
+    reads: f64,
+    writes: f64,
+    job: &mut FioJob,
+) -> Translated<()> {
+    let rw = job.rw();
+    let is_of_reads_and_writes =
+        rw.makes(OpKind::Read) && rw.makes(OpKind::Write) && !rw.makes(OpKind::Trim);
+    if !is_of_reads_and_writes || job.flags.verify == Some(true) {
+        return Err(rates.value.error(
+            "a rate for only one direction is supported in mixes of reads and writes without \
+             verify; write two concurrent sections",
+        ));
+    }
+    let (kind, per_second) = if reads > 0.0 {
+        (OpKind::Read, reads)
+    } else {
+        (OpKind::Write, writes)
+    };
+    job.flags.shape.starts.kind_rate = Some(KindRate { kind, per_second });
+    reader.note(
+        "a rate of one direction limits its requests only; the other direction goes on where none \
+         of them is due",
+    );
+    Ok(())
 }
 
 /// The share of the reads with which both rates are kept; `None` where no whole permille keeps

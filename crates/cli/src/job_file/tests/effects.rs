@@ -1,7 +1,8 @@
 //! Options without effect, amounts and rates, as fio 3.33 treats them.
 
 use super::*;
-use diskproof_model::shape::{AccessAdvice, WriteLife};
+use diskproof_model::plan::RangeSync;
+use diskproof_model::shape::{AccessAdvice, FioSync, FioSyncCall, KindRate, WriteLife};
 
 /// What fio 3.33 does with such options, tried side by side.
 #[test]
@@ -309,9 +310,137 @@ fn commands_of_jobs_belong_to_as_fio_and_to_no_plan() {
     for option in ["exec_prerun=true", "exec_postrun=true"] {
         let message = refused(&format!("[a]\nfilename=/data/table\n{option}\n"));
         assert!(message.contains("only 'diskproof as fio'"), "{message}");
-        let searching = format!("[a]\nfilename=/data/table\nlatency_target=5ms\n{option}\n");
+        let searching = format!(
+            "[a]\nfilename=/data/table\nlatency_target=5ms\nioengine=libaio\niodepth=4\n{option}\n"
+        );
         assert!(translated(&searching, AS_FIO).is_err(), "{option}");
     }
+}
+
+/// As fio 3.33 reads them.
+#[test]
+fn sync_of_a_range_has_its_steps_and_writes() {
+    let syncs = |options: &str| {
+        let text = format!("[a]\ndirectory=/data\nsize=1m\nrw=write\n{options}\n");
+        let flags = translated(&text, AS_FIO)?.plan.workloads.remove(0).flags;
+        Ok::<_, String>(
+            flags
+                .shape
+                .order
+                .fio
+                .map_or(Vec::new(), |order| order.syncs),
+        )
+    };
+    let steps = RangeSync {
+        wait_before: true,
+        write: true,
+        wait_after: false,
+    };
+    let sync = FioSync {
+        call: FioSyncCall::FileRange(steps),
+        writes: 4,
+    };
+    assert_eq!(syncs("sync_file_range=wait_before,write:4"), Ok(vec![sync]));
+    assert_eq!(
+        syncs("sync_file_range=write,wait_before"),
+        Ok(vec![FioSync { writes: 1, ..sync }])
+    );
+    assert_eq!(syncs("sync_file_range=write:0"), Ok(Vec::new()));
+    for options in [
+        "sync_file_range=all",
+        "sync_file_range=write:4\nioengine=posixaio",
+        "sync_file_range=write:4\nnrfiles=2",
+        "sync_file_range=write:4\nend_fsync=1",
+        "sync_file_range=write:4\nrw=randwrite\nrandom_distribution=zipf",
+    ] {
+        assert!(syncs(options).is_err(), "{options}");
+    }
+}
+
+#[test]
+fn one_direction_of_a_mix_may_have_a_rate() {
+    let starts = |options: &str| {
+        let flags = only(&format!("rw=randrw\nsize=16m\n{options}"));
+        assert_eq!(flags.rate, None, "{options}");
+        flags.shape.starts.kind_rate
+    };
+    let rate = |kind, per_second| Some(KindRate { kind, per_second });
+    assert_eq!(starts("rate=1m,"), rate(OpKind::Read, 256.0));
+    assert_eq!(starts("rate=,1m\nbs=4k,8k"), rate(OpKind::Write, 128.0));
+    assert_eq!(starts("rate_iops=,100"), rate(OpKind::Write, 100.0));
+    // One workload stands for both copies.
+    let copies = starts("rate_iops=100,\nnumjobs=2");
+    assert_eq!(copies, rate(OpKind::Read, 200.0));
+    // A job that only reads has no use for a rate of writes.
+    let reading = only("rw=read\nrate=,1m");
+    assert_eq!((reading.rate, reading.shape.starts.kind_rate), (None, None));
+}
+
+#[test]
+fn latency_target_of_one_request_in_flight_is_a_limit() {
+    let ends = |options: &str| {
+        let text = format!("[a]\nfilename=/data/table\nlatency_target=5ms\n{options}\n");
+        let flags = translated(&text, AS_FIO)?.plan.workloads.remove(0).flags;
+        let limit_ns = flags.shape.ends.latency_limit_ns;
+        let searches = flags.latency_target.is_some();
+        Ok::<_, String>((searches, limit_ns, flags.time.map(|time| time.0)))
+    };
+    let limit_ns = Some(5_000_000);
+    let both_windows_ns = Some(400_000_000);
+    let window = "latency_window=200ms";
+    assert_eq!(ends(window), Ok((false, limit_ns, both_windows_ns)));
+    let run = format!("{window}\nlatency_run=1");
+    assert_eq!(ends(&run), Ok((false, limit_ns, None)));
+    let percentile = format!("{window}\nlatency_percentile=90");
+    assert_eq!(ends(&percentile), Ok((false, None, None)));
+    assert_eq!(
+        ends("max_latency=1ms"),
+        Ok((false, Some(1_000_000), Some(2_000_000_000)))
+    );
+    let queue = "ioengine=libaio\niodepth=8\nruntime=9";
+    assert_eq!(ends(queue), Ok((true, None, Some(9_000_000_000))));
+    assert!(ends(&format!("{queue}\nlatency_run=1")).is_err());
+}
+
+#[test]
+fn files_of_a_log_have_their_places_in_the_target() {
+    let files = |options: &str| {
+        let text = format!("[a]\ndirectory=/data\nsize=64k\nwrite_iolog=log\n{options}\n");
+        let read = translated(&text, AS_FIO)?;
+        assert!(read.plan.workloads[0].flags.shape.logs_requests);
+        let mut files = Vec::new();
+        for workload in &read.jobs.jobs[0].workloads {
+            for file in &workload.files {
+                files.push((file.name.clone(), file.target_start, file.file_start));
+            }
+        }
+        Ok::<_, String>(files)
+    };
+    let file =
+        |name: &str, target_start, file_start| (format!("/data/{name}"), target_start, file_start);
+    assert_eq!(files("rw=read"), Ok(vec![file("a.0.0", 0, 0)]));
+    assert_eq!(
+        files("rw=randrw\nnrfiles=2\nfilename_format=$jobname.$filenum"),
+        Ok(vec![file("a.0", 0, 0), file("a.1", 32 << 10, 0)])
+    );
+    assert_eq!(
+        files("rw=rw\nnumjobs=2"),
+        Ok(vec![file("a.0.0", 0, 0), file("a.1.0", 0, 0)])
+    );
+    // The file holds its first bytes, too, unless it vanishes.
+    assert_eq!(
+        files("rw=rw\noffset=8k"),
+        Ok(vec![file("a.0.0", 8 << 10, 8 << 10)])
+    );
+    assert_eq!(
+        files("rw=write\noffset=8k\nunlink=1"),
+        Ok(vec![file("a.0.0", 0, 8 << 10)])
+    );
+    assert!(files("rw=write\nverify=crc32c").is_err());
+    assert!(files("rw=write\nverify=crc32c\ndo_verify=0").is_ok());
+    // It is no part of the load that `run` measures.
+    let flags = only("write_iolog=log\nsize=1m");
+    assert!(!flags.shape.logs_requests);
 }
 
 #[test]

@@ -516,6 +516,10 @@ const REFUSED_OPTIONS: &[(&str, &str)] = &[
         "4: dedupe_percentage=101:",
     ),
     (
+        "rw=write\nsize=1m\ndedupe_percentage=96\ndedupe_mode=working_set",
+        "5: dedupe_percentage=96:",
+    ),
+    (
         "rw=write\ndedupe_percentage=5\ndedupe_mode=working_set",
         "5: dedupe_mode=working_set:",
     ),

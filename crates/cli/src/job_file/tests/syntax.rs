@@ -25,7 +25,7 @@ fn as_fio_refuses_logs_that_it_cannot_write() {
         translated(&format!("[job]\nfilename=/dev/sda\n{options}\n"), overrides)
     };
     for options in [
-        "write_iolog=x",
+        "write_iolog=/etc/x",
         "write_hist_log=/etc/x",
         "write_bw_log=../x",
         "write_iops_log=/etc/x\nlog_avg_msec=100",

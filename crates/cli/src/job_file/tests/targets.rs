@@ -23,6 +23,22 @@ fn no_file_is_made_where_none_may_be() {
         // The scratch file of a measurement vanishes.
         translated(&text, CliOverrides::default()).unwrap();
     }
+    // The other jobs run, and the one without a file counts as failed.
+    let both = "[a]\nfilename=/data/own\nsize=1m\n[b]\nfilename=/data/new\nsize=1m\n\
+                allow_file_create=0\nnumjobs=2\n";
+    let read = translated(both, AS_FIO).unwrap();
+    assert_eq!(names(&read.plan), ["a"]);
+    let failing: Vec<bool> = read
+        .jobs
+        .jobs
+        .iter()
+        .map(|job| job.fails_to_begin)
+        .collect();
+    assert_eq!(failing, [false, true]);
+    // An earlier job makes the file.
+    let made = "[a]\nfilename=/data/new\nsize=1m\n[b]\nfilename=/data/new\nsize=1m\n\
+                allow_file_create=0\n";
+    assert_eq!(names(&translated(made, AS_FIO).unwrap().plan), ["a", "b"]);
     let there = "[a]\nfilename=/data/own\nsize=16m\nallow_file_create=0\n";
     translated(there, read_only).unwrap();
     translated(&format!("{own}allow_file_create=0\n"), AS_FIO).unwrap();

@@ -172,7 +172,10 @@ fn verified_steps_as_fio_wait_for_busy_blocks_and_none_is_left_out() {
             PatternAction::Step(step) => {
                 assert_eq!((request.op, request.offset), (Op::Write, step.offset));
             }
-            PatternAction::Sync(call) => assert_eq!(request.op, Op::Sync(call)),
+            PatternAction::Sync(call) => {
+                assert_eq!(call, FioSyncCall::Fsync);
+                assert_eq!(request.op, Op::Sync(SyncCall::Fsync));
+            }
             PatternAction::End => panic!("{made}"),
         }
         busy.push(request);
@@ -191,4 +194,64 @@ fn worker_ends_where_the_order_of_fio_has_no_request() {
     let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
     assert!(generator.next(0, &mut buffers).is_none());
     assert!(generator.is_exhausted());
+}
+
+#[test]
+fn kind_of_a_mix_starts_only_when_it_is_due() {
+    let options = GeneratorOptions {
+        kind_pacer: Some((OpKind::Read, Pacer::new(0, 1000.0, Arrivals::Even, 1))),
+        ..GeneratorOptions::default()
+    };
+    let span = extent(0, 1 << 20);
+    let mut generator = requests(&blocks(1, 500), span, Budget::default()).with_options(options);
+    let mut buffers = Buffers::new(1, BLOCK as usize).unwrap();
+    let mut reads = 0;
+    let mut writes = 0;
+    // A request takes 100 us: without a rate there would be 500 of each.
+    for step in 0..1000 {
+        let request = generator.next(step * 100_000, &mut buffers).unwrap();
+        match request.op {
+            Op::Read => reads += 1,
+            _ => writes += 1,
+        }
+        generator.slots.free(request.slot);
+    }
+    assert!((98..=101).contains(&reads), "{reads}");
+    assert_eq!(reads + writes, 1000);
+}
+
+#[test]
+fn sync_of_a_range_covers_what_was_written_since_the_last_one() {
+    let mut order = order_of_two_files();
+    order.kinds.remove(0);
+    order.files.count = 1;
+    order.files.part_bytes = 65_536;
+    order.files.lap_bytes = 65_536;
+    order.files.file_bytes = 65_536;
+    order.syncs[0].call = FioSyncCall::FileRange(RangeSync::COMPLETE);
+    let mut workload = blocks(4, 0);
+    workload.shape.order.fio = Some(Box::new(order));
+    let mut generator = requests(&workload, extent(0, 65_536), Budget::default());
+    let mut buffers = Buffers::new(4, BLOCK as usize).unwrap();
+    let mut ranges = Vec::new();
+    while ranges.len() < 5 {
+        let request = generator.next(0, &mut buffers).unwrap();
+        if let Op::SyncRange(steps) = request.op {
+            ranges.push((steps, request.offset, request.len));
+            generator.slots.free(request.slot);
+        } else {
+            generator.finish(request.slot, 0);
+        }
+    }
+    let range = |first: u64| (RangeSync::COMPLETE, first * 4096, 3 * BLOCK);
+    assert_eq!(ranges, [0, 3, 6, 9, 12].map(range));
+    // Nothing has ended since.
+    let nothing = sync_of_range(0, RangeSync::COMPLETE, None);
+    assert_eq!(
+        (nothing.op, nothing.len),
+        (Op::SyncRange(RangeSync::NOTHING), 0)
+    );
+    // A range too long for a request goes on to the end of the file.
+    let long = sync_of_range(0, RangeSync::COMPLETE, Some(4096..1 << 40));
+    assert_eq!((long.offset, long.len), (4096, 0));
 }

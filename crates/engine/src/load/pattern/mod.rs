@@ -474,6 +474,21 @@ impl Pattern {
             Some(SpecialSteps::EachUnitOnce(_)) | None => {}
         }
         let index = self.next_stream();
+        self.step_of_stream(index)
+    }
+
+    /// The next step that does anything else than this, where one of the streams does.
+    #[cold]
+    pub(crate) fn step_without(&mut self, kind: OpKind) -> Step {
+        if let Some(SpecialSteps::Shared(pattern)) = &self.special {
+            return lock(pattern).step_without(kind);
+        }
+        let other = self.streams.iter().position(|stream| stream.kind != kind);
+        self.step_of_stream(other.unwrap_or(0))
+    }
+
+    /// The next step of a stream.
+    fn step_of_stream(&mut self, index: usize) -> Step {
         let stream = &mut self.streams[index];
         let random = &mut self.random;
         let len = stream.sizes.draw(random);

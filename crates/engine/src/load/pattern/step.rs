@@ -1,7 +1,7 @@
 //! One step of a pattern.
 
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::SyncCall;
+use diskproof_model::shape::FioSyncCall;
 
 /// One operation to be done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub enum PatternAction {
     /// An operation on a block.
     Step(Step),
     /// A sync of what was written.
-    Sync(SyncCall),
+    Sync(FioSyncCall),
     /// Nothing any more: no place is left for a step.
     End,
 }

@@ -7,8 +7,7 @@ use super::sizes::draw_size;
 use crate::io::Extent;
 use crate::load::pattern::step::Step;
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::SyncCall;
-use diskproof_model::shape::{FioFiles, FioOrder, FioSeed, FioSync};
+use diskproof_model::shape::{FioFiles, FioOrder, FioSeed, FioSync, FioSyncCall};
 
 /// An extent that no walk leaves.
 pub(super) const ANYWHERE: Extent = Extent {
@@ -26,7 +25,7 @@ pub(super) enum FioAction {
     /// A request, at an offset in the target.
     Request(Step),
     /// A sync of what was written.
-    Sync(SyncCall),
+    Sync(FioSyncCall),
     /// The lap is over.
     EndLap,
 }
@@ -138,7 +137,7 @@ impl FioWalk {
     }
 
     /// The sync that is due, if one is. As in fio it is due until the next write.
-    fn due_sync(&self) -> Option<SyncCall> {
+    fn due_sync(&self) -> Option<FioSyncCall> {
         if self.has_synced {
             return None;
         }
