@@ -549,6 +549,7 @@ fn a_shape_is_in_the_line_or_there_is_none() {
             });
         },
         |shape| shape.content.verified_times = Some(2),
+        |shape| shape.content.verified_reads = Some(200),
         |shape| {
             shape.ends.rate_floors = vec![RateFloor {
                 of_writes: false,

@@ -105,6 +105,18 @@ impl JobReader<'_> {
             ));
         };
         let share = self.bytes("dedupe_working_set_percentage", WORKING_SET_PERCENT)?;
+        if self.bytes("nrfiles", 1)? != 1 {
+            return Err(self.error(
+                "dedupe_mode",
+                "fio has a working set only for a single file",
+            ));
+        }
+        if share.saturating_add(u64::from(percent)) > u64::from(ALL_PERCENT) {
+            return Err(self.error(
+                "dedupe_percentage",
+                "the blocks of the working set are no repetitions; the two are 100 % at most",
+            ));
+        }
         let blocks = (size / 100).saturating_mul(share.min(100)) / smallest_write.max(1);
         Ok(WriteContent {
             repeated_blocks: blocks.max(1),
