@@ -365,6 +365,7 @@ impl ProgressDisplay {
             phase: match progress.phase {
                 Phase::Layout => "filling the scratch file".to_owned(),
                 Phase::FirstRequests => format!("{}, first requests", progress.name),
+                Phase::SetUp => format!("{}, taking memory", progress.name),
                 Phase::Warmup => format!("{}, warm-up", progress.name),
                 Phase::Measure | Phase::Survey | Phase::Verify => progress.name.to_owned(),
             },
@@ -396,6 +397,7 @@ impl ProgressDisplay {
         match progress.phase {
             Phase::Layout => figures.push("layout".to_owned()),
             Phase::FirstRequests => figures.push("first requests".to_owned()),
+            Phase::SetUp => figures.push("taking memory".to_owned()),
             Phase::Warmup => figures.push("warm-up".to_owned()),
             Phase::Measure | Phase::Survey => {}
             Phase::Verify => figures.push("verify".to_owned()),

@@ -90,7 +90,8 @@ pub struct DepthTrial {
 }
 
 impl DepthTrial {
-    fn judge(target: &LatencyTarget, measurement: &Measurement) -> Self {
+    /// Compares the requests of a measurement with the target.
+    pub fn judge(target: &LatencyTarget, measurement: &Measurement) -> Self {
         let LateRequests { requests, late } = timed_requests(|kind| {
             let op = measurement.ops.get(&kind)?;
             let latencies = op.latency_intended.as_ref().unwrap_or(&op.latency);

@@ -56,6 +56,8 @@ pub enum Phase {
     /// Single requests show whether, how fast and by which I/O engine the target answers; not
     /// measured.
     FirstRequests,
+    /// The workers take their memory and make their engines; the target has no request yet.
+    SetUp,
     /// The queue fills and caches settle; not measured.
     Warmup,
     /// Counts in the figures.

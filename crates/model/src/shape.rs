@@ -15,8 +15,8 @@ pub use content::{BlockContent, BlockPattern, PATTERN_BYTES_MAX, PatternFiles, W
 pub use ends::{EarlyEnds, FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
 pub use fio_check::{FIO_FILES_MAX, FIO_UNITS_MAX};
 pub use fio_order::{
-    FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizeShare, FioSizes,
-    FioSync, FioSyncCall, FioZones,
+    FileService, FioDraws, FioFiles, FioKind, FioLaw, FioLawKind, FioOrder, FioPlaceLaw, FioPlaces,
+    FioSeed, FioSizeShare, FioSizes, FioSync, FioSyncCall, FioZones,
 };
 pub use latency_target::LatencyTarget;
 pub use order::{RequestOrder, ZoneStride};

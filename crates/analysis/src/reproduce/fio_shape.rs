@@ -108,6 +108,7 @@ fn content_options(content: &BlockContent) -> Option<Vec<String>> {
         written,
         known,
         verified_times,
+        verified_reads,
         is_checked_in_time,
         shares_verified,
         laid_out,
@@ -115,6 +116,7 @@ fn content_options(content: &BlockContent) -> Option<Vec<String>> {
     // What is compared with a pattern is written with it, and a check is another load.
     let is_checked = known.is_some()
         || verified_times.is_some()
+        || verified_reads.is_some()
         || *is_checked_in_time
         || *shares_verified
         || laid_out.is_some();

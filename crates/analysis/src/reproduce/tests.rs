@@ -539,7 +539,7 @@ fn a_shape_is_in_the_line_or_there_is_none() {
     states(&opened, &["--sync=dsync"]);
     let limited = shaped(|shape| shape.ends.latency_limit_ns = Some(5_000_000));
     states(&limited, &["--max_latency=5000us"]);
-    let none: [fn(&mut LoadShape); 4] = [
+    let none: [fn(&mut LoadShape); 5] = [
         |shape| shape.order.in_order = vec![OpKind::Write],
         |shape| {
             shape.starts.flow = Some(FlowShare {
@@ -549,6 +549,7 @@ fn a_shape_is_in_the_line_or_there_is_none() {
             });
         },
         |shape| shape.content.verified_times = Some(2),
+        |shape| shape.content.verified_reads = Some(200),
         |shape| {
             shape.ends.rate_floors = vec![RateFloor {
                 of_writes: false,

@@ -54,6 +54,8 @@ pub(crate) struct FioJob {
     /// What decides about the amount of its requests besides its part of the file, where it makes
     /// them in the order of fio.
     pub fio_amount: Option<RequestAmount>,
+    /// The bytes per second of each copy, where its requests have several sizes and even starts.
+    pub byte_rate: Option<f64>,
     /// The keys of each copy that depend neither on its part of the file nor on the page cache.
     pub flags: WorkloadFlags,
     /// Number of its copies, which fio calls jobs, too.
@@ -117,6 +119,8 @@ pub(crate) struct FioJob {
     pub keeps_files: bool,
     /// The bytes of each of its several files as they were found; `None` where they are new.
     pub found_bytes: Option<u64>,
+    /// True if its part of each of them is a share of what was found: no copy goes beyond its end.
+    pub ends_with_files: bool,
     /// Pattern of file names, for jobs without `filename`.
     pub filename_format: String,
 }
@@ -148,6 +152,7 @@ impl FioJob {
             base: Base::default(),
             gap_step_bytes: None,
             fio_amount: None,
+            byte_rate: None,
             flags,
             numjobs: 1,
             splits_cpus: false,
@@ -179,6 +184,7 @@ impl FioJob {
             alternates: false,
             keeps_files: false,
             found_bytes: None,
+            ends_with_files: false,
             filename_format: FILENAME_FORMAT_DEFAULT.to_owned(),
         }
     }
@@ -250,6 +256,7 @@ impl FioJob {
             None => behind,
         };
         self.extent.size = Some(Amount::Bytes(each.saturating_mul(self.file_count())));
+        self.ends_with_files = true;
     }
 
     /// Where it begins in each of its several new files. There is no file yet of which fio could
@@ -280,6 +287,9 @@ impl FioJob {
 
     /// The size of each of its several new files; `None` where that follows from other files.
     pub(crate) fn bytes_of_each_file(&self) -> Option<u64> {
+        if self.ends_with_files {
+            return self.found_bytes;
+        }
         match (self.extent.file_bytes, self.extent.size) {
             (Some(total), Some(Amount::Bytes(_)) | None) => Some(total / self.files.max(1)),
             _ => {
@@ -310,8 +320,17 @@ impl FioJob {
         let block = self.smallest_block();
         let in_file = self
             .steps_in_each_file()
-            .saturating_add(each / block * block);
+            .saturating_add(each / block * block)
+            .min(self.bytes_behind(self.start_in_each_file()));
         Some(in_file.saturating_mul(self.files))
+    }
+
+    /// The most bytes that a copy which begins here may use in each of its several files.
+    pub(crate) fn bytes_behind(&self, start: u64) -> u64 {
+        match self.found_bytes {
+            Some(found) if self.ends_with_files => found.saturating_sub(start),
+            _ => u64::MAX,
+        }
     }
 
     /// The bytes of all of its several files that stay, as the job sets them.
@@ -424,6 +443,8 @@ impl FioJob {
 pub(crate) struct RequestAmount {
     /// The largest size of any kind of operation, also of those that the job does not make.
     pub largest_bytes: u64,
+    /// The smallest size of reads and writes, in which places are counted that follow a law.
+    pub place_bytes: u64,
     /// True if the engine takes several requests before one has ended.
     pub has_queue: bool,
     /// `io_size` in percent.

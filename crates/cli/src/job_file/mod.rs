@@ -278,6 +278,11 @@ fn number_copies(parts: &mut [FioJob], copies_before: u64) {
 /// Refuses a job that moves nothing where its end would end others, and where the jobs measure the
 /// disk.
 fn check_moves_nothing(job: &FioJob, translation: &Translation<'_>) -> Translated<()> {
+    if job.error_block_bytes.is_some() {
+        return Err(job.error_without_options(
+            "fio counts errors of blocks (block_error_percentiles) only in a single file",
+        ));
+    }
     if translation.is_as_fio() && !job.exits_all {
         return Ok(());
     }

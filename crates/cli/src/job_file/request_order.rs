@@ -2,6 +2,7 @@
 
 use super::jobs::{FioJob, RequestAmount};
 use super::placement::FilePart;
+use super::spread::name_of_copy;
 use diskproof_compat::fio_values::Amount;
 use diskproof_engine::pattern::fio::{FioAmount, FioLimits, has_requests};
 use diskproof_model::op::OpKind;
@@ -62,6 +63,11 @@ impl OrderedCopy {
             turn_ops,
             open_max: open_max.min(count),
         };
+        if let Some(law) = &mut order.places.law {
+            let bytes = extents.lap_bytes.min(extents.file_bytes);
+            law.places = bytes.div_ceil(amount.place_bytes.max(1)).max(1);
+            law.seed = hash_of_name(&name_of_copy(job, in_section)).wrapping_mul(order.draws.job);
+        }
         if let Some(fault) = order.fault() {
             return Some(Err(fault));
         }
@@ -84,6 +90,46 @@ impl OrderedCopy {
             order,
         }))
     }
+}
+
+/// Where fio begins to hash a name (`GOLDEN_RATIO_32`).
+const HASH_START: u32 = 0x61C8_8647;
+/// The bytes of a name that its hash takes at a time.
+const HASHED_BYTES: usize = 12;
+/// The rotations of Jenkins' lookup3: between parts of a name, and behind the last one.
+const MIX_ROTATIONS: [u32; 6] = [4, 6, 8, 16, 19, 4];
+const FINAL_ROTATIONS: [u32; 7] = [14, 11, 25, 16, 4, 14, 24];
+
+/// The hash of the name of a file, from which fio makes a seed: lookup3 by Bob Jenkins, but for the
+/// parts before the last one, of which fio takes every fourth byte only.
+fn hash_of_name(name: &str) -> u32 {
+    let bytes = name.as_bytes();
+    let mut words = [HASH_START.wrapping_add(bytes.len() as u32); 3];
+    let mut rest = bytes;
+    while rest.len() > HASHED_BYTES {
+        for (index, word) in words.iter_mut().enumerate() {
+            *word = word.wrapping_add(u32::from(rest[index * 4]));
+        }
+        for (step, rotation) in MIX_ROTATIONS.into_iter().enumerate() {
+            let (to, from, moved) = (step % 3, (step + 2) % 3, (step + 1) % 3);
+            words[to] = words[to].wrapping_sub(words[from]) ^ words[from].rotate_left(rotation);
+            words[from] = words[from].wrapping_add(words[moved]);
+        }
+        rest = &rest[HASHED_BYTES..];
+    }
+    for (index, byte) in rest.iter().enumerate() {
+        let shifted = u32::from(*byte) << (index % 4 * 8);
+        words[index / 4] = words[index / 4].wrapping_add(shifted);
+    }
+    if rest.is_empty() {
+        return words[2];
+    }
+    for (step, rotation) in FINAL_ROTATIONS.into_iter().enumerate() {
+        let (to, from) = ((step + 2) % 3, (step + 1) % 3);
+        words[to] ^= words[from];
+        words[to] = words[to].wrapping_sub(words[from].rotate_left(rotation));
+    }
+    words[2]
 }
 
 /// The files of a copy, all of the same size.
@@ -118,6 +164,7 @@ impl FileExtents {
                 .min(whole - first_start);
             lap_bytes -= lap_bytes % unit_bytes.max(1);
         }
+        lap_bytes = lap_bytes.min(job.bytes_behind(first_start));
         let file_bytes = if is_device {
             found
         } else {

@@ -308,6 +308,15 @@ pub(crate) fn paths_of(job: &FioJob, translation: &Translation<'_>) -> Vec<PathB
         .collect()
 }
 
+/// The name of the first file of a copy, as fio spells it.
+pub(crate) fn name_of_copy(job: &FioJob, copy: u64) -> String {
+    let path = match &job.filename {
+        Some(given) => path_of(job, &given.names[0]),
+        None => path_of_file(job, copy, 0),
+    };
+    path.to_string_lossy().into_owned()
+}
+
 /// The name of a file of a copy of a job without file names.
 fn name_of_file(job: &FioJob, copy: u64, file: u64) -> String {
     job.filename_format

@@ -12,11 +12,12 @@ use crate::workload::{
     BlockSize, Bytes, Count, Position, SpanBounds, Time, WORKLOADS_MAX, WorkloadFlags,
 };
 use diskproof_compat::{JobWorkload, WorkloadFile};
+use diskproof_engine::pattern::fio::mean_bytes;
 use diskproof_model::figure::names_part_of_survey;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::Rw;
-use diskproof_model::shape::{BlockPattern, LoadShape, PatternFiles};
+use diskproof_model::shape::{BlockPattern, FioOrder, LoadShape, PatternFiles};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::Range;
@@ -674,6 +675,10 @@ impl<'a> PlacedJob<'a, '_> {
                  size, fewer files, or a smaller bs",
             ));
         }
+        if let Some(byte_rate) = job.byte_rate.filter(|rate| *rate > 0.0) {
+            let mean_bytes = mean_request_bytes(job, byte_rate, &copy.order);
+            flags.rate = Some(parsed(job, &(byte_rate / mean_bytes).to_string())?);
+        }
         if let Some(amount) = copy.amount {
             // The operations end it; the bytes say how much that is, where they are a block at
             // least.
@@ -683,9 +688,10 @@ impl<'a> PlacedJob<'a, '_> {
                 flags.bytes = Some(Bytes(moved_bytes));
             }
             flags.ops = Some(Count(amount.steps()));
+            let content = &mut flags.shape.content;
+            content.verified_times = None;
             if job.reads_back() && amount.laps > 1 {
-                let laps = u32::try_from(amount.laps).unwrap_or(u32::MAX);
-                flags.shape.content.verified_times = Some(laps);
+                content.verified_reads = Some(amount.read_back.ops);
             }
         }
         flags.shape.order.fio = Some(Box::new(copy.order));
@@ -769,6 +775,18 @@ fn pattern_files(pattern: &BlockPattern, job: &FioJob, target_bytes: u64) -> Opt
         part_bytes: target_bytes / job.files.max(1),
         part_start: job.start_in_each_file(),
     })
+}
+
+/// The mean size of the requests of a copy that moves so many bytes per second, in its time.
+fn mean_request_bytes(job: &FioJob, byte_rate: f64, order: &FioOrder) -> f64 {
+    let bytes_max = match job.flags.time {
+        Some(time) => byte_rate * time.0 as f64 / 1e9,
+        None => f64::INFINITY,
+    };
+    match mean_bytes(order, bytes_max as u64) {
+        Some(bytes) => bytes,
+        None => job.smallest_block() as f64,
+    }
 }
 
 /// The amount of work that ends a workload; time may end it earlier.

@@ -127,7 +127,10 @@ impl RunDeadline {
     pub(super) fn update(&mut self, phase: Phase) {
         let passed = self.updated.elapsed();
         self.updated += passed;
-        if !precedes_measured_time(phase) {
+        if phase == Phase::SetUp {
+            // No target is waited for, and the memory is finite.
+            self.extend(passed);
+        } else if !precedes_measured_time(phase) {
             self.filled = Duration::ZERO;
         } else if !self.is_late
             && let Some(fill_max) = self.fill_max
@@ -171,7 +174,7 @@ fn late_ns(groups: u64) -> u64 {
 /// to show, and its time is not the announced one.
 pub(super) fn precedes_measured_time(phase: Phase) -> bool {
     match phase {
-        Phase::Layout | Phase::FirstRequests => true,
+        Phase::Layout | Phase::FirstRequests | Phase::SetUp => true,
         Phase::Warmup | Phase::Measure | Phase::Verify | Phase::Survey => false,
     }
 }
@@ -186,6 +189,23 @@ mod tests {
             assert!(late_ns(groups) + 4_900_000_000 < 10_000_000_000);
         }
         assert_eq!(late_ns(1000), 24_000_000_000);
+    }
+
+    /// Gigabytes of buffers take longer to touch than some runs.
+    #[test]
+    fn set_up_of_workers_is_no_time_of_the_run() {
+        let start = Instant::now();
+        let mut deadline = RunDeadline {
+            end: Arc::new(Mutex::new(Some(start + Duration::from_secs(1)))),
+            grace_ns: 0,
+            fill_max: None,
+            filled: Duration::ZERO,
+            updated: start - Duration::from_secs(10),
+            is_late: false,
+        };
+        deadline.update(Phase::SetUp);
+        assert!(!deadline.is_late());
+        assert!(deadline.end() >= Some(start + Duration::from_secs(11)));
     }
 
     #[test]

@@ -19,6 +19,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 /// Of what a command prints on stderr, so many bytes are read.
 const STDERR_BYTES_MAX: u64 = 64 << 10;
+/// A command that prints more is ended: its output is kept in memory.
+const PRINTED_BYTES_MAX: u64 = 64 << 20;
 /// An error quotes the last lines of them.
 const STDERR_LINES_MAX: usize = 5;
 
@@ -57,7 +59,7 @@ pub(super) fn run(
             CommandEnd::Failed(format!("{flag} '{command}' failed ({status}){quoted}"))
         }
         Err(error) => CommandEnd::Failed(format!(
-            "{flag} '{command}': cannot start a shell for it: {error}"
+            "{flag} '{command}': cannot run it in a shell: {error}"
         )),
     }
 }
@@ -89,7 +91,7 @@ pub(super) fn run_for_output(
         }
         Err(error) => CommandOutput {
             end: CommandEnd::Failed(format!(
-                "{option} '{command}': cannot start a shell for it: {error}"
+                "{option} '{command}': cannot run it in a shell: {error}"
             )),
             printed: Vec::new(),
         },
@@ -116,10 +118,10 @@ fn carry_out_for_output(
         .stdout(Stdio::from(output.try_clone()?))
         .stderr(Stdio::from(output.try_clone()?));
     let program = ProgramGroup::start(&mut shell)?;
-    let status = wait_for(program, signals, heartbeat)?;
+    let status = wait_for(program, &output, signals, heartbeat)?;
     output.rewind()?;
     let mut printed = Vec::new();
-    output.read_to_end(&mut printed)?;
+    output.take(PRINTED_BYTES_MAX).read_to_end(&mut printed)?;
     Ok(KeptOutput { status, printed })
 }
 
@@ -161,7 +163,7 @@ fn carry_out(
         .stdout(Stdio::null())
         .stderr(Stdio::from(stderr.try_clone()?));
     let program = ProgramGroup::start(&mut shell)?;
-    let Some(status) = wait_for(program, signals, heartbeat)? else {
+    let Some(status) = wait_for(program, &stderr, signals, heartbeat)? else {
         return Ok(None);
     };
     stderr.rewind()?;
@@ -171,10 +173,11 @@ fn carry_out(
     Ok(Some(EndedShell { status, quoted }))
 }
 
-/// Waits for the end of a program, `None` after Ctrl-C. After that and an error nothing that it
-/// started is left.
+/// Waits for the end of a program that prints to `printed`, `None` after Ctrl-C. After that and an
+/// error nothing that it started is left.
 fn wait_for(
     mut program: ProgramGroup,
+    printed: &File,
     signals: SignalHandling,
     heartbeat: &Heartbeat,
 ) -> io::Result<Option<ExitStatus>> {
@@ -186,6 +189,11 @@ fn wait_for(
             return Ok(None);
         }
         let ended = program.try_wait()?;
+        if printed.metadata()?.len() > PRINTED_BYTES_MAX {
+            program.end(AFTER_INTERRUPT);
+            let why = "it printed more than 64 MiB; write its output to a file";
+            return Err(io::Error::other(why));
+        }
         if ended.is_some() {
             return Ok(ended);
         }
@@ -247,6 +255,19 @@ mod tests {
             panic!("{text} has failed");
         };
         assert!(why.contains("(exit status: 3)"), "{why}");
+    }
+
+    /// It would fill the memory.
+    #[test]
+    fn command_that_prints_without_end_is_ended() {
+        let signals = SignalHandling::Ignored;
+        let output = run_for_output("exec_prerun", "yes", signals, &Heartbeat::default());
+        assert!(
+            matches!(output.end, CommandEnd::Failed(_)),
+            "{:?}",
+            output.end
+        );
+        assert!(output.printed.is_empty());
     }
 
     #[test]

@@ -76,7 +76,7 @@ const LOGS: [Log; 6] = [
 ];
 
 /// The logs of all jobs. As in fio, each copy of a job has a number, and its own log; copies that
-/// ran as one workload share that of the first.
+/// ran as one workload share that of the first. Those of a copy that moves nothing are empty.
 pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> Vec<ToolFile> {
     let mut files = Vec::new();
     let mut number = 0;
@@ -87,28 +87,44 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
                 .iter()
                 .filter(|measurement| workload.is_measured_by(measurement))
                 .collect();
-            for log in LOGS {
-                if !is_possible(log, described, job) {
-                    continue;
-                }
-                let suffix = log.suffix;
-                let prefix = match described.value(job, log.option) {
-                    None => continue,
-                    Some(prefix) if prefix.is_empty() => job.name.replace('/', "."),
-                    Some(prefix) => prefix,
-                };
-                let path = if described.is_not_switched_off(job, "per_job_logs") {
-                    format!("{prefix}_{suffix}.{number}.log")
-                } else {
-                    format!("{prefix}_{suffix}.log")
-                };
-                let text = LogOptions::read(described, job).rows(&own, log.kind);
-                add_or_append(&mut files, path, text);
+            add_logs(&mut files, described, job, number, &own);
+        }
+        for _ in job.workloads.len() as u64..job.copies {
+            number += 1;
+            if job.workloads.is_empty() {
+                add_logs(&mut files, described, job, number, &[]);
             }
         }
-        number += job.copies.saturating_sub(job.workloads.len() as u64);
     }
     files
+}
+
+/// Adds the logs of the copy with this number.
+fn add_logs(
+    files: &mut Vec<ToolFile>,
+    described: &DescribedJobs,
+    job: &DescribedJob,
+    number: u64,
+    own: &[&Measurement],
+) {
+    for log in LOGS {
+        if !is_possible(log, described, job) {
+            continue;
+        }
+        let suffix = log.suffix;
+        let prefix = match described.value(job, log.option) {
+            None => continue,
+            Some(prefix) if prefix.is_empty() => job.name.replace('/', "."),
+            Some(prefix) => prefix,
+        };
+        let path = if described.is_not_switched_off(job, "per_job_logs") {
+            format!("{prefix}_{suffix}.{number}.log")
+        } else {
+            format!("{prefix}_{suffix}.log")
+        };
+        let text = LogOptions::read(described, job).rows(own, log.kind);
+        add_or_append(files, path, text);
+    }
 }
 
 /// True unless the job turns the times of a log off.

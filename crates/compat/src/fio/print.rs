@@ -166,6 +166,21 @@ impl FioPrinter {
     }
 
     /// The results in every form that was chosen. A job that did not run has the error of the run.
+    /// A line for each job that ended with an error, before all results.
+    fn failures_text(&self, measurements: &[Measurement]) -> String {
+        let mut text = String::new();
+        if !self.output.has_normal {
+            return text;
+        }
+        for entry in entries(&self.described, measurements) {
+            if let Some(JobError { number, name }) = &entry.error {
+                let pid = std::process::id();
+                let _ = writeln!(text, "fio: pid={pid}, err={number}/{name}");
+            }
+        }
+        text
+    }
+
     fn results_text(&self, measurements: &[Measurement], so_far: &RunState<'_>) -> String {
         let mut entries = entries(&self.described, measurements);
         for entry in &mut entries {
@@ -308,7 +323,8 @@ impl ToolPrinter for FioPrinter {
             unix_ns: result.unix_ns,
             disks: result.disks,
         };
-        let text = self.results_text(result.measurements, &state);
+        let mut text = self.failures_text(result.measurements);
+        text.push_str(&self.results_text(result.measurements, &state));
         self.failed_jobs = failed_jobs(&self.described, result.measurements);
         ToolText {
             stdout: self.kept.clone() + &text,

@@ -5,7 +5,7 @@ use crate::jobs::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
 use diskproof_model::errno;
 use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins, depth_shares};
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::latency_search::LatencySearch;
+use diskproof_model::latency_search::{DepthTrial, LatencySearch};
 use diskproof_model::measurement::{
     CpuTime, Measurement, OpKind, OpMeasurement, SteadyOutcome, StopReason,
 };
@@ -36,6 +36,8 @@ pub(super) struct JobEntry {
     pub files: u64,
     /// Requests in flight, as the job asks for them; 0 where it did not run.
     pub depth: u32,
+    /// True if it ran without a file, as its `opendir` found none.
+    pub finds_no_file: bool,
     /// The error that ended a job of the entry, or that its requests had.
     pub error: Option<JobError>,
     /// True if the reads have all others as well (`unified_rw_reporting=mixed`).
@@ -166,7 +168,10 @@ impl JobEntry {
             self.sync.merge(&sync.latency);
         }
         if call == FioSyncCall::Fsync {
-            self.syncs += sync.latency.count();
+            let order = measurement.workload.shape.order.fio.as_deref();
+            let written = measurement.ops.get(&OpKind::Write);
+            let writes = written.map_or(0, |op| op.latency.count());
+            self.syncs += fsyncs(order, sync.latency.count(), writes);
         }
     }
 
@@ -219,6 +224,14 @@ impl JobEntry {
             StopReason::BelowFloor => self.error = Some(JobError::named("EIO")),
             _ => {}
         }
+        // As in fio, no single request may take longer where none is in flight beside it.
+        if let Some(target) = measurement.workload.shape.latency_target
+            && target.percent >= 100.0
+            && measurement.workload.depth == 1
+            && !DepthTrial::judge(&target, measurement).holds
+        {
+            self.error = Some(JobError::named("ETIMEDOUT"));
+        }
         // Also a block that has no checksum.
         if let Some(verify) = &measurement.verify
             && verify.bad_blocks > 0
@@ -261,6 +274,52 @@ fn call_in_order(order: Option<&FioOrder>) -> FioSyncCall {
         Some(fsync) => fsync,
         None => calls.last().unwrap_or(FioSyncCall::Fsync),
     }
+}
+
+/// The calls of fsync among all syncs between so many writes. Where a job has other calls as well,
+/// their share is that of the writes at which one is due and fsync is not.
+fn fsyncs(order: Option<&FioOrder>, syncs: u64, writes: u64) -> u64 {
+    let Some(order) = order else {
+        return syncs;
+    };
+    let mut fsync_periods = Vec::new();
+    let mut all_periods = Vec::new();
+    for sync in &order.syncs {
+        let period = u128::from(sync.writes).max(1);
+        all_periods.push(period);
+        if sync.call == FioSyncCall::Fsync {
+            fsync_periods.push(period);
+        }
+    }
+    if all_periods.len() < 2 {
+        return syncs;
+    }
+    // None is due behind the last write.
+    let before_last = u128::from(writes.saturating_sub(1));
+    let fsyncs_due = writes_with_any(&fsync_periods, before_last);
+    let all_due = writes_with_any(&all_periods, before_last);
+    (u128::from(syncs) * fsyncs_due).div_ceil(all_due.max(1)) as u64
+}
+
+/// How many of the first so many writes are a multiple of any of these periods.
+fn writes_with_any(periods: &[u128], writes: u128) -> u128 {
+    let Some((first, rest)) = periods.split_first() else {
+        return 0;
+    };
+    let mut both_periods = Vec::new();
+    for period in rest {
+        both_periods.push(least_common_multiple(*first, *period));
+    }
+    let both = writes_with_any(&both_periods, writes);
+    writes / first + writes_with_any(rest, writes) - both
+}
+
+fn least_common_multiple(one: u128, other: u128) -> u128 {
+    let (mut divisor, mut rest) = (one, other);
+    while rest > 0 {
+        (divisor, rest) = (rest, divisor % rest);
+    }
+    one / divisor * other
 }
 
 /// The depth that a job asks for.
@@ -699,7 +758,8 @@ fn add_job<'a>(
     }
 }
 
-/// Adds a job that only made its files: an entry for each copy, or one for its group.
+/// Adds a job that only made its files, or whose `opendir` found none: an entry for each copy, or
+/// one for its group.
 fn add_creating_job(
     open: &mut Vec<OpenEntry<'_>>,
     described: &DescribedJobs,
@@ -720,8 +780,10 @@ fn add_creating_job(
         (job.copies, 1)
     };
     for _ in 0..entries {
+        let mut entry = entry_of(described, job, copies);
+        entry.finds_no_file = described.value(job, "opendir").is_some();
         open.push(OpenEntry {
-            entry: entry_of(described, job, copies),
+            entry,
             members: Vec::new(),
         });
     }
@@ -800,7 +862,7 @@ fn counted_kinds(measurement: &Measurement) -> [OpKind; 3] {
 /// Returns the entry with the figures of its measurements: first their sums, then the means, which
 /// need the sums, and the rates over time.
 fn with_figures(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
-    if members.is_empty() {
+    if members.is_empty() && !entry.finds_no_file {
         entry.depth = 0;
     }
     let mut cpu = CpuTime::default();

@@ -12,6 +12,7 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{DiskTimes, DiskTotals, Measurement, OpKind, StopReason};
 use diskproof_model::plan::{SyncCall, SyncPolicy, Workload};
 use diskproof_model::request_log::{LoggedCall, LoggedRequest, RequestLog};
+use diskproof_model::shape::LatencyTarget;
 use diskproof_model::window::{Window, WindowLatency};
 use std::path::Path;
 
@@ -506,6 +507,37 @@ fn syncs_are_counted_as_by_fio() {
     assert_eq!(syncs(SyncPolicy::Every { writes: 32, call }), 0);
 }
 
+/// The real fio counts 5 fsyncs in `rw=write fsync=4 fdatasync=6 size=96k`, which has 7 syncs.
+#[test]
+fn calls_of_fdatasync_beside_fsync_are_not_counted() {
+    let mut one = reads("a");
+    let mut counted = one.ops[&OpKind::Read].clone();
+    for (kind, count) in [(OpKind::Write, 24), (OpKind::Sync, 7)] {
+        counted.latency = LatencyHistogram::new();
+        for _ in 0..count {
+            counted.latency.record(5000);
+        }
+        one.ops.insert(kind, counted.clone());
+    }
+    let order = serde_json::json!({
+        "draws": {"job": 1},
+        "kinds": [],
+        "read_percent": 0,
+        "unit_bytes": 4096,
+        "places": {"is_random": false, "is_mapped": false, "gap_bytes": 0},
+        "files": {
+            "count": 1, "part_start": 0, "part_bytes": 98304, "first_start": 0, "start": 0,
+            "lap_bytes": 98304, "file_bytes": 98304, "service": "round-robin", "turn_ops": 1,
+            "open_max": 1,
+        },
+        "syncs": [{"call": "fsync", "writes": 4}, {"call": "fdatasync", "writes": 6}],
+    });
+    one.workload.shape.order.fio = Some(serde_json::from_value(order).unwrap());
+    let end = printer("--name=a --output-format=json").end(&result(&[one]));
+    let json: serde_json::Value = serde_json::from_str(&end.stdout).unwrap();
+    assert_eq!(json["jobs"][0]["sync"]["total_ios"], 5);
+}
+
 #[test]
 fn times_of_syncs_are_hidden_with_those_of_completions() {
     let printed = |options: Vec<JobOption>, line: &str| {
@@ -687,6 +719,70 @@ fn job_that_did_not_run_has_no_depth() {
     let created = text(&[]);
     assert!(created.contains("\"jobname\" : \"a\""), "{created}");
     assert!(!created.contains("latency_target"), "{created}");
+}
+
+/// The real fio then ends with error 110.
+#[test]
+fn request_above_the_latency_target_at_depth_1_is_an_error() {
+    for (depth, percent, error) in [(1, 100.0, 110), (1, 99.0, 0), (2, 100.0, 0)] {
+        let mut one = reads("a");
+        one.workload.depth = depth;
+        one.workload.shape.latency_target = Some(LatencyTarget {
+            latency_ns: 1,
+            percent,
+            window_ns: 1,
+        });
+        let end = printer("--name=a --output-format=json").end(&result(&[one]));
+        let json: serde_json::Value = serde_json::from_str(&end.stdout).unwrap();
+        assert_eq!(json["jobs"][0]["error"], error, "{depth} {percent}");
+    }
+}
+
+/// The real fio leaves them of a job with create_only, and of one whose opendir finds nothing.
+#[test]
+fn copies_that_move_nothing_have_empty_logs() {
+    let job = |name: &str| DescribedJob {
+        name: name.to_owned(),
+        options: vec![
+            option("write_bw_log", Some("x")),
+            option("write_hist_log", Some("x")),
+        ],
+        copies: 2,
+        ..DescribedJob::default()
+    };
+    let described = DescribedJobs {
+        global: Vec::new(),
+        jobs: vec![job("a"), job("b")],
+    };
+    let mut printer = (request("--name=a").printer)(described);
+    let mut names = Vec::new();
+    for file in printer.files(&result(&[])) {
+        assert_eq!(file.text, "");
+        names.push(file.path.to_string_lossy().into_owned());
+    }
+    let mut wanted = Vec::new();
+    for number in 1..=4 {
+        wanted.push(format!("x_bw.{number}.log"));
+        wanted.push(format!("x_clat_hist.{number}.log"));
+    }
+    assert_eq!(names, wanted);
+}
+
+#[test]
+fn job_that_finds_no_file_has_its_depth() {
+    let described = DescribedJobs {
+        global: Vec::new(),
+        jobs: vec![DescribedJob {
+            name: "a".to_owned(),
+            options: vec![option("opendir", Some("sub")), option("iodepth", Some("4"))],
+            copies: 1,
+            ..DescribedJob::default()
+        }],
+    };
+    let end = (request("--name=a --output-format=json").printer)(described).end(&result(&[]));
+    let json: serde_json::Value = serde_json::from_str(&end.stdout).unwrap();
+    assert_eq!(json["jobs"][0]["latency_depth"], 4);
+    assert_eq!(json["jobs"][0]["latency_percentile"], 100.0);
 }
 
 #[test]

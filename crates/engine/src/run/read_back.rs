@@ -102,7 +102,10 @@ pub(super) fn verify(
         part: call.open.part_of_file().unwrap_or_default(),
         block_bytes,
         reads,
-        times: call.workload.shape.content.verified_times.unwrap_or(1),
+        passes: ReadPasses {
+            times: call.workload.shape.content.verified_times.unwrap_or(1),
+            reads: call.workload.shape.content.verified_reads,
+        },
     };
     let mut last_look = WorkDone::default();
     let look = |series: &mut TimeSeries, elapsed_ns| {
@@ -162,8 +165,27 @@ struct BlocksToRead {
     part: PartOfFile,
     block_bytes: usize,
     reads: ReadSizes,
-    /// The number of times that every block is checked.
+    passes: ReadPasses,
+}
+
+/// How often the blocks are checked. The first pass checks every block.
+#[derive(Debug, Clone, Copy)]
+struct ReadPasses {
+    /// The number of passes, where no number of reads is set.
     times: u32,
+    /// The reads of all passes.
+    reads: Option<u64>,
+}
+
+impl ReadPasses {
+    /// True if another pass follows on so many passes and reads.
+    fn goes_on(self, passes: u32, reads: u64) -> bool {
+        match self.reads {
+            // A pass without a read would be repeated for ever.
+            Some(reads_max) => reads > 0 && reads < reads_max,
+            None => passes < self.times,
+        }
+    }
 }
 
 impl BlocksToRead {
@@ -209,8 +231,9 @@ impl BlocksToRead {
             checked: &self.checked,
             damaged: BTreeSet::new(),
             is_repeated: false,
+            reads_done: 0,
         };
-        check.check_repeatedly(self.reads, self.times);
+        check.check_repeatedly(self.reads, self.passes);
         Ok(VerifyEnd::Read)
     }
 }
@@ -226,15 +249,19 @@ struct BlockCheck<'a> {
     damaged: BTreeSet<u64>,
     /// True once every block has been checked.
     is_repeated: bool,
+    /// Reads so far.
+    reads_done: u64,
 }
 
 impl BlockCheck<'_> {
-    /// Checks every block `times` times.
-    fn check_repeatedly(&mut self, reads: ReadSizes, times: u32) {
+    /// Checks every block, and further passes again.
+    fn check_repeatedly(&mut self, reads: ReadSizes, passes: ReadPasses) {
         let started_ns = MonotonicClock.now();
-        for _ in 0..times.max(1) {
-            self.check_once(reads);
-            if self.checked.is_stopped() {
+        let mut passes_done = 0;
+        loop {
+            self.check_once(reads, passes);
+            passes_done += 1;
+            if self.checked.is_stopped() || !passes.goes_on(passes_done, self.reads_done) {
                 break;
             }
             self.is_repeated = true;
@@ -244,7 +271,7 @@ impl BlockCheck<'_> {
         }
     }
 
-    fn check_once(&mut self, reads: ReadSizes) {
+    fn check_once(&mut self, reads: ReadSizes, passes: ReadPasses) {
         let journal = self.journal;
         let blocks_max = (reads.largest() / self.block_bytes).max(1);
         let mut written = journal.written().peekable();
@@ -259,7 +286,9 @@ impl BlockCheck<'_> {
                 generations.push(next.generation);
             }
             self.check_adjacent(first.offset, &generations);
-            if self.checked.is_stopped() {
+            self.reads_done += 1;
+            let has_all_reads = passes.reads.is_some_and(|reads| self.reads_done >= reads);
+            if self.checked.is_stopped() || (self.is_repeated && has_all_reads) {
                 return;
             }
         }
@@ -369,7 +398,10 @@ mod tests {
             part: PartOfFile::default(),
             block_bytes: BLOCK as usize,
             reads: ReadSizes::UpTo(BLOCK as usize),
-            times: 1,
+            passes: ReadPasses {
+                times: 1,
+                reads: None,
+            },
         };
         let end = blocks
             .run(vec![std::fs::File::open("/dev/null").unwrap().into()])

@@ -465,6 +465,7 @@ impl Session {
             self.stall_timeout,
             group,
             assignments,
+            watch,
         )?;
         let cpu_before = usage::process();
         let clock = ActiveClock::new();

@@ -16,20 +16,22 @@ use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{schedule_of, shared_measure_start};
 use crate::run::prepare::PreparedTarget;
 use crate::run::spawn::{ThreadConfig, WorkerFiles, WorkerReport, WorkerStart, spawn};
-use crate::run::supervise::StallTimeout;
+use crate::run::supervise::{CHECK_EVERY, StallTimeout};
 use diskproof_device::{OpenTarget, WriteDurability};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{SyncPolicy, Workload, WriteFlag};
+use diskproof_model::progress::{Phase, Progress, Watch};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::target::TargetKind;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 /// The time from the decision to start to the common start: long enough for every thread to wake
 /// up.
@@ -136,6 +138,7 @@ impl<'a> WorkerGroup<'a> {
         stall_timeout: StallTimeout,
         group: Group<'a>,
         assignments: &'a [Assignment<'a>],
+        watch: &mut dyn Watch,
     ) -> Result<Self, RunError> {
         let (sender, reports) = channel();
         let mut states = Vec::new();
@@ -168,7 +171,7 @@ impl<'a> WorkerGroup<'a> {
         };
         for (index, flow) in flow_parts(assignments).into_iter().enumerate() {
             let configs = workers.thread_configs(seed, index, flow);
-            workers.spawn_workers(index, configs, &sender)?;
+            workers.spawn_workers(index, configs, &sender, watch)?;
         }
         Ok(workers)
     }
@@ -180,6 +183,7 @@ impl<'a> WorkerGroup<'a> {
         index: usize,
         configs: Vec<Vec<ThreadConfig>>,
         sender: &Sender<WorkerReport>,
+        watch: &mut dyn Watch,
     ) -> Result<(), RunError> {
         let Assignment { open, workload, .. } = self.assignments[index];
         let mut descriptions = WorkerDescriptions::default();
@@ -189,7 +193,7 @@ impl<'a> WorkerGroup<'a> {
         let spawned = self.spawn_each(index, configs, &mut descriptions, sender);
         // Also where one could not be spawned: the other threads use the descriptions until they
         // are ready.
-        let ready = self.await_ready(index);
+        let ready = self.await_ready(index, watch);
         spawned.and(ready)
     }
 
@@ -286,20 +290,34 @@ impl<'a> WorkerGroup<'a> {
     }
 
     /// Waits for every thread of an assignment, also where one has failed: until then they use
-    /// descriptors that belong to the caller.
-    fn await_ready(&mut self, assignment: usize) -> Result<(), RunError> {
+    /// descriptors that belong to the caller. Gigabytes of buffers take seconds, which the watcher
+    /// is told: its target has no request yet.
+    fn await_ready(&mut self, assignment: usize, watch: &mut dyn Watch) -> Result<(), RunError> {
         let mut outcome = Ok(());
-        for _ in 0..self.states[assignment].working {
-            let failure = match self.reports.recv() {
+        let begun = Instant::now();
+        let nothing_yet = TimeSeries::new(SERIES_INTERVAL_NS);
+        let name = &self.assignments[assignment].workload.name;
+        let mut awaited = self.states[assignment].working;
+        while awaited > 0 {
+            let failure = match self.reports.recv_timeout(CHECK_EVERY) {
+                Err(RecvTimeoutError::Timeout) => {
+                    let elapsed_ns = begun.elapsed().as_nanos() as u64;
+                    watch.tick(&Progress::new(name, Phase::SetUp, elapsed_ns, &nothing_yet));
+                    continue;
+                }
                 Ok(WorkerReport::Ready { features }) => {
                     self.states[assignment].features = features;
+                    awaited -= 1;
                     continue;
                 }
                 Ok(WorkerReport::Failed { thread, error }) => self.thread_error(thread, error),
                 // Neither happens: a thread is done only after its start, and `start` holds a
                 // sender meanwhile.
-                Ok(WorkerReport::Done { .. }) | Err(_) => self.lost_worker(),
+                Ok(WorkerReport::Done { .. }) | Err(RecvTimeoutError::Disconnected) => {
+                    self.lost_worker()
+                }
             };
+            awaited -= 1;
             outcome = outcome.and(Err(failure));
         }
         outcome

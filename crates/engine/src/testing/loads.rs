@@ -75,6 +75,7 @@ pub(crate) fn order_of_two_files() -> FioOrder {
         places: FioPlaces {
             is_random: false,
             is_mapped: false,
+            law: None,
             run: None,
             gap_bytes: 0,
             zones: None,

@@ -36,6 +36,31 @@ impl Watch for Vandal {
     }
 }
 
+/// A job of several laps reads each of them back, and none has to have written all blocks.
+#[test]
+fn blocks_are_read_back_by_as_many_reads_as_laps_had() {
+    let (_dir, mut target) = scratch(MIB);
+    for (reads_asked, reads) in [
+        (Some(300), 300),
+        (Some(600), 600),
+        (Some(10), 256),
+        (None, 256),
+    ] {
+        let mut asked = sequential(Verify::Checksum);
+        asked.shape.threads.ordinary_pages = true;
+        asked.shape.content.verified_reads = reads_asked;
+        let checked = run(&asked, &mut target).verify.unwrap();
+        assert_eq!(
+            (checked.blocks, checked.bad_blocks),
+            (256, 0),
+            "{reads_asked:?}"
+        );
+        let read_back = checked.read_back.unwrap();
+        assert_eq!(read_back.latency.count(), reads, "{reads_asked:?}");
+        assert_eq!(read_back.bytes, reads * 4096, "{reads_asked:?}");
+    }
+}
+
 fn verified(engine: EngineKind) -> Workload {
     Workload {
         streams: Streams::with_reads(300),

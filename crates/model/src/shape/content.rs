@@ -16,6 +16,10 @@ pub struct BlockContent {
     /// Times that its verified blocks are read back at the end, where that is more than once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verified_times: Option<u32>,
+    /// Reads that check its verified blocks at the end, where they are more than one of each block:
+    /// each lap is read back that may have written other blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified_reads: Option<u64>,
     /// Nothing is read back where time has ended the workload.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_checked_in_time: bool,
@@ -38,6 +42,9 @@ impl BlockContent {
         }
         if let Some(times) = self.verified_times {
             facts.push(format!("read back {times} times"));
+        }
+        if let Some(reads) = self.verified_reads {
+            facts.push(format!("read back by {reads} reads"));
         }
         if let Some(written) = &self.written {
             facts.push(written.fact());

@@ -23,6 +23,11 @@ impl FioOrder {
             return Some("runs of no operation");
         }
         let files = &self.files;
+        if let Some(law) = places.law
+            && (!law.law.can_be_drawn() || law.places == 0 || places.is_mapped || files.count != 1)
+        {
+            return Some("places that cannot be drawn");
+        }
         if files.count == 0 || files.count > FIO_FILES_MAX {
             return Some("no files, or too many");
         }
@@ -112,8 +117,8 @@ mod tests {
     use crate::op::OpKind;
     use crate::plan::Workload;
     use crate::shape::{
-        FileService, FioDraws, FioFiles, FioPlaces, FioSeed, FioSizeShare, FioSizes, FioZones,
-        RandomRun, RunFollow,
+        FileService, FioDraws, FioFiles, FioLaw, FioLawKind, FioPlaceLaw, FioPlaces, FioSeed,
+        FioSizeShare, FioSizes, FioZones, RandomRun, RunFollow,
     };
 
     fn good() -> FioOrder {
@@ -140,6 +145,7 @@ mod tests {
             places: FioPlaces {
                 is_random: true,
                 is_mapped: true,
+                law: None,
                 run: None,
                 gap_bytes: 0,
                 zones: None,
@@ -165,7 +171,15 @@ mod tests {
     #[test]
     fn orders_that_no_job_has_are_refused() {
         assert_eq!(good().fault(), None);
-        let changes: [fn(&mut FioOrder); 18] = [
+        let changes: [fn(&mut FioOrder); 19] = [
+            |order| {
+                order.files.count = 1;
+                order.places.is_mapped = false;
+                let kind = FioLawKind::Zipf { theta: 1.0 };
+                let law = FioLaw { kind, centre: None };
+                let (places, seed) = (16, 1);
+                order.places.law = Some(FioPlaceLaw { law, places, seed });
+            },
             |order| order.kinds.clear(),
             |order| order.read_percent = 101,
             |order| order.unit_bytes = 0,

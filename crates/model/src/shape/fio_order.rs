@@ -108,6 +108,9 @@ pub struct FioPlaces {
     pub is_random: bool,
     /// True if a map keeps random requests from visiting a block twice in a lap.
     pub is_mapped: bool,
+    /// The law by which places are drawn; `None` where all are alike.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub law: Option<FioPlaceLaw>,
     /// A place is drawn for every so many requests (`randread:8`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<RandomRun>,
@@ -194,26 +197,85 @@ pub enum FileService {
 }
 
 impl FileService {
+    /// The law by which some files are chosen more often than others; `None` where all are alike.
+    pub fn law(self) -> Option<FioLaw> {
+        let (kind, centre) = match self {
+            Self::RoundRobin | Self::Random | Self::Sequential => return None,
+            Self::Zipf { theta, centre } => (FioLawKind::Zipf { theta }, centre),
+            Self::Pareto { power, centre } => (FioLawKind::Pareto { power }, centre),
+            Self::Normal { deviation, centre } => (FioLawKind::Normal { deviation }, centre),
+        };
+        Some(FioLaw { kind, centre })
+    }
+
     /// True if some files are chosen more often than others.
     pub fn is_weighted(self) -> bool {
-        match self {
-            Self::RoundRobin | Self::Random | Self::Sequential => false,
-            Self::Zipf { .. } | Self::Pareto { .. } | Self::Normal { .. } => true,
-        }
+        self.law().is_some()
     }
 
     /// True if files can be drawn by it.
     pub fn can_be_drawn(self) -> bool {
-        let (has_law, centre) = match self {
-            Self::RoundRobin | Self::Random | Self::Sequential => return true,
-            Self::Zipf { theta, centre } => {
-                ((0.0..=100.0).contains(&theta) && theta != 1.0, centre)
-            }
-            Self::Pareto { power, centre } => (power > 0.0 && power < 1.0, centre),
-            Self::Normal { deviation, centre } => ((0.0..100.0).contains(&deviation), centre),
-        };
-        has_law && (0.0..=1.0).contains(&centre.unwrap_or(0.0))
+        match self.law() {
+            Some(law) => law.can_be_drawn(),
+            None => true,
+        }
     }
+}
+
+/// A law by which some numbers are drawn more often than others.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FioLaw {
+    /// Its form.
+    pub kind: FioLawKind,
+    /// The place of the most frequent number among all, from 0 to 1; fio's default where the job
+    /// sets none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub centre: Option<f64>,
+}
+
+/// The form of a law.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum FioLawKind {
+    /// A law of Zipf.
+    Zipf {
+        /// Its exponent, which is not 1.
+        theta: f64,
+    },
+    /// A law of Pareto.
+    Pareto {
+        /// Its power, above 0 and below 1.
+        power: f64,
+    },
+    /// A normal distribution.
+    Normal {
+        /// Its deviation in percent, below 100.
+        deviation: f64,
+    },
+}
+
+impl FioLaw {
+    /// True if numbers can be drawn by it.
+    pub fn can_be_drawn(self) -> bool {
+        let has_law = match self.kind {
+            FioLawKind::Zipf { theta } => (0.0..=100.0).contains(&theta) && theta != 1.0,
+            FioLawKind::Pareto { power } => power > 0.0 && power < 1.0,
+            FioLawKind::Normal { deviation } => (0.0..100.0).contains(&deviation),
+        };
+        has_law && (0.0..=1.0).contains(&self.centre.unwrap_or(0.0))
+    }
+}
+
+/// The law of the places in the file of a job, of which some are drawn more often than others
+/// (`random_distribution`).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FioPlaceLaw {
+    /// The law.
+    pub law: FioLaw,
+    /// The number of places.
+    pub places: u64,
+    /// The seed of its random numbers, which follows from the name of the file.
+    pub seed: u32,
 }
 
 /// A sync after every so many writes.

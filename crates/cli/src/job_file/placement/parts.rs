@@ -170,6 +170,7 @@ fn parts_in_files(
             fit_new_file(job, copy, &mut part);
         }
         part.found_bytes = root.found_bytes().or(found_bytes);
+        reach_last_block(job, &mut part);
         if files.has_file_per_copy && job.fio_amount.is_none() {
             let block = job.smallest_block();
             // The job visits neither the bytes behind the last whole block of its own file nor
@@ -281,6 +282,19 @@ fn fit_new_file(job: &FioJob, copy: u64, part: &mut FilePart) {
         job.whole_blocks(part.job_bytes).min(left)
     };
     part.file_bytes = file_bytes;
+}
+
+/// Lets a job end with a whole block where the file that it finds goes on: as in fio, the last of
+/// its sequential requests begins in its part.
+fn reach_last_block(job: &FioJob, part: &mut FilePart) {
+    let Some(found_bytes) = part.found_bytes else {
+        return;
+    };
+    if !job.is_random() && job.files == 1 {
+        let behind_start = found_bytes.saturating_sub(part.start);
+        let whole_blocks = job.whole_blocks(part.job_bytes).min(behind_start);
+        part.length = part.length.max(whole_blocks);
+    }
 }
 
 /// The bytes of an amount; 0 of a percentage.

@@ -105,7 +105,13 @@ impl JobReader<'_> {
             ));
         };
         let share = self.bytes("dedupe_working_set_percentage", WORKING_SET_PERCENT)?;
-        if share.saturating_add(u64::from(percent)) > 100 {
+        if self.bytes("nrfiles", 1)? != 1 {
+            return Err(self.error(
+                "dedupe_mode",
+                "fio has a working set only for a single file",
+            ));
+        }
+        if share.saturating_add(u64::from(percent)) > u64::from(ALL_PERCENT) {
             return Err(self.error(
                 "dedupe_percentage",
                 "the blocks of the working set are unique, so fio cannot repeat so many; both \

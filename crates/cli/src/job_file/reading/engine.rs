@@ -31,6 +31,9 @@ const ADVICE: [(&str, Option<AccessAdvice>); 4] = [
     ("sequential", Some(AccessAdvice::Sequential)),
 ];
 
+/// Bytes of a page.
+const PAGE_BYTES: u64 = 4096;
+
 /// The values of `io_submit_mode`, with whether a thread submits each request.
 const SUBMIT_MODES: [(&str, bool); 2] = [("inline", false), ("offload", true)];
 
@@ -67,6 +70,24 @@ impl JobReader<'_> {
         Ok(iodepth)
     }
 
+    /// Refuses what fio's mmap refuses: a mapping is synced, and bypasses the cache, in whole pages.
+    fn check_mapped_sizes(&self) -> Translated<()> {
+        let is_synced = ["fsync", "fdatasync"]
+            .iter()
+            .any(|name| self.is_set(name) && self.text(name) != Some("0"));
+        let is_direct = self.optional_flag("direct")? == Some(true);
+        if !self.translation.is_as_fio()
+            || self.named_engine()? != EngineKind::Mmap
+            || !(is_synced || is_direct)
+            || self.smallest_size()?.is_multiple_of(PAGE_BYTES)
+        {
+            return Ok(());
+        }
+        let why = "fio's mmap with fsync, fdatasync or direct=1 needs blocks of whole pages (4k); \
+                   use a larger bs";
+        Err(self.error("ioengine", why))
+    }
+
     /// The use of the page cache by a job with this engine. A memory mapping always goes through
     /// it.
     pub(super) fn cache(&self, engine: EngineKind) -> Translated<Cache> {
@@ -90,6 +111,7 @@ impl JobReader<'_> {
 
 pub(super) fn set_engine(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let engine = reader.engine(job.rw())?;
+    reader.check_mapped_sizes()?;
     if reader.named_engine()? != engine {
         reader.note(
             "the engine has no trims: each is a blocking call, as in fio, and so are the writes \

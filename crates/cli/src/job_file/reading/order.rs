@@ -14,8 +14,8 @@ use diskproof_model::op::OpKind;
 use diskproof_model::plan::EngineKind;
 use diskproof_model::rw::{Order, Rw};
 use diskproof_model::shape::{
-    FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes, FioSync,
-    FioSyncCall, FioZones, RandomRun,
+    FileService, FioDraws, FioFiles, FioKind, FioLaw, FioOrder, FioPlaceLaw, FioPlaces, FioSeed,
+    FioSizes, FioSync, FioSyncCall, FioZones, RandomRun,
 };
 use std::path::Path;
 
@@ -52,7 +52,7 @@ impl JobReader<'_> {
         let has_threads =
             matches!(engine, EngineKind::Sync | EngineKind::Mmap) && self.depth(engine)? > 1;
         let is_paced_mix = rw.is_mix() && (self.is_set("rate") || self.is_set("rate_iops"));
-        let is_uniform = matches!(self.text("random_distribution"), None | Some("random"));
+        let has_known_places = self.has_uniform_places() || self.has_order_of_law()?;
         let is_default_generator =
             matches!(self.text("random_generator"), None | Some("tausworthe"));
         let moves_once = rw
@@ -64,12 +64,44 @@ impl JobReader<'_> {
             && moves_once
             && !has_threads
             && !is_paced_mix
-            && is_uniform
+            && has_known_places
             && is_default_generator
             && !self.searches_depth()?
             && !self.flag("fill_device")?
             && !self.flag("create_only")?
             && self.text("zonemode") != Some("zbd"))
+    }
+
+    /// True if all random places are drawn alike.
+    fn has_uniform_places(&self) -> bool {
+        matches!(self.text("random_distribution"), None | Some("random"))
+    }
+
+    /// True if places that are not drawn alike are to be those of fio, because the blocks that
+    /// verify reads back follow from them. Their seed is known of one file in a repeated job.
+    fn has_order_of_law(&self) -> Translated<bool> {
+        let is_one_file = self.bytes("nrfiles", 1)? == 1 && !self.has_several_names();
+        let is_repeated =
+            !self.is_set("randseed") && self.optional_flag("randrepeat")? != Some(false);
+        Ok(self.has_verify()
+            && self.written_rw()?.rw.changes_blocks()
+            && is_one_file
+            && is_repeated
+            && self.place_law()?.is_some())
+    }
+
+    fn has_verify(&self) -> bool {
+        self.is_set("verify") || self.is_set("verify_pattern")
+    }
+
+    /// The law by which random places are drawn; `None` where all are alike, and of zones.
+    fn place_law(&self) -> Translated<Option<FioLaw>> {
+        match self.value("random_distribution")? {
+            Some(given) if !self.has_uniform_places() && !given.text.starts_with("zoned") => {
+                Ok(file_service(given)?.law())
+            }
+            _ => Ok(None),
+        }
     }
 
     /// True if a plain pattern would move other bytes.
@@ -89,8 +121,9 @@ impl JobReader<'_> {
         let has_sizes = self.text("bs").is_some_and(|sizes| sizes.contains(','));
         let is_overwritten = setting.rw.order == Order::Random
             && setting.rw.changes_blocks()
-            && self.is_set("verify")
+            && self.has_verify()
             && self.flag("norandommap")?;
+        let has_law = setting.rw.order == Order::Random && self.has_order_of_law()?;
         Ok(setting.rw.is_mix()
             || setting.step != 0
             || has_sizes
@@ -99,6 +132,7 @@ impl JobReader<'_> {
             || has_syncs_of_its_own
             || (setting.rw.makes(OpKind::Write) && self.range_sync()?.is_some())
             || is_overwritten
+            || has_law
             || ORDERING
                 .iter()
                 .any(|(name, plain)| self.is_set(name) && self.text(name) != Some(plain)))
@@ -151,7 +185,8 @@ impl JobReader<'_> {
         let is_aligned = all
             .iter()
             .all(|kind| kind.align_bytes == u64::from(kind.sizes.least_bytes));
-        let is_mapped = is_random && is_aligned && !self.flag("norandommap")?;
+        let law = if is_random { self.place_law()? } else { None };
+        let is_mapped = is_random && is_aligned && law.is_none() && !self.flag("norandommap")?;
         let kinds = made_kinds(all, rw, job.rw());
         let mut run = None;
         if is_random && setting.step > 0 {
@@ -167,6 +202,11 @@ impl JobReader<'_> {
             places: FioPlaces {
                 is_random,
                 is_mapped,
+                law: law.map(|law| FioPlaceLaw {
+                    law,
+                    places: 1,
+                    seed: 0,
+                }),
                 run,
                 gap_bytes: if is_random { 0 } else { setting.step },
                 zones: self.fio_zones()?,
@@ -414,12 +454,17 @@ pub(super) fn set_order(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
         return Ok(());
     };
     let mut largest_bytes = 1;
+    let mut place_bytes = u64::MAX;
     for kind in OpKind::REQUESTS {
         let sizes = reader.fio_sizes(kind)?;
         largest_bytes = largest_bytes.max(u64::from(sizes.most_bytes));
+        if kind != OpKind::Trim {
+            place_bytes = place_bytes.min(u64::from(sizes.least_bytes));
+        }
     }
     job.fio_amount = Some(RequestAmount {
         largest_bytes,
+        place_bytes,
         has_queue: reader.text("ioengine").is_some_and(has_queue),
         io_percent: match reader.amount("io_size")? {
             Some(Amount::Percent(percent)) => Some(percent),

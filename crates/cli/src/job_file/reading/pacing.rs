@@ -31,6 +31,7 @@ const THINK_COUNTS: [(&str, ThinkCount); 2] = [
 struct GivenRates<'a> {
     value: GivenValue<'a>,
     unit: FloorUnit,
+    arrivals: Arrivals,
 }
 
 impl GivenRates<'_> {
@@ -42,14 +43,39 @@ impl GivenRates<'_> {
         }
     }
 
-    /// The operations of a kind per second in a job with these sizes.
-    fn ops_per_second(&self, kind: OpKind, flags: &WorkloadFlags) -> Translated<f64> {
-        let rate = self.rate(kind)?;
-        if rate == 0 || self.unit == FloorUnit::Ops {
-            return Ok(rate as f64);
-        }
-        Ok(rate as f64 / mean_block(kind, flags))
+    /// The bytes of a kind per second in a job with these sizes. As in fio, operations count as if
+    /// they had the smallest size.
+    fn bytes_per_second(&self, kind: OpKind, flags: &WorkloadFlags) -> Translated<f64> {
+        let rate = self.rate(kind)? as f64;
+        Ok(match self.unit {
+            FloorUnit::Bytes => rate,
+            FloorUnit::Ops => rate * smallest_block(kind, flags),
+        })
     }
+
+    /// The operations of a kind per second in a job with these sizes. As in fio, only even starts
+    /// wait longer after larger ones.
+    fn ops_per_second(&self, kind: OpKind, flags: &WorkloadFlags) -> Translated<f64> {
+        let bytes = self.bytes_per_second(kind, flags)?;
+        Ok(match self.arrivals {
+            Arrivals::Even => bytes / mean_block(kind, flags),
+            Arrivals::Poisson => bytes / smallest_block(kind, flags),
+        })
+    }
+}
+
+/// The smallest size of the operations of a kind.
+fn smallest_block(kind: OpKind, flags: &WorkloadFlags) -> f64 {
+    let sizes = if kind == OpKind::Write && !flags.other_sizes.is_empty() {
+        flags
+            .other_sizes
+            .iter()
+            .map(|share| share.block_bytes)
+            .min()
+    } else {
+        flags.sizes().min()
+    };
+    f64::from(sizes.unwrap_or(BLOCK_BYTES_DEFAULT))
 }
 
 /// The average size of the operations of a kind.
@@ -79,6 +105,8 @@ impl<'a> JobReader<'a> {
     fn given_rates(&self) -> Translated<Option<GivenRates<'a>>> {
         let bytes = self.value("rate")?;
         let ops = self.value("rate_iops")?;
+        let arrivals = self.choice("rate_process", &ARRIVALS)?;
+        let arrivals = arrivals.unwrap_or(Arrivals::Even);
         if let Some(value) = ops {
             if bytes.is_some() {
                 return Err(value.error("rate and rate_iops exclude each other; use one of them"));
@@ -86,11 +114,13 @@ impl<'a> JobReader<'a> {
             return Ok(Some(GivenRates {
                 value,
                 unit: FloorUnit::Ops,
+                arrivals,
             }));
         }
         Ok(bytes.map(|value| GivenRates {
             value,
             unit: FloorUnit::Bytes,
+            arrivals,
         }))
     }
 }
@@ -107,13 +137,17 @@ pub(super) fn set_rate(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
             rates.value.size(text)?;
         }
     }
-    if rates.unit == FloorUnit::Bytes && job.flags.bssplit.is_some() {
-        reader.note(
-            "a rate in bytes starts requests of several sizes at the intervals of their average; \
-             fio waits longer after larger ones",
-        );
-    }
     let rw = job.rw();
+    if job.flags.bssplit.is_some() {
+        reader.note(
+            "a rate counts bytes, and rate_iops as if all requests had the smallest size, as in \
+             fio. Requests of several sizes start at the intervals of their average; fio waits \
+             longer after larger ones",
+        );
+        if !rw.is_mix() && rates.arrivals == Arrivals::Even {
+            job.byte_rate = Some(rates.bytes_per_second(rw.first(), &job.flags)?);
+        }
+    }
     let rate = if rw.is_mix() {
         set_mixed_rates(reader, rates, job)?
     } else {

@@ -60,8 +60,8 @@ fn options_without_effect_are_accepted_with_a_note() {
 fn amounts_and_rates_are_those_of_fio() {
     let bytes = |options: &str| only(options).bytes.map(|bytes| bytes.0);
     for (options, moved) in [
-        ("rw=rw\nsize=1048577\nbs=1m", MIB),
-        ("rw=rw\nsize=3000000\nbs=1m", 2 * MIB),
+        ("rw=rw\nsize=1048577\nbs=1m", 2 * MIB),
+        ("rw=rw\nsize=3000000\nbs=1m", 3 * MIB),
         ("rw=rw\nsize=1048577\nbs=4k", MIB + 4096),
         ("rw=randread\nsize=8m\nloops=2\nio_size=16m", 16 * MIB),
         ("rw=randread\nsize=16m\nloops=2\nio_size=8m", 16 * MIB),

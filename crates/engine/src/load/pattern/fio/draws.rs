@@ -1,6 +1,6 @@
 //! The random numbers of a job of fio: a generator for each use, and their seeds.
 
-use super::file_law::FileLaw;
+use super::law::FileLaw;
 use super::tausworthe::Tausworthe;
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::{FioDraws, FioOrder, FioSeed};

@@ -1,7 +1,7 @@
 //! The file of the next request: which files are open, which are done, and whose turn it is.
 
 use super::draws::Draws;
-use super::file_law::FileLaw;
+use super::law::FileLaw;
 use diskproof_model::shape::{FileService, FioFiles};
 
 /// A steep law may never draw one of the few files that are open. After so many draws one is taken.

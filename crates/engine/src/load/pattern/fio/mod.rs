@@ -10,7 +10,7 @@
 mod amount;
 mod draws;
 mod file_choice;
-mod file_law;
+mod law;
 mod places;
 mod sizes;
 mod steps;
@@ -20,4 +20,4 @@ mod walk;
 pub use amount::{FioAmount, FioLimits, OpAmount};
 pub use draws::drawn_file_bytes;
 pub(crate) use steps::FioSteps;
-pub use steps::has_requests;
+pub use steps::{has_requests, mean_bytes};

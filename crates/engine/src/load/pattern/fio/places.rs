@@ -1,6 +1,7 @@
 //! The place of the next request in a file.
 
 use super::draws::Draws;
+use super::law::PlaceLaw;
 use crate::load::pattern::unit_map::UnitMap;
 use diskproof_model::shape::{FioOrder, FioZones, RunFollow};
 
@@ -13,6 +14,8 @@ pub(super) struct FilePlaces {
     last: Vec<LastRequest>,
     /// The units that random requests have visited.
     map: Option<UnitMap>,
+    /// The law by which places are drawn; `None` where all are alike.
+    law: Option<PlaceLaw>,
 }
 
 /// The last request of a kind.
@@ -47,7 +50,7 @@ impl FilePlaces {
         let has_map = order.places.is_random && order.places.is_mapped;
         let map = if has_map {
             let units = order.drawn_bytes() / order.unit_bytes.max(1);
-            Some(UnitMap::new(units))
+            Some(UnitMap::with_open_end(units))
         } else {
             None
         };
@@ -60,6 +63,7 @@ impl FilePlaces {
             start,
             last: vec![unmoved; order.kinds.len()],
             map,
+            law: order.places.law.map(PlaceLaw::new),
         }
     }
 
@@ -177,7 +181,10 @@ impl FilePlaces {
         Some(block? * order.kinds[kind].align_bytes)
     }
 
-    fn random_block(&self, order: &FioOrder, kind: usize, draws: &mut Draws) -> Option<u64> {
+    fn random_block(&mut self, order: &FioOrder, kind: usize, draws: &mut Draws) -> Option<u64> {
+        if let Some(law) = &mut self.law {
+            return Some(law.place());
+        }
         let align_bytes = order.kinds[kind].align_bytes;
         let least_bytes = u64::from(order.kinds[kind].sizes.least_bytes);
         let room = order

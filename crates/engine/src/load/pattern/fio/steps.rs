@@ -9,6 +9,9 @@ use diskproof_model::shape::FioOrder;
 /// none by chance, where the size that is drawn first does not fit.
 const EMPTY_LAPS_MAX: u32 = 64;
 
+/// More requests do not change a mean.
+const AVERAGED_MAX: u32 = 1 << 18;
+
 /// The steps of a job, lap after lap.
 #[derive(Debug, Clone)]
 pub(crate) struct FioSteps {
@@ -59,6 +62,22 @@ impl FioSteps {
             }
         }
     }
+}
+
+/// The mean size of the first requests of a job, until they have moved so many bytes, or are
+/// [`AVERAGED_MAX`]; `None` where it makes none.
+pub fn mean_bytes(order: &FioOrder, bytes_max: u64) -> Option<f64> {
+    let mut steps = FioSteps::new(order.clone(), ANYWHERE, 1);
+    let mut bytes = 0;
+    let mut ops = 0;
+    while bytes < bytes_max && ops < AVERAGED_MAX {
+        let Some(step) = steps.step() else {
+            break;
+        };
+        bytes += u64::from(step.len);
+        ops += 1;
+    }
+    (ops > 0).then(|| bytes as f64 / f64::from(ops))
 }
 
 /// True if each lap of the job makes a request: the first one, and those that begin elsewhere.

@@ -1,12 +1,16 @@
-//! The files that a job chooses more often than others (`file_service_type=zipf` and its
-//! relatives), as fio draws them: zipf after Gray et al. ("Quickly Generating Billion-Record
-//! Synthetic Databases", SIGMOD 1994), pareto by its inverse, normal as a mean of twelve numbers.
+//! Numbers of which some are drawn more often than others: of files (`file_service_type=zipf` and
+//! its relatives) and of places (`random_distribution`), as fio draws them: zipf after Gray et al.
+//! ("Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994), pareto by its inverse,
+//! normal as a mean of twelve numbers.
 
 use super::tausworthe::Tausworthe;
-use diskproof_model::shape::{FileService, FioFiles};
+use diskproof_model::shape::{FioFiles, FioLaw, FioLawKind, FioPlaceLaw};
 
 /// Each file has so many numbers, as in fio (`FIO_FSERVICE_SHIFT`).
 const NUMBERS_OF_FILE: u64 = 1 << 10;
+/// The multiplier that scatters frequent places, as in fio (`GOLDEN_RATIO_64`): 2⁶⁴ divided by the
+/// square of the golden ratio.
+const SCATTERED_BY: u64 = 0x61C8_8646_80B5_83EB;
 /// As in fio, the sum of a zipf law ends here.
 const ZIPF_TERMS_MAX: u64 = 10_000_000;
 /// The numbers whose mean is normal.
@@ -14,9 +18,59 @@ const NORMAL_DRAWS: u64 = 12;
 
 /// The law by which some files are chosen more often than others.
 #[derive(Debug, Clone)]
-pub(super) struct FileLaw {
+pub(super) struct FileLaw(Law);
+
+impl FileLaw {
+    /// The law of these files; `None` where all are chosen alike.
+    pub(super) fn new(files: FioFiles) -> Option<Self> {
+        let numbers = u64::from(files.count) * NUMBERS_OF_FILE;
+        Some(Self(Law::new(files.service.law()?, numbers)))
+    }
+
+    /// Where the numbers of a lap begin.
+    pub(super) fn first_number(&self, draw: &mut Tausworthe) -> u64 {
+        self.0.first_number(draw)
+    }
+
+    /// The index of the next file.
+    pub(super) fn file(&self, first_number: u64, draw: &mut Tausworthe) -> usize {
+        let number = self.0.number(draw).wrapping_add(first_number) % self.0.numbers;
+        (number / NUMBERS_OF_FILE) as usize
+    }
+}
+
+/// The law of places in a file, with its own random numbers, which go on from lap to lap.
+#[derive(Debug, Clone)]
+pub(super) struct PlaceLaw {
+    law: Law,
+    draw: Tausworthe,
+    first_number: u64,
+}
+
+impl PlaceLaw {
+    pub(super) fn new(place_law: FioPlaceLaw) -> Self {
+        let law = Law::new(place_law.law, place_law.places);
+        let mut draw = Tausworthe::new(place_law.seed);
+        let first_number = law.first_number(&mut draw);
+        Self {
+            law,
+            draw,
+            first_number,
+        }
+    }
+
+    /// The next place. Frequent ones lie far apart.
+    pub(super) fn place(&mut self) -> u64 {
+        let scattered = self.law.number(&mut self.draw).wrapping_mul(SCATTERED_BY);
+        scattered.wrapping_add(self.first_number) % self.law.numbers
+    }
+}
+
+/// The law of some numbers.
+#[derive(Debug, Clone)]
+struct Law {
     kind: LawKind,
-    /// The numbers of all files.
+    /// As many numbers are drawn.
     numbers: u64,
     /// The most frequent number lies here: drawn where the job sets no centre.
     centre: Option<f64>,
@@ -29,36 +83,33 @@ enum LawKind {
     Normal { deviation: u64 },
 }
 
-impl FileLaw {
-    /// The law of these files; `None` where all are chosen alike.
-    pub(super) fn new(files: FioFiles) -> Option<Self> {
-        let numbers = u64::from(files.count) * NUMBERS_OF_FILE;
-        let (kind, centre) = match files.service {
-            FileService::RoundRobin | FileService::Random | FileService::Sequential => return None,
-            FileService::Zipf { theta, centre } => {
-                let zeta = zeta(numbers.min(ZIPF_TERMS_MAX), theta);
-                (LawKind::Zipf { theta, zeta }, centre)
-            }
-            FileService::Pareto { power, centre } => {
-                let exponent = power.ln() / (1.0 - power).ln();
-                (LawKind::Pareto { exponent }, centre)
-            }
-            FileService::Normal { deviation, centre } => {
+impl Law {
+    fn new(law: FioLaw, numbers: u64) -> Self {
+        let kind = match law.kind {
+            FioLawKind::Zipf { theta } => LawKind::Zipf {
+                theta,
+                zeta: zeta(numbers.min(ZIPF_TERMS_MAX), theta),
+            },
+            FioLawKind::Pareto { power } => LawKind::Pareto {
+                exponent: power.ln() / (1.0 - power).ln(),
+            },
+            FioLawKind::Normal { deviation } => {
                 let width = (numbers as f64 * deviation / 100.0).ceil() as u64;
-                let deviation = width.min(numbers / 2);
-                (LawKind::Normal { deviation }, centre)
+                LawKind::Normal {
+                    deviation: width.min(numbers / 2),
+                }
             }
         };
-        Some(Self {
+        Self {
             kind,
             numbers,
-            centre,
-        })
+            centre: law.centre,
+        }
     }
 
     /// Where the numbers begin. Takes a number of a new generator, also where the job sets a
     /// centre, except for the normal law.
-    pub(super) fn first_number(&self, draw: &mut Tausworthe) -> u64 {
+    fn first_number(&self, draw: &mut Tausworthe) -> u64 {
         let numbers = self.numbers as f64;
         if let LawKind::Normal { .. } = self.kind {
             return match self.centre {
@@ -74,17 +125,15 @@ impl FileLaw {
         }
     }
 
-    /// The index of the next file.
-    pub(super) fn file(&self, first_number: u64, draw: &mut Tausworthe) -> usize {
-        let number = match self.kind {
+    /// The next number, before it is moved to where the numbers begin.
+    fn number(&self, draw: &mut Tausworthe) -> u64 {
+        match self.kind {
             LawKind::Zipf { theta, zeta } => self.zipf_number(theta, zeta, unit(draw)),
             LawKind::Pareto { exponent } => {
                 ((self.numbers - 1) as f64 * unit(draw).powf(exponent)) as u64
             }
             LawKind::Normal { deviation } => self.normal_number(deviation, draw),
-        };
-        let place = number.wrapping_add(first_number) % self.numbers;
-        (place / NUMBERS_OF_FILE) as usize
+        }
     }
 
     fn zipf_number(&self, theta: f64, zeta: f64, drawn: f64) -> u64 {
