@@ -9,6 +9,7 @@ use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, Distribution, Stop, Workload};
 use diskproof_model::shape::{
     FileService, FioDraws, FioFiles, FioKind, FioOrder, FioPlaces, FioSeed, FioSizes, FioSync,
+    FioSyncCall,
 };
 
 pub(crate) const UNIFORM: Access = Access::Random {
