@@ -169,7 +169,7 @@ impl<B: Backend, C: Clock> Scanner<'_, '_, B, C> {
         }
     }
 
-    /// Reads a block that the scan has read before. No range holds an error of it, so it is counted.
+    /// Reads a block that was read before. No range holds its error, so it is counted.
     fn read_again(&mut self, request: SampleRequest) -> io::Result<BlockCompletion> {
         let completion = self.read_uninterrupted(request)?;
         if completion.errno != 0 {
