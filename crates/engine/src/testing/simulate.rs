@@ -221,14 +221,9 @@ pub fn simulate_on(
     watch: &mut dyn Watch,
 ) -> io::Result<Measurement> {
     let shift = write_shift(workload, workload.depth);
-    let buffers = Buffers::for_fake_disk(
-        (workload.depth + shift) as usize,
-        largest_block(workload) as usize,
-    )?;
-    let extent = Extent {
-        start: workload.span.start_bytes,
-        length: workload.span.length_bytes.unwrap_or(disk.size_bytes),
-    };
+    let slots = (workload.depth + shift) as usize;
+    let buffers = Buffers::for_fake_disk(slots, largest_block(workload) as usize)?;
+    let extent = simulated_extent(workload, disk);
     let schedule = schedule_of(Group::alone(workload), 0);
     let pacer = Pacer::for_workload(workload, seed);
     let (data, transactions) = simulated_transactions(workload, extent)?;
@@ -294,6 +289,14 @@ pub fn simulate_on(
         ..RunContext::new(simulated(workload, extent), measure_ns, 0, control)
     };
     Ok(assemble(context, results))
+}
+
+/// The part of the disk that a workload uses.
+fn simulated_extent(workload: &Workload, disk: FakeDisk) -> Extent {
+    Extent {
+        start: workload.span.start_bytes,
+        length: workload.span.length_bytes.unwrap_or(disk.size_bytes),
+    }
 }
 
 /// The blocks that a workload reads and writes, and its transactions, where it has some.
