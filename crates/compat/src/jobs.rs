@@ -75,10 +75,11 @@ pub struct WorkloadFile {
 impl JobWorkload {
     /// The file that has this byte of the target.
     pub(crate) fn file_at(&self, offset: u64) -> Option<&WorkloadFile> {
-        self.files
-            .iter()
-            .rev()
-            .find(|file| file.target_start <= offset)
+        // They are in the order of their places.
+        let behind = self
+            .files
+            .partition_point(|file| file.target_start <= offset);
+        self.files.get(behind.checked_sub(1)?)
     }
 
     /// True of a measurement of this workload on this target.

@@ -6,6 +6,7 @@ use crate::measurement::{
     DeviceUse, EngineUse, Measurement, OpMeasurement, OtherProcess, SERIES_CELLS_MAX, Starvation,
     SteadyOutcome, StopReason, VerifyResult, ZeroSample,
 };
+use crate::request_log::RequestLog;
 use crate::window::{ByteCount, LateRequests, SliceLatency, SliceOp, TimeSlice, Window};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -182,10 +183,14 @@ impl Measurement {
         self.merge_windows(windows, weights);
         self.shortened_from_ns = self.shortened_from_ns.or(shortened_from_ns);
         self.requests.extend(requests);
-        if let Some(log) = request_log {
+        self.merge_request_log(request_log);
+        self.merge_ends(workload.workers, start_ns, wall_ns, steady, stopped, kind);
+    }
+
+    fn merge_request_log(&mut self, next: Option<Arc<RequestLog>>) {
+        if let Some(log) = next {
             Arc::make_mut(self.request_log.get_or_insert_default()).merge(&log);
         }
-        self.merge_ends(workload.workers, start_ns, wall_ns, steady, stopped, kind);
     }
 
     /// The span of both.

@@ -341,6 +341,14 @@ const RATE_ERROR_MAX: f64 = 0.01;
 /// 3.42 then prints no latencies, or never finishes.
 fn rate_options(ran: &Measurement) -> Option<Vec<String>> {
     let workload = &ran.workload;
+    if let Some(of_kind) = workload.shape.starts.kind_rate {
+        let rate = whole_rate(of_kind.per_second / f64::from(job_count(ran)))?;
+        return Some(vec![if of_kind.kind == OpKind::Read {
+            format!("--rate_iops={rate},")
+        } else {
+            format!("--rate_iops=,{rate}")
+        }]);
+    }
     let Some(rate) = workload.rate else {
         return Some(Vec::new());
     };

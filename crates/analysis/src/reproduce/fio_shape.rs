@@ -2,9 +2,8 @@
 
 use super::fio_job::sync_value;
 use super::words::words_if;
-use diskproof_model::op::OpKind;
 use diskproof_model::shape::{
-    AccessAdvice, Arrivals, BlockContent, EarlyEnds, KindRate, LoadShape, RequestOrder, RunFollow,
+    AccessAdvice, Arrivals, BlockContent, EarlyEnds, LoadShape, RequestOrder, RunFollow,
     StartTimes, ThinkCount, ThinkTime, ThreadSetup, WriteContent,
 };
 
@@ -64,7 +63,8 @@ fn order_options(order: &RequestOrder) -> Option<Vec<String>> {
 fn start_options(starts: &StartTimes) -> Option<Vec<String>> {
     let StartTimes {
         arrivals,
-        kind_rate,
+        // With the rate of the workload, because jobs share it.
+        kind_rate: _,
         think,
         delay_ns,
         flow,
@@ -73,14 +73,6 @@ fn start_options(starts: &StartTimes) -> Option<Vec<String>> {
         return None;
     }
     let mut words = words_if([(*arrivals == Arrivals::Poisson, "--rate_process=poisson")]);
-    if let Some(KindRate { kind, per_second }) = kind_rate {
-        let rate = per_second.round().max(1.0);
-        words.push(if *kind == OpKind::Read {
-            format!("--rate_iops={rate},")
-        } else {
-            format!("--rate_iops=,{rate}")
-        });
-    }
     if let Some(think) = think {
         words.extend(think_options(think));
     }

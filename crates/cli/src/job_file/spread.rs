@@ -465,6 +465,7 @@ fn shares_of_files(job: &FioJob, given: &GivenNames) -> Translated<Vec<FioJob>> 
         share.extent.io_size = amount_share(job.extent.io_size, files);
         share.extent.ops = job.extent.ops.map(|ops| ops.div_ceil(files));
         share.flags.rate = job.flags.rate.map(|rate| Rate(rate.0 / files as f64));
+        share.byte_rate = job.byte_rate.map(|rate| rate / files as f64);
         if let Some(rate) = &mut share.flags.shape.starts.kind_rate {
             rate.per_second /= files as f64;
         }

@@ -5,7 +5,7 @@ use crate::printer::ToolFile;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::SyncPolicy;
 use diskproof_model::request_log::{LOGGED_MAX, LoggedCall, LoggedRequest};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 /// The version that fio 3.33 writes: with a time in microseconds before each action.
@@ -57,6 +57,8 @@ struct IoLog<'a> {
     path: String,
     /// The files that the jobs use.
     files: Vec<&'a str>,
+    /// The places of the files in that list.
+    indices: BTreeMap<&'a str, usize>,
     lines: Vec<LogLine>,
     /// The end of the last job, in nanoseconds after the start of the run.
     end_ns: u64,
@@ -75,6 +77,7 @@ impl<'a> IoLog<'a> {
         Self {
             path,
             files: Vec::new(),
+            indices: BTreeMap::new(),
             lines: Vec::new(),
             end_ns: 0,
         }
@@ -120,13 +123,13 @@ impl<'a> IoLog<'a> {
     }
 
     fn index_of(&mut self, name: &'a str) -> usize {
-        match self.files.iter().position(|other| *other == name) {
-            Some(index) => index,
-            None => {
-                self.files.push(name);
-                self.files.len() - 1
-            }
+        if let Some(index) = self.indices.get(name) {
+            return *index;
         }
+        let index = self.files.len();
+        self.files.push(name);
+        self.indices.insert(name, index);
+        index
     }
 
     /// The file. Its times count from the first request.

@@ -269,11 +269,14 @@ fn call_in_order(order: Option<&FioOrder>) -> FioSyncCall {
     let Some(order) = order else {
         return FioSyncCall::Fsync;
     };
-    let calls = order.syncs.iter().map(|sync| sync.call);
-    match calls.clone().find(|call| *call == FioSyncCall::Fsync) {
-        Some(fsync) => fsync,
-        None => calls.last().unwrap_or(FioSyncCall::Fsync),
+    let mut call = FioSyncCall::Fsync;
+    for sync in &order.syncs {
+        if sync.call == FioSyncCall::Fsync {
+            return sync.call;
+        }
+        call = sync.call;
     }
+    call
 }
 
 /// The calls of fsync among all syncs between so many writes. Where a job has other calls as well,

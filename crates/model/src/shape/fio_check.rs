@@ -24,7 +24,11 @@ impl FioOrder {
         }
         let files = &self.files;
         if let Some(law) = places.law
-            && (!law.law.can_be_drawn() || law.places == 0 || places.is_mapped || files.count != 1)
+            && (!law.law.can_be_drawn()
+                || law.places == 0
+                || law.places >= FIO_UNITS_MAX
+                || places.is_mapped
+                || files.count != 1)
         {
             return Some("places that cannot be drawn");
         }
