@@ -54,6 +54,9 @@ pub(crate) fn hello(run_id: &str, host: &HostFacts, targets: &[TargetIdentity]) 
         host: host.name.clone(),
         rank: host.rank.map(|rank| rank.rank),
         size: host.rank.and_then(|rank| rank.size),
+        started: None,
+        job: host.job.clone(),
+        machine: host.machine.clone(),
         targets: targets.iter().map(|target| target.path.clone()).collect(),
     }
 }

@@ -8,13 +8,14 @@
 //! * `sum`: the sum of hosts that measured at the same instants; `clock`: the offsets of their
 //!   clocks.
 //! * `reasons`: facts and findings of a row that most others do not have; `names`: the names of
-//!   rows; `result`: the document; `summary`: its sentence; `tested`: acceptance tests;
+//!   rows; `machines`: machines that share a name; `result`: the document; `summary`: its sentence; `tested`: acceptance tests;
 //!   `unmeasured`: targets of which a run has no figure.
 
 mod clock;
 mod groups;
 mod judged;
 mod launch;
+mod machines;
 mod names;
 mod not_judged;
 mod question;

@@ -38,7 +38,7 @@ pub(super) fn unmeasured_targets(record: &Record, measured: &[usize]) -> Vec<Unm
             host: host.clone(),
             rank,
             target: target.path.clone(),
-            launch: Launch::of_record(record),
+            launch: Launch::of_record(record, target),
             name,
             why: match &record.ended_early {
                 Some(why) => format!("its run measured nothing: {why}"),

@@ -14,7 +14,7 @@ use crate::interrupt;
 use crate::launchers;
 use crate::pieces::{hello, write_pieces};
 use crate::plan_file::KeptFile;
-use crate::provenance::{random_seed, run_id, timestamp, tool};
+use crate::provenance::{machine, random_seed, run_id, timestamp, tool};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::targets::{read_health, warn_of_failing};
 use crate::tool_lines::ToolLines;
@@ -147,6 +147,7 @@ fn open_sink(
 fn announce(facts: &RunFacts) -> anyhow::Result<()> {
     let hello = Hello {
         slots: facts.plan.timetable().map(|slots| slots.len() as u32),
+        started: Some(facts.started.clone()),
         ..hello(&facts.run_id, &facts.host, &facts.targets)
     };
     ignore_closed_pipe(to_stdout(|out| write_pieces(&hello, out)))
@@ -261,15 +262,27 @@ pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIden
         ended_early: None,
         stalled: None,
         note: None,
-        host: HostFacts {
-            rank: launchers::rank(),
-            ..host_facts()
-        },
+        host: host_of_run(),
         clock: measure_clock(),
         plan,
         targets,
         health: Vec::new(),
         variation: RunVariation::Earlier(Vec::new()),
+    }
+}
+
+/// The host, with what its launcher says of this process.
+fn host_of_run() -> HostFacts {
+    let host = host_facts();
+    HostFacts {
+        rank: launchers::rank(),
+        job: launchers::job(),
+        // A container has the file of its image.
+        machine: match host.container {
+            Some(_) => None,
+            None => machine(),
+        },
+        ..host
     }
 }
 
