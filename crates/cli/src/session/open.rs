@@ -57,6 +57,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         flags,
         note,
         agreed,
+        sides,
         shown,
         view,
     } = job;
@@ -89,7 +90,9 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     let facts = Arc::new(session_facts(
         &session, plan, identities, note, health, flags,
     ));
-    let mut sink = open_sink(&facts, &budget, &shown, view, flags).map_err(Failure::Run)?;
+    let journal = RunJournal::start(&flags.history, &facts, &flags.expected, sides);
+    let mut sink =
+        open_sink(&facts, &budget, journal, &shown, view, flags).map_err(Failure::Run)?;
     let cpu_time = MachineCpuTime::now();
     if flags.prints_pieces() {
         announce(&facts)?;
@@ -129,11 +132,11 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
 fn open_sink(
     facts: &Arc<RunFacts>,
     budget: &Arc<Budget>,
+    journal: RunJournal,
     shown: &Shown,
     view: ProgressView,
     flags: &MeasuringFlags,
 ) -> Result<Sink, RunError> {
-    let journal = RunJournal::start(&flags.history, facts, &flags.expected);
     interrupt::end_cleanly();
     let mut sink = Sink::new(facts, budget, journal, flags.verbosity());
     start_lines(&mut sink, facts, shown, flags)?;

@@ -7,10 +7,9 @@ use crate::saved::{
     RefusedPart, Streamed, judged_record, load_all_whole, open_document, read_page, read_stream,
 };
 use diskproof_analysis::fleet::{Added, Fleet};
-use diskproof_model::document::AnyDocument;
+use diskproof_model::document::{AnyDocument, DocumentError};
 use diskproof_model::fleet::{Hello, MissingRow, RefusedInput};
 use diskproof_model::record::Record;
-use diskproof_model::units::format_bytes;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
@@ -77,8 +76,7 @@ impl Collected {
             return;
         }
         if text.len() as u64 > bytes_max {
-            let limit = format_bytes(bytes_max);
-            self.note_lost(name, format!("the page has more than {limit}"));
+            self.note_lost(name, DocumentError::TooLarge.to_string());
             return;
         }
         match read_page(&text) {

@@ -166,7 +166,11 @@ mod tests {
         }
         let found = launches(&all);
         assert_eq!(found.len(), 2);
-        assert!(found.iter().any(|launch| launch.job.is_some() && launch.ranks.len() == 3));
+        assert!(
+            found
+                .iter()
+                .any(|launch| launch.job.is_some() && launch.ranks.len() == 3)
+        );
         assert_eq!(launches(&[]), []);
     }
 }
