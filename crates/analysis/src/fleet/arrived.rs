@@ -5,6 +5,10 @@ use diskproof_model::fleet::Hello;
 use diskproof_model::record::Record;
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Without ranks, a run that begins within this time after another one may be of the same launch,
+/// on a machine of the same name. A launcher gives a rank only once.
+const ONE_LAUNCH_NS: i128 = 10_000_000_000;
+
 /// A run of which a record counts.
 #[derive(Debug, Clone)]
 pub struct ArrivedRun {
@@ -49,16 +53,15 @@ impl ArrivedRun {
     }
 
     /// Returns `true` if this run repeats the one that was announced: it began later on the same
-    /// targets of the same host and rank, or of the same machine, and came to its end. An
-    /// announcement without a start is of an earlier version, and has no order.
+    /// targets of the same host and rank, and came to its end. An announcement without a start is
+    /// of an earlier version, and has no order.
     pub fn repeats(&self, hello: &Hello) -> bool {
-        let is_same_machine = self.machine.is_some() && self.machine == hello.machine;
         let is_other_machine =
-            self.machine.is_some() && hello.machine.is_some() && !is_same_machine;
+            self.machine.is_some() && hello.machine.is_some() && self.machine != hello.machine;
         self.is_whole
             && self.host == hello.host
             && !is_other_machine
-            && (self.rank == hello.rank || is_same_machine)
+            && self.rank == hello.rank
             && hello
                 .targets
                 .iter()
@@ -70,8 +73,12 @@ impl ArrivedRun {
         let Some(started) = &hello.started else {
             return false;
         };
+        let apart_ns = match self.rank {
+            Some(_) => 0,
+            None => ONE_LAUNCH_NS,
+        };
         match (started.parse::<jiff::Timestamp>(), self.time) {
-            (Ok(started), Some(time)) => time.start_ns > started.as_nanosecond(),
+            (Ok(started), Some(time)) => time.start_ns > started.as_nanosecond() + apart_ns,
             _ => false,
         }
     }

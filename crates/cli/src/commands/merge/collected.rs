@@ -311,6 +311,26 @@ mod tests {
     }
 
     #[test]
+    fn run_at_the_same_time_repeats_no_other_one() {
+        // Two ranks of one machine, and two machines of one name without ranks.
+        for rank in [Some(1), None] {
+            let mut began = record(0, 1);
+            began.host.machine = Some("one".to_owned());
+            let mut beside = record(0, 1);
+            beside.run_id = "beside".to_owned();
+            beside.started = began.started.replace(":00.0", ":02.0");
+            beside.host.machine.clone_from(&began.host.machine);
+            for record in [&mut began, &mut beside] {
+                record.host.rank = record.host.rank.filter(|_| rank.is_some());
+            }
+            if let (Some(rank), Some(other)) = (&mut beside.host.rank, rank) {
+                rank.rank = other;
+            }
+            assert_eq!(missing(&[began], &[beside], None).len(), 1, "{rank:?}");
+        }
+    }
+
+    #[test]
     fn repeated_launch_fills_no_rank_of_the_first_one() {
         let first: Vec<Record> = (0..4).map(|rank| record(rank, 1)).collect();
         let mut delivered = first[..3].to_vec();
