@@ -1,5 +1,5 @@
-//! Machines that share a name, as pods and clones do: which runs of a host's name and target are one
-//! row. Two runs that overlap in time are of two machines, and so are runs of two machine ids.
+//! Machines that share a name, as pods and clones do: which runs of a host's name and target are
+//! one row. Two runs that overlap in time are of two machines, and so are runs of two machine ids.
 //! Ranks tell rows apart only where this is so: the next launch gives a host another rank.
 
 use super::groups::{Row, RunOfRow};

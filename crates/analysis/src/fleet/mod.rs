@@ -8,8 +8,9 @@
 //! * `sum`: the sum of hosts that measured at the same instants; `clock`: the offsets of their
 //!   clocks.
 //! * `reasons`: facts and findings of a row that most others do not have; `names`: the names of
-//!   rows; `machines`: machines that share a name; `result`: the document; `summary`: its sentence; `tested`: acceptance tests;
-//!   `unmeasured`: targets of which a run has no figure; `arrived`: the runs for `--expect`.
+//!   rows; `machines`: machines that share a name; `result`: the document; `summary`: its sentence;
+//!   `tested`: acceptance tests; `unmeasured`: targets of which a run has no figure; `arrived`: the
+//!   runs for `--expect`.
 
 mod arrived;
 mod clock;

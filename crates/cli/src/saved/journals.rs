@@ -136,8 +136,8 @@ pub(crate) enum LeftInJournal {
 }
 
 impl LeftInJournal {
-    /// Says where the record of a run is that the history could not take, and how it gets there; `None`
-    /// where that is not known.
+    /// Says where the record of a run is that the history could not take, and how it gets there;
+    /// `None` where that is not known.
     pub(crate) fn text(&self, kept_in: Option<&Path>) -> Option<String> {
         match (kept_in, self) {
             (_, LeftInJournal::Record(path)) => Some(format!(
@@ -154,8 +154,8 @@ impl LeftInJournal {
                 path.display()
             )),
             (None, LeftInJournal::Nothing) => Some(
-                "its record is lost, but for what was printed. Use -o FILE.json, on another disk, to \
-                 keep the next one"
+                "its record is lost, but for what was printed. Use -o FILE.json, on another disk, \
+                 to keep the next one"
                     .to_owned(),
             ),
             (None, LeftInJournal::Unknown) => None,

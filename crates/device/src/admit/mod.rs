@@ -282,7 +282,8 @@ fn file_asked(identity: &TargetIdentity, name: Option<&str>, size_bytes: u64) ->
 }
 
 /// The largest scratch file that leaves 2 GiB free, or 10 % of a small filesystem, in whole MiB:
-/// in its filesystem, and in those of the images below it. 0 when there is no room, or no directory.
+/// in its filesystem, and in those of the images below it. 0 when there is no room, or no
+/// directory.
 pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
     let room = room_in_filesystem(identity);
     match space::room_in_images(identity) {

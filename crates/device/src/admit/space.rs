@@ -321,7 +321,7 @@ impl<'a> SharedSpace<'a> {
         }
     }
 
-    /// The sum of what is taken. An image takes its own missing blocks once, whatever lies above it.
+    /// The sum of what is taken. An image takes its own missing blocks once.
     fn bytes(&self) -> u64 {
         let mut sum: u64 = 0;
         let mut images: Vec<ImageSum<'_>> = Vec::new();

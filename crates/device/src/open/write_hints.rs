@@ -1,5 +1,5 @@
-//! How long the kernel expects the data of a target to stay. The kernel keeps that on the file, where
-//! it would hold for the writes of every program: it is put back with the target's end.
+//! How long the kernel expects the data of a target to stay. The kernel keeps that on the file,
+//! where it would hold for the writes of every program: it is put back with the target's end.
 
 use crate::kernel::syscalls::{WriteHint, set_write_hint, write_hint};
 use diskproof_model::shape::WriteLife;

@@ -56,8 +56,8 @@ pub(super) fn launches(runs: &[RankedRun]) -> Vec<Launch> {
     launches
 }
 
-/// Splits runs, which are in the order of their starts, at the longest gaps between two starts: into
-/// as many parts as a rank has runs at most.
+/// Splits runs, which are in the order of their starts, at the longest gaps between two starts:
+/// into as many parts as a rank has runs at most.
 fn by_gaps<'r>(runs: &[&'r RankedRun]) -> Vec<Vec<&'r RankedRun>> {
     let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
     for run in runs {
