@@ -7,6 +7,7 @@ use super::gate::Granted;
 use super::job::{Agreed, MeasuringJob, ProgressView, SettingCommands, Shown};
 use super::journal::RunJournal;
 use super::ping::request_lines;
+use super::sides::ComparedSides;
 use super::sink::Sink;
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
@@ -90,9 +91,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     let facts = Arc::new(session_facts(
         &session, plan, identities, note, health, flags,
     ));
-    let journal = RunJournal::start(&flags.history, &facts, &flags.expected, sides);
-    let mut sink =
-        open_sink(&facts, &budget, journal, &shown, view, flags).map_err(Failure::Run)?;
+    let mut sink = open_sink(&facts, &budget, sides, &shown, view, flags).map_err(Failure::Run)?;
     let cpu_time = MachineCpuTime::now();
     if flags.prints_pieces() {
         announce(&facts)?;
@@ -132,11 +131,12 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
 fn open_sink(
     facts: &Arc<RunFacts>,
     budget: &Arc<Budget>,
-    journal: RunJournal,
+    sides: Option<ComparedSides>,
     shown: &Shown,
     view: ProgressView,
     flags: &MeasuringFlags,
 ) -> Result<Sink, RunError> {
+    let journal = RunJournal::start(&flags.history, facts, &flags.expected, sides);
     interrupt::end_cleanly();
     let mut sink = Sink::new(facts, budget, journal, flags.verbosity());
     start_lines(&mut sink, facts, shown, flags)?;
