@@ -7,6 +7,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
+use diskproof_model::document::DocumentError;
 use diskproof_model::fleet::{HELLO_SCHEMA, Hello};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
 use diskproof_model::target::{HostFacts, TargetIdentity};
@@ -54,6 +55,9 @@ pub(crate) fn hello(run_id: &str, host: &HostFacts, targets: &[TargetIdentity]) 
         host: host.name.clone(),
         rank: host.rank.map(|rank| rank.rank),
         size: host.rank.and_then(|rank| rank.size),
+        started: None,
+        job: host.job.clone(),
+        machine: host.machine.clone(),
         targets: targets.iter().map(|target| target.path.clone()).collect(),
     }
 }
@@ -223,7 +227,7 @@ fn document(id: &str, text: &str) -> Result<String, String> {
         .read_to_string(&mut json);
     match read {
         Ok(length) if length as u64 <= bytes_max => Ok(json),
-        Ok(_) => Err("it is larger than 64 MiB".to_owned()),
+        Ok(_) => Err(DocumentError::TooLarge.to_string()),
         Err(error) => Err(format!("its data cannot be inflated: {error}")),
     }
 }

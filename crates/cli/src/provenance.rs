@@ -1,6 +1,7 @@
 //! Facts that identify a run: its id, its start, its seed and the command line.
 
 use diskproof_model::record::Tool;
+use sha2::{Digest as _, Sha256};
 use std::time::SystemTime;
 
 /// The name and version of this program, as records state them.
@@ -23,6 +24,32 @@ pub(crate) fn run_id() -> String {
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect()
+}
+
+/// Hexadecimal digits of the digest that identifies a machine.
+const MACHINE_DIGITS: usize = 16;
+/// The id of this installation; see machine-id(5).
+const MACHINE_ID: &str = "/etc/machine-id";
+
+/// Identifies this machine in records: a digest, because machine-id(5) asks programs not to show
+/// the id itself. `None` where the machine has no id.
+pub(crate) fn machine() -> Option<String> {
+    machine_of_id(&std::fs::read_to_string(MACHINE_ID).ok()?)
+}
+
+/// The digest of a machine id. `None` of a file of an image whose machine has not got its id yet.
+fn machine_of_id(text: &str) -> Option<String> {
+    let id = text.trim();
+    let is_id = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !is_id {
+        return None;
+    }
+    let mut digits = String::new();
+    for byte in Sha256::digest(format!("diskproof machine {id}")) {
+        digits.push_str(&format!("{byte:02x}"));
+    }
+    digits.truncate(MACHINE_DIGITS);
+    Some(digits)
 }
 
 /// The command line. Records hold text only, so invalid UTF-8 becomes replacement characters.
@@ -50,4 +77,21 @@ fn random_bytes<const N: usize>() -> [u8; N] {
         }
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn machine_is_a_digest_of_its_id() {
+        let id = "0123456789abcdef0123456789abcdef";
+        let machine = machine_of_id(&format!("{id}\n")).unwrap();
+        assert_eq!(machine.len(), MACHINE_DIGITS);
+        assert!(!id.contains(&machine));
+        assert_ne!(Some(machine), machine_of_id(&id.replace('0', "1")));
+        for image in ["", "uninitialized\n"] {
+            assert_eq!(machine_of_id(image), None);
+        }
+    }
 }

@@ -322,6 +322,13 @@ pub struct FleetRow {
     /// Serial numbers of its disks, as far as they are known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub serials: Vec<String>,
+    /// The machine of all its runs, as their records identify it; absent where they do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
+    /// What parts it from other rows of its host's name (`other-machine`, `at-once`), or that
+    /// nothing tells whether its runs are of one machine (`unproven`); absent where neither is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Reason>,
     /// The runs whose figures it takes together.
     pub runs: Vec<FleetRun>,
     /// Index of its group; `null` where it was not compared with others.
@@ -446,6 +453,15 @@ pub struct Hello {
     /// The number of ranks that the launcher started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u32>,
+    /// The start of the run in UTC, RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<String>,
+    /// The launcher's job and step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// Identifies the machine, as in its record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Paths of the targets.
     pub targets: Vec<String>,
     /// The number of slots that it measures together with others.

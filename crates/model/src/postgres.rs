@@ -461,6 +461,24 @@ pub struct ServerCounters {
     pub temp_bytes: u64,
     /// Bytes of a page of tables (block_size); `None` where it is not known.
     pub page_bytes: Option<u64>,
+    /// The times that the server measured when it was read, also those of rows without any I/O.
+    pub timed: MeasuredTimes,
+}
+
+/// The times that a server measures.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MeasuredTimes {
+    /// Those of reads and writes of tables (track_io_timing).
+    pub io: bool,
+    /// Those of writes and syncs of the write-ahead log (track_wal_io_timing).
+    pub wal: bool,
+}
+
+impl MeasuredTimes {
+    /// True if the times of this row are measured.
+    pub fn of_row(self, row: &ServerIo) -> bool {
+        if row.is_wal() { self.wal } else { self.io }
+    }
 }
 
 impl ServerCounters {

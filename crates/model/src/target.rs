@@ -392,6 +392,14 @@ pub struct HostFacts {
     /// absent where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rank: Option<Rank>,
+    /// The job and step of a launcher that started this process, such as `17.0`; absent where the
+    /// launcher gives no job a name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job: Option<String>,
+    /// Identifies the installation of the machine: a digest of its machine-id(5), which clones may
+    /// share; absent in containers, and where there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// Limits that control groups set on the I/O of this process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub io_limits: Vec<IoLimit>,

@@ -5,7 +5,7 @@ use crate::conninfo::{ConnectInfo, ServerHost, ServerPlace};
 use crate::error::PostgresError;
 use crate::stream::{ServerStream, StopCheck, TurnSocket};
 use crate::user::become_user_of;
-use diskproof_model::postgres::{ServerCounters, ServerIo, ServerWal};
+use diskproof_model::postgres::{MeasuredTimes, ServerCounters, ServerIo, ServerWal};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio_postgres::config::SslMode;
@@ -207,6 +207,10 @@ impl StatSession {
             wal,
             temp_bytes,
             page_bytes: Some(self.page_bytes).filter(|bytes| *bytes > 0),
+            timed: MeasuredTimes {
+                io: timing.io == Timing::On,
+                wal: timing.wal == Timing::On,
+            },
         })
     }
 

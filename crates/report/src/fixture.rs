@@ -91,6 +91,8 @@ fn fleet_row(number: usize) -> FleetRow {
         target: String::new(),
         disks: Vec::new(),
         serials: Vec::new(),
+        machine: None,
+        identity: None,
         runs: Vec::new(),
         group: Some(0),
         state,

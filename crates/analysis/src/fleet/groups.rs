@@ -3,6 +3,7 @@
 //! Neither uses a hash of the plan: seeds, paths and free space differ on every host.
 
 use super::launch::Launch;
+use super::machines::{Part, rows_of_machines};
 use super::spread::Sample;
 use crate::compare::{
     PartOfRun, RepresentativeFigure, conditions_of_target, representative_figures,
@@ -96,7 +97,21 @@ pub(super) struct Row {
     pub disks: Vec<String>,
     pub serials: Vec<String>,
     pub kind: usize,
+    /// The runs of its host's name that it has.
+    pub part: Part,
+    /// What parts it from other rows of its host's name, or that nothing proves its runs to be of
+    /// one machine.
+    pub identity: Option<Reason>,
     pub runs: Vec<RunOfRow>,
+}
+
+/// The identity of a row that has all targets of a host.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct RowOfHost {
+    host: String,
+    rank: Option<u32>,
+    part: Part,
+    kind: usize,
 }
 
 /// One run of a row, with the figures of the row's target only.
@@ -162,9 +177,8 @@ impl Groups {
         self.examples.clone_from(&reference.examples);
     }
 
-    /// Makes one row of the runs of several launches. A launcher gives a host another rank each
-    /// time, so ranks tell rows of equal names apart only where one launch has them more than once:
-    /// pods and clones share names.
+    /// Makes one row of the runs of several launches on one machine, and several rows of the
+    /// machines that share a name.
     pub(super) fn join_launches(&mut self) {
         let mut rows_by_names: BTreeMap<RowKey, Vec<Row>> = BTreeMap::new();
         for row in std::mem::take(&mut self.rows) {
@@ -174,11 +188,7 @@ impl Groups {
                 .push(row);
         }
         for rows in rows_by_names.into_values() {
-            if must_stay_apart(&rows) {
-                self.rows.extend(rows);
-            } else {
-                self.rows.extend(joined_row(rows));
-            }
+            self.rows.extend(rows_of_machines(rows));
         }
     }
 
@@ -186,9 +196,14 @@ impl Groups {
     /// rows are dropped: they lie on one storage, and identify nothing.
     pub(super) fn join_targets(&mut self) {
         let mut joined: Vec<Row> = Vec::new();
-        let mut indices: BTreeMap<(String, Option<u32>, usize), usize> = BTreeMap::new();
+        let mut indices: BTreeMap<RowOfHost, usize> = BTreeMap::new();
         for row in std::mem::take(&mut self.rows) {
-            let key = (row.host.clone(), row.rank, row.kind);
+            let key = RowOfHost {
+                host: row.host.clone(),
+                rank: row.rank,
+                part: row.part.clone(),
+                kind: row.kind,
+            };
             match indices.get(&key) {
                 Some(index) => joined[*index].runs.extend(row.runs),
                 None => {
@@ -230,7 +245,7 @@ impl Groups {
                     started: record.started.clone(),
                     partial: record.partial,
                 },
-                launch: Launch::of_record(record),
+                launch: Launch::of_record(record, target),
                 values,
                 facts: conditions_of_target(record, index),
                 findings: findings_of_target(record, index),
@@ -368,6 +383,8 @@ impl Groups {
                 disks: target.disks().map(|disk| disk.name.clone()).collect(),
                 serials: key.serials,
                 kind,
+                part: Part::All,
+                identity: None,
                 runs: Vec::new(),
             });
         }
@@ -463,6 +480,13 @@ impl Row {
         })
     }
 
+    /// The machine of all its runs; `None` where one of them does not tell it, or another one.
+    pub(super) fn machine(&self) -> Option<String> {
+        let machine = self.runs.first()?.launch.machine.clone();
+        let is_of_all = self.runs.iter().all(|run| run.launch.machine == machine);
+        machine.filter(|_| is_of_all)
+    }
+
     /// Returns `true` if all runs of the row ended before their plans did.
     pub(super) fn is_partial(&self) -> bool {
         self.runs.iter().all(|run| run.run.partial)
@@ -489,30 +513,6 @@ impl Row {
         }
         None
     }
-}
-
-/// Returns `true` if runs of two of these rows, which differ in rank alone, may be of different
-/// machines: both measured at one time, or under different kernels.
-fn must_stay_apart(rows: &[Row]) -> bool {
-    let mut earlier: Vec<&Launch> = Vec::new();
-    for run in rows.iter().flat_map(|row| &row.runs) {
-        if earlier.iter().any(|other| run.launch.is_apart(other)) {
-            return true;
-        }
-        earlier.push(&run.launch);
-    }
-    false
-}
-
-/// One row of the runs of all these, without a rank where they differ in it; `None` of no rows.
-fn joined_row(rows: Vec<Row>) -> Option<Row> {
-    let mut rows = rows.into_iter();
-    let mut joined = rows.next()?;
-    for row in rows {
-        joined.rank = None;
-        joined.runs.extend(row.runs);
-    }
-    Some(joined)
 }
 
 fn metric_of_reference(metric: &FleetMetric, examples: &[Record]) -> Metric {

@@ -289,9 +289,13 @@ fn suspect_metrics(saved: &FleetRow) -> BTreeSet<usize> {
 /// A row as it is in a saved fleet. The rank counts only where several rows have the same
 /// names: the next launch gives other ranks.
 fn saved_row<'a>(row: &Row, reference: &'a FleetRecord) -> Option<&'a FleetRow> {
+    let machine = row.machine();
     let mut matches = Vec::new();
     for saved in &reference.rows {
-        let is_same = saved.host == row.host
+        let is_other_machine =
+            saved.machine.is_some() && machine.is_some() && saved.machine != machine;
+        let is_same = !is_other_machine
+            && saved.host == row.host
             && saved.target == row.target
             && saved.serials == row.serials
             && saved.group == Some(row.kind);

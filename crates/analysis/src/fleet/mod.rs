@@ -8,13 +8,16 @@
 //! * `sum`: the sum of hosts that measured at the same instants; `clock`: the offsets of their
 //!   clocks.
 //! * `reasons`: facts and findings of a row that most others do not have; `names`: the names of
-//!   rows; `result`: the document; `summary`: its sentence; `tested`: acceptance tests;
-//!   `unmeasured`: targets of which a run has no figure.
+//!   rows; `machines`: machines that share a name; `result`: the document; `summary`: its sentence;
+//!   `tested`: acceptance tests; `unmeasured`: targets of which a run has no figure; `arrived`: the
+//!   runs for `--expect`.
 
+mod arrived;
 mod clock;
 mod groups;
 mod judged;
 mod launch;
+mod machines;
 mod names;
 mod not_judged;
 mod question;
@@ -26,6 +29,8 @@ mod summary;
 mod tested;
 mod unmeasured;
 mod verdicts;
+
+pub use arrived::ArrivedRun;
 
 use crate::compare::RunGroup;
 use diskproof_model::expectation::ExpectationOutcome;
@@ -56,6 +61,8 @@ pub struct Fleet {
     unmet: Vec<UnmetThreshold>,
     /// The runs that were added, by id, each with its host and start.
     seen: BTreeMap<String, SeenRun>,
+    /// The runs of which a record counts.
+    arrived: Vec<ArrivedRun>,
     reference: Option<Box<FleetRecord>>,
     /// The user's word on whether the hosts share their storage.
     storage: Option<SumStorage>,
@@ -131,6 +138,7 @@ impl Fleet {
         }
         self.unmet.extend(unmet);
         self.unmeasured.extend(unmeasured);
+        self.arrived.push(ArrivedRun::of_record(record));
         Added::Counted
     }
 
@@ -141,17 +149,17 @@ impl Fleet {
 
     /// Returns `true` if no record counts.
     pub fn is_empty(&self) -> bool {
-        self.hosts().is_empty() && self.unmet.is_empty()
+        self.arrived.is_empty()
     }
 
-    /// The hosts of which a record counts, each with its rank.
-    pub fn hosts(&self) -> Vec<(&str, Option<u32>)> {
-        let rows = self.groups.rows.iter();
-        let unmeasured = self.unmeasured.iter();
-        rows.map(|row| (row.host.as_str(), row.rank))
-            .chain(self.tested.hosts())
-            .chain(unmeasured.map(|target| (target.host.as_str(), target.rank)))
-            .collect()
+    /// The runs of which a record counts.
+    pub fn arrived(&self) -> &[ArrivedRun] {
+        &self.arrived
+    }
+
+    /// The number of machines that certainly stand behind each name of a host.
+    pub fn machines_of_hosts(&self) -> BTreeMap<&str, usize> {
+        arrived::machines_of_hosts(&self.arrived)
     }
 
     /// Judges the rows by each other or by the reference.

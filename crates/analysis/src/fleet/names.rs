@@ -2,6 +2,7 @@
 //! differ because a host's name has no space.
 
 use super::groups::Row;
+use super::machines::Part;
 use diskproof_model::target::TargetKind;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,12 +37,14 @@ pub(super) fn names(rows: &[Row], kinds: &[TargetKind]) -> Vec<String> {
 }
 
 /// Ways to name a row, the shortest first. A host takes the first one by which its rows differ.
-const NAMES: [fn(&Row, TargetKind) -> String; 6] = [
+const NAMES: [fn(&Row, TargetKind) -> String; 8] = [
     by_host,
     by_disks,
     by_target,
     by_rank,
     by_rank_and_target,
+    by_part,
+    by_part_and_target,
     by_serials,
 ];
 
@@ -70,6 +73,15 @@ fn by_rank_and_target(row: &Row, _kind: TargetKind) -> String {
     format!("{}{} {}", row.host, rank(row), row.target)
 }
 
+/// Machines of one name are told apart by what parted them.
+fn by_part(row: &Row, _kind: TargetKind) -> String {
+    format!("{}{}{}", row.host, rank(row), part(row))
+}
+
+fn by_part_and_target(row: &Row, kind: TargetKind) -> String {
+    format!("{} {}", by_part(row, kind), row.target)
+}
+
 fn by_serials(row: &Row, kind: TargetKind) -> String {
     format!(
         "{} {}",
@@ -91,4 +103,17 @@ fn rank(row: &Row) -> String {
         Some(rank) => format!(" #{rank}"),
         None => String::new(),
     }
+}
+
+/// The beginning of an id is enough to tell a few apart.
+const ID_DIGITS: usize = 8;
+
+fn part(row: &Row) -> String {
+    let (word, id) = match &row.part {
+        Part::All => return String::new(),
+        Part::Machine(id) => ("machine", id),
+        Part::Run(id) => ("run", id),
+    };
+    let digits: String = id.chars().take(ID_DIGITS).collect();
+    format!(" ({word} {digits})")
 }

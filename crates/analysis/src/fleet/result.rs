@@ -109,6 +109,8 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
             target: draft.target.clone(),
             disks: draft.disks.clone(),
             serials: draft.serials.clone(),
+            machine: draft.machine(),
+            identity: draft.identity.clone(),
             runs: runs_of(draft),
             group: Some(draft.kind),
             state: state_of_tests(tests),

@@ -63,13 +63,6 @@ impl TestedDisks {
         true
     }
 
-    /// The hosts of the tests, each with its rank.
-    pub(super) fn hosts(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
-        self.disks
-            .iter()
-            .map(|disk| (disk.host.as_str(), disk.rank))
-    }
-
     /// The disks with their judgement, in the order of [`urgency`], then by name. Disks that differ
     /// from the others of their model by less than the margin are alike.
     pub(super) fn judge(mut self, margin: f64) -> Vec<TestedDisk> {

@@ -65,6 +65,11 @@ fn names(fleet: &FleetRecord, state: RowState) -> Vec<&str> {
     rows.map(|row| row.name.as_str()).collect()
 }
 
+/// The start of a run in this night, of which each is long over when the next one begins.
+fn night(number: usize) -> String {
+    format!("2026-12-{:02}T01:00:00.000000000Z", number + 1)
+}
+
 fn disk(record: &mut Record) -> &mut Layer {
     record.targets[0].layers.last_mut().unwrap()
 }
@@ -214,6 +219,7 @@ fn several_runs_are_one_row_and_the_same_run_counts_once() {
     let mut all = records(9);
     for (index, record) in all.iter_mut().enumerate() {
         record.host.name = format!("db{}", index % 3);
+        record.started = night(index / 3);
     }
     let fleet = judged(&all);
     assert_eq!(fleet.rows.len(), 3);
@@ -226,6 +232,105 @@ fn several_runs_are_one_row_and_the_same_run_counts_once() {
     assert_eq!(again.add(&clone), Added::Again);
     clone.started = "2027-01-01T00:00:00.000000000Z".to_owned();
     assert_eq!(again.add(&clone), Added::SameId);
+}
+
+/// Runs of so many machines with three names, in two nights, without ranks; the disks have no
+/// serial numbers.
+fn records_of_pods(machines: usize) -> Vec<Record> {
+    let mut all = records(2 * machines);
+    for (index, record) in all.iter_mut().enumerate() {
+        record.host.name = format!("pod{}", index % 3);
+        record.started = night(index / machines);
+        disk(record).serial = None;
+    }
+    all
+}
+
+fn identities(fleet: &FleetRecord) -> Vec<&str> {
+    let mut codes = Vec::new();
+    for row in &fleet.rows {
+        codes.extend(row.identity.as_ref().map(|reason| reason.code.as_str()));
+    }
+    codes
+}
+
+#[test]
+fn runs_of_one_name_at_one_time_are_of_several_machines() {
+    let mut all = records_of_pods(6);
+    scale(&mut all[4], 0.5);
+    let fleet = judged(&all);
+    assert_eq!(fleet.rows.len(), 12);
+    assert_eq!(identities(&fleet), ["at-once"; 12]);
+    assert_eq!(names(&fleet, RowState::Slower).len(), 1);
+    let unique: BTreeSet<&str> = fleet.rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(unique.len(), 12, "{unique:?}");
+    // Clones of one snapshot have one machine id, and one boot.
+    for record in &mut all {
+        record.host.machine = Some("clone".to_owned());
+    }
+    assert_eq!(judged(&all).rows.len(), 12);
+    // One storage makes no row of several machines.
+    assert_eq!(judged_as(&all, SumStorage::Shared).rows.len(), 12);
+}
+
+#[test]
+fn machine_ids_tell_machines_of_one_name_apart() {
+    let mut all = records_of_pods(6);
+    for (index, record) in all.iter_mut().enumerate() {
+        record.host.machine = Some(format!("{:08x}", index % 6));
+    }
+    let fleet = judged(&all);
+    assert_eq!(fleet.rows.len(), 6);
+    assert!(fleet.rows.iter().all(|row| row.runs.len() == 2));
+    assert_eq!(identities(&fleet), ["other-machine"; 6]);
+    assert_eq!(row(&fleet, "pod0 (machine 00000003)").runs.len(), 2);
+    // A machine is found again by its id in a saved fleet, where a name alone is not enough.
+    let mut saved = fleet;
+    for row in &mut saved.rows {
+        if row.machine.as_deref() == Some("00000003") {
+            row.state = RowState::Suspect;
+        }
+    }
+    let mut again = all[..6].to_vec();
+    scale(&mut again[3], 0.5);
+    let fleet = judged_again(saved, again);
+    assert_eq!(fleet.basis, FleetBasis::SecondLook);
+    assert_eq!(names(&fleet, RowState::Slower), ["pod0 (machine 00000003)"]);
+}
+
+#[test]
+fn runs_that_nothing_proves_to_be_of_one_machine_say_so() {
+    let mut all = records_of_pods(3);
+    let fleet = judged(&all);
+    assert_eq!(fleet.rows.len(), 3);
+    assert_eq!(identities(&fleet), ["unproven"; 3]);
+    for record in &mut all {
+        record.host.machine = Some("one".to_owned());
+    }
+    assert_eq!(identities(&judged(&all)), [""; 0]);
+    // A disk with a serial number of its own is one disk in any machine, unless a hypervisor made
+    // the number up.
+    for (index, record) in all.iter_mut().enumerate() {
+        disk(record).serial = Some(record.host.name.clone());
+        record.host.machine = Some(index.to_string());
+    }
+    let fleet = judged(&all);
+    assert_eq!((fleet.rows.len(), identities(&fleet).len()), (3, 0));
+    for record in &mut all {
+        record.host.hypervisor = Some("kvm".to_owned());
+    }
+    assert_eq!(identities(&judged(&all)), ["other-machine"; 6]);
+}
+
+#[test]
+fn pod_that_measured_nothing_is_missing_beside_another_of_its_name() {
+    let mut all = records_of_pods(6);
+    all.truncate(6);
+    all[3].measurements.clear();
+    all[3].partial = true;
+    let fleet = judged(&all);
+    assert_eq!(fleet.missing.len(), 1);
+    assert_eq!(fleet.missing[0].name, "pod0");
 }
 
 #[test]
@@ -635,6 +740,7 @@ fn target_of_which_a_run_measured_nothing_is_missing() {
     for number in [4, 5] {
         let mut again = record(number);
         again.run_id = format!("again{number}");
+        again.started = night(1);
         all.push(again);
     }
     let fleet = judged(&all);
@@ -698,6 +804,7 @@ fn run_that_ended_early_without_the_figures_of_others_is_not_alike() {
     scale(&mut all[3], 1.0 / 0.3);
     let mut again = record(3);
     again.run_id = "again".to_owned();
+    again.started = night(1);
     all.push(again);
     assert_eq!(judged(&all).outcome, FleetOutcome::Alike);
 }

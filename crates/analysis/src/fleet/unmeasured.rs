@@ -11,8 +11,7 @@ use std::collections::BTreeMap;
 /// A target without a figure.
 #[derive(Debug)]
 pub(super) struct UnmeasuredTarget {
-    pub host: String,
-    pub rank: Option<u32>,
+    host: String,
     target: String,
     launch: Launch,
     /// The name as a missing row: with the path where the run has several targets.
@@ -24,7 +23,6 @@ pub(super) struct UnmeasuredTarget {
 /// The targets of a record that its plan was to measure, without those that it did.
 pub(super) fn unmeasured_targets(record: &Record, measured: &[usize]) -> Vec<UnmeasuredTarget> {
     let host = &record.host.name;
-    let rank = record.host.rank.map(|rank| rank.rank);
     let mut unmeasured = Vec::new();
     for (index, target) in record.targets.iter().enumerate() {
         if measured.contains(&index) || !is_to_be_measured(record, index) {
@@ -36,9 +34,8 @@ pub(super) fn unmeasured_targets(record: &Record, measured: &[usize]) -> Vec<Unm
         }
         unmeasured.push(UnmeasuredTarget {
             host: host.clone(),
-            rank,
             target: target.path.clone(),
-            launch: Launch::of_record(record),
+            launch: Launch::of_record(record, target),
             name,
             why: match &record.ended_early {
                 Some(why) => format!("its run measured nothing: {why}"),

@@ -210,16 +210,12 @@ fn counters_between(
             return Err(CounterReset);
         }
     }
-    // A row that appears has counted everything from zero, its times too.
-    let idle = ServerIo {
-        read_ns: Some(0),
-        write_ns: Some(0),
-        ..ServerIo::default()
-    };
     let mut io = Vec::new();
     for new in &after.io {
-        let old = before.io.iter().find(|old| is_same_row(old, new));
-        io.push(io_between(old.unwrap_or(&idle), new)?);
+        io.push(match before.io.iter().find(|old| is_same_row(old, new)) {
+            Some(old) => io_between(old, new)?,
+            None => io_between(&idle_row(before.timed.of_row(new)), new)?,
+        });
     }
     io.retain(|row| !row.is_idle());
     let old_wal = &before.wal;
@@ -244,7 +240,18 @@ fn counters_between(
         },
         temp_bytes: increase(before.temp_bytes, after.temp_bytes)?,
         page_bytes: after.page_bytes,
+        timed: after.timed,
     })
+}
+
+/// A row before anything was counted in it. Its times are 0 where the server measured them then.
+fn idle_row(is_timed: bool) -> ServerIo {
+    let time_ns = if is_timed { Some(0) } else { None };
+    ServerIo {
+        read_ns: time_ns,
+        write_ns: time_ns,
+        ..ServerIo::default()
+    }
 }
 
 fn io_between(old: &ServerIo, new: &ServerIo) -> Result<ServerIo, CounterReset> {
@@ -301,6 +308,7 @@ fn add_counters(sum: &mut ServerCounters, more: &ServerCounters) {
         wal,
         temp_bytes,
         page_bytes,
+        timed,
     } = more;
     for row in io {
         let known = sum.io.iter_mut().find(|known| is_same_row(known, row));
@@ -312,6 +320,7 @@ fn add_counters(sum: &mut ServerCounters, more: &ServerCounters) {
     add_wal(&mut sum.wal, *wal);
     sum.temp_bytes += temp_bytes;
     sum.page_bytes = *page_bytes;
+    sum.timed = *timed;
 }
 
 fn add_wal(sum: &mut ServerWal, more: ServerWal) {
@@ -454,6 +463,7 @@ fn add_compared(sum: &mut ExplainedLoad, step: &ExplainedLoad) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::postgres::MeasuredTimes;
     use diskproof_model::watch::DirectionCounters;
 
     const SECOND: u64 = 1_000_000_000;
@@ -491,6 +501,7 @@ mod tests {
                 },
                 temp_bytes: 0,
                 page_bytes: Some(PAGE),
+                timed: MeasuredTimes::default(),
             },
             disks: vec![DiskReading {
                 name: "sda".to_owned(),
@@ -582,13 +593,26 @@ mod tests {
     }
 
     #[test]
-    fn row_that_appears_has_all_its_times() {
-        let mut observer = observer();
-        observer.add(reading(1, Vec::new(), 0, 0));
-        let mut io = row("client", 4, 0);
-        io.read_ns = Some(400);
-        let step = observer.add(reading(2, vec![io], 0, 0)).unwrap();
-        assert_eq!(step.counters.io[0].read_ns, Some(400));
+    fn row_that_appears_has_all_its_times_if_the_server_measured_them_before() {
+        let on = MeasuredTimes {
+            io: true,
+            wal: false,
+        };
+        // Switched on within the step, the server has measured a part of the reads only.
+        for (before, read_ns) in [(on, Some(400)), (MeasuredTimes::default(), None)] {
+            let mut observer = observer();
+            let mut first = reading(1, Vec::new(), 0, 0);
+            first.counters.timed = before;
+            observer.add(first);
+            let mut io = row("client", 4, 0);
+            io.read_ns = Some(400);
+            let mut second = reading(2, vec![io], 0, 0);
+            second.counters.timed = on;
+            let step = observer.add(second).unwrap();
+            assert_eq!(step.counters.io[0].read_ns, read_ns);
+            let observed = observer.summary("here", "18.4", Vec::new()).unwrap();
+            assert_eq!(observed.io[0].read_ns, read_ns);
+        }
     }
 
     #[test]

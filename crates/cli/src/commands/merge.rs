@@ -2,6 +2,7 @@
 //! and why. Measures nothing.
 
 mod collected;
+mod launches;
 mod roster;
 mod source;
 
@@ -65,7 +66,8 @@ pub struct MergeFlags {
     /// Records of many hosts: files, folders, labels or ids of the history, or - for stdin
     #[arg(value_name = "RECORDS", required = true)]
     pub records: Vec<String>,
-    /// Name the ranks or hosts without a record: of N ranks, or of those in FILE, one a line
+    /// Name the ranks or hosts without a record: of N ranks of each launch, or of those in FILE,
+    /// one a line
     #[arg(long, value_name = "N|FILE")]
     pub expect: Option<String>,
     /// Judge the records by this saved fleet instead of by each other; its suspects, if they were

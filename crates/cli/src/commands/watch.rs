@@ -2,6 +2,7 @@
 //! record.
 
 mod devices;
+mod journal;
 mod kernel;
 mod server;
 mod view;
@@ -10,17 +11,18 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{SECOND, is_stdout, parse_from_one, parse_page_name};
 use crate::interrupt;
 use crate::output_files::{Output, Trial, open_outputs, save_records};
-use crate::saved::{HistoryOptions, keep, print_notes, refuse_foreign_history};
+use crate::saved::{HistoryOptions, in_history, keep, print_notes, refuse_foreign_history};
 use crate::stdio::{
-    ColorWhen, Verbosity, colored_record_page, ignore_closed_pipe, to_stdout, write_colored_page,
+    ColorWhen, Verbosity, colored_record_page, eprint_line, ignore_closed_pipe, to_stdout,
+    write_colored_page,
 };
 use devices::resolve_devices;
-use diskproof_model::data::RunData;
-use diskproof_model::plan::Plan;
 use diskproof_model::units::{format_duration, parse_duration};
 use diskproof_report::terminal::Detail;
-use kernel::{ObservedLoad, WatchRequest, WatchedKernel};
+use journal::WatchJournal;
+use kernel::{WatchRequest, WatchedKernel};
 use std::path::PathBuf;
+use std::sync::Arc;
 use view::{LiveView, RequestedView, ViewReader, ViewWait};
 
 /// The shortest step: reading the counters of a thousand processes takes some milliseconds.
@@ -191,10 +193,12 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
         history: watch.history.history.clone(),
     };
     let mut kernel = WatchedKernel::start(request, watch.verbosity())?;
+    let history = Some(&watch.history).filter(|_| watch.is_saved());
+    let mut journal = WatchJournal::start(&kernel, watch.note.as_deref(), history);
     // An error of a step or of the view is returned only after the load so far is saved.
-    let followed = show_steps(watch, &mut kernel);
+    let followed = show_steps(watch, &mut kernel, &mut journal);
     let concluded = if watch.is_saved() || watch.prints_json() || !outputs.is_empty() {
-        conclude(watch, kernel, &outputs)
+        conclude(watch, kernel, journal, &outputs)
     } else {
         Ok(())
     };
@@ -208,7 +212,11 @@ pub fn run(watch: &WatchFlags) -> anyhow::Result<Exit> {
 
 /// Shows step after step, until the flags or the user end it. A watch whose devices have all
 /// vanished has failed.
-fn show_steps(watch: &WatchFlags, kernel: &mut WatchedKernel) -> anyhow::Result<Exit> {
+fn show_steps(
+    watch: &WatchFlags,
+    kernel: &mut WatchedKernel,
+    journal: &mut WatchJournal,
+) -> anyhow::Result<Exit> {
     let mut view = LiveView::start(watch.requested_view(), watch.color)?;
     let mut steps_done = 0;
     loop {
@@ -223,6 +231,7 @@ fn show_steps(watch: &WatchFlags, kernel: &mut WatchedKernel) -> anyhow::Result<
         }
         let step = kernel.end_step()?;
         steps_done += 1;
+        journal.keep_if_due(kernel);
         match view.show_step(&step, kernel.facts(), kernel.named_devices())? {
             ViewReader::There => {}
             ViewReader::Gone => return Ok(Exit::Done),
@@ -239,28 +248,22 @@ fn show_steps(watch: &WatchFlags, kernel: &mut WatchedKernel) -> anyhow::Result<
 /// Makes, saves and prints the record of the load. The order matters: a reader of stdout that goes
 /// away or stops reading must not cost the record, so it is saved before it is printed, and only
 /// then does Ctrl-C end the process at once.
-fn conclude(watch: &WatchFlags, kernel: WatchedKernel, outputs: &[Output]) -> anyhow::Result<()> {
-    let started = kernel.start_wall();
-    let ObservedLoad {
-        record: observed,
-        targets,
-    } = kernel.finish();
-    let data = RunData {
-        observed: Some(observed),
-        ..RunData::default()
-    };
-    // The plan has no work: the load is that of others.
-    let plan = Plan {
-        targets: targets.iter().map(|target| target.path.clone()).collect(),
-        ..Plan::new("watch", crate::provenance::command_line())
-    };
-    let mut facts = crate::session::run_facts(started, plan, targets);
-    facts.note.clone_from(&watch.note);
-    let record = diskproof_analysis::judge::judge(facts, &data, &[]);
+fn conclude(
+    watch: &WatchFlags,
+    kernel: WatchedKernel,
+    journal: WatchJournal,
+    outputs: &[Output],
+) -> anyhow::Result<()> {
+    let record = Arc::new(journal.record(kernel.observed_load()));
+    // Ends the session with the server.
+    drop(kernel);
     let saved = save_records(&record, outputs, watch.verbosity());
     let page = colored_record_page(&record, Detail::Whole);
+    let mut left = None;
     let notes = if watch.is_saved() {
-        keep(&record, &page, &watch.history)
+        let notes = keep(&record, &page, &watch.history);
+        left = journal.end(&record, in_history(&notes));
+        notes
     } else {
         Vec::new()
     };
@@ -275,5 +278,8 @@ fn conclude(watch: &WatchFlags, kernel: WatchedKernel, outputs: &[Output]) -> an
         }
     });
     print_notes("", &notes, watch.verbosity());
+    if let Some(text) = left {
+        eprint_line(&format!("note: {text}"));
+    }
     saved.and(ignore_closed_pipe(printed))
 }

@@ -4,6 +4,7 @@
 mod anonymous;
 mod document;
 mod earlier;
+mod journals;
 mod place;
 mod stream;
 mod unfinished;
@@ -27,6 +28,7 @@ pub(crate) use document::{
 use document::{from_file, is_file, judged};
 pub(crate) use earlier::{RunKey, capacities, disk_access, earlier_runs, runs_before};
 use jiff::{SignedDuration, Timestamp};
+pub(crate) use journals::{Journals, KILLED, LeftInJournal, end_journals, leave_in_journal};
 use place::{Destination, HistoryEnvironment, NOWHERE, history_answer, reached};
 pub(crate) use place::{
     empty_text, history_place, make_history, open, open_if_there, register_history, state_folder,
@@ -207,7 +209,7 @@ pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Fai
 
 /// Begins the journal of a run, in bounded time; `None` where no history is kept. Trouble with it
 /// is reported when the run is saved.
-pub(crate) fn start_journal(options: &HistoryOptions, run_id: &str) -> Option<Journal> {
+fn start_journal(options: &HistoryOptions, run_id: &str) -> Option<Journal> {
     if options.no_history {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Several records one after the other, as launchers, logs and `cat` bring them: JSON documents,
 //! pretty or not, and records in pieces anywhere in a line, also within documents of others, as
-//! container logs are. One document is held at a time.
+//! container logs are. One document is held at a time, up to the limit of a document: a larger one
+//! is read to its end, refused, and what follows is read as if it were not there.
 
 use crate::pieces::{Joined, MARK, PieceJoiner, TakenLine};
 use diskproof_model::document::{AnyDocument, DocumentError};
@@ -8,6 +9,9 @@ use diskproof_model::fleet::{HELLO_SCHEMA, Hello};
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
 use std::io::{self, BufRead, Read as _};
 
+/// At most so much of a line is held at once. A letter may be cut at the end of a part, so no
+/// document that is small enough to be used is longer.
+const LINE_BYTES_MAX: u64 = DOCUMENT_BYTES_MAX as u64 + 1;
 /// Stands in every document of ours.
 const OWN_SCHEMA: &str = "\"diskproof.";
 
@@ -46,18 +50,23 @@ pub(crate) fn read_stream(
         take,
     };
     let mut line = Vec::new();
+    let mut is_line_over = true;
     loop {
         line.clear();
-        let bytes_max = DOCUMENT_BYTES_MAX as u64 + 1;
-        let mut limited = (&mut *stream).take(bytes_max);
+        // A longer line comes in several parts.
+        let mut limited = (&mut *stream).take(LINE_BYTES_MAX);
         if limited.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        if line.len() > DOCUMENT_BYTES_MAX {
-            return Err(io::Error::other(DocumentError::TooLarge));
+        let text = String::from_utf8_lossy(&line);
+        if is_line_over {
+            reader.line_number += 1;
+            reader.take_line(&text);
+        } else {
+            let has_piece = reader.take_pieces(&text);
+            reader.take_documents(&text, has_piece);
         }
-        reader.line_number += 1;
-        reader.take_line(&String::from_utf8_lossy(&line));
+        is_line_over = line.ends_with(b"\n");
     }
     reader.finish();
     Ok(reader.documents)
@@ -75,6 +84,9 @@ struct Reader<'t> {
     take: &'t mut dyn FnMut(Streamed),
 }
 
+/// The beginning of a document that is too large, in which its schema stands.
+const HEAD_LETTERS: usize = 4096;
+
 /// A JSON object while it is read.
 #[derive(Debug, Default)]
 struct OpenDocument {
@@ -88,6 +100,8 @@ struct OpenDocument {
     is_escaped: bool,
     /// True if a piece of a record stands in one of its lines.
     has_piece: bool,
+    /// True if it is larger than the limit; its text is not held any more.
+    is_too_large: bool,
 }
 
 /// The text that an open document has taken.
@@ -119,12 +133,26 @@ impl OpenDocument {
                 _ => {}
             }
             if self.depth == 0 {
-                self.text.push_str(&text[..=index]);
+                self.hold(&text[..=index]);
                 return AddedText::Completed(index + 1);
             }
         }
-        self.text.push_str(text);
+        self.hold(text);
         AddedText::Whole
+    }
+
+    /// Holds text up to the limit of a document, and the beginning of a larger one.
+    fn hold(&mut self, text: &str) {
+        if self.is_too_large {
+            return;
+        }
+        if self.text.len() + text.len() <= DOCUMENT_BYTES_MAX {
+            self.text.push_str(text);
+            return;
+        }
+        self.is_too_large = true;
+        let head = self.text.chars().chain(text.chars()).take(HEAD_LETTERS);
+        self.text = head.collect();
     }
 }
 
@@ -132,20 +160,26 @@ impl Reader<'_> {
     fn take_line(&mut self, line: &str) {
         let text = line.trim_start_matches('\u{feff}');
         // An open document takes no piece away: a brace in a log may never be closed.
-        let TakenLine { joined, has_piece } = self.joiner.take(text);
-        for one in joined {
-            self.take_joined(one);
-        }
+        let has_piece = self.take_pieces(text);
         if let Some(open) = self.open.take() {
             // Within a document of ours no line but the first begins with a brace or a piece.
             let begins_anew = text.starts_with('{') || text.starts_with(MARK);
-            if begins_anew || open.text.len() > DOCUMENT_BYTES_MAX {
+            if begins_anew {
                 self.refuse_open(&open);
             } else {
                 self.open = Some(open);
             }
         }
         self.take_documents(text, has_piece);
+    }
+
+    /// Takes the pieces of a line. Returns `true` if it has one.
+    fn take_pieces(&mut self, text: &str) -> bool {
+        let TakenLine { joined, has_piece } = self.joiner.take(text);
+        for one in joined {
+            self.take_joined(one);
+        }
+        has_piece
     }
 
     /// Takes the documents of a line, or of the part of it behind a byte order mark: the rest of
@@ -179,6 +213,9 @@ impl Reader<'_> {
 
     /// Takes a document that is complete. One of another program is a log where it has pieces.
     fn take_closed(&mut self, open: &OpenDocument) {
+        if open.is_too_large {
+            return self.refuse_open(open);
+        }
         let is_log = open.has_piece && !open.text.contains(OWN_SCHEMA);
         if !is_log {
             self.take_json(&open.text, format!("line {}", open.line));
@@ -222,7 +259,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Refuses a document that did not end.
+    /// Refuses a document that did not end, or is too large.
     fn refuse_open(&mut self, open: &OpenDocument) {
         let name = format!("line {}", open.line);
         // A brace of a log is no record.
@@ -231,7 +268,12 @@ impl Reader<'_> {
         } else {
             IsLost::No
         };
-        self.refuse(name, "the JSON document is truncated".to_owned(), is_lost);
+        let why = if open.is_too_large {
+            DocumentError::TooLarge.to_string()
+        } else {
+            "the JSON document is truncated".to_owned()
+        };
+        self.refuse(name, why, is_lost);
     }
 
     fn refuse(&mut self, name: String, why: String, is_lost: IsLost) {
@@ -323,6 +365,35 @@ mod tests {
                 assert_eq!(ids, [b.run_id.as_str()]);
                 assert_eq!(refused, [true]);
             }
+        }
+    }
+
+    #[test]
+    fn document_beyond_the_limit_is_named_and_the_rest_goes_on() {
+        let (a, b) = (record(1), record(2));
+        let after = serde_json::to_string(&b).unwrap();
+        // On one line, and over many. Its note has letters of several bytes.
+        let note = "\u{e9} { \\\" ".repeat(DOCUMENT_BYTES_MAX / 8);
+        let large = format!("{{\"schema\": \"diskproof.record/3\", \"note\": \"{note}\"}}");
+        let mut over_lines = serde_json::to_string_pretty(&a).unwrap();
+        over_lines.truncate(over_lines.rfind('}').unwrap());
+        over_lines += &",\n  \"more\": [\n    {}\n  ]".repeat(DOCUMENT_BYTES_MAX / 20);
+        over_lines += "\n}";
+        for large in [large, over_lines] {
+            let mut reasons = Vec::new();
+            let mut ids = Vec::new();
+            let text = format!("{large}{after}\n{after}\n");
+            read_stream(&mut text.as_bytes(), &mut |streamed| match streamed {
+                Streamed::Document(document) => match *document {
+                    AnyDocument::Record(record) => ids.push(record.run_id),
+                    other => panic!("{other:?}"),
+                },
+                Streamed::Hello(hello) => panic!("{hello:?}"),
+                Streamed::Refused(part) => reasons.push((part.is_lost, part.why)),
+            })
+            .unwrap();
+            assert_eq!(reasons, [(true, DocumentError::TooLarge.to_string())]);
+            assert_eq!(ids, [b.run_id.clone(), b.run_id.clone()]);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::damaged_blocks::damaged_block_lines;
 use super::job::Shown;
 use super::sink::EarlyEnd;
-use super::watchdog::{EndedRun, LeftInJournal};
+use super::watchdog::EndedRun;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, UndecidedMeans};
 use crate::interrupt;
@@ -34,7 +34,7 @@ use diskproof_model::units::format_duration;
 use diskproof_report::terminal::Detail;
 use diskproof_report::{json, unmet_text};
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -158,7 +158,7 @@ pub(super) fn conclude<'a>(
         None => {
             let left = end.leave_in_journal(&record);
             if printed.is_unsaved
-                && let Some(text) = left_text(&left, printed.kept_in.as_deref())
+                && let Some(text) = left.text(printed.kept_in.as_deref())
             {
                 eprint_line(&format!("note: {text}"));
             }
@@ -219,32 +219,6 @@ struct PrintedRecord {
     is_unsaved: bool,
     /// A file that has the whole record.
     kept_in: Option<PathBuf>,
-}
-
-/// Says where the record of a run is that the history could not take, and how it gets there; `None`
-/// where that is not known.
-fn left_text(left: &LeftInJournal, kept_in: Option<&Path>) -> Option<String> {
-    match (kept_in, left) {
-        (_, LeftInJournal::Record(path)) => Some(format!(
-            "its record stays in {}; 'diskproof history' saves it from there as soon as it can",
-            path.display()
-        )),
-        (Some(file), _) => Some(format!(
-            "its record is in {}; 'diskproof history import FILE' adds it later",
-            file.display()
-        )),
-        (None, LeftInJournal::EarlierState(path)) => Some(format!(
-            "only what it had measured before its end stays, in {}; 'diskproof history' saves \
-             that. The rest is lost, but for what was printed",
-            path.display()
-        )),
-        (None, LeftInJournal::Nothing) => Some(
-            "its record is lost, but for what was printed. Use -o FILE.json, on another disk, to \
-             keep the next one"
-                .to_owned(),
-        ),
-        (None, LeftInJournal::Unknown) => None,
-    }
 }
 
 /// The text that a tool prints at the end of its run.

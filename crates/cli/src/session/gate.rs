@@ -359,7 +359,9 @@ fn check_files_answerable(files: &FilesPlan, expected: &Expected) -> Result<(), 
 mod tests {
     use super::*;
     use diskproof_model::op::OpKind;
+    use diskproof_model::plan::{Scratch, Task, Workloads};
     use diskproof_model::stream::Streams;
+    use diskproof_simdisk::testbed::{Disk, can_run};
 
     /// A block device that accepts discards or not.
     fn device(discard: bool) -> TargetIdentity {
@@ -389,6 +391,69 @@ mod tests {
         let refused = check_discards(&trims, &[device(false)]).unwrap_err();
         let why = refused.to_string();
         assert!(why.starts_with("/dev/sdb: workload 'trim' trims"), "{why}");
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    /// A plan that fills a scratch file of this size in each directory.
+    fn plan_of(size_mib: u64, directories: &[TargetIdentity]) -> Plan {
+        let workloads = Workloads::as_planned(vec![Workload::named("read")]);
+        let targets = directories.iter().map(|target| target.path.clone());
+        Plan {
+            targets: targets.collect(),
+            scratch: Some(Scratch::of_size(size_mib * MIB)),
+            tasks: vec![Task::Workloads(workloads)],
+            ..Plan::default()
+        }
+    }
+
+    /// Two directories on a filesystem of 400 MiB, of which a tenth stays free.
+    fn directories_of(disk: &Disk) -> Vec<TargetIdentity> {
+        let mut directories = Vec::new();
+        for name in ["one", "two"] {
+            let path = disk.path().join(name);
+            std::fs::create_dir(&path).unwrap();
+            directories.push(diskproof_device::probe(&path).unwrap());
+        }
+        directories
+    }
+
+    #[test]
+    fn gate_refuses_targets_that_have_no_room_together() {
+        let name = "gate_refuses_targets_that_have_no_room_together";
+        if !can_run(name, &["losetup", "mkfs.ext4"]) {
+            return;
+        }
+        let disk = Disk::new("ext4", 400 * MIB, "rw");
+        let both = directories_of(&disk);
+        for (size_mib, count, is_admitted) in [(100, 2, true), (200, 1, true), (200, 2, false)] {
+            let directories = &both[..count];
+            let plan = plan_of(size_mib, directories);
+            let admitted = admit_all(&plan, directories, &Consent::default());
+            assert_eq!(admitted.is_ok(), is_admitted, "{size_mib} MiB × {count}");
+        }
+    }
+
+    #[test]
+    fn gate_refuses_a_server_that_has_no_room_beside_the_scratch_file() {
+        let name = "gate_refuses_a_server_that_has_no_room_beside_the_scratch_file";
+        if !can_run(name, &["losetup", "mkfs.ext4"]) {
+            return;
+        }
+        let disk = Disk::new("ext4", 400 * MIB, "rw");
+        let directories = &directories_of(&disk)[..1];
+        let plan = plan_of(200, directories);
+        for (room_mib, is_admitted) in [(50, true), (200, false), (1000, false)] {
+            let server = BeyondTargets::Server {
+                room_bytes: room_mib * MIB,
+            };
+            let budget = Budget {
+                beyond: vec![server],
+                ..plan.budget(directories)
+            };
+            let admitted = admit_within(&budget, &plan, directories, &Consent::default(), &[]);
+            assert_eq!(admitted.is_ok(), is_admitted, "{room_mib} MiB");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The job that a verb hands over to be measured.
 
+use super::sides::ComparedSides;
 use crate::flags::MeasuringFlags;
 use crate::plan_file::KeptFile;
 use crate::tool_lines::SharedPrinter;
@@ -21,6 +22,8 @@ pub(crate) struct MeasuringJob<'a> {
     pub note: Option<String>,
     /// Changes besides those of the targets.
     pub agreed: Agreed,
+    /// The sides that get records of their own; `None` where the run has one record until its end.
+    pub sides: Option<ComparedSides>,
     /// The text for stdout at the end.
     pub shown: Shown,
     /// The progress on a terminal.
@@ -50,6 +53,7 @@ impl<'a> MeasuringJob<'a> {
             flags,
             note: flags.note.clone(),
             agreed: Agreed::NothingElse,
+            sides: None,
             shown: Shown::Page,
             view: ProgressView::Line,
         }

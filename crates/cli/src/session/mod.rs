@@ -20,6 +20,7 @@ mod open;
 mod ping;
 mod prepare_command;
 mod running;
+mod sides;
 mod sink;
 mod slices;
 mod slots;
@@ -33,6 +34,7 @@ pub(crate) use conclude::{Measured, has_errors, process_may_stay};
 pub(crate) use gate::admit_all;
 pub(crate) use job::{Agreed, MeasuringJob, ProgressView, SettingCommands, Shown};
 pub(crate) use open::run_facts;
+pub(crate) use sides::{ComparedSides, SideResults, side_name};
 pub(crate) use sink::EarlyEnd;
 pub(crate) use watchdog::EndedRun;
 

@@ -7,6 +7,7 @@ use super::gate::Granted;
 use super::job::{Agreed, MeasuringJob, ProgressView, SettingCommands, Shown};
 use super::journal::RunJournal;
 use super::ping::request_lines;
+use super::sides::ComparedSides;
 use super::sink::Sink;
 use crate::failure::Failure;
 use crate::flags::MeasuringFlags;
@@ -14,7 +15,7 @@ use crate::interrupt;
 use crate::launchers;
 use crate::pieces::{hello, write_pieces};
 use crate::plan_file::KeptFile;
-use crate::provenance::{random_seed, run_id, timestamp, tool};
+use crate::provenance::{machine, random_seed, run_id, timestamp, tool};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::targets::{read_health, warn_of_failing};
 use crate::tool_lines::ToolLines;
@@ -57,6 +58,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         flags,
         note,
         agreed,
+        sides,
         shown,
         view,
     } = job;
@@ -89,7 +91,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     let facts = Arc::new(session_facts(
         &session, plan, identities, note, health, flags,
     ));
-    let mut sink = open_sink(&facts, &budget, &shown, view, flags).map_err(Failure::Run)?;
+    let mut sink = open_sink(&facts, &budget, sides, &shown, view, flags).map_err(Failure::Run)?;
     let cpu_time = MachineCpuTime::now();
     if flags.prints_pieces() {
         announce(&facts)?;
@@ -129,11 +131,12 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
 fn open_sink(
     facts: &Arc<RunFacts>,
     budget: &Arc<Budget>,
+    sides: Option<ComparedSides>,
     shown: &Shown,
     view: ProgressView,
     flags: &MeasuringFlags,
 ) -> Result<Sink, RunError> {
-    let journal = RunJournal::start(&flags.history, facts, &flags.expected);
+    let journal = RunJournal::start(&flags.history, facts, &flags.expected, sides);
     interrupt::end_cleanly();
     let mut sink = Sink::new(facts, budget, journal, flags.verbosity());
     start_lines(&mut sink, facts, shown, flags)?;
@@ -147,6 +150,7 @@ fn open_sink(
 fn announce(facts: &RunFacts) -> anyhow::Result<()> {
     let hello = Hello {
         slots: facts.plan.timetable().map(|slots| slots.len() as u32),
+        started: Some(facts.started.clone()),
         ..hello(&facts.run_id, &facts.host, &facts.targets)
     };
     ignore_closed_pipe(to_stdout(|out| write_pieces(&hello, out)))
@@ -261,15 +265,27 @@ pub(crate) fn run_facts(started: SystemTime, plan: Plan, targets: Vec<TargetIden
         ended_early: None,
         stalled: None,
         note: None,
-        host: HostFacts {
-            rank: launchers::rank(),
-            ..host_facts()
-        },
+        host: host_of_run(),
         clock: measure_clock(),
         plan,
         targets,
         health: Vec::new(),
         variation: RunVariation::Earlier(Vec::new()),
+    }
+}
+
+/// The host, with what its launcher says of this process.
+fn host_of_run() -> HostFacts {
+    let host = host_facts();
+    HostFacts {
+        rank: launchers::rank(),
+        job: launchers::job(),
+        // A container has the file of its image.
+        machine: match host.container {
+            Some(_) => None,
+            None => machine(),
+        },
+        ..host
     }
 }
 

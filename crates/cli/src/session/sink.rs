@@ -1,7 +1,7 @@
 //! Where the results of a run go while it lasts, and the only place from which they are taken: by
 //! the thread that waits for the run, also when the run hangs.
 
-use super::journal::RunJournal;
+use super::journal::{KeptResults, RunJournal};
 use crate::failure::Failure;
 use crate::progress_display::ProgressDisplay;
 use crate::stdio::{Verbosity, eprint_line};
@@ -57,6 +57,16 @@ pub(crate) struct RunResults {
     pub leftover: Option<Leftover>,
     /// The write cache of a disk that could not be restored.
     pub not_restored: Option<WriteCacheError>,
+}
+
+impl RunResults {
+    /// What the journal needs of them.
+    fn to_keep(&self) -> KeptResults {
+        KeptResults {
+            data: self.data.clone(),
+            sides: self.sides.clone(),
+        }
+    }
 }
 
 /// Files of a run that do not vanish with the process.
@@ -157,9 +167,9 @@ impl ResultsKeeper<'_> {
 
     /// Keeps the results of this call beside those of earlier ones.
     pub(super) fn keep(&mut self, measured: &[Measurement]) {
-        let mut data = self.results.lock().data.clone();
-        data.measurements.extend_from_slice(measured);
-        self.journal.keep(&data);
+        let mut results = self.results.lock().to_keep();
+        results.data.measurements.extend_from_slice(measured);
+        self.journal.keep(&results);
     }
 }
 
@@ -256,8 +266,8 @@ impl Sink {
     /// Saves what was measured so far, where that is due. The results stay unlocked meanwhile.
     pub(super) fn keep_results(&mut self) {
         if self.journal.is_due() {
-            let data = self.results().data.clone();
-            self.journal.keep(&data);
+            let results = self.results().to_keep();
+            self.journal.keep(&results);
         }
     }
 

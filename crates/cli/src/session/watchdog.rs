@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::flags::SECOND;
 use crate::interrupt;
 use crate::progress_display::{SharedDeadline, lock_deadline};
-use crate::saved::{InHistory, TestJournal};
+use crate::saved::{InHistory, LeftInJournal, TestJournal, end_journals, leave_in_journal};
 use crate::stdio::Verbosity;
 use diskproof_analysis::judge::RunFacts;
 use diskproof_device::{GuardedWriteCache, MachineCpuTime, OpenTarget, start_files_remover};
@@ -23,7 +23,7 @@ use diskproof_model::plan::Task;
 use diskproof_model::record::{Record, Stalled};
 use diskproof_model::target::TargetIdentity;
 use diskproof_postgres::PostgresError;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ pub(crate) struct EndedRun {
     /// The longest silence of a target.
     pub stall_timeout: Duration,
     /// The results that were saved meanwhile, in case the run is killed.
-    journal: Option<Arc<Journal>>,
+    journals: Vec<Arc<Journal>>,
     /// The state of an acceptance test, from which a later run would go on.
     test_journal: Option<TestJournal>,
 }
@@ -75,46 +75,17 @@ impl EndedRun {
 
     /// Removes what was saved meanwhile: the run is in the history now.
     pub(crate) fn end_journal(&self) {
-        if let Some(journal) = self.journal.clone() {
-            // What stays is found by the next reader of the history, which knows the run.
-            let ending = Deferred::start_or_run("diskproof-journal", move || journal.end());
-            let _ = ending.wait(JOURNAL_ENDED_WITHIN);
-        }
+        end_journals(self.journals.clone());
     }
 
-    /// Leaves the whole record of a run that could not be saved in its journal: the next reader of
-    /// the history saves it. Says what is left of the run there.
+    /// Leaves the whole record of a run that could not be saved in its journal. Says what is left
+    /// of the run there.
     pub(crate) fn leave_in_journal(&self, record: &Arc<Record>) -> LeftInJournal {
-        let Some(journal) = self.journal.clone() else {
-            return LeftInJournal::Nothing;
-        };
-        let record = Arc::clone(record);
-        let keeping = Deferred::start_or_run("diskproof-journal", move || {
-            let kept = journal.leave(&record);
-            match (kept, journal.kept_file()) {
-                (Ok(()), Some(path)) => LeftInJournal::Record(path),
-                (Err(_), Some(path)) => LeftInJournal::EarlierState(path),
-                (_, None) => LeftInJournal::Nothing,
-            }
-        });
-        match keeping.wait(JOURNAL_ENDED_WITHIN) {
-            Waited::Done(left) => left,
-            Waited::TimedOut(_) | Waited::Lost => LeftInJournal::Unknown,
+        match self.journals.first() {
+            Some(journal) => leave_in_journal(Arc::clone(journal), record),
+            None => LeftInJournal::Nothing,
         }
     }
-}
-
-/// What the journal holds of a run that the history could not take.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum LeftInJournal {
-    /// All of it, in this file.
-    Record(PathBuf),
-    /// What was saved before its end, in this file.
-    EarlierState(PathBuf),
-    /// Nothing.
-    Nothing,
-    /// Its filesystem does not answer.
-    Unknown,
 }
 
 /// Measures on a thread of its own, and waits for the end or for a silence longer than the stall
@@ -130,7 +101,7 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     let shared_facts = Arc::clone(&bench.facts);
     let session = bench.session;
     let targets = &shared_facts.targets;
-    let journal = sink.journal().handle();
+    let journals = sink.journal().handles();
     let test_journal = sink.journal().test().cloned();
     let watchdog = Watchdog {
         results: sink.shared_results(),
@@ -174,7 +145,7 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
         results,
         ended,
         stall_timeout,
-        journal,
+        journals,
         test_journal,
     })
 }

@@ -3,8 +3,9 @@
 
 use crate::program;
 use crate::program::{Ran, argv, names, needs, program};
-use diskproof_model::record::Record;
+use diskproof_model::record::{Record, TaskResult};
 use diskproof_simdisk::testbed::{TempDir, place};
+use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -472,8 +473,49 @@ fn killed_ping_is_in_the_history_with_most_of_its_requests() {
     );
 }
 
+/// One record holds one setting, so each side has a journal of its own.
+#[test]
+fn killed_comparison_of_settings_is_in_the_history_with_both_sides() {
+    let here = Here::new();
+    let line = "compare --prepare true --prepare /bin/true --time 60s --size 8M \
+                --only random-read-d1";
+    let runs = runs_after_a_kill(&here, line, 2);
+    let mut sides = Vec::new();
+    for run in runs.as_array().unwrap() {
+        assert_eq!(run["partial"], true);
+        let id = run["run_id"].as_str().unwrap();
+        let record = here.line(&format!("show {id} --json")).exits(0).record();
+        assert_eq!(record.measurements.len(), 1);
+        assert!(record.measurements[0].errors_total() == 0);
+        sides.extend(record.results.iter().filter_map(|result| match result {
+            TaskResult::Compared(part) => part.prepare.clone(),
+            _ => None,
+        }));
+    }
+    sides.sort();
+    assert_eq!(sides, ["/bin/true", "true"]);
+}
+
+#[test]
+fn killed_watch_is_in_the_history_up_to_one_of_its_last_steps() {
+    let here = Here::new();
+    let line = "watch --record --interval 100ms --time 60s --plain --label nightly";
+    let runs = runs_after_a_kill(&here, line, 1);
+    assert_eq!(runs[0]["label"], "nightly");
+    let record = here.line("show latest --json").exits(0).record();
+    assert!(record.partial && record.observed().is_some());
+}
+
 /// Kills a run when its journal has results, and returns what the history has of it.
 fn killed_once_kept(here: &Here, line: &str) -> Record {
+    let runs = runs_after_a_kill(here, line, 1);
+    let record = here.line("show latest --json").exits(0).record();
+    assert_eq!(here.line("history --json").json(), runs);
+    record
+}
+
+/// Kills a run when so many of its journals have results, and returns the runs of the history.
+fn runs_after_a_kill(here: &Here, line: &str, records: usize) -> Value {
     let mut child = here
         .with_history(&mut program(argv(line)))
         .stdout(Stdio::null())
@@ -486,7 +528,11 @@ fn killed_once_kept(here: &Here, line: &str) -> Record {
             .filter(|name| name.starts_with("history.db.run-"))
             .collect()
     };
-    while !journals().iter().any(|name| name.ends_with(".json")) {
+    let kept = || {
+        let names = journals();
+        names.iter().filter(|name| name.ends_with(".json")).count()
+    };
+    while kept() < records {
         assert!(child.try_wait().unwrap().is_none());
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
@@ -495,12 +541,10 @@ fn killed_once_kept(here: &Here, line: &str) -> Record {
     child.kill().unwrap();
     child.wait().unwrap();
     let runs = here.line("history --json").exits(0).json();
-    assert_eq!(runs.as_array().unwrap().len(), 1);
+    assert_eq!(runs.as_array().unwrap().len(), records);
     assert_eq!(runs[0]["partial"], true);
     assert!(journals().is_empty(), "{:?}", journals());
-    let record = here.line("show latest --json").exits(0).record();
-    assert_eq!(here.line("history --json").json(), runs);
-    record
+    runs
 }
 
 #[test]

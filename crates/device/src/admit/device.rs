@@ -85,7 +85,8 @@ pub(crate) fn judge_again(
         return;
     };
     in_use::judge(root, Subject::Device(&family), reasons);
-    space::judge_files(&space::of_released(&now), reasons);
+    let uses = space::of_released(&now);
+    space::judge_files(&uses, space::FREE_OR_SMALLER, reasons);
     judge_contents(root, identity, &family, consent, inspector, reasons);
 }
 

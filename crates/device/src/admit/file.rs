@@ -121,7 +121,8 @@ pub(crate) fn judge_again(
     judge_own(overwriting, fd, reasons);
     let before = Ancestry::above_file(&identity.path, held.id())?;
     let gaps = judge_owners(root, identity, fd, reasons);
-    space::judge_files(&space::of_file(identity, fd), reasons);
+    let uses = space::of_file(identity, fd);
+    space::judge_files(&uses, space::FREE_OR_SMALLER, reasons);
     let scanned = Inspector::through(fd).scan(identity.size_bytes, &[]);
     contents::judge_file(&scanned, reasons);
     held.check_steady(&identity.path)?;

@@ -195,7 +195,7 @@ fn admit_overwriting(
         }
     };
     let space = space::of_released(&identity);
-    space::judge_files(&space, &mut reasons);
+    space::judge_files(&space, space::FREE_OR_SMALLER, &mut reasons);
     if !reasons.is_empty() {
         return Err(reasons.into_stepwise_refusal(overwriting_asked(&identity)));
     }
@@ -281,9 +281,19 @@ fn file_asked(identity: &TargetIdentity, name: Option<&str>, size_bytes: u64) ->
     )
 }
 
-/// The largest scratch file that leaves 2 GiB free, or 10 % of a small filesystem, in whole MiB; 0
-/// when there is no room, or no directory.
+/// The largest scratch file that leaves 2 GiB free, or 10 % of a small filesystem, in whole MiB:
+/// in its filesystem, and in those of the images below it. 0 when there is no room, or no
+/// directory.
 pub fn scratch_bytes_max(identity: &TargetIdentity) -> u64 {
+    let room = room_in_filesystem(identity);
+    match space::room_in_images(identity) {
+        Some(in_images) => room.min(in_images - in_images % SPACE_STEP_BYTES),
+        None => room,
+    }
+}
+
+/// The largest scratch file for which the filesystem of a directory has room; 0 of anything else.
+fn room_in_filesystem(identity: &TargetIdentity) -> u64 {
     let (TargetKind::Directory, Some(filesystem)) = (identity.kind, &identity.filesystem) else {
         return 0;
     };
@@ -378,7 +388,8 @@ fn judge_directory(
         Err(_) => {}
     }
     let space = space::of_directory(identity, need);
-    space::judge_files(&space, reasons);
+    let remedy = space_remedy(scratch_bytes_max(identity), files);
+    space::judge_files(&space, &remedy, reasons);
     space
 }
 
@@ -444,7 +455,7 @@ fn judge_filesystem(
             ),
         );
     }
-    let room_bytes = scratch_bytes_max(identity);
+    let room_bytes = room_in_filesystem(identity);
     if need.missing_bytes() > room_bytes {
         let reason = format!(
             "not enough free space: {} are free, but {} are needed{}",

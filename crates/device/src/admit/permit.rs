@@ -242,7 +242,7 @@ mod tests {
             let space = vec![SpaceUse {
                 taker: identity.clone(),
                 bytes: 0,
-                is_image: false,
+                image: None,
             }];
             let grant = if is_overwritten {
                 Grant::Overwrite(Permit::new(0), Consent::default())

@@ -6,15 +6,17 @@ use super::kept_free::{RESERVE_BY_DEFAULT, SPACE_STEP_BYTES, bytes_kept_free, ke
 use super::reasons::{RefusalReasons, Step};
 use crate::file::extents::{shared_bytes, unwritten_bytes};
 use crate::file::held::Held;
+use crate::identity::files_behind::{FileBehind, images_of_nbd};
 use crate::identity::layers::is_served;
 use crate::identity::probe::probe;
 use crate::kernel::naming::{device_number, node};
 use crate::kernel::syscalls::file_behind_loop;
+use crate::kernel::sysroot::SysRoot;
 use diskproof_model::target::{Filesystem, Layer, LayerKind, TargetIdentity, TargetKind};
 use diskproof_model::units::{SECTOR_BYTES, format_bytes};
 use rustix::fs::{OFlags, fstat};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::PathBuf;
 
 /// The space that is going to be written in a directory.
 #[derive(Debug, Clone, Copy)]
@@ -46,8 +48,18 @@ pub(crate) struct SpaceUse {
     pub(super) taker: TargetIdentity,
     /// The most that it takes.
     pub(super) bytes: u64,
-    /// True for an image, whose filesystem the user did not name.
-    pub(super) is_image: bool,
+    /// What is known of an image; `None` of a target. The user did not name the filesystem of an
+    /// image.
+    pub(super) image: Option<ImageUse>,
+}
+
+/// The use that the targets above an image make of it.
+#[derive(Debug, Clone)]
+pub(super) struct ImageUse {
+    /// The kernel name of the device above it.
+    device: String,
+    /// The most that it takes, however many targets lie above it.
+    bytes_max: u64,
 }
 
 /// The space that new files in a directory take there, and in the images below it.
@@ -55,7 +67,7 @@ pub(super) fn of_directory(directory: &TargetIdentity, need: SpaceNeed) -> Vec<S
     let mut uses = vec![SpaceUse {
         taker: directory.clone(),
         bytes: need.missing_bytes(),
-        is_image: false,
+        image: None,
     }];
     // What the filesystem has allocated for a file may still be a hole of the image.
     uses.extend(of_images(directory, need.size_bytes));
@@ -86,7 +98,7 @@ pub(super) fn of_file(file: &TargetIdentity, fd: BorrowedFd<'_>) -> Vec<SpaceUse
     let mut uses = vec![SpaceUse {
         taker: file.clone(),
         bytes: missing_bytes,
-        is_image: false,
+        image: None,
     }];
     let has_image = file
         .layers
@@ -100,21 +112,30 @@ pub(super) fn of_file(file: &TargetIdentity, fd: BorrowedFd<'_>) -> Vec<SpaceUse
     uses
 }
 
-/// The space that the images of the loop devices below a target take, while so many bytes are
-/// written to it at places that were not written before. None of images that cannot be looked at:
-/// the gate refuses a device above such a one.
+/// The space that the images of the loop and nbd devices below a target take, while so many bytes
+/// are written to it at places that were not written before. None of images that cannot be looked
+/// at: the gate refuses a loop device above such a one.
 pub(super) fn of_images(target: &TargetIdentity, new_bytes: u64) -> Vec<SpaceUse> {
+    of_images_in(&SysRoot::default(), target, new_bytes)
+}
+
+fn of_images_in(root: &SysRoot, target: &TargetIdentity, new_bytes: u64) -> Vec<SpaceUse> {
     let mut uses = Vec::new();
     for layer in &target.layers {
-        if let Some(image) = image_behind(layer, target) {
+        if let Some(image) = image_behind_loop(layer, target) {
             uses.extend(of_image(image, layer, target, new_bytes));
+        }
+        for image in images_of_nbd(root, layer) {
+            if let Some(image) = identified(&image) {
+                uses.extend(of_image(image, layer, target, new_bytes));
+            }
         }
     }
     uses
 }
 
 /// The image behind a loop device, unless another file has its name by now.
-fn image_behind(layer: &Layer, target: &TargetIdentity) -> Option<TargetIdentity> {
+fn image_behind_loop(layer: &Layer, target: &TargetIdentity) -> Option<TargetIdentity> {
     if layer.kind != LayerKind::Loop {
         return None;
     }
@@ -125,8 +146,16 @@ fn image_behind(layer: &Layer, target: &TargetIdentity) -> Option<TargetIdentity
     if !is_asked {
         return None;
     }
-    let image = probe(Path::new(path)).ok()?;
-    let is_behind = match file_behind_loop(&node(&layer.name), &layer.device) {
+    identified(&FileBehind {
+        path: PathBuf::from(path),
+        id: file_behind_loop(&node(&layer.name), &layer.device),
+    })
+}
+
+/// The identity of an image, unless another file has its name by now.
+fn identified(file: &FileBehind) -> Option<TargetIdentity> {
+    let image = probe(&file.path).ok()?;
+    let is_behind = match file.id {
         Some(id) => device_number(id.device) == image.device && id.inode == image.inode,
         None => true,
     };
@@ -137,18 +166,21 @@ fn image_behind(layer: &Layer, target: &TargetIdentity) -> Option<TargetIdentity
     }
 }
 
+/// Returns `true` if the filesystem of a target may write each block at a place of its own.
+fn is_moving(target: &TargetIdentity) -> bool {
+    target
+        .filesystem
+        .as_ref()
+        .is_some_and(Filesystem::copies_on_write)
+}
+
 fn of_image(
     mut image: TargetIdentity,
     layer: &Layer,
     target: &TargetIdentity,
     new_bytes: u64,
 ) -> Option<SpaceUse> {
-    let is_moving = target
-        .filesystem
-        .as_ref()
-        .is_some_and(Filesystem::copies_on_write);
-    // Such a filesystem may write each block at a place of its own.
-    let written_bytes = if is_moving {
+    let written_bytes = if is_moving(target) {
         layer.size_bytes
     } else {
         new_bytes.min(layer.size_bytes)
@@ -157,11 +189,22 @@ fn of_image(
         below.kept_free_bytes = above.kept_free_bytes;
     }
     let fd = open_to_read(&image)?;
+    let missing_bytes = missing_bytes_of_image(&image, layer, fd.as_fd());
     Some(SpaceUse {
-        bytes: missing_bytes(&image, fd.as_fd()).min(written_bytes),
+        bytes: missing_bytes.min(written_bytes),
         taker: image,
-        is_image: true,
+        image: Some(ImageUse {
+            device: layer.name.clone(),
+            bytes_max: missing_bytes,
+        }),
     })
+}
+
+/// The bytes of an image that need new blocks when all of its device is overwritten. An image that
+/// is smaller than its device (qcow2) grows.
+fn missing_bytes_of_image(image: &TargetIdentity, layer: &Layer, fd: BorrowedFd<'_>) -> u64 {
+    let growth_bytes = layer.size_bytes.saturating_sub(image.size_bytes);
+    missing_bytes(image, fd).saturating_add(growth_bytes)
 }
 
 /// The bytes of a file that need new blocks when they are overwritten.
@@ -182,18 +225,37 @@ fn missing_bytes(file: &TargetIdentity, fd: BorrowedFd<'_>) -> u64 {
     holes.saturating_add(shared_bytes(fd, file.size_bytes).unwrap_or(0))
 }
 
-/// Adds a reason for each filesystem that has less free space than these files and images take of
-/// it. Directories are judged with the size of their scratch file.
-pub(super) fn judge_files(uses: &[SpaceUse], reasons: &mut RefusalReasons) {
+/// The remedy where a file or device that the user released takes too much space.
+pub(super) const FREE_OR_SMALLER: &str = "Free some space there, or use a smaller size or file.";
+
+/// Adds a reason with this remedy for each filesystem that has less free space than these files and
+/// images take of it. Directories are judged with the size of their scratch file.
+pub(super) fn judge_files(uses: &[SpaceUse], remedy: &str, reasons: &mut RefusalReasons) {
     let files = uses.iter().filter(|one| one.taker.kind == TargetKind::File);
     for space in SharedSpace::group(files) {
         if space.is_overfull() {
-            reasons.add(
-                space.reason(),
-                Step::sentence("Free some space there, or use a smaller size or file."),
-            );
+            reasons.add(space.reason(), Step::sentence(remedy));
         }
     }
+}
+
+/// The most that may be written to new files of a directory for what its images take; `None` where
+/// they limit nothing.
+pub(super) fn room_in_images(directory: &TargetIdentity) -> Option<u64> {
+    let mut room: Option<u64> = None;
+    for image in of_images(directory, u64::MAX) {
+        let Some(filesystem) = &image.taker.filesystem else {
+            continue;
+        };
+        let spare_bytes = spare_bytes(filesystem);
+        if filesystem.size_bytes == 0 || image.bytes <= spare_bytes {
+            continue;
+        }
+        // A filesystem that moves blocks may take all holes for a small file.
+        let own_room = if is_moving(directory) { 0 } else { spare_bytes };
+        room = Some(room.unwrap_or(u64::MAX).min(own_room));
+    }
+    room
 }
 
 /// Adds a reason for each filesystem that has less free space than several targets take of it
@@ -215,8 +277,13 @@ struct SharedSpace<'a> {
     uses: Vec<&'a SpaceUse>,
     /// The filesystem, where it showed the least free space.
     filesystem: &'a Filesystem,
-    /// The sum of what is taken.
+}
+
+/// The space that all targets above an image take in it.
+struct ImageSum<'a> {
+    image: &'a TargetIdentity,
     bytes: u64,
+    bytes_max: u64,
 }
 
 impl<'a> SharedSpace<'a> {
@@ -235,7 +302,6 @@ impl<'a> SharedSpace<'a> {
                 None => spaces.push(Self {
                     uses: vec![one],
                     filesystem,
-                    bytes: one.bytes,
                 }),
             }
         }
@@ -250,31 +316,60 @@ impl<'a> SharedSpace<'a> {
 
     fn add(&mut self, one: &'a SpaceUse, filesystem: &'a Filesystem) {
         self.uses.push(one);
-        self.bytes = self.bytes.saturating_add(one.bytes);
         if spare_bytes(filesystem) < spare_bytes(self.filesystem) {
             self.filesystem = filesystem;
         }
     }
 
+    /// The sum of what is taken. An image takes its own missing blocks once.
+    fn bytes(&self) -> u64 {
+        let mut sum: u64 = 0;
+        let mut images: Vec<ImageSum<'_>> = Vec::new();
+        for one in &self.uses {
+            let Some(image) = &one.image else {
+                sum = sum.saturating_add(one.bytes);
+                continue;
+            };
+            match images
+                .iter_mut()
+                .find(|known| known.image.is_same(&one.taker))
+            {
+                Some(known) => known.bytes = known.bytes.saturating_add(one.bytes),
+                None => images.push(ImageSum {
+                    image: &one.taker,
+                    bytes: one.bytes,
+                    bytes_max: image.bytes_max,
+                }),
+            }
+        }
+        for image in images {
+            sum = sum.saturating_add(image.bytes.min(image.bytes_max));
+        }
+        sum
+    }
+
     fn is_overfull(&self) -> bool {
-        self.bytes >= SPACE_STEP_BYTES && self.bytes > spare_bytes(self.filesystem)
+        let bytes = self.bytes();
+        bytes >= SPACE_STEP_BYTES && bytes > spare_bytes(self.filesystem)
     }
 
     fn reason(&self) -> String {
         let (needed, free) = (
-            format_bytes(self.bytes),
+            format_bytes(self.bytes()),
             format_bytes(self.filesystem.free_bytes),
         );
         let kept = self.kept_text();
         match self.uses[..] {
             [
                 SpaceUse {
-                    taker, is_image, ..
+                    taker,
+                    image: Some(image),
+                    ..
                 },
-            ] if *is_image => format!(
-                "the file {} behind its loop device takes up to {needed} more space while it is \
-                 written; {free} are free{kept}",
-                taker.path
+            ] => format!(
+                "the file {} behind {} takes up to {needed} more space while it is written; {free} \
+                 are free{kept}",
+                taker.path, image.device
             ),
             [one] if one.taker.kind == TargetKind::File => {
                 let what = if self.filesystem.overwrites_without_space() {
@@ -307,7 +402,7 @@ impl<'a> SharedSpace<'a> {
 
     /// A target that is a device has no `--keep-free`, which is about the filesystem of a target.
     fn kept_text(&self) -> String {
-        let are_images = self.uses.iter().all(|one| one.is_image);
+        let are_images = self.uses.iter().all(|one| one.image.is_some());
         if !are_images || self.filesystem.kept_free_bytes.is_some() {
             return kept_free_text(self.filesystem);
         }
@@ -321,4 +416,68 @@ fn spare_bytes(filesystem: &Filesystem) -> u64 {
     filesystem
         .free_bytes
         .saturating_sub(bytes_kept_free(filesystem))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::fake_sysfs::FakeSysfs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    const MIB: u64 = 1 << 20;
+
+    /// A target on nbd0, a disk of this size whose program has this image open.
+    fn above(sysfs: &FakeSysfs, image: &Path, size_bytes: u64) -> TargetIdentity {
+        sysfs.add_block_device("virtual/nbd0", "43:0", &[("pid", "77")]);
+        sysfs.write_attribute("proc/77/fdinfo/5", "flags:\t02100002");
+        let descriptors = sysfs.root().proc.join("77/fd");
+        std::fs::create_dir_all(&descriptors).unwrap();
+        symlink(image, descriptors.join("5")).unwrap();
+        let mut target = probe(image.parent().unwrap()).unwrap();
+        target.layers = vec![Layer {
+            name: "nbd0".to_owned(),
+            kind: LayerKind::Network,
+            size_bytes,
+            ..Layer::default()
+        }];
+        target
+    }
+
+    fn image_of(size_bytes: u64) -> tempfile::NamedTempFile {
+        let image = tempfile::NamedTempFile::new_in("/var/tmp").unwrap();
+        image.as_file().set_len(size_bytes).unwrap();
+        image
+    }
+
+    #[test]
+    fn image_behind_nbd_takes_its_holes_and_what_it_grows_by() {
+        // A raw image, and one that grows with what is written.
+        for image_mib in [64, 16] {
+            let (sysfs, image) = (FakeSysfs::new(), image_of(image_mib * MIB));
+            let target = above(&sysfs, image.path(), 64 * MIB);
+            for (new_mib, taken_mib) in [(8, 8), (100, 64)] {
+                let uses = of_images_in(&sysfs.root(), &target, new_mib * MIB);
+                let taken: Vec<u64> = uses.iter().map(|one| one.bytes).collect();
+                assert_eq!(taken, [taken_mib * MIB]);
+                assert!(
+                    uses[0]
+                        .taker
+                        .path
+                        .ends_with(&*image.path().to_string_lossy())
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn image_below_several_targets_takes_its_holes_once() {
+        let (sysfs, image) = (FakeSysfs::new(), image_of(64 * MIB));
+        let target = above(&sysfs, image.path(), 64 * MIB);
+        let one = of_images_in(&sysfs.root(), &target, 40 * MIB);
+        let both = [one.clone(), one].concat();
+        let spaces = SharedSpace::group(both.iter());
+        assert_eq!(spaces.len(), 1);
+        assert_eq!(spaces[0].bytes(), 64 * MIB);
+    }
 }

@@ -2,13 +2,16 @@
 //! machine makes a disk of a file: who replaces such a file has destroyed the target.
 
 use crate::identity::exports::{ExportDriver, Exported, exports};
+use crate::identity::layers::is_served;
 use crate::kernel::file_id::FileId;
+use crate::kernel::mounts::{find_mount, read_mounts};
 use crate::kernel::naming::node;
 use crate::kernel::syscalls::file_behind_loop;
-use crate::kernel::sysroot::{SysRoot, list, read_text};
+use crate::kernel::sysroot::{SysRoot, list, read_text, value_of};
 use diskproof_model::target::{Layer, TargetIdentity};
 use rustix::fs::{FileType, Stat, stat};
-use std::path::PathBuf;
+use std::fs::read_link;
+use std::path::{Path, PathBuf};
 
 /// A file behind a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,29 +52,79 @@ fn files_in(root: &SysRoot, identity: &TargetIdentity) -> Vec<FileBehind> {
     files
 }
 
-/// The program that serves an nbd disk holds its image open (nbd.c, `pid`).
+/// Adds the regular files that the program which serves an nbd disk holds open.
 fn add_of_nbd(root: &SysRoot, layer: &Layer, files: &mut Vec<FileBehind>) {
-    if !layer.name.starts_with("nbd") {
-        return;
+    for descriptor in descriptors_of_nbd(root, layer) {
+        files.extend(regular_file(&descriptor));
     }
-    let Some(device) = root.named_device(&layer.name) else {
-        return;
-    };
-    let Some(pid) = read_text(&device.join("pid")) else {
-        return;
-    };
-    let descriptors = root.proc.join(pid).join("fd");
-    for name in list(&descriptors) {
-        let descriptor = descriptors.join(name);
-        let Ok(file) = stat(&descriptor) else {
+}
+
+/// The images that the program which serves an nbd disk writes: the regular files that it has open
+/// for reading and writing. It only reads the images below (qemu-nbd), and only writes its log. One
+/// on a filesystem that another machine or a program serves is left out, without a request to it.
+pub(crate) fn images_of_nbd(root: &SysRoot, layer: &Layer) -> Vec<FileBehind> {
+    let descriptors = descriptors_of_nbd(root, layer);
+    if descriptors.is_empty() {
+        return Vec::new();
+    }
+    let mounts = read_mounts(root, "self");
+    let mut images = Vec::new();
+    for descriptor in descriptors {
+        let Ok(path) = read_link(&descriptor) else {
             continue;
         };
-        if is_regular(&file) {
-            files.push(FileBehind {
-                path: std::fs::read_link(&descriptor).unwrap_or(descriptor),
-                id: Some(FileId::from(&file)),
-            });
+        let is_on_server =
+            find_mount(&mounts, "", &path).is_some_and(|mount| is_served(&mount.kind));
+        if !is_on_server && is_read_and_written(&descriptor) {
+            images.extend(regular_file(&descriptor));
         }
+    }
+    images
+}
+
+/// The descriptors of the program that serves an nbd disk (nbd.c, `pid`): it holds its image open.
+fn descriptors_of_nbd(root: &SysRoot, layer: &Layer) -> Vec<PathBuf> {
+    if !layer.name.starts_with("nbd") {
+        return Vec::new();
+    }
+    let Some(pid) = root
+        .named_device(&layer.name)
+        .and_then(|device| read_text(&device.join("pid")))
+    else {
+        return Vec::new();
+    };
+    let table = root.proc.join(pid).join("fd");
+    let mut descriptors = Vec::new();
+    for name in list(&table) {
+        descriptors.push(table.join(name));
+    }
+    descriptors
+}
+
+/// The regular file behind a descriptor in /proc; `None` of anything else.
+fn regular_file(descriptor: &Path) -> Option<FileBehind> {
+    let file = stat(descriptor).ok()?;
+    if !is_regular(&file) {
+        return None;
+    }
+    Some(FileBehind {
+        path: read_link(descriptor).unwrap_or_else(|_| descriptor.to_owned()),
+        id: Some(FileId::from(&file)),
+    })
+}
+
+/// Returns `true` if a descriptor is open for reading and writing, or does not say for what
+/// (proc_pid_fdinfo(5)).
+fn is_read_and_written(descriptor: &Path) -> bool {
+    let (Some(table), Some(number)) = (descriptor.parent(), descriptor.file_name()) else {
+        return true;
+    };
+    let info = read_text(&table.with_file_name("fdinfo").join(number)).unwrap_or_default();
+    let flags =
+        value_of(&info, "flags", ':').and_then(|digits| i32::from_str_radix(digits.trim(), 8).ok());
+    match flags {
+        Some(flags) => flags & libc::O_ACCMODE == libc::O_RDWR,
+        None => true,
     }
 }
 
@@ -103,7 +156,6 @@ mod tests {
     use crate::identity::probe::probe;
     use crate::kernel::fake_sysfs::FakeSysfs;
     use std::os::unix::fs::{MetadataExt as _, symlink};
-    use std::path::Path;
 
     fn image() -> tempfile::NamedTempFile {
         tempfile::NamedTempFile::new().unwrap()
@@ -172,7 +224,19 @@ mod tests {
             }),
         };
         let files = files_in(&sysfs.root(), &target_on(layer("nbd0", None)));
-        assert_eq!(files, [expected]);
+        assert_eq!(files, [expected.clone()]);
+        let images = || images_of_nbd(&sysfs.root(), &layer("nbd0", None));
+        assert_eq!(images(), [expected.clone()]);
+        // It only reads the image below, and only writes its log.
+        for (flags, is_image) in [("0100000", false), ("0102001", false), ("02100002", true)] {
+            sysfs.write_attribute("proc/77/fdinfo/5", &format!("pos:\t0\nflags:\t{flags}\n"));
+            assert_eq!(images().len(), usize::from(is_image), "{flags}");
+        }
+        // An image on a server is not asked.
+        let place = image.path().parent().unwrap().display();
+        let mount = format!("40 1 0:50 / {place} rw - nfs4 server:/export rw\n");
+        sysfs.write_attribute("proc/self/mountinfo", &mount);
+        assert_eq!(images(), []);
     }
 
     #[test]

@@ -152,20 +152,44 @@ fn set_lease(fd: BorrowedFd<'_>, kind: i32) -> libc::c_int {
     unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETLEASE, kind) }
 }
 
-/// The command of fcntl(2) that takes the expected life of written data (linux/fcntl.h).
+/// The commands of fcntl(2) that tell and take the expected life of written data (linux/fcntl.h).
+const F_GET_RW_HINT: libc::c_int = 1035;
 const F_SET_RW_HINT: libc::c_int = 1036;
 
+/// The time for which written data is expected to stay, as the kernel counts it: of the file, not
+/// of its descriptor. 0 where nobody has said anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WriteHint(u64);
+
+impl From<WriteLife> for WriteHint {
+    fn from(life: WriteLife) -> Self {
+        Self(match life {
+            WriteLife::Short => 2,
+            WriteLife::Medium => 3,
+            WriteLife::Long => 4,
+            WriteLife::Extreme => 5,
+        })
+    }
+}
+
+/// How long the kernel expects data to stay that is written to this file.
+pub(crate) fn write_hint(fd: BorrowedFd<'_>) -> Result<WriteHint, Errno> {
+    let mut hint: u64 = 0;
+    // SAFETY: the command writes a number of 64 bits through the pointer; the descriptor is open
+    // for the length of the borrow.
+    let result = unsafe { libc::fcntl(fd.as_raw_fd(), F_GET_RW_HINT, &raw mut hint) };
+    if result == 0 {
+        Ok(WriteHint(hint))
+    } else {
+        Err(errno_of(&std::io::Error::last_os_error()))
+    }
+}
+
 /// Tells the kernel how long data is expected to stay that is written to this file.
-pub(crate) fn set_write_life(fd: BorrowedFd<'_>, life: WriteLife) -> Result<(), Errno> {
-    let hint: u64 = match life {
-        WriteLife::Short => 2,
-        WriteLife::Medium => 3,
-        WriteLife::Long => 4,
-        WriteLife::Extreme => 5,
-    };
+pub(crate) fn set_write_hint(fd: BorrowedFd<'_>, hint: WriteHint) -> Result<(), Errno> {
     // SAFETY: the command reads a number of 64 bits through the pointer; the descriptor is open for
     // the length of the borrow.
-    let result = unsafe { libc::fcntl(fd.as_raw_fd(), F_SET_RW_HINT, &raw const hint) };
+    let result = unsafe { libc::fcntl(fd.as_raw_fd(), F_SET_RW_HINT, &raw const hint.0) };
     if result == 0 {
         Ok(())
     } else {

@@ -9,3 +9,4 @@ mod reopen;
 pub(crate) mod scratch;
 pub(crate) mod target;
 mod wipe;
+mod write_hints;

@@ -8,12 +8,12 @@ use crate::file::extents;
 use crate::file::held::Held;
 use crate::file::own_mark;
 use crate::kernel::naming::errno_name;
-use crate::kernel::syscalls::set_write_life;
 use crate::open::direct_trial::{ALIGNMENT_MIN, DirectTrial, FailedRequest, TriedDirect};
 use crate::open::released;
 use crate::open::reopen::reopen;
 use crate::open::scratch;
 use crate::open::wipe;
+use crate::open::write_hints::WriteHints;
 use diskproof_model::measurement::CacheUse;
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::shape::WriteLife;
@@ -150,6 +150,8 @@ pub struct OpenTarget {
     /// The bytes that the page cache was given, since it was last emptied. All descriptions of a
     /// target share its pages.
     in_memory: Arc<Mutex<Range<u64>>>,
+    /// What the kernel expected of written data before; the last description puts it back.
+    write_hints: Arc<WriteHints>,
 }
 
 /// A file's share of the first bytes of a target.
@@ -203,6 +205,7 @@ impl OpenTarget {
             uncounted: Vec::new(),
             is_left: AtomicBool::new(false),
             in_memory: Arc::default(),
+            write_hints: Arc::default(),
         }
     }
 
@@ -365,6 +368,7 @@ impl OpenTarget {
             further,
             claiming: Some(Arc::clone(claiming)),
             in_memory: Arc::clone(&self.in_memory),
+            write_hints: Arc::clone(&self.write_hints),
             ..Self::new(Arc::new(fd), identity, content, self.direct)
         })
     }
@@ -415,6 +419,7 @@ impl OpenTarget {
             self.further.clone(),
             self.claiming.clone(),
             self.content.clone(),
+            Arc::clone(&self.write_hints),
         ));
         self.is_left.store(true, Ordering::Relaxed);
     }
@@ -591,13 +596,14 @@ impl OpenTarget {
         self.advise(Advice::Sequential);
     }
 
-    /// Tells the kernel how long data is expected to stay that is written to the target.
+    /// Tells the kernel how long data is expected to stay that is written to the target. It is told
+    /// what it expected before once the last description of the target is closed.
     pub fn expect_write_life(&self, life: WriteLife) -> Result<(), OpenError> {
-        for file in self.files() {
-            set_write_life(file, life)
-                .map_err(self.failed("set the expected life of written data"))?;
-        }
-        Ok(())
+        let mut files = vec![Arc::clone(&self.fd)];
+        files.extend(self.further.fds.iter().cloned());
+        self.write_hints
+            .expect(&files, life)
+            .map_err(self.failed("set the expected life of written data"))
     }
 
     fn advise(&mut self, advice: Advice) {

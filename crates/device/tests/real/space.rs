@@ -1,7 +1,7 @@
 //! The free space that must stay on filesystems of others, however targets take it.
 
 use crate::support::{MIB, admitted, checksum, consent, overwriting, run};
-use diskproof_device::{Admission, Intent, admit, check_space_together, probe};
+use diskproof_device::{Admission, Intent, admit, check_space_together, probe, scratch_bytes_max};
 use diskproof_simdisk::testbed::{Disk, Loop, Mount, can_run, place};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -61,7 +61,7 @@ fn gate_refuses_a_loop_device_whose_image_would_fill_its_filesystem() {
     let before = checksum(&image);
     let reasons = admitted(&device.node, &consent(device.name())).unwrap_err();
     assert!(
-        reasons.len() == 1 && reasons[0].contains("image behind its loop device"),
+        reasons.len() == 1 && reasons[0].contains(&format!("image behind {}", device.name())),
         "{reasons:?}"
     );
     assert_eq!(checksum(&image), before);
@@ -86,6 +86,31 @@ fn gate_refuses_a_scratch_file_that_would_fill_the_host_of_its_image() {
     // The image takes from the filesystem in which the other file lies.
     assert_eq!(have_room([&inner.point, host.path()], 100), (true, true));
     assert_eq!(have_room([&inner.point, host.path()], 200), (true, false));
+    // The default size knows the room in the image's filesystem, and what fits is admitted.
+    let room_mib = scratch_bytes_max(&probe(&inner.point).unwrap()) / MIB;
+    assert!((200..400).contains(&room_mib), "{room_mib}");
+    assert!(scratch_in(&inner.point, room_mib).is_some());
+}
+
+#[test]
+fn image_below_two_targets_takes_its_holes_once() {
+    let name = "image_below_two_targets_takes_its_holes_once";
+    if !can_run(name, &["losetup", "mkfs.ext4", "mkfs.btrfs"]) {
+        return;
+    }
+    let host = Disk::new("ext4", 600 * MIB, "rw");
+    // A btrfs may move each block, and so take all holes of the image for a small file.
+    for kind in ["ext4", "btrfs"] {
+        let device = Loop::sparse(&host.path().join(kind), 400 * MIB, &[]);
+        let node = device.node.to_str().unwrap();
+        run(&format!("mkfs.{kind}"), &["-q", node]);
+        let inner = Mount::new(kind, node, &host.path().join(format!("in-{kind}")), "rw");
+        let two = ["one", "two"].map(|name| inner.point.join(name));
+        for path in &two {
+            std::fs::create_dir(path).unwrap();
+        }
+        assert_eq!(have_room([&two[0], &two[1]], 120), (true, true), "{kind}");
+    }
 }
 
 #[test]

@@ -90,6 +90,7 @@ fn not_judged_facts(fleet: &FleetRecord) -> Vec<Block> {
         blocks.push(Block::toned_fact(Tone::Warning, "not judged", text));
     }
     blocks.extend(unjudged_figure_facts(fleet));
+    blocks.extend(identity_facts(fleet));
     let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for row in &fleet.missing {
         missing.entry(&row.why).or_default().push(&row.name);
@@ -163,6 +164,25 @@ fn unjudged_figure_facts(fleet: &FleetRecord) -> Vec<Block> {
     for ((subject, _), NamedReason { why, names }) in figures {
         let text = format!("{subject} of {}: {why}", names_text(&names));
         blocks.push(Block::toned_fact(Tone::Note, "not judged", text));
+    }
+    blocks
+}
+
+/// Says what parts rows of one host name, and of which rows the runs may be of several machines.
+fn identity_facts(fleet: &FleetRecord) -> Vec<Block> {
+    let mut rows: BTreeMap<&str, NamedReason<'_>> = BTreeMap::new();
+    for row in &fleet.rows {
+        if let Some(reason) = &row.identity {
+            let entry = rows
+                .entry(&reason.code)
+                .or_insert_with(|| NamedReason::new(reason));
+            entry.names.push(&row.name);
+        }
+    }
+    let mut blocks = Vec::new();
+    for NamedReason { why, names } in rows.into_values() {
+        let text = format!("{}: {why}", names_text(&names));
+        blocks.push(Block::toned_fact(Tone::Note, "same name", text));
     }
     blocks
 }

@@ -3,7 +3,9 @@
 
 use crate::text::{glue, list};
 use diskproof_model::block::{Block, Column, Table, TableRow};
-use diskproof_model::postgres::{ExplainedLoad, ObservedServer, ServerCounters, ServerIo};
+use diskproof_model::postgres::{
+    ExplainedLoad, MeasuredTimes, ObservedServer, ServerCounters, ServerIo,
+};
 use diskproof_model::units::{
     format_duration, format_latency, format_percent, format_rate, format_throughput,
 };
@@ -228,6 +230,7 @@ fn server_text(server: &ObservedServer) -> String {
         wal: server.wal,
         temp_bytes: server.temp_bytes,
         page_bytes: server.page_bytes,
+        timed: MeasuredTimes::default(),
     };
     format!(
         "PostgreSQL {} at {}: {}, in {}",

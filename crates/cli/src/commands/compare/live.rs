@@ -6,26 +6,23 @@ use super::question::{compared, group};
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, scratch_file_bytes};
 use crate::interrupt;
-use crate::provenance::run_id;
 use crate::saved::{self, HistoryOptions, SaveNote, in_history, names_run, print_notes};
-use crate::session::{self, Agreed, EarlyEnd, EndedRun, MeasuringJob, SettingCommands};
+use crate::session::{
+    self, Agreed, ComparedSides, EarlyEnd, EndedRun, MeasuringJob, SettingCommands, SideResults,
+    side_name,
+};
 use crate::standard_workloads::{
     WORKLOAD_PARTS, of_all_sides, share_among_sides, standard_workloads,
 };
 use crate::stdio::{Verbosity, eprint_line};
-use diskproof_analysis::campaign::{SideDisks, moved_by_side};
 use diskproof_analysis::compare::Limit;
-use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_device::scratch_bytes_max;
 use diskproof_engine::watchdog::{Deferred, Waited};
-use diskproof_model::campaign::{CampaignPart, DroppedSlice, MovedBeside};
-use diskproof_model::comparison::{Comparison, letter};
-use diskproof_model::data::RunData;
-use diskproof_model::measurement::Measurement;
+use diskproof_model::comparison::Comparison;
 use diskproof_model::plan::{
     Decide, LivePlan, Plan, Scratch, Sides, Skipped, Task, Workload, Workloads,
 };
-use diskproof_model::record::{Record, TaskResult};
+use diskproof_model::record::Record;
 use diskproof_model::secrets::without_secret;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_report::terminal::Detail;
@@ -95,8 +92,17 @@ pub(super) fn measure_sides(
         cleanup: live_flags.cleanup.clone(),
         reopens: live_flags.reopen,
     });
+    let sides = ComparedSides {
+        plan: side_plan.clone(),
+        count: labels.len(),
+        prepare: shown_commands(&live_flags.prepare),
+    };
+    // One record can hold all targets until the end, but only one setting of a target.
+    if !sides.prepare.is_empty() {
+        job.sides = Some(sides.clone());
+    }
     match session::run(job)? {
-        Some(ended) => conclude(compare, measuring, labels, side_plan, &ended),
+        Some(ended) => conclude(compare, measuring, labels, &sides, &ended),
         None => Ok(LiveOutcome {
             comparison: None,
             early_exit: Some(Exit::Done),
@@ -436,23 +442,27 @@ fn select_workloads(
 /// Saving takes milliseconds, and up to 20 s where another process holds the history.
 const SAVE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Saves a record of each side, and compares them; `plan` is that of one side.
+/// Saves a record of each side, and compares them.
 fn conclude(
     compare: &CompareFlags,
     measuring: &MeasuringFlags,
     labels: &[String],
-    plan: &Plan,
+    sides: &ComparedSides,
     run: &EndedRun,
 ) -> anyhow::Result<LiveOutcome> {
     let verbosity = measuring.verbosity();
-    let records = side_records(
-        &shown_commands(&compare.live.prepare),
-        labels.len(),
-        plan,
-        run,
-    );
+    let results = SideResults {
+        facts: &run.facts,
+        data: &run.results.data,
+        identities: &run.results.sides,
+        decisions: &run.results.decisions,
+    };
+    let mut records = Vec::new();
+    for record in sides.records(results) {
+        records.push(Arc::new(record));
+    }
     if !run.results.hung.is_empty() {
-        verbosity.note(&session::process_may_stay(&run.results.hung, plan));
+        verbosity.note(&session::process_may_stay(&run.results.hung, &sides.plan));
     }
     let early_exit = exit_of_early_end(run);
     let mut are_saved = true;
@@ -501,107 +511,6 @@ fn conclude(
         comparison: Some(comparison),
         early_exit: exit,
     })
-}
-
-/// The letters by which pages name the side of this index: A is the baseline.
-fn side_name(index: usize) -> String {
-    match index.checked_sub(1) {
-        Some(candidate) => letter(candidate),
-        None => "A".to_owned(),
-    }
-}
-
-/// One record for each side.
-fn side_records(
-    prepare_commands: &[String],
-    sides: usize,
-    plan: &Plan,
-    run: &EndedRun,
-) -> Vec<Arc<Record>> {
-    let comparison_id = run_id();
-    let mut records = Vec::new();
-    for index in 0..sides {
-        // The settings of a comparison have one target.
-        let target = if prepare_commands.is_empty() {
-            index
-        } else {
-            0
-        };
-        let identity = match run.results.sides.get(&index) {
-            Some(switched) => switched,
-            None => &run.facts.targets[target],
-        };
-        let facts = side_facts(identity, plan, &run.facts);
-        let beside = moved_beside(index, sides, run);
-        let data = RunData {
-            beside: beside.clone(),
-            ..side_data(index, &run.results.data)
-        };
-        let mut record = judge(facts, &data, &[]);
-        record.results.push(TaskResult::Compared(CampaignPart {
-            id: comparison_id.clone(),
-            side: side_name(index),
-            prepare: prepare_commands.get(index).cloned(),
-            decisions: run.results.decisions.clone(),
-            beside,
-        }));
-        records.push(Arc::new(record));
-    }
-    records
-}
-
-/// The bytes that other sides moved on the disk of this one, in the order of their time.
-fn moved_beside(side: usize, sides: usize, run: &EndedRun) -> Vec<MovedBeside> {
-    let disks = SideDisks::planned(&run.facts.plan, &run.facts.targets);
-    let mut beside = Vec::new();
-    for other in (0..sides).filter(|other| *other != side) {
-        if disks.are_on_one_disk(side, other) {
-            beside.extend(moved_by_side(&run.results.data, other, &run.facts.plan));
-        }
-    }
-    beside.sort_by_key(|moved| moved.start_ns);
-    beside
-}
-
-/// The facts of one side as of a run of its own, from those of the whole run.
-fn side_facts(identity: &TargetIdentity, plan: &Plan, whole: &RunFacts) -> RunFacts {
-    let mut facts = RunFacts {
-        run_id: run_id(),
-        plan: plan.clone(),
-        targets: vec![identity.clone()],
-        ..whole.clone()
-    };
-    facts.plan.targets = vec![identity.path.clone()];
-    facts
-        .health
-        .retain(|health| identity.disks().any(|disk| disk.name == health.disk));
-    facts
-}
-
-/// The data of one side as of a run with a single target, from those of the whole run.
-fn side_data(side: usize, whole: &RunData) -> RunData {
-    let mut measurements = Vec::new();
-    for measurement in &whole.measurements {
-        if measurement.target == side {
-            measurements.push(Measurement {
-                target: 0,
-                ..measurement.clone()
-            });
-        }
-    }
-    let mut dropped = Vec::new();
-    for slice in &whole.dropped {
-        if slice.target == side {
-            dropped.push(DroppedSlice {
-                target: 0,
-                ..slice.clone()
-            });
-        }
-    }
-    RunData {
-        dropped,
-        ..RunData::of(measurements)
-    }
 }
 
 /// Saves a record in the history, and says where. Gives up after [`SAVE_LIMIT`].

@@ -7,10 +7,9 @@ use crate::saved::{
     RefusedPart, Streamed, judged_record, load_all_whole, open_document, read_page, read_stream,
 };
 use diskproof_analysis::fleet::{Added, Fleet};
-use diskproof_model::document::AnyDocument;
+use diskproof_model::document::{AnyDocument, DocumentError};
 use diskproof_model::fleet::{Hello, MissingRow, RefusedInput};
 use diskproof_model::record::Record;
-use diskproof_model::units::format_bytes;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
@@ -77,8 +76,7 @@ impl Collected {
             return;
         }
         if text.len() as u64 > bytes_max {
-            let limit = format_bytes(bytes_max);
-            self.note_lost(name, format!("the page has more than {limit}"));
+            self.note_lost(name, DocumentError::TooLarge.to_string());
             return;
         }
         match read_page(&text) {
@@ -171,11 +169,13 @@ impl Collected {
         }
     }
 
-    /// The ranks and hosts that began, or were expected, and of which no record came.
+    /// The ranks and hosts that began, or were expected, and of which no record came. One whose run
+    /// was repeated is missing only where its launch is to have each rank.
     pub(super) fn missing_rows(&self, roster: Option<&Roster>) -> Vec<MissingRow> {
+        let hellos = self.unrepeated_hellos();
         // Why no record came, by the name of the host or rank.
         let mut missing: BTreeMap<String, String> = BTreeMap::new();
-        for hello in &self.hellos {
+        for hello in &hellos {
             if !self.fleet.has_run(&hello.run_id) {
                 let name = match hello.rank {
                     Some(rank) => format!("{} #{rank}", hello.host),
@@ -187,7 +187,7 @@ impl Collected {
         }
         let mut rows = Vec::new();
         if let Some(roster) = roster {
-            for name in roster.absent(&self.fleet.hosts(), &self.hellos) {
+            for name in roster.absent(&self.fleet, &hellos) {
                 let why = "expected, but nothing came of it".to_owned();
                 rows.push(MissingRow { name, why });
             }
@@ -196,6 +196,19 @@ impl Collected {
             rows.push(MissingRow { name, why });
         }
         rows
+    }
+
+    /// The announcements, without those of runs that were repeated and whose records did not come.
+    fn unrepeated_hellos(&self) -> Vec<&Hello> {
+        let mut hellos = Vec::new();
+        for hello in &self.hellos {
+            let is_repeated = !self.fleet.has_run(&hello.run_id)
+                && self.fleet.arrived().iter().any(|run| run.repeats(hello));
+            if !is_repeated {
+                hellos.push(hello);
+            }
+        }
+        hellos
     }
 }
 
@@ -225,5 +238,123 @@ fn name_of_part(input: &str, part: &str) -> String {
         input.to_owned()
     } else {
         format!("{input}, {part}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pieces::hello;
+    use diskproof_model::target::Rank;
+
+    /// The record of a rank that began in this hour on a host of its own.
+    fn record(rank: u32, hour: u32) -> Record {
+        let mut record = diskproof_analysis::fixture::record();
+        record.run_id = format!("{hour:016x}{rank:016x}");
+        record.started = format!("2026-12-01T{hour:02}:00:00.000000000Z");
+        record.host.name = format!("db{rank}");
+        record.host.rank = Some(Rank {
+            rank,
+            size: Some(4),
+        });
+        record
+    }
+
+    /// What is missing where these runs announced themselves, and these of them delivered.
+    fn missing(began: &[Record], delivered: &[Record], expected: Option<u32>) -> Vec<String> {
+        let mut collected = Collected {
+            fleet: Fleet::new(None),
+            hellos: Vec::new(),
+            refused: Vec::new(),
+        };
+        for record in began {
+            let hello = Hello {
+                started: Some(record.started.clone()),
+                ..hello(&record.run_id, &record.host, &record.targets)
+            };
+            collected.take_streamed("stdin", Streamed::Hello(hello));
+        }
+        for record in delivered {
+            collected.add_record("stdin", record);
+        }
+        let roster = expected.map(Roster::Count);
+        let mut names = Vec::new();
+        for row in collected.missing_rows(roster.as_ref()) {
+            names.push(row.name);
+        }
+        names
+    }
+
+    #[test]
+    fn run_that_was_repeated_is_not_missing() {
+        let first: Vec<Record> = (0..4).map(|rank| record(rank, 1)).collect();
+        let mut again = record(2, 2);
+        let mut delivered = vec![first[0].clone(), first[1].clone(), first[3].clone()];
+        assert_eq!(missing(&first, &delivered, None), ["db2 #2"]);
+        assert_eq!(missing(&first, &delivered, Some(4)), ["db2 #2"]);
+        delivered.push(again.clone());
+        assert_eq!(missing(&first, &delivered, None), [""; 0]);
+        assert_eq!(missing(&first, &delivered, Some(4)), [""; 0]);
+        // An earlier run repeats nothing, nor does one of another target or one that ended early.
+        for spoil in [
+            |again: &mut Record| again.started = record(2, 0).started,
+            |again: &mut Record| again.targets[0].path.push('2'),
+            |again: &mut Record| again.partial = true,
+            |again: &mut Record| again.host.name.push('2'),
+        ] {
+            again = record(2, 2);
+            spoil(&mut again);
+            delivered.pop();
+            delivered.push(again);
+            assert_eq!(missing(&first, &delivered, None), ["db2 #2"]);
+        }
+    }
+
+    #[test]
+    fn run_at_the_same_time_repeats_no_other_one() {
+        // Two ranks of one machine, and two machines of one name without ranks.
+        for rank in [Some(1), None] {
+            let mut began = record(0, 1);
+            began.host.machine = Some("one".to_owned());
+            let mut beside = record(0, 1);
+            beside.run_id = "beside".to_owned();
+            beside.started = began.started.replace(":00.0", ":02.0");
+            beside.host.machine.clone_from(&began.host.machine);
+            for record in [&mut began, &mut beside] {
+                record.host.rank = record.host.rank.filter(|_| rank.is_some());
+            }
+            if let (Some(rank), Some(other)) = (&mut beside.host.rank, rank) {
+                rank.rank = other;
+            }
+            assert_eq!(missing(&[began], &[beside], None).len(), 1, "{rank:?}");
+        }
+    }
+
+    #[test]
+    fn repeated_launch_fills_no_rank_of_the_first_one() {
+        let first: Vec<Record> = (0..4).map(|rank| record(rank, 1)).collect();
+        let mut delivered = first[..3].to_vec();
+        for rank in 0..4 {
+            delivered.push(record(rank, 2));
+        }
+        assert_eq!(missing(&first, &delivered, None), [""; 0]);
+        assert_eq!(
+            missing(&first, &delivered, Some(4)),
+            ["rank 3 of the launch at 2026-12-01T01:00:00Z"]
+        );
+    }
+
+    #[test]
+    fn machines_of_one_name_are_hosts_of_their_own() {
+        let mut pods = Vec::new();
+        for rank in 0..3 {
+            let mut pod = record(rank, 1);
+            pod.host.name = "pod".to_owned();
+            pod.host.rank = None;
+            pods.push(pod);
+        }
+        assert_eq!(missing(&[], &pods, Some(3)), [""; 0]);
+        pods[2].started = record(2, 2).started;
+        assert_eq!(missing(&[], &pods, Some(3)), ["1 of 3 hosts"]);
     }
 }

@@ -1,13 +1,15 @@
 //! The hosts or ranks of which `merge --expect` wants a record.
 
+use super::launches::{Launch, RankedRun, launches};
 use crate::failure::Failure;
+use diskproof_analysis::fleet::{ArrivedRun, Fleet};
 use diskproof_model::fleet::Hello;
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// The ranks or hosts of which a record is expected.
 pub(super) enum Roster {
-    /// This many ranks; with a launcher that has no ranks, this many hosts.
+    /// This many ranks of each launch; with a launcher that has no ranks, this many hosts.
     Count(u32),
     /// Hosts by name.
     Hosts(Vec<String>),
@@ -42,31 +44,105 @@ impl Roster {
         Ok(Self::Hosts(hosts))
     }
 
-    /// The hosts or ranks of which neither a record nor a hello came. `rows` are the hosts of the
-    /// records, with their ranks.
-    pub(super) fn absent(&self, rows: &[(&str, Option<u32>)], hellos: &[Hello]) -> Vec<String> {
-        let mut seen: Vec<(&str, Option<u32>)> = rows.to_vec();
-        seen.extend(hellos.iter().map(|hello| (hello.host.as_str(), hello.rank)));
+    /// The hosts or ranks of which neither a record came nor one of these announcements.
+    pub(super) fn absent(&self, fleet: &Fleet, hellos: &[&Hello]) -> Vec<String> {
+        let machines = fleet.machines_of_hosts();
+        let mut names: BTreeSet<&str> = machines.keys().copied().collect();
+        names.extend(hellos.iter().map(|hello| hello.host.as_str()));
         match self {
-            Self::Hosts(hosts) => {
-                let names = seen.iter().map(|(name, _)| *name).collect();
-                absent_hosts(hosts, names)
-            }
+            Self::Hosts(hosts) => absent_hosts(hosts, names),
             Self::Count(count) => {
-                let ranks: Vec<u32> = seen.iter().flat_map(|(_, rank)| *rank).collect();
-                if !ranks.is_empty() {
-                    return (0..*count)
-                        .filter(|rank| !ranks.contains(rank))
-                        .map(|rank| format!("rank {rank}"))
-                        .collect();
+                let runs = ranked_runs(fleet.arrived(), hellos);
+                if !runs.is_empty() {
+                    return absent_ranks(*count, &launches(&runs));
                 }
-                let hosts: BTreeSet<&str> = seen.iter().map(|(name, _)| *name).collect();
-                match (*count as usize).saturating_sub(hosts.len()) {
+                let mut hosts = 0;
+                for name in names {
+                    hosts += machines.get(name).copied().unwrap_or(1);
+                }
+                match (*count as usize).saturating_sub(hosts) {
                     0 => Vec::new(),
                     absent => vec![format!("{absent} of {count} hosts")],
                 }
             }
         }
+    }
+}
+
+/// The runs with a rank: those of records, and those that only announced themselves.
+fn ranked_runs(arrived: &[ArrivedRun], hellos: &[&Hello]) -> Vec<RankedRun> {
+    let mut runs = Vec::new();
+    for run in arrived {
+        if let Some(rank) = run.rank {
+            runs.push(RankedRun {
+                rank,
+                size: run.size,
+                job: run.job.clone(),
+                start_ns: unix_ns(Some(&run.started)),
+            });
+        }
+    }
+    for hello in hellos {
+        if let Some(rank) = hello.rank
+            && !arrived.iter().any(|run| run.run_id == hello.run_id)
+        {
+            runs.push(RankedRun {
+                rank,
+                size: hello.size,
+                job: hello.job.clone(),
+                start_ns: unix_ns(hello.started.as_deref()),
+            });
+        }
+    }
+    runs
+}
+
+fn unix_ns(started: Option<&str>) -> Option<i128> {
+    let time: jiff::Timestamp = started?.parse().ok()?;
+    Some(time.as_nanosecond())
+}
+
+/// The ranks that each launch lacks. The only launch is to have `count` ranks; of several, each as
+/// many as its launcher started, where that is known and less.
+fn absent_ranks(count: u32, launches: &[Launch]) -> Vec<String> {
+    let mut absent = Vec::new();
+    let mut expected_sum = 0;
+    for launch in launches {
+        let expected = match launch.size {
+            Some(size) if launches.len() > 1 => size.min(count),
+            _ => count,
+        };
+        expected_sum += u64::from(expected);
+        for rank in (0..expected).filter(|rank| !launch.ranks.contains(rank)) {
+            absent.push(match launches.len() {
+                1 => format!("rank {rank}"),
+                _ => format!("rank {rank} of {}", launch_text(launch, launches)),
+            });
+        }
+    }
+    let lacking = u64::from(count).saturating_sub(expected_sum);
+    if lacking > 0 {
+        absent.push(format!("{lacking} of {count} ranks"));
+    }
+    absent
+}
+
+/// A launch by its job, and by its start where another one has the same job or none.
+fn launch_text(launch: &Launch, launches: &[Launch]) -> String {
+    let is_only_one = launches
+        .iter()
+        .filter(|other| other.job == launch.job)
+        .count()
+        == 1;
+    let start = launch
+        .start_ns
+        .and_then(|ns| jiff::Timestamp::from_nanosecond(ns).ok());
+    match (&launch.job, start) {
+        (Some(job), _) if is_only_one => format!("job {job}"),
+        (Some(job), Some(start)) => format!("job {job} at {start:.0}"),
+        (Some(job), None) => format!("job {job}"),
+        (None, Some(start)) => format!("the launch at {start:.0}"),
+        (None, None) => "a launch".to_owned(),
     }
 }
 
@@ -150,6 +226,39 @@ mod tests {
         ] {
             assert_eq!(absent_hosts(&list, names.into_iter().collect()), absent);
         }
+    }
+
+    fn launch(second: i64, ranks: impl IntoIterator<Item = u32>, size: Option<u32>) -> Launch {
+        Launch {
+            job: None,
+            start_ns: Some(i128::from(second) * 1_000_000_000),
+            ranks: ranks.into_iter().collect(),
+            size,
+        }
+    }
+
+    #[test]
+    fn each_launch_has_missing_ranks_of_its_own() {
+        let two = [launch(0, 0..200, None), launch(60, 3..200, None)];
+        assert_eq!(
+            absent_ranks(200, &two),
+            [0, 1, 2].map(|rank| format!("rank {rank} of the launch at 1970-01-01T00:01:00Z"))
+        );
+        assert_eq!(absent_ranks(200, &two[..1]), [""; 0]);
+        assert_eq!(absent_ranks(200, &two[1..]), ["rank 0", "rank 1", "rank 2"]);
+    }
+
+    #[test]
+    fn launch_of_fewer_ranks_is_whole_with_these() {
+        let again = [launch(0, 0..4, Some(4)), launch(60, 0..1, Some(2))];
+        assert_eq!(
+            absent_ranks(4, &again),
+            ["rank 1 of the launch at 1970-01-01T00:01:00Z"]
+        );
+        // Two halves that together are too few.
+        let halves = [launch(0, 0..2, Some(2)), launch(60, 0..2, Some(2))];
+        assert_eq!(absent_ranks(4, &halves), [""; 0]);
+        assert_eq!(absent_ranks(6, &halves), ["2 of 6 ranks"]);
     }
 
     #[test]

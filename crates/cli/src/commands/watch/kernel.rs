@@ -222,7 +222,7 @@ impl WatchedKernel {
     }
 
     /// The load so far, of the devices that were named or had requests.
-    pub(super) fn finish(self) -> ObservedLoad {
+    pub(super) fn observed_load(&self) -> ObservedLoad {
         let mut targets = Vec::new();
         let mut devices: Vec<ObservedDevice> = Vec::new();
         for device in self.observer.observed() {
@@ -242,7 +242,7 @@ impl WatchedKernel {
             interval_ns: self.interval_ns,
             devices,
             hidden,
-            server: match self.sources.server {
+            server: match &self.sources.server {
                 Some(server) => server.observed(),
                 None => None,
             },

@@ -56,6 +56,9 @@ impl Identity {
 pub(super) const HOST: Identity = Identity::machine("host name", "host names", "host");
 pub(super) const SERIAL: Identity = Identity::machine("serial number", "serial numbers", "serial");
 pub(super) const BOOT: Identity = Identity::machine("boot id", "boot ids", "boot");
+pub(super) const MACHINE: Identity = Identity::machine("machine id", "machine ids", "machine");
+/// One word for all jobs: records of one job stay together.
+pub(super) const JOB: Identity = Identity::new("job", "jobs", "job", Distinction::Nothing);
 pub(super) const GROUP: Identity = Identity::local("control group", "control groups", "/group");
 pub(super) const PATH: Identity = Identity::local("path", "paths", "/path");
 pub(super) const SOURCE: Identity = Identity::local("mount source", "mount sources", "source");

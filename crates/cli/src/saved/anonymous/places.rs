@@ -1,7 +1,8 @@
 //! The texts of a record by their places in the schema, and what happens to each.
 
 use super::placeholders::{
-    BOOT, COMMAND, GROUP, HOST, Identity, NOTE, PATH, PROCESS, REASON, SERIAL, SERVER, SOURCE,
+    BOOT, COMMAND, GROUP, HOST, Identity, JOB, MACHINE, NOTE, PATH, PROCESS, REASON, SERIAL,
+    SERVER, SOURCE,
 };
 
 /// The treatment of the text at a place.
@@ -73,6 +74,8 @@ pub(super) const PLACES: &[(Treatment, &[&str])] = &[
     ),
     (Treatment::Name(NOTE), &["record.note"]),
     (Treatment::Name(BOOT), &["wall.boot_id"]),
+    (Treatment::Name(MACHINE), &["host.machine"]),
+    (Treatment::Name(JOB), &["host.job"]),
     (Treatment::Profile, &["plan.questions.fit_for"]),
     (
         Treatment::Name(REASON),

@@ -1,0 +1,130 @@
+//! The runs whose records came, as `--expect` and the announcements of other runs need them.
+
+use super::launch::RunTime;
+use diskproof_model::fleet::Hello;
+use diskproof_model::record::Record;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Without ranks, a run that begins within this time after another one may be of the same launch,
+/// on a machine of the same name. A launcher gives a rank only once.
+const ONE_LAUNCH_NS: i128 = 10_000_000_000;
+
+/// A run of which a record counts.
+#[derive(Debug, Clone)]
+pub struct ArrivedRun {
+    /// The id of the run.
+    pub run_id: String,
+    /// Name of the machine.
+    pub host: String,
+    /// The rank that a launcher gave it.
+    pub rank: Option<u32>,
+    /// The number of ranks that the launcher started.
+    pub size: Option<u32>,
+    /// The launcher's job and step.
+    pub job: Option<String>,
+    /// The start in UTC, RFC 3339.
+    pub started: String,
+    machine: Option<String>,
+    targets: Vec<String>,
+    /// True if it came to the end of its plan.
+    is_whole: bool,
+    time: Option<RunTime>,
+}
+
+impl ArrivedRun {
+    /// The run of a record.
+    pub(super) fn of_record(record: &Record) -> Self {
+        let mut targets = Vec::new();
+        for target in &record.targets {
+            targets.push(target.path.clone());
+        }
+        Self {
+            run_id: record.run_id.clone(),
+            host: record.host.name.clone(),
+            rank: record.host.rank.map(|rank| rank.rank),
+            size: record.host.rank.and_then(|rank| rank.size),
+            job: record.host.job.clone(),
+            started: record.started.clone(),
+            machine: record.host.machine.clone(),
+            targets,
+            is_whole: !record.partial,
+            time: RunTime::of_record(record),
+        }
+    }
+
+    /// Returns `true` if this run repeats the one that was announced: it began later on the same
+    /// targets of the same host and rank, and came to its end. An announcement without a start is
+    /// of an earlier version, and has no order.
+    pub fn repeats(&self, hello: &Hello) -> bool {
+        let is_other_machine =
+            self.machine.is_some() && hello.machine.is_some() && self.machine != hello.machine;
+        self.is_whole
+            && self.host == hello.host
+            && !is_other_machine
+            && self.rank == hello.rank
+            && hello
+                .targets
+                .iter()
+                .all(|target| self.targets.contains(target))
+            && self.began_after(hello)
+    }
+
+    fn began_after(&self, hello: &Hello) -> bool {
+        let Some(started) = &hello.started else {
+            return false;
+        };
+        let apart_ns = match self.rank {
+            Some(_) => 0,
+            None => ONE_LAUNCH_NS,
+        };
+        match (started.parse::<jiff::Timestamp>(), self.time) {
+            (Ok(started), Some(time)) => time.start_ns > started.as_nanosecond() + apart_ns,
+            _ => false,
+        }
+    }
+}
+
+/// The number of machines that certainly stand behind each name: as many as have different machine
+/// ids, or as measured a target of one path at the same time.
+pub(super) fn machines_of_hosts(runs: &[ArrivedRun]) -> BTreeMap<&str, usize> {
+    let mut machines = BTreeMap::new();
+    let mut ids: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut times: BTreeMap<(&str, &str), Vec<RunTime>> = BTreeMap::new();
+    for run in runs {
+        machines.insert(run.host.as_str(), 1);
+        if let Some(machine) = &run.machine {
+            ids.entry(&run.host).or_default().insert(machine);
+        }
+        for target in &run.targets {
+            if let Some(time) = run.time {
+                times.entry((&run.host, target)).or_default().push(time);
+            }
+        }
+    }
+    for (host, ids) in ids {
+        let count = machines.entry(host).or_default();
+        *count = ids.len().max(*count);
+    }
+    for ((host, _), times) in times {
+        let count = machines.entry(host).or_default();
+        *count = most_at_once(&times).max(*count);
+    }
+    machines
+}
+
+/// The most of these times that one instant belongs to, which is the start of one of them.
+fn most_at_once(times: &[RunTime]) -> usize {
+    let mut most = 0;
+    for time in times {
+        let now = RunTime {
+            end_ns: time.start_ns,
+            ..*time
+        };
+        most = times
+            .iter()
+            .filter(|other| now.overlaps(**other))
+            .count()
+            .max(most);
+    }
+    most
+}

@@ -1,0 +1,164 @@
+//! Keeps what a run has measured so far beside the history, in bounded time: a run that is killed
+//! is found there by the next reader of the history.
+
+use super::{HistoryOptions, start_journal};
+use diskproof_engine::watchdog::{Deferred, Waited};
+use diskproof_history::Journal;
+use diskproof_model::record::Record;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The record of a run that was killed gives this reason.
+pub(crate) const KILLED: &str =
+    "diskproof was killed during the run; what had ended before is complete";
+/// The shortest time between two entries: what a second has measured is measured again in the time
+/// that it takes to look for it.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// The journal takes at most a fiftieth of the time of the run.
+const COST_DIVISOR: u32 = 50;
+/// Writing takes milliseconds. A filesystem that takes longer gets no further journal: the history
+/// never costs a measurement.
+const WRITTEN_WITHIN: Duration = Duration::from_millis(500);
+/// The longest wait for the end of the journal: writing or removing a few files takes milliseconds.
+const ENDED_WITHIN: Duration = Duration::from_secs(1);
+const THREAD: &str = "diskproof-journal";
+
+/// The journals of the records that a run is going to have, and when they were written last.
+pub(crate) struct Journals {
+    /// In the order of the records; empty where there is no history, or where it does not answer.
+    journals: Vec<Arc<Journal>>,
+    kept_at: Instant,
+    /// The time that this took.
+    cost: Duration,
+}
+
+impl Journals {
+    /// Begins a journal for each of these records, by their ids.
+    pub(crate) fn start(options: &HistoryOptions, run_ids: &[String]) -> Self {
+        let mut journals = Vec::new();
+        for run_id in run_ids {
+            journals.extend(start_journal(options, run_id).map(Arc::new));
+        }
+        // The reader of the history removes those that hold nothing.
+        if journals.len() < run_ids.len() {
+            journals.clear();
+        }
+        Self {
+            journals,
+            kept_at: Instant::now(),
+            cost: Duration::ZERO,
+        }
+    }
+
+    /// The journals themselves, for the one who ends them once the records are in the history.
+    pub(crate) fn handles(&self) -> Vec<Arc<Journal>> {
+        self.journals.clone()
+    }
+
+    /// True if nothing is kept.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.journals.is_empty()
+    }
+
+    /// The time since results were kept last.
+    pub(crate) fn age(&self) -> Duration {
+        self.kept_at.elapsed()
+    }
+
+    /// True if it is time to keep what was measured so far.
+    pub(crate) fn is_due(&self) -> bool {
+        let pause = PAUSE_MIN.max(self.cost.saturating_mul(COST_DIVISOR));
+        !self.is_empty() && self.age() >= pause
+    }
+
+    /// Keeps these records, in the order of the journals; `None` of one without results. They were
+    /// made from this instant on.
+    pub(crate) fn keep(&mut self, begun: Instant, records: Vec<Option<Record>>) {
+        let journals = self.journals.clone();
+        let writing = Deferred::start_or_run(THREAD, move || {
+            for (journal, record) in journals.iter().zip(records) {
+                if let Some(record) = record {
+                    journal.keep(&record)?;
+                }
+            }
+            Ok::<(), diskproof_history::HistoryError>(())
+        });
+        match writing.wait(WRITTEN_WITHIN) {
+            Waited::Done(Ok(())) => {}
+            Waited::Done(Err(_)) | Waited::TimedOut(_) | Waited::Lost => self.journals.clear(),
+        }
+        self.kept_at = Instant::now();
+        self.cost = begun.elapsed();
+    }
+}
+
+/// Removes journals: the run is in the history now.
+pub(crate) fn end_journals(journals: Vec<Arc<Journal>>) {
+    // What stays is found by the next reader of the history, which knows the run.
+    let ending = Deferred::start_or_run(THREAD, move || {
+        for journal in &journals {
+            let _ = journal.end();
+        }
+    });
+    let _ = ending.wait(ENDED_WITHIN);
+}
+
+/// Leaves the whole record of a run that could not be saved in its journal: the next reader of the
+/// history saves it. Says what is left of the run there.
+pub(crate) fn leave_in_journal(journal: Arc<Journal>, record: &Arc<Record>) -> LeftInJournal {
+    let record = Arc::clone(record);
+    let keeping = Deferred::start_or_run(THREAD, move || {
+        let kept = journal.leave(&record);
+        match (kept, journal.kept_file()) {
+            (Ok(()), Some(path)) => LeftInJournal::Record(path),
+            (Err(_), Some(path)) => LeftInJournal::EarlierState(path),
+            (_, None) => LeftInJournal::Nothing,
+        }
+    });
+    match keeping.wait(ENDED_WITHIN) {
+        Waited::Done(left) => left,
+        Waited::TimedOut(_) | Waited::Lost => LeftInJournal::Unknown,
+    }
+}
+
+/// What the journal holds of a run that the history could not take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LeftInJournal {
+    /// All of it, in this file.
+    Record(PathBuf),
+    /// What was saved before its end, in this file.
+    EarlierState(PathBuf),
+    /// Nothing.
+    Nothing,
+    /// Its filesystem does not answer.
+    Unknown,
+}
+
+impl LeftInJournal {
+    /// Says where the record of a run is that the history could not take, and how it gets there;
+    /// `None` where that is not known.
+    pub(crate) fn text(&self, kept_in: Option<&Path>) -> Option<String> {
+        match (kept_in, self) {
+            (_, LeftInJournal::Record(path)) => Some(format!(
+                "its record stays in {}; 'diskproof history' saves it from there as soon as it can",
+                path.display()
+            )),
+            (Some(file), _) => Some(format!(
+                "its record is in {}; 'diskproof history import FILE' adds it later",
+                file.display()
+            )),
+            (None, LeftInJournal::EarlierState(path)) => Some(format!(
+                "only what it had measured before its end stays, in {}; 'diskproof history' saves \
+                 that. The rest is lost, but for what was printed",
+                path.display()
+            )),
+            (None, LeftInJournal::Nothing) => Some(
+                "its record is lost, but for what was printed. Use -o FILE.json, on another disk, \
+                 to keep the next one"
+                    .to_owned(),
+            ),
+            (None, LeftInJournal::Unknown) => None,
+        }
+    }
+}
