@@ -78,8 +78,8 @@ impl SyncCall {
     }
 }
 
-/// The steps of sync_file_range(2), which writes a part of a file back. It makes nothing durable: the
-/// disk flushes no cache, and the file system records no new blocks.
+/// The steps of sync_file_range(2), which writes a part of a file back. It makes nothing durable:
+/// the disk flushes no cache, and the file system records no new blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct RangeSync {
     /// It waits for the pages that are being written back already.

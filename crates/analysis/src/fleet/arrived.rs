@@ -28,6 +28,8 @@ pub struct ArrivedRun {
     targets: Vec<String>,
     /// True if it came to the end of its plan.
     is_whole: bool,
+    /// The comparison that it is a side of. Its sides take turns on one machine.
+    comparison: Option<String>,
     time: Option<RunTime>,
 }
 
@@ -48,6 +50,7 @@ impl ArrivedRun {
             machine: record.host.machine.clone(),
             targets,
             is_whole: !record.partial,
+            comparison: record.campaign().map(|part| part.id.clone()),
             time: RunTime::of_record(record),
         }
     }
@@ -90,10 +93,17 @@ pub(super) fn machines_of_hosts(runs: &[ArrivedRun]) -> BTreeMap<&str, usize> {
     let mut machines = BTreeMap::new();
     let mut ids: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut times: BTreeMap<(&str, &str), Vec<RunTime>> = BTreeMap::new();
+    let mut comparisons = BTreeSet::new();
     for run in runs {
         machines.insert(run.host.as_str(), 1);
         if let Some(machine) = &run.machine {
             ids.entry(&run.host).or_default().insert(machine);
+        }
+        // The sides of a comparison on one machine count once.
+        if let Some(comparison) = &run.comparison
+            && !comparisons.insert((&run.host, comparison))
+        {
+            continue;
         }
         for target in &run.targets {
             if let Some(time) = run.time {

@@ -7,6 +7,8 @@ use diskproof_model::target::TargetIdentity;
 #[derive(Debug, Clone)]
 pub(super) struct Launch {
     rank: Option<u32>,
+    /// The comparison that it is a side of. Its sides take turns on one machine.
+    comparison: Option<String>,
     /// `None` where the record does not tell its start.
     pub time: Option<RunTime>,
     /// The start of the kernel under it; `None` where the record does not tell it.
@@ -25,6 +27,7 @@ impl Launch {
         let is_on_known_disks = has_own_serials(record, target);
         Self {
             rank: record.host.rank.map(|rank| rank.rank),
+            comparison: record.campaign().map(|part| part.id.clone()),
             time: RunTime::of_record(record),
             boot_id: wall.and_then(|wall| wall.boot_id.clone()),
             machine: if is_on_known_disks {
@@ -39,6 +42,9 @@ impl Launch {
     /// Returns `true` if runs of one host name may be of different machines: of two machine ids,
     /// or at the same time; or under another rank and another kernel.
     pub(super) fn is_apart(&self, other: &Self) -> bool {
+        if self.is_of_one_comparison(other) {
+            return false;
+        }
         if self.is_elsewhere(other) || self.is_at_once(other) {
             return true;
         }
@@ -64,9 +70,13 @@ impl Launch {
     /// Returns `true` if both measured at the same time, as one process after the other does not.
     pub(super) fn is_at_once(&self, other: &Self) -> bool {
         match (self.time, other.time) {
-            (Some(own), Some(others)) => own.overlaps(others),
+            (Some(own), Some(others)) => own.overlaps(others) && !self.is_of_one_comparison(other),
             _ => false,
         }
+    }
+
+    fn is_of_one_comparison(&self, other: &Self) -> bool {
+        self.comparison.is_some() && self.comparison == other.comparison
     }
 
     /// Returns `true` if the records prove that both are of one machine, or on one disk. Clones

@@ -45,13 +45,14 @@ fn parts_by_machine(mut row: Row) -> BTreeMap<Option<String>, Row> {
     let mut parts: BTreeMap<Option<String>, Row> = BTreeMap::new();
     for run in std::mem::take(&mut row.runs) {
         let machine = run.launch.machine.clone();
-        let part = match &machine {
-            Some(machine) => Part::Machine(machine.clone()),
-            None => Part::All,
+        let (part, identity) = match &machine {
+            Some(machine) => (Part::Machine(machine.clone()), Some(other_machine())),
+            // One row only if something else proves it.
+            None => (Part::All, None),
         };
         parts
             .entry(machine)
-            .or_insert_with(|| part_of_row(&row, part, other_machine()))
+            .or_insert_with(|| part_of_row(&row, part, identity))
             .runs
             .push(run);
     }
@@ -96,7 +97,7 @@ fn row_for_each_run(mut row: Row) -> Vec<Row> {
     let mut rows = Vec::new();
     for run in std::mem::take(&mut row.runs) {
         let part = Part::Run(run.run.run_id.clone());
-        let mut own = part_of_row(&row, part, at_once());
+        let mut own = part_of_row(&row, part, Some(at_once()));
         own.runs.push(run);
         rows.push(own);
     }
@@ -104,7 +105,7 @@ fn row_for_each_run(mut row: Row) -> Vec<Row> {
 }
 
 /// A row without runs that is a part of this one.
-fn part_of_row(row: &Row, part: Part, identity: Reason) -> Row {
+fn part_of_row(row: &Row, part: Part, identity: Option<Reason>) -> Row {
     Row {
         host: row.host.clone(),
         rank: row.rank,
@@ -113,7 +114,7 @@ fn part_of_row(row: &Row, part: Part, identity: Reason) -> Row {
         serials: row.serials.clone(),
         kind: row.kind,
         part,
-        identity: Some(identity),
+        identity,
         runs: Vec::new(),
     }
 }

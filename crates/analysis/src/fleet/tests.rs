@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::fixture;
+use diskproof_model::campaign::CampaignPart;
 use diskproof_model::expectation::Expectation;
 use diskproof_model::fleet::{FleetBasis, FleetOutcome, FleetRow, RowState};
+use diskproof_model::record::TaskResult;
 use diskproof_model::target::{Layer, Link, Rank};
 use std::collections::BTreeSet;
 
@@ -838,4 +840,31 @@ fn threshold_that_a_run_missed_is_no_less_missed_in_a_fleet() {
         }
         assert_eq!(names(&fleet, RowState::Alike).len(), 4);
     }
+}
+
+/// The sides of a comparison of settings take turns on one machine: they overlap in time, and are
+/// one row.
+#[test]
+fn sides_of_a_comparison_are_of_one_machine() {
+    let rows_of = |is_comparison: bool| {
+        let mut sides = records_of_pods(1);
+        sides.truncate(1);
+        let mut other = sides[0].clone();
+        other.run_id.push('b');
+        sides.push(other);
+        if is_comparison {
+            for (record, side) in sides.iter_mut().zip(["A", "B"]) {
+                record.results.push(TaskResult::Compared(CampaignPart {
+                    id: "c".to_owned(),
+                    side: side.to_owned(),
+                    prepare: None,
+                    decisions: Vec::new(),
+                    beside: Vec::new(),
+                }));
+            }
+        }
+        judged(&sides).rows.len()
+    };
+    assert_eq!(rows_of(false), 2);
+    assert_eq!(rows_of(true), 1);
 }

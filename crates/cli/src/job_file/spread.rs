@@ -52,8 +52,8 @@ pub(crate) fn mark_kept_files(jobs: &mut [FioJob], translation: &Translation<'_>
     }
 }
 
-/// Marks the jobs that may make no file (`allow_file_create=0`) and have none. As in fio, a job finds
-/// the files that those before it make.
+/// Marks the jobs that may make no file (`allow_file_create=0`) and have none. As in fio, a job
+/// finds the files that those before it make.
 pub(crate) fn mark_jobs_without_files(jobs: &mut [FioJob], translation: &Translation<'_>) {
     if !translation.is_as_fio() || !translation.overrides.targets.is_empty() {
         return;

@@ -59,6 +59,10 @@ fn add_of_nbd(root: &SysRoot, layer: &Layer, files: &mut Vec<FileBehind>) {
     }
 }
 
+/// No image is smaller: an empty one of qcow2 has 192 KiB, a raw one the size of its disk. A file
+/// with the number of a process, or a lock, is.
+const IMAGE_BYTES_MIN: i64 = 64 << 10;
+
 /// The images that the program which serves an nbd disk writes: the regular files that it has open
 /// for reading and writing. It only reads the images below (qemu-nbd), and only writes its log. One
 /// on a filesystem that another machine or a program serves is left out, without a request to it.
@@ -75,7 +79,8 @@ pub(crate) fn images_of_nbd(root: &SysRoot, layer: &Layer) -> Vec<FileBehind> {
         };
         let is_on_server =
             find_mount(&mounts, "", &path).is_some_and(|mount| is_served(&mount.kind));
-        if !is_on_server && is_read_and_written(&descriptor) {
+        let holds_blocks = stat(&descriptor).is_ok_and(|file| file.st_size >= IMAGE_BYTES_MIN);
+        if !is_on_server && holds_blocks && is_read_and_written(&descriptor) {
             images.extend(regular_file(&descriptor));
         }
     }
@@ -224,9 +229,11 @@ mod tests {
             }),
         };
         let files = files_in(&sysfs.root(), &target_on(layer("nbd0", None)));
-        assert_eq!(files, [expected.clone()]);
+        assert_eq!(files, std::slice::from_ref(&expected));
         let images = || images_of_nbd(&sysfs.root(), &layer("nbd0", None));
-        assert_eq!(images(), [expected.clone()]);
+        assert_eq!(images(), [], "as small as the number of a process");
+        image.as_file().set_len(1 << 20).unwrap();
+        assert_eq!(images(), std::slice::from_ref(&expected));
         // It only reads the image below, and only writes its log.
         for (flags, is_image) in [("0100000", false), ("0102001", false), ("02100002", true)] {
             sysfs.write_attribute("proc/77/fdinfo/5", &format!("pos:\t0\nflags:\t{flags}\n"));

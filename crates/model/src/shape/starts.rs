@@ -11,8 +11,8 @@ pub struct StartTimes {
     /// The spacing of the starts of an open loop.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub arrivals: Arrivals,
-    /// The greatest rate of one kind of operation of a mix. Where none of it is due, one of the other
-    /// kind starts.
+    /// The greatest rate of one kind of operation of a mix. Where none of it is due, one of the
+    /// other kind starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind_rate: Option<KindRate>,
     /// Pauses between operations; absent where there are none.

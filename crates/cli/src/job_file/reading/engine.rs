@@ -70,7 +70,8 @@ impl JobReader<'_> {
         Ok(iodepth)
     }
 
-    /// Refuses what fio's mmap refuses: a mapping is synced, and bypasses the cache, in whole pages.
+    /// Refuses what fio's mmap refuses: a mapping is synced, and bypasses the cache, in whole
+    /// pages.
     fn check_mapped_sizes(&self) -> Translated<()> {
         let is_synced = ["fsync", "fdatasync"]
             .iter()
