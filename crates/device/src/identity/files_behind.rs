@@ -224,9 +224,10 @@ mod tests {
             }),
         };
         let files = files_in(&sysfs.root(), &target_on(layer("nbd0", None)));
-        assert_eq!(files, [expected.clone()]);
+        let expected = [expected];
+        assert_eq!(files, expected);
         let images = || images_of_nbd(&sysfs.root(), &layer("nbd0", None));
-        assert_eq!(images(), [expected.clone()]);
+        assert_eq!(images(), expected);
         // It only reads the image below, and only writes its log.
         for (flags, is_image) in [("0100000", false), ("0102001", false), ("02100002", true)] {
             sysfs.write_attribute("proc/77/fdinfo/5", &format!("pos:\t0\nflags:\t{flags}\n"));
