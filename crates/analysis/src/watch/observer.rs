@@ -2,7 +2,7 @@
 
 use super::capacity::load_share;
 use super::counters::step_between;
-use super::profile::{DeviceProfile, SECTOR_BYTES, SeekShares};
+use super::profile::{DeviceProfile, SECTOR_BYTES, SeekShares, StepTime};
 use super::seeks::{RequestStreams, TracedCounts, estimated_share};
 use diskproof_model::observed::{MeasuredCapacity, ObservedDevice};
 use diskproof_model::watch::{
@@ -113,6 +113,10 @@ impl Observer {
     /// The load of all devices since the previous reading. One that is back after it was gone, or
     /// was replaced, counts from the next step on.
     pub fn step(&mut self, input: &StepInput) -> WatchStep {
+        let time = StepTime {
+            start_ns: self.elapsed_ns,
+            length_ns: input.length_ns,
+        };
         self.elapsed_ns = self.elapsed_ns.saturating_add(input.length_ns);
         let mut shown = WatchStep {
             elapsed_ns: self.elapsed_ns,
@@ -127,7 +131,7 @@ impl Observer {
             match (before, now) {
                 (Some(before), Some(now)) => {
                     if let Some(step) = step_between(&before, now, input.length_ns) {
-                        shown.devices.push(known.complete(step, input));
+                        shown.devices.push(known.complete(step, time, input));
                     } else {
                         known.streams.forget();
                     }
@@ -159,7 +163,7 @@ impl ObservedLoad {
     /// Adds seeks, threads and load to a step, and the step to the profile. The order matters: the
     /// traced requests are placed before the step is added, and the streams forget what they know
     /// wherever requests are missing.
-    fn complete(&mut self, mut step: DeviceStep, input: &StepInput) -> DeviceStep {
+    fn complete(&mut self, mut step: DeviceStep, time: StepTime, input: &StepInput) -> DeviceStep {
         if input.is_incomplete {
             self.streams.forget();
         }
@@ -188,11 +192,11 @@ impl ObservedLoad {
             });
         }
         step.processes = busiest_threads(&own);
-        if let Some(capacity) = &self.watched.capacity {
+        let capacity = self.watched.capacity.as_ref();
+        if let Some(capacity) = capacity {
             step.load_share = load_share(&step, capacity);
         }
-        self.profile
-            .add_step(&step, input.length_ns, shares, method);
+        self.profile.add_step(&step, time, shares, method, capacity);
         step
     }
 
@@ -335,6 +339,65 @@ mod tests {
         assert_eq!((shown.devices.len(), shown.devices[0].read.ops), (1, 1));
         let observed = observer.observed();
         assert_eq!((observed[0].requests(), observed[1].requests()), (10, 1));
+    }
+
+    /// Steps end late by these parts of a second.
+    const LATE_NS: [u64; 6] = [400_000_000, 300_000_000, 0, 350_000_000, 100_000_000, 0];
+
+    /// A device that comes, or comes back, at the end of a late step has a cell for each later
+    /// step, as one that was there from the start.
+    #[test]
+    fn series_of_a_device_that_appears_late_has_a_cell_for_each_step() {
+        let mut observer = Observer::new(SECOND);
+        observer.add(watched("loop0", 0), reading("loop0", 0, 0));
+        let mut ended_ns = 0;
+        for (step, late_ns) in (0..).zip(LATE_NS) {
+            let ends_ns = (step + 1) * SECOND + late_ns;
+            let mut readings = vec![reading("loop0", 10 * (step + 1), 0)];
+            if step != 3 {
+                readings.push(reading("loop1", 10 * step, 0));
+            }
+            observer.step(&StepInput {
+                length_ns: ends_ns - ended_ns,
+                ..input(readings, None)
+            });
+            ended_ns = ends_ns;
+            if step == 0 {
+                observer.add(watched("loop1", 1), reading("loop1", 0, 0));
+            }
+        }
+        let mut counts = Vec::new();
+        for device in observer.observed() {
+            let cells = &device.ops[&OpKind::Read].series.cells;
+            counts.push(cells.iter().map(|cell| cell.ops).collect::<Vec<u64>>());
+        }
+        assert_eq!(counts, [vec![10; 6], vec![10; 3]]);
+    }
+
+    /// Only reads were measured. A load of writes is unknown, and its time not idle.
+    #[test]
+    fn load_of_writes_without_a_limit_is_unknown_in_the_record() {
+        let limits = MeasuredCapacity {
+            run_id: String::new(),
+            started: String::new(),
+            verb: "check".to_owned(),
+            read_iops: Some(1000.0),
+            read_bytes_per_second: Some(1e9),
+            write_iops: None,
+            write_bytes_per_second: None,
+        };
+        let mut observer = Observer::new(SECOND);
+        let mut device = watched("loop0", 0);
+        device.capacity = Some(limits);
+        observer.add(device, reading("loop0", 0, 0));
+        observer.step(&input(vec![reading("loop0", 500, 0)], None));
+        // A write in a second of few reads, as a filesystem makes it. The reads count.
+        let shown = observer.step(&input(vec![reading("loop0", 550, 1)], None));
+        assert_eq!(shown.devices[0].load_share, None);
+        assert_eq!(observer.observed()[0].load_share, Some(0.275));
+        observer.step(&input(vec![reading("loop0", 550, 5000)], None));
+        observer.step(&input(vec![reading("loop0", 550, 5000)], None));
+        assert_eq!(observer.observed()[0].load_share, None);
     }
 
     #[test]
