@@ -366,6 +366,24 @@ for (const made of pages)
       await close();
     });
 
+    test("shows no percentile of a series beyond its last one", async () => {
+      const { page, close } = await open(address);
+      for (const chart of await chartData(page)) {
+        if (chart.x.scale !== "percentile") continue;
+        const figure = page.locator(`[id="chart-${chart.id}"]`);
+        const tip = figure.locator(".tip");
+        await pointAt(page, figure, 0.999, 0.5);
+        await tip.waitFor({ state: "visible" });
+        const ends = new Map(chart.series.map(({ name, x }) => [name, x.at(-1)]));
+        const highest = Math.max(...ends.values());
+        for (const line of (await tip.textContent()).split("\n").slice(1)) {
+          const name = line.slice(0, line.lastIndexOf(": "));
+          assert.equal(ends.get(name), highest, `${chart.id}: ${line}`);
+        }
+      }
+      await close();
+    });
+
     test("zooms and shows all again", async () => {
       const { page, close } = await open(address);
       const figure = page.locator("figure[data-chart]").first();

@@ -1,7 +1,8 @@
-//! The cost of each layer between a file and its disk. Slice n of one layer was measured right
-//! after slice n of another, so that slow changes cancel in their difference.
+//! The cost of each layer between a file and its disk: the difference of the median latencies that
+//! the page shows of two layers. Slice n of one layer was measured right after slice n of another,
+//! so that slow changes cancel in their differences, which say how well a cost is known.
 
-use crate::estimate::PairedDifference;
+use crate::estimate::{PairedDifference, mean};
 use diskproof_model::layers::{
     BlockMatch, CostMeaning, LayerCost, LayerDifference, LayerPlace, LayersPlan, LayersRecord,
     PlannedLayer,
@@ -82,13 +83,7 @@ fn workload_costs(measured: &[&Row], layers: &[MeasuredLayer<'_>]) -> Vec<LayerC
         Some(first) if first.layer.target == layers[0].target => &first.slices,
         _ => return Vec::new(),
     };
-    let mut known_ns = top.latencies_ns.clone();
-    known_ns.retain(|ns| ns.is_finite());
-    let top_ns = if known_ns.is_empty() {
-        None
-    } else {
-        Some(mean(&known_ns).max(1.0))
-    };
+    let top_ns = top.median_ns.map(|ns| ns.max(1.0));
     let mut costs = Vec::new();
     let workload = &measured[0].data.workload.name;
     for (index, own) in by_layer.iter().enumerate() {
@@ -98,7 +93,7 @@ fn workload_costs(measured: &[&Row], layers: &[MeasuredLayer<'_>]) -> Vec<LayerC
 }
 
 /// The cost of a layer on top of the one below it, in nanoseconds a read and as a share of
-/// `top_ns`, the time of a read of the file, where that is known. The lowest layer costs all of its
+/// `top_ns`, the median read of the file, where that is known. The lowest layer costs all of its
 /// time.
 fn layer_cost(
     workload: &str,
@@ -107,11 +102,8 @@ fn layer_cost(
     top_ns: Option<f64>,
 ) -> LayerCost {
     let own_time = match below {
-        Some(below) => paired_difference(&own.slices.latencies_ns, &below.slices.latencies_ns),
-        None => {
-            let zeros = vec![0.0; own.slices.latencies_ns.len()];
-            paired_difference(&own.slices.latencies_ns, &zeros)
-        }
+        Some(below) => own_time(&own.slices, &below.slices),
+        None => own_time(&own.slices, &own.slices.without_latency()),
     };
     // A share of an unknown time is 0, and its meaning says that it is unknown.
     let whole_ns = top_ns.unwrap_or(f64::INFINITY);
@@ -141,8 +133,11 @@ fn layer_cost(
     }
 }
 
-/// The reads of each slice of a layer.
+/// The reads of a layer, and of each of its slices.
 struct SliceFigures {
+    /// The median of all reads, as the page shows it. It is no mean of the medians of the slices: a
+    /// slice of 8 ms in which the machine was busy outweighs six of 0.1 ms there, with few reads.
+    median_ns: Option<f64>,
     rates: Vec<f64>,
     /// Medians: one request that waits for a second because of another program changes the mean of
     /// its slice a hundredfold. Not a number where a slice has too few reads.
@@ -167,9 +162,23 @@ impl SliceFigures {
                 _ => f64::NAN,
             });
         }
+        let median_ns = match row.op(OpKind::Read) {
+            Some(read) => read.figures.latency.p50.map(|ns| ns as f64),
+            None => None,
+        };
         Self {
+            median_ns,
             rates,
             latencies_ns,
+        }
+    }
+
+    /// A layer below the lowest one: its reads take no time.
+    fn without_latency(&self) -> Self {
+        Self {
+            median_ns: Some(0.0),
+            rates: Vec::new(),
+            latencies_ns: vec![0.0; self.latencies_ns.len()],
         }
     }
 
@@ -178,11 +187,29 @@ impl SliceFigures {
     }
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len().max(1) as f64
+/// The difference of the medians of all reads. Its interval holds that of the mean difference of
+/// the slices' medians: where single slices are far off, it is wide. Without both medians the
+/// difference is 0, of no pairs.
+fn own_time(own: &SliceFigures, below: &SliceFigures) -> LayerDifference {
+    let (Some(own_ns), Some(below_ns)) = (own.median_ns, below.median_ns) else {
+        return LayerDifference {
+            n: 0,
+            difference: 0.0,
+            half_width_95: None,
+        };
+    };
+    let by_slice = paired_difference(&own.latencies_ns, &below.latencies_ns);
+    let difference = own_ns - below_ns;
+    let distance = (by_slice.difference - difference).abs();
+    LayerDifference {
+        n: by_slice.n,
+        difference,
+        half_width_95: by_slice.half_width_95.map(|half| half + distance),
+    }
 }
 
-/// The mean of the slice-by-slice differences, over the slices that have both figures.
+/// The mean of the slice-by-slice differences, over the slices that have both figures; 0 without
+/// one.
 fn paired_difference(own: &[f64], below: &[f64]) -> LayerDifference {
     let mut each = Vec::new();
     for (own, below) in std::iter::zip(own, below) {
@@ -194,7 +221,7 @@ fn paired_difference(own: &[f64], below: &[f64]) -> LayerDifference {
     let paired = PairedDifference::from_sample(&each);
     LayerDifference {
         n: each.len() as u64,
-        difference: mean(&each),
+        difference: if each.is_empty() { 0.0 } else { mean(&each) },
         half_width_95: paired.map(|paired| paired.half_width(0.95)),
     }
 }
@@ -242,7 +269,7 @@ mod tests {
     /// Slices with these medians in microseconds, one request at a time.
     fn measured(target: usize, medians_us: &[f64]) -> Row {
         let mut record = crate::fixture::record();
-        let mut m = record.measurements.swap_remove(0);
+        let mut m = crate::fixture::measured(&mut record, "random-read-d32").clone();
         m.data.target = target;
         let slice = |median_us: &f64| {
             let read = SliceOp {
@@ -262,7 +289,17 @@ mod tests {
             }
         };
         m.data.slices = medians_us.iter().map(slice).collect();
+        set_median(
+            &mut m,
+            medians_us.iter().sum::<f64>() / medians_us.len() as f64,
+        );
         m
+    }
+
+    /// Sets the median of all reads of a row, in microseconds.
+    fn set_median(row: &mut Row, median_us: f64) {
+        let read = row.figures.ops.get_mut(&OpKind::Read).unwrap();
+        read.latency.p50 = Some((median_us * 1000.0) as u64);
     }
 
     fn planned(target: usize, one_of: u32) -> PlannedLayer {
@@ -291,18 +328,26 @@ mod tests {
     fn costs_of(layers: &[PlannedLayer; 2], places: &[LayerPlace; 2]) -> Vec<LayerCost> {
         let file = measured(0, &[110.0, 121.0, 129.0, 140.0]);
         let disk = measured(1, &[100.0, 110.0, 120.0, 130.0]);
+        costs_of_rows([&file, &disk], layers, places)
+    }
+
+    fn costs_of_rows(
+        rows: [&Row; 2],
+        layers: &[PlannedLayer; 2],
+        places: &[LayerPlace; 2],
+    ) -> Vec<LayerCost> {
         let layers = [0, 1].map(|target| MeasuredLayer {
             planned: &layers[target],
             target,
             place: Some(&places[target]),
         });
-        workload_costs(&[&file, &disk], &layers)
+        workload_costs(&rows, &layers)
     }
 
     /// By hand: 10, 11, 9 and 10 µs have the mean 10 and the squares 2, so the standard error is
     /// √(2/3/4) = 0.408; times 3.182446 (Student's t with 3 degrees of freedom) 1.299.
     #[test]
-    fn cost_is_the_mean_difference_of_paired_slices() {
+    fn cost_is_the_difference_of_medians_as_sure_as_paired_slices() {
         let same = [place(0, BlockMatch::Top), place(1, BlockMatch::Same)];
         let costs = costs_of(&[planned(0, 1), planned(1, 1)], &same);
         let [file, disk] = costs.as_slice() else {
@@ -320,6 +365,25 @@ mod tests {
         assert_eq!((disk.meaning, disk.below), (CostMeaning::Lowest, None));
     }
 
+    /// Other programs had the processor in some slices, which have few reads: all reads together
+    /// have the median that the page shows, and the cost is unclear.
+    #[test]
+    fn slices_far_off_do_not_move_a_cost() {
+        let mut file = measured(0, &[116.0, 3000.0, 117.0, 8000.0, 5000.0, 116.0, 115.0]);
+        let mut disk = measured(1, &[55.0, 56.0, 54.0, 56.0, 900.0, 56.0, 55.0]);
+        set_median(&mut file, 116.0);
+        set_median(&mut disk, 56.0);
+        let planned = [planned(0, 1), planned(1, 1)];
+        let places = [place(0, BlockMatch::Top), place(1, BlockMatch::Same)];
+        let costs = costs_of_rows([&file, &disk], &planned, &places);
+        let difference = |cost: &LayerCost| cost.own_time.difference;
+        assert_eq!((difference(&costs[0]), difference(&costs[1])), (60e3, 56e3));
+        assert_eq!(costs[0].share.difference, 60.0 / 116.0);
+        assert_eq!(costs[0].meaning, CostMeaning::Noise);
+        // The mean of the differences, 2176 µs, lies in the interval.
+        assert!(costs[0].own_time.bound().unwrap() > 2.1e6, "{costs:?}");
+    }
+
     /// The second slice of the file had no read; the others still stand against their own.
     #[test]
     fn slice_without_a_read_shifts_no_other() {
@@ -327,9 +391,11 @@ mod tests {
         file.data.slices[1].ops.clear();
         let disk = measured(1, &[100.0, 110.0, 120.0, 130.0]);
         let (own, below) = (SliceFigures::from_row(&file), SliceFigures::from_row(&disk));
-        let cost = paired_difference(&own.latencies_ns, &below.latencies_ns);
-        assert_eq!(cost.n, 3);
-        assert!((cost.difference - 29_000.0 / 3.0).abs() < 1e-6, "{cost:?}");
+        let by_slice = paired_difference(&own.latencies_ns, &below.latencies_ns);
+        assert_eq!(by_slice.n, 3);
+        let mean_ns = 29_000.0 / 3.0;
+        assert!((by_slice.difference - mean_ns).abs() < 1e-6, "{by_slice:?}");
+        assert_eq!(own_time(&own, &below).n, 3);
         assert_eq!(rate_change(&own, &below).unwrap().n, 3);
     }
 
@@ -345,12 +411,15 @@ mod tests {
         }
         let planned = [planned(0, 1), planned(1, 1)];
         let places = [place(0, BlockMatch::Top), place(1, BlockMatch::Same)];
-        let layers = [0, 1].map(|target| MeasuredLayer {
-            planned: &planned[target],
-            target,
-            place: Some(&places[target]),
-        });
-        for cost in workload_costs(&[&rows[0], &rows[1]], &layers) {
+        for cost in costs_of_rows([&rows[0], &rows[1]], &planned, &places) {
+            assert_eq!(cost.meaning, CostMeaning::Unknown, "{cost:?}");
+        }
+        // Nor has the whole row of one layer.
+        let mut file = measured(0, &[110.0, 121.0, 129.0, 140.0]);
+        let disk = measured(1, &[100.0, 110.0, 120.0, 130.0]);
+        let read = file.figures.ops.get_mut(&OpKind::Read).unwrap();
+        read.latency.p50 = None;
+        for cost in costs_of_rows([&file, &disk], &planned, &places) {
             assert_eq!(cost.meaning, CostMeaning::Unknown, "{cost:?}");
         }
     }

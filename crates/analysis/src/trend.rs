@@ -1,7 +1,7 @@
 //! The trend of a target: the figures of its saved runs in the order of time, each compared with
 //! the median of the runs before it.
 
-use crate::compare::Limit;
+use crate::compare::{Limit, measured_alike};
 use crate::estimate::{mean, student, variance};
 use crate::expect::named_figure;
 use crate::shape::median;
@@ -42,8 +42,9 @@ pub fn trends(runs: &[SavedRun]) -> Vec<Trend> {
 }
 
 /// The figure that a condition names, over the newest run that measured for it and up to ten
-/// earlier runs of the same verb on the same targets. `None` if no complete run has its workload or
-/// survey.
+/// earlier runs of the same verb on the same targets that measured it alike: with another block
+/// size, depth or span a figure differs on the same disk. `None` if no complete run has its workload
+/// or survey.
 ///
 /// The newest run decides, also where it has no figure: the slower a disk becomes, the fewer
 /// operations a run has for a percentile. One that ended early decides nothing, since a disk that
@@ -66,6 +67,7 @@ pub fn condition_trend(
         }
     }
     let mut found: Vec<TrendPoint> = Vec::new();
+    let mut newest_record: Option<Record> = None;
     for run in comparable_runs(&complete, newest) {
         // A run whose requests all failed has no figures, although it has the workload.
         let is_of_figure = may_have(run, named);
@@ -89,6 +91,11 @@ pub fn condition_trend(
             }
             continue;
         };
+        match (&newest_record, record) {
+            (Some(newest), Some(record)) if !measured_alike(newest, &record, named) => continue,
+            (Some(_), _) => {}
+            (None, record) => newest_record = record,
+        }
         found.push(TrendPoint {
             run_id: run.run_id.clone(),
             started: run.started.clone(),
@@ -468,6 +475,32 @@ mod tests {
             assert_eq!(trend.points.len(), 5);
             assert_eq!(outcome_of_trend(&limit, &trend), outcome, "{verb}");
         }
+    }
+
+    /// The newest run has commits of another size, as one earlier run; the others do not count.
+    #[test]
+    fn condition_compares_runs_that_measured_alike() {
+        let name = "commit-fdatasync";
+        let limit: Limit = "commit-fdatasync.iops<-10%".parse().unwrap();
+        let named = named(&limit.metric).unwrap();
+        let runs: Vec<SavedRun> = (1..=6).map(|day| run(day, &[(name, 100.0)])).collect();
+        let trend = condition_trend(&named, &runs, |run| {
+            let mut record = record(100.0);
+            if [&runs[1].run_id, &runs[5].run_id].contains(&&run.run_id) {
+                let commit = fixture::measured(&mut record, name);
+                commit.data.workload.block_bytes *= 8;
+                let op = commit.figures.ops.get_mut(&OpKind::Commit).unwrap();
+                op.iops.value = 50.0;
+            }
+            Some(record)
+        })
+        .unwrap();
+        let values: Vec<f64> = trend.points.iter().map(|point| point.value).collect();
+        assert_eq!(values, [50.0, 50.0]);
+        assert_eq!(
+            outcome_of_trend(&limit, &trend),
+            TrendOutcome::ShortOfThreshold
+        );
     }
 
     #[test]

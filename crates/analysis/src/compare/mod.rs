@@ -39,7 +39,7 @@ mod workload_text;
 
 pub(crate) use differences::conditions_of_target;
 pub(crate) use distribution::percentile_points;
-pub(crate) use earlier::{run_to_run, widen as widen_to_runs};
+pub(crate) use earlier::{measured_alike, run_to_run, widen as widen_to_runs};
 pub(crate) use latencies::OpLatencies;
 pub use limit::CompareError;
 pub use limit::{Limit, LimitError};

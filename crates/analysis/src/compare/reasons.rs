@@ -122,6 +122,13 @@ pub(super) fn reasons_against_comparison(runs: &[impl Compared]) -> Vec<Reason> 
     reasons.0
 }
 
+/// Returns `true` if `other` measured the same as `first`, perhaps with faults.
+pub(super) fn is_same_measuring<T: Compared>(first: T, other: T) -> bool {
+    let mut reasons = Reasons::default();
+    first.add_differences(other, &mut reasons);
+    reasons.0.is_empty()
+}
+
 /// Returns `true` if `other` measured the same as `first`, without faults.
 pub(super) fn is_sound_repetition<T: Compared>(first: T, other: T) -> bool {
     let mut reasons = Reasons::default();

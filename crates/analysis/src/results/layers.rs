@@ -2,6 +2,7 @@
 
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::layers::{CostMeaning, LayerCost, LayerDifference, LayersPlan, LayersRecord};
+use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
 
 /// `the median read of 41.5 µs spends 4 µs (10 %) in loop0 and 39 µs (89 %) in the lowest layer,
@@ -14,7 +15,7 @@ pub(super) fn layers_clause(record: &Record, layers: &LayersRecord) -> Option<St
         .iter()
         .filter(|cost| cost.workload == *workload)
         .collect();
-    let whole_ns: f64 = costs.iter().map(|cost| cost.own_time.difference).sum();
+    let whole_ns = median_read_ns(record, costs.first()?)?;
     let mut parts = Vec::new();
     let mut noise_ns: f64 = 0.0;
     for cost in &costs {
@@ -29,8 +30,8 @@ pub(super) fn layers_clause(record: &Record, layers: &LayersRecord) -> Option<St
     if parts.is_empty() {
         return None;
     }
-    let half = costs.first()?.own_time.half_width_95;
-    let whole = figure_text(whole_ns, half.or(Some(whole_ns / 100.0)), "ns");
+    // With the digits of the table's median.
+    let whole = figure_text(whole_ns, Some(whole_ns / 100.0), "ns");
     let rest = if noise_ns == 0.0 {
         String::new()
     } else if noise_ns >= whole_ns {
@@ -42,6 +43,16 @@ pub(super) fn layers_clause(record: &Record, layers: &LayersRecord) -> Option<St
     };
     let parts = parts.join(" and ");
     Some(format!("the median read of {whole} spends {parts}{rest}"))
+}
+
+/// The median read of the layer, as its row shows it.
+fn median_read_ns(record: &Record, cost: &LayerCost) -> Option<f64> {
+    let row = record
+        .measurements
+        .iter()
+        .find(|row| row.data.target == cost.target && row.data.workload.name == cost.workload)?;
+    let median_ns = row.op(OpKind::Read)?.figures.latency.p50?;
+    Some(median_ns as f64)
 }
 
 /// `4 µs (10 %) in loop0`.
@@ -70,4 +81,57 @@ fn cost_text(plan: &LayersPlan, cost: &LayerCost) -> String {
 fn share_text(share: &LayerDifference) -> String {
     let half = share.half_width_95.map(|half| half * 100.0);
     format!("{} %", rounded(share.difference.abs() * 100.0, half))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::layers::{LayerDifference, PlannedLayer};
+    use diskproof_model::plan::{Decide, LivePlan, Sides};
+
+    /// The median of the table, also where the costs do not add up to it.
+    #[test]
+    fn headline_names_the_median_read_of_the_table() {
+        let mut record = fixture::record();
+        let workload = "random-read-d32".to_owned();
+        let row = fixture::measured(&mut record, &workload);
+        let read = row.figures.ops.get_mut(&OpKind::Read).unwrap();
+        read.latency.p50 = Some(116_000);
+        let workloads = record.plan.workload_task_mut().unwrap();
+        workloads.decide = Decide::Compare(LivePlan {
+            sides: Sides::Layers(LayersPlan {
+                layers: vec![PlannedLayer {
+                    name: "vda".to_owned(),
+                    path: "/dev/vda".to_owned(),
+                    device_kind: None,
+                    target: Some(0),
+                    skipped: None,
+                    one_of: 1,
+                }],
+                unresolved: None,
+            }),
+            margin: 0.01,
+            cells_ns: 0,
+        });
+        let difference = LayerDifference {
+            n: 7,
+            difference: 2.4e6,
+            half_width_95: Some(1e3),
+        };
+        let layers = LayersRecord {
+            places: Vec::new(),
+            costs: vec![LayerCost {
+                workload,
+                target: 0,
+                below: None,
+                own_time: difference,
+                share: difference,
+                rate_change: None,
+                meaning: CostMeaning::Lowest,
+            }],
+        };
+        let clause = layers_clause(&record, &layers).unwrap();
+        assert!(clause.contains("116 µs"), "{clause}");
+    }
 }

@@ -124,22 +124,53 @@ fn highest(rates: &[&Estimate]) -> Option<f64> {
 /// added up. `None` where a direction with load was never measured. A device that was only read
 /// has no limit of writes, and a filesystem writes a little even when it is only read.
 pub(super) fn load_share(step: &DeviceStep, capacity: &MeasuredCapacity) -> Option<f64> {
-    let read = match (capacity.read_iops, capacity.read_bytes_per_second) {
-        (Some(iops), Some(bytes)) => direction_share(&step.read, iops, bytes),
-        _ if is_negligible(&step.read, step) => 0.0,
-        _ => return None,
-    };
-    let write = match (capacity.write_iops, capacity.write_bytes_per_second) {
-        (Some(iops), Some(bytes)) => direction_share(&step.write, iops, bytes),
-        _ if is_negligible(&step.write, step) => 0.0,
-        _ => return None,
-    };
-    Some(read + write)
+    let directions = directions(step, capacity);
+    for direction in &directions {
+        if direction.share().is_none() && !is_negligible(direction.load, step) {
+            return None;
+        }
+    }
+    Some(known_load(step, capacity))
 }
 
-/// The larger of the shares of requests and of bytes.
-fn direction_share(load: &DirectionStep, iops: f64, bytes_per_second: f64) -> f64 {
-    (load.iops / iops).max(load.bytes_per_second / bytes_per_second)
+/// The load of the directions that were measured; of the others it is unknown.
+pub(super) fn known_load(step: &DeviceStep, capacity: &MeasuredCapacity) -> f64 {
+    let mut known = 0.0;
+    for direction in directions(step, capacity) {
+        known += direction.share().unwrap_or(0.0);
+    }
+    known
+}
+
+/// The load of one direction, and the most that it can do.
+struct DirectionLoad<'a> {
+    load: &'a DirectionStep,
+    iops_max: Option<f64>,
+    bytes_max: Option<f64>,
+}
+
+fn directions<'a>(step: &'a DeviceStep, capacity: &MeasuredCapacity) -> [DirectionLoad<'a>; 2] {
+    [
+        DirectionLoad {
+            load: &step.read,
+            iops_max: capacity.read_iops,
+            bytes_max: capacity.read_bytes_per_second,
+        },
+        DirectionLoad {
+            load: &step.write,
+            iops_max: capacity.write_iops,
+            bytes_max: capacity.write_bytes_per_second,
+        },
+    ]
+}
+
+impl DirectionLoad<'_> {
+    /// The larger of the shares of requests and of bytes; `None` where a limit is unknown.
+    fn share(&self) -> Option<f64> {
+        let of_requests = self.load.iops / self.iops_max?;
+        let of_bytes = self.load.bytes_per_second / self.bytes_max?;
+        Some(of_requests.max(of_bytes))
+    }
 }
 
 /// True if a direction does next to nothing of the load of its step.

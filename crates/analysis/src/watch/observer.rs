@@ -2,7 +2,7 @@
 
 use super::capacity::load_share;
 use super::counters::step_between;
-use super::profile::{DeviceProfile, SECTOR_BYTES, SeekShares};
+use super::profile::{DeviceProfile, SECTOR_BYTES, SeekShares, StepTime};
 use super::seeks::{RequestStreams, TracedCounts, estimated_share};
 use diskproof_model::observed::{MeasuredCapacity, ObservedDevice};
 use diskproof_model::watch::{
@@ -70,7 +70,7 @@ pub struct Observer {
 #[derive(Debug, Clone)]
 struct ObservedLoad {
     watched: WatchedLoad,
-    /// The latest reading; `None` while the device is not there.
+    /// The latest reading; `None` once the device is gone.
     before: Option<DiskReading>,
     streams: RequestStreams,
     /// Bytes of traced requests that the counters did not yet have: those in flight at the end of a
@@ -100,9 +100,11 @@ impl Observer {
         });
     }
 
-    /// True if a device of this name is watched.
-    pub fn knows(&self, name: &str) -> bool {
-        self.devices.iter().any(|known| known.watched.name == name)
+    /// True if a device of this name is watched and there.
+    pub fn watches(&self, name: &str) -> bool {
+        self.devices
+            .iter()
+            .any(|known| known.watched.name == name && known.before.is_some())
     }
 
     /// True if any watched device is there.
@@ -110,9 +112,14 @@ impl Observer {
         self.devices.iter().any(|known| known.before.is_some())
     }
 
-    /// The load of all devices since the previous reading. One that is back after it was gone, or
-    /// was replaced, counts from the next step on.
+    /// The load of all devices since the previous reading. One whose counters began anew counts from
+    /// the next step on. One that is gone is never continued: what has its name later may be another
+    /// disk, which the caller adds.
     pub fn step(&mut self, input: &StepInput) -> WatchStep {
+        let time = StepTime {
+            start_ns: self.elapsed_ns,
+            length_ns: input.length_ns,
+        };
         self.elapsed_ns = self.elapsed_ns.saturating_add(input.length_ns);
         let mut shown = WatchStep {
             elapsed_ns: self.elapsed_ns,
@@ -121,19 +128,19 @@ impl Observer {
             ..WatchStep::default()
         };
         for known in &mut self.devices {
+            let Some(before) = known.before.take() else {
+                continue;
+            };
             let name = &known.watched.name;
-            let now = input.readings.iter().find(|reading| &reading.name == name);
-            let before = std::mem::replace(&mut known.before, now.cloned());
-            match (before, now) {
-                (Some(before), Some(now)) => {
-                    if let Some(step) = step_between(&before, now, input.length_ns) {
-                        shown.devices.push(known.complete(step, input));
-                    } else {
-                        known.streams.forget();
-                    }
-                }
-                (Some(_), None) => shown.vanished.push(name.clone()),
-                (None, _) => known.streams.forget(),
+            let Some(now) = input.readings.iter().find(|now| &now.name == name) else {
+                shown.vanished.push(name.clone());
+                continue;
+            };
+            known.before = Some(now.clone());
+            if let Some(step) = step_between(&before, now, input.length_ns) {
+                shown.devices.push(known.complete(step, time, input));
+            } else {
+                known.streams.forget();
             }
         }
         shown
@@ -159,7 +166,7 @@ impl ObservedLoad {
     /// Adds seeks, threads and load to a step, and the step to the profile. The order matters: the
     /// traced requests are placed before the step is added, and the streams forget what they know
     /// wherever requests are missing.
-    fn complete(&mut self, mut step: DeviceStep, input: &StepInput) -> DeviceStep {
+    fn complete(&mut self, mut step: DeviceStep, time: StepTime, input: &StepInput) -> DeviceStep {
         if input.is_incomplete {
             self.streams.forget();
         }
@@ -188,11 +195,11 @@ impl ObservedLoad {
             });
         }
         step.processes = busiest_threads(&own);
-        if let Some(capacity) = &self.watched.capacity {
+        let capacity = self.watched.capacity.as_ref();
+        if let Some(capacity) = capacity {
             step.load_share = load_share(&step, capacity);
         }
-        self.profile
-            .add_step(&step, input.length_ns, shares, method);
+        self.profile.add_step(&step, time, shares, method, capacity);
         step
     }
 
@@ -329,12 +336,78 @@ mod tests {
         );
         assert!(!observer.has_devices());
         observer.add(watched("loop1", 1), reading("loop1", 5, 5));
-        // Back again with its own counters: no step over the gap.
+        // Another disk under the name: the first one is not continued.
+        assert!(!observer.watches("loop0") && observer.watches("loop1"));
         let back = vec![reading("loop0", 3, 0), reading("loop1", 6, 5)];
         let shown = observer.step(&input(back, None));
         assert_eq!((shown.devices.len(), shown.devices[0].read.ops), (1, 1));
-        let observed = observer.observed();
-        assert_eq!((observed[0].requests(), observed[1].requests()), (10, 1));
+        observer.add(watched("loop0", 2), reading("loop0", 3, 0));
+        observer.step(&input(vec![reading("loop0", 7, 0)], None));
+        let observed: Vec<(usize, u64)> = observer
+            .observed()
+            .iter()
+            .map(|device| (device.target, device.requests()))
+            .collect();
+        assert_eq!(observed, [(0, 10), (1, 1), (2, 4)]);
+    }
+
+    /// Steps end late by these parts of a second.
+    const LATE_NS: [u64; 6] = [400_000_000, 300_000_000, 0, 350_000_000, 100_000_000, 0];
+
+    /// A device that comes at the end of a late step has a cell for each later step, as one that was
+    /// there from the start.
+    #[test]
+    fn series_of_a_device_that_appears_late_has_a_cell_for_each_step() {
+        let mut observer = Observer::new(SECOND);
+        observer.add(watched("loop0", 0), reading("loop0", 0, 0));
+        let mut ended_ns = 0;
+        for (step, late_ns) in (0..).zip(LATE_NS) {
+            let ends_ns = (step + 1) * SECOND + late_ns;
+            let readings = vec![
+                reading("loop0", 10 * (step + 1), 0),
+                reading("loop1", 10 * step, 0),
+            ];
+            observer.step(&StepInput {
+                length_ns: ends_ns - ended_ns,
+                ..input(readings, None)
+            });
+            ended_ns = ends_ns;
+            if step == 0 {
+                observer.add(watched("loop1", 1), reading("loop1", 0, 0));
+            }
+        }
+        let mut counts = Vec::new();
+        for device in observer.observed() {
+            let cells = &device.ops[&OpKind::Read].series.cells;
+            counts.push(cells.iter().map(|cell| cell.ops).collect::<Vec<u64>>());
+        }
+        assert_eq!(counts, [vec![10; 6], vec![10; 5]]);
+    }
+
+    /// Only reads were measured. A load of writes is unknown, and its time not idle.
+    #[test]
+    fn load_of_writes_without_a_limit_is_unknown_in_the_record() {
+        let limits = MeasuredCapacity {
+            run_id: String::new(),
+            started: String::new(),
+            verb: "check".to_owned(),
+            read_iops: Some(1000.0),
+            read_bytes_per_second: Some(1e9),
+            write_iops: None,
+            write_bytes_per_second: None,
+        };
+        let mut observer = Observer::new(SECOND);
+        let mut device = watched("loop0", 0);
+        device.capacity = Some(limits);
+        observer.add(device, reading("loop0", 0, 0));
+        observer.step(&input(vec![reading("loop0", 500, 0)], None));
+        // A write in a second of few reads, as a filesystem makes it. The reads count.
+        let shown = observer.step(&input(vec![reading("loop0", 550, 1)], None));
+        assert_eq!(shown.devices[0].load_share, None);
+        assert_eq!(observer.observed()[0].load_share, Some(0.275));
+        observer.step(&input(vec![reading("loop0", 550, 5000)], None));
+        observer.step(&input(vec![reading("loop0", 550, 5000)], None));
+        assert_eq!(observer.observed()[0].load_share, None);
     }
 
     #[test]

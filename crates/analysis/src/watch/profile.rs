@@ -1,5 +1,6 @@
 //! The load of one device: all of its steps and traced requests added up to a record.
 
+use super::capacity::{known_load, load_share};
 use super::seeks::{Placement, TracedCounts};
 use crate::estimate::{Settling, rate_after};
 use diskproof_model::measurement::{OpKind, PerOp};
@@ -32,11 +33,24 @@ pub(super) struct SeekShares {
     pub(super) writes: f64,
 }
 
+/// The time of a step, in nanoseconds after the start of the observer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StepTime {
+    pub(super) start_ns: u64,
+    pub(super) length_ns: u64,
+}
+
 /// What was seen of a device.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceProfile {
+    interval_ns: u64,
     /// The time of all steps.
     wall_ns: u64,
+    /// The end of the latest step, in nanoseconds after the start of the observer.
+    end_ns: u64,
+    /// The whole intervals up to then in which the device was not watched. The series have no cells
+    /// for them.
+    skipped_ns: u64,
     read: DirectionProfile,
     write: DirectionProfile,
     /// `None` where the kernel does not count flushes.
@@ -44,8 +58,8 @@ pub(super) struct DeviceProfile {
     /// The sum over all steps of mean queue depth times length.
     depth_ns: f64,
     depth_max: f64,
-    /// The sum over all steps of load share times length; `None` where the capacity is not known.
-    load_ns: Option<f64>,
+    /// The sum over all steps of the known load times length: that of the measured directions.
+    load_ns: f64,
     /// How the seeks were found; `None` before the first request.
     method: Option<SeekMethod>,
     /// By process and name.
@@ -55,13 +69,16 @@ pub(super) struct DeviceProfile {
 impl DeviceProfile {
     pub(super) fn new(interval_ns: u64) -> Self {
         Self {
+            interval_ns: interval_ns.max(1),
             wall_ns: 0,
+            end_ns: 0,
+            skipped_ns: 0,
             read: DirectionProfile::new(interval_ns),
             write: DirectionProfile::new(interval_ns),
             flush_ops: None,
             depth_ns: 0.0,
             depth_max: 0.0,
-            load_ns: None,
+            load_ns: 0.0,
             method: None,
             threads: HashMap::new(),
         }
@@ -101,23 +118,25 @@ impl DeviceProfile {
         }
     }
 
-    /// Adds a step, with the seeks in it and how they were found.
+    /// Adds a step, with the seeks in it and how they were found, and what the device can do.
     pub(super) fn add_step(
         &mut self,
         step: &DeviceStep,
-        length_ns: u64,
+        time: StepTime,
         seeks: SeekShares,
         method: SeekMethod,
+        capacity: Option<&MeasuredCapacity>,
     ) {
-        let at_ns = self.wall_ns;
+        let length_ns = time.length_ns;
+        let at_ns = self.place_in_series(time);
         self.wall_ns += length_ns;
         self.depth_ns += step.depth * length_ns as f64;
         self.depth_max = self.depth_max.max(step.depth).max(step.in_flight as f64);
         if let Some(flushes) = step.flush_ops {
             *self.flush_ops.get_or_insert(0) += flushes;
         }
-        if let Some(load) = step.load_share {
-            *self.load_ns.get_or_insert(0.0) += load * length_ns as f64;
+        if let Some(capacity) = capacity {
+            self.load_ns += known_load(step, capacity) * length_ns as f64;
         }
         if step.read.ops + step.write.ops > 0 {
             // One estimated step makes the whole an estimate.
@@ -129,6 +148,29 @@ impl DeviceProfile {
         self.read.add_step(&step.read, at_ns, seeks.reads, method);
         self.write
             .add_step(&step.write, at_ns, seeks.writes, method);
+    }
+
+    /// The start of a step in the series. A step ends late by a different time each, but the end is
+    /// due every interval since the start of the observer: the cells are those intervals, also of a
+    /// device that came at the end of a late step.
+    fn place_in_series(&mut self, time: StepTime) -> u64 {
+        let last = self.end_ns / self.interval_ns;
+        let next = time.start_ns / self.interval_ns;
+        self.skipped_ns += next.saturating_sub(last) * self.interval_ns;
+        self.end_ns = time.start_ns + time.length_ns;
+        time.start_ns - self.skipped_ns
+    }
+
+    /// The load over the capacity, of all steps together; `None` where a direction with load was
+    /// never measured. The time of such a load does not count as idle.
+    fn load_share(&self, capacity: &MeasuredCapacity) -> Option<f64> {
+        let whole = DeviceStep {
+            read: self.read.whole_step(self.wall_ns),
+            write: self.write.whole_step(self.wall_ns),
+            ..DeviceStep::default()
+        };
+        load_share(&whole, capacity)?;
+        Some(self.load_ns / self.wall_ns.max(1) as f64)
     }
 
     /// The record of all steps.
@@ -156,7 +198,10 @@ impl DeviceProfile {
             seeks: self.method,
             processes: self.busiest(),
             capacity: capacity.cloned(),
-            load_share: self.load_ns.map(|load_ns| load_ns / wall),
+            load_share: match capacity {
+                Some(capacity) if self.wall_ns > 0 => self.load_share(capacity),
+                _ => None,
+            },
         }
     }
 
@@ -217,6 +262,18 @@ impl DirectionProfile {
             let size = self.sizes.entry(bytes).or_default();
             size.random += random.min(step.ops);
             size.sequential += step.ops - random.min(step.ops);
+        }
+    }
+
+    /// All steps as one.
+    fn whole_step(&self, wall_ns: u64) -> DirectionStep {
+        let seconds = wall_ns.max(1) as f64 / 1e9;
+        DirectionStep {
+            ops: self.count,
+            bytes: self.bytes,
+            iops: self.count as f64 / seconds,
+            bytes_per_second: self.bytes as f64 / seconds,
+            ..DirectionStep::default()
         }
     }
 

@@ -16,7 +16,7 @@ use diskproof_model::saved::SavedRun;
 use diskproof_model::trend::Trend;
 use diskproof_model::units::counted;
 use diskproof_report::{json, terminal};
-use jiff::{SignedDuration, Timestamp, civil::Date, tz::TimeZone};
+use jiff::{SignedDuration, Timestamp, civil::DateTime, tz::TimeZone};
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -508,7 +508,7 @@ fn parse_since(text: &str) -> Result<Timestamp, String> {
     }
 }
 
-/// Reads an age before now, a time, or a day in UTC.
+/// Reads an age before now, a time, or a day. Without an offset both are in UTC.
 fn point_in_time(text: &str) -> Option<Timestamp> {
     if let Ok(age) = parse_age(text) {
         return Timestamp::now().checked_sub(age).ok();
@@ -516,9 +516,9 @@ fn point_in_time(text: &str) -> Option<Timestamp> {
     if let Ok(time) = text.parse::<Timestamp>() {
         return Some(time);
     }
-    let day: Date = text.parse().ok()?;
-    let midnight = day.to_zoned(TimeZone::UTC).ok()?;
-    Some(midnight.timestamp())
+    // A day begins at midnight.
+    let time: DateTime = text.parse().ok()?;
+    Some(time.to_zoned(TimeZone::UTC).ok()?.timestamp())
 }
 
 #[cfg(test)]
@@ -548,6 +548,12 @@ mod tests {
                 .to_string(),
             "2026-11-20T08:00:00Z"
         );
+        for text in ["2026-11-20T23:00:00", "2026-11-20 23:00"] {
+            assert_eq!(
+                parse_since(text).unwrap().to_string(),
+                "2026-11-20T23:00:00Z"
+            );
+        }
         assert!(parse_since("7d").unwrap() < Timestamp::now());
         assert!(parse_since("yesterday").is_err());
     }

@@ -21,6 +21,25 @@ fn reading_goes_to_the_end_in_whole_blocks() {
     assert!(!load.head().writes_target);
 }
 
+/// Nothing that the kernel writes for dd lies between the measured times of its parts.
+#[test]
+fn every_part_of_a_copy_ends_with_its_sync() {
+    let load = load(
+        &DROP_IN,
+        "if=/dev/zero of=new bs=1M count=41943041B conv=fsync",
+    );
+    let plan = plan(load.as_ref(), &directory());
+    let mut parts = Vec::new();
+    for workload in plan.workloads() {
+        parts.push((workload.stop.bytes, workload.sync));
+    }
+    let expected = [
+        (Some(40 * MIB), SyncPolicy::AtEnd),
+        (Some(1), SyncPolicy::AtEnd),
+    ];
+    assert_eq!(parts, expected);
+}
+
 #[test]
 fn numbers_have_the_suffixes_of_the_tool() {
     let cases = [

@@ -132,7 +132,17 @@ fn device_facts(device: &ObservedDevice) -> Vec<Block> {
         (Some(capacity), Some(share)) => {
             format!("{}; {}", format_percent(share), capacity_text(capacity))
         }
-        _ => "unknown; no run measured its capacity".to_owned(),
+        (Some(capacity), None) => {
+            let unmeasured = match capacity.read_iops.and(capacity.read_bytes_per_second) {
+                Some(_) => "writes",
+                None => "reads",
+            };
+            format!(
+                "unknown, as no run measured its {unmeasured}; {}",
+                capacity_text(capacity)
+            )
+        }
+        (None, _) => "unknown; no run measured its capacity".to_owned(),
     };
     facts.push(Block::fact("load", format!("{name}: {load}")));
     facts

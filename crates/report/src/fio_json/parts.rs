@@ -236,17 +236,22 @@ pub(super) fn disk_objects(record: &Record) -> Vec<Value> {
     disks
 }
 
+/// The counts of a row, and a time that only rows measured at the same instants share.
 fn counted_time(row: &Row) -> CountedTime {
-    let start_ns = row.steady_start_ns();
     let device = &row.data.device;
+    let (start_ns, wall_ns) = match row.data.slices.first() {
+        // The slices of other workloads lie between these. Those of other targets may be at the
+        // same instants, and their counts have the same requests.
+        Some(first) => (first.start_ns, first.wall_ns),
+        None => {
+            let start_ns = row.steady_start_ns();
+            let end_ns = row.data.start_ns.saturating_add(row.data.wall_ns);
+            (start_ns, end_ns.saturating_sub(start_ns))
+        }
+    };
     CountedTime {
         start_ns,
-        // Slices lie between those of other workloads, and none of them overlap.
-        end_ns: if row.data.slices.is_empty() {
-            row.data.start_ns.saturating_add(row.data.wall_ns)
-        } else {
-            start_ns
-        },
+        end_ns: start_ns.saturating_add(wall_ns),
         counts: DiskCounts {
             read_ops: device.read_ops,
             write_ops: device.write_ops,

@@ -2,10 +2,11 @@
 
 use crate::{RECORDS, fixture, is_harmless, written};
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::measurement::OpKind;
+use diskproof_model::measurement::{OpKind, PerOp};
 use diskproof_model::record::Record;
 use diskproof_model::row::LatencySummary;
 use diskproof_model::series::{Cell, TimeSeries};
+use diskproof_model::window::TimeSlice;
 use diskproof_report::fio_json;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -18,6 +19,37 @@ fn text(record: &Record) -> String {
 
 fn document(record: &Record) -> Value {
     serde_json::from_str(&text(record)).expect("fio's JSON is JSON")
+}
+
+/// A slice of a row from `start_ms` on.
+fn slice_at(start_ms: u64) -> TimeSlice {
+    TimeSlice {
+        start_ns: start_ms * 1_000_000,
+        wall_ns: 500_000_000,
+        ops: PerOp::new(),
+        slot: None,
+    }
+}
+
+/// Two targets on one disk were measured at the same instants, in slices that alternate with those
+/// of another workload: each of their rows has the requests of both.
+#[test]
+fn disk_counts_requests_of_targets_in_the_same_slices_once() {
+    let mut record = fixture::every_severity();
+    record.measurements.truncate(3);
+    for (row, (target, start_ms, read_ops)) in std::iter::zip(
+        &mut record.measurements,
+        [(0, 0, 700), (1, 0, 690), (0, 500, 20)],
+    ) {
+        row.data.target = target;
+        row.data.device.disks = vec!["vda".to_owned()];
+        row.data.device.unresolved = None;
+        row.data.device.read_ops = read_ops;
+        row.data.slices = vec![slice_at(start_ms), slice_at(start_ms + 1000)];
+    }
+    let disks = &document(&record)["disk_util"];
+    assert_eq!(disks[0]["name"], "vda");
+    assert_eq!(disks[0]["read_ios"], 720);
 }
 
 /// Latencies of few values, so that a person can check the document.

@@ -214,10 +214,14 @@ class Chart {
     };
   }
 
-  // Every series shows its own point nearest to the cursor.
+  // Every series shows its own point nearest to the cursor. Beyond its ends it has none: the last
+  // known percentile is no percentile further out.
   nearestPoint(series, index) {
     if (series === 0) return index;
     const values = this.table[series];
+    const isKnown = (value) => value != null;
+    const isWithin = values.findIndex(isKnown) <= index && index <= values.findLastIndex(isKnown);
+    if (!isWithin) return index;
     for (let step = 0; step < values.length; step++) {
       if (values[index - step] != null) return index - step;
       if (values[index + step] != null) return index + step;
