@@ -43,8 +43,8 @@ pub fn trends(runs: &[SavedRun]) -> Vec<Trend> {
 
 /// The figure that a condition names, over the newest run that measured for it and up to ten
 /// earlier runs of the same verb on the same targets that measured it alike: with another block
-/// size, depth or span a figure differs on the same disk. `None` if no complete run has its workload
-/// or survey.
+/// size, depth or span a figure differs on the same disk. `None` if no complete run has its
+/// workload or survey.
 ///
 /// The newest run decides, also where it has no figure: the slower a disk becomes, the fewer
 /// operations a run has for a percentile. One that ended early decides nothing, since a disk that

@@ -11,6 +11,7 @@
 //! * `blocks`: the slices of a live comparison.
 //! * `earlier`: runs of the history that show how figures vary, for both sides or a single run.
 
+mod alike;
 mod blocks;
 mod comparable;
 mod differences;
@@ -37,9 +38,10 @@ mod test_figures;
 mod verdict;
 mod workload_text;
 
+pub(crate) use alike::measured_alike;
 pub(crate) use differences::conditions_of_target;
 pub(crate) use distribution::percentile_points;
-pub(crate) use earlier::{measured_alike, run_to_run, widen as widen_to_runs};
+pub(crate) use earlier::{run_to_run, widen as widen_to_runs};
 pub(crate) use latencies::OpLatencies;
 pub use limit::CompareError;
 pub use limit::{Limit, LimitError};

@@ -3,14 +3,15 @@
 //! Neither uses a hash of the plan: seeds, paths and free space differ on every host.
 
 use super::launch::Launch;
-use super::machines::{Part, rows_of_machines};
+use super::machines::rows_of_machines;
+use super::row::{FindingOfRow, Part, Row, RunOfRow, Value};
 use super::spread::Sample;
 use crate::compare::{
     PartOfRun, RepresentativeFigure, conditions_of_target, representative_figures,
 };
 use diskproof_model::comparison::{Direction, Figure, Reason};
 use diskproof_model::files::FileStep;
-use diskproof_model::finding::{Cause, Finding, Meaning, Severity};
+use diskproof_model::finding::{Cause, Finding, Meaning};
 use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRun};
 use diskproof_model::histogram::StoredLatencies;
 use diskproof_model::op::OpKind;
@@ -88,23 +89,6 @@ pub(super) struct Metric {
     pub target: usize,
 }
 
-/// A disk of a host.
-#[derive(Debug)]
-pub(super) struct Row {
-    pub host: String,
-    pub rank: Option<u32>,
-    pub target: String,
-    pub disks: Vec<String>,
-    pub serials: Vec<String>,
-    pub kind: usize,
-    /// The runs of its host's name that it has.
-    pub part: Part,
-    /// What parts it from other rows of its host's name, or that nothing proves its runs to be of
-    /// one machine.
-    pub identity: Option<Reason>,
-    pub runs: Vec<RunOfRow>,
-}
-
 /// The identity of a row that has all targets of a host.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RowOfHost {
@@ -112,42 +96,6 @@ struct RowOfHost {
     rank: Option<u32>,
     part: Part,
     kind: usize,
-}
-
-/// One run of a row, with the figures of the row's target only.
-#[derive(Debug)]
-pub(super) struct RunOfRow {
-    pub run: FleetRun,
-    pub launch: Launch,
-    pub values: Vec<Value>,
-    pub facts: Vec<(&'static str, String)>,
-    pub findings: Vec<FindingOfRow>,
-}
-
-/// The parts of a finding that explain a row.
-#[derive(Debug, Clone)]
-pub(super) struct FindingOfRow {
-    pub code: String,
-    pub title: String,
-    pub severity: Severity,
-    pub is_failure: bool,
-}
-
-/// A figure of one run.
-#[derive(Debug)]
-pub(super) struct Value {
-    /// Index of the metric in the kind; `None` where too many conditions are compared already.
-    pub metric: Option<usize>,
-    pub value: f64,
-    /// The logarithm of the figure, negative for times, so that more is faster.
-    pub speed: f64,
-    /// The standard error of `speed`.
-    pub error: f64,
-    /// Differences from the usual conditions that the disk itself caused.
-    pub symptoms: Vec<Reason>,
-    /// Why the figure cannot be judged.
-    pub fault: Option<Reason>,
-    pub latencies: Vec<(OpKind, StoredLatencies)>,
 }
 
 impl Groups {

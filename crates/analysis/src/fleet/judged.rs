@@ -1,7 +1,8 @@
 //! The verdicts on the rows of a fleet: by each other, by the scales of a saved fleet, or by a
 //! second look at its suspects.
 
-use super::groups::{Groups, Row};
+use super::groups::Groups;
+use super::row::Row;
 use super::spread::{
     Distance, JudgedGroup, ROWS_MIN, Sample, judge, judge_again, judge_among, judge_by,
 };

@@ -2,21 +2,9 @@
 //! one row. Two runs that overlap in time are of two machines, and so are runs of two machine ids.
 //! Ranks tell rows apart only where this is so: the next launch gives a host another rank.
 
-use super::groups::{Row, RunOfRow};
+use super::row::{Part, Row, RunOfRow};
 use diskproof_model::comparison::Reason;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// The runs of a host's name and target that a row has.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
-    /// All, or all of its rank.
-    #[default]
-    All,
-    /// Those of this machine.
-    Machine(String),
-    /// The run with this id: which of the others are of the same machine is not known.
-    Run(String),
-}
 
 /// The rows of the machines that these rows are of, which differ in rank alone.
 pub(super) fn rows_of_machines(rows: Vec<Row>) -> Vec<Row> {

@@ -23,6 +23,7 @@ mod not_judged;
 mod question;
 mod reasons;
 mod result;
+mod row;
 mod spread;
 mod sum;
 mod summary;

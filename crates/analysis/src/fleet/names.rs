@@ -1,8 +1,7 @@
 //! The names of rows: the host, and what distinguishes rows of one host. Names of different hosts
 //! differ because a host's name has no space.
 
-use super::groups::Row;
-use super::machines::Part;
+use super::row::{Part, Row};
 use diskproof_model::target::TargetKind;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,7 @@
 //! The reasons why a row of a fleet, or one of its figures, was not judged.
 
-use super::groups::{Groups, Metric, Row};
+use super::groups::{Groups, Metric};
+use super::row::Row;
 use super::spread::ROWS_MIN;
 use diskproof_model::comparison::Reason;
 use diskproof_model::fleet::{FleetBasis, FleetRow};

@@ -1,7 +1,7 @@
 //! The reasons why a row differs: findings that fewer than half of the like rows have, facts in
 //! which it deviates from most of them, and symptoms in its own run, such as a span that was cut.
 
-use super::groups::{FindingOfRow, Row};
+use super::row::{FindingOfRow, Row};
 use crate::words::uncapitalised;
 use diskproof_model::finding::Severity;
 use diskproof_model::fleet::{FleetReason, UsualFact, UsualFinding};

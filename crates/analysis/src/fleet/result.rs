@@ -1,6 +1,6 @@
 //! The document of a fleet: its rows with their verdicts, its groups, and the order of the page.
 
-use super::groups::{Groups, Kind, Row};
+use super::groups::{Groups, Kind};
 use super::judged::{JudgedRows, judged_rows};
 use super::names::names;
 use super::not_judged::{
@@ -9,6 +9,7 @@ use super::not_judged::{
 };
 use super::question::FleetQuestion;
 use super::reasons::Usual;
+use super::row::Row;
 use super::spread::{JudgedGroup, median, scale_without_odd, sorted};
 use super::summary;
 use super::tested;

@@ -1,8 +1,8 @@
 //! Targets that a run was to measure, and of which it has no figure: a disk that answered nothing
 //! is missing, and not one that is left out.
 
-use super::groups::Row;
 use super::launch::Launch;
+use super::row::Row;
 use diskproof_model::fleet::MissingRow;
 use diskproof_model::plan::Task;
 use diskproof_model::record::Record;

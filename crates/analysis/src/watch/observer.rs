@@ -112,9 +112,9 @@ impl Observer {
         self.devices.iter().any(|known| known.before.is_some())
     }
 
-    /// The load of all devices since the previous reading. One whose counters began anew counts from
-    /// the next step on. One that is gone is never continued: what has its name later may be another
-    /// disk, which the caller adds.
+    /// The load of all devices since the previous reading. One whose counters began anew counts
+    /// from the next step on. One that is gone is never continued: what has its name later may be
+    /// another disk, which the caller adds.
     pub fn step(&mut self, input: &StepInput) -> WatchStep {
         let time = StepTime {
             start_ns: self.elapsed_ns,
@@ -354,8 +354,8 @@ mod tests {
     /// Steps end late by these parts of a second.
     const LATE_NS: [u64; 6] = [400_000_000, 300_000_000, 0, 350_000_000, 100_000_000, 0];
 
-    /// A device that comes at the end of a late step has a cell for each later step, as one that was
-    /// there from the start.
+    /// A device that comes at the end of a late step has a cell for each later step, as one that
+    /// was there from the start.
     #[test]
     fn series_of_a_device_that_appears_late_has_a_cell_for_each_step() {
         let mut observer = Observer::new(SECOND);

@@ -1,7 +1,6 @@
 //! Keeps what a run has measured so far beside the history, in bounded time: a run that is killed
 //! is found there by the next reader of the history.
 
-use super::{HistoryOptions, start_journal};
 use diskproof_engine::watchdog::{Deferred, Waited};
 use diskproof_history::Journal;
 use diskproof_model::record::Record;
@@ -34,16 +33,8 @@ pub(crate) struct Journals {
 }
 
 impl Journals {
-    /// Begins a journal for each of these records, by their ids.
-    pub(crate) fn start(options: &HistoryOptions, run_ids: &[String]) -> Self {
-        let mut journals = Vec::new();
-        for run_id in run_ids {
-            journals.extend(start_journal(options, run_id).map(Arc::new));
-        }
-        // The reader of the history removes those that hold nothing.
-        if journals.len() < run_ids.len() {
-            journals.clear();
-        }
+    /// Journals that were begun, one for each record.
+    pub(crate) fn new(journals: Vec<Arc<Journal>>) -> Self {
         Self {
             journals,
             kept_at: Instant::now(),

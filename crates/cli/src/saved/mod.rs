@@ -34,6 +34,7 @@ pub(crate) use place::{
     empty_text, history_place, make_history, open, open_if_there, register_history, state_folder,
 };
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 pub(crate) use stream::{RefusedPart, Streamed, read_stream};
 pub(crate) use unfinished::{DiskKey, InHistory, TestJournal};
 
@@ -205,6 +206,19 @@ pub(crate) fn refuse_foreign_history(options: &HistoryOptions) -> Result<(), Fai
         Err(Failure::History(error)) if error.is_refusal() => Err(Failure::History(error)),
         _ => Ok(()),
     }
+}
+
+/// Begins a journal for each of these records, by their ids; none where one cannot be begun.
+pub(crate) fn start_journals(options: &HistoryOptions, run_ids: &[String]) -> Journals {
+    let mut journals = Vec::new();
+    for run_id in run_ids {
+        journals.extend(start_journal(options, run_id).map(Arc::new));
+    }
+    // The reader of the history removes those that hold nothing.
+    if journals.len() < run_ids.len() {
+        journals.clear();
+    }
+    Journals::new(journals)
 }
 
 /// Begins the journal of a run, in bounded time; `None` where no history is kept. Trouble with it

@@ -763,6 +763,7 @@ fn verifies_too_little(record: &Record) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::finding::Meaning;
 
     fn finding(code: &str, severity: Severity) -> Finding {
         Finding {

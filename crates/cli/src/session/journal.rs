@@ -2,7 +2,7 @@
 //! at most, and a ping, which has none, a tenth of its time.
 
 use super::sides::{ComparedSides, SideResults};
-use crate::saved::{HistoryOptions, Journals, KILLED, TestJournal, test_journal};
+use crate::saved::{HistoryOptions, Journals, KILLED, TestJournal, start_journals, test_journal};
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_history::Journal;
@@ -57,7 +57,7 @@ impl RunJournal {
             _ => None,
         };
         Self {
-            journals: Journals::start(options, &run_ids),
+            journals: start_journals(options, &run_ids),
             sides,
             test,
             facts: Arc::clone(facts),

@@ -4,6 +4,7 @@
 use super::kernel::{ObservedLoad, WatchedKernel};
 use crate::saved::{
     HistoryOptions, InHistory, Journals, KILLED, LeftInJournal, end_journals, leave_in_journal,
+    start_journals,
 };
 use diskproof_analysis::judge::{RunFacts, judge};
 use diskproof_model::data::RunData;
@@ -31,7 +32,7 @@ impl WatchJournal {
         let mut facts = crate::session::run_facts(kernel.start_wall(), plan, Vec::new());
         facts.note = note.map(str::to_owned);
         let run_ids = [facts.run_id.clone()];
-        let journals = options.map(|options| Journals::start(options, &run_ids));
+        let journals = options.map(|options| start_journals(options, &run_ids));
         Self { facts, journals }
     }
 

@@ -1,0 +1,81 @@
+//! Tells whether two runs measured what a condition names alike, so that a trend may follow from
+//! its figures.
+
+use super::comparable::MeasuredWorkload;
+use super::files::StepOfRun;
+use super::reasons::is_same_measuring;
+use super::sides::{Run, WorkloadKey};
+use super::survey::{Part, Surveyed};
+use diskproof_model::figure::{Named, Part as FigurePart};
+use diskproof_model::record::Record;
+
+/// True if two runs measured the part of a record that a condition names alike, so that its figures
+/// are comparable. Also where one of them lacks the part, and of parts whose conditions are not
+/// compared: an observed load and the highest rate of a search.
+pub(crate) fn measured_alike(one: &Record, other: &Record, named: &Named<'_>) -> bool {
+    let (one, other) = (&run_without_name(one), &run_without_name(other));
+    match named.part {
+        FigurePart::Workload => is_same_workload(one, other, named.subject),
+        FigurePart::Curve => is_same_survey(one, other, Part::Curve),
+        FigurePart::Burst => is_same_survey(one, other, Part::Burst),
+        FigurePart::Access(_) => is_same_survey(one, other, Part::Access),
+        FigurePart::FileStep => is_same_file_step(one, other, named.subject),
+        FigurePart::Load | FigurePart::Observed | FigurePart::Other => true,
+    }
+}
+
+/// True if the workload of this name was the same on each target.
+fn is_same_workload(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
+    for (index, row) in one.record.measurements.iter().enumerate() {
+        let key = WorkloadKey::from_row(row);
+        if key.name != name {
+            continue;
+        }
+        let own = MeasuredWorkload {
+            name: "",
+            run: one,
+            index,
+        };
+        if let Some(again) = MeasuredWorkload::find("", other, key)
+            && !is_same_measuring(own, again)
+        {
+            return false;
+        }
+    }
+    true
+}
+
+fn is_same_survey(one: &Run<'_>, other: &Run<'_>, part: Part) -> bool {
+    let parts = (
+        Surveyed::find("", one, part),
+        Surveyed::find("", other, part),
+    );
+    match parts {
+        (Some(one), Some(other)) => is_same_measuring(one, other),
+        _ => true,
+    }
+}
+
+fn is_same_file_step(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
+    for row in one.record.files().iter().flat_map(|files| &files.steps) {
+        let step = row.data.step;
+        let steps = (
+            StepOfRun::find("", one, step),
+            StepOfRun::find("", other, step),
+        );
+        if let (Some(one), Some(other)) = steps
+            && step.name() == name
+            && !is_same_measuring(one, other)
+        {
+            return false;
+        }
+    }
+    true
+}
+
+fn run_without_name(record: &Record) -> Run<'_> {
+    Run {
+        name: String::new(),
+        record,
+    }
+}

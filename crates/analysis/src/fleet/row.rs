@@ -1,0 +1,73 @@
+//! A row of a fleet: a disk of a host, with the figures of each of its runs.
+
+use super::launch::Launch;
+use diskproof_model::comparison::Reason;
+use diskproof_model::finding::Severity;
+use diskproof_model::fleet::FleetRun;
+use diskproof_model::histogram::StoredLatencies;
+use diskproof_model::op::OpKind;
+
+/// The runs of a host's name and target that a row has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Part {
+    /// All, or all of its rank.
+    #[default]
+    All,
+    /// Those of this machine.
+    Machine(String),
+    /// The run with this id: which of the others are of the same machine is not known.
+    Run(String),
+}
+
+/// A disk of a host.
+#[derive(Debug)]
+pub(super) struct Row {
+    pub host: String,
+    pub rank: Option<u32>,
+    pub target: String,
+    pub disks: Vec<String>,
+    pub serials: Vec<String>,
+    pub kind: usize,
+    /// The runs of its host's name that it has.
+    pub part: Part,
+    /// What parts it from other rows of its host's name, or that nothing proves its runs to be of
+    /// one machine.
+    pub identity: Option<Reason>,
+    pub runs: Vec<RunOfRow>,
+}
+
+/// One run of a row, with the figures of the row's target only.
+#[derive(Debug)]
+pub(super) struct RunOfRow {
+    pub run: FleetRun,
+    pub launch: Launch,
+    pub values: Vec<Value>,
+    pub facts: Vec<(&'static str, String)>,
+    pub findings: Vec<FindingOfRow>,
+}
+
+/// The parts of a finding that explain a row.
+#[derive(Debug, Clone)]
+pub(super) struct FindingOfRow {
+    pub code: String,
+    pub title: String,
+    pub severity: Severity,
+    pub is_failure: bool,
+}
+
+/// A figure of one run.
+#[derive(Debug)]
+pub(super) struct Value {
+    /// Index of the metric in the kind; `None` where too many conditions are compared already.
+    pub metric: Option<usize>,
+    pub value: f64,
+    /// The logarithm of the figure, negative for times, so that more is faster.
+    pub speed: f64,
+    /// The standard error of `speed`.
+    pub error: f64,
+    /// Differences from the usual conditions that the disk itself caused.
+    pub symptoms: Vec<Reason>,
+    /// Why the figure cannot be judged.
+    pub fault: Option<Reason>,
+    pub latencies: Vec<(OpKind, StoredLatencies)>,
+}
