@@ -327,15 +327,16 @@ fn has_completed(data: &RunData) -> bool {
             .any(|op| op.count > 0)
 }
 
-/// True if figures are false, or those of a smaller load than was asked for. Errors of requests are
-/// printed as such.
+/// True if figures are false, those of a smaller load than was asked for, or those of a cache that
+/// the tool would have bypassed or failed. Errors of requests are printed as such.
 fn spoils_figures(finding: &Finding) -> bool {
     let Some(rule) = rule(&finding.code) else {
         return false;
     };
     let is_about_health = matches!(rule.check, Check::Health { .. });
     let is_false = finding.severity == Severity::Failure && finding.code != "io-errors";
-    (is_false && !is_about_health) || finding.code == "missed-schedule"
+    let is_of_other_load = ["missed-schedule", "not-direct"].contains(&finding.code.as_str());
+    (is_false && !is_about_health) || is_of_other_load
 }
 
 /// The output of another tool has no word for a rate that is not known.
@@ -783,4 +784,32 @@ fn verifies_too_little(record: &Record) -> bool {
         }
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::finding::Meaning;
+
+    fn finding(code: &str, severity: Severity) -> Finding {
+        Finding {
+            code: code.to_owned(),
+            title: None,
+            severity,
+            says: Meaning::default(),
+            claim: String::new(),
+            evidence: Vec::new(),
+            remedy: String::new(),
+            reproduce: None,
+        }
+    }
+
+    /// The real tools fail where direct I/O is refused.
+    #[test]
+    fn tools_report_figures_of_a_cache_that_they_would_have_bypassed() {
+        assert!(spoils_figures(&finding("not-direct", Severity::Warning)));
+        assert!(!spoils_figures(&finding("disturbed", Severity::Warning)));
+        assert!(spoils_figures(&finding("hung", Severity::Failure)));
+        assert!(!spoils_figures(&finding("io-errors", Severity::Failure)));
+    }
 }
