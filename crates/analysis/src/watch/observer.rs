@@ -70,7 +70,7 @@ pub struct Observer {
 #[derive(Debug, Clone)]
 struct ObservedLoad {
     watched: WatchedLoad,
-    /// The latest reading; `None` while the device is not there.
+    /// The latest reading; `None` once the device is gone.
     before: Option<DiskReading>,
     streams: RequestStreams,
     /// Bytes of traced requests that the counters did not yet have: those in flight at the end of a
@@ -100,9 +100,11 @@ impl Observer {
         });
     }
 
-    /// True if a device of this name is watched.
-    pub fn knows(&self, name: &str) -> bool {
-        self.devices.iter().any(|known| known.watched.name == name)
+    /// True if a device of this name is watched and there.
+    pub fn watches(&self, name: &str) -> bool {
+        self.devices
+            .iter()
+            .any(|known| known.watched.name == name && known.before.is_some())
     }
 
     /// True if any watched device is there.
@@ -110,8 +112,9 @@ impl Observer {
         self.devices.iter().any(|known| known.before.is_some())
     }
 
-    /// The load of all devices since the previous reading. One that is back after it was gone, or
-    /// was replaced, counts from the next step on.
+    /// The load of all devices since the previous reading. One whose counters began anew counts from
+    /// the next step on. One that is gone is never continued: what has its name later may be another
+    /// disk, which the caller adds.
     pub fn step(&mut self, input: &StepInput) -> WatchStep {
         let time = StepTime {
             start_ns: self.elapsed_ns,
@@ -125,19 +128,19 @@ impl Observer {
             ..WatchStep::default()
         };
         for known in &mut self.devices {
+            let Some(before) = known.before.take() else {
+                continue;
+            };
             let name = &known.watched.name;
-            let now = input.readings.iter().find(|reading| &reading.name == name);
-            let before = std::mem::replace(&mut known.before, now.cloned());
-            match (before, now) {
-                (Some(before), Some(now)) => {
-                    if let Some(step) = step_between(&before, now, input.length_ns) {
-                        shown.devices.push(known.complete(step, time, input));
-                    } else {
-                        known.streams.forget();
-                    }
-                }
-                (Some(_), None) => shown.vanished.push(name.clone()),
-                (None, _) => known.streams.forget(),
+            let Some(now) = input.readings.iter().find(|now| &now.name == name) else {
+                shown.vanished.push(name.clone());
+                continue;
+            };
+            known.before = Some(now.clone());
+            if let Some(step) = step_between(&before, now, input.length_ns) {
+                shown.devices.push(known.complete(step, time, input));
+            } else {
+                known.streams.forget();
             }
         }
         shown
@@ -333,19 +336,26 @@ mod tests {
         );
         assert!(!observer.has_devices());
         observer.add(watched("loop1", 1), reading("loop1", 5, 5));
-        // Back again with its own counters: no step over the gap.
+        // Another disk under the name: the first one is not continued.
+        assert!(!observer.watches("loop0") && observer.watches("loop1"));
         let back = vec![reading("loop0", 3, 0), reading("loop1", 6, 5)];
         let shown = observer.step(&input(back, None));
         assert_eq!((shown.devices.len(), shown.devices[0].read.ops), (1, 1));
-        let observed = observer.observed();
-        assert_eq!((observed[0].requests(), observed[1].requests()), (10, 1));
+        observer.add(watched("loop0", 2), reading("loop0", 3, 0));
+        observer.step(&input(vec![reading("loop0", 7, 0)], None));
+        let observed: Vec<(usize, u64)> = observer
+            .observed()
+            .iter()
+            .map(|device| (device.target, device.requests()))
+            .collect();
+        assert_eq!(observed, [(0, 10), (1, 1), (2, 4)]);
     }
 
     /// Steps end late by these parts of a second.
     const LATE_NS: [u64; 6] = [400_000_000, 300_000_000, 0, 350_000_000, 100_000_000, 0];
 
-    /// A device that comes, or comes back, at the end of a late step has a cell for each later
-    /// step, as one that was there from the start.
+    /// A device that comes at the end of a late step has a cell for each later step, as one that was
+    /// there from the start.
     #[test]
     fn series_of_a_device_that_appears_late_has_a_cell_for_each_step() {
         let mut observer = Observer::new(SECOND);
@@ -353,10 +363,10 @@ mod tests {
         let mut ended_ns = 0;
         for (step, late_ns) in (0..).zip(LATE_NS) {
             let ends_ns = (step + 1) * SECOND + late_ns;
-            let mut readings = vec![reading("loop0", 10 * (step + 1), 0)];
-            if step != 3 {
-                readings.push(reading("loop1", 10 * step, 0));
-            }
+            let readings = vec![
+                reading("loop0", 10 * (step + 1), 0),
+                reading("loop1", 10 * step, 0),
+            ];
             observer.step(&StepInput {
                 length_ns: ends_ns - ended_ns,
                 ..input(readings, None)
@@ -371,7 +381,7 @@ mod tests {
             let cells = &device.ops[&OpKind::Read].series.cells;
             counts.push(cells.iter().map(|cell| cell.ops).collect::<Vec<u64>>());
         }
-        assert_eq!(counts, [vec![10; 6], vec![10; 3]]);
+        assert_eq!(counts, [vec![10; 6], vec![10; 5]]);
     }
 
     /// Only reads were measured. A load of writes is unknown, and its time not idle.

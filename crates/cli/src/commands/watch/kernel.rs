@@ -135,9 +135,7 @@ impl WatchedKernel {
             step.server = Some(server.view());
             self.facts.server = server.facts();
         }
-        if self.named.is_empty() {
-            self.watch_new_devices(&reading.whole_devices, &reading.input.readings);
-        }
+        self.watch_new_devices(&reading.whole_devices, &reading.input.readings);
         self.had_size.extend(reading.whole_devices);
         Ok(step)
     }
@@ -204,12 +202,21 @@ impl WatchedKernel {
         }
     }
 
-    /// Watches the whole devices that have appeared since the last step.
+    /// Watches the devices that have appeared since the last step: whole ones, or those that the
+    /// user named. One that is back has a new identity: another disk may have taken the name.
     fn watch_new_devices(&mut self, whole: &BTreeSet<String>, readings: &[DiskReading]) {
-        let names: Vec<&String> = whole
-            .iter()
-            .filter(|name| !self.observer.knows(name))
-            .collect();
+        let mut names = Vec::new();
+        for reading in readings {
+            let name = &reading.name;
+            let is_wanted = if self.named.is_empty() {
+                whole.contains(name)
+            } else {
+                self.named.contains(name)
+            };
+            if is_wanted && !self.observer.watches(name) {
+                names.push(name);
+            }
+        }
         let devices = devices_with_names(&names);
         if !devices.is_empty() {
             self.watch_devices(devices, readings);
