@@ -47,6 +47,7 @@ fn blocks_are_read_back_by_as_many_reads_as_laps_had() {
         (None, 256),
     ] {
         let mut asked = sequential(Verify::Checksum);
+        asked.block_bytes = 4096;
         asked.shape.threads.ordinary_pages = true;
         asked.shape.content.verified_reads = reads_asked;
         let checked = run(&asked, &mut target).verify.unwrap();

@@ -65,7 +65,7 @@ impl FioSteps {
 }
 
 /// The mean size of the first requests of a job, until they have moved so many bytes, or are
-/// [`AVERAGED_MAX`]; `None` where it makes none.
+/// `AVERAGED_MAX`; `None` where it makes none.
 pub fn mean_bytes(order: &FioOrder, bytes_max: u64) -> Option<f64> {
     let mut steps = FioSteps::new(order.clone(), ANYWHERE, 1);
     let mut bytes = 0;
