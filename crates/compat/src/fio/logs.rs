@@ -91,7 +91,8 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
         }
         for _ in job.workloads.len() as u64..job.copies {
             number += 1;
-            if job.workloads.is_empty() {
+            // One that fails to begin writes none.
+            if job.workloads.is_empty() && !job.fails_to_begin {
                 add_logs(&mut files, described, job, number, &[]);
             }
         }

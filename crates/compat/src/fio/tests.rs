@@ -1175,7 +1175,7 @@ fn iolog_names_the_file_of_each_request() {
 #[test]
 fn job_that_may_not_make_its_file_fails_and_others_run() {
     let described = DescribedJobs {
-        global: Vec::new(),
+        global: vec![option("write_bw_log", Some("x"))],
         jobs: vec![
             DescribedJob {
                 name: "a".to_owned(),
@@ -1198,6 +1198,8 @@ fn job_that_may_not_make_its_file_fails_and_others_run() {
     let mut printer = (request("--output-format=json --name=a").printer)(described);
     let text = printer.end(&result(&[reads("a")]));
     assert_eq!(printer.failed_code(), Some(2));
+    let logs = printer.files(&result(&[reads("a")]));
+    assert_eq!(logs.len(), 1, "only of the job that ran");
     assert_eq!(text.stderr.matches("allow_file_create=0").count(), 2);
     let printed: serde_json::Value = serde_json::from_str(&text.stdout).unwrap();
     let jobs = printed["jobs"].as_array().unwrap();
