@@ -10,6 +10,7 @@ use diskproof_model::expectation::{Expectation, Promise};
 use diskproof_model::figure::{Part, named};
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_model::units::format_bytes;
 
 /// Sheets omit the time of the electronics and round in their favour: an access may take this many
@@ -104,7 +105,7 @@ impl Promised {
             Part::Curve => !expectation.met && !covers_outermost_zone(record),
             Part::Workload => {
                 !expectation.met
-                    && (self.is_bandwidth(record, expectation.observed)
+                    && (self.is_limited_by_bandwidth(record, expectation.observed)
                         || self.depends_on_place(record, expectation.observed))
             }
             _ => false,
@@ -117,6 +118,14 @@ impl Promised {
         expectation
     }
 
+    /// The row of the workload that answers for it; `None` where it was not measured.
+    fn row<'r>(&self, record: &'r Record) -> Option<&'r Row> {
+        record
+            .measurements
+            .iter()
+            .find(|row| row.data.workload.name == self.expected.workload)
+    }
+
     /// Returns `true` if it is the rate of a rotating disk's fastest zone, and the slower place of
     /// a file or a partition explains the miss.
     fn depends_on_place(&self, record: &Record, observed: Option<f64>) -> bool {
@@ -125,8 +134,7 @@ impl Promised {
         if self.promise.unit != "B/s" || !is_of_platter {
             return false;
         }
-        let mut rows = record.measurements.iter();
-        let Some(row) = rows.find(|row| row.data.workload.name == self.expected.workload) else {
+        let Some(row) = self.row(record) else {
             return false;
         };
         let is_at_edge = record
@@ -140,12 +148,8 @@ impl Promised {
     /// Returns `true` if bandwidth explains a rate of operations below the promise: those of data
     /// sheets are smaller. The rate of small ones may keep it, the link or the sheet's own
     /// bandwidth is used up, or fewer requests were in flight than any disk needs for that rate.
-    fn is_bandwidth(&self, record: &Record, observed: Option<f64>) -> bool {
-        let mut rows = record.measurements.iter();
-        let (Some(observed), Some(row)) = (
-            observed,
-            rows.find(|row| row.data.workload.name == self.expected.workload),
-        ) else {
+    fn is_limited_by_bandwidth(&self, record: &Record, observed: Option<f64>) -> bool {
+        let (Some(observed), Some(row)) = (observed, self.row(record)) else {
             return false;
         };
         let block_bytes = row.data.workload.block_bytes;

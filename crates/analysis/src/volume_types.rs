@@ -127,10 +127,7 @@ pub(crate) fn documented_limit(
     rate: f64,
     unit: &str,
 ) -> Option<DocumentedLimit> {
-    let disks: Vec<&Layer> = target.disks().collect();
-    let [disk] = disks.as_slice() else {
-        return None;
-    };
+    let disk = only_disk(target)?;
     let size_gib = disk.size_bytes as f64 / GIB;
     if is_named(disk, "Amazon Elastic Block Store") {
         return ebs_limit(size_gib, rate, unit);
@@ -145,6 +142,16 @@ pub(crate) fn documented_limit(
         return Some(DocumentedLimit::lasting(found.name));
     }
     None
+}
+
+/// The disk below a target; `None` where there are several.
+fn only_disk(target: &TargetIdentity) -> Option<&Layer> {
+    let mut disks = target.disks();
+    let disk = disks.next()?;
+    match disks.next() {
+        Some(_) => None,
+        None => Some(disk),
+    }
 }
 
 /// The limit of an EBS volume, which does not tell its type: what gp3 has for ever, a smaller gp2
@@ -166,10 +173,7 @@ fn ebs_limit(size_gib: f64, rate: f64, unit: &str) -> Option<DocumentedLimit> {
 /// The rate that a volume falls back to when its credit ends, if this rate is documented as that of
 /// its burst; `None` where it is not.
 pub(crate) fn base_of_burst(target: &TargetIdentity, rate: f64, unit: &str) -> Option<f64> {
-    let disks: Vec<&Layer> = target.disks().collect();
-    let [disk] = disks.as_slice() else {
-        return None;
-    };
+    let disk = only_disk(target)?;
     let base = gp2_base_iops(disk.size_bytes as f64 / GIB);
     let is_burst = unit == "1/s"
         && is_named(disk, "Amazon Elastic Block Store")

@@ -48,6 +48,11 @@ impl SyncPolicy {
         }
     }
 
+    /// True if writes are made durable as they go, not only at the end or never.
+    pub fn is_ongoing(self) -> bool {
+        !matches!(self, Self::None | Self::AtEnd)
+    }
+
     /// True if only requests that block a thread of their own can do it.
     pub fn needs_threads(self) -> bool {
         match self {

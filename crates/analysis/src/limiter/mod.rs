@@ -136,19 +136,15 @@ impl<'a> TargetsOfDisk<'a> {
 pub(crate) fn waits_for_disk(m: &Measurement) -> bool {
     uses_credit(m)
         && (m.cache.used != CachePolicy::Buffered
-            || is_synced(m)
+            || m.workload.sync.is_ongoing()
             || m.workload.streams.is_only(OpKind::Read))
 }
 
 /// True if the requests of a row reach the disk while it runs, at once or when the page cache is
 /// written back: those that only move through the page cache use no credit.
 fn uses_credit(m: &Measurement) -> bool {
-    let is_passed_on = m.cache.used != CachePolicy::Cached || is_synced(m);
+    let is_passed_on = m.cache.used != CachePolicy::Cached || m.workload.sync.is_ongoing();
     is_passed_on && m.engine.used != EngineKind::Null
-}
-
-fn is_synced(m: &Measurement) -> bool {
-    !matches!(m.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd)
 }
 
 /// The reads and writes on the disk of a target in the order of time: warm-ups, the filling of

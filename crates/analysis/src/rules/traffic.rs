@@ -375,7 +375,7 @@ fn lies_on_mapping_of(user: &str, layer: &Layer, target: &TargetIdentity) -> boo
 
 /// True if its writes are made durable as they go.
 pub(super) fn commits(row: &Row) -> bool {
-    !matches!(row.data.workload.sync, SyncPolicy::None | SyncPolicy::AtEnd)
+    row.data.workload.sync.is_ongoing()
 }
 
 /// True if the page cache neither reads nor writes more than its requests.

@@ -215,8 +215,8 @@ struct CellsSoFar {
     spans: Vec<Span>,
     /// The engines, as the first cell that each serves chose it.
     engines: BTreeMap<String, EngineUse>,
-    /// Bytes that each workload has moved on each target, by the index of the target.
-    moved: BTreeMap<(usize, String), u64>,
+    /// What the cells of each workload have done on each target, by the index of the target.
+    earlier: BTreeMap<(usize, String), EarlierSlices>,
     /// The number of the slices so far.
     slices: u64,
     /// The errors of the cells that are in no row.
@@ -230,7 +230,7 @@ impl CellsSoFar {
             span_bytes: None,
             spans: Vec::new(),
             engines: BTreeMap::new(),
-            moved: BTreeMap::new(),
+            earlier: BTreeMap::new(),
             slices: 0,
             errors: CellErrors::default(),
         }
@@ -387,8 +387,8 @@ impl PreparedCells<'_> {
         let row = (index, cell.workload.name.clone());
         let key = self.cells.engine_sharing.key(&cell.workload);
         EarlierSlices {
-            moved_bytes: self.cells.moved.get(&row).copied().unwrap_or(0),
             engine: self.cells.engines.get(&key).map(|engine| engine.used),
+            ..self.cells.earlier.get(&row).copied().unwrap_or_default()
         }
     }
 
@@ -406,7 +406,7 @@ impl PreparedCells<'_> {
         for dropped in rows.extract_if(.., |measurement| {
             measurement.workload.name == *name && measurement.workload.rate != *rate
         }) {
-            self.cells.errors.add(row_of(cell), &dropped, &mut []);
+            self.cells.errors.keep(row_of(cell), &dropped);
         }
     }
 
@@ -431,12 +431,9 @@ impl PreparedCells<'_> {
 
     /// Adds the figures of a cell to the results of its side.
     fn add_row(&mut self, cell: &CampaignCell, warmup_ns: u64, mut measurement: Measurement) {
-        let bytes = measurement.moved_bytes();
-        // The warm-up moved bytes at the same rate, which the measurement does not count.
-        let warmup_share = warmup_ns as f64 / measurement.wall_ns.max(1) as f64;
         let row = (self.target(cell.side), cell.workload.name.clone());
-        let moved = self.cells.moved.entry(row).or_default();
-        *moved += (bytes as f64 * (1.0 + warmup_share)) as u64;
+        let earlier = self.cells.earlier.entry(row).or_default();
+        earlier.add(warmup_ns, &measurement);
         measurement.target = cell.side;
         self.cells.errors.give_to(&row_of(cell), &mut measurement);
         let key = self.cells.engine_sharing.key(&cell.workload);
@@ -575,7 +572,7 @@ impl CampaignBench for PreparedCells<'_> {
         for dropped in data.measurements.extract_if(.., |measurement| {
             measurement.target == row.side && measurement.workload.name == row.workload
         }) {
-            self.cells.errors.add(row.clone(), &dropped, &mut []);
+            self.cells.errors.keep(row.clone(), &dropped);
         }
         data.dropped.extend(slices);
     }

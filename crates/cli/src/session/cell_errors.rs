@@ -16,12 +16,16 @@ type ErrorCounts = BTreeMap<(OpKind, String), u64>;
 impl CellErrors {
     /// Adds the errors of a measured cell to its row; until there is one, they wait.
     pub(super) fn add(&mut self, row: CampaignRow, cell: &Measurement, rows: &mut [Measurement]) {
+        match rows.iter_mut().find(|measured| is_row(measured, &row)) {
+            Some(measurement) => add_errors(measurement, errors_of(cell)),
+            None => self.keep(row, cell),
+        }
+    }
+
+    /// Keeps the errors of a measured cell until its row comes.
+    pub(super) fn keep(&mut self, row: CampaignRow, cell: &Measurement) {
         let errors = errors_of(cell);
         if errors.is_empty() {
-            return;
-        }
-        if let Some(measurement) = rows.iter_mut().find(|measured| is_row(measured, &row)) {
-            add_errors(measurement, errors);
             return;
         }
         let waiting = self.0.entry(row).or_default();
