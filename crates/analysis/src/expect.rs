@@ -372,6 +372,8 @@ mod tests {
     use super::*;
     use crate::fixture::{self, measured};
     use diskproof_model::measurement::{Hang, OpKind};
+    use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord};
+    use diskproof_model::record::TaskResult;
     use diskproof_model::row::LatencySummary;
     use diskproof_model::surface::SeekPattern;
 
@@ -634,5 +636,42 @@ mod tests {
             ExpectationOutcome::Missed
         );
         assert_eq!(outcome("random-read-d1.p99<=50ms"), ExpectationOutcome::Met);
+    }
+
+    /// A search that no offered rate ended knows a lower end alone.
+    #[test]
+    fn rate_that_nothing_broke_has_no_upper_end() {
+        let mut record = fixture::record();
+        let mut outcome_of = |outcome, text: &str| {
+            record.results = vec![TaskResult::Load(Box::new(LoadRecord {
+                data: LoadData::default(),
+                figures: fixture::searched::answer(outcome, 1000.0, 0.05),
+            }))];
+            expected(text).evaluate(&record).outcome()
+        };
+        for (outcome, text, judged) in [
+            (
+                LoadOutcome::Sustained,
+                "load.rate>=1100",
+                ExpectationOutcome::Missed,
+            ),
+            (
+                LoadOutcome::AtLeast,
+                "load.rate>=1100",
+                ExpectationOutcome::Undecided,
+            ),
+            (
+                LoadOutcome::AtLeast,
+                "load.rate>=940",
+                ExpectationOutcome::Met,
+            ),
+            (
+                LoadOutcome::AtLeast,
+                "load.rate<=940",
+                ExpectationOutcome::Missed,
+            ),
+        ] {
+            assert_eq!(outcome_of(outcome, text), judged, "{outcome:?} {text}");
+        }
     }
 }

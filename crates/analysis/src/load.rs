@@ -2,7 +2,7 @@
 //! or a cache answered in place of the disk, and the cause for which the promise breaks above it.
 
 use crate::campaign::{RateAnswer, RateControl, answer_of_trials};
-use crate::rules::{RateOfKind, reached_group_limit};
+use crate::rules::{RateOfKind, own_excess_write_bytes, reached_group_limit};
 use crate::words::uncapitalised;
 use diskproof_model::digits::to_a_percent;
 use diskproof_model::finding::RateLimit;
@@ -15,7 +15,8 @@ use diskproof_model::rate::{
 };
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
-use diskproof_model::units::{format_latency, format_percent};
+use diskproof_model::target::TargetKind;
+use diskproof_model::units::{format_duration, format_latency, format_percent};
 
 /// Up to this share of the latency limit, this program's own delay does not decide an answer.
 const GENERATOR_SHARE_MAX: f64 = 0.01;
@@ -32,8 +33,8 @@ const OFFERED_MISSED_SHARE_MAX: f64 = 0.015;
 /// On top of that share, the count of a Poisson process may differ by this many of its standard
 /// deviations.
 const OFFERED_DEVIATIONS: f64 = 4.0;
-/// Disks that wrote more than this many times the requested bytes also wrote a journal.
-const JOURNAL_WRITE_TIMES: f64 = 1.5;
+/// A disk that wrote more than this share of the requested bytes on top of them wrote a journal.
+const JOURNAL_SHARE: f64 = 0.5;
 
 /// The result of the search of a plan; `None` of a plan that has no search, or several. `record`
 /// must already have its rows, their limits and the findings.
@@ -93,6 +94,8 @@ pub(crate) fn load_figures(
 struct SearchRows<'a> {
     held: Option<&'a Row>,
     control: Option<&'a Row>,
+    /// At the control the disk wrote a journal.
+    writes_journal: bool,
     /// A finding says that the held rate is not the disk's, such as one that a cache served.
     has_other_source: bool,
 }
@@ -105,6 +108,7 @@ impl<'a> SearchRows<'a> {
         Self {
             held: held.map(|row| &record.measurements[row]),
             control: control.map(|row| &record.measurements[row]),
+            writes_journal: control.is_some_and(|row| writes_a_journal(record, row)),
             has_other_source: match held {
                 Some(row) => record.objection(FigureSource::Measurement(row)).is_some(),
                 None => false,
@@ -227,23 +231,39 @@ struct Waits {
 }
 
 impl Waits {
-    /// The waits of a row. Those of a transaction add up over all its reads.
+    /// The waits of a row. Those of a transaction add up over all its reads. Without transactions a
+    /// request is a read or a write, and each kind counts by its share of the requests.
     fn from_row(row: &Row) -> Self {
-        let transaction = row.data.workload.transaction;
-        let reads_each = match transaction {
-            Some(transaction) => f64::from(transaction.reads),
-            None => 1.0,
-        };
-        // The writes of a transaction follow its answer, and delay nobody.
-        let own_writes = match transaction {
-            Some(_) => None,
-            None => mean_ns(row, OpKind::Write),
-        };
-        Self {
-            reads: reads_each * mean_ns(row, OpKind::Read).unwrap_or_default(),
-            writes: own_writes.unwrap_or_default(),
-            syncs: mean_ns(row, OpKind::Sync).unwrap_or_default(),
+        if let Some(transaction) = row.data.workload.transaction {
+            return Self {
+                reads: f64::from(transaction.reads) * mean_ns(row, OpKind::Read).unwrap_or(0.0),
+                // They follow its answer, and delay nobody.
+                writes: 0.0,
+                syncs: mean_ns(row, OpKind::Sync).unwrap_or(0.0),
+            };
         }
+        let requests = count(row, OpKind::Read) + count(row, OpKind::Write);
+        Self {
+            reads: wait_of_kind(row, OpKind::Read, requests),
+            writes: wait_of_kind(row, OpKind::Write, requests),
+            syncs: wait_of_kind(row, OpKind::Sync, requests),
+        }
+    }
+}
+
+/// The time that an average request of so many waited for operations of one kind, in nanoseconds.
+fn wait_of_kind(row: &Row, kind: OpKind, requests: u64) -> f64 {
+    match mean_ns(row, kind) {
+        Some(mean_ns) => mean_ns * count(row, kind) as f64 / requests.max(1) as f64,
+        None => 0.0,
+    }
+}
+
+/// Completed operations of one kind.
+fn count(row: &Row, kind: OpKind) -> u64 {
+    match row.op(kind) {
+        Some(op) => op.data.latency.count(),
+        None => 0,
     }
 }
 
@@ -291,7 +311,7 @@ fn break_cause(rows: &SearchRows<'_>) -> BreakCause {
         format_latency(most.below_ns as u64),
     );
     let limit = match most.limit {
-        BreakLimit::Flushes if writes_a_journal(control) => BreakLimit::Journal,
+        BreakLimit::Flushes if rows.writes_journal => BreakLimit::Journal,
         limit => limit,
     };
     BreakCause { limit, why }
@@ -396,10 +416,18 @@ fn most_grown(below: Waits, above: Waits) -> GrownWait {
     most
 }
 
-/// Returns `true` if the disks wrote clearly more than was requested.
-fn writes_a_journal(row: &Row) -> bool {
-    let (written, asked) = (row.data.device.write_bytes, row.data.asked.write_bytes);
-    asked > 0 && written as f64 > JOURNAL_WRITE_TIMES * asked as f64
+/// Returns `true` if the disk wrote clearly more than was requested, below a filesystem.
+fn writes_a_journal(record: &Record, index: usize) -> bool {
+    let row = &record.measurements[index];
+    let has_filesystem = match record.targets.get(row.data.target) {
+        Some(target) => target.kind != TargetKind::BlockDevice,
+        None => false,
+    };
+    let Some(excess_bytes) = own_excess_write_bytes(record, index) else {
+        return false;
+    };
+    let asked_bytes = row.data.asked.write_bytes;
+    has_filesystem && asked_bytes > 0 && excess_bytes as f64 > JOURNAL_SHARE * asked_bytes as f64
 }
 
 /// `no disk counter confirms the figures (unproven)`: the objection to the held rate of the
@@ -469,11 +497,12 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
         LoadOutcome::NotHeld => {
             format!("undecided {promise}, {between}: the lower end did not last")
         }
-        LoadOutcome::FewEpisodes => format!(
-            "undecided {promise}, {between}: only {} independent late episodes were seen; a longer \
-             --time sees more",
-            figures.episodes.floor()
-        ),
+        LoadOutcome::FewEpisodes => {
+            format!(
+                "undecided {promise}, {between}: {}",
+                few_episodes_text(load)
+            )
+        }
         LoadOutcome::Generator => {
             format!("undecided {promise}: this program did not offer the rates on time")
         }
@@ -490,6 +519,27 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
             format!("undecided {promise}: the search ended before it saw the limit")
         }
     })
+}
+
+/// Why few late episodes decide nothing. Where the promise is kept nearly up to saturation there
+/// are none below it, and the rates of the hold and of the control say more than any longer search.
+fn few_episodes_text(load: &LoadRecord) -> String {
+    let figures = &load.figures;
+    let held = figures.held.and_then(|trial| load.data.trials.get(trial));
+    match (held, figures.control) {
+        (Some(held), Some(control)) if control.failed => format!(
+            "{} was held for {} and {} broke it, but between them only {} independent late \
+             episodes were seen",
+            to_a_percent(held.rate),
+            format_duration(held.wall_ns),
+            to_a_percent(control.rate),
+            figures.episodes.floor()
+        ),
+        _ => format!(
+            "only {} independent late episodes were seen; a longer --time sees more",
+            figures.episodes.floor()
+        ),
+    }
 }
 
 /// `: 4310 was not shown to break it`, with its late share where that is more than promised; empty
@@ -534,7 +584,8 @@ fn break_text(figures: &LoadFigures) -> String {
 mod tests {
     use super::*;
     use diskproof_model::finding::LimitedBy;
-    use diskproof_model::target::IoLimit;
+    use diskproof_model::histogram::LatencyHistogram;
+    use diskproof_model::target::{IoLimit, LayerKind};
     use diskproof_model::window::LateRequests;
 
     const PLAN: RatePlan = RatePlan {
@@ -624,6 +675,7 @@ mod tests {
             let cause = break_cause(&SearchRows {
                 held: Some(&held),
                 control,
+                writes_journal: false,
                 has_other_source: false,
             });
             assert_eq!(cause.limit, BreakLimit::Cap);
@@ -650,6 +702,7 @@ mod tests {
         let rows = SearchRows {
             held: Some(reads),
             control: None,
+            writes_journal: false,
             has_other_source: false,
         };
         let mut held = trial(RateCellKind::Hold, 10_000, None);
@@ -680,5 +733,74 @@ mod tests {
         let control = control_of_trials(&trials, Some(found)).unwrap();
         assert_eq!((control.trial, control.rate), (2, 1000.0));
         assert_eq!(super::control_of_trials(&trials[..1], Some(found)), None);
+    }
+
+    /// The journal of a filesystem writes beyond the request; mirrors and devices without one write
+    /// for another reason, and so do other programs.
+    #[test]
+    fn journal_is_what_the_disk_writes_itself_below_a_filesystem() {
+        let commits = |change: fn(&mut Record)| {
+            let mut record = crate::fixture::changed(|run| {
+                let row = run
+                    .measurements
+                    .iter_mut()
+                    .find(|row| row.workload.name == "commit-fdatasync")
+                    .unwrap();
+                row.device.write_bytes = 4 * row.asked.write_bytes;
+            });
+            change(&mut record);
+            let index = record
+                .measurements
+                .iter()
+                .position(|row| row.data.workload.name == "commit-fdatasync");
+            writes_a_journal(&record, index.unwrap())
+        };
+        assert!(commits(|_| {}));
+        assert!(!commits(
+            |record| record.targets[0].kind = TargetKind::BlockDevice
+        ));
+        assert!(!commits(|record| {
+            let mirror = crate::fixture::layer("md0", LayerKind::Md, &["sda1"]);
+            record.targets[0].layers.push(mirror);
+        }));
+        assert!(!commits(|record| {
+            for row in &mut record.measurements {
+                let bytes = 1000 * row.data.asked.write_bytes;
+                row.data.device.write_bytes += bytes;
+                row.data.device.others = vec![crate::fixture::process("pg_dump", 0, bytes)];
+            }
+        }));
+    }
+
+    /// One write in a hundred requests grows by 20 ms, each read by 3 ms: the reads are the limit.
+    #[test]
+    fn kinds_of_a_mix_count_by_their_share() {
+        let mixed = |reads_ns: u64, writes_ns: u64| {
+            let mut row = crate::fixture::record()
+                .measurements
+                .into_iter()
+                .find(|row| row.data.workload.name == "mixed-random")
+                .unwrap();
+            for (kind, op) in &mut row.data.ops {
+                let (count, ns) = match kind {
+                    OpKind::Read => (99, reads_ns),
+                    _ => (1, writes_ns),
+                };
+                op.latency = LatencyHistogram::new();
+                for _ in 0..count {
+                    op.latency.record(ns);
+                }
+            }
+            row.figures.limited_by = None;
+            row
+        };
+        let (held, control) = (mixed(1_000_000, 10_000_000), mixed(4_000_000, 30_000_000));
+        let cause = break_cause(&SearchRows {
+            held: Some(&held),
+            control: Some(&control),
+            writes_journal: false,
+            has_other_source: false,
+        });
+        assert_eq!(cause.limit, BreakLimit::Reads);
     }
 }

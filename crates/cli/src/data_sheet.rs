@@ -2,7 +2,7 @@
 
 use diskproof_analysis::expect::scaled_number as parse_number;
 use diskproof_model::surface::DataSheet;
-use diskproof_model::units::{parse_duration, parse_size};
+use diskproof_model::units::{parse_latency, parse_size};
 
 /// The slowest disk ever built had 1200 rpm, the fastest has 15,000; the range leaves room for
 /// others.
@@ -70,10 +70,8 @@ impl FigureText<'_> {
     }
 
     fn seek_ns(&self) -> Result<u64, String> {
-        // A number without a unit would mean seconds.
-        let has_unit = self.0.ends_with(char::is_alphabetic);
-        match parse_duration(self.0) {
-            Ok(ns) if has_unit && SEEK_NS.contains(&ns) => Ok(ns),
+        match parse_latency(self.0) {
+            Ok(ns) if SEEK_NS.contains(&ns) => Ok(ns),
             _ => Err(self.wrong_form(SEEK_FORM)),
         }
     }

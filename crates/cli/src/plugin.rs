@@ -20,7 +20,7 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
 use diskproof_model::row::LatencySummary;
 use diskproof_model::saved::{SavedFinding, SavedRun};
-use diskproof_model::units::{format_duration, format_latency, parse_duration};
+use diskproof_model::units::{format_duration, format_latency, parse_duration, parse_latency};
 use diskproof_report::terminal::message;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
@@ -47,10 +47,10 @@ struct PluginFlags {
     #[arg(short, long)]
     path: PathBuf,
     /// Warn if the 90th percentile of the read times exceeds this
-    #[arg(short, long, value_name = "TIME", value_parser = parse_duration, default_value = "20ms")]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_latency, default_value = "20ms")]
     warning: u64,
     /// Critical if it exceeds this
-    #[arg(short, long, value_name = "TIME", value_parser = parse_duration, default_value = "100ms")]
+    #[arg(short, long, value_name = "TIME", value_parser = parse_latency, default_value = "100ms")]
     critical: u64,
     /// Unknown if there is no answer after so many seconds
     #[arg(short, long, value_name = "SECONDS", default_value = "60",
@@ -263,6 +263,7 @@ fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<A
         return Ok(unknown(format!("{path}: nothing was measured")));
     };
     let errors: u64 = op.data.errors.values().sum();
+    let latency = op.figures.seen_latency();
     let within_warning = evaluate_limit(record, warning)?;
     let within_critical = evaluate_limit(record, critical)?;
     let (state, text) = if errors > 0 {
@@ -281,15 +282,12 @@ fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<A
                 ExpectationOutcome::Undecided => State::Unknown,
             }
         };
-        (
-            state,
-            reads_text(op.data.count, &op.figures.latency, &within_warning),
-        )
+        (state, reads_text(op.data.count, latency, &within_warning))
     };
     Ok(Answer {
         state,
         text: format!("{path}: {text}"),
-        data: performance_data(&op.figures.latency, warning, critical, errors),
+        data: performance_data(latency, warning, critical, errors),
         details: record
             .findings
             .iter()
@@ -506,6 +504,33 @@ mod tests {
             let code = code.to_owned();
             assert_eq!(finding_state(&SavedFinding { severity, code }), state);
         }
+    }
+
+    /// The state, the text and the performance data are of one distribution: that from the intended
+    /// start, by which the limits judge.
+    #[test]
+    fn answer_prints_the_latencies_that_it_judges() {
+        let mut record = diskproof_analysis::fixture::record();
+        record
+            .measurements
+            .retain(|row| row.data.workload.name == "random-read-d1");
+        let row = &mut record.measurements[0];
+        row.data.workload.name = "reads".to_owned();
+        let figures = row.figures.ops.get_mut(&OpKind::Read).unwrap();
+        let service_ns = figures.latency.p90.unwrap();
+        let mut intended = figures.latency.clone();
+        intended.p90 = Some(3 * service_ns);
+        intended.max = 7_000_000_000;
+        figures.latency_intended = Some(intended);
+        let answer = judge_reads(&record, 1, 2).unwrap();
+        let p90 = format!(" p90={}ms;", milliseconds(3 * service_ns));
+        assert!(answer.data.contains(&p90), "{}", answer.data);
+        assert!(answer.data.contains(" max=7000ms;"), "{}", answer.data);
+        assert!(
+            answer.text.contains("the longest took 7.00 s"),
+            "{}",
+            answer.text
+        );
     }
 
     fn saved_run(worst: Option<Severity>) -> SavedRun {

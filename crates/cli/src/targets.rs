@@ -186,6 +186,21 @@ pub(crate) fn warn_of_failing(health: &[DiskHealth], verbosity: Verbosity) {
     }
 }
 
+/// Refuses `--overwrite` for targets that only a plan or a saved run names: a file that the user
+/// did not write must not decide what is overwritten.
+pub(crate) fn refuse_planned_overwrite(path: &Path, targets: &[PathBuf]) -> Result<(), Failure> {
+    if targets.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = targets.iter().map(|path| path.to_string_lossy()).collect();
+    let planned = path.display();
+    Err(Failure::Usage(format!(
+        "--overwrite releases only files on the command line, but {} is named only in {planned}. \
+         Name it on the command line, after {planned}",
+        names.join(", ")
+    )))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

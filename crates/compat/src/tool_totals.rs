@@ -35,7 +35,7 @@ impl OpsSoFar {
             sum.writes += ops_of_kind(measurement, OpKind::Write);
             sum.syncs += ops_of_kind(measurement, OpKind::Sync);
             for op in timed_requests(measurement) {
-                let latency = op.latency_intended.as_ref().unwrap_or(&op.latency);
+                let latency = op.seen_latencies();
                 sum.latency.merge(latency);
             }
         }

@@ -94,7 +94,7 @@ impl DepthTrial {
     pub fn judge(target: &LatencyTarget, measurement: &Measurement) -> Self {
         let LateRequests { requests, late } = timed_requests(|kind| {
             let op = measurement.ops.get(&kind)?;
-            let latencies = op.latency_intended.as_ref().unwrap_or(&op.latency);
+            let latencies = op.seen_latencies();
             Some(LateRequests::count(latencies, target))
         });
         Self {

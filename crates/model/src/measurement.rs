@@ -279,6 +279,14 @@ pub struct OpMeasurement {
 }
 
 impl OpMeasurement {
+    /// The latencies that count: those from the intended start, where the load was offered.
+    pub fn seen_latencies(&self) -> &LatencyHistogram {
+        match &self.latency_intended {
+            Some(intended) => intended,
+            None => &self.latency,
+        }
+    }
+
     /// The series as charts and tables show it: in cells of at least 100 ms.
     pub fn shown_series(&self) -> TimeSeries {
         self.series.thinned(SHOWN_INTERVAL_NS_MIN, SERIES_CELLS_MAX)

@@ -23,7 +23,7 @@ impl TimeSlice {
         let target = measurement.workload.shape.latency_target.as_ref();
         let mut ops = BTreeMap::new();
         for (kind, op) in &measurement.ops {
-            let latencies = op.latency_intended.as_ref().unwrap_or(&op.latency);
+            let latencies = op.seen_latencies();
             let slice = SliceOp {
                 latency: SliceLatency::from_histogram(latencies),
                 late: target.map(|target| LateRequests::count(latencies, target)),

@@ -68,6 +68,16 @@ pub struct OpFigures {
     pub latency_intended: Option<LatencySummary>,
 }
 
+impl OpFigures {
+    /// The latency that counts: that from the intended start, where the load was offered.
+    pub fn seen_latency(&self) -> &LatencySummary {
+        match &self.latency_intended {
+            Some(intended) => intended,
+            None => &self.latency,
+        }
+    }
+}
+
 /// One kind of operation of a row: what was measured of it, and its figures.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OpRow<'a> {
@@ -98,10 +108,7 @@ impl Row {
 impl<'a> OpRow<'a> {
     /// The latencies that count: those from the intended start, where the load was offered.
     pub fn seen_latencies(self) -> &'a LatencyHistogram {
-        match &self.data.latency_intended {
-            Some(intended) => intended,
-            None => &self.data.latency,
-        }
+        self.data.seen_latencies()
     }
 }
 

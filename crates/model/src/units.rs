@@ -24,6 +24,9 @@ impl UnitError {
 
 const SIZE: &str = "a size; write bytes with k, M, G or T (steps of 1024), kB/MB/GB/TB (steps of \
                     1000) or KiB/MiB/GiB/TiB, such as 8k, 100MB or 4GiB";
+const LATENCY: &str = "a latency; write it with ns, us, ms or s, such as 200us or 5ms";
+/// The largest error of a product of two rounded numbers, as a share of it.
+const PRODUCT_ROUNDING: f64 = 2.0 * f64::EPSILON;
 const DURATION: &str = "a duration; write a number with ms, s, m, h or d, such as 500ms, 30s or 2m";
 
 /// A count of things that have a plural in s: `1 point`, `200 points`.
@@ -56,11 +59,25 @@ pub fn parse_size(text: &str) -> Result<u64, UnitError> {
         (1.., "B" | "b") => 1000.0,
         _ => return Err(UnitError::new(text, SIZE)),
     };
-    let bytes = number * step.powi(power);
-    if bytes.fract() == 0.0 && bytes < u64::MAX as f64 {
+    let exact = number * step.powi(power);
+    // A decimal fraction such as 8.2 is rounded before and after it is multiplied.
+    let bytes = exact.round();
+    let is_whole = (exact - bytes).abs() <= PRODUCT_ROUNDING * exact;
+    if is_whole && bytes < u64::MAX as f64 {
         Ok(bytes as u64)
     } else {
         Err(UnitError::new(text, SIZE))
+    }
+}
+
+/// Reads a latency in nanoseconds: `200us`, `5ms`, `1.5s`. It needs its unit, and none above
+/// seconds: a bare number, or an `m` in place of `ms`, would be a limit that every disk keeps.
+pub fn parse_latency(text: &str) -> Result<u64, UnitError> {
+    match split(text) {
+        Some((_, "ns" | "us" | "µs" | "ms" | "s")) => {
+            parse_duration(text).map_err(|_| UnitError::new(text, LATENCY))
+        }
+        _ => Err(UnitError::new(text, LATENCY)),
     }
 }
 
@@ -243,6 +260,33 @@ mod tests {
         ];
         for text in wrong {
             assert!(parse_size(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_with_decimal_fractions_are_read() {
+        for (unit, bytes_of_a_hundredth) in [("kB", 10), ("MB", 10_000), ("TB", 10_000_000_000)] {
+            for hundredths in 1..10_000_u64 {
+                let text = format!("{}.{:02}{unit}", hundredths / 100, hundredths % 100);
+                let bytes = hundredths * bytes_of_a_hundredth;
+                assert_eq!(parse_size(&text), Ok(bytes), "{text}");
+            }
+        }
+        assert!(parse_size("1.5").is_err());
+        assert!(parse_size("1.0001kB").is_err());
+    }
+
+    #[test]
+    fn latency_has_a_unit_of_at_most_a_second() {
+        for (text, ns) in [
+            ("5ms", 5_000_000),
+            ("200 us", 200_000),
+            ("1.5s", 1_500_000_000),
+        ] {
+            assert_eq!(parse_latency(text), Ok(ns), "{text}");
+        }
+        for text in ["5", "5m", "0.5min", "1h", "2d", "ms", ""] {
+            assert!(parse_latency(text).is_err(), "{text}");
         }
     }
 

@@ -9,17 +9,15 @@ use super::decision::SERIES_CELL_NS;
 use super::decision::{Campaign, CampaignCell, CampaignStep, CellPurpose, MeasuredCell};
 use super::random_order::RandomOrder;
 use super::rate_search::{
-    Batch, MeasuredRate, RateAnswer, RateCell, RatePromise, RateSearch, RateSearchTimes, SearchStep,
+    Batch, MeasuredRate, RateAnswer, RateCell, RatePromise, RateSearch, RateSearchTimes,
+    SearchStep, TRIALS_MAX,
 };
 use diskproof_model::plan::{Workload, Workloads};
 use diskproof_model::rate::{RatePlan, RateTrial};
 use diskproof_model::shape::{Arrivals, EarlyEnds, LatencyTarget, LoadShape, StartTimes};
 
-/// A record with more trials than this gets no answer. The time to read a record grows with the
-/// square of their number, and many more would take minutes. A search of an hour has some 350.
-const TRIALS_MAX: usize = 1000;
-/// The share of the time that is kept for gaps between cells. Threads and queues start in them, and
-/// requests in flight complete.
+/// The share of the time of a search that is kept for gaps between cells. Threads and queues start
+/// in them, and requests in flight complete.
 const GAPS_SHARE: f64 = 0.04;
 /// The rate of a recorded trial may differ from that of the search by this share, because records
 /// state rates as rounded text.
@@ -207,12 +205,8 @@ fn new_search(plan: &RatePlan, seed: u64, index: usize) -> RateSearch {
         late_share: plan.late_share(),
         limit_s: plan.limit_ns as f64 / 1e9,
     };
-    let usual = RateSearchTimes::within(plan.time_ns as f64 / 1e9);
-    let times = RateSearchTimes {
-        total_s: usual.total_s * (1.0 - GAPS_SHARE),
-        hold_s: plan.hold_ns as f64 / 1e9,
-        ..usual
-    };
+    let (time_s, hold_s) = (plan.time_ns as f64 / 1e9, plan.hold_ns as f64 / 1e9);
+    let times = RateSearchTimes::with_hold(time_s, hold_s, GAPS_SHARE);
     RateSearch::new(promise, times, seed.wrapping_add(index as u64))
 }
 

@@ -24,7 +24,7 @@ use diskproof_model::files_record::FileStepRow;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Estimate;
-use diskproof_model::row::{LatencySummary, OpRow, Row};
+use diskproof_model::row::{OpRow, Row};
 
 /// Fewer latencies do not show how far they vary.
 const LATENCIES_MIN: u64 = 10;
@@ -65,15 +65,6 @@ pub(super) fn merged_latencies(runs: &[&Row], op: OpKind) -> Option<LatencyDistr
         latencies.push(row.op(op)?.seen_latencies());
     }
     LatencyDistribution::merged(latencies)
-}
-
-/// The latency that counts: under an offered load from the intended start, else from the
-/// submission.
-fn latency_of(op: OpRow<'_>) -> &LatencySummary {
-    op.figures
-        .latency_intended
-        .as_ref()
-        .unwrap_or(&op.figures.latency)
 }
 
 /// The latencies of one kind of operation of one run: under an offered load from the intended
@@ -144,7 +135,7 @@ impl<'a> OpLatencies<'a> {
     }
 
     pub(crate) fn longest_ns(&self) -> u64 {
-        latency_of(self.op).max
+        self.op.figures.seen_latency().max
     }
 
     /// The 95 % interval of a percentile; `None` where too little was measured for one.
@@ -255,7 +246,7 @@ impl<'a> OpLatencies<'a> {
 
     /// The mean with its interval, in nanoseconds.
     pub(crate) fn mean_estimate(&self) -> Estimate {
-        let mean_ns = latency_of(self.op).mean;
+        let mean_ns = self.op.figures.seen_latency().mean;
         let freedom = self.degrees_of_freedom();
         let half_width_ns = self
             .relative_error_of_mean()

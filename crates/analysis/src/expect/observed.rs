@@ -104,10 +104,20 @@ pub(super) fn figure_of_part(record: &Record, part: Part, metric: &Metric) -> Op
             let half_width = mean.relative_half_width().map(|width| figure.value * width);
             Observed::within(figure.value, half_width)
         }
-        Part::Load => Observed::within(figure.value, figure.half_width_95),
+        Part::Load => match rate_without_upper_end(record, metric) {
+            Some(low) => Observed::new(low, Uncertainty::AtLeast),
+            None => Observed::within(figure.value, figure.half_width_95),
+        },
         _ if figure.n.is_none() => Observed::exact(figure.value),
         _ => Observed::from_estimate(&figure.estimate()),
     })
+}
+
+/// The lower end of a promised rate, where no rate that was offered broke the promise.
+fn rate_without_upper_end(record: &Record, metric: &Metric) -> Option<f64> {
+    let answer = &record.load()?.figures;
+    let has_none = metric.threshold == "rate" && !answer.outcome.has_both_ends();
+    has_none.then_some(answer.low)
 }
 
 /// The operations that a threshold names.

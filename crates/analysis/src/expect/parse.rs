@@ -176,8 +176,12 @@ fn parse_threshold(metric: &Metric, value: &str) -> Result<f64, ExpectError> {
 }
 
 fn parse_throughput(value: &str) -> Option<f64> {
-    let bytes = units::parse_size(value.strip_suffix("/s")?).ok()?;
-    Some(bytes as f64)
+    let size = value.strip_suffix("/s")?;
+    // Without a `B`, an M would mean MiB.
+    if !size.ends_with('B') {
+        return None;
+    }
+    Some(units::parse_size(size).ok()? as f64)
 }
 
 fn parse_percent(value: &str) -> Option<f64> {
@@ -185,11 +189,7 @@ fn parse_percent(value: &str) -> Option<f64> {
 }
 
 fn parse_latency(value: &str) -> Option<f64> {
-    // A bare number would be seconds, which no user means for a latency.
-    if !value.ends_with(char::is_alphabetic) {
-        return None;
-    }
-    let ns = units::parse_duration(value).ok()?;
+    let ns = units::parse_latency(value).ok()?;
     Some(ns as f64)
 }
 
@@ -233,6 +233,8 @@ mod tests {
             ("a.throughput>=200", "200MB/s"),
             ("curve.average>=80", "200MB/s"),
             ("a.p99<=5", "5ms"),
+            ("a.p99<=5m", "5ms"),
+            ("a.throughput>=200M/s", "200MB/s"),
             ("a.read.cpu<=5%", "workload"),
             ("a.cpu<=5", "50%"),
             ("a.iops>=NaN", "5000"),

@@ -132,6 +132,17 @@ fn amplified_workload<'a>(
     })
 }
 
+/// The bytes beyond those requested that the disk wrote for the row with this index, without those
+/// of other programs. `None` where the counters do not tell, and where more is written on purpose.
+pub(crate) fn own_excess_write_bytes(record: &Record, index: usize) -> Option<u64> {
+    let row = record.measurements.get(index)?;
+    if is_redundant(record.targets.get(row.data.target)?) {
+        return None;
+    }
+    let excess = Traffic::from_workload(record, Measured { index, row })?.excess()?;
+    Some(excess.own.writes)
+}
+
 /// True if more is moved on purpose: copies are what redundancy is for, and the old data that a
 /// parity is computed from is its price.
 fn is_redundant(target: &TargetIdentity) -> bool {

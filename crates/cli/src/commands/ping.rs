@@ -20,7 +20,9 @@ use diskproof_model::plan::{
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, format_duration, parse_duration, parse_size};
+use diskproof_model::units::{
+    format_bytes, format_duration, parse_duration, parse_latency, parse_size,
+};
 use std::path::PathBuf;
 
 /// Name of the only workload.
@@ -134,7 +136,7 @@ pub struct PingFlags {
     #[arg(short = 'R', long)]
     pub rapid: bool,
     /// End with exit code 1 if a request takes longer than this
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_latency)]
     pub abort_above: Option<u64>,
     /// Measure the first request after idle times of 1 ms to 10 s
     #[arg(long, conflicts_with_all = ["interval", "rate", "speed", "rapid", "cached", "warmup"])]

@@ -119,16 +119,7 @@ pub fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
     if let [record, targets @ ..] = flags.operands.as_slice()
         && DocumentFile::find(record) == Some(DocumentFile::Record)
     {
-        if !flags.workload.is_empty() || !flags.axes.is_empty() || flags.measuring.size.is_some() {
-            let why = "a saved run sets the workloads; give only targets with it";
-            return Err(Failure::Usage(format!("{}: {why}", record.display())).into());
-        }
-        return recorded::repeat(
-            record,
-            targets,
-            &flags.measuring,
-            Agreement::from_yes_flag(flags.yes),
-        );
+        return repeat_record(flags, record, targets);
     }
     if flags.yes {
         let why = "--yes agrees to what a saved run (RECORD) changes; no saved run is named";
@@ -151,6 +142,21 @@ pub fn run(flags: &RunFlags) -> anyhow::Result<Exit> {
     measure(job)?.exit()
 }
 
+/// Repeats a saved run on these targets, or on its own.
+fn repeat_record(flags: &RunFlags, record: &Path, operands: &[PathBuf]) -> anyhow::Result<Exit> {
+    if flags.sets_work() || flags.measuring.size.is_some() || flags.measuring.engine.is_some() {
+        let why = "a saved run sets the workloads and their engine; give only targets with it";
+        return Err(Failure::Usage(format!("{}: {why}", record.display())).into());
+    }
+    let targets = named_targets(flags, operands)?;
+    refuse_misplaced_job_file(flags, None, &targets)?;
+    if let Some(note) = flags.fio.note().map_err(Failure::Usage)? {
+        flags.measuring.verbosity().note(&note);
+    }
+    let agreement = Agreement::from_yes_flag(flags.yes);
+    recorded::repeat(record, &targets, &flags.measuring, agreement)
+}
+
 /// The answer where nothing says what to run and on what.
 const BARE: &str = "\
 error: run measures any workload; name a target or a workload
@@ -169,12 +175,15 @@ impl RunFlags {
     fn is_bare(&self) -> bool {
         self.operands.is_empty()
             && self.fio.filename.is_none()
-            && self.like.is_none()
             && self.sections.is_empty()
-            && self.axes.is_empty()
-            && self.workload.is_empty()
+            && !self.sets_work()
             && self.measuring.size.is_none()
             && !self.measuring.dry_run
+    }
+
+    /// True if a flag says what is run.
+    fn sets_work(&self) -> bool {
+        self.like.is_some() || !self.axes.is_empty() || !self.workload.is_empty()
     }
 }
 
@@ -274,21 +283,6 @@ fn like_source(run: &RunFlags, planned: Option<&PathBuf>) -> Result<Option<LikeS
     Ok(Some(source))
 }
 
-/// Refuses `--overwrite` for targets that only the plan names: a file that the user did not write
-/// must not decide what is overwritten.
-fn refuse_planned_overwrite(path: &Path, targets: &[PathBuf]) -> Result<(), Failure> {
-    if targets.is_empty() {
-        return Ok(());
-    }
-    let names: Vec<_> = targets.iter().map(|path| path.to_string_lossy()).collect();
-    let planned = path.display();
-    Err(Failure::Usage(format!(
-        "--overwrite releases only files on the command line, but {} is named only in {planned}. \
-         Name it on the command line, after {planned}",
-        names.join(", ")
-    )))
-}
-
 impl RunRequest {
     /// Reads the file that the command line names, and adds what its flags set.
     fn from_flags(run: &RunFlags) -> Result<Self, Failure> {
@@ -322,7 +316,7 @@ impl RunRequest {
             && measuring.destructive.overwrite
             && let Some(planned) = planned
         {
-            refuse_planned_overwrite(planned, &file.targets)?;
+            crate::targets::refuse_planned_overwrite(planned, &file.targets)?;
         }
         let path_in_errors = match planned {
             Some(path) => path.as_path(),

@@ -5,9 +5,9 @@
 //! so that a pasted command of fio runs; its other options are hints.
 
 use super::parsers::{
-    BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, OffsetDistribution, Precision, Rate,
-    ReadShare, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key, parse_listed_count,
-    parse_listed_size,
+    BlockSize, BlockSplit, Bytes, Count, Latency, LatencyPercentile, OffsetDistribution, Precision,
+    Rate, ReadShare, SpanBounds, SyncedWrites, Time, WorkloadName, Zones, parse_key,
+    parse_listed_count, parse_listed_size,
 };
 use crate::flags::{ENGINES, chosen};
 use diskproof_model::op::OpKind;
@@ -79,7 +79,7 @@ pub struct WorkloadFlags {
     #[arg(long, visible_alias = "latency_target", value_name = "DURATION",
         help_heading = LATENCY_HEADING)]
     #[serde(deserialize_with = "parse_key", alias = "latency_target")]
-    pub latency_target: Option<Time>,
+    pub latency_target: Option<Latency>,
     /// Percentage of the requests that must meet it [default: 99]
     #[arg(long, visible_alias = "latency_percentile", value_name = "PERCENT",
         help_heading = LATENCY_HEADING)]

@@ -3,7 +3,7 @@
 
 use super::flags::WorkloadFlags;
 use super::limits::Resolved;
-use super::parsers::{LatencyPercentile, Time};
+use super::parsers::{Latency, LatencyPercentile, Time};
 use crate::flags::SECOND;
 use diskproof_analysis::campaign::search_depths;
 use diskproof_model::plan::{Stop, Workload};
@@ -20,7 +20,7 @@ const WINDOW_NS_MIN: u64 = SECOND / 10;
 
 /// The latency limit of a workload, where its flags set one.
 pub(super) fn latency_target(flags: &WorkloadFlags) -> Resolved<Option<LatencyTarget>> {
-    let Some(Time(latency_ns)) = flags.latency_target else {
+    let Some(Latency(latency_ns)) = flags.latency_target else {
         refuse_without_target(flags)?;
         return Ok(None);
     };

@@ -18,8 +18,8 @@ pub(crate) use limits::{
     Content, Memory, ResolveContext, Wording, part_of, sector_error, sector_mismatch,
 };
 pub(crate) use parsers::{
-    BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Count, LatencyPercentile, Position, Rate,
-    ReadShare, SpanBounds, SyncedWrites, Time, ValueError, WorkloadName, parse_key,
+    BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Count, Latency, LatencyPercentile, Position,
+    Rate, ReadShare, SpanBounds, SyncedWrites, Time, ValueError, WorkloadName, parse_key,
     parse_listed_count, parse_listed_size,
 };
 pub(crate) use resolve::resolve;

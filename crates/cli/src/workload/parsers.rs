@@ -3,7 +3,7 @@
 
 use diskproof_model::figure::names_part_of_survey;
 use diskproof_model::plan::{BlockShare, Distribution, WriteFlag, Zone};
-use diskproof_model::units::{UnitError, parse_duration, parse_size};
+use diskproof_model::units::{UnitError, parse_duration, parse_latency, parse_size};
 use serde::de::{Deserializer, Error, Visitor};
 use std::fmt::{self, Display};
 use std::marker::PhantomData;
@@ -237,6 +237,18 @@ impl FromStr for Time {
             )));
         }
         Ok(Self(ns))
+    }
+}
+
+/// A latency in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Latency(pub u64);
+
+impl FromStr for Latency {
+    type Err = ValueError;
+
+    fn from_str(text: &str) -> Result<Self, ValueError> {
+        Ok(Self(parse_latency(text)?))
     }
 }
 

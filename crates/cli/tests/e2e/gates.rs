@@ -121,6 +121,8 @@ fn plugin_reads_devices_and_files_and_needs_a_path() {
     }
     assert!(std::fs::read(&image).unwrap() == before);
     plugin(&["-w", "20ms"]).exits(3);
+    // As Nagios users write milliseconds: 20 s would pass any disk.
+    plugin(&["-p", image.to_str().unwrap(), "-w", "20", "-c", "100"]).exits(3);
     plugin(&["-p", image.to_str().unwrap(), "-w", "100ms", "-c", "20ms"]).exits(3);
     plugin(&["-p", "/nonexistent"]).exits(3);
 }

@@ -1,6 +1,6 @@
 //! `diskproof run RECORD`: a saved run of every kind measures the same again.
 
-use crate::program::{argv, names, needs, run, saved_record};
+use crate::program::{argv, content_hash, names, needs, random_file, run, saved_record};
 use diskproof_model::plan::{Decide, Plan, Sides, Task};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{TempDir, place};
@@ -124,6 +124,52 @@ fn plan_without_a_request_or_an_end_is_refused() {
     run(["run", &path, "-q", "--no-history"]).exits(3);
 }
 
+/// A record comes from anywhere, and the file that it names is not given up.
+#[test]
+fn overwrite_releases_no_file_that_only_the_record_names() {
+    let here = Here::new();
+    let recorded = here.targets.path().join("recorded");
+    let given = here.targets.path().join("given");
+    random_file(&recorded, 4 << 20);
+    let path = here.record_path("first.json").to_str().unwrap().to_owned();
+    let words = [
+        "run",
+        recorded.to_str().unwrap(),
+        "--overwrite",
+        "-o",
+        &path,
+    ];
+    let flags = "--rw randwrite --ops 8 -q --no-history";
+    run(words.into_iter().chain(argv(flags))).exits(0);
+    random_file(&recorded, 4 << 20);
+    random_file(&given, 4 << 20);
+    let before = content_hash(&recorded);
+
+    let again = ["run", &path, "-q", "--no-history", "--overwrite"];
+    run(again).exits(2).tells("recorded");
+    let filename = format!("--filename={}", given.display());
+    run(again.into_iter().chain([filename.as_str()])).exits(0);
+    assert_eq!(content_hash(&recorded), before);
+    random_file(&recorded, 4 << 20);
+    assert!(std::fs::read(&given).unwrap() != std::fs::read(&recorded).unwrap());
+}
+
+/// What a saved run cannot follow is refused instead of forgotten.
+#[test]
+fn flags_that_a_record_cannot_follow_are_refused() {
+    let here = Here::new();
+    let (path, _) = here.measured("run DIR --rw randread --size 16M --time 1s");
+    for flags in [
+        "--engine psync",
+        "--section foo",
+        "--like latest",
+        "--size 32M",
+    ] {
+        let words = ["run", path.as_str(), "-q", "--no-history", "--dry-run"];
+        run(words.into_iter().chain(argv(flags))).exits(2);
+    }
+}
+
 /// The history has a record for each side, from which the whole comparison is repeated.
 #[test]
 fn live_comparison_of_targets_is_repeated_on_both() {
@@ -150,6 +196,14 @@ fn live_comparison_of_targets_is_repeated_on_both() {
     assert_eq!(json["schema"], "diskproof.comparison/1");
     assert_eq!(json["baseline"]["label"], one.as_str());
     run(["run", &side, &one, "-q"]).exits(2);
+    for flags in [
+        "--expect random-read-d1.p99<=1ns",
+        "--commands",
+        "--label x",
+    ] {
+        let words = ["run", side.as_str(), "-q", "--dry-run"];
+        run(words.into_iter().chain(argv(flags))).exits(2);
+    }
 }
 
 /// A record may be another one's: its commands are shown, and nothing runs before the user agrees.

@@ -91,10 +91,7 @@ pub(crate) fn shown_ops(measurement: &Row) -> Vec<(OpKind, OpRow<'_>)> {
 /// The latency that a page shows of an operation. Under an offered load it begins at the intended
 /// start of the request, not when a free slot admitted it (coordinated omission).
 pub(crate) fn shown_latency(op: OpRow<'_>) -> &LatencySummary {
-    match &op.figures.latency_intended {
-        Some(intended) => intended,
-        None => &op.figures.latency,
-    }
+    op.figures.seen_latency()
 }
 
 /// A table cut to its first rows, and a line that counts the hidden ones.

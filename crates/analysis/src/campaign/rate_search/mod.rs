@@ -53,6 +53,9 @@ pub struct RateSearchTimes {
     pub pace: f64,
 }
 
+/// A record with more trials than this gets no answer. The time to read a record grows with the
+/// square of their number, and many more would take minutes. A search of an hour has some 350.
+pub(super) const TRIALS_MAX: usize = 1000;
 /// The time for which the lengths of the cells were fixed, in seconds.
 const USUAL_TOTAL_S: f64 = 420.0;
 /// The length of the hold in a search of that time, in seconds.
@@ -67,6 +70,22 @@ impl RateSearchTimes {
             total_s,
             hold_s: pace * USUAL_HOLD_S,
             pace,
+        }
+    }
+
+    /// The times of a search of so many seconds with a hold of this length, which is taken from
+    /// them: a long hold makes the other cells no longer. `gaps_share` of the rest is kept for the
+    /// gaps between cells.
+    pub fn with_hold(total_s: f64, hold_s: f64, gaps_share: f64) -> Self {
+        let others_s = (total_s - hold_s).max(0.0);
+        // A short search holds the same share as one of the usual time, a longer one the same time.
+        let usual_s = (others_s * USUAL_TOTAL_S / (USUAL_TOTAL_S - USUAL_HOLD_S))
+            .min(others_s + USUAL_HOLD_S);
+        let usual = Self::within(usual_s);
+        Self {
+            total_s: hold_s + others_s - gaps_share * usual_s,
+            hold_s,
+            ..usual
         }
     }
 }

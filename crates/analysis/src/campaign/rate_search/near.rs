@@ -1,11 +1,13 @@
 //! Cells near the limit: each refits the interval, until it is narrow or the time is over. If the
 //! target became slower meanwhile, the search forgets what it knew and begins this phase anew.
 
+use super::answer::EPISODES_MIN;
 use super::cell::{MeasuredRate, RateCell};
 use super::evidence::RateInterval;
 use super::fit::FIRST_SLOPE;
 use super::{
     BATCH_S, CONTROL_S, CONTROLS_MAX, NEAR_RATE_MIN, Phase, RateSearch, SERVED_MIN, SearchStep,
+    TRIALS_MAX,
 };
 use diskproof_model::rate::RateCellKind;
 
@@ -29,6 +31,9 @@ const NARROW_SHARE: f64 = 0.015;
 /// A near cell that gave up below the interval is repeated, but only after this many near cells:
 /// before that the interval is only a guess.
 const REPEATED_AFTER: usize = 2;
+/// After so many trials the search holds what it knows: what it measures then has to stay within
+/// [`TRIALS_MAX`].
+const TRIALS_BEFORE_HOLD: usize = TRIALS_MAX - 10;
 /// The length of a repeated cell, in seconds.
 const REPEATED_S: f64 = 5.0;
 /// After a cell gave up at a rate, the saturated rate is at most this multiple of that rate.
@@ -49,19 +54,27 @@ const FALLEN_SHARE_MIN: f64 = 0.01;
 const FALLEN_GUESS_SHARE: f64 = 0.85;
 
 impl RateSearch {
-    /// The time that the hold and the control need, in seconds.
-    pub(super) fn reserve_s(&self) -> f64 {
-        let between_s = (CONTROLS_MAX + 1) as f64 * self.between_s;
-        self.times.hold_s
-            + self.warmup_s()
-            + CONTROLS_MAX as f64 * self.scaled_s(CONTROL_S)
-            + between_s
+    /// The time of a cell that counts for so many seconds, with the gap before it and its warm-up.
+    pub(super) fn whole_cell_s(&self, counted_s: f64) -> f64 {
+        self.between_s + self.warmup_s() + counted_s
     }
 
-    /// The next near cell, or the hold where the time for another one is over.
+    /// The time that is kept for the hold and its controls, in seconds. Long warm-ups leave time
+    /// for fewer controls, because half of the search finds the rate that is held.
+    pub(super) fn reserve_s(&self) -> f64 {
+        let hold_s = self.whole_cell_s(self.times.hold_s);
+        let control_s = self.whole_cell_s(self.scaled_s(CONTROL_S));
+        let half_s = self.times.hold_s + (self.times.total_s - self.times.hold_s) / 2.0;
+        (hold_s + CONTROLS_MAX as f64 * control_s)
+            .min(half_s)
+            .max(hold_s + control_s)
+    }
+
+    /// The next near cell, or the hold where the time or the trials for another one are used up.
     pub(super) fn next_near(&mut self) -> SearchStep {
-        if self.now_s + self.scaled_s(NEAR_S) + self.warmup_s()
-            >= self.times.total_s - self.reserve_s()
+        let near_end_s = self.now_s + self.scaled_s(NEAR_S) + self.warmup_s();
+        if near_end_s >= self.times.total_s - self.reserve_s()
+            || self.served_cells.len() >= TRIALS_BEFORE_HOLD
         {
             return self.begin_hold();
         }
@@ -132,7 +145,8 @@ impl RateSearch {
             self.near_cells_at_hold + NEAR_CELLS_AGAIN_MIN
         };
         let is_narrow = (interval.high - interval.low) / 2.0 / interval.rate < NARROW_SHARE;
-        if self.near_cells >= cells_min && is_narrow {
+        let has_episodes = self.fit.episodes >= EPISODES_MIN;
+        if self.near_cells >= cells_min && is_narrow && has_episodes {
             return self.begin_hold();
         }
         self.next_near()

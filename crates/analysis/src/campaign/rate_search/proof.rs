@@ -19,8 +19,8 @@ const HOLD_DEVIATIONS: f64 = 2.33;
 /// chance explains. On a busy machine late requests come in few large clusters, which explain any
 /// share: a control with half of its requests late has not kept the promise.
 const BROKEN_SHARE_TIMES: f64 = 3.0;
-/// The time for gaps between the cells of a second hold and its controls, in seconds.
-const SPARE_S: f64 = 4.0;
+/// Near cells for which there has to be time between two holds.
+const NEAR_BETWEEN_HOLDS: f64 = 2.0;
 /// The rates of a control, as multiples of the rate of the answer.
 const CONTROL_FACTORS: [f64; 5] = [1.15, 1.3, 1.5, 2.0, 3.0];
 /// A control breaks the promise if late requests exceed the promised share by this many standard
@@ -48,8 +48,8 @@ impl RateSearch {
         self.near_cells_at_hold = self.near_cells;
         self.cells.push(measured);
         self.refit();
-        let once_more_s = self.times.hold_s
-            + self.scaled_s(2.0 * NEAR_S + CONTROLS_MAX as f64 * CONTROL_S + SPARE_S);
+        let near_s = self.whole_cell_s(self.scaled_s(NEAR_S));
+        let once_more_s = NEAR_BETWEEN_HOLDS * near_s + self.reserve_s();
         let has_time = self.now_s + once_more_s <= self.times.total_s;
         if self.holds < HOLDS_MAX && has_time {
             match self.held {
@@ -128,7 +128,8 @@ impl RateSearch {
             },
             failed,
         });
-        if !failed && tried + 1 < CONTROLS_MAX {
+        let end_s = self.now_s + self.whole_cell_s(self.scaled_s(CONTROL_S));
+        if !failed && tried + 1 < CONTROLS_MAX && end_s <= self.times.total_s {
             return self.next_control(tried + 1);
         }
         SearchStep::Answer(self.answer())

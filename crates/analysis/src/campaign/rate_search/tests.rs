@@ -238,6 +238,137 @@ fn search_ends_in_its_time_and_follows_from_its_seed() {
     assert_ne!(run(1), run(2));
 }
 
+/// Two of the measured parts of a search: near cells, and its whole time.
+struct Course {
+    near_cells: usize,
+    end_s: f64,
+    answer: RateAnswer,
+}
+
+fn course_of(mut search: RateSearch, mut busy: Busy) -> Course {
+    let (mut near_cells, mut end_s) = (0, 0.0);
+    let mut measured = None;
+    loop {
+        match search.next(measured) {
+            SearchStep::Cell(cell) => {
+                near_cells += usize::from(cell.kind == RateCellKind::Near);
+                let result = busy.measure(cell);
+                end_s = result.end_s;
+                measured = Some(result);
+            }
+            SearchStep::Answer(answer) => {
+                return Course {
+                    near_cells,
+                    end_s,
+                    answer,
+                };
+            }
+        }
+    }
+}
+
+/// A longer proof is added to the search, and takes nothing from what comes before it.
+#[test]
+fn long_hold_leaves_the_time_of_the_other_cells() {
+    let station = Station::new(4, 1000.0, Service::Exponential);
+    let promise = RatePromise {
+        late_share: P99,
+        limit_s: 0.03,
+    };
+    for total_s in [20.0_f64, 60.0, 180.0, 420.0, 900.0] {
+        let usual_hold_s = (total_s / 7.0).min(60.0);
+        let mut usual = None;
+        for hold_s in [usual_hold_s, usual_hold_s.max(60.0), 600.0] {
+            let whole_s = total_s + hold_s - usual_hold_s;
+            let times = RateSearchTimes::with_hold(whole_s, hold_s, 0.04);
+            let search = RateSearch::new(promise, times, 3);
+            let course = course_of(search, Busy::new(station, 0.03, 3));
+            assert!(
+                course.end_s <= whole_s,
+                "{total_s} {hold_s}: {}",
+                course.end_s
+            );
+            // Until the hold the search is the same one.
+            let first = *usual.get_or_insert(course.near_cells);
+            assert!(course.near_cells >= first.min(8), "{total_s} {hold_s}");
+        }
+    }
+}
+
+/// Each cell of a search with a limit of seconds warms up for ten times as long.
+#[test]
+fn search_with_a_long_limit_ends_in_its_time() {
+    for limit_s in [0.5, 0.7, 1.0, 2.0] {
+        // Nothing breaks the promise, so that all controls are wanted.
+        let station = Station::new(16, 1e6, Service::Constant);
+        let promise = RatePromise {
+            late_share: P99,
+            limit_s,
+        };
+        let times = RateSearchTimes::with_hold(420.0, 60.0, 0.04);
+        let course = course_of(
+            RateSearch::new(promise, times, 1),
+            Busy::new(
+                Station {
+                    capacity: 60.0,
+                    ..station
+                },
+                limit_s,
+                1,
+            ),
+        );
+        assert!(course.end_s <= 420.0, "{limit_s}: {}", course.end_s);
+    }
+}
+
+/// A search of many hours answers by the trials that a record may have.
+#[test]
+fn search_of_hours_ends_within_the_trials_of_a_record() {
+    let station = Station {
+        stalls: Some(Stalls {
+            length_s: 0.055,
+            every_s: 400.0,
+        }),
+        ..Station::new(1, 20.0, Service::Exponential)
+    };
+    let promise = RatePromise {
+        late_share: P99,
+        limit_s: 0.5,
+    };
+    let mut search = RateSearch::new(promise, RateSearchTimes::within(4e4), 5);
+    let mut busy = Busy::new(station, 0.5, 5);
+    let mut trials = 0;
+    let mut measured = None;
+    loop {
+        match search.next(measured) {
+            SearchStep::Cell(cell) => {
+                trials += 1;
+                measured = Some(busy.measure(cell));
+            }
+            SearchStep::Answer(answer) => {
+                assert_ne!(answer.outcome, LoadOutcome::Unfinished);
+                break;
+            }
+        }
+    }
+    assert!(trials <= TRIALS_MAX, "{trials}");
+}
+
+/// Where the promise is kept nearly up to saturation, no late episodes are seen below it: a narrow
+/// interval alone does not end the search.
+#[test]
+fn narrow_interval_without_episodes_uses_the_time_that_is_left() {
+    let station = Station::new(8, 20_000.0, Service::Exponential);
+    let promise = RatePromise {
+        late_share: P99,
+        limit_s: 0.02,
+    };
+    let search = RateSearch::new(promise, RateSearchTimes::default(), 1);
+    let course = course_of(search, Busy::new(station, 0.02, 1));
+    assert!(course.answer.episodes < EPISODES_MIN, "{:?}", course.answer);
+    assert!(course.end_s > 380.0, "{}", course.end_s);
+}
+
 /// A search on a target of 1000 requests/s, on which the first cell that `is_chosen` gives up.
 /// Returns the answer, and the number of cells that stalled.
 fn searched_with_stall(is_chosen: fn(&RateSearch, &RateCell) -> bool) -> (RateAnswer, usize) {

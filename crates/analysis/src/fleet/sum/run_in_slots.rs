@@ -292,7 +292,7 @@ impl SlottedRow {
         }
         let mut ops = BTreeMap::new();
         for (kind, op) in &measured.ops {
-            let seen = op.latency_intended.as_ref().unwrap_or(&op.latency);
+            let seen = op.seen_latencies();
             let cells = op.series.cells.iter();
             let op = SlottedOp {
                 interval_ns: op.series.interval_ns.max(1),

@@ -3,8 +3,8 @@
 use crate::agreement::{Agreement, agree};
 use crate::failure::Failure;
 use crate::flags::{
-    DestructiveFlags, ENGINES, HealthFlags, MeasuringFlags, SelectionFlags, one_of, output_help,
-    parse_page_name,
+    DestructiveFlags, ENGINES, HealthFlags, MeasuringFlags, SelectionFlags, UndecidedMeans, one_of,
+    output_help, parse_page_name,
 };
 use crate::saved::{HistoryFileFlag, HistoryOptions};
 use crate::stdio::ColorWhen;
@@ -154,13 +154,19 @@ pub struct LiveFlags {
 
 impl CompareFlags {
     /// The flags that repeat the comparison of a record, whose plan has the time, size, workloads
-    /// and seed. Fails where the record hides a password in one of its commands, or the user does
-    /// not agree to them.
+    /// and seed. Fails for flags that a comparison cannot follow, where the record hides a password
+    /// in one of its commands, and where the user does not agree to these.
     pub(super) fn repeating(
         live: &LivePlan,
         flags: &MeasuringFlags,
         agreement: Agreement,
     ) -> Result<Self, Failure> {
+        if let Some(flag) = first_of_single_runs(flags) {
+            return Err(Failure::Usage(format!(
+                "{flag} is for a single run, but the record is of a comparison; compare its saved \
+                 runs with 'diskproof compare', which has --fail-on"
+            )));
+        }
         let mut repeated = LiveFlags {
             destructive: flags.destructive.clone(),
             dry_run: flags.dry_run,
@@ -182,6 +188,7 @@ impl CompareFlags {
         }
         Ok(Self {
             margin: live.margin,
+            all: flags.verbose,
             json: flags.json,
             outputs: flags.outputs.clone(),
             html: flags.html.clone(),
@@ -218,6 +225,52 @@ impl CompareFlags {
             ..MeasuringFlags::default()
         }
     }
+}
+
+/// The first flag that is given and that only a single run can follow.
+fn first_of_single_runs(flags: &MeasuringFlags) -> Option<&'static str> {
+    // Without `..`, so that a new flag must be judged here.
+    let MeasuringFlags {
+        outputs: _,
+        html: _,
+        json: _,
+        pieces,
+        quiet: _,
+        verbose: _,
+        commands,
+        color: _,
+        dry_run: _,
+        seed: _,
+        note: _,
+        engine,
+        size,
+        destructive: _,
+        expected,
+        undecided,
+        history,
+        health: _,
+        together,
+    } = flags;
+    first_given(&[
+        ("--pieces", *pieces),
+        ("--commands", *commands),
+        ("--engine", engine.is_some()),
+        ("--size", size.is_some()),
+        ("--expect", !expected.is_empty()),
+        ("--undecided", *undecided != UndecidedMeans::default()),
+        ("--label", history.label.is_some()),
+        ("--together", together.together),
+    ])
+}
+
+/// The name of the first flag that is given.
+fn first_given(flags: &[(&'static str, bool)]) -> Option<&'static str> {
+    for (flag, is_given) in flags {
+        if *is_given {
+            return Some(flag);
+        }
+    }
+    None
 }
 
 /// Shows the commands of a record, and has the user agree to them. A record hides passwords, so
@@ -268,7 +321,7 @@ impl LiveFlags {
             health: _,
             quiet: _,
         } = self;
-        let flags = [
+        first_given(&[
             ("--time", time.is_some()),
             ("--quick", *quick),
             ("--read-only", *read_only),
@@ -281,13 +334,7 @@ impl LiveFlags {
             ("--destroy", !destructive.destroy.is_empty()),
             ("--overwrite", destructive.overwrite),
             ("--dry-run", *dry_run),
-        ];
-        for (flag, is_given) in flags {
-            if is_given {
-                return Some(flag);
-            }
-        }
-        None
+        ])
     }
 }
 

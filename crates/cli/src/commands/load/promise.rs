@@ -1,7 +1,7 @@
 //! A promise about latency, as `--slo` states it.
 
 use crate::flags::SECOND;
-use diskproof_model::units::{format_latency, parse_duration};
+use diskproof_model::units::{format_latency, parse_latency};
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
@@ -39,7 +39,7 @@ impl FromStr for Promise {
                 "p{percent} cannot be promised after some minutes; use p50 to p99.99"
             ));
         }
-        let limit_ns = parse_duration(limit.trim()).map_err(|error| error.to_string())?;
+        let limit_ns = parse_latency(limit.trim()).map_err(|error| error.to_string())?;
         if !(LIMIT_NS_MIN..=LIMIT_NS_MAX).contains(&limit_ns) {
             return Err(format!(
                 "a limit of {} is out of range; use {} to {}",

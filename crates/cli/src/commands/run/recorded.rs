@@ -98,6 +98,9 @@ pub(super) fn repeat(
         .plan
         .check()
         .map_err(|fault| Failure::Usage(format!("{name}: {fault}")))?;
+    if targets.is_empty() && flags.destructive.overwrite {
+        crate::targets::refuse_planned_overwrite(source, &named_or_recorded(targets, &record))?;
+    }
     if let Some(workloads) = record.plan.workload_task()
         && let Decide::Compare(live) = &workloads.decide
     {

@@ -489,12 +489,7 @@ fn latency_point(record: &Record) -> Option<LatencyPoint> {
     let mut sum_ns = 0.0;
     let mut count = 0;
     for (_, op) in row.headline_ops() {
-        let latency = op
-            .figures
-            .latency_intended
-            .as_ref()
-            .unwrap_or(&op.figures.latency);
-        sum_ns += latency.mean * op.data.count as f64;
+        sum_ns += op.figures.seen_latency().mean * op.data.count as f64;
         count += op.data.count;
     }
     if count == 0 {

@@ -7,7 +7,7 @@ use super::values::GivenValue;
 use crate::flags::SECOND;
 use crate::job_file::jobs::FioJob;
 use crate::job_file::translation::Translated;
-use crate::workload::{LatencyPercentile, Time};
+use crate::workload::{Latency, LatencyPercentile, Time};
 use diskproof_compat::fio_values::{self as numbers, Amount, Base};
 use diskproof_engine::pattern::fio::drawn_file_bytes;
 use diskproof_model::shape::{FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
@@ -82,7 +82,7 @@ pub(super) fn set_latency_target(reader: &JobReader<'_>, job: &mut FioJob) -> Tr
         "a depth that narrowly misses latency_target, and the depth found, are measured up to \
          three times; fio decides from single windows",
     );
-    job.flags.latency_target = Some(Time(reader.short_time("latency_target")?));
+    job.flags.latency_target = Some(Latency(reader.short_time("latency_target")?));
     job.flags.latency_percentile = Some(reader.latency_percentile()?);
     job.flags.latency_window = Some(Time(reader.latency_window_ns()?));
     Ok(())
