@@ -1,6 +1,6 @@
 //! How often the interval of a rate search holds the truth, on stations with other parameters than
-//! its constants were fixed on. Prints a line for each kind: `cargo bench -p diskproof-analysis
-//! --features studies --bench rate_study [-- RUNS]`.
+//! its constants were fixed on. Prints a line for each kind whose name has the given word: `cargo
+//! bench -p diskproof-analysis --features studies --bench rate_study [-- RUNS [WORD]]`.
 
 use diskproof_analysis::campaign::rate_search::station::{
     Busy, Credit, Service, Stalls, Station, true_rate,
@@ -8,22 +8,36 @@ use diskproof_analysis::campaign::rate_search::station::{
 use diskproof_analysis::campaign::rate_search::{RatePromise, RateSearch, RateSearchTimes};
 use diskproof_model::rate::LoadOutcome;
 
-/// Requests of each of the twelve rates by which the true rate is found.
+/// Requests of each of the twelve rates by which the true rate is found, at least.
 const TRUTH_REQUESTS: f64 = 3e6;
+/// They last for at least so many stalls.
+const TRUTH_STALLS: f64 = 100.0;
 
 fn main() {
     let runs: u64 = std::env::args()
         .filter_map(|word| word.parse().ok())
         .next()
         .unwrap_or(50);
+    let word = std::env::args()
+        .skip(1)
+        .find(|word| !word.starts_with("--") && word.parse::<u64>().is_err())
+        .unwrap_or_default();
     println!(
-        "{:<34} {:>8} {:>7} {:>6} {:>8} {:>7}",
-        "station", "truth", "inside", "wrong", "control", "half %"
+        "{:<34} {:>8} {:>7} {:>6} {:>6} {:>8} {:>7}",
+        "station", "truth", "inside", "firm", "wrong", "control", "half %"
     );
     for studied in stations() {
+        if !studied.name.contains(&word) {
+            continue;
+        }
         let (name, station, limit_s) = (studied.name, studied.station, studied.promise.limit_s);
-        let truth = true_rate(station, limit_s, studied.promise.late_share, TRUTH_REQUESTS);
+        let requests = match station.stalls {
+            Some(stalls) => TRUTH_REQUESTS.max(TRUTH_STALLS * stalls.every_s * station.capacity),
+            None => TRUTH_REQUESTS,
+        };
+        let truth = true_rate(station, limit_s, studied.promise.late_share, requests);
         let (mut inside, mut wrong, mut controls, mut half) = (0, 0, 0, 0.0);
+        let mut firm = 0;
         for seed in 0..runs {
             let search = RateSearch::new(studied.promise, RateSearchTimes::default(), 900 + seed);
             let answer = Busy::new(station, limit_s, 31 + 13 * seed).carry_out(search);
@@ -32,12 +46,13 @@ fn main() {
                 answer.outcome,
                 LoadOutcome::Sustained | LoadOutcome::AtLeast
             );
+            firm += u64::from(is_promised);
             wrong += u64::from(is_promised && answer.low > truth * 1.01);
             controls += u64::from(answer.control.is_some_and(|control| control.failed));
             half += (answer.high - answer.low) / 2.0 / answer.rate * 100.0;
         }
         println!(
-            "{name:<34} {truth:>8.1} {inside:>7} {wrong:>6} {controls:>8} {:>7.1}",
+            "{name:<34} {truth:>8.1} {inside:>7} {firm:>6} {wrong:>6} {controls:>8} {:>7.1}",
             half / runs as f64
         );
     }
@@ -132,6 +147,31 @@ fn stations() -> Vec<Studied> {
             "M/D/4, 5000/s, stalls of 30 ms",
             0.01,
             stalling(0.03, 6.0, Station::new(4, 5000.0, Service::Constant)),
+        ),
+        p99(
+            "M/M/4, 1000/s, stalls of 0.3 s",
+            0.03,
+            stalling(0.3, 60.0, Station::new(4, 1000.0, Service::Exponential)),
+        ),
+        p99(
+            "M/M/4, 1000/s, stalls of 0.9 s",
+            0.03,
+            stalling(0.9, 190.0, Station::new(4, 1000.0, Service::Exponential)),
+        ),
+        p99(
+            "M/M/8, 4000/s, stalls of 0.9 s",
+            0.012,
+            stalling(0.9, 190.0, Station::new(8, 4000.0, Service::Exponential)),
+        ),
+        p99(
+            "M/M/4, 1000/s, stalls of 1.2 s",
+            0.03,
+            stalling(1.2, 250.0, Station::new(4, 1000.0, Service::Exponential)),
+        ),
+        p99(
+            "M/M/4, 1000/s, stalls of 2 s",
+            0.03,
+            stalling(2.0, 400.0, Station::new(4, 1000.0, Service::Exponential)),
         ),
         p99("500/s, credit of 15 s", 0.03, with_credit(15.0)),
         p99("500/s, credit of 60 s", 0.03, with_credit(60.0)),

@@ -766,7 +766,7 @@ mod tests {
         assert!(!commits(|record| {
             for row in &mut record.measurements {
                 let bytes = 1000 * row.data.asked.write_bytes;
-                row.data.device.write_bytes += bytes;
+                row.data.device.write_bytes = row.data.asked.write_bytes + bytes;
                 row.data.device.others = vec![crate::fixture::process("pg_dump", 0, bytes)];
             }
         }));

@@ -46,8 +46,14 @@ pub struct MeasuredRate {
     pub end_s: f64,
 }
 
-/// From this share of late requests on a cell is saturated, however they cluster.
+/// From this share of late requests on a cell is saturated, unless its queue recovered.
 const SATURATED_SHARE: f64 = 0.1;
+/// A queue did not recover where at least this share of the batches is late. After a stall the late
+/// requests of a cell count like others: dropping them would promise what the target keeps between
+/// its stalls.
+const UNRECOVERED_BATCHES_MIN: f64 = 0.8;
+/// Fewer batches do not show whether a queue recovered.
+const BATCHES_MIN: usize = 3;
 /// A saturated cell has more than this many times the promised share of late requests.
 const SATURATED_TIMES: f64 = 10.0;
 /// Late requests are not a single cluster if at least this share of the batches is late.
@@ -87,16 +93,18 @@ impl MeasuredRate {
     pub(super) fn is_saturated(&self, late_share: f64) -> bool {
         let (late, requests) = (self.late(), self.requests());
         let many = SATURATED_TIMES * late_share;
-        if late > SATURATED_SHARE.max(many) * requests {
-            return true;
-        }
         let late_batches = self
             .batches
             .iter()
             .filter(|batch| batch.late > LATE_BATCH_TIMES * late_share * batch.requests)
-            .count();
+            .count() as f64;
+        let batches = self.batches.len() as f64;
+        if late > SATURATED_SHARE.max(many) * requests {
+            return self.batches.len() < BATCHES_MIN
+                || late_batches >= UNRECOVERED_BATCHES_MIN * batches;
+        }
         late > many * requests
             && late >= SPREAD_LATE_MIN
-            && late_batches as f64 >= LATE_BATCHES_MIN * self.batches.len() as f64
+            && late_batches >= LATE_BATCHES_MIN * batches
     }
 }

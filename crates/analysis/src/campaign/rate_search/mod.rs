@@ -151,6 +151,8 @@ const WARMUP_S: f64 = 0.5;
 /// Batch, warm-up and the longest wait last at least this many times the latency limit. With fewer
 /// a batch would have few requests that could be late or not.
 const LIMITS_MIN: f64 = 10.0;
+/// A cell near the limit goes on through a stall of up to this share of its time.
+const STALL_SHARE_MAX: f64 = 0.5;
 /// A cell ends when a request has waited for this long, in seconds.
 const GIVE_UP_S: f64 = 1.0;
 /// This multiple of the best served rate is offered to saturate the target.
@@ -303,9 +305,19 @@ impl RateSearch {
         (LIMITS_MIN * self.promise.limit_s).max(self.scaled_s(WARMUP_S))
     }
 
-    /// A request that waits for this many seconds shows that more is offered than is served.
-    fn give_up_s(&self) -> f64 {
-        (LIMITS_MIN * self.promise.limit_s).max(GIVE_UP_S)
+    /// A request that waits for this many seconds in a cell of so many shows that more is offered
+    /// than is served. Near the limit a cell goes on through a stall, whose late requests count,
+    /// and a hold through all that its promise allows.
+    fn give_up_s(&self, kind: RateCellKind, time_s: f64) -> f64 {
+        let usual_s = (LIMITS_MIN * self.promise.limit_s).max(GIVE_UP_S);
+        match kind {
+            RateCellKind::Near | RateCellKind::Repeated => usual_s.max(STALL_SHARE_MAX * time_s),
+            RateCellKind::Hold => usual_s.max(self.promise.late_share * time_s),
+            RateCellKind::Doubling
+            | RateCellKind::Saturation
+            | RateCellKind::Curve
+            | RateCellKind::Control => usual_s,
+        }
     }
 
     /// A cell with the usual warm-up, batches and longest wait.
@@ -316,7 +328,7 @@ impl RateSearch {
             warmup_s: self.warmup_s(),
             time_s,
             batch_s: self.batch_s(),
-            give_up_s: self.give_up_s(),
+            give_up_s: self.give_up_s(kind, time_s),
         }
     }
 
