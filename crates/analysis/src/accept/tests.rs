@@ -7,6 +7,7 @@ use diskproof_model::accept::{
     AcceptFigures, AcceptMeasurement, AcceptPlan, AcceptVerdict, BadContent, BadRange, Batch,
     Fraud, MovedPiece, Pass, Piece, Procedure, Undecided,
 };
+use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::ByteCount;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -311,6 +312,7 @@ fn judged_after_stop(
     }
     assert_eq!(test.measured.earlier_runs, 1);
     test.measured.device.read_bytes = test.measured.reads.bytes;
+    test.measured.asked.read_bytes = test.measured.reads.bytes;
     accept_record(&test.measured, None, &[]).figures
 }
 
@@ -727,15 +729,64 @@ fn unfinished_pass_is_undecided_and_reads_that_may_be_cached_are_too() {
     };
     let mut buffered = measured.clone();
     buffered.cache.used = diskproof_model::plan::CachePolicy::Buffered;
-    let mut unproven = measured;
+    let mut unproven = measured.clone();
     unproven.device.read_bytes /= 2;
+    // The run that went on after the last read has read nothing itself.
+    let mut unread = measured;
+    unread.asked.read_bytes = 0;
+    unread.device.read_bytes = 0;
     for (measured, why) in [
         (unfinished, Undecided::Unfinished),
         (buffered, Undecided::NotDirect),
         (unproven, Undecided::Unproven),
+        (unread, Undecided::Unproven),
     ] {
         let found = accept_record(&measured, None, &[]).figures;
         assert_eq!(found.verdict, AcceptVerdict::Undecided);
         assert_eq!(found.undecided, Some(why));
+    }
+}
+
+/// Sectors that a disk replaces in the first run of a test count in the last one, and a disk that
+/// falls silent about them is not accepted.
+#[test]
+fn health_is_judged_over_all_runs_of_a_test() {
+    let report = |reallocated_sectors| DiskHealth {
+        disk: "sda".to_owned(),
+        reallocated_sectors,
+        ..DiskHealth::default()
+    };
+    let mut disk = SimulatedDisk::new(Kind::Honest, 64 * MIB, 64 * MIB, 5);
+    let measured = run(&mut disk, Procedure::Whole, 9);
+    let this_run = [report(Some(400))];
+    for (first, last, undecided) in [
+        (
+            vec![report(Some(0))],
+            vec![report(Some(400))],
+            Some(Undecided::Remapped),
+        ),
+        (
+            vec![report(Some(0))],
+            vec![report(None)],
+            Some(Undecided::HealthLost),
+        ),
+        (
+            vec![report(Some(0))],
+            Vec::new(),
+            Some(Undecided::HealthLost),
+        ),
+        (vec![report(Some(400))], vec![report(Some(400))], None),
+        // Nothing was known before the test.
+        (vec![report(None)], vec![report(Some(400))], None),
+    ] {
+        // Stopped after the last read, and ended by a run that read nothing.
+        let measured = AcceptMeasurement {
+            health_before: first,
+            health: last,
+            ..measured.clone()
+        }
+        .continued();
+        let found = accept_record(&measured, None, &this_run).figures;
+        assert_eq!(found.undecided, undecided, "{:?}", measured.health);
     }
 }

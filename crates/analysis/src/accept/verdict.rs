@@ -22,7 +22,8 @@ const FILLER_FALL_MIN: f64 = 5.0;
 /// probability, a probe of n good blocks excludes a share of more than 1 - p^(1/n).
 const MISS_PROBABILITY: f64 = 0.001;
 
-/// The record of a test. `health_before` is the disks' health report before it.
+/// The record of a test. `health_before` is the disks' health report before this run: that of the
+/// first run counts, where the test was stopped and went on.
 pub(crate) fn accept_record(
     data: &AcceptMeasurement,
     target: Option<&TargetIdentity>,
@@ -55,14 +56,21 @@ fn accept_figures(
     } else {
         places.fraud()
     };
-    let health_changes = health_changes(health_before, &data.health);
+    let health_before = match data.health_before.as_slice() {
+        [] => health_before,
+        first => first,
+    };
+    let health = HealthOverTest {
+        changes: health_changes(health_before, &data.health),
+        is_lost: is_health_lost(health_before, &data.health),
+    };
     let is_bad = fraud.is_some() || data.bad_bytes.sum() > 0 || data.failed_writes_bytes > 0;
     let undecided = if is_only_changed {
         Some(Undecided::ChangedWhileStopped)
     } else if is_bad {
         None
     } else {
-        reason_undecided(data, target, &health_changes)
+        reason_undecided(data, target, &health)
     };
     let verdict = if is_bad && !is_only_changed {
         AcceptVerdict::Reject
@@ -92,7 +100,7 @@ fn accept_figures(
         read_rate: rate_by_position(data, Direction::Read),
         cliff: cliff(&data.write_course),
         slow_zones: slow_parts(data),
-        health_changes,
+        health_changes: health.changes,
     }
 }
 
@@ -127,7 +135,7 @@ fn probed_blocks(data: &AcceptMeasurement) -> ProbedBlocks {
 fn reason_undecided(
     data: &AcceptMeasurement,
     target: Option<&TargetIdentity>,
-    health_changes: &[HealthChange],
+    health: &HealthOverTest,
 ) -> Option<Undecided> {
     if !data.finished {
         return Some(Undecided::Unfinished);
@@ -139,8 +147,14 @@ fn reason_undecided(
     if data.cache.used != CachePolicy::Direct || is_in_memory {
         return Some(Undecided::NotDirect);
     }
-    let needed = data.asked.read_bytes as f64 * READ_SHARE_MIN;
-    if data.device.unresolved.is_some() || (data.device.read_bytes as f64) < needed {
+    let is_confirmed = match data.counted_reads() {
+        Some(reads) => {
+            let needed = reads.asked_bytes as f64 * READ_SHARE_MIN;
+            reads.asked_bytes > 0 && reads.counted_bytes as f64 >= needed
+        }
+        None => false,
+    };
+    if !is_confirmed {
         return Some(Undecided::Unproven);
     }
     let is_probe = matches!(data.plan.procedure, Procedure::Probe { .. });
@@ -150,16 +164,36 @@ fn reason_undecided(
     {
         return Some(Undecided::RateFell);
     }
-    let has_lost_sectors = health_changes
+    let has_lost_sectors = health
+        .changes
         .iter()
         .any(|change| change.counter != HealthCounter::LinkErrors);
     if has_lost_sectors {
         Some(Undecided::Remapped)
+    } else if health.is_lost {
+        Some(Undecided::HealthLost)
     } else if !is_probe && slow_end(data) == SlowEnd::Hidden {
         Some(Undecided::Uneven)
     } else {
         None
     }
+}
+
+/// What the disks report of themselves after a test, beside what they reported before it.
+struct HealthOverTest {
+    changes: Vec<HealthChange>,
+    /// A disk told a counter before the test, and tells it no more.
+    is_lost: bool,
+}
+
+fn is_health_lost(before: &[DiskHealth], after: &[DiskHealth]) -> bool {
+    before.iter().any(|earlier| {
+        let later = after.iter().find(|disk| disk.disk == earlier.disk);
+        COUNTERS.iter().any(|counter| {
+            let is_told = later.is_some_and(|disk| counter.count(disk).is_some());
+            counter.count(earlier).is_some() && !is_told
+        })
+    })
 }
 
 /// The counters that rose during the test, for each disk that was examined before.

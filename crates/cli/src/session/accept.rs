@@ -57,6 +57,9 @@ pub(super) struct AcceptRun {
     has_warned: bool,
 }
 
+/// Why a journal has no counts.
+const NOT_COUNTED: &str = "the counters of the disks could not be read";
+
 /// The part of this test that the journal holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JournalState {
@@ -92,6 +95,8 @@ impl AcceptRun {
         {
             measured = saved.continued();
             saved_state = JournalState::Everything;
+        } else {
+            measured.health_before.clone_from(&bench.facts.health);
         }
         measured.start_ns = bench.session.elapsed_ns();
         measured.engine = device.engine;
@@ -190,6 +195,13 @@ impl AcceptRun {
         if !answered.is_safe() {
             return;
         }
+        let counts = self.counters.as_ref().and_then(Snapshot::counts);
+        let measured = &mut self.test.measured;
+        measured.asked = self.asked;
+        match counts {
+            Some(counts) => measured.device.read_bytes = counts.read_bytes,
+            None => measured.device.unresolved = Some(NOT_COUNTED.to_owned()),
+        }
         match journal.keep(&self.test.measured, sink.run_id()) {
             Ok(()) => self.saved = JournalState::Everything,
             Err(error) => {
@@ -215,7 +227,9 @@ impl AcceptRun {
     /// Ends a test that is complete: takes the health of the disks once more. Its journal stays
     /// until the record is saved.
     fn finish(&mut self, bench: &Bench) {
-        if !bench.facts.health.is_empty() {
+        let is_known =
+            !bench.facts.health.is_empty() || !self.test.measured.health_before.is_empty();
+        if is_known {
             self.test.measured.health = read_health(&bench.facts.targets);
         }
         self.read_counters();

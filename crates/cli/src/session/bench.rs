@@ -113,18 +113,39 @@ impl Bench {
             time_ns: goal.time_ns,
             content: workload.shape.content.laid_out.clone(),
         };
-        match self.session.lay_out(target, layout_goal, progress)? {
-            LayoutEnd::NothingToWrite => {}
-            LayoutEnd::Written(measurement) => self.first_writes.push(FirstWrite {
-                target: index,
-                measurement: *measurement,
-            }),
-            LayoutEnd::Interrupted(_) => return Err(EarlyEnd::interrupted()),
-        }
+        self.write_content(index, layout_goal.clone(), progress)?;
         if matches!(fill, Fill::Within { .. }) {
-            target.trim_to_written()?;
+            // What the workload cannot do without takes the time that it takes.
+            let needed = LayoutGoal {
+                upto_bytes: goal.least_bytes.min(goal.upto_bytes),
+                time_ns: None,
+                ..layout_goal
+            };
+            self.write_content(index, needed, progress)?;
+            self.targets[index].trim_to_written()?;
         }
         Ok(())
+    }
+
+    /// Writes content to the scratch file of this target, and keeps what was measured of it.
+    fn write_content(
+        &mut self,
+        index: usize,
+        goal: LayoutGoal,
+        progress: &mut ProgressDisplay,
+    ) -> Result<(), EarlyEnd> {
+        let target = &mut self.targets[index];
+        match self.session.lay_out(target, goal, progress)? {
+            LayoutEnd::NothingToWrite => Ok(()),
+            LayoutEnd::Written(measurement) => {
+                self.first_writes.push(FirstWrite {
+                    target: index,
+                    measurement: *measurement,
+                });
+                Ok(())
+            }
+            LayoutEnd::Interrupted(_) => Err(EarlyEnd::interrupted()),
+        }
     }
 
     /// Fails if another program has changed a file of diskproof's own to which these workloads
@@ -313,15 +334,22 @@ impl FillGoal {
                     time_ns: fill_ns,
                 }
             }
-            Fill::Within { bytes_min, time_ns } => Self {
-                least_bytes: span.start_bytes + u64::from(workload.block_bytes),
-                upto_bytes: if target.usable_bytes() == 0 {
-                    capacity_bytes
-                } else {
-                    bytes_min.min(capacity_bytes)
-                },
-                time_ns: Some(time_ns),
-            },
+            Fill::Within { bytes_min, time_ns } => {
+                let log_bytes = match workload.transaction {
+                    Some(transaction) => transaction.log_span_bytes,
+                    None => 0,
+                };
+                let least_bytes = span.start_bytes + log_bytes + u64::from(workload.block_bytes);
+                Self {
+                    least_bytes,
+                    upto_bytes: if target.usable_bytes() == 0 {
+                        capacity_bytes
+                    } else {
+                        bytes_min.max(least_bytes).min(capacity_bytes)
+                    },
+                    time_ns: Some(time_ns),
+                }
+            }
         }
     }
 }

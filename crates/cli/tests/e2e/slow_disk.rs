@@ -196,8 +196,8 @@ fn inspection_of_a_disk_that_hangs_ends() {
     assert_eq!(disk.disk.stats().writes, 0);
 }
 
-/// A filesystem on a disk that writes 300 kB/s.
-fn slow_filesystem(place: &Path) -> (SimDisk, LoopDevice, Mount) {
+/// A filesystem on a disk of this model.
+fn slow_filesystem(place: &Path, model: &str) -> (SimDisk, LoopDevice, Mount) {
     let backing = place.join("backing");
     std::fs::File::create(&backing)
         .unwrap()
@@ -208,7 +208,7 @@ fn slow_filesystem(place: &Path) -> (SimDisk, LoopDevice, Mount) {
         "mkfs.ext4",
         &[&new[..], &[backing.to_str().unwrap()]].concat(),
     );
-    let model = spec::parse("write-bandwidth=300kB").unwrap();
+    let model = spec::parse(model).unwrap();
     let disk =
         SimDisk::serve_on(model, 4 * GIB, &place.join("disk"), &Medium::File(backing)).unwrap();
     let device = LoopDevice::attach(disk.path(), Direct::On, 512).unwrap();
@@ -224,7 +224,7 @@ fn commit_without_time_for_a_server_has_rows_and_leaves_no_cluster() {
         return;
     }
     let place = place();
-    let (_disk, _device, mount) = slow_filesystem(place.path());
+    let (_disk, _device, mount) = slow_filesystem(place.path(), "write-bandwidth=300kB");
     let words = "commit --postgres --time 3s --only fdatasync --json -q --no-history";
     let words = words
         .split(' ')
@@ -238,11 +238,28 @@ fn commit_without_time_for_a_server_has_rows_and_leaves_no_cluster() {
     assert!(!mount.point.join("diskproof-postgres").exists());
 }
 
+/// The log of transactions is laid out however long it takes: 84 MB, for which a tenth of the time
+/// is too short.
+#[test]
+fn load_lays_out_the_log_of_its_transactions() {
+    needs!("losetup", "mkfs.ext4");
+    let place = place();
+    let (_disk, _device, mount) = slow_filesystem(place.path(), "bandwidth=20MB");
+    let words = "load --time 20s --slo p90<=200ms --json -q --no-history";
+    let words = words
+        .split(' ')
+        .map(Path::new)
+        .chain([mount.point.as_path()]);
+    let output = program(words).output().unwrap();
+    let record: Record = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(!record.load().unwrap().data.trials.is_empty());
+}
+
 #[test]
 fn files_are_removed_though_the_disk_holds_their_writes() {
     needs!("losetup", "mkfs.ext4");
     let place = place();
-    let (_disk, _device, mount) = slow_filesystem(place.path());
+    let (_disk, _device, mount) = slow_filesystem(place.path(), "write-bandwidth=300kB");
     let words = "files --time 2s --count 2000 --file-size 16k --json -q --no-history";
     let words = words
         .split(' ')

@@ -324,10 +324,16 @@ pub struct AcceptMeasurement {
     /// Rate of the writes in their order, of equal parts of what is written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write_course: Vec<MovedBytes>,
+    /// The reads of the runs before this one; absent where the test was not stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub earlier_reads: Option<CountedReads>,
     /// Bytes that this program requested of the disk in this run.
     pub asked: ByteCount,
     /// Counts of the kernel for the disks in this run, which the figures are checked against.
     pub device: DeviceUse,
+    /// The health of the disks before the first run of the test.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub health_before: Vec<DiskHealth>,
     /// The health of the disks after the test.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub health: Vec<DiskHealth>,
@@ -520,6 +526,8 @@ pub enum Undecided {
     RateFell,
     /// The disk replaced sectors during the test.
     Remapped,
+    /// The disk told the counts of its sectors before the test and does not tell them after it.
+    HealthLost,
     /// The rates by position vary so much that a slow end could hide among them.
     Uneven,
     /// All that is wrong was written before the test was stopped and read after it: others may
@@ -646,6 +654,15 @@ pub struct AcceptRecord {
 /// The most bad ranges that a measurement keeps, and that a moved piece has.
 pub const BAD_RANGES_MAX: usize = 500;
 
+/// Bytes that were read of a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct CountedReads {
+    /// As this program requested them.
+    pub asked_bytes: u64,
+    /// As the kernel counted them for the disks.
+    pub counted_bytes: u64,
+}
+
 impl AcceptMeasurement {
     /// The measurement of a test that has not begun.
     pub fn new(plan: AcceptPlan) -> Self {
@@ -683,8 +700,10 @@ impl AcceptMeasurement {
             filler: Vec::new(),
             cells: Vec::new(),
             write_course: Vec::new(),
+            earlier_reads: None,
             asked: ByteCount::default(),
             device: DeviceUse::default(),
+            health_before: Vec::new(),
             health: Vec::new(),
             hang: None,
             errors: BTreeMap::new(),
@@ -703,6 +722,7 @@ impl AcceptMeasurement {
 
     /// The measurement of a run that goes on where this one was stopped.
     pub fn continued(mut self) -> Self {
+        self.earlier_reads = self.counted_reads();
         self.stops.push(TestStop {
             written: self.written,
             read: self.read,
@@ -710,7 +730,24 @@ impl AcceptMeasurement {
         self.earlier_runs += 1;
         self.run_ns = 0;
         self.places_before = None;
+        self.asked = ByteCount::default();
+        self.device = DeviceUse::default();
         self
+    }
+
+    /// The reads of all runs of the test so far; `None` where the disks' counters did not count all
+    /// of them.
+    pub fn counted_reads(&self) -> Option<CountedReads> {
+        if self.device.unresolved.is_some()
+            || (self.earlier_runs > 0 && self.earlier_reads.is_none())
+        {
+            return None;
+        }
+        let earlier = self.earlier_reads.unwrap_or_default();
+        Some(CountedReads {
+            asked_bytes: earlier.asked_bytes + self.asked.read_bytes,
+            counted_bytes: earlier.counted_bytes + self.device.read_bytes,
+        })
     }
 
     /// True of a piece that was written before a stop of the test and is, or was, read after it.
