@@ -237,8 +237,9 @@ fn legend_text(comparison: &Comparison) -> String {
     let margin = (comparison.margin * 1e8).round() / 1e6;
     format!(
         "95 %: confidence interval of the ratio. better, worse: significantly different after \
-         correction for the number of metrics, and by more than {margin} %. same: the whole interval \
-         is within {margin} %. All metrics: --all, --json. Explanations: diskproof help compare.md."
+         correction for the number of metrics, and by more than {margin} %. same: the whole \
+         interval is within {margin} %. All metrics: --all, --json. Explanations: diskproof help \
+         compare.md."
     )
 }
 

@@ -151,8 +151,8 @@ fn server_file(all: &[Advice]) -> &'static str {
     }
 }
 
-/// The settings to change, in one fact; `None` without any. A server of a known `version` has all of
-/// them.
+/// The settings to change, in one fact; `None` without any. A server of a known `version` has all
+/// of them.
 pub(crate) fn advice_fact(all: &[Advice], version: Option<u32>) -> Option<Block> {
     let changes: Vec<String> = all
         .iter()
@@ -166,8 +166,8 @@ pub(crate) fn advice_fact(all: &[Advice], version: Option<u32>) -> Option<Block>
     Some(Block::toned_fact(Tone::Bold, "advice", list(changes)))
 }
 
-/// The settings to change as lines for the server's file. One that a server of this version does not
-/// have, or may not have, is a comment. Empty for a record without advice.
+/// The settings to change as lines for the server's file. One that a server of this version does
+/// not have, or may not have, is a comment. Empty for a record without advice.
 pub(crate) fn conf_blocks(all: &[Advice], version: Option<u32>) -> Vec<Block> {
     if all.is_empty() {
         return Vec::new();
