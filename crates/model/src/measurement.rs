@@ -381,7 +381,7 @@ pub struct EngineUse {
     pub features: Vec<String>,
     /// Requests that each worker kept in flight at most, where the first requests to the target
     /// were too slow for the depth of the workload. Of several slices, the fewest: others may have
-    /// had more in flight ([`Measurement::limited_depth`]).
+    /// had more in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
     /// Linux AIO: share of the waits that found something done already. Near 1 on a processor that
