@@ -61,7 +61,10 @@ use diskproof_model::trend::RunToRun;
 /// An uneven fall of reads on a disk of this machine is no credit, rows that the page cache
 /// answered are no burst, and requests without an answer miss the longest latency. Zones of
 /// platters, zeros of new rotating disks and arrays of the volume manager accuse nobody.
-pub const JUDGING_VERSION: u32 = 12;
+///
+/// 13: a slow first request before one slice limits the depth of no other. A sweep states no knee
+/// that may be below its first depth, and advice stays within the depths that were measured.
+pub const JUDGING_VERSION: u32 = 13;
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq)]

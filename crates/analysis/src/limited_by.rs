@@ -158,7 +158,7 @@ fn waiting_at_once(row: &Row) -> f64 {
     let workload = &row.data.workload;
     let workers = f64::from(workload.workers);
     if workload.sync.is_per_write() {
-        workers * f64::from(row.data.engine.depth.unwrap_or(workload.depth))
+        workers * f64::from(row.data.limited_depth().unwrap_or(workload.depth))
     } else {
         workers
     }

@@ -167,7 +167,7 @@ impl Promised {
             .flatten()
             .any(|bandwidth| bytes_per_second >= BANDWIDTH_SHARE * bandwidth);
         let workload = &row.data.workload;
-        let depth = row.data.engine.depth.unwrap_or(workload.depth);
+        let depth = row.data.limited_depth().unwrap_or(workload.depth);
         let in_flight = f64::from(depth) * f64::from(workload.workers);
         let is_queue_short = in_flight / self.promise.passes < LATENCY_LEAST_S;
         let may_keep = bytes_per_second >= self.promise.passes * f64::from(SHEET_BLOCK_BYTES);

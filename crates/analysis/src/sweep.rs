@@ -57,18 +57,7 @@ impl FoundCells<'_> {
 
     fn cell(&self, operation: SweepOperation, block_bytes: u32, depth: u32) -> SweepCell {
         let name = operation.cell_name(block_bytes, depth);
-        let mut cell = SweepCell {
-            block_bytes,
-            depth,
-            state: CellState::Unknown,
-            why: None,
-            iops: None,
-            throughput: None,
-            latency_mean_ns: None,
-            latency_p50_ns: None,
-            latency_p99_ns: None,
-            latency_max_ns: None,
-        };
+        let mut cell = empty_cell(block_bytes, depth);
         if let Some(row) = self.row_named(&name) {
             fill_cell(&mut cell, row);
         } else if let Some(skipped) = self.plan.skipped.iter().find(|one| one.workload == name) {
@@ -78,6 +67,22 @@ impl FoundCells<'_> {
             cell.why = Some("the run ended before this cell was measured".to_owned());
         }
         cell
+    }
+}
+
+/// A cell of which nothing is known yet.
+fn empty_cell(block_bytes: u32, depth: u32) -> SweepCell {
+    SweepCell {
+        block_bytes,
+        depth,
+        state: CellState::Unknown,
+        why: None,
+        iops: None,
+        throughput: None,
+        latency_mean_ns: None,
+        latency_p50_ns: None,
+        latency_p99_ns: None,
+        latency_max_ns: None,
     }
 }
 
@@ -134,7 +139,7 @@ fn fill_cell(cell: &mut SweepCell, row: &Row) {
         });
         return;
     }
-    if row.data.engine.depth.is_some() {
+    if row.data.limited_depth().is_some() {
         cell.state = CellState::Impossible;
         let why = "the disk is so slow that a queue of this depth would outlast the cell";
         cell.why = Some(why.to_owned());
@@ -235,6 +240,10 @@ fn depth_knee(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<DepthKnee> {
     let block_bytes = smallest_by(sizes, |size| distance_to_page(*size))?;
     let points = depth_points(matrix, sweep, block_bytes);
     let found = find_knee(&points)?;
+    // Where the first depth may be the knee, so may a smaller one that was not measured.
+    if found.low > 1 && found.low == points.first()?.offered {
+        return None;
+    }
     let single = points.iter().find(|point| point.offered == 1);
     Some(DepthKnee {
         block_bytes,
@@ -408,27 +417,17 @@ pub fn span_block_bytes(sweep: &SweepPlan) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
 
     /// The limit of a disk that does this many operations of each size (in KiB) per second.
     fn limit(rates: &[(u32, f64)]) -> Option<(u32, u32, Option<u32>)> {
         let cell = |(kib, rate): &(u32, f64)| {
-            let estimate = |value: f64| Estimate {
-                n: 30,
-                value,
-                half_width_95: Some(0.01 * value),
-                unit: "1/s".to_owned(),
-            };
+            let estimate = |value: f64| Estimate::new(30, value, Some(0.01 * value), "1/s");
             SweepCell {
-                block_bytes: kib << 10,
-                depth: 16,
                 state: CellState::Measured,
-                why: None,
                 iops: Some(estimate(*rate)),
                 throughput: Some(estimate(rate * f64::from(kib << 10))),
-                latency_mean_ns: None,
-                latency_p50_ns: None,
-                latency_p99_ns: None,
-                latency_max_ns: None,
+                ..empty_cell(kib << 10, 16)
             }
         };
         let sweep = SweepPlan {
@@ -449,6 +448,60 @@ mod tests {
         let kib = |bytes: u32| bytes >> 10;
         let high = found.block_bytes_high.map(kib);
         Some((kib(found.block_bytes), kib(found.block_bytes_low), high))
+    }
+
+    /// The depth of the knee at these rates, with an interval of 2 %, of blocks of a page.
+    fn knee(rates: &[(u32, f64)]) -> Option<u32> {
+        let mut cells = Vec::new();
+        for (depth, rate) in rates {
+            let mut cell = empty_cell(PAGE_BYTES, *depth);
+            cell.state = CellState::Measured;
+            cell.iops = Some(Estimate::new(30, *rate, Some(0.02 * rate), "1/s"));
+            cells.push(cell);
+        }
+        let sweep = SweepPlan {
+            operations: vec![SweepOperation::RandRead],
+            block_bytes: vec![PAGE_BYTES],
+            depths: cells.iter().map(|cell| cell.depth).collect(),
+            span_bytes: Vec::new(),
+            view: None,
+        };
+        let matrix = SweepMatrix {
+            operation: SweepOperation::RandRead,
+            cells,
+            knee: None,
+            bandwidth_limit: None,
+            cost_model: None,
+        };
+        Some(depth_knee(&matrix, &sweep)?.depth)
+    }
+
+    #[test]
+    fn knee_below_the_first_depth_is_unknown() {
+        // One request at a time.
+        let serial = |depths: [u32; 3]| depths.map(|depth| (depth, 1000.0));
+        assert_eq!(knee(&serial([1, 2, 4])), Some(1));
+        assert_eq!(knee(&serial([8, 16, 32])), None);
+        // Four at a time, sixteen, and 32.
+        assert_eq!(knee(&[(2, 2000.0), (4, 4000.0), (8, 4000.0)]), Some(4));
+        assert_eq!(knee(&[(16, 4000.0), (32, 4000.0), (64, 4000.0)]), None);
+        assert_eq!(knee(&[(16, 16e3), (32, 32e3), (64, 32e3)]), Some(32));
+    }
+
+    /// A first request that was slow before one slice of several limits the depth of that slice.
+    #[test]
+    fn cell_is_impossible_where_its_depth_was_not_reached() {
+        let state = |achieved_depth: f64| {
+            let mut record = fixture::record();
+            let mut row = fixture::measured(&mut record, "random-read-d32").clone();
+            (row.data.engine.depth, row.data.achieved_depth) = (Some(18), achieved_depth);
+            let mut cell = empty_cell(PAGE_BYTES, 32);
+            fill_cell(&mut cell, &row);
+            cell.state
+        };
+        assert_eq!(state(17.9), CellState::Impossible);
+        assert_eq!(state(21.0), CellState::Impossible);
+        assert_eq!(state(28.5), CellState::Measured);
     }
 
     /// 20,000/s or 256 MiB/s, whichever is less: 8 KiB still reach 20,000/s.

@@ -581,6 +581,51 @@ mod tests {
         assert_eq!(outcome_of_trend(&limit, &trend), TrendOutcome::Undecided);
     }
 
+    /// The newest search promises less, so that its lower rate is no loss.
+    #[test]
+    fn searches_of_other_promises_have_no_trend() {
+        let limit: Limit = "load.rate<-10%".parse().unwrap();
+        let rate = named(&limit.metric).unwrap();
+        let change: [fn(&mut RatePlan, &mut Workload); 3] = [
+            |plan, _| plan.time_ns *= 2,
+            |plan, _| plan.limit_ns /= 10,
+            |_, load| load.block_bytes *= 8,
+        ];
+        let points = change.map(|change| {
+            let mut runs = Vec::new();
+            let mut records = Vec::new();
+            for day in 1..=6 {
+                let mut record = searched(LoadOutcome::Sustained);
+                let mut plan = RatePlan {
+                    percent: 99.0,
+                    limit_ns: 10_000_000,
+                    time_ns: 60_000_000_000,
+                    hold_ns: 10_000_000_000,
+                };
+                let mut load = Workload::named("reads");
+                load.stop.time_ns = None;
+                if day == 6 {
+                    change(&mut plan, &mut load);
+                }
+                let mut workloads = Workloads::as_planned(vec![load]);
+                workloads.decide = Decide::Rate(plan);
+                record.plan.tasks = vec![Task::Workloads(workloads)];
+                record.run_id = format!("run{day}");
+                record.started = format!("2026-01-0{day}T00:00:00Z");
+                runs.push(SavedRun::from_record(&record, None));
+                records.push(record);
+            }
+            let trend = condition_trend(&rate, &runs, |run| {
+                records
+                    .iter()
+                    .find(|record| record.run_id == run.run_id)
+                    .cloned()
+            });
+            trend.unwrap().points.len()
+        });
+        assert_eq!(points, [6, 1, 1]);
+    }
+
     #[test]
     fn rates_that_a_search_offered_have_no_trend() {
         let mut record = searched(LoadOutcome::PerhapsNone);

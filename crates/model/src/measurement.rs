@@ -15,6 +15,10 @@ use std::sync::Arc;
 pub use crate::op::{OpKind, PerOp};
 pub use crate::window::{ByteCount, CpuTime, MovedTotal};
 
+/// From this share of the requested depth on, the depth was reached: starting, ending and reaping
+/// in batches cost a little of it.
+pub const DEPTH_HELD_MIN: f64 = 0.8;
+
 /// One workload on one target, as it went.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Measurement {
@@ -143,6 +147,21 @@ impl Measurement {
             }
         }
         moved_bytes
+    }
+
+    /// The requests that each worker kept in flight where the target was too slow for the depth of
+    /// the workload; `None` where that depth was reached. One slow first request limits the slice
+    /// after it, not the others.
+    pub fn limited_depth(&self) -> Option<u32> {
+        let limit = self.engine.depth?;
+        let held = self.achieved_depth / f64::from(self.workload.workers.max(1));
+        if held <= f64::from(limit) {
+            return Some(limit);
+        }
+        if held >= DEPTH_HELD_MIN * f64::from(self.workload.depth) {
+            return None;
+        }
+        Some(held.round() as u32)
     }
 
     /// A workload on target 0 of which nothing is measured yet, over `span_bytes` from
@@ -369,7 +388,8 @@ pub struct EngineUse {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub features: Vec<String>,
     /// Requests that each worker kept in flight at most, where the first requests to the target
-    /// were too slow for the depth of the workload.
+    /// were too slow for the depth of the workload. Of several slices, the fewest: others may have
+    /// had more in flight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
     /// Linux AIO: share of the waits that found something done already. Near 1 on a processor that

@@ -26,6 +26,7 @@ mod page;
 mod percentiles;
 pub mod postgresql_conf;
 mod schedulers;
+mod server_versions;
 pub mod style;
 pub mod svg;
 pub mod terminal;

@@ -4,26 +4,16 @@
 
 use crate::ascii::transliterate;
 use crate::describe::run::start_text;
+use crate::server_versions::{needs_restart, other_versions};
 use crate::text::{clean, wrap};
 use diskproof_model::advice::Advice;
 use diskproof_model::record::Record;
 use std::io::{self, Write};
-use std::ops::RangeInclusive;
 
 /// Columns of a comment, with its `#`, so that the file fits 80 columns.
 const COMMENT_COLUMNS: usize = 78;
 /// A longer name or value does not become a setting; every one of PostgreSQL is shorter.
 const WORD_BYTES_MAX: usize = 63;
-/// The settings that not every version has, with the first and the last version that have them.
-const VERSIONS: [(&str, RangeInclusive<u32>); 6] = [
-    ("maintenance_io_concurrency", 13..=u32::MAX),
-    ("io_combine_limit", 17..=u32::MAX),
-    ("io_max_combine_limit", 18..=u32::MAX),
-    ("io_method", 18..=u32::MAX),
-    ("io_workers", 18..=18),
-    ("io_max_workers", 19..=u32::MAX),
-];
-
 /// Settings that no figure of a disk decides: a line with the first and the last version that have
 /// them, their names, and why.
 const LEAVE_ALONE: &str = include_str!("postgresql_conf.txt");
@@ -65,10 +55,14 @@ fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
              that only some versions have are commented out.",
         )?,
     }
-    write_comment(
-        out,
-        "To use them, end postgresql.conf with  include 'THIS FILE'  and reload the server.",
-    )?;
+    let version = record.plan.questions.postgres_version;
+    let verb = if needs_restart(&record.advice, version) {
+        "restart"
+    } else {
+        "reload"
+    };
+    let usage = "To use them, end postgresql.conf with  include 'THIS FILE'  and";
+    write_comment(out, &format!("{usage} {verb} the server."))?;
     writeln!(out)
 }
 
@@ -99,28 +93,7 @@ fn inactive_reason(advice: &Advice, version: Option<u32>) -> Option<String> {
     if !advice.changes() {
         return Some("the default".to_owned());
     }
-    let versions = versions_with(&advice.setting)?;
-    if let Some(version) = version
-        && versions.contains(&version)
-    {
-        return None;
-    }
-    let since = versions.start();
-    Some(match *versions.end() {
-        u32::MAX => format!("PostgreSQL {since} or newer"),
-        until if until == *since => format!("PostgreSQL {since} only"),
-        until => format!("PostgreSQL {since} to {until}"),
-    })
-}
-
-/// The versions with a setting; `None` where all have it.
-fn versions_with(setting: &str) -> Option<RangeInclusive<u32>> {
-    for (name, versions) in VERSIONS {
-        if name == setting {
-            return Some(versions);
-        }
-    }
-    None
+    other_versions(&advice.setting, version)
 }
 
 /// Writes the settings to leave alone, each with the reason: first those of the advice without a

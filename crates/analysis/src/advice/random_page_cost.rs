@@ -145,10 +145,13 @@ fn large_cost_text(random: OpRow<'_>, time_ratio: f64) -> String {
     if rotates || !is_much_larger {
         return String::new();
     }
-    let percent = (1.0 - COST_OF_SSDS / time_ratio) * 100.0;
+    let uncached_percent = COST_OF_SSDS / time_ratio * 100.0;
+    let percent = 100.0 - uncached_percent;
+    // 99.5 % are not 100 %.
+    let digits = (-uncached_percent.log10().floor()).clamp(0.0, 9.0) as usize;
     format!(
         " The {COST_OF_SSDS} often advised for SSDs assumes that both cost nearly the same. Here \
-         that is right if {percent:.0} % are cached."
+         that is right if {percent:.digits$} % are cached."
     )
 }
 

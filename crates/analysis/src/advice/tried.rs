@@ -22,6 +22,10 @@ const UNSAFE_WHY: &str = "Not tried: off is faster only because a crash then los
 /// A tried setting on which the figures gave no advice is inserted before this one.
 const BEFORE_SETTING: &str = "full_page_writes";
 
+/// io_max_combine_limit exists from this version on (release notes of PostgreSQL 18). A server that
+/// does not know a setting in its file does not start.
+const COMBINE_LIMIT_FROM: u32 = 18;
+
 /// Changes the advice that the figures gave to what the trials of a record showed, and adds the
 /// settings that were only tried. `advice` must already have its entry on [`BEFORE_SETTING`].
 pub(super) fn apply_trials(record: &Record, advice: &mut Vec<Advice>) {
@@ -31,11 +35,16 @@ pub(super) fn apply_trials(record: &Record, advice: &mut Vec<Advice>) {
     if postgres.trials.is_empty() {
         return;
     }
+    // An unknown version may have it: its line for the server's file is a comment then.
+    let has_combine_limit = match record.plan.questions.postgres_version {
+        Some(version) => version >= COMBINE_LIMIT_FROM,
+        None => true,
+    };
     advice.push(leave_alone(UNSAFE_SETTINGS, UNSAFE_WHY.to_owned(), &[]));
     for tried in &postgres.trials {
         let index = find_or_insert(tried.data.trial.setting.as_str(), advice);
         apply_trial(tried, record, &mut advice[index]);
-        if let Some(limit) = combine_limit_advice(tried) {
+        if has_combine_limit && let Some(limit) = combine_limit_advice(tried) {
             advice.insert(index, limit);
         }
     }
@@ -359,5 +368,14 @@ mod tests {
         for setting in ["io_max_combine_limit", "io_combine_limit"] {
             assert!(find(&advice, setting).changes(), "{setting}");
         }
+        let of_version = |version| {
+            let trial = tried("io_combine_limit", TrialOutcome::Faster, gain);
+            let mut record = record_with(vec![trial]);
+            record.plan.questions.postgres_version = Some(version);
+            let advice = crate::advice::advised_settings(&record);
+            let names = advice.iter().map(|entry| entry.setting.clone());
+            names.filter(|name| name.contains("combine_limit")).count()
+        };
+        assert_eq!((of_version(17), of_version(18)), (1, 2));
     }
 }

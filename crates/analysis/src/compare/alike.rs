@@ -7,11 +7,13 @@ use super::reasons::is_same_measuring;
 use super::sides::{Run, WorkloadKey};
 use super::survey::{Part, Surveyed};
 use diskproof_model::figure::{Named, Part as FigurePart};
+use diskproof_model::plan::{Decide, Workload};
+use diskproof_model::rate::RatePlan;
 use diskproof_model::record::Record;
 
 /// True if two runs measured the part of a record that a condition names alike, so that its figures
-/// are comparable. Also where one of them lacks the part, and of parts whose conditions are not
-/// compared: an observed load and the highest rate of a search.
+/// are comparable. Also where one of them lacks the part, and of an observed load, which has no
+/// conditions.
 pub(crate) fn measured_alike(one: &Record, other: &Record, named: &Named<'_>) -> bool {
     let (one, other) = (&run_without_name(one), &run_without_name(other));
     match named.part {
@@ -20,7 +22,8 @@ pub(crate) fn measured_alike(one: &Record, other: &Record, named: &Named<'_>) ->
         FigurePart::Burst => is_same_survey(one, other, Part::Burst),
         FigurePart::Access(_) => is_same_survey(one, other, Part::Access),
         FigurePart::FileStep => is_same_file_step(one, other, named.subject),
-        FigurePart::Load | FigurePart::Observed | FigurePart::Other => true,
+        FigurePart::Load => is_same_promise(one.record, other.record),
+        FigurePart::Observed | FigurePart::Other => true,
     }
 }
 
@@ -43,6 +46,45 @@ fn is_same_workload(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
         }
     }
     true
+}
+
+/// True if the search for a rate had the same promise, and the same load but for its rate.
+fn is_same_promise(one: &Record, other: &Record) -> bool {
+    match (Promise::of_plan(one), Promise::of_plan(other)) {
+        (Some(one), Some(other)) => one == other,
+        _ => true,
+    }
+}
+
+/// What a search of the highest rate promises, and of which load.
+#[derive(PartialEq)]
+struct Promise<'a> {
+    percent: f64,
+    limit_ns: u64,
+    hold_ns: u64,
+    loads: Vec<&'a Workload>,
+}
+
+impl<'a> Promise<'a> {
+    /// The promise of a run; `None` of one that searched no rate.
+    fn of_plan(record: &'a Record) -> Option<Self> {
+        let workloads = record.plan.workload_task()?;
+        let Decide::Rate(RatePlan {
+            percent,
+            limit_ns,
+            time_ns: _,
+            hold_ns,
+        }) = workloads.decide
+        else {
+            return None;
+        };
+        Some(Self {
+            percent,
+            limit_ns,
+            hold_ns,
+            loads: workloads.searched().map(|(_, load)| load).collect(),
+        })
+    }
 }
 
 fn is_same_survey(one: &Run<'_>, other: &Run<'_>, part: Part) -> bool {

@@ -2,6 +2,7 @@
 //! either side, in random order, so that slow changes affect both and cancel in their ratio.
 
 use super::comparable::MeasuredWorkload;
+use super::distribution::bucket_width_log;
 use super::pair::PairEstimates;
 use super::ratio::{SideFigure, Within};
 use super::side_estimate::SideEstimate;
@@ -93,10 +94,13 @@ impl<'a> Blocks<'a> {
         for (log_a, log_b) in std::iter::zip(&logs.a, &logs.b) {
             differences.push(log_b - log_a);
         }
-        let difference = PairedDifference::from_sample(&differences)?;
+        let mut difference = PairedDifference::from_sample(&differences)?;
         if matches!(figure, Figure::Iops | Figure::Throughput | Figure::Mean) {
             estimates.a = geometric_mean(logs.a, &estimates.a.estimate.unit);
             estimates.b = geometric_mean(logs.b, &estimates.b.estimate.unit);
+        } else {
+            let shorter_ns = estimates.a.sample.value.min(estimates.b.sample.value);
+            difference.error = difference.error.max(bucket_width_log(shorter_ns));
         }
         Some(difference)
     }

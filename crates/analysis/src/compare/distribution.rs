@@ -15,6 +15,9 @@ const BUSY_CELLS_MAX: f64 = 0.9;
 const INDEX_MIN: f64 = 0.01;
 /// The percentile curve has this many points for each halving of the share beyond.
 const STEPS_A_HALVING: i32 = 4;
+/// The largest share of a latency that the width of its bucket is: each power of two has 1024
+/// buckets, but none is narrower than a nanosecond.
+const BUCKET_WIDTH_MAX: f64 = 1.0 / 1024.0;
 /// A percentile is reported if at least this many latencies lie beyond it.
 const BEYOND_MIN: f64 = 10.0;
 
@@ -28,6 +31,11 @@ pub(super) struct LatencyDistribution {
     mean_ns: f64,
     /// Variance over the square of the mean.
     dispersion: f64,
+}
+
+/// The most by which the logarithms of two percentiles near `ns` differ where the latencies do not.
+pub(super) fn bucket_width_log(ns: f64) -> f64 {
+    BUCKET_WIDTH_MAX.max(1.0 / ns.max(1.0))
 }
 
 /// The percentiles of a distribution, ascending: those with enough latencies beyond them.

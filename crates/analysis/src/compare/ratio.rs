@@ -7,9 +7,9 @@
 //! freedom are those of the variance between runs, or as Satterthwaite has them. P-values are made
 //! from the same intervals.
 
-use super::distribution::LatencyDistribution;
+use super::distribution::{LatencyDistribution, bucket_width_log};
 use super::run_spread::{Repetitions, RunSpread, pooled_spread, spread_of_side};
-use crate::estimate::{PairedDifference, student};
+use crate::estimate::{PairedDifference, mean, student};
 use diskproof_model::comparison::{Basis, Ratio, RunVariation};
 
 /// The probability that chance alone gives any of the metrics that are compared together a verdict
@@ -85,6 +85,11 @@ impl SideFigure {
         let Some(spread) = self.spread else {
             return self.within_arm(arm, multiple);
         };
+        let extension = extension(arm, self.value.ln(), mean(&self.logs));
+        extension + self.arm_by_spread(spread, arm, multiple)
+    }
+
+    fn arm_by_spread(&self, spread: RunSpread, arm: Arm, multiple: f64) -> f64 {
         let root = (self.logs.len() as f64).sqrt();
         let between_runs = multiple * spread.deviation / root;
         if matches!(self.within, Within::Unknown) {
@@ -117,7 +122,11 @@ impl SideFigure {
                     }
                     Arm::Above => return f64::INFINITY,
                 };
-                ((bound_ns.max(1) as f64).ln() - self.value.ln()).abs()
+                let distance = ((bound_ns.max(1) as f64).ln() - self.value.ln()).abs();
+                // The percentiles of two sides may be a bucket apart though their latencies are
+                // not. Half of the square of that error belongs to each side.
+                let error_least = bucket_width_log(self.value) / std::f64::consts::SQRT_2;
+                distance.max(multiple * error_least)
             }
             Within::Unknown => f64::INFINITY,
         }
@@ -171,6 +180,16 @@ impl SideFigure {
     }
 }
 
+/// The further length of an arm where the error of a figure is that of the mean of its parts, and
+/// the figure is another one: the percentile of the latencies of all parts together may be that of
+/// the slowest part. The interval then covers both. All are logarithms.
+fn extension(arm: Arm, figure: f64, mean_of_parts: f64) -> f64 {
+    match arm {
+        Arm::Below => (figure - mean_of_parts).max(0.0),
+        Arm::Above => (mean_of_parts - figure).max(0.0),
+    }
+}
+
 /// The interval of a quantile, as quantiles.
 #[derive(Debug, Clone, Copy)]
 struct RankBounds {
@@ -207,8 +226,8 @@ pub(super) struct RatioEstimate {
     pub(super) log: f64,
     /// Degrees of freedom of its error.
     pub(super) freedom: f64,
-    /// Standard error of that logarithm by the blocks of a live comparison; `None` of other runs.
-    block_error: Option<f64>,
+    /// The difference within the blocks of a live comparison; `None` of other runs.
+    blocks: Option<PairedDifference>,
 }
 
 impl RatioEstimate {
@@ -243,7 +262,7 @@ impl RatioEstimate {
             b,
             log,
             freedom,
-            block_error: None,
+            blocks: None,
         })
     }
 
@@ -260,7 +279,7 @@ impl RatioEstimate {
         Some(Self {
             log: b.value.ln() - a.value.ln(),
             freedom: difference.freedom,
-            block_error: Some(difference.error),
+            blocks: Some(difference),
             a: a.clone(),
             b: b.clone(),
         })
@@ -268,8 +287,8 @@ impl RatioEstimate {
 
     /// The distance from the ratio to an end of the interval at `multiple` standard errors.
     fn reach(&self, arm: Arm, multiple: f64) -> f64 {
-        if let Some(error) = self.block_error {
-            return multiple * error;
+        if let Some(blocks) = self.blocks {
+            return multiple * blocks.error + extension(arm, self.log, blocks.mean);
         }
         // The ratio is low where B is low and A is high.
         let opposite = match arm {
@@ -335,7 +354,7 @@ impl RatioEstimate {
 
     /// The source of the interval.
     pub(super) fn basis(&self) -> Basis {
-        match (self.block_error, self.a.spread) {
+        match (self.blocks, self.a.spread) {
             (Some(_), _) => Basis::Blocks,
             (None, Some(_)) => Basis::BetweenRuns,
             (None, None) => Basis::WithinRuns,
@@ -344,7 +363,7 @@ impl RatioEstimate {
 
     /// The variation of the figure from run to run; `None` where it is unknown.
     pub(super) fn variation(&self) -> Option<RunVariation> {
-        if self.block_error.is_some() {
+        if self.blocks.is_some() {
             return None;
         }
         // If the sides vary differently, the larger variation is reported.
@@ -469,7 +488,8 @@ mod tests {
 
     #[test]
     fn figures_without_an_error_are_joined_by_their_runs_alone() {
-        let unknown = |logs: Vec<f64>| SideFigure::from_runs(100.0, logs, Within::Unknown);
+        let unknown =
+            |logs: Vec<f64>| SideFigure::from_runs(mean(&logs).exp(), logs, Within::Unknown);
         let one = unknown(vec![1.0]);
         assert!(RatioEstimate::from_sides(&one, &pair().a, &[]).is_none());
         assert!(RatioEstimate::from_sides(&pair().a, &one, &[]).is_none());
@@ -542,6 +562,14 @@ mod tests {
             freedom: 3.0,
         };
         let of = |a: f64, b: f64| {
+            let difference = PairedDifference {
+                mean: if a > 0.0 && b > 0.0 {
+                    b.ln() - a.ln()
+                } else {
+                    0.0
+                },
+                ..difference
+            };
             let sides = [a, b].map(|value| single(value, 0.5, 19.0));
             RatioEstimate::from_blocks(&sides[0], &sides[1], difference)
         };
@@ -555,6 +583,46 @@ mod tests {
             assert_eq!((joined.basis(), joined.variation()), (Basis::Blocks, None));
         }
         assert!(of(0.0, 1.0).is_none() && of(1.0, 0.0).is_none());
+    }
+
+    /// The latencies of three runs together have the percentile of the one bad run.
+    #[test]
+    fn one_bad_run_of_three_decides_no_percentile() {
+        let side = |value: f64, logs: [f64; 3]| {
+            SideFigure::from_runs(value, logs.to_vec(), Within::Unknown)
+        };
+        let bad = 2.0_f64;
+        // The variances of the sides differ in the first pair, and are pooled in the second.
+        for good in [[0.0; 3], [0.0, 1.0, 0.0]] {
+            let a = side(1.0, good);
+            let b = side(bad.exp(), [0.0, bad, 0.0]);
+            for joined in [
+                RatioEstimate::from_sides(&a, &b, &[]).unwrap(),
+                RatioEstimate::from_sides(&b, &a, &[]).unwrap(),
+            ] {
+                close(joined.log.abs(), bad);
+                assert!(joined.p_value() > 0.2, "{good:?}: {}", joined.p_value());
+            }
+        }
+    }
+
+    /// The interval covers the figure and the mean of the blocks, on either side of the figure.
+    #[test]
+    fn interval_of_blocks_covers_figure_and_mean() {
+        let sides = [single(100.0, 0.0, 9.0), single(110.0, 0.0, 9.0)];
+        let log = 110.0_f64.ln() - 100.0_f64.ln();
+        for (mean, below, above) in [(log - 0.05, 0.05, 0.0), (log + 0.02, 0.0, 0.02)] {
+            let difference = PairedDifference {
+                mean,
+                error: 0.01,
+                freedom: 3.0,
+            };
+            let joined = RatioEstimate::from_blocks(&sides[0], &sides[1], difference).unwrap();
+            let half = 0.031_824_463_052_837_08;
+            close(joined.log, log);
+            close(joined.arms_95().below, half + below);
+            close(joined.arms_95().above, half + above);
+        }
     }
 
     #[test]

@@ -361,7 +361,10 @@ impl Compared for Surveyed<'_> {
         };
         let places = [&["/results/0/data/device"], places].concat();
         add_findings(reasons, name, record, &places, &[]);
-        if record.partial && record.plan.workloads().is_empty() {
+        let data = &self.surface.data;
+        let is_cut_short = data.interrupted || data.hang.is_some();
+        // A run that ended while its workloads were measured has a whole survey.
+        if is_cut_short || (record.partial && record.plan.workloads().is_empty()) {
             reasons.add("interrupted", format!("{name} was cut short"));
         }
         if failed > 0 {

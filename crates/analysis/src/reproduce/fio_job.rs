@@ -16,7 +16,7 @@ pub(super) fn job_count(ran: &Measurement) -> u32 {
 
 /// The requests in flight per worker: fewer than asked where the first ones were too slow.
 pub(super) fn depth(ran: &Measurement) -> u32 {
-    ran.engine.depth.unwrap_or(ran.workload.depth)
+    ran.limited_depth().unwrap_or(ran.workload.depth)
 }
 
 pub(super) fn is_blocking(engine: EngineKind) -> bool {

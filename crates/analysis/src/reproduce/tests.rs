@@ -564,9 +564,14 @@ fn a_shape_is_in_the_line_or_there_is_none() {
     }
 }
 
-/// The depth of a disk that is too slow for the one that was asked.
+/// The depth of a disk that is too slow for the one that was asked, and of one whose first request
+/// was slow before one slice of several.
 #[test]
 fn the_depth_is_the_one_that_ran() {
-    let text = line("random-read-d32", |w, _, _| w.engine.depth = Some(2));
-    states(&text, &["--iodepth=2 "]);
+    for (achieved_depth, option) in [(1.9, "--iodepth=2 "), (28.3, "--iodepth=32 ")] {
+        let text = line("random-read-d32", |w, _, _| {
+            (w.engine.depth, w.achieved_depth) = (Some(2), achieved_depth);
+        });
+        states(&text, &[option]);
+    }
 }

@@ -3,6 +3,7 @@
 use super::cpu_limited::is_cpu_limited;
 use super::rule::*;
 use super::starved::waits_for_processor;
+use diskproof_model::measurement::DEPTH_HELD_MIN;
 
 pub(super) const RULE: Rule = Rule {
     code: "depth-not-held",
@@ -15,10 +16,6 @@ pub(super) const RULE: Rule = Rule {
     #[cfg(test)]
     examples: tests::EXAMPLES,
 };
-
-/// Smallest share of the requested depth: starting, ending and reaping in batches cost a little of
-/// it.
-const HELD_MIN: f64 = 0.8;
 
 /// Operations per slot below which filling and draining the queue are most of the run.
 const ROUNDS_MIN: f64 = 20.0;
@@ -68,7 +65,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 fn remedy(worst: &Row) -> String {
-    if worst.data.engine.depth.is_some() {
+    if worst.data.limited_depth().is_some() {
         return "Compare these figures only with those of the same depth (--depth). The disk \
                 answered its first requests so slowly that a full queue would outlast the run."
             .to_owned();
@@ -94,7 +91,7 @@ fn fills_every_slot(row: &Row) -> bool {
         return false;
     }
     let done: u64 = row.headline_ops().iter().map(|(_, op)| op.data.count).sum();
-    row.data.engine.depth.is_some() || done as f64 >= ROUNDS_MIN * wanted_depth(row)
+    row.data.limited_depth().is_some() || done as f64 >= ROUNDS_MIN * wanted_depth(row)
 }
 
 /// The depth by our own latencies (Little's law), or by the disks' queues. The latter tells what
@@ -102,7 +99,9 @@ fn fills_every_slot(row: &Row) -> bool {
 fn shallow_queue(measured: Measured<'_>) -> Option<ShallowQueue<'_>> {
     let row = measured.row;
     let workers = f64::from(row.data.workload.workers);
-    if let Some(depth) = row.data.engine.depth {
+    if let Some(depth) = row.data.limited_depth()
+        && row.data.engine.depth == Some(depth)
+    {
         return Some(ShallowQueue {
             measured,
             depth: f64::from(depth * row.data.workload.workers),
@@ -115,7 +114,7 @@ fn shallow_queue(measured: Measured<'_>) -> Option<ShallowQueue<'_>> {
             ),
         });
     }
-    let held = HELD_MIN * wanted_depth(row);
+    let held = DEPTH_HELD_MIN * wanted_depth(row);
     let achieved = row.data.achieved_depth;
     if depth_with_processors(row, achieved) < held {
         return Some(ShallowQueue {
@@ -223,6 +222,25 @@ mod tests {
         );
         assert_eq!(finding.evidence[0].threshold, 32.0);
         assert!(!finding.remedy.contains("--engine"), "{}", finding.remedy);
+    }
+
+    #[test]
+    fn depth_of_one_slice_is_not_that_of_the_row() {
+        let sliced = |achieved_depth| {
+            check(&reads(|measurement| {
+                (measurement.engine.depth, measurement.achieved_depth) = (Some(18), achieved_depth);
+                measurement.ops.values_mut().for_each(|op| op.count = 3);
+            }))
+        };
+        assert_eq!(sliced(28.0), None);
+        let finding = sliced(22.0).unwrap();
+        assert_eq!(
+            finding.evidence[0].path,
+            "/measurements/3/data/achieved_depth"
+        );
+        states(&finding.claim, &["22.0", "32"]);
+        assert!(!finding.remedy.contains("--engine"), "{}", finding.remedy);
+        states(&sliced(17.5).unwrap().claim, &["18.0", "32"]);
     }
 
     fn device_queue(name: &str, depth: f64) -> Option<Diagnosis> {

@@ -146,10 +146,18 @@ fn answer_text(baseline: &Side, candidate: &Candidate, letter: &str) -> String {
     text
 }
 
+/// The summary of the candidate, or fewer words where no metric differs. The rates of two disks may
+/// agree while their tails do not.
 fn outcome_text(candidate: &Candidate) -> &str {
     let tally = &candidate.headline;
     let total = tally.total();
-    if total > 0 && tally.undecided == total {
+    let differs = candidate
+        .metrics
+        .iter()
+        .any(|metric| firmness(metric.verdict) > Firmness::Open);
+    if differs {
+        &candidate.summary
+    } else if total > 0 && tally.undecided == total {
         "No difference found:"
     } else if total > 0 && tally.same == total {
         "No difference:"
@@ -305,6 +313,7 @@ pub(crate) fn fleet_sides_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Ve
 mod tests {
     use super::*;
     use crate::fixture::comparison;
+    use diskproof_model::comparison::Tally;
 
     fn leads(candidate: &Candidate, index: usize) -> bool {
         std::ptr::eq(
@@ -326,6 +335,33 @@ mod tests {
         assert!(leads(&candidate, last));
         candidate.metrics[1].verdict = Verdict::Worse;
         assert!(leads(&candidate, 1));
+    }
+
+    /// All headlines have this verdict; the detail has its own.
+    fn outcome_with(headlines: Verdict, detail: Verdict) -> String {
+        let mut candidate = comparison().candidates.remove(0);
+        candidate.summary = "summary".to_owned();
+        candidate.headline = Tally::default();
+        for (index, metric) in candidate.metrics.iter_mut().enumerate() {
+            metric.headline = index > 0;
+            metric.verdict = if metric.headline { headlines } else { detail };
+        }
+        match headlines {
+            Verdict::Same => candidate.headline.same = 1,
+            _ => candidate.headline.undecided = 1,
+        }
+        outcome_text(&candidate).to_owned()
+    }
+
+    #[test]
+    fn sentence_does_not_deny_the_difference_of_a_detail() {
+        for headlines in [Verdict::Same, Verdict::Undecided] {
+            let outcome = |detail| outcome_with(headlines, detail);
+            assert_ne!(outcome(Verdict::Undecided), "summary");
+            for detail in [Verdict::Worse, Verdict::Better, Verdict::SlowerOnce] {
+                assert_eq!(outcome(detail), "summary", "{headlines:?}, {detail:?}");
+            }
+        }
     }
 
     fn has_note_before_reason(comparison: &Comparison) -> bool {

@@ -14,7 +14,7 @@ use diskproof_model::comparison::{
     RunReference, Side, Unmatched, Verdict,
 };
 use diskproof_model::digits::{digits_of, figure_to_digits, to_digits};
-use diskproof_model::units::{counted, format_duration, format_percent};
+use diskproof_model::units::{counted, format_duration};
 
 /// For a metric that needs more than this many times the length, no length is suggested; the text
 /// states this limit.
@@ -233,11 +233,13 @@ fn condition_fact(condition: &Condition, subject: &str) -> Block {
 }
 
 fn legend_text(comparison: &Comparison) -> String {
-    let margin = format_percent(comparison.margin);
+    // As the user gave it, to a millionth of a percent.
+    let margin = (comparison.margin * 1e8).round() / 1e6;
     format!(
         "95 %: confidence interval of the ratio. better, worse: significantly different after \
-         correction for the number of metrics, and by more than {margin}. same: the whole interval \
-         is within {margin}. All metrics: --all, --json. Explanations: diskproof help compare.md."
+         correction for the number of metrics, and by more than {margin} %. same: the whole \
+         interval is within {margin} %. All metrics: --all, --json. Explanations: diskproof help \
+         compare.md."
     )
 }
 
@@ -341,7 +343,7 @@ fn is_change_visible(a: f64, b: f64, digits: i32, ratio: Ratio) -> bool {
 /// Says what would decide an open metric: `4.0 times as long, 12 s per side`.
 pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     if metric.ratio.is_none() {
-        return "no interval: measured too briefly; measure for at least 2 s".to_owned();
+        return missing_ratio_text(metric).to_owned();
     }
     let Some(needed) = metric.needed else {
         return "fewer than ten samples lie beyond it; measure longer".to_owned();
@@ -364,6 +366,19 @@ pub(crate) fn needed_text(metric: &MetricComparison) -> String {
 }
 
 /// `4.0 times`, from 1.1 on: a smaller factor would print as no change.
+/// The reason why a metric without a reason against its comparison has no ratio.
+fn missing_ratio_text(metric: &MetricComparison) -> &'static str {
+    if metric.a.value <= 0.0 || metric.b.value <= 0.0 {
+        return "no ratio: a side is 0";
+    }
+    match metric.figure {
+        Figure::CurveMin | Figure::CurveMax => {
+            "no interval: the curves need ten points or more, and the same number of them"
+        }
+        _ => "no interval: measured too briefly; measure for at least 2 s",
+    }
+}
+
 fn times_text(times: f64) -> String {
     if times < 9.95 {
         format!("{:.1} times", times.max(1.1))
@@ -390,6 +405,31 @@ mod tests {
     fn number(text: &str) -> f64 {
         let digits = text.split_whitespace().next().unwrap();
         digits.replace([',', '/', 's'], "").parse().unwrap()
+    }
+
+    #[test]
+    fn metric_without_a_ratio_has_the_reason_of_its_figure() {
+        let reason = |figure, b| {
+            let mut compared = metric(rate(1.0, 0.1), rate(b, 0.1), ratio(1.0, 0.9, 1.1));
+            (compared.figure, compared.ratio) = (figure, None);
+            needed_text(&compared)
+        };
+        assert!(reason(Figure::Iops, 1.0).contains("2 s"));
+        assert!(!reason(Figure::Iops, 0.0).contains("2 s"));
+        assert!(!reason(Figure::CurveMin, 1.0).contains("2 s"));
+    }
+
+    #[test]
+    fn legend_states_a_small_margin() {
+        let mut comparison = crate::fixture::comparison();
+        for (margin, text) in [
+            (0.0003, "than 0.03 %."),
+            (0.02, "than 2 %."),
+            (0.1, "than 10 %."),
+        ] {
+            comparison.margin = margin;
+            assert!(legend_text(&comparison).contains(text), "{margin}");
+        }
     }
 
     fn rate(value: f64, relative_width: f64) -> Estimate {

@@ -1,6 +1,7 @@
 //! Findings and advice as blocks, whole and in short.
 
 use crate::labels;
+use crate::server_versions::{needs_restart, other_versions};
 use crate::text::list;
 use diskproof_model::advice::Advice;
 use diskproof_model::block::{Block, Cell, Column, Narrow, Table, TableRow, Tone};
@@ -150,11 +151,13 @@ fn server_file(all: &[Advice]) -> &'static str {
     }
 }
 
-/// The settings to change, in one fact; `None` without any.
-pub(crate) fn advice_fact(all: &[Advice]) -> Option<Block> {
+/// The settings to change, in one fact; `None` without any. A server of a known `version` has all
+/// of them.
+pub(crate) fn advice_fact(all: &[Advice], version: Option<u32>) -> Option<Block> {
     let changes: Vec<String> = all
         .iter()
         .filter(|advice| advice.changes())
+        .filter(|advice| version.is_none() || other_versions(&advice.setting, version).is_none())
         .map(setting_line)
         .collect();
     if changes.is_empty() {
@@ -163,30 +166,39 @@ pub(crate) fn advice_fact(all: &[Advice]) -> Option<Block> {
     Some(Block::toned_fact(Tone::Bold, "advice", list(changes)))
 }
 
-/// The settings to change as lines for the server's file. Empty for a record without advice.
-pub(crate) fn conf_blocks(all: &[Advice]) -> Vec<Block> {
+/// The settings to change as lines for the server's file. One that a server of this version does
+/// not have, or may not have, is a comment. Empty for a record without advice.
+pub(crate) fn conf_blocks(all: &[Advice], version: Option<u32>) -> Vec<Block> {
     if all.is_empty() {
         return Vec::new();
     }
     let lines: Vec<String> = all
         .iter()
         .filter(|advice| advice.changes())
-        .map(conf_line)
+        .map(|advice| conf_line(advice, version))
         .collect();
     if lines.is_empty() {
         let none = "No change is needed: each value above is the default, or the figures do not \
                     support another one.";
         return vec![Block::text(Tone::Plain, none)];
     }
+    let restart = if needs_restart(all, version) {
+        ", which take effect after a restart of the server"
+    } else {
+        ""
+    };
     vec![Block::Command {
-        what: format!("Lines for {}", server_file(all)),
+        what: format!("Lines for {}{restart}", server_file(all)),
         text: lines.join("\n"),
     }]
 }
 
 /// `random_page_cost = 2.6  # if the cache holds 90 % of the pages`.
-fn conf_line(item: &Advice) -> String {
+fn conf_line(item: &Advice, version: Option<u32>) -> String {
     let line = setting_line(item);
+    if let Some(versions) = other_versions(&item.setting, version) {
+        return format!("#{line}  # {versions}");
+    }
     match &item.condition {
         Some(condition) => format!("{line}  # {condition}"),
         None => line,
@@ -205,5 +217,38 @@ pub(crate) fn advised_value_text(advice: &Advice) -> String {
         (Some(value), Some([low, high])) => format!("= {value} ({low} to {high})"),
         (None, Some([low, high])) => format!("{low} to {high}"),
         (None, None) => "leave unchanged".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server does not start with a setting that it does not know.
+    #[test]
+    fn settings_that_the_server_lacks_are_comments() {
+        let advice = |setting: &str| Advice {
+            setting: setting.to_owned(),
+            value: Some("256kB".to_owned()),
+            range: None,
+            why: String::new(),
+            from: Vec::new(),
+            default: None,
+            condition: None,
+        };
+        let all = [advice("io_max_combine_limit"), advice("io_combine_limit")];
+        let lines = |version| {
+            let Some(Block::Command { text, .. }) = conf_blocks(&all, version).pop() else {
+                panic!("no lines");
+            };
+            text.lines().filter(|line| !line.starts_with('#')).count()
+        };
+        let in_fact = |version| {
+            let fact = format!("{:?}", advice_fact(&all, version));
+            fact.matches("256kB").count()
+        };
+        let counts =
+            [Some(16), Some(17), Some(18), None].map(|version| (lines(version), in_fact(version)));
+        assert_eq!(counts, [(0, 0), (1, 1), (2, 2), (0, 2)]);
     }
 }

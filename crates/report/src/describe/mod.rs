@@ -115,7 +115,11 @@ pub(crate) fn sections(record: &Record) -> Vec<Section> {
     page.extend([
         Section::new("findings", Whole, finding_blocks(&record.findings)),
         Section::new("advice", Whole, advice_blocks(&record.advice)),
-        Section::new("advice", File, conf_blocks(&record.advice)),
+        Section::new(
+            "advice",
+            File,
+            conf_blocks(&record.advice, record.plan.questions.postgres_version),
+        ),
         Section::new("details", Whole, detail_blocks(record)),
         Section::new("method", File, method::blocks(record)),
         Section::new("end", Whole, end_blocks(record)),
@@ -504,7 +508,8 @@ fn short_end_blocks(record: &Record) -> Vec<Block> {
         FindingsShown::WithRemedies(SHORT_FINDINGS_MAX)
     };
     let mut blocks = short_finding_blocks(&record.findings, shown);
-    blocks.extend(advice_fact(&record.advice));
+    let version = record.plan.questions.postgres_version;
+    blocks.extend(advice_fact(&record.advice, version));
     let method = match shared_conditions_text(record) {
         Some(conditions) => format!("{conditions} · all: -v"),
         None => "all: -v".to_owned(),

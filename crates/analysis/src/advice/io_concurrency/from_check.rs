@@ -11,6 +11,9 @@ use diskproof_model::record::Record;
 
 const ONE_IN_FLIGHT: &str = "random-read-d1";
 const MANY_IN_FLIGHT: &str = "random-read-d32";
+/// The reads in flight that the latter keeps. A single read may take longer than one of many, where
+/// the disk sleeps between requests: the gain is then larger than the number of reads at work.
+const DEPTH_MEASURED: u32 = 32;
 
 /// Advises as many reads in flight as the disk works on at a time: the rate at depth 32 over that
 /// at depth 1. It is a power of two, because the rate is known at two depths only. `None` where one
@@ -30,7 +33,7 @@ pub(crate) fn advise_from_check(record: &Record) -> Option<Advice> {
         half_width_or_max(&one.figures.iops).hypot(half_width_or_max(&many.figures.iops));
     let pays = gain >= GAIN_MIN;
     let depth = if pays {
-        (gain.ceil() as u32).next_power_of_two()
+        (gain.ceil() as u32).next_power_of_two().min(DEPTH_MEASURED)
     } else {
         1
     };
@@ -81,6 +84,19 @@ mod tests {
         }
         states(&of(Some(18)).why, &["5.00 times", "(10,000/s and 2000/s)"]);
         states(&of(None).why, &["--pg-version"]);
+    }
+
+    /// 10,000/s at depth 32 are 40 times 250/s at depth 1.
+    #[test]
+    fn no_more_reads_in_flight_are_advised_than_were_measured() {
+        let mut record = fixture::record();
+        record.plan.questions.postgres_version = Some(18);
+        let one = fixture::measured(&mut record, "random-read-d1");
+        let read = one.figures.ops.get_mut(&OpKind::Read).unwrap();
+        read.iops.value = 250.0;
+        record.advice = advised_settings(&record);
+        let advice = find_advice(&record, "effective_io_concurrency");
+        assert_eq!(advice.value.as_deref(), Some("32"));
     }
 
     #[test]

@@ -44,39 +44,25 @@ pub(crate) fn advise_from_sweep(record: &Record) -> Vec<Advice> {
         }
         return advice;
     }
-    let depth = advised_depth(knee);
-    let effective = effective_setting(version, depth);
-    let mut advice = vec![knee_advice(
-        EFFECTIVE,
-        &effective,
-        knee,
-        &workload,
-        BITMAP_SCANS,
-    )];
+    let effective = SettingOfDepth {
+        name: EFFECTIVE,
+        setting: |depth| effective_setting(version, depth),
+        usage: BITMAP_SCANS,
+    };
+    let maintenance = SettingOfDepth {
+        name: MAINTENANCE,
+        setting: |depth| maintenance_setting(version, depth),
+        usage: MAINTENANCE_USE,
+    };
+    let mut advice = vec![effective.advice(knee, &workload)];
     if has_maintenance {
-        let maintenance = maintenance_setting(version, depth);
-        advice.push(knee_advice(
-            MAINTENANCE,
-            &maintenance,
-            knee,
-            &workload,
-            MAINTENANCE_USE,
-        ));
+        advice.push(maintenance.advice(knee, &workload));
     }
     advice
 }
 
-/// The requests to keep in flight; 1 where more of them do not pay.
-fn advised_depth(knee: &DepthKnee) -> u32 {
-    if pays(knee) {
-        knee.depth.min(CONCURRENCY_MAX)
-    } else {
-        1
-    }
-}
-
 /// True if prefetching up to the knee pays. An unknown gain counts as a sufficient one: the sweep
-/// found a knee beyond one request.
+/// found a knee beyond its first depth.
 fn pays(knee: &DepthKnee) -> bool {
     let gains_little = match gain(knee) {
         Some(gain) => gain < GAIN_MIN,
@@ -85,24 +71,42 @@ fn pays(knee: &DepthKnee) -> bool {
     knee.depth > 1 && !gains_little
 }
 
-/// The advice to change one of the settings as the knee suggests. `usage` is the condition under
-/// which that pays.
-fn knee_advice(
-    name: &str,
-    setting: &ConcurrencySetting,
-    knee: &DepthKnee,
-    workload: &str,
-    usage: &str,
-) -> Advice {
-    let why = format!("{}{}", knee_text(knee), setting.default_text);
-    if !pays(knee) {
-        return setting.advice(name, why, &[workload], None);
+/// One of the two settings, whose value follows from the requests to keep in flight.
+struct SettingOfDepth<F> {
+    name: &'static str,
+    setting: F,
+    /// The condition under which a change pays.
+    usage: &'static str,
+}
+
+impl<F: Fn(u32) -> ConcurrencySetting> SettingOfDepth<F> {
+    /// The advice to change the setting as the knee suggests.
+    fn advice(&self, knee: &DepthKnee, workload: &str) -> Advice {
+        let depth = if pays(knee) { knee.depth } else { 1 };
+        let setting = self.of_depth(depth);
+        let why = format!("{}{}", knee_text(knee), setting.default_text);
+        if !pays(knee) {
+            return setting.advice(self.name, why, &[workload], None);
+        }
+        Advice {
+            range: self.range(knee),
+            ..setting.advice(self.name, why, &[workload], Some(self.usage))
+        }
     }
-    Advice {
-        range: knee
-            .depth_high
-            .map(|high| [f64::from(knee.depth_low), f64::from(high)]),
-        ..setting.advice(name, why, &[workload], Some(usage))
+
+    fn of_depth(&self, depth: u32) -> ConcurrencySetting {
+        (self.setting)(depth.min(CONCURRENCY_MAX))
+    }
+
+    /// The values for the depths that the knee may have; `None` where that is one value, and where
+    /// the largest depth is unknown.
+    fn range(&self, knee: &DepthKnee) -> Option<[f64; 2]> {
+        let low = self.of_depth(knee.depth_low).value;
+        let high = self.of_depth(knee.depth_high?).value;
+        if low == high {
+            return None;
+        }
+        Some([f64::from(low), f64::from(high)])
     }
 }
 
@@ -149,4 +153,51 @@ fn knee_text(knee: &DepthKnee) -> String {
         knee.depth,
         knee.iops.value_text(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::record::Estimate;
+
+    fn range(
+        version: Option<u32>,
+        depth: u32,
+        low: u32,
+        high: Option<u32>,
+    ) -> [Option<[f64; 2]>; 2] {
+        let knee = DepthKnee {
+            block_bytes: 8192,
+            depth,
+            depth_low: low,
+            depth_high: high,
+            iops: Estimate::new(30, 40_000.0, Some(400.0), "1/s"),
+            iops_single: Some(Estimate::new(30, 10_000.0, Some(100.0), "1/s")),
+        };
+        let effective = SettingOfDepth {
+            name: EFFECTIVE,
+            setting: |depth| effective_setting(version, depth),
+            usage: BITMAP_SCANS,
+        };
+        let maintenance = SettingOfDepth {
+            name: MAINTENANCE,
+            setting: |depth| maintenance_setting(version, depth),
+            usage: MAINTENANCE_USE,
+        };
+        [
+            effective.advice(&knee, "cell").range,
+            maintenance.advice(&knee, "cell").range,
+        ]
+    }
+
+    /// The range is one of values of the setting, not of requests in flight.
+    #[test]
+    fn range_contains_the_value() {
+        assert_eq!(range(Some(18), 4, 2, Some(8)), [None, None]);
+        assert_eq!(range(Some(18), 16, 8, Some(64)), [Some([16.0, 64.0]); 2]);
+        assert_eq!(range(Some(14), 4, 2, Some(8)), [Some([2.0, 8.0]), None]);
+        // 11 × (1 + 1/2 + … + 1/11) = 33.2, 6 × H(6) = 14.7, 7 × H(7) = 18.2, 19 × H(19) = 67.4.
+        assert_eq!(range(Some(12), 32, 16, Some(64))[0], Some([7.0, 19.0]));
+        assert_eq!(range(None, 32, 16, None), [None, None]);
+    }
 }

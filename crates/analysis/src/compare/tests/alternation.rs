@@ -85,6 +85,71 @@ fn alternation_rests_on_the_ratios_within_blocks() {
     close(back.ratio.unwrap().low_95, 1.0 / 1.114_207_381_4);
 }
 
+/// A side whose slices have these percentiles, in microseconds, and whose latencies together have
+/// this one.
+fn side_with_tail(letter: &str, slices_us: &[u64], merged_us: u64) -> Record {
+    let mut record = side(letter, "one", &vec![1000; slices_us.len()]);
+    let data = &mut record.measurements[0].data;
+    for (slice, tail_us) in std::iter::zip(&mut data.slices, slices_us) {
+        let read = slice.ops.get_mut(&OpKind::Read).unwrap();
+        read.latency.as_mut().unwrap().p99_ns = Some(tail_us * 1000);
+    }
+    let read = data.ops.get_mut(&OpKind::Read).unwrap();
+    read.latency = LatencyHistogram::new();
+    read.latency.record_many(100_000, 3900);
+    read.latency.record_many(merged_us * 1000, 100);
+    record
+}
+
+/// scipy.stats.t 1.17: of differences of which one alone is not 0, the mean is its standard error,
+/// so that t is 1, with six degrees of freedom.
+#[test]
+fn one_slow_slice_of_one_side_decides_no_percentile() {
+    let a = side_with_tail("A", &[118; 7], 118);
+    let b = side_with_tail("B", &[118, 118, 118, 1390, 118, 118, 118], 1390);
+    let limits = ["random-read-d1.p99>10%"];
+    for (first, second, sign) in [(&a, &b, 1.0), (&b, &a, -1.0)] {
+        let comparison = compare(&ask(&[first], &[second], &limits)).unwrap();
+        let tail = metric(&comparison.candidates[0], "random-read-d1.p99");
+        assert_eq!(
+            (tail.basis, tail.verdict),
+            (Basis::Blocks, Verdict::Undecided)
+        );
+        close(tail.p_value.unwrap(), 0.355_917_684);
+        let ratio = tail.ratio.unwrap();
+        let truth = 1390.0_f64 / 118.0;
+        assert!(
+            (ratio.value.ln() - sign * truth.ln()).abs() < 0.002,
+            "{ratio:?}"
+        );
+        assert!(
+            ratio.low_95 < 1.0 && ratio.high_95.unwrap() > 1.0,
+            "{ratio:?}"
+        );
+        assert_ne!(comparison.conditions[0].outcome, ConditionOutcome::Holds);
+    }
+}
+
+/// The slices of a side all have the same percentile, and that of the other is in the next bucket.
+#[test]
+fn one_bucket_is_no_difference_of_percentiles() {
+    let a = side_with_tail("A", &[1000; 7], 1000);
+    let b = side_with_tail("B", &[1001; 7], 1001);
+    let compared = held(&[&a], &[&b]);
+    let tail = metric(&compared, "random-read-d1.p99");
+    assert_eq!(tail.basis, Basis::Blocks);
+    assert!(tail.p_value.unwrap() > 0.3, "{:?}", tail.p_value);
+    // 10 % of the latencies together are enough that the ranks of a single run are as sure.
+    let [a, b] = [a, b].map(|record| Record {
+        results: Vec::new(),
+        ..record
+    });
+    let compared = held(&[&a], &[&b]);
+    let tail = metric(&compared, "random-read-d1.p99");
+    assert_eq!(tail.basis, Basis::WithinRuns);
+    assert!(tail.p_value.unwrap() > 0.3, "{:?}", tail.p_value);
+}
+
 #[test]
 fn alternation_needs_one_campaign_and_three_blocks() {
     let basis = |a: &Record, b: &Record| rate(&held(&[a], &[b])).basis;

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::fixture::surveyed::{self, SurveyRun, SurveyedDisk};
+use diskproof_model::measurement::Hang;
 
 /// A survey whose curve falls from 200 to 100 MB/s, with noise of 1 % at each position.
 fn surveyed_record(speed: f64, seed: u64) -> Record {
@@ -37,6 +38,36 @@ fn surveyed_record(speed: f64, seed: u64) -> Record {
         ..SurveyedDisk::rotating().survey(1)
     };
     surveyed::judge(SurveyRun { facts, surface })
+}
+
+/// A curve that was cut short is one of the outer zones. A plan with short strokes also has
+/// workloads, and the survey of a run that ended during these is whole.
+#[test]
+fn curve_that_was_cut_short_is_not_comparable() {
+    let whole = surveyed_record(1.0, 1);
+    let is_refused = |change: fn(&mut Record)| {
+        let mut record = surveyed_record(1.2, 2);
+        record.partial = true;
+        let stroke = fixture::record().plan.workloads()[0].clone();
+        record.plan.workloads_mut().push(stroke);
+        change(&mut record);
+        let candidate = held(&[&whole], &[&record]);
+        let found = reasons(metric(&candidate, "curve.average"));
+        found.contains(&"interrupted")
+    };
+    assert!(!is_refused(|_| {}));
+    assert!(is_refused(|record| record.plan.workloads_mut().clear()));
+    assert!(is_refused(|record| {
+        record.surface_mut().unwrap().data.interrupted = true;
+    }));
+    assert!(is_refused(|record| {
+        record.surface_mut().unwrap().data.hang = Some(Hang {
+            since_ns: 1_000_000_000,
+            lasted_ns: 45_000_000_000,
+            requests: 1,
+            late: false,
+        });
+    }));
 }
 
 #[test]
