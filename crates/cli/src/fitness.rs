@@ -6,7 +6,7 @@ use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
 use crate::plan_file::{PlanFile, PlannedWorkload, groups, resolve_planned, sector_bytes};
 use crate::profiles::{BUILT_IN, built_in_profile, profile_name};
 use crate::session::{MeasuringJob, measure};
-use crate::workload::{Bytes, Content, Memory, ResolveContext, Time};
+use crate::workload::{Bytes, Content, Memory, Position, ResolveContext, Time};
 use diskproof_model::plan::{Layout, Order, Plan, Questions, Scratch, Task, Workload, Workloads};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
@@ -128,12 +128,27 @@ fn scratch_bytes(file: &PlanFile, identity: &TargetIdentity, size: Option<u64>) 
         Some(Bytes(bytes)) => bytes,
         None => SCRATCH_BYTES,
     };
+    // Without room for the least, the gate explains its refusal.
     let wanted_bytes = size.unwrap_or(
         planned_bytes
             .min(diskproof_device::scratch_bytes_max(identity))
-            .max(SCRATCH_BYTES_UNIT),
+            .max(least_bytes(file, planned_bytes)),
     );
     wanted_bytes / SCRATCH_BYTES_UNIT * SCRATCH_BYTES_UNIT
+}
+
+/// The least scratch file of a profile, in bytes: the spans of its workloads lie in it.
+fn least_bytes(file: &PlanFile, planned_bytes: u64) -> u64 {
+    let mut least = SCRATCH_BYTES_LEAST;
+    for workload in &file.workloads {
+        if let Some(span) = workload.flags.span
+            && let Position::Bytes(end) = span.end
+        {
+            least = least.max(end);
+        }
+    }
+    // A smaller file than the profile's own size is no matter of room.
+    least.min(planned_bytes)
 }
 
 fn refuse_latency_targets(shown: &str, workloads: &[Workload]) -> Result<(), Failure> {
@@ -221,6 +236,29 @@ mod tests {
                 let workload = limit.expected.workload.as_str();
                 assert!(names.contains(&workload), "{name}: {workload}");
             }
+        }
+    }
+
+    /// Without room for the spans of a profile, the gate explains its refusal: a smaller scratch
+    /// file would be an error of usage in a profile that the user has not written.
+    #[test]
+    fn scratch_file_without_room_holds_the_spans_of_its_profile() {
+        let mut identity = diskproof_device::probe(Path::new("/")).unwrap();
+        let filesystem = identity.filesystem.as_mut().unwrap();
+        filesystem.size_bytes = 100 << 30;
+        filesystem.free_bytes = 2 << 30;
+        for profile in &BUILT_IN {
+            let file = Profile::read(profile.name).unwrap().file;
+            let bytes = scratch_bytes(&file, &identity, None);
+            assert_eq!(bytes, SCRATCH_BYTES_LEAST, "{}", profile.name);
+            assert_eq!(scratch_bytes(&file, &identity, Some(16 << 20)), 16 << 20);
+        }
+        let text = |size: &str| {
+            format!("size = '{size}'\n[[workload]]\nname = 'w'\nrw = 'write'\nspan = '0-256MiB'")
+        };
+        for (size, bytes) in [("512MiB", 256 << 20), ("32MiB", 32 << 20)] {
+            let file = PlanFile::parse(&text(size)).unwrap();
+            assert_eq!(scratch_bytes(&file, &identity, None), bytes, "{size}");
         }
     }
 

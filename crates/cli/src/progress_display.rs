@@ -222,6 +222,11 @@ impl ProgressDisplay {
         self.deadline.end()
     }
 
+    /// The announced time that is left, in nanoseconds; `None` of a run without one.
+    pub(crate) fn announced_left_ns(&self) -> Option<u64> {
+        self.deadline.announced_left_ns()
+    }
+
     /// The deadline for other threads. It moves while the run goes on.
     pub(crate) fn deadline(&self) -> SharedDeadline {
         self.deadline.shared()

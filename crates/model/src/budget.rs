@@ -14,6 +14,9 @@ const FILL_BYTES_PER_S: f64 = 10e6;
 /// The time that is added to that of any fill, so that one slow second does not end the fill of a
 /// small file.
 const FILL_START_NS: u64 = 10_000_000_000;
+/// The time for each of many small files when they are written back, checked or removed: that of an
+/// access on a rotating disk.
+const FILE_ACCESS_NS: u64 = 10_000_000;
 
 /// The most that a plan may do on given targets. The user is asked with it before a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +39,8 @@ pub struct Budget {
     pub deadline_ns: Option<u64>,
     /// The longest that filling the scratch file may take beyond the expected time, in nanoseconds;
     /// `None` where that is part of it, or nothing needs it. Other tools fill theirs however long
-    /// it takes.
+    /// it takes. Of many small files the longest that they may be written back, checked or removed
+    /// between two steps.
     pub fill_ns: Option<u64>,
 }
 
@@ -299,6 +303,10 @@ impl Plan {
     }
 
     fn fill_ns(&self) -> Option<u64> {
+        if let Some(files) = self.files() {
+            let accesses_ns = files.count.saturating_mul(FILE_ACCESS_NS);
+            return Some(fill_time_ns(files.set_bytes()).saturating_add(accesses_ns));
+        }
         let bytes = self.scratch_bytes()?;
         if self.first_write_ns().is_some() || !self.tasks.iter().any(Task::needs_content) {
             return None;
@@ -306,9 +314,14 @@ impl Plan {
         if self.is_of_other_tool() {
             return Some(u64::MAX);
         }
-        let written_ns = (bytes as f64 / FILL_BYTES_PER_S * 1e9) as u64;
-        Some(written_ns.saturating_add(FILL_START_NS))
+        Some(fill_time_ns(bytes))
     }
+}
+
+/// The longest that writing so many bytes may take, in nanoseconds.
+fn fill_time_ns(bytes: u64) -> u64 {
+    let written_ns = (bytes as f64 / FILL_BYTES_PER_S * 1e9) as u64;
+    written_ns.saturating_add(FILL_START_NS)
 }
 
 #[cfg(test)]

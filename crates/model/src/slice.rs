@@ -28,7 +28,7 @@ pub fn whole_cells(ns: u64) -> u64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EarlierSlices {
     /// About the bytes that they have moved, with those of their warm-ups. A sequential workload
-    /// goes on behind them.
+    /// goes on behind them, and one whose workers share a map of the blocks visits what is left.
     pub moved_bytes: u64,
     /// The engine that carried the first of them, and carries all others; `None` before the first.
     pub engine: Option<EngineKind>,

@@ -35,6 +35,8 @@ fn order_options(order: &RequestOrder) -> Option<Vec<String>> {
         random_run,
         // Stands with the offsets: the default of fio is to visit each block once.
         each_block_once: _,
+        // Each job of fio has a map of its own: with one job that is the same.
+        workers_share_map: _,
         in_order,
         // Shares are the same; fio draws each operation.
         even_mix: _,

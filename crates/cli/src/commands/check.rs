@@ -11,6 +11,7 @@ use crate::postgres::postgres_version;
 use crate::saved::disk_access;
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{TIME_PARTS, standard_workloads};
+use crate::workload::parse_time;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{
     EngineChoice, Order, Plan, Questions, Scratch, SkipCause, Skipped, Span, Task, Workload,
@@ -166,13 +167,16 @@ pub struct CheckFlags {
     #[arg(long, conflicts_with = "time")]
     pub thorough: bool,
     /// Time limit of the whole run, at least 1s
-    #[arg(long, value_name = "DURATION", value_parser = diskproof_model::units::parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_time)]
     pub time: Option<u64>,
     /// Decide whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the
     /// path of a profile with limits; measures only its workloads (diskproof help fitness)
     #[arg(long = "for", value_name = "PROFILE")]
     #[arg(conflicts_with_all = ["only", "skip", "read_only", "spec"])]
     pub fit_for: Option<String>,
+    /// Measure nothing and exit with 0 if this path exists: a gate for the first start of a database
+    #[arg(long, value_name = "PATH")]
+    pub unless_exists: Option<PathBuf>,
     /// Skip the writing workloads; a scratch file is still filled
     #[arg(long)]
     pub read_only: bool,
@@ -198,6 +202,13 @@ pub struct CheckFlags {
 
 /// Measures the workloads, the layers, or with `--for` whether the target is fit for a database.
 pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
+    if let Some(path) = &check.unless_exists
+        && path.exists()
+    {
+        let note = format!("{} exists, so nothing is measured", path.display());
+        check.measuring.verbosity().note(&note);
+        return Ok(Exit::Done);
+    }
     if let Some(time_ns) = check.time {
         Failure::check_time(time_ns)?;
     }

@@ -10,13 +10,14 @@ use crate::postgres::{
     Breadth, InsertRequest, ServerFlags, insert_names, postgres_plan, postgres_version,
 };
 use crate::session::{Agreed, MeasuringJob, measure};
+use crate::workload::parse_time;
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{
     Inserts, Order, Plan, Questions, Scratch, SkipCause, Skipped, Task, Workload, Workloads,
 };
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::{format_bytes, parse_duration};
+use diskproof_model::units::format_bytes;
 use diskproof_postgres::Programs;
 use rows::{CommitRow, DATA_BYTES, SEGMENT_BYTES, rows_alone, rows_under_load};
 use std::path::PathBuf;
@@ -82,7 +83,7 @@ pub struct CommitFlags {
     #[arg(long)]
     pub quick: bool,
     /// Time limit for all rows together, at least 1s
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_time)]
     pub time: Option<u64>,
     /// Decide whether the target is fit for a database: postgresql, etcd, mysql, sqlite, or the
     /// path of a profile with limits; measures only its workloads (diskproof help fitness)

@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{MeasuringJob, measure};
-use crate::workload::{SpanBounds, part_of};
+use crate::workload::{SpanBounds, parse_time, part_of};
 use diskproof_analysis::surface::short_stroke_name;
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::measurement::OpKind;
@@ -17,7 +17,7 @@ use diskproof_model::surface::{
     AccessPlan, BurstPlan, Coverage, CurvePlan, DataSheet, POINT_NS_MAX, ScanPlan, Survey,
 };
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, parse_duration, parse_size};
+use diskproof_model::units::{format_bytes, parse_size};
 use std::path::PathBuf;
 
 /// Enough to show each zone of a disk, and as many as a wide terminal has columns.
@@ -114,7 +114,7 @@ pub struct CurveFlags {
     #[arg(long, value_name = "OFFSET|FILE.json", requires = "scan")]
     pub resume: Option<String>,
     /// Time limit of a run with --scan, at least 1s; then it prints how to resume the scan
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "scan")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_time, requires = "scan")]
     pub time: Option<u64>,
     /// Data sheet figures to check, such as size=4TB,rpm=7200,seek=11ms,rate=92MB/s
     #[arg(long, value_name = "FIGURES", value_parser = parse_data_sheet)]

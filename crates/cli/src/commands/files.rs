@@ -4,13 +4,14 @@
 use crate::failure::{Exit, Failure};
 use crate::flags::{Choice, MeasuringFlags, choices, one_of};
 use crate::session::{MeasuringJob, measure};
+use crate::workload::parse_time;
 use diskproof_model::files::{
     DIRECTORIES_MAX, FILE_BYTES_MAX, FILE_COUNT_MAX, FILE_ROUNDS_MAX, FILE_THREADS_MAX, FileCaches,
     FileOrder, FileSync, FilesPlan,
 };
 use diskproof_model::plan::{Plan, Task};
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::{format_bytes, parse_duration, parse_size};
+use diskproof_model::units::{format_bytes, parse_size};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
@@ -84,7 +85,7 @@ pub struct FilesFlags {
         value_parser = clap::value_parser!(u32).range(1..=i64::from(FILE_ROUNDS_MAX)))]
     pub rounds: u32,
     /// Time limit for all steps together, at least 1s [default: 50s]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_time)]
     pub time: Option<u64>,
     /// Empty all caches of the machine before stat and read; needs root and slows other programs
     #[arg(long)]

@@ -9,7 +9,7 @@ use crate::plan_file::sector_bytes;
 use crate::scratch_sizes::{directories, refuse_overfull_filesystem, room_for_each};
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{HALF_READS_PERMILLE, READS_ONLY_PERMILLE, WRITES_ONLY_PERMILLE};
-use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, part_of, sector_error};
+use crate::workload::{BLOCK_BYTES_MAX, SpanBounds, parse_time, part_of, sector_error};
 use diskproof_analysis::campaign::{gap_round_ns, gap_schedule};
 use diskproof_analysis::expect::Expected;
 use diskproof_model::measurement::OpKind;
@@ -21,7 +21,7 @@ use diskproof_model::plan::{
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{
-    format_bytes, format_duration, parse_duration, parse_latency, parse_size,
+    counted, format_bytes, format_duration, parse_duration, parse_latency, parse_size,
 };
 use std::path::PathBuf;
 
@@ -85,7 +85,7 @@ pub struct PingFlags {
     #[arg(value_name = "TARGET", default_value = ".")]
     pub targets: Vec<PathBuf>,
     /// Time from the start of one request to the start of the next [default: 1s]
-    #[arg(short = 'i', long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(short = 'i', long, value_name = "DURATION", value_parser = parse_time)]
     pub interval: Option<u64>,
     /// End after this many requests to each target, warm-up included; with --gaps: requests after
     /// each idle time [default: 6]
@@ -102,7 +102,7 @@ pub struct PingFlags {
     /// Part of the target to use, such as 1G, 10% or 100GB-200GB [default: all of it]
     #[arg(short = 'S', long, value_name = "PART")]
     pub span: Option<SpanBounds>,
-    /// Requests at the start that do not count [default: 1; 0 with -c 1]
+    /// Requests at the start that do not count [default: 1; 0 of a single request]
     #[arg(short = 'a', long, value_name = "N")]
     pub warmup: Option<u64>,
     /// Write instead of reading, to a scratch file or a released target
@@ -175,7 +175,7 @@ fn parse_rate(text: &str) -> Result<f64, String> {
 /// Reads the time after which no request starts. With 0 it would be none at all, and ioping takes 0
 /// for a ping without an end.
 fn parse_deadline(text: &str) -> Result<u64, String> {
-    match parse_duration(text) {
+    match parse_time(text) {
         Ok(0) => Err("no request starts within 0 s; omit -w to ping without an end".to_owned()),
         Ok(deadline_ns) => Ok(deadline_ns),
         Err(error) => Err(error.to_string()),
@@ -297,7 +297,7 @@ fn pacing(ping: &PingFlags, block_bytes: u32, seed: u64) -> Result<PingPlan, Fai
     };
     Ok(PingPlan {
         interval_ns,
-        warmup_requests: warmup_requests(ping)?,
+        warmup_requests: warmup_requests(ping, interval_ns)?,
         abort_above_ns: ping.abort_above,
         idle_ns,
     })
@@ -332,14 +332,16 @@ fn request_count(ping: &PingFlags) -> Option<u64> {
     if ping.gaps { None } else { ping.count }
 }
 
-/// The number of requests that do not count. Fails where none is left that does.
-fn warmup_requests(ping: &PingFlags) -> Result<u64, Failure> {
-    let count = request_count(ping).unwrap_or(u64::MAX);
+/// The number of requests at this interval that do not count. Fails where none is left that does.
+fn warmup_requests(ping: &PingFlags, interval_ns: u64) -> Result<u64, Failure> {
+    let by_count = request_count(ping);
+    let count = requests_within(deadline_ns(ping), interval_ns, by_count).unwrap_or(u64::MAX);
     match ping.warmup {
         None => Ok(WARMUP_REQUESTS.min(count - 1)),
         Some(warmup) if warmup < count => Ok(warmup),
         Some(warmup) => Err(Failure::Usage(format!(
-            "-a {warmup} leaves none of the {count} requests to measure; use a larger -c"
+            "-a {warmup} leaves none of the {} to measure; use a larger -c or -w",
+            counted(count, "request")
         ))),
     }
 }
@@ -442,14 +444,20 @@ fn requests_max(stop: &Stop, requests: &PingPlan) -> Option<u64> {
     if !requests.idle_ns.is_empty() {
         return Some(requests.idle_ns.len() as u64);
     }
-    let Some(time_ns) = stop.time_ns else {
-        return stop.ops;
+    requests_within(stop.time_ns, requests.interval_ns, stop.ops)
+}
+
+/// The most requests at this interval that start before the deadline, and at most `count`; `None`
+/// where nothing limits them.
+fn requests_within(deadline_ns: Option<u64>, interval_ns: u64, count: Option<u64>) -> Option<u64> {
+    let Some(deadline_ns) = deadline_ns else {
+        return count;
     };
-    if requests.interval_ns == 0 {
-        return stop.ops;
+    if interval_ns == 0 {
+        return count;
     }
-    let fitting = time_ns.div_ceil(requests.interval_ns);
-    match stop.ops {
+    let fitting = deadline_ns.div_ceil(interval_ns);
+    match count {
         Some(count) => Some(count.min(fitting)),
         None => Some(fitting),
     }
@@ -552,6 +560,31 @@ mod tests {
         ] {
             let plan = ping_plan(&ping_flags(line), &identities);
             assert_eq!(plan.is_ok(), is_possible, "{line:?}");
+        }
+    }
+
+    /// A deadline has room for a request at each interval.
+    #[test]
+    fn single_request_is_measured_and_no_warm_up() {
+        let warmup = |line: &[&str]| {
+            let identities = [directory("/a", 1, 6 * GIB)];
+            let plan = ping_plan(&ping_flags(line), &identities)?;
+            Ok::<u64, Failure>(plan.ping().map_or(0, |ping| ping.requests.warmup_requests))
+        };
+        for (line, expected) in [
+            (&["-w", "1s"][..], 0),
+            (&["-w", "1500ms"], 1),
+            (&["-w", "5s", "-i", "10s"], 0),
+            (&["-w", "1s", "-i", "0"], 1),
+            (&["-c", "1"], 0),
+            (&["-w", "30s", "-c", "2"], 1),
+            (&["-R"], 1),
+        ] {
+            assert_eq!(warmup(line).unwrap(), expected, "{line:?}");
+        }
+        for line in [&["-a", "1", "-w", "1s"][..], &["-a", "3", "-c", "3"]] {
+            let failure = warmup(line).expect_err("nothing left");
+            assert_eq!(failure.exit(), Exit::Usage);
         }
     }
 

@@ -16,6 +16,7 @@ use diskproof_model::plan::{
     Access, Decide, Distribution, Plan, Scratch, Stop, Task, Workload, Workloads,
 };
 use diskproof_model::rw::Rw;
+use diskproof_model::shape::{LoadShape, RequestOrder};
 use diskproof_model::stream::Streams;
 use diskproof_model::sustain::SustainPlan;
 use diskproof_model::target::{TargetIdentity, TargetKind};
@@ -304,7 +305,17 @@ fn all_workloads(
 ) -> Vec<Workload> {
     let mut workloads = Vec::new();
     if let Some(bytes) = sustain_plan.precondition_bytes {
+        // Blocks that may repeat would leave e^-1.28 of them unwritten: 28 %.
+        let order = RequestOrder {
+            each_block_once: true,
+            workers_share_map: true,
+            ..RequestOrder::default()
+        };
         workloads.push(Workload {
+            shape: LoadShape {
+                order,
+                ..LoadShape::default()
+            },
             block_bytes: load.block_bytes,
             depth: load.depth,
             workers: load.workers,

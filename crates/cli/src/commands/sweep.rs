@@ -8,14 +8,14 @@ use crate::plan_file::sector_bytes;
 use crate::postgres::postgres_version;
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{
-    BlockSize, Bytes, Count, parse_listed_count, parse_listed_size, refuse_repeated,
+    BlockSize, Bytes, Count, parse_listed_count, parse_listed_size, parse_time, refuse_repeated,
 };
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use diskproof_model::plan::{Decide, Plan, Questions, Scratch, Task, Workloads};
 use diskproof_model::rw::Rw;
 use diskproof_model::sweep::{SweepOperation, SweepPlan, SweepView};
 use diskproof_model::target::TargetIdentity;
-use diskproof_model::units::{format_bytes, parse_duration};
+use diskproof_model::units::format_bytes;
 use matrix::{Matrix, MatrixLimits};
 use std::path::PathBuf;
 
@@ -102,7 +102,7 @@ pub struct SweepFlags {
     #[arg(long)]
     pub quick: bool,
     /// Time for the whole run, at least 1s [default: 3m]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_time)]
     pub time: Option<u64>,
     /// Block sizes, from 512 to 1G [default: 4k,8k,32k,128k,256k,1M,4M]
     #[arg(long, visible_alias = "blocksize", value_name = "BYTES")]

@@ -16,6 +16,7 @@ use crate::stdio::{
     ColorWhen, Verbosity, colored_record_page, eprint_line, ignore_closed_pipe, to_stdout,
     write_colored_page,
 };
+use crate::workload::parse_time;
 use devices::resolve_devices;
 use diskproof_model::units::{format_duration, parse_duration};
 use diskproof_report::terminal::Detail;
@@ -85,7 +86,7 @@ pub struct WatchFlags {
     #[arg(short = 'c', long, value_name = "N", value_parser = parse_from_one)]
     pub count: Option<u64>,
     /// End after this time
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_time)]
     pub time: Option<u64>,
     /// Also show the I/O statistics of this PostgreSQL server, and its share of the load
     #[arg(long, value_name = "CONNINFO")]

@@ -28,7 +28,8 @@ pub(crate) fn lock_deadline(deadline: &SharedDeadline) -> MutexGuard<'_, Option<
 }
 
 /// The deadline of a run: its announced time, and a grace. The time of a layout without limit is
-/// not announced, nor is that of the user's commands: both move the deadline.
+/// not announced, nor is that between the steps of many small files, nor that of the user's
+/// commands: they move the deadline.
 pub(super) struct RunDeadline {
     end: SharedDeadline,
     /// The end is this much later than announced.

@@ -15,7 +15,7 @@ use diskproof_model::files::{FileStepMeasurement, FilesMeasurement, FilesPlan};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
 use diskproof_model::units::{counted, format_duration, format_percent, format_rate};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The shown rate is that of this last time.
 const SHOWN_RATE_TIME: Duration = Duration::from_millis(500);
@@ -108,10 +108,8 @@ impl Running for FilesRun<'_> {
         let results = sink.shared_results();
         sink.begin_step("files");
         let mut watch = FilesProgress {
-            plan,
             display: &mut sink.progress,
             line: ProgressLine::new(verbosity),
-            started: Instant::now(),
         };
         let ending = bench
             .session
@@ -211,10 +209,8 @@ fn last_start_ns(step: &FileStepMeasurement) -> Option<u64> {
 
 /// Shows the progress of the steps.
 struct FilesProgress<'a> {
-    plan: &'a FilesPlan,
     display: &'a mut ProgressDisplay,
     line: ProgressLine,
-    started: Instant,
 }
 
 impl FilesProgress<'_> {
@@ -226,10 +222,10 @@ impl FilesProgress<'_> {
             let rates = RecentRates::over(progress.series, SHOWN_RATE_TIME);
             figures.push(format!("{}/s", format_rate(rates.iops)));
         }
-        let spent_ns = self.started.elapsed().as_nanos() as u64;
-        let left_seconds = self.plan.time_ns.saturating_sub(spent_ns) / SECOND;
-        let left = format_duration(left_seconds * SECOND);
-        figures.push(format!("at most {left} left"));
+        if let Some(left_ns) = self.display.announced_left_ns() {
+            let left = format_duration(left_ns / SECOND * SECOND);
+            figures.push(format!("at most {left} left"));
+        }
         figures.extend(self.display.silence_text(progress));
         figures.join(", ")
     }

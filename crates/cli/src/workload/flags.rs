@@ -390,7 +390,8 @@ fn size_word(bytes: u32) -> String {
 pub struct FioFlags {
     /// Workloads run until their time is over.
     #[arg(long = "time_based", hide = true, num_args = 0..=1, require_equals = true,
-          default_missing_value = "1", value_parser = parse_switch)]
+          default_missing_value = "1", value_parser = parse_switch,
+          conflicts_with_all = ["bytes", "ops"])]
     pub time_based: Option<bool>,
     /// Figures cover all jobs.
     #[arg(long = "group_reporting", hide = true, num_args = 0..=1, require_equals = true,
@@ -401,7 +402,8 @@ pub struct FioFlags {
           default_missing_value = "1", value_parser = parse_switch)]
     pub thread: Option<bool>,
     /// Requests bypass the page cache.
-    #[arg(long, hide = true, value_name = "0|1", value_parser = parse_switch)]
+    #[arg(long, hide = true, value_name = "0|1", value_parser = parse_switch,
+          conflicts_with_all = ["buffered", "cached"])]
     pub direct: Option<bool>,
     /// The target.
     #[arg(long, hide = true, alias = "directory", value_name = "TARGET")]

@@ -20,6 +20,6 @@ pub(crate) use limits::{
 pub(crate) use parsers::{
     BLOCK_BYTES_MAX, BlockSize, BlockSplit, Bytes, Count, Latency, LatencyPercentile, Position,
     Rate, ReadShare, SpanBounds, SyncedWrites, Time, ValueError, WorkloadName, parse_key,
-    parse_listed_count, parse_listed_size,
+    parse_listed_count, parse_listed_size, parse_time,
 };
 pub(crate) use resolve::resolve;

@@ -230,13 +230,17 @@ impl FromStr for Time {
     type Err = ValueError;
 
     fn from_str(text: &str) -> Result<Self, ValueError> {
-        let ns = parse_duration(text)?;
-        if ns > TIME_NS_MAX {
-            return Err(ValueError::Value(format!(
-                "'{text}' is longer than a year; use a shorter time"
-            )));
-        }
-        Ok(Self(ns))
+        parse_time(text).map(Self)
+    }
+}
+
+/// Reads a duration of at most a year, in nanoseconds.
+pub(crate) fn parse_time(text: &str) -> Result<u64, ValueError> {
+    match parse_duration(text)? {
+        ns if ns > TIME_NS_MAX => Err(ValueError::Value(format!(
+            "'{text}' is longer than a year; use a shorter time"
+        ))),
+        ns => Ok(ns),
     }
 }
 

@@ -123,7 +123,7 @@ impl Resolution<'_> {
         workload.stop = self.stop(block_bytes, pass_bytes)?;
         workload.streams = self.streams()?;
         workload.access = self.access(block_bytes)?;
-        workload.shape = self.shape();
+        workload.shape = self.shape(workers);
         workload.shape.latency_target = latency_target(flags)?;
         if self.context.content == Content::Nothing && lays_out(&workload) {
             workload.layout = Layout::Provides;
@@ -146,13 +146,14 @@ impl Resolution<'_> {
 
     /// A block has content for one trim only, so random trims visit each block once, unless the
     /// user asks for another distribution or the workload has a shape of its own.
-    fn shape(&self) -> LoadShape {
+    fn shape(&self, workers: u32) -> LoadShape {
         let flags = self.flags;
         let is_uniform = flags.distribution.is_none() && flags.zones.is_none();
         let visits_once = self.rw.order == Order::Random && is_uniform;
         let mut shape = flags.shape.clone();
         if self.rw.drops_blocks() && visits_once && shape.is_plain() {
             shape.order.each_block_once = true;
+            shape.order.workers_share_map = workers > 1;
         }
         shape
     }

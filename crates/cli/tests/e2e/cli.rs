@@ -547,3 +547,23 @@ fn missed_threshold_is_told_without_a_page() {
         ran.exits(1).tells("commit-fdatasync.iops");
     }
 }
+
+/// Sums of nanoseconds beyond centuries wrap.
+#[test]
+fn times_of_more_than_a_year_are_refused() {
+    let here = Here::new();
+    for line in [
+        "check . --dry-run --time 18446744073s",
+        "check . --dry-run --for sqlite --time 367d",
+        "commit . --dry-run --time 18446744073s",
+        "sweep . --dry-run --time 367d",
+        "files . --dry-run --time 367d",
+        "curve . --dry-run --scan --time 367d",
+        "ping . --dry-run -w 367d",
+        "ping . --dry-run -i 367d",
+        "powercut write . --dry-run --server localhost --time 367d",
+        "watch --count 1 --time 367d",
+    ] {
+        here.run(line).exits(2).tells("longer than a year");
+    }
+}

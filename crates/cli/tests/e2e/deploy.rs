@@ -227,6 +227,19 @@ sys.exit("\n".join(lost(given, known, "")) or None)
     }
 }
 
+/// The lines of docs/monitoring.md with which the service may ask disks for their health.
+fn drop_in_for_health() -> String {
+    let docs = fs::read_to_string(deploy().join("../docs/monitoring.md")).unwrap();
+    let (_, rest) = docs.split_once("the health grants").unwrap();
+    let lines: Vec<&str> = rest
+        .lines()
+        .filter_map(|line| line.strip_prefix("    "))
+        .take_while(|line| !line.starts_with("check_diskproof"))
+        .collect();
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    lines.join("\n")
+}
+
 #[test]
 fn units_are_valid_and_confined() {
     needs!("systemd-analyze");
@@ -239,12 +252,16 @@ fn units_are_valid_and_confined() {
         let text = text.replace("Documentation=man:diskproof-check(1)\n", "");
         fs::write(place.path().join(unit.file_name().unwrap()), text).unwrap();
     }
+    let drop_ins = place.path().join("diskproof-check.service.d");
+    fs::create_dir(&drop_ins).unwrap();
+    fs::write(drop_ins.join("health.conf"), drop_in_for_health()).unwrap();
     for unit in ["diskproof-check.service", "diskproof-check.timer"] {
         let mut command = Command::new("systemd-analyze");
         let output = assert_ran(command.args(["verify", unit]).current_dir(place.path()));
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(!told.contains("diskproof-check"), "{told}");
     }
+    fs::remove_dir_all(&drop_ins).unwrap();
     // From 0 (confined) to 100 (not at all): fails above the threshold.
     let security = argv("security --offline=true --threshold=20 diskproof-check.service");
     assert_ran(

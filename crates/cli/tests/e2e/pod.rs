@@ -6,7 +6,7 @@ use crate::program::{argv, copy_program, needs, run, with_enough_time};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{Disk, TempDir, place};
 use serde_json::Value;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -131,14 +131,15 @@ fn command_lines_of_manifests_run_as_in_a_pod() {
             // What decides nothing but runs everything, in the shortest time.
             let start = start_in(8);
             let words = line.iter().filter(|word| !is_replaced(word));
-            let words = words.map(|word| match word.as_str() {
-                "--start-at=@SECONDS" => OsStr::new(&start),
-                word if word.starts_with('/') => volume.as_os_str(),
-                word => OsStr::new(word),
-            });
-            let short = ["--size", "64M", "--time", "3s"].map(OsStr::new);
+            let words: Vec<OsString> = words
+                .map(|word| match word.as_str() {
+                    "--start-at=@SECONDS" => OsString::from(&start),
+                    word => in_volume(word, &volume),
+                })
+                .collect();
+            let short = ["--size", "64M", "--time", "3s"].map(OsString::from);
             let groups: Vec<&Group> = memory.iter().collect();
-            let output = in_pod(&volume, &groups, words.chain(short));
+            let output = in_pod(&volume, &groups, words.iter().chain(&short));
             let told = String::from_utf8_lossy(&output.stderr);
             // Fit, not fit or undecided; never refused, never failed.
             let code = output.status.code();
@@ -152,6 +153,9 @@ fn command_lines_of_manifests_run_as_in_a_pod() {
                 run(["show".as_ref(), log.as_os_str()]).exits(0);
             }
             assert!(line.iter().any(|word| word == "--quiet"), "{line:?}");
+            if line.iter().any(|word| word == "-o") {
+                fs::remove_file(volume.join("record.json")).unwrap();
+            }
             let left: Vec<_> = fs::read_dir(&volume).unwrap().collect();
             assert!(left.is_empty(), "{line:?}: {left:?}");
             if let Some(memory) = &memory {
@@ -159,6 +163,43 @@ fn command_lines_of_manifests_run_as_in_a_pod() {
                 assert_eq!(memory.number("memory.failcnt"), 0, "{line:?}");
             }
         }
+    }
+}
+
+/// A word of a manifest, whose paths lie in the volume of the test instead.
+fn in_volume(word: &str, volume: &Path) -> OsString {
+    for mount in ["/var/lib/postgresql/data", "/scratch", "/volume"] {
+        if let Some(rest) = word.strip_prefix(mount) {
+            let mut path = volume.as_os_str().to_owned();
+            path.push(rest);
+            return path;
+        }
+    }
+    OsString::from(word)
+}
+
+/// A volume that a database has filled, or a disk that failed, is not measured again when the pod
+/// starts again.
+#[test]
+fn manifests_with_a_gate_measure_a_volume_once() {
+    needs!("unshare", "setpriv");
+    for (manifest, made) in [
+        ("init-container.yaml", "pgdata/PG_VERSION"),
+        ("daemonset.yaml", "record.json"),
+    ] {
+        let lines = command_lines(&deploy().join("kubernetes").join(manifest));
+        let (_place, volume) = volume();
+        let path = volume.join(made);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, "made before").unwrap();
+        let words = lines[0].iter().map(|word| in_volume(word, &volume));
+        // No room for any measurement.
+        let keep_free = ["--keep-free", "900T"].map(OsString::from);
+        let output = in_pod(&volume, &[], words.chain(keep_free));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{manifest}: {stderr}");
+        assert!(output.stdout.is_empty(), "{manifest}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "made before");
     }
 }
 

@@ -112,18 +112,18 @@ fn assert_ended(output: &Output, codes: &[i32], script: &str) {
     assert!(codes.contains(&code), "{script}\n{code} {told}");
 }
 
-/// A project whose `make build` makes a program, with a branch to compare with.
+/// A project whose script `apply` names its setting, with a branch to compare with.
 const PROJECT: &str = "
-git init -q -b main . && printf 'build:\\n\\tmkdir -p build && cp load build/loader\\n' >Makefile
-printf '#!/bin/sh\\nhead -c 4096 /dev/zero >\"$1/loaded\"\\n' >load && chmod +x load
-printf 'programs\\nbuild\\nloader-*\\n' >.gitignore
+git init -q -b main .
+printf '#!/bin/sh\\necho old >>\"$1/../applied\"\\n' >apply && chmod +x apply
 git add . && git -c user.name=a -c user.email=a@b commit -qm one
 git clone -q --bare . ../origin.git && git remote add origin ../origin.git
+printf '#!/bin/sh\\necho new >>\"$1/../applied\"\\n' >apply
 ";
 
 #[test]
 fn github_steps_run() {
-    if is_missing("github_steps_run", &["git", "make", "curl"]) {
+    if is_missing("github_steps_run", &["git", "curl"]) {
         return;
     }
     let place = place();
@@ -135,6 +135,11 @@ fn github_steps_run() {
     for script in &scripts {
         // A busy machine may find one of two equal programs slower.
         assert_ended(&run_script(&folder, script), &[0, 1], script);
+    }
+    // Each setting was made effective by its own script.
+    let applied = fs::read_to_string(folder.join("applied")).unwrap();
+    for setting in ["old", "new"] {
+        assert!(applied.lines().any(|line| line == setting), "{applied}");
     }
     let summary = fs::read_to_string(folder.join("summary.md")).unwrap();
     assert!(summary.contains("commit-fdatasync"), "{summary}");

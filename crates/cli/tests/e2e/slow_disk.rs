@@ -255,6 +255,25 @@ fn load_lays_out_the_log_of_its_transactions() {
     assert!(!record.load().unwrap().data.trials.is_empty());
 }
 
+/// Each write-back takes longer than the grace of a run that is late.
+#[test]
+fn files_whose_write_back_takes_longer_than_their_steps_are_complete() {
+    needs!("losetup", "mkfs.ext4");
+    let place = place();
+    let (_disk, _device, mount) = slow_filesystem(place.path(), "write-bandwidth=300kB");
+    let words = "files --time 1s --count 125 --file-size 16k --order sequential --rounds 1 --json \
+                 -q --no-history";
+    let words = words
+        .split_whitespace()
+        .map(Path::new)
+        .chain([mount.point.as_path()]);
+    let output = program(words).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let record: Record = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(!record.partial && record.ended_early.is_none());
+    assert_eq!(record.files().unwrap().steps.len(), 5);
+}
+
 #[test]
 fn files_are_removed_though_the_disk_holds_their_writes() {
     needs!("losetup", "mkfs.ext4");

@@ -46,6 +46,11 @@ impl<'a> WorkDivision<'a> {
         let in_flight = engine.depth.unwrap_or(workload.depth);
         let per_worker = threads_per_worker(in_flight, engine.used);
         let threads = u64::from(workload.workers) * u64::from(per_worker);
+        let visited_blocks = if workload.shape.order.workers_share_map {
+            prepared.skip_bytes / u64::from(largest_block(workload))
+        } else {
+            0
+        };
         Self {
             workload,
             prepared,
@@ -55,7 +60,7 @@ impl<'a> WorkDivision<'a> {
             depth: in_flight / per_worker,
             budget: budget_of(workload, threads),
             random_stream_base: (assignment as u64) << 32,
-            visit_cursors: SharedCursors::default(),
+            visit_cursors: SharedCursors::after(visited_blocks),
         }
     }
 
@@ -119,6 +124,8 @@ impl<'a> WorkDivision<'a> {
             pattern.with_each_write_once(&self.visit_cursors, self.seed)
         } else if self.workload.checks_reads() {
             pattern.with_each_block_once(&self.visit_cursors, self.seed)
+        } else if self.workload.shape.order.workers_share_map {
+            pattern.with_each_block_once(&self.visit_cursors, self.prepared.order_seed)
         } else {
             pattern
         }

@@ -31,8 +31,11 @@ pub(crate) struct PreparedTarget {
     pub transaction_span: Option<SplitSpan>,
     /// The journal of a verified workload.
     pub journal: Option<Arc<WriteJournal>>,
-    /// Bytes of the span that a sequential workload passes over before it begins.
+    /// Bytes of the span that a sequential workload passes over before it begins, and one whose
+    /// workers share a map of the blocks.
     pub skip_bytes: u64,
+    /// The seed of the order of that map.
+    pub order_seed: u64,
     /// The calls that carry out operations without data of their own.
     pub calls: Option<BlockCalls>,
 }
@@ -119,6 +122,7 @@ pub(crate) fn prepare_target(
         transaction_span,
         journal,
         skip_bytes: 0,
+        order_seed: seed,
         calls,
     })
 }

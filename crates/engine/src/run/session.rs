@@ -50,6 +50,8 @@ pub struct Session {
     pub(crate) start: StartTime,
     /// The seed of all random choices of the next workloads.
     pub(crate) seed: u64,
+    /// The seed of random orders that go on from one slice to the next.
+    pub(crate) order_seed: u64,
     /// The silence after which a target counts as hung.
     pub(crate) stall_timeout: StallTimeout,
 }
@@ -65,6 +67,7 @@ impl Session {
             paired_within_ns: origin.gap_ns,
             start: StartTime::Soon,
             seed,
+            order_seed: seed,
             stall_timeout: StallTimeout::from_ns(STALL_NS),
         }
     }
@@ -104,7 +107,11 @@ impl Session {
 
     /// The run with another seed.
     pub fn with_seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
+        Self {
+            seed,
+            order_seed: seed,
+            ..self
+        }
     }
 
     /// Time since the start of the run, in nanoseconds.
@@ -191,6 +198,7 @@ impl Session {
             let mut prepared = self.prepare(&next, target, requests_max, watch)?;
             prepared.known.target = target_index;
             prepared.skip_bytes = earlier.moved_bytes;
+            prepared.order_seed = self.order_seed;
             ready.push(prepared);
         }
         // After all preparations: some of them empty the page cache.

@@ -1,6 +1,7 @@
 //! What a plan may write, drop and change at most.
 
 use super::*;
+use crate::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use crate::plan::Scratch;
 use crate::stream::Streams;
 use crate::target::WriteCache;
@@ -147,4 +148,31 @@ fn limits_that_no_number_holds_are_not_small() {
     ]))];
     assert_eq!(plan.write_limit(), ByteLimit::AtMost(u64::MAX));
     assert_eq!(plan.time_ns_max(), Some(u64::MAX));
+}
+
+/// What is between the steps of many small files takes additional time, as a fill does.
+#[test]
+fn files_are_written_back_checked_and_removed_beyond_the_expected_time() {
+    let files = FilesPlan {
+        count: 1000,
+        file_bytes_min: 4096,
+        file_bytes_max: 4096,
+        directories: 1,
+        threads: 1,
+        sync: FileSync::None,
+        caches: FileCaches::DropOwnPages,
+        orders: vec![FileOrder::Sequential],
+        rounds: 1,
+        time_ns: 5_000_000_000,
+    };
+    let size_bytes = files.set_bytes();
+    let plan = Plan {
+        targets: vec!["/a".to_owned()],
+        tasks: vec![Task::Files(files)],
+        ..Plan::default()
+    };
+    let budget = plan.budget(&[]);
+    assert_eq!(budget.deadline_ns, Some(5_000_000_000));
+    let written_ns = size_bytes * 100;
+    assert_eq!(budget.fill_ns, Some(20_000_000_000 + written_ns));
 }

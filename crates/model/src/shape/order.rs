@@ -20,6 +20,10 @@ pub struct RequestOrder {
     /// random. With several block sizes it shortens those that reach a visited block.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub each_block_once: bool,
+    /// With `each_block_once`: all workers together visit every block once, instead of each of them
+    /// by itself, and later parts of the workload go on with the blocks that are left.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub workers_share_map: bool,
     /// Kinds of operation that go upwards, block after block, where the others of the mix are
     /// random.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -42,6 +46,8 @@ impl RequestOrder {
             align_bytes,
             random_run,
             each_block_once,
+            // The blocks of a pass are the same either way.
+            workers_share_map: _,
             in_order,
             // The mix has the same shares either way, and these are named with its operations.
             even_mix: _,

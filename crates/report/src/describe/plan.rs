@@ -251,6 +251,13 @@ fn longest_time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]
         };
     };
     let mut time = format_duration(ns);
+    if let (Some(_), Some(each_ns)) = (plan.files(), budget.fill_ns) {
+        let each = format_duration(each_ns);
+        return format!(
+            "at most {time}, and at most {each} each time files are written back, checked or \
+             removed"
+        );
+    }
     if let Some(fill_ns) = budget.fill_ns
         && fill_ns < u64::MAX
     {
@@ -260,9 +267,6 @@ fn longest_time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]
             .count();
         let fill_time = format_duration(fill_ns.saturating_mul(files as u64));
         time += &format!(" after at most {fill_time} to fill the scratch file");
-    }
-    if plan.files().is_some() {
-        return format!("at most {time}, and the removal of files");
     }
     let depends_on_speed = plan.survey().is_some() || plan.accept().is_some();
     if !depends_on_speed || plan.time_limit_ns == Some(ns) {

@@ -3,7 +3,7 @@
 
 use crate::text::{grouped, list};
 use diskproof_model::block::{Block, Tone};
-use diskproof_model::measurement::{OpKind, StopReason, VerifyResult};
+use diskproof_model::measurement::{Measurement, OpKind, StopReason, VerifyResult};
 use diskproof_model::plan::CachePolicy;
 use diskproof_model::row::{PhaseKind, PhaseRecord, Row};
 use diskproof_model::units::{counted, format_duration, format_latency};
@@ -100,8 +100,11 @@ fn all_remarks(measurement: &Row) -> Vec<Remark> {
     let mut remarks = Vec::new();
     remarks.extend(errors_remark(measurement));
     remarks.extend(ending_remark(measurement.data.stopped));
-    if let Some(verify) = &measurement.data.verify {
-        remarks.extend(verification_remark(verify));
+    if let Some(verify) = &measurement.data.verify
+        && let Some(mut remark) = verification_remark(verify)
+    {
+        remark.text += &uncovered_end_text(&measurement.data);
+        remarks.push(remark);
     }
     remarks.extend(missed_starts_remark(measurement));
     remarks.extend(cache_remark(measurement));
@@ -297,6 +300,23 @@ fn earlier_data_remark(verify: &VerifyResult, runs: u64) -> Option<Remark> {
         Remark::new(RemarkKind::Verified, VERIFIED, text)
     };
     Some(remark)
+}
+
+/// A clause about the bytes at the end of the span that are less than a block, which no request
+/// covers; empty where there are none.
+fn uncovered_end_text(measurement: &Measurement) -> String {
+    let workload = &measurement.workload;
+    // Requests in the order of fio have sizes and places of their own.
+    if workload.shape.order.fio.is_some() {
+        return String::new();
+    }
+    match measurement.span_bytes % u64::from(workload.block_bytes.max(1)) {
+        0 => String::new(),
+        bytes => format!(
+            "; the last {} of the span, less than a block, were neither written nor read",
+            counted(bytes, "byte")
+        ),
+    }
 }
 
 const WRONG_DATA: &str = "wrong data";

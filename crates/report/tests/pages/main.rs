@@ -269,6 +269,28 @@ fn verification_is_a_remark() {
 }
 
 #[test]
+fn verification_says_how_many_bytes_at_the_end_no_block_covers() {
+    let mut record = fixture::healthy();
+    let data = &mut record.measurements[0].data;
+    data.verify = Some(VerifyResult {
+        blocks: 10,
+        blocks_written: Some(10),
+        ..VerifyResult::default()
+    });
+    data.workload.block_bytes = 1 << 20;
+    for (span_bytes, left) in [(10 << 20, None), ((10 << 20) + 786_432, Some(786_432))] {
+        record.measurements[0].data.span_bytes = span_bytes;
+        let page = record_page(&record, &PLAIN_80);
+        let words = page.split_whitespace().collect::<Vec<_>>().join(" ");
+        let clause = "of the span, less than a block";
+        match left {
+            None => assert!(!words.contains(clause), "{words}"),
+            Some(bytes) => assert_shows(&words, &[&format!("the last {bytes} bytes {clause}")]),
+        }
+    }
+}
+
+#[test]
 fn failed_operation_shows_no_latency() {
     let mut record = fixture::healthy();
     let write = record.measurements[0]

@@ -6,9 +6,10 @@ use crate::flags::{Choice, DestructiveFlags, choices, one_of};
 use crate::interrupt;
 use crate::stdio::{ProgressLine, Verbosity, eprint_line};
 use crate::targets::{probe_target, refuse_foreign_link};
+use crate::workload::parse_time;
 use diskproof_device::{Admission, Entry, Intent, KeptDirectory, OpenTarget, admit, host_facts};
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{format_bytes, parse_duration};
+use diskproof_model::units::format_bytes;
 use diskproof_powercut::{
     CutMethod, CutTarget, LogClient, NextStep, PAGES_FILE, RunDescription, RunProgress, StreamKind,
     WORKERS_MAX, WriteRun, boot_id, directory_change_time, region_fingerprint,
@@ -37,7 +38,7 @@ pub struct CutWriteFlags {
           value_parser = clap::value_parser!(u16).range(1..=i64::from(WORKERS_MAX)))]
     pub workers: u16,
     /// Stop after this time if no cut comes [default: write until the cut or Ctrl-C]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_time)]
     pub time: Option<u64>,
     /// Show what would be written; open nothing for writing
     #[arg(long)]

@@ -104,6 +104,10 @@ fn fio_hints_cover_no_own_flag() {
 struct Line {
     #[command(flatten)]
     fio: FioFlags,
+    #[command(flatten)]
+    _axes: WorkloadAxes,
+    #[command(flatten)]
+    _workload: WorkloadFlags,
     operands: Vec<String>,
 }
 
@@ -127,6 +131,20 @@ fn options_without_effect_are_named_in_one_note() {
     );
     assert_eq!(fio.filename, Some(PathBuf::from("/dev/sdb")));
     assert_eq!(FioFlags::default().note(), Ok(None));
+}
+
+/// What contradicts a flag of ours is not without effect.
+#[test]
+fn options_that_contradict_a_flag_are_refused() {
+    for words in [
+        ["--time_based", "--bytes=1m"],
+        ["--time_based", "--ops=9"],
+        ["--direct=1", "--buffered"],
+        ["--direct=1", "--cached"],
+    ] {
+        let parsed = Line::try_parse_from(["run"].iter().chain(&words));
+        assert!(parsed.is_err(), "{words:?}");
+    }
 }
 
 #[test]

@@ -485,3 +485,17 @@ proptest! {
         }
     }
 }
+
+/// A block has content for one trim only, whichever worker makes it.
+#[test]
+fn workers_of_random_trims_share_the_blocks() {
+    for (line, is_shared) in [
+        ("--rw randtrim", false),
+        ("--rw randtrim --jobs 4", true),
+        ("--rw randwrite --jobs 4", false),
+    ] {
+        let order = on(line, &later()).unwrap().shape.order;
+        assert_eq!(order.workers_share_map, is_shared, "{line}");
+        assert!(order.each_block_once || !is_shared);
+    }
+}

@@ -53,6 +53,15 @@ pub struct SharedCursors {
     pattern: Arc<OnceLock<Arc<Mutex<Pattern>>>>,
 }
 
+impl SharedCursors {
+    /// Cursors of streams that share one lap, in which so many blocks were visited before.
+    pub(crate) fn after(visited_blocks: u64) -> Self {
+        let cursors = Self::default();
+        cursors.positions[0].store(visited_blocks, Ordering::Relaxed);
+        cursors
+    }
+}
+
 /// An endless series of steps inside one extent.
 #[derive(Debug, Clone)]
 pub struct Pattern {

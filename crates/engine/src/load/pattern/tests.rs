@@ -258,6 +258,26 @@ fn mapped_random_offsets_visit_every_block_once_per_lap() {
     assert!(first(1) != orders[0][0] || first(2) != orders[0][0]);
 }
 
+/// A later part of the workload goes on with the blocks that are left, and its workers with those
+/// of each other.
+#[test]
+fn workers_that_share_a_map_visit_every_block_once_in_several_parts() {
+    let w = pages(UNIFORM, 0);
+    let extent = extent(0, 500 * 4096);
+    let mut visited = Vec::new();
+    for part_blocks in [120, 280, 100] {
+        let cursors = SharedCursors::after(visited.len() as u64);
+        let mut workers = [0, 1, 2].map(|worker| {
+            Pattern::new(&w, extent, 7 + part_blocks, worker).with_each_block_once(&cursors, 5)
+        });
+        for step in 0..part_blocks {
+            visited.push(workers[step as usize % 3].step().offset);
+        }
+    }
+    visited.sort_unstable();
+    assert!(visited.into_iter().eq((0..500).map(|block| block * 4096)));
+}
+
 #[test]
 fn mapped_blocks_of_several_sizes_are_shortened_at_visited_ones() {
     let mut w = Workload::named("w");
