@@ -63,7 +63,11 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 /// 12: a curve's first and last sample are as long as the others, and small ones are read with
 /// requests of full size. Slices go on on each target by themselves, and workloads that count or
 /// wait from their start have none.
-pub const METHOD_VERSION: u32 = 12;
+///
+/// 13: searches for a rate go on through stalls, whose late requests count, and a long proof takes no
+/// time from the cells before it. Rounds and cells of one load go on counting to the next sync and
+/// pause.
+pub const METHOD_VERSION: u32 = 13;
 /// The most workloads of a plan: more take longer than a day at a minute each.
 pub const WORKLOADS_MAX: usize = 1440;
 

@@ -20,9 +20,7 @@ use diskproof_model::plan::{
 };
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::units::{
-    counted, format_bytes, format_duration, parse_duration, parse_latency, parse_size,
-};
+use diskproof_model::units::{counted, format_bytes, format_duration, parse_latency, parse_size};
 use std::path::PathBuf;
 
 /// Name of the only workload.
