@@ -9,8 +9,9 @@ use super::starved::is_workload_starved;
 use crate::estimate::{LastingFall, lasting_fall, rate_fall};
 use crate::limiter::Unit;
 use crate::limiter::words::{amount_text, credit_text};
-use crate::mechanics::{ZONES_FACTOR_MAX, has_platters};
+use crate::mechanics::has_platters;
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
+use crate::zones::LoadAlongZones;
 use crate::{estimate, moved, slices};
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::row::{PhaseKind, PhaseRecord};
@@ -19,8 +20,6 @@ use std::collections::BTreeMap;
 
 /// No disk or controller has a smaller write cache. Less is the page cache or chance.
 pub(crate) const CLIFF_BYTES_MIN: f64 = 32e6;
-/// A rotating disk has some thirty zones: one step between two of them is at most this factor.
-const ZONE_FACTOR: f64 = 1.1;
 /// The size that is assumed of requests whose sizes differ.
 const CACHE_REQUEST_BYTES: f64 = 8192.0;
 
@@ -238,28 +237,23 @@ pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
 }
 
 /// True if the slower zones of a disk that turns explain a fall of a load which goes along its
-/// surface: the further it went, the more they explain.
+/// surface.
 pub(crate) fn is_fall_of_zones(record: &Record, index: usize, fall: &LastingFall) -> bool {
     let row = &record.measurements[index];
     let Some(target) = record.targets.get(row.data.target) else {
         return false;
     };
-    let is_along = matches!(
-        row.data.workload.access,
-        Access::Sequential | Access::Backward | Access::Stride { .. }
-    );
-    if !is_along || !has_platters(record, target) {
+    if !has_platters(record, target) {
         return false;
     }
+    let Some(along) = LoadAlongZones::on_platters(&row.data.workload, target) else {
+        return false;
+    };
     let mut moved_bytes = 0;
     for (_, op) in row.headline_ops() {
         moved_bytes += op.data.series.total_between(0, fall.at_ns).bytes;
     }
-    let disk_bytes: u64 = target.disks().map(|disk| disk.size_bytes).sum();
-    // A load that turns over its span goes no further than that.
-    let reach_bytes = moved_bytes.min(row.data.span_bytes);
-    let reach = (reach_bytes as f64 / disk_bytes.max(1) as f64).min(1.0);
-    fall.before <= (ZONE_FACTOR + (ZONES_FACTOR_MAX - 1.0) * reach) * fall.after
+    along.explain(fall, moved_bytes, row.data.span_bytes)
 }
 
 /// True if a credit is the disk's; see [`disk_credits`].
