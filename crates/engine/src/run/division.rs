@@ -59,6 +59,11 @@ impl<'a> WorkDivision<'a> {
         }
     }
 
+    /// The threads of all workers.
+    pub(crate) fn threads(&self) -> u64 {
+        self.workers * self.threads_per_worker
+    }
+
     /// The stream of random numbers of the thread with this index.
     pub(crate) fn random_stream(&self, index: u64) -> u64 {
         self.random_stream_base | index
@@ -81,7 +86,7 @@ impl<'a> WorkDivision<'a> {
         if matches!(self.workload.access, Access::Sequential) {
             worker_part.clone()
         } else {
-            self.part_of(index, self.workers * self.threads_per_worker)
+            self.part_of(index, self.threads())
         }
     }
 
@@ -110,7 +115,7 @@ impl<'a> WorkDivision<'a> {
             None => extent,
         };
         let mut pattern = Pattern::new(self.workload, data, self.seed, self.random_stream(index));
-        pattern.skip(self.prepared.skip_bytes / self.workers);
+        pattern.skip(self.prepared.earlier.moved_bytes / self.workers);
         if self.threads_per_worker > 1 {
             let key = order_key(self.seed, self.random_stream_base | worker);
             pattern = pattern.with_cursors(worker_cursors, extent, key);

@@ -18,6 +18,7 @@ use diskproof_model::plan::{
 };
 use diskproof_model::shape::AccessAdvice;
 use diskproof_model::signed::can_be_signed;
+use diskproof_model::slice::EarlierSlices;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -31,8 +32,8 @@ pub(crate) struct PreparedTarget {
     pub transaction_span: Option<SplitSpan>,
     /// The journal of a verified workload.
     pub journal: Option<Arc<WriteJournal>>,
-    /// Bytes of the span that a sequential workload passes over before it begins.
-    pub skip_bytes: u64,
+    /// What its slices so far have done on the target: it goes on behind them.
+    pub earlier: EarlierSlices,
     /// The calls that carry out operations without data of their own.
     pub calls: Option<BlockCalls>,
 }
@@ -118,7 +119,7 @@ pub(crate) fn prepare_target(
         extent,
         transaction_span,
         journal,
-        skip_bytes: 0,
+        earlier: EarlierSlices::default(),
         calls,
     })
 }
