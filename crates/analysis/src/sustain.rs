@@ -235,7 +235,7 @@ fn rate_after_fall(row: &Row, fall: &RateDrop) -> Option<Estimate> {
 /// holds, a cache would look the same. Then at least one pause has to confirm the limiter.
 fn is_limiter(row: &Row, credit: &BurstCredit, drop: &RateDrop, recoveries: &[Recovery]) -> bool {
     let units_per_request = match credit.unit.as_str() {
-        "B/s" => f64::from(row.data.workload.block_bytes),
+        "B/s" => rules::mean_request_bytes(row),
         _ => 1.0,
     };
     let mut is_confirmed = credit.has_refilled;
@@ -298,7 +298,7 @@ fn fall_of_credit(row: &Row, credit: &BurstCredit) -> Option<LastingFall> {
         }
     }
     let units_per_request = if in_bytes {
-        f64::from(row.data.workload.block_bytes)
+        rules::mean_request_bytes(row)
     } else {
         1.0
     };

@@ -7,8 +7,8 @@ use super::rate_limited::LARGE_BLOCK_BYTES;
 use super::rule::*;
 use super::starved::is_workload_starved;
 use crate::estimate::{LastingFall, lasting_fall, rate_fall};
-use crate::limiter::Unit;
 use crate::limiter::words::{amount_text, credit_text};
+use crate::limiter::{Unit, counts_in};
 use crate::mechanics::has_platters;
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
 use crate::zones::LoadAlongZones;
@@ -67,7 +67,7 @@ fn request_bytes(record: &Record, credit: &BurstCredit) -> f64 {
 
 /// Bytes per request of a row, whose workload may mix sizes; the size of its blocks where nothing
 /// was done.
-pub(super) fn mean_request_bytes(row: &Row) -> f64 {
+pub(crate) fn mean_request_bytes(row: &Row) -> f64 {
     let (mut bytes, mut count) = (0, 0);
     for (_, op) in row.headline_ops() {
         bytes += op.data.bytes;
@@ -134,18 +134,31 @@ impl SlowedWorkload<'_> {
         }
     }
 
-    /// The unit that volumes usually limit for the block size of this workload.
+    /// The unit in which the rate after the fall is even, where sizes are mixed; else that which
+    /// volumes usually limit for the block size of this workload.
     pub(super) fn usual_unit(&self) -> Unit {
-        if self.measured.row.data.workload.block_bytes >= LARGE_BLOCK_BYTES {
-            Unit::Bytes
-        } else {
-            Unit::Requests
+        let by_requests = self.is_even_in(Unit::Requests) == Some(true);
+        let by_bytes = self.is_even_in(Unit::Bytes) == Some(true);
+        let is_large = self.measured.row.data.workload.block_bytes >= LARGE_BLOCK_BYTES;
+        match (by_requests, by_bytes) {
+            (true, false) => Unit::Requests,
+            (false, true) => Unit::Bytes,
+            _ if is_large => Unit::Bytes,
+            _ => Unit::Requests,
         }
     }
 
     /// True if the rate after the fall is as even as that of a limiter, false if it is not; `None`
     /// where too little was measured after it.
     pub(super) fn is_even_after(&self) -> Option<bool> {
+        match self.is_even_in(Unit::Requests) {
+            Some(false) => self.is_even_in(Unit::Bytes),
+            even_or_unknown => even_or_unknown,
+        }
+    }
+
+    /// The same in one unit.
+    fn is_even_in(&self, unit: Unit) -> Option<bool> {
         let series = headline_series(self.measured.row)?;
         let interval_ns = series.interval_ns.max(1);
         let after_ns = self.fall.at_ns.saturating_sub(series.start_ns);
@@ -153,8 +166,9 @@ impl SlowedWorkload<'_> {
         let first = after_ns.div_ceil(interval_ns) as usize + 1;
         let end = series.cells.len().saturating_sub(1);
         let cells = series.cells.get(first..end).unwrap_or_default();
-        let counts: Vec<f64> = cells.iter().map(|cell| cell.ops as f64).collect();
-        estimate::evenness(&counts)
+        let requests: Vec<f64> = cells.iter().map(|cell| cell.ops as f64).collect();
+        let bytes: Vec<f64> = cells.iter().map(|cell| cell.bytes as f64).collect();
+        estimate::evenness(&counts_in(unit, &requests, &bytes))
     }
 
     /// The fall as that of a limiter which counts in this unit.
@@ -415,7 +429,9 @@ pub(super) mod tests {
             for op in row.data.ops.values_mut() {
                 let first = 2_500_000_000 / op.series.interval_ns.max(1) as usize;
                 for (index, cell) in op.series.cells.iter_mut().enumerate().skip(first) {
+                    let block_bytes = cell.bytes / cell.ops.max(1);
                     cell.ops += cell.ops * (index as u64 * 7919 % 13) / 100;
+                    cell.bytes = cell.ops * block_bytes;
                 }
             }
         }
