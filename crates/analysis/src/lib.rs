@@ -43,6 +43,7 @@ mod verification;
 mod volume_types;
 mod whole_disk;
 mod words;
+mod zones;
 
 #[cfg(any(test, feature = "studies"))]
 pub mod fixture;

@@ -2,9 +2,10 @@
 //! moves over a turning platter. Where they do not, the disk's report or the kernel's decides.
 
 use crate::shape::Reach;
+use diskproof_model::health::DiskHealth;
 use diskproof_model::record::Record;
 use diskproof_model::surface::{SeekPattern, SurfaceRecord};
-use diskproof_model::target::{Layer, LayerKind, Link, TargetIdentity, TargetKind};
+use diskproof_model::target::{HostFacts, Layer, LayerKind, Link, TargetIdentity, TargetKind};
 
 /// Whether the disk has moving parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +101,7 @@ fn reported_mechanics(record: &Record) -> Mechanics {
 /// True for a disk that rotates. Its own health report decides before the kernel. `None` without a
 /// report where the kernel's answer is not reliable, as for virtual disks and loop devices.
 fn reports_rotation(record: &Record, disk: &Layer) -> Option<bool> {
-    if let Some(rpm) = health_rpm(record, disk) {
+    if let Some(rpm) = rpm_of(&record.health, disk) {
         return Some(rpm > 0);
     }
     if is_attached(record, disk) {
@@ -112,10 +113,10 @@ fn reports_rotation(record: &Record, disk: &Layer) -> Option<bool> {
 
 /// True if the kernel reports that a disk rotates, and can know it: the answer of a virtual disk is
 /// arbitrary, and a loop device repeats that of the disk below its file.
-pub(crate) fn is_said_to_rotate(record: &Record, disk: &Layer) -> bool {
+pub(crate) fn is_said_to_rotate(host: &HostFacts, disk: &Layer) -> bool {
     let is_trusted = match disk.kind {
         LayerKind::Loop => true,
-        LayerKind::Disk => record.host.hypervisor.is_none(),
+        LayerKind::Disk => host.hypervisor.is_none(),
         _ => false,
     };
     is_trusted && disk.rotational == Some(true)
@@ -138,15 +139,29 @@ pub(crate) fn has_platters(record: &Record, target: &TargetIdentity) -> bool {
 /// kernel where that asks the disk itself: behind USB it assumes so.
 pub(crate) fn surely_rotates(record: &Record, disk: &Layer) -> bool {
     match surveyed_mechanics_of(record, disk) {
-        Mechanics::Rotating => return true,
-        Mechanics::Solid => return false,
-        Mechanics::Unknown => {}
+        Mechanics::Rotating => true,
+        Mechanics::Solid => false,
+        Mechanics::Unknown => is_reported_to_rotate(disk, &record.host, &record.health),
     }
-    if let Some(rpm) = health_rpm(record, disk) {
+}
+
+/// True if the disks of a target turn by their own health reports, or by the kernel where that asks
+/// the disk itself.
+pub(crate) fn are_reported_to_rotate(
+    target: &TargetIdentity,
+    host: &HostFacts,
+    health: &[DiskHealth],
+) -> bool {
+    let mut disks = target.disks().peekable();
+    disks.peek().is_some() && disks.all(|disk| is_reported_to_rotate(disk, host, health))
+}
+
+fn is_reported_to_rotate(disk: &Layer, host: &HostFacts, health: &[DiskHealth]) -> bool {
+    if let Some(rpm) = rpm_of(health, disk) {
         return rpm > 0;
     }
     let is_behind_usb = disk.link.as_ref().is_some_and(|link| link.bus == "USB");
-    !is_behind_usb && disk.kind == LayerKind::Disk && is_said_to_rotate(record, disk)
+    !is_behind_usb && disk.kind == LayerKind::Disk && is_said_to_rotate(host, disk)
 }
 
 /// The mechanics by the access times of a survey on this disk.
@@ -192,9 +207,9 @@ fn has_real_bus(disk: &Layer) -> bool {
 }
 
 /// Revolutions per minute by the disk's own health report; 0 of flash, `None` without a report.
-fn health_rpm(record: &Record, disk: &Layer) -> Option<u32> {
-    let mut reports = record.health.iter();
-    reports.find(|h| h.disk == disk.name)?.rotation_rpm
+fn rpm_of(health: &[DiskHealth], disk: &Layer) -> Option<u32> {
+    let report = health.iter().find(|report| report.disk == disk.name)?;
+    report.rotation_rpm
 }
 
 /// The identity of the surveyed target; `None` where the run has no survey.
@@ -295,7 +310,7 @@ pub(crate) fn link_bytes_per_second(record: &Record, target: usize) -> Option<f6
 pub(crate) fn reported_rpm(record: &Record) -> Option<u32> {
     let mut fastest = None;
     for disk in surveyed_target(record)?.disks() {
-        let rpm = health_rpm(record, disk)?;
+        let rpm = rpm_of(&record.health, disk)?;
         if rpm == 0 {
             return None;
         }

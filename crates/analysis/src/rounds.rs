@@ -98,9 +98,25 @@ pub(crate) struct FallOfRounds {
     pub(crate) after: f64,
 }
 
+/// A gradual fall from the first rounds to the last, dated to the first round below the middle, or
+/// a fall to rounds that are even until the end; `None` where there is neither.
+pub(crate) fn fall_of_rounds(rates: &[f64]) -> Option<FallOfRounds> {
+    if !is_gradual_fall(rates) {
+        return fall_to_even_rounds(rates);
+    }
+    let before = mean(&rates[..DROP_ROUNDS]);
+    let after = mean(&rates[rates.len() - DROP_ROUNDS..]);
+    let middle = (before * after).sqrt();
+    Some(FallOfRounds {
+        first_after: rates.iter().take_while(|rate| **rate >= middle).count(),
+        before,
+        after,
+    })
+}
+
 /// The fall by at least a third to rounds that are even until the end, whatever was before: a rate
 /// that wandered first leaves no other trace of its fall.
-pub(crate) fn fall_to_even_rounds(rates: &[f64]) -> Option<FallOfRounds> {
+fn fall_to_even_rounds(rates: &[f64]) -> Option<FallOfRounds> {
     let last = rates.last_chunk::<EVEN_ROUNDS>()?;
     let highest = last.iter().copied().fold(0.0, f64::max);
     let lowest = last.iter().copied().fold(f64::INFINITY, f64::min);
@@ -124,7 +140,7 @@ pub(crate) fn fall_to_even_rounds(rates: &[f64]) -> Option<FallOfRounds> {
 
 /// Returns `true` if the rate fell from the first rounds to the last by at least a third: flash
 /// approaches its steady state without a step.
-pub(crate) fn is_gradual_fall(rates: &[f64]) -> bool {
+fn is_gradual_fall(rates: &[f64]) -> bool {
     match drop_share(rates, None) {
         Some(drop) => drop.low() >= GRADUAL_SHARE_MIN,
         None => false,

@@ -8,11 +8,9 @@ mod steady_state;
 use bucket::{CREDIT_USED_SHARE, bucket_figures, headline_series};
 use steady_state::steady_state;
 
-use crate::estimate::{self, LastingFall, Settling, mean};
+use crate::estimate::{self, LastingFall, Settling};
 use crate::limiter::{Unit, slice_rate};
-use crate::rounds::{
-    DROP_ROUNDS, DropShare, FallOfRounds, drop_share, fall_to_even_rounds, is_gradual_fall,
-};
+use crate::rounds::{DropShare, drop_share, fall_of_rounds};
 use crate::slices::rate_of_kinds;
 use crate::{moved, rules};
 use diskproof_model::expectation::Expectation;
@@ -48,22 +46,9 @@ fn round_rates(row: &Row) -> Vec<f64> {
         .collect()
 }
 
-/// A gradual fall from the first rounds to the last, dated to the first round below the middle, or
-/// a fall to rounds that are even until the end.
-fn fall_of_rounds(row: &Row) -> Option<LastingFall> {
-    let rates = round_rates(row);
-    let fall = if is_gradual_fall(&rates) {
-        let before = mean(&rates[..DROP_ROUNDS]);
-        let after = mean(&rates[rates.len() - DROP_ROUNDS..]);
-        let middle = (before * after).sqrt();
-        FallOfRounds {
-            first_after: rates.iter().take_while(|rate| **rate >= middle).count(),
-            before,
-            after,
-        }
-    } else {
-        fall_to_even_rounds(&rates)?
-    };
+/// The fall over the rounds of a row, at its measured time.
+fn fall_over_rounds(row: &Row) -> Option<LastingFall> {
+    let fall = fall_of_rounds(&round_rates(row))?;
     let mut at_ns = 0;
     for slice in &row.data.slices[..fall.first_after] {
         at_ns += slice.wall_ns;
@@ -172,7 +157,7 @@ impl FoundDrop {
         };
         let mut own_fall = rules::lasting_fall_of(record, index);
         if own_fall.is_none() && rules::may_accuse_disk(record, index) {
-            own_fall = fall_of_rounds(row)
+            own_fall = fall_over_rounds(row)
                 .filter(|fall| !rules::is_fall_of_zones(record, index, fall))
                 .or(fall_of_limiter);
         }
@@ -230,7 +215,7 @@ fn doubtful_fall(record: &Record, index: usize) -> Option<RateDrop> {
     let series = headline_series(row)?;
     let fall = match estimate::rate_fall(&series, row.data.wall_ns) {
         Some(fall) => fall,
-        None => fall_of_rounds(row)?,
+        None => fall_over_rounds(row)?,
     };
     if rules::may_accuse_disk(record, index) && !rules::is_fall_of_zones(record, index, &fall) {
         return None;
@@ -250,7 +235,7 @@ fn rate_after_fall(row: &Row, fall: &RateDrop) -> Option<Estimate> {
 /// holds, a cache would look the same. Then at least one pause has to confirm the limiter.
 fn is_limiter(row: &Row, credit: &BurstCredit, drop: &RateDrop, recoveries: &[Recovery]) -> bool {
     let units_per_request = match credit.unit.as_str() {
-        "B/s" => f64::from(row.data.workload.block_bytes),
+        "B/s" => rules::mean_request_bytes(row),
         _ => 1.0,
     };
     let mut is_confirmed = credit.has_refilled;
@@ -313,7 +298,7 @@ fn fall_of_credit(row: &Row, credit: &BurstCredit) -> Option<LastingFall> {
         }
     }
     let units_per_request = if in_bytes {
-        f64::from(row.data.workload.block_bytes)
+        rules::mean_request_bytes(row)
     } else {
         1.0
     };

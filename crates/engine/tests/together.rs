@@ -297,6 +297,7 @@ fn slice_goes_on_on_each_target_where_it_was() {
         EarlierSlices {
             moved_bytes: 8 * BLOCK,
             engine: Some(EngineKind::Uring),
+            ..EarlierSlices::default()
         },
     ];
     let mut targets = [first, second];
@@ -323,6 +324,45 @@ fn slice_goes_on_on_each_target_where_it_was() {
     }
     assert_eq!(measured[0].engine.used, EngineKind::Sync);
     assert_eq!(measured[1].engine.used, EngineKind::Uring);
+}
+
+/// Three writes were made before, of which a sync follows each four.
+#[test]
+fn slice_syncs_after_the_writes_of_those_before_it() {
+    let (_dir, mut target) = scratch(MIB);
+    let mut writes = Workload {
+        streams: Streams::with_reads(0),
+        sync: SyncPolicy::Every {
+            writes: 4,
+            call: SyncCall::Fdatasync,
+        },
+        depth: 1,
+        span: span(0, MIB),
+        ..workload(EngineKind::Sync)
+    };
+    writes.stop.ops = Some(2);
+    let slice = SliceSpan::whole(&writes);
+    for (writes_before, syncs) in [(0, 0), (3, 1), (7, 1), (4, 0)] {
+        let earlier = EarlierSlices {
+            writes: writes_before,
+            ran_ns: 1,
+            ..EarlierSlices::default()
+        };
+        let measured = Session::new(7)
+            .run_slices(
+                Group::alone(&writes),
+                &[slice],
+                &[earlier],
+                std::slice::from_mut(&mut target),
+                &mut Watcher(Vec::new(), 0),
+            )
+            .unwrap();
+        let seen = match measured[0].ops.get(&OpKind::Sync) {
+            Some(op) => op.count,
+            None => 0,
+        };
+        assert_eq!(seen, syncs, "after {writes_before}");
+    }
 }
 
 /// The content of a file of a mebibyte in blocks of 64 KiB.

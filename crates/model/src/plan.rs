@@ -297,6 +297,14 @@ impl Plan {
         }
     }
 
+    /// True if no result decides which workload comes next: the plan lists them in order.
+    pub fn is_measured_as_listed(&self) -> bool {
+        match self.workload_task() {
+            Some(workloads) => workloads.decide == Decide::AsPlanned,
+            None => true,
+        }
+    }
+
     /// The load that is sustained; `None` where none is.
     pub fn sustain(&self) -> Option<&SustainPlan> {
         match &self.workload_task()?.decide {

@@ -1,6 +1,6 @@
 //! A slice: a part of a workload that is measured by itself.
 
-use crate::measurement::{Measurement, SERIES_INTERVAL_NS};
+use crate::measurement::{Measurement, OpKind, SERIES_INTERVAL_NS};
 use crate::shape::{EarlyEnds, StartTimes};
 use crate::sync::SyncPolicy;
 use crate::workload::{
@@ -30,6 +30,12 @@ pub struct EarlierSlices {
     /// About the bytes that they have moved, with those of their warm-ups. A sequential workload
     /// goes on behind them, and one whose workers share a map of the blocks visits what is left.
     pub moved_bytes: u64,
+    /// About the requests that moved them. Pauses after so many of them go on counting.
+    pub requests: u64,
+    /// About the writes among these. A sync after several writes goes on counting.
+    pub writes: u64,
+    /// Nanoseconds that they took, with their warm-ups; 0 before the first.
+    pub ran_ns: u64,
     /// The engine that carried the first of them, and carries all others; `None` before the first.
     pub engine: Option<EngineKind>,
 }
@@ -39,18 +45,35 @@ impl EarlierSlices {
     pub fn add(&mut self, warmup_ns: u64, measured: &Measurement) {
         // The warm-up moved bytes at the same rate, which the measurement does not count.
         let warmup = warmup_ns as f64 / measured.wall_ns.max(1) as f64;
-        self.moved_bytes += (measured.moved_bytes() as f64 * (1.0 + warmup)) as u64;
+        for (kind, op) in &measured.ops {
+            if kind.is_request() {
+                self.requests += grown(op.count, warmup);
+            }
+            if *kind == OpKind::Write {
+                self.writes += grown(op.count, warmup);
+            }
+        }
+        self.moved_bytes += grown(measured.moved_bytes(), warmup);
+        self.ran_ns += warmup_ns + measured.wall_ns;
         self.engine.get_or_insert(measured.engine.used);
     }
 
-    /// The workload as it goes on behind them.
+    /// The workload as it goes on behind them: it starts without the delay of its first slice.
     pub fn apply_to(&self, workload: &Workload) -> Workload {
         let mut next = workload.clone();
         if let Some(engine) = self.engine {
             next.engine = EngineChoice::Fixed(engine);
         }
+        if self.ran_ns > 0 {
+            next.shape.starts.delay_ns = 0;
+        }
         next
     }
+}
+
+/// A count with this share of it in addition.
+fn grown(count: u64, share: f64) -> u64 {
+    (count as f64 * (1.0 + share)) as u64
 }
 
 /// Adds a slice to what those before it have done on each target.
@@ -160,7 +183,6 @@ impl Workload {
 mod tests {
     use super::*;
     use crate::measurement::{CacheUse, EngineUse};
-    use crate::op::OpKind;
 
     /// A write with a sync is counted as a write and as a commit: the same bytes.
     #[test]
@@ -189,9 +211,22 @@ mod tests {
         earlier.add(900, &measured);
         let expected = EarlierSlices {
             moved_bytes: 3 * 4096,
+            requests: 0,
+            writes: 0,
+            ran_ns: 3 * 900,
             engine: Some(EngineKind::Sync),
         };
         assert_eq!(earlier, expected);
+    }
+
+    #[test]
+    fn start_delay_belongs_to_the_first_slice() {
+        let mut workload = Workload::named("a");
+        workload.shape.starts.delay_ns = 7;
+        let mut earlier = EarlierSlices::default();
+        assert_eq!(earlier.apply_to(&workload).shape.starts.delay_ns, 7);
+        earlier.ran_ns = 1;
+        assert_eq!(earlier.apply_to(&workload).shape.starts.delay_ns, 0);
     }
 
     #[test]

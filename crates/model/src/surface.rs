@@ -495,9 +495,10 @@ pub struct SurfaceFigures {
 /// Minimum, maximum and average of a curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateSummary {
-    /// The slowest point, in bytes per second.
+    /// The slowest point, in bytes per second; of points that took less than 20 ms, the slowest
+    /// stretch of neighbours that took as long.
     pub min: f64,
-    /// Rate of the fastest point.
+    /// The same for the fastest.
     pub max: f64,
     /// Average over position: the whole span over the time that it would take.
     pub average: Estimate,

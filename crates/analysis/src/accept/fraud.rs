@@ -2,6 +2,7 @@
 //! that came back wrong: either their addresses explain them, or the order of the writes does.
 
 use super::lowest::lowest_bad;
+use super::probe::filler_places;
 use super::slow_end::{SlowEnd, slow_end};
 use diskproof_model::accept::{AcceptMeasurement, BadContent, Fraud, Piece, PieceState, Procedure};
 
@@ -105,13 +106,20 @@ impl Places<'_> {
             Fraud::Flips
         } else if failed > half {
             Fraud::Fails
-        } else if beyond.cached_bytes > 0 || self.filler_cache_bytes().is_some() {
-            return Some(FoundFraud {
-                fraud: Fraud::Cached,
-                real_bytes,
-                cache_bytes: Some(self.filler_cache_bytes().unwrap_or(beyond.cached_bytes)),
-            });
         } else {
+            let of_filler = self.filler_cache_bytes(real_bytes).unwrap_or(0);
+            let cache_bytes = if of_filler > 0 {
+                of_filler
+            } else {
+                beyond.cached_bytes
+            };
+            if cache_bytes > 0 {
+                return Some(FoundFraud {
+                    fraud: Fraud::Cached,
+                    real_bytes,
+                    cache_bytes: Some(cache_bytes),
+                });
+            }
             Fraud::Drops
         };
         Some(FoundFraud::new(fraud, real_bytes))
@@ -249,8 +257,17 @@ impl Places<'_> {
 
     /// The bytes of a probe's filler from the oldest place that came back on, if older ones did
     /// not; `None` where all or none came back.
-    fn filler_cache_bytes(&self) -> Option<u64> {
-        let places = &self.measured.filler;
+    fn filler_cache_bytes(&self, real_bytes: u64) -> Option<u64> {
+        let mut places = Vec::new();
+        for (piece, is_right) in filler_places(self.measured)
+            .iter()
+            .zip(&self.measured.filler)
+        {
+            // The disk itself keeps what lies below its end.
+            if piece.offset_bytes >= real_bytes {
+                places.push(*is_right);
+            }
+        }
         let kept = places.iter().filter(|is_right| **is_right).count();
         let oldest = places.iter().position(|is_right| *is_right)?;
         if kept == places.len() {
@@ -258,7 +275,7 @@ impl Places<'_> {
         }
         let newer = (places.len() - oldest) as u64;
         let bytes = u128::from(self.measured.filler_bytes) * u128::from(newer);
-        Some((bytes / places.len().max(1) as u128) as u64)
+        Some((bytes / self.measured.filler.len().max(1) as u128) as u64)
     }
 }
 

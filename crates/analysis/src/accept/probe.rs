@@ -410,7 +410,7 @@ fn in_reading_order(pieces: Vec<Piece>, measured: &AcceptMeasurement) -> Vec<Pie
 }
 
 /// Blocks of the filler, evenly spaced from the oldest to the newest.
-fn filler_places(measured: &AcceptMeasurement) -> Vec<Piece> {
+pub(super) fn filler_places(measured: &AcceptMeasurement) -> Vec<Piece> {
     let blocks = measured.filler_bytes / BLOCK_BYTES;
     let count = blocks.min(FILLER_PLACES);
     let pieces = filler_pieces(measured);

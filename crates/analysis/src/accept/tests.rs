@@ -458,6 +458,24 @@ fn whole_pass_finds_each_fake_and_its_size() {
     }
 }
 
+/// The filler lies in the last part of the disk, of which these really have the first half.
+#[test]
+fn end_within_the_filler_of_a_probe_is_no_cache() {
+    for (kind, fraud) in [
+        (Kind::Drops, Fraud::Drops),
+        (Kind::Cached(2 * MIB), Fraud::Cached),
+    ] {
+        for seed in 1..=6 {
+            let real_bytes = 400 * MIB + seed * BLOCK;
+            let mut disk = SimulatedDisk::new(kind, 416 * MIB, real_bytes, seed);
+            let found = judged(&mut disk, PROBE, 3000 + seed);
+            assert_eq!(found.fraud, Some(fraud), "{found:?}");
+            let error = found.real_bytes.unwrap().abs_diff(real_bytes);
+            assert!(error <= MIB, "{error}");
+        }
+    }
+}
+
 #[test]
 fn probe_finds_each_fake_and_its_size() {
     for (kind, fraud) in FAKES {

@@ -105,6 +105,8 @@ pub struct MeasuredCell {
     pub slice: TimeSlice,
     /// Reads and writes over its measured time.
     pub moved: TimeSeries,
+    /// The part of the target in which it moved them, in bytes.
+    pub span_bytes: u64,
     /// The trial of the offered rate; `None` unless the purpose of the cell is a trial.
     pub trial: Option<RateTrial>,
 }
@@ -126,6 +128,7 @@ impl MeasuredCell {
             trial,
             slice: TimeSlice::from_measurement(measurement),
             moved: requests_of(measurement).thinned(1, MOVED_CELLS_MAX),
+            span_bytes: measurement.span_bytes,
         }
     }
 

@@ -26,12 +26,13 @@ pub use side_credit::SideDisks;
 pub use sustain::SustainCampaign;
 pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};
 
-use diskproof_model::plan::{Decide, Plan};
-use diskproof_model::target::TargetIdentity;
+use crate::judge::RunFacts;
+use diskproof_model::plan::Decide;
 
-/// The campaign that decides which workload of a plan is measured next on these targets; `None`
-/// where the plan itself lists them in order.
-pub fn planned_campaign(plan: &Plan, targets: &[TargetIdentity]) -> Option<Box<dyn Campaign>> {
+/// The campaign that decides which workload of a plan is measured next on its targets; `None` where
+/// the plan itself lists them in order.
+pub fn planned_campaign(facts: &RunFacts) -> Option<Box<dyn Campaign>> {
+    let plan = &facts.plan;
     let workloads = plan.workload_task()?;
     match &workloads.decide {
         Decide::AsPlanned => None,
@@ -44,12 +45,12 @@ pub fn planned_campaign(plan: &Plan, targets: &[TargetIdentity]) -> Option<Box<d
             Some(Box::new(search))
         }
         Decide::Until(_) => {
-            let sustained = SustainCampaign::planned(plan)?;
+            let sustained = SustainCampaign::planned(facts)?;
             Some(Box::new(sustained))
         }
         Decide::Rate(search) => Some(Box::new(RateCampaign::new(workloads, *search, plan.seed))),
         Decide::Compare(live) => {
-            let setup = LiveSetup::planned(plan, &workloads.list, live, targets);
+            let setup = LiveSetup::planned(plan, &workloads.list, live, &facts.targets);
             Some(Box::new(LiveComparison::new(setup)))
         }
     }

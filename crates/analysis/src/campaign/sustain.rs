@@ -5,11 +5,13 @@
 
 use super::decision::{Campaign, CampaignCell, CampaignStep, MeasuredCell};
 use super::side_credit::{SideCredit, SideDisks};
-use crate::estimate::rate_fall;
-use crate::rounds::{DROP_ROUNDS, drop_share, fall_to_even_rounds, is_gradual_fall};
+use crate::estimate::{LastingFall, rate_fall};
+use crate::judge::RunFacts;
+use crate::rounds::{DROP_ROUNDS, drop_share, fall_of_rounds};
 use crate::slices::rate_of_kinds;
+use crate::zones::LoadAlongZones;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::{Decide, Plan, Workload};
+use diskproof_model::plan::{Decide, Workload};
 use diskproof_model::series::TimeSeries;
 use diskproof_model::sustain::SustainPlan;
 
@@ -27,6 +29,8 @@ pub struct SustainCampaign {
     plan: SustainPlan,
     precondition: Option<Workload>,
     load: Workload,
+    /// The load goes along the zones of a rotating disk; `None` where it does not.
+    along_zones: Option<LoadAlongZones>,
     recoveries: Vec<PlannedRecovery>,
     /// The time of the load and its recoveries together, in nanoseconds.
     time_ns: u64,
@@ -47,9 +51,9 @@ impl PlannedRecovery {
 }
 
 impl SustainCampaign {
-    /// The campaign of a plan; `None` where it sustains no load.
-    pub fn planned(plan: &Plan) -> Option<Self> {
-        let workloads = plan.workload_task()?;
+    /// The campaign of a plan on its targets; `None` where it sustains no load.
+    pub(crate) fn planned(facts: &RunFacts) -> Option<Self> {
+        let workloads = facts.plan.workload_task()?;
         let Decide::Until(sustain) = &workloads.decide else {
             return None;
         };
@@ -62,7 +66,12 @@ impl SustainCampaign {
                 workload: after.workload.clone(),
             });
         }
+        let along_zones = match facts.targets.first() {
+            Some(target) => LoadAlongZones::planned(&load, target, &facts.host, &facts.health),
+            None => None,
+        };
         Some(Self {
+            along_zones,
             plan: sustain.clone(),
             precondition: sustain.precondition(list).cloned(),
             time_ns: load.stop.time_ns?,
@@ -109,7 +118,8 @@ impl SustainCampaign {
         self.cell_within_budget(&workload, self.plan.round_ns, done)
     }
 
-    /// Returns `true` if the rate of the load surely fell by more than the user allows.
+    /// Returns `true` if the rate of the load surely fell by more than the user allows, and not for
+    /// the slower zones of its disk.
     fn has_dropped_too_far(&self, rounds: &[&MeasuredCell]) -> bool {
         let Some(allowed) = self.plan.stop_at_drop else {
             return false;
@@ -124,24 +134,54 @@ impl SustainCampaign {
         {
             return false;
         }
-        match drop_share(&rates, fall.as_ref()) {
-            Some(drop) => drop.low() > allowed,
-            None => false,
-        }
+        let Some(drop) = drop_share(&rates, fall.as_ref()) else {
+            return false;
+        };
+        let seen = fall.unwrap_or(LastingFall {
+            at_ns: time_ns(&series),
+            before: 1.0,
+            after: 1.0 - drop.share,
+        });
+        drop.low() > allowed && !self.is_fall_of_zones(&seen, rounds)
     }
 
-    /// Returns `true` if the rate of the load fell for good, at once or gradually.
+    /// Returns `true` if the rate of the load fell for good, at once or gradually, and not for the
+    /// slower zones of its disk.
     fn has_fallen(&self, rounds: &[&MeasuredCell], done: &[MeasuredCell]) -> bool {
-        let names = [self.load.name.clone()];
-        if SideCredit::from_cells(done, 0, &SideDisks::One, &names).is_some() {
-            return true;
-        }
-        let rates: Vec<f64> = rounds.iter().map(|round| rate(round)).collect();
-        if is_gradual_fall(&rates) || fall_to_even_rounds(&rates).is_some() {
-            return true;
-        }
         let series = joined_series(rounds);
-        rate_fall(&series, time_ns(&series)).is_some()
+        let mut falls = Vec::new();
+        falls.extend(self.fall_of_credit(rounds, done));
+        falls.extend(fall_over(rounds));
+        falls.extend(rate_fall(&series, time_ns(&series)));
+        falls
+            .iter()
+            .any(|fall| !self.is_fall_of_zones(fall, rounds))
+    }
+
+    /// The fall at the end of a credit that the cells show; `None` where they show none.
+    fn fall_of_credit(
+        &self,
+        rounds: &[&MeasuredCell],
+        done: &[MeasuredCell],
+    ) -> Option<LastingFall> {
+        let names = [self.load.name.clone()];
+        let credit = SideCredit::from_cells(done, 0, &SideDisks::One, &names)?;
+        let start_ns = rounds.first()?.slice.start_ns;
+        Some(LastingFall {
+            at_ns: (credit.bucket.spent_ns as u64).saturating_sub(start_ns),
+            before: credit.bucket.burst,
+            after: credit.bucket.base,
+        })
+    }
+
+    /// Returns `true` if the load goes along the zones of a rotating disk, and these explain a fall
+    /// over its rounds.
+    fn is_fall_of_zones(&self, fall: &LastingFall, rounds: &[&MeasuredCell]) -> bool {
+        let (Some(along), Some(first)) = (&self.along_zones, rounds.first()) else {
+            return false;
+        };
+        let moved = joined_series(rounds).total_between(0, fall.at_ns);
+        along.explain(fall, moved.bytes, first.span_bytes)
     }
 
     /// The next recovery; `None` where all of them were measured.
@@ -275,6 +315,21 @@ fn moved_bytes<'a>(cells: impl IntoIterator<Item = &'a MeasuredCell>) -> u64 {
 /// Requests per second of a round, reads and writes together.
 fn rate(round: &MeasuredCell) -> f64 {
     rate_of_kinds(&round.slice, &[OpKind::Read, OpKind::Write])
+}
+
+/// The fall of the rates of these rounds, at their measured time; `None` where there is none.
+fn fall_over(rounds: &[&MeasuredCell]) -> Option<LastingFall> {
+    let rates: Vec<f64> = rounds.iter().map(|round| rate(round)).collect();
+    let fall = fall_of_rounds(&rates)?;
+    let mut at_ns = 0;
+    for round in &rounds[..fall.first_after] {
+        at_ns += round.slice.wall_ns;
+    }
+    Some(LastingFall {
+        at_ns,
+        before: fall.before,
+        after: fall.after,
+    })
 }
 
 /// The series of all rounds in one, without the gaps between them. Its interval is the longest of

@@ -127,6 +127,7 @@ impl Volumes {
             },
             trial: None,
             moved,
+            span_bytes: 0,
         }
     }
 }

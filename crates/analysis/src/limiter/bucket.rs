@@ -84,6 +84,11 @@ impl Stretch {
         }
     }
 
+    /// The counts that a limiter in this unit makes even.
+    fn counts(&self, unit: Unit) -> Vec<f64> {
+        counts_in(unit, &self.requests, &self.bytes)
+    }
+
     fn length_ns(&self) -> f64 {
         self.requests.len() as f64 * self.cell_ns
     }
@@ -95,6 +100,18 @@ impl Stretch {
     /// The mean rate per second over the whole stretch.
     fn rate(&self, unit: Unit) -> f64 {
         per_second(self.moved(unit), self.cell_ns)
+    }
+}
+
+/// The counts of cells that a limiter in this unit makes even: requests, or bytes as requests of the
+/// mean size. Only where sizes are mixed do the two differ.
+pub(crate) fn counts_in(unit: Unit, requests: &[f64], bytes: &[f64]) -> Vec<f64> {
+    let request_bytes = bytes.iter().sum::<f64>() / requests.iter().sum::<f64>();
+    match unit {
+        Unit::Bytes if request_bytes > 0.0 => {
+            bytes.iter().map(|cell| cell / request_bytes).collect()
+        }
+        Unit::Bytes | Unit::Requests => requests.to_vec(),
     }
 }
 
@@ -185,6 +202,8 @@ struct Plateau<'a> {
     from: usize,
     /// The mean rate per second.
     level: f64,
+    /// The counts of its cells, in requests.
+    counts: Vec<f64>,
     requests: f64,
     /// The rate before it in the same stretch; `None` where all of it is even.
     before: Option<f64>,
@@ -281,7 +300,8 @@ fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
     }
     // The last cell may not be full.
     let full = stretch.requests.len().checked_sub(1)?;
-    let requests = &stretch.requests[..full];
+    let counts = stretch.counts(unit);
+    let requests = &counts[..full];
     let cells_min = (PLATEAU_NS_MIN / stretch.cell_ns).ceil() as usize;
     // The step comes first: a short burst hardly makes the whole uneven.
     let step = step_down(requests, cells_min.max(2), FALL_MIN)
@@ -301,6 +321,7 @@ fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
         stretch,
         from,
         level: per_second(&stretch.moved(unit)[settled..full], stretch.cell_ns),
+        counts: counts[from..].to_vec(),
         requests: own.iter().sum(),
         before,
     })
@@ -406,9 +427,68 @@ fn has_fallen(stretches: &[Stretch], plateau: &Plateau<'_>, base: f64, unit: Uni
 
 /// True if a plateau is even for longer than chance explains.
 fn is_long(plateau: &Plateau<'_>) -> bool {
-    let own = &plateau.stretch.requests[plateau.from..];
+    let own = &plateau.counts;
     plateau.length_ns() >= PLATEAUS_NS_MIN
         && (is_of_limiter(own) || scatter(own).is_none() && plateau.requests >= REQUESTS_MIN)
+}
+
+/// A fall to an even rate, too shortly before the end to prove a limiter.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct LateFall {
+    pub(crate) unit: Unit,
+    /// The rate after it, in `unit` per second.
+    pub(crate) after: f64,
+    /// The time from it to the end, in nanoseconds.
+    pub(crate) lasted_ns: f64,
+    /// The rows that fell to that rate, ascending.
+    pub(crate) rows: Vec<usize>,
+}
+
+/// The fall within the last second of the stretches to a rate that is as even as a limiter's, and
+/// to which all that ran after it keeps; `None` where there is none.
+pub(crate) fn late_fall(stretches: &[Stretch]) -> Option<LateFall> {
+    let end_ns = stretches
+        .iter()
+        .filter(|stretch| stretch.role == Role::Closed)
+        .map(Stretch::end_ns)
+        .fold(0.0, f64::max);
+    Unit::ALL
+        .into_iter()
+        .find_map(|unit| late_fall_in(stretches, end_ns, unit))
+}
+
+fn late_fall_in(stretches: &[Stretch], end_ns: f64, unit: Unit) -> Option<LateFall> {
+    let mut late: Vec<Plateau<'_>> = stretches
+        .iter()
+        .filter_map(|stretch| plateau(stretch, unit))
+        .collect();
+    late.retain(|plateau| plateau.start_ns() >= end_ns - PLATEAUS_NS_MIN);
+    for first in &late {
+        let level = first.level;
+        let members: Vec<&Plateau<'_>> =
+            late.iter().filter(|plateau| plateau.is_at(level)).collect();
+        let has_fallen = members
+            .iter()
+            .any(|member| has_fallen(stretches, member, level, unit));
+        // Single requests of a queue that empties are a little slower, too.
+        let is_clear = match highest_rate(stretches, level, unit) {
+            Some(highest) => highest >= SHALLOWER_FALL_MIN * level,
+            None => false,
+        };
+        if !has_fallen || !is_clear || !is_paid(stretches, &members, level, unit) {
+            continue;
+        }
+        let mut rows: Vec<usize> = members.iter().map(|member| member.stretch.row).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        return Some(LateFall {
+            unit,
+            after: level,
+            lasted_ns: end_ns - first.start_ns(),
+            rows,
+        });
+    }
+    None
 }
 
 /// A cell of any stretch, in the order of time.

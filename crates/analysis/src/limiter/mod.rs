@@ -6,7 +6,7 @@ mod bucket;
 pub(crate) mod words;
 
 pub(crate) use bucket::{Bucket, Held, Role, Stretch, Unit, bucket, held, sustained_from_ns};
-pub(crate) use bucket::{spent_before, tokens};
+pub(crate) use bucket::{LateFall, counts_in, late_fall, spent_before, tokens};
 
 use crate::estimate;
 use crate::moved::filled_from_ns;
@@ -436,7 +436,7 @@ impl RowKind {
             ),
             depth: f64::from(w.depth) * f64::from(w.workers),
             writes: !w.streams.is_only(OpKind::Read) || w.sync != SyncPolicy::None,
-            block_bytes: f64::from(w.block_bytes),
+            block_bytes: f64::from(w.block_sizes().fold(0, u32::max)),
             role,
         }
     }
@@ -589,6 +589,31 @@ pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option
         }
     }
     held(&stretches, unit)
+}
+
+/// The fall of a target within the last second of its rows; see [`late_fall`].
+pub(crate) fn late_fall_of(record: &Record, target: usize) -> Option<LateFall> {
+    let mut stretches = Vec::new();
+    for (row, m) in record.measurements.iter().enumerate() {
+        if m.data.target != target || !waits_for_disk(&m.data) {
+            continue;
+        }
+        let kinds = [OpKind::Read, OpKind::Write];
+        let ops = kinds.iter().filter_map(|kind| m.op(*kind));
+        let Some(series) = estimate::summed(ops.map(|op| op.data.shown_series())) else {
+            continue;
+        };
+        let workload = &m.data.workload;
+        let kind = RowKind::new(row, workload, role_of(workload, &record.plan));
+        let parts = Parts {
+            start_ns: m.data.start_ns,
+            wall_ns: m.data.wall_ns,
+            slices: &m.data.slices,
+            warmup_ns: 0,
+        };
+        stretches.extend(kind.stretches(&parts, &series));
+    }
+    late_fall(&in_order(stretches))
 }
 
 /// Reads and writes of a slice per second, in requests or in bytes.

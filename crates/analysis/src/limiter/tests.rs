@@ -74,6 +74,31 @@ fn run_that_ends_a_credit_states_both_rates() {
     assert_eq!(finding(&record, "imprecise"), None);
 }
 
+/// The deep reads are the last workload, and fall in the last 0.6 s.
+#[test]
+fn figure_before_a_fall_in_the_last_second_is_undecided() {
+    let falls_at = |fall_ns: u64| {
+        fixture::changed(|run| {
+            run.measurements.truncate(4);
+            let list = &mut run.facts.plan.workload_task_mut().unwrap().list;
+            list.truncate(4);
+            for (number, m) in (0u64..).zip(&mut run.measurements) {
+                m.start_ns = number * TURN_NS + SECOND;
+                let end = (m.wall_ns - fall_ns) / 10_000_000;
+                if m.workload.name == "random-read-d32" {
+                    set_pace(m, |cell| if cell < end { 30 } else { 15 });
+                }
+            }
+        })
+    };
+    let late = falls_at(600_000_000);
+    assert_eq!(late.burst_credits, []);
+    let figure = finding(&late, "burst-figure").unwrap();
+    assert!(figure.concerns(3), "{}", figure.claim);
+    states(&figure.claim, &["1500/s"]);
+    assert!(finding(&falls_at(0), "burst-figure").is_none());
+}
+
 /// A busy machine does not make the rate of a limiter even.
 #[test]
 fn busy_machine_does_not_hide_a_credit() {

@@ -74,8 +74,11 @@ const CREDIT_REQUEST_BYTES: f64 = 16_384.0;
 const BASE_SHARE: f64 = 0.5;
 /// Test times are whole steps of ten minutes.
 const STEP_MINUTES: f64 = 10.0;
-/// The shortest and the longest test: half an hour and a day.
-const MINUTES: std::ops::RangeInclusive<f64> = 30.0..=1440.0;
+/// The shortest test. There is no longest one: a shorter test would call a volume free of credit
+/// that spends its own for days, as EBS gp2 does from some 900 GiB on.
+const MINUTES_MIN: f64 = 30.0;
+/// Longer tests are whole hours.
+const HOURS_FROM_MINUTES: f64 = 1440.0;
 
 impl CreditTest {
     /// A test for a target that reaches `rate` in `unit` per second. It only reads.
@@ -94,15 +97,24 @@ impl CreditTest {
         };
         let base = documented_base.unwrap_or(BASE_SHARE * rate);
         let credit_minutes = credit / (rate - base).max(1.0) / 60.0;
-        let whole_steps = (credit_minutes / STEP_MINUTES).ceil() * STEP_MINUTES;
-        let minutes = whole_steps.clamp(*MINUTES.start(), *MINUTES.end()) as u64;
+        let step = if credit_minutes > HOURS_FROM_MINUTES {
+            60.0
+        } else {
+            STEP_MINUTES
+        };
+        let minutes = ((credit_minutes / step).ceil() * step).max(MINUTES_MIN) as u64;
+        let time = if minutes as f64 > HOURS_FROM_MINUTES {
+            format!("{}h", minutes / 60)
+        } else {
+            format!("{minutes}m")
+        };
         let path = match identity {
             Some(identity) => identity.path.as_str(),
             None => "TARGET",
         };
         Self {
-            command: format!("diskproof run {} {load} --time {minutes}m", quoted(path)),
-            ns: minutes * 60_000_000_000,
+            command: format!("diskproof run {} {load} --time {time}", quoted(path)),
+            ns: minutes.saturating_mul(60_000_000_000),
         }
     }
 }
@@ -152,4 +164,35 @@ fn untested_target(record: &Record, target: usize) -> Option<Untested> {
         kept: kept.join(" and "),
         command: command?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    /// The test of a burst of 3000/s on an EBS volume of this size.
+    fn test_of(gib: u64) -> CreditTest {
+        let mut record = fixture::record();
+        for layer in &mut record.targets[0].layers {
+            layer.model = Some("Amazon Elastic Block Store".to_owned());
+            layer.size_bytes = gib << 30;
+        }
+        CreditTest::new(&record, 0, Unit::Requests, 3000.0)
+    }
+
+    /// 5.4 million requests: at 300/s in 2000 s, at 2970/s in 50 h, at 2994/s in 250 h.
+    #[test]
+    fn test_is_as_long_as_the_credit_lasts() {
+        for (gib, minutes, time) in [
+            (100, 40, "40m"),
+            (950, 600, "600m"),
+            (990, 3000, "50h"),
+            (997, 10_020, "167h"),
+        ] {
+            let test = test_of(gib);
+            assert_eq!(test.ns, minutes * 60_000_000_000, "{gib} GiB");
+            assert!(test.command.ends_with(&format!("--time {time}")), "{gib}");
+        }
+    }
 }

@@ -2,16 +2,18 @@
 //! them.
 
 use super::burst_exhausted::credits_of_falls;
-use super::bursts::credit_evidence;
+use super::bursts::{credit_evidence, may_accuse_disk};
 use super::rule::*;
 use crate::limiter::words::{allowed_text, limit_text};
+use crate::limiter::{LateFall, late_fall_of, rate_of, waits_for_disk};
 use diskproof_model::limiter::BurstCredit;
 
 pub(super) const RULE: Rule = Rule {
     code: "burst-figure",
     title: "The figure is that of a burst",
     summary: "A workload was measured wholly or partly while the disk's burst credit lasted, and \
-              the credit ended during the run. Sustained load gets the lower rate.",
+              the credit ended during the run, or may have ended in its last second. Sustained \
+              load gets the lower rate.",
     remedy: Remedy::ByCase,
     check: Check::Workloads(check),
     says: Meaning::NotTheDisk {
@@ -21,7 +23,14 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
+/// A rate above this multiple of that after a late fall may be one of a burst.
+const ABOVE_LATE: f64 = 1.1;
+
 fn check(record: &Record) -> Option<Diagnosis> {
+    by_credit(record).or_else(|| by_late_fall(record))
+}
+
+fn by_credit(record: &Record) -> Option<Diagnosis> {
     let of_falls = ended_by_falls(record);
     let mut ended: Vec<&BurstCredit> = record.burst_credits.iter().chain(&of_falls).collect();
     ended.retain(|credit| !credit.in_burst.is_empty());
@@ -37,6 +46,63 @@ fn check(record: &Record) -> Option<Diagnosis> {
             .with_remedy(remedy(&ended))
             .with_command(&first.figures.reproduce),
     )
+}
+
+/// A fall in the last second of a run: too late to prove a limiter, and too even for chance. What
+/// was faster before may be a burst.
+fn by_late_fall(record: &Record) -> Option<Diagnosis> {
+    for target in 0..record.targets.len() {
+        let is_known = record
+            .burst_credits
+            .iter()
+            .any(|credit| credit.target == target);
+        if is_known {
+            continue;
+        }
+        let Some(fall) = late_fall_of(record, target) else {
+            continue;
+        };
+        if !fall.rows.iter().all(|row| may_accuse_disk(record, *row)) {
+            continue;
+        }
+        let mut faster: Vec<Measured<'_>> = Vec::new();
+        for measured in real_rows(record) {
+            let row = measured.row;
+            let is_faster = rate_of(row, fall.unit) > ABOVE_LATE * fall.after;
+            if row.data.target == target && waits_for_disk(&row.data) && is_faster {
+                faster.push(measured);
+            }
+        }
+        if let Some(first) = faster.first() {
+            let command = &first.row.figures.reproduce;
+            return Some(late_diagnosis(record, &fall, &faster).with_command(command));
+        }
+    }
+    None
+}
+
+fn late_diagnosis(record: &Record, fall: &LateFall, faster: &[Measured<'_>]) -> Diagnosis {
+    let unit = fall.unit.per_second();
+    let claim = format!(
+        "{} fell to {} in the last {} of the run, as evenly as a limiter does it. {} ran at a          higher rate before, perhaps on a burst credit or in a cache that ended then. The run is          too short to tell.",
+        workload_names(record, fall.rows.iter().copied()),
+        limit_text(fall.after, unit),
+        format_duration(fall.lasted_ns as u64),
+        workload_names(record, faster.iter().map(|measured| measured.index)),
+    );
+    let mut observations = Vec::new();
+    for measured in faster {
+        if let Some((kind, op)) = measured.row.headline_ops().first() {
+            let rate = RateFigure::new(*op, fall.unit);
+            let place = format!("figures/ops/{}/{}/value", kind.as_str(), rate.name);
+            observations.push(measured.evidence(&place, rate.value, fall.after, unit));
+        }
+    }
+    let longer_ns = 2 * record.elapsed_ns();
+    Diagnosis::new(Severity::Warning, claim, observations).with_remedy(format!(
+        "Measure longer (--time), for at least {}, or with 'diskproof sustain'.",
+        format_duration(longer_ns)
+    ))
 }
 
 /// The credits that only the fall of a workload shows, on targets without one that is known better.

@@ -7,10 +7,11 @@ use super::rate_limited::LARGE_BLOCK_BYTES;
 use super::rule::*;
 use super::starved::is_workload_starved;
 use crate::estimate::{LastingFall, lasting_fall, rate_fall};
-use crate::limiter::Unit;
 use crate::limiter::words::{amount_text, credit_text};
-use crate::mechanics::{ZONES_FACTOR_MAX, has_platters};
+use crate::limiter::{Unit, counts_in};
+use crate::mechanics::has_platters;
 use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
+use crate::zones::LoadAlongZones;
 use crate::{estimate, moved, slices};
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::row::{PhaseKind, PhaseRecord};
@@ -19,8 +20,6 @@ use std::collections::BTreeMap;
 
 /// No disk or controller has a smaller write cache. Less is the page cache or chance.
 pub(crate) const CLIFF_BYTES_MIN: f64 = 32e6;
-/// A rotating disk has some thirty zones: one step between two of them is at most this factor.
-const ZONE_FACTOR: f64 = 1.1;
 /// The size that is assumed of requests whose sizes differ.
 const CACHE_REQUEST_BYTES: f64 = 8192.0;
 
@@ -68,7 +67,7 @@ fn request_bytes(record: &Record, credit: &BurstCredit) -> f64 {
 
 /// Bytes per request of a row, whose workload may mix sizes; the size of its blocks where nothing
 /// was done.
-pub(super) fn mean_request_bytes(row: &Row) -> f64 {
+pub(crate) fn mean_request_bytes(row: &Row) -> f64 {
     let (mut bytes, mut count) = (0, 0);
     for (_, op) in row.headline_ops() {
         bytes += op.data.bytes;
@@ -135,18 +134,31 @@ impl SlowedWorkload<'_> {
         }
     }
 
-    /// The unit that volumes usually limit for the block size of this workload.
+    /// The unit in which the rate after the fall is even, where sizes are mixed; else that which
+    /// volumes usually limit for the block size of this workload.
     pub(super) fn usual_unit(&self) -> Unit {
-        if self.measured.row.data.workload.block_bytes >= LARGE_BLOCK_BYTES {
-            Unit::Bytes
-        } else {
-            Unit::Requests
+        let by_requests = self.is_even_in(Unit::Requests) == Some(true);
+        let by_bytes = self.is_even_in(Unit::Bytes) == Some(true);
+        let is_large = self.measured.row.data.workload.block_bytes >= LARGE_BLOCK_BYTES;
+        match (by_requests, by_bytes) {
+            (true, false) => Unit::Requests,
+            (false, true) => Unit::Bytes,
+            _ if is_large => Unit::Bytes,
+            _ => Unit::Requests,
         }
     }
 
     /// True if the rate after the fall is as even as that of a limiter, false if it is not; `None`
     /// where too little was measured after it.
     pub(super) fn is_even_after(&self) -> Option<bool> {
+        match self.is_even_in(Unit::Requests) {
+            Some(false) => self.is_even_in(Unit::Bytes),
+            even_or_unknown => even_or_unknown,
+        }
+    }
+
+    /// The same in one unit.
+    fn is_even_in(&self, unit: Unit) -> Option<bool> {
         let series = headline_series(self.measured.row)?;
         let interval_ns = series.interval_ns.max(1);
         let after_ns = self.fall.at_ns.saturating_sub(series.start_ns);
@@ -154,8 +166,9 @@ impl SlowedWorkload<'_> {
         let first = after_ns.div_ceil(interval_ns) as usize + 1;
         let end = series.cells.len().saturating_sub(1);
         let cells = series.cells.get(first..end).unwrap_or_default();
-        let counts: Vec<f64> = cells.iter().map(|cell| cell.ops as f64).collect();
-        estimate::evenness(&counts)
+        let requests: Vec<f64> = cells.iter().map(|cell| cell.ops as f64).collect();
+        let bytes: Vec<f64> = cells.iter().map(|cell| cell.bytes as f64).collect();
+        estimate::evenness(&counts_in(unit, &requests, &bytes))
     }
 
     /// The fall as that of a limiter which counts in this unit.
@@ -238,28 +251,23 @@ pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
 }
 
 /// True if the slower zones of a disk that turns explain a fall of a load which goes along its
-/// surface: the further it went, the more they explain.
+/// surface.
 pub(crate) fn is_fall_of_zones(record: &Record, index: usize, fall: &LastingFall) -> bool {
     let row = &record.measurements[index];
     let Some(target) = record.targets.get(row.data.target) else {
         return false;
     };
-    let is_along = matches!(
-        row.data.workload.access,
-        Access::Sequential | Access::Backward | Access::Stride { .. }
-    );
-    if !is_along || !has_platters(record, target) {
+    if !has_platters(record, target) {
         return false;
     }
+    let Some(along) = LoadAlongZones::on_platters(&row.data.workload, target) else {
+        return false;
+    };
     let mut moved_bytes = 0;
     for (_, op) in row.headline_ops() {
         moved_bytes += op.data.series.total_between(0, fall.at_ns).bytes;
     }
-    let disk_bytes: u64 = target.disks().map(|disk| disk.size_bytes).sum();
-    // A load that turns over its span goes no further than that.
-    let reach_bytes = moved_bytes.min(row.data.span_bytes);
-    let reach = (reach_bytes as f64 / disk_bytes.max(1) as f64).min(1.0);
-    fall.before <= (ZONE_FACTOR + (ZONES_FACTOR_MAX - 1.0) * reach) * fall.after
+    along.explain(fall, moved_bytes, row.data.span_bytes)
 }
 
 /// True if a credit is the disk's; see [`disk_credits`].
@@ -421,7 +429,9 @@ pub(super) mod tests {
             for op in row.data.ops.values_mut() {
                 let first = 2_500_000_000 / op.series.interval_ns.max(1) as usize;
                 for (index, cell) in op.series.cells.iter_mut().enumerate().skip(first) {
+                    let block_bytes = cell.bytes / cell.ops.max(1);
                     cell.ops += cell.ops * (index as u64 * 7919 % 13) / 100;
+                    cell.bytes = cell.ops * block_bytes;
                 }
             }
         }

@@ -123,7 +123,7 @@ fn rotation(record: &Record, disk: &Layer) -> Option<Rotation> {
             None => break,
         }
     }
-    if !is_said_to_rotate(record, disk) {
+    if !is_said_to_rotate(&record.host, disk) {
         return None;
     }
     Some(Rotation {

@@ -81,6 +81,7 @@ mod wrong_content;
 pub(crate) use amplified::own_excess_write_bytes;
 pub(crate) use bursts::{
     CLIFF_BYTES_MIN, is_credit_of_disk, is_fall_of_zones, lasting_fall_of, may_accuse_disk,
+    mean_request_bytes,
 };
 pub(crate) use rate_limited::{RateOfKind, reached_group_limit};
 pub use rule::{Check, Rule};

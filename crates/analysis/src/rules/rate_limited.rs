@@ -5,7 +5,7 @@
 use super::missed_schedule::is_missed;
 use super::rule::*;
 use crate::estimate::scatter;
-use crate::limiter::Unit;
+use crate::limiter::{Unit, counts_in};
 use crate::mechanics::{has_platters, is_real_disk};
 use crate::volume_types::{documented_limit, is_round};
 use diskproof_model::digits::figure_text;
@@ -499,14 +499,10 @@ fn even_workload<'a>(record: &Record, measured: Measured<'a>) -> Option<EvenWork
         return None;
     }
     let cells = steady_cells(row)?;
-    let scatter = scatter(&cells.ops)?;
-    if scatter > SCATTER_MAX_EVEN {
-        return None;
-    }
-    let (values, unit) = if has_large_blocks(row) {
-        (cells.bytes, Unit::Bytes)
-    } else {
-        (cells.ops, Unit::Requests)
+    let EvenCells { scatter, unit } = cells.evenness(row)?;
+    let values = match unit {
+        Unit::Bytes => cells.bytes,
+        Unit::Requests => cells.ops,
     };
     let per_cell = values.iter().sum::<f64>() / values.len() as f64;
     let rate = per_cell * 1e9 / cells.interval_ns as f64;
@@ -537,6 +533,32 @@ struct SteadyCells {
     interval_ns: u64,
     ops: Vec<f64>,
     bytes: Vec<f64>,
+}
+
+/// How even cells are in the unit of a limiter.
+struct EvenCells {
+    scatter: f64,
+    unit: Unit,
+}
+
+impl SteadyCells {
+    /// The evenness in the unit that volumes usually limit for the block size of a row. Of mixed
+    /// sizes a limiter makes only its own unit even, which then decides. `None` where they are not
+    /// even.
+    fn evenness(&self, row: &Row) -> Option<EvenCells> {
+        let units = if has_large_blocks(row) {
+            [Unit::Bytes, Unit::Requests]
+        } else {
+            [Unit::Requests, Unit::Bytes]
+        };
+        for unit in units {
+            let scatter = scatter(&counts_in(unit, &self.ops, &self.bytes))?;
+            if scatter <= SCATTER_MAX_EVEN {
+                return Some(EvenCells { scatter, unit });
+            }
+        }
+        None
+    }
 }
 
 fn steady_cells(row: &Row) -> Option<SteadyCells> {

@@ -81,7 +81,7 @@ fn short_span<'a>(record: &Record, measured: Measured<'a>) -> Option<ShortSpan<'
 fn rotating_bytes(record: &Record, target: &TargetIdentity) -> Option<u64> {
     let disks: Vec<&Layer> = target.disks().collect();
     match disks[..] {
-        [disk] if is_said_to_rotate(record, disk) => Some(disk.size_bytes),
+        [disk] if is_said_to_rotate(&record.host, disk) => Some(disk.size_bytes),
         _ => None,
     }
 }

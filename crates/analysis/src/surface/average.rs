@@ -5,6 +5,10 @@ use diskproof_model::record::Estimate;
 use diskproof_model::surface::{CurvePoint, RateSummary};
 use std::ops::Range;
 
+/// The slowest and the fastest rate are those of at least this time, in seconds: a wake-up that
+/// comes 1 ms late makes a point of 2 ms seem half as fast, and the next one twice as fast.
+const EXTREME_S_MIN: f64 = 0.02;
+
 /// The slowest, the fastest and the average rate. The average is over position: every byte of the
 /// span takes the time per byte of the nearest sample, and the average is the span over the sum of
 /// these times. So samples need not be evenly spaced, and neighbours stand in for a point that
@@ -17,14 +21,13 @@ pub(super) fn rate_summary(curve: &[CurvePoint], span: Range<u64>) -> Option<Rat
         }
     }
     points.sort_by_key(|point| point.offset_bytes);
-    let mut min = f64::INFINITY;
-    let mut max = 0.0_f64;
-    let mut samples = Vec::new();
-    for point in points {
-        min = min.min(point.bytes_per_second);
-        max = max.max(point.bytes_per_second);
-        samples.push(CurveSample::from_point(point));
-    }
+    let rates = rates_of_stretches(&points);
+    let min = rates.iter().copied().fold(f64::INFINITY, f64::min);
+    let max = rates.iter().copied().fold(0.0, f64::max);
+    let samples: Vec<CurveSample> = points
+        .iter()
+        .map(|point| CurveSample::from_point(point))
+        .collect();
     let weights = weights(&samples, span);
     let seconds_per_byte: f64 = std::iter::zip(&samples, &weights)
         .map(|(sample, weight)| weight * sample.seconds_per_byte)
@@ -41,6 +44,55 @@ pub(super) fn rate_summary(curve: &[CurvePoint], span: Range<u64>) -> Option<Rat
         max,
         average: Estimate::new(samples.len() as u64, value, half_width_95, "B/s"),
     })
+}
+
+/// Neighbouring points with the time that they took.
+struct Stretch {
+    bytes: f64,
+    seconds: f64,
+    bytes_per_second: f64,
+}
+
+impl Stretch {
+    /// True if it took too short a time. That of a point without bytes is unknown.
+    fn is_short(&self) -> bool {
+        self.bytes > 0.0 && self.seconds < EXTREME_S_MIN
+    }
+
+    fn add(&mut self, bytes: f64, seconds: f64) {
+        self.bytes += bytes;
+        self.seconds += seconds;
+        self.bytes_per_second = self.bytes / self.seconds;
+    }
+}
+
+/// The rate of each stretch of neighbouring points that together took long enough to know it, in
+/// order: of each point, unless the span is small and the disk fast.
+fn rates_of_stretches(points: &[&CurvePoint]) -> Vec<f64> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for point in points {
+        let bytes = point.bytes as f64;
+        let seconds = bytes / point.bytes_per_second;
+        match stretches.last_mut() {
+            Some(stretch) if stretch.is_short() => stretch.add(bytes, seconds),
+            _ => stretches.push(Stretch {
+                bytes,
+                seconds,
+                bytes_per_second: point.bytes_per_second,
+            }),
+        }
+    }
+    // What is left at the end belongs to the stretch before it.
+    if let [.., before, last] = &mut stretches[..]
+        && last.is_short()
+    {
+        before.add(last.bytes, last.seconds);
+        stretches.pop();
+    }
+    stretches
+        .iter()
+        .map(|stretch| stretch.bytes_per_second)
+        .collect()
 }
 
 /// A point of the curve as a sample of the time per byte.
@@ -127,4 +179,45 @@ fn surprise(before: &CurveSample, sample: &CurveSample, after: &CurveSample) -> 
     let line = before.seconds_per_byte * (1.0 - share) + after.seconds_per_byte * share;
     // Three independent errors add up: the sample's own, and the neighbours' in their shares.
     (sample.seconds_per_byte - line).powi(2) / (1.0 + share * share + (1.0 - share) * (1.0 - share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Points of 8 MiB each that took so many milliseconds.
+    fn rates(point_ms: &[u64]) -> RateSummary {
+        const POINT_BYTES: u64 = 8 << 20;
+        let mut curve = Vec::new();
+        for (number, ms) in (0u64..).zip(point_ms) {
+            curve.push(CurvePoint::read_once(
+                number * POINT_BYTES,
+                POINT_BYTES,
+                ms * 1_000_000,
+            ));
+        }
+        let end = POINT_BYTES * curve.len() as u64;
+        rate_summary(&curve, 0..end).unwrap()
+    }
+
+    #[test]
+    fn late_wake_up_makes_no_extreme_of_a_short_point() {
+        let mut point_ms = vec![2; 60];
+        (point_ms[17], point_ms[18]) = (3, 1);
+        let even = rates(&point_ms);
+        assert!(even.max <= 1.06 * even.min, "{even:?}");
+        // A place that stays slow is seen.
+        point_ms[20..40].fill(4);
+        let slow = rates(&point_ms);
+        assert!((slow.max / slow.min - 2.0).abs() < 0.12, "{slow:?}");
+        // The last points are too few for a rate of their own.
+        point_ms.extend([1, 1]);
+        assert!(rates(&point_ms).max <= 1.1 * slow.max);
+    }
+
+    #[test]
+    fn long_point_is_an_extreme_by_itself() {
+        let long = rates(&[200, 200, 400, 200, 100, 200]);
+        assert!((long.max / long.min - 4.0).abs() < 1e-9, "{long:?}");
+    }
 }

@@ -403,10 +403,13 @@ impl PreparedCells<'_> {
         let Workload { name, rate, .. } = &cell.workload;
         let mut results = self.sink.results();
         let rows = &mut results.data.measurements;
-        for dropped in rows.extract_if(.., |measurement| {
-            measurement.workload.name == *name && measurement.workload.rate != *rate
-        }) {
-            self.cells.errors.keep(row_of(cell), &dropped);
+        let dropped: Vec<Measurement> = rows
+            .extract_if(.., |measurement| {
+                measurement.workload.name == *name && measurement.workload.rate != *rate
+            })
+            .collect();
+        for measurement in dropped {
+            self.cells.errors.add(row_of(cell), &measurement, rows);
         }
     }
 
@@ -435,7 +438,11 @@ impl PreparedCells<'_> {
         let earlier = self.cells.earlier.entry(row).or_default();
         earlier.add(warmup_ns, &measurement);
         measurement.target = cell.side;
-        self.cells.errors.give_to(&row_of(cell), &mut measurement);
+        self.cells.errors.give_to(
+            &row_of(cell),
+            &mut measurement,
+            &mut self.sink.results().data.measurements,
+        );
         let key = self.cells.engine_sharing.key(&cell.workload);
         let first_use = self
             .cells
@@ -569,10 +576,16 @@ impl CampaignBench for PreparedCells<'_> {
     fn drop_row(&mut self, row: &CampaignRow, slices: Vec<DroppedSlice>) {
         let mut results = self.sink.results();
         let data = &mut results.data;
-        for dropped in data.measurements.extract_if(.., |measurement| {
-            measurement.target == row.side && measurement.workload.name == row.workload
-        }) {
-            self.cells.errors.keep(row.clone(), &dropped);
+        let dropped: Vec<Measurement> = data
+            .measurements
+            .extract_if(.., |measurement| {
+                measurement.target == row.side && measurement.workload.name == row.workload
+            })
+            .collect();
+        for measurement in dropped {
+            self.cells
+                .errors
+                .add(row.clone(), &measurement, &mut data.measurements);
         }
         data.dropped.extend(slices);
     }

@@ -1,55 +1,85 @@
 //! The errors of a campaign's cells that are in no row of the results: trials, rows that are
 //! measured again, cells that the user cut short. An error of the disk counts wherever it comes, so
-//! a row of the same workload or search takes it, or else another one of the same side.
+//! a row of the same workload or search takes it. Until that comes, a *stand-in* without figures
+//! does, also where the run ends or hangs before; a whole run gives it to another row of the side.
 
 use diskproof_analysis::campaign::CampaignRow;
 use diskproof_model::measurement::{Measurement, OpKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Errors that wait for their row.
+/// The rows that only stand for errors.
 #[derive(Debug, Default)]
-pub(super) struct CellErrors(BTreeMap<CampaignRow, ErrorCounts>);
+pub(super) struct CellErrors {
+    stand_ins: BTreeSet<CampaignRow>,
+}
 
 /// Errors by kind of operation and name.
 type ErrorCounts = BTreeMap<(OpKind, String), u64>;
 
 impl CellErrors {
-    /// Adds the errors of a measured cell to its row; until there is one, they wait.
-    pub(super) fn add(&mut self, row: CampaignRow, cell: &Measurement, rows: &mut [Measurement]) {
-        match rows.iter_mut().find(|measured| is_row(measured, &row)) {
-            Some(measurement) => add_errors(measurement, errors_of(cell)),
-            None => self.keep(row, cell),
-        }
-    }
-
-    /// Keeps the errors of a measured cell until its row comes.
-    pub(super) fn keep(&mut self, row: CampaignRow, cell: &Measurement) {
+    /// Adds the errors of a measured cell to its row, or to a stand-in for that.
+    pub(super) fn add(
+        &mut self,
+        row: CampaignRow,
+        cell: &Measurement,
+        rows: &mut Vec<Measurement>,
+    ) {
         let errors = errors_of(cell);
         if errors.is_empty() {
             return;
         }
-        let waiting = self.0.entry(row).or_default();
-        for (name, count) in errors {
-            *waiting.entry(name).or_default() += count;
-        }
-    }
-
-    /// Gives a new part of a row the errors that wait for it.
-    pub(super) fn give_to(&mut self, row: &CampaignRow, measurement: &mut Measurement) {
-        if let Some(errors) = self.0.remove(row) {
+        if let Some(measurement) = rows.iter_mut().find(|measured| is_row(measured, &row)) {
             add_errors(measurement, errors);
+            return;
         }
+        let mut stand_in = stand_in(&row, cell);
+        add_errors(&mut stand_in, errors);
+        rows.push(stand_in);
+        self.stand_ins.insert(row);
     }
 
-    /// Gives the errors whose row never came to another row of the same side; without any they are
-    /// lost.
-    pub(super) fn give_rest(&mut self, rows: &mut [Measurement]) {
-        for (row, errors) in std::mem::take(&mut self.0) {
-            if let Some(measurement) = rows.iter_mut().find(|measured| measured.target == row.side)
-            {
-                add_errors(measurement, errors);
+    /// Gives a new part of a row the errors of its stand-in, which goes.
+    pub(super) fn give_to(
+        &mut self,
+        row: &CampaignRow,
+        measurement: &mut Measurement,
+        rows: &mut Vec<Measurement>,
+    ) {
+        if self.stand_ins.remove(row) {
+            for stand_in in rows.extract_if(.., |measured| is_row(measured, row)) {
+                add_errors(measurement, errors_of(&stand_in));
             }
         }
+    }
+
+    /// Gives the errors whose row never came to another row of the same side, where it has one.
+    pub(super) fn give_rest(&mut self, rows: &mut Vec<Measurement>) {
+        for row in std::mem::take(&mut self.stand_ins) {
+            let Some(place) = rows.iter().position(|measured| is_row(measured, &row)) else {
+                continue;
+            };
+            let stand_in = rows.remove(place);
+            match rows.iter_mut().find(|measured| measured.target == row.side) {
+                Some(other) => add_errors(other, errors_of(&stand_in)),
+                None => rows.insert(place, stand_in),
+            }
+        }
+    }
+}
+
+/// A row with no figures, for errors of a cell that is in none.
+fn stand_in(row: &CampaignRow, cell: &Measurement) -> Measurement {
+    let mut workload = cell.workload.clone();
+    workload.name.clone_from(&row.workload);
+    let span = (cell.span_start_bytes, cell.span_bytes);
+    Measurement {
+        target: row.side,
+        start_ns: cell.start_ns,
+        wall_ns: cell.wall_ns,
+        hang: cell.hang,
+        laid_out: cell.laid_out,
+        stopped: cell.stopped,
+        ..Measurement::unmeasured(workload, span, cell.engine.clone(), cell.cache.clone())
     }
 }
 
@@ -126,9 +156,13 @@ mod tests {
         errors.add(row("rate"), &measured("rate", 2), &mut rows);
         errors.add(row("rate"), &measured("rate", 3), &mut rows);
         errors.add(row("rate"), &measured("rate", 0), &mut rows);
+        // Also where the run hangs now.
+        assert_eq!([eio(&rows[0]), eio(&rows[1])], [0, 5]);
+        assert_eq!(rows[1].ops[&OpKind::Read].latency.count(), 0);
         let mut held = measured("rate", 1);
-        errors.give_to(&row("rate"), &mut held);
+        errors.give_to(&row("rate"), &mut held, &mut rows);
         rows.push(held);
+        assert_eq!(rows.len(), 2);
         // Of a trial after the row.
         errors.add(row("rate"), &measured("rate", 4), &mut rows);
         errors.give_rest(&mut rows);
@@ -141,7 +175,21 @@ mod tests {
         let mut rows = vec![measured("sequential", 0)];
         errors.add(row("rate"), &measured("rate", 2), &mut rows);
         errors.give_rest(&mut rows);
-        assert_eq!(eio(&rows[0]), 2);
+        assert_eq!((rows.len(), eio(&rows[0])), (1, 2));
+    }
+
+    /// As of a search that the user stops before its first hold.
+    #[test]
+    fn errors_without_any_row_stay_in_the_results() {
+        let mut errors = CellErrors::default();
+        let mut rows = Vec::new();
+        errors.add(row("rate"), &measured("trial", 0), &mut rows);
+        assert!(rows.is_empty());
+        errors.add(row("rate"), &measured("trial", 2), &mut rows);
+        errors.add(row("rate"), &measured("trial", 3), &mut rows);
+        errors.give_rest(&mut rows);
+        assert_eq!((rows.len(), eio(&rows[0])), (1, 5));
+        assert_eq!(rows[0].workload.name, "rate");
     }
 
     /// A healthy disk does not take the errors of the one that it is compared with.
@@ -155,6 +203,7 @@ mod tests {
         };
         errors.add(other_side, &measured("rate", 2), &mut rows);
         errors.give_rest(&mut rows);
-        assert_eq!(eio(&rows[0]), 0);
+        assert_eq!((eio(&rows[0]), rows[0].target), (0, 0));
+        assert_eq!((eio(&rows[1]), rows[1].target), (2, 1));
     }
 }

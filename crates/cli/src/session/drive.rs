@@ -52,7 +52,7 @@ fn start<'p>(
         Task::Workloads(workloads) if matches!(workloads.order, Order::InSlots(_)) => {
             Box::new(TogetherRun::new(plan))
         }
-        Task::Workloads(_) => match planned_campaign(plan, &bench.facts.targets) {
+        Task::Workloads(_) => match planned_campaign(&bench.facts) {
             Some(campaign) => Box::new(CampaignRun::start(plan, campaign, bench, sink)?),
             None => Box::new(WorkloadsRun::new(plan)),
         },

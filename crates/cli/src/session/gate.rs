@@ -6,7 +6,6 @@ use crate::failure::Failure;
 use crate::inspection::stall_timeout;
 use crate::plan_file::KeptFile;
 use crate::saved::refuse_foreign_history;
-use diskproof_analysis::campaign::planned_campaign;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{
@@ -78,9 +77,7 @@ fn refuse_unless_agreed(beyond: BeyondTargets, job: &MeasuringJob<'_>) -> Result
             return Ok(());
         }
         // A campaign does not switch it: its rows would state what was never set.
-        (BeyondTargets::WriteCache, Agreed::WriteCache(_))
-            if planned_campaign(&job.plan, &job.identities).is_none() =>
-        {
+        (BeyondTargets::WriteCache, Agreed::WriteCache(_)) if job.plan.is_measured_as_listed() => {
             return Ok(());
         }
         (BeyondTargets::Commands, Agreed::Commands(_)) => return Ok(()),

@@ -179,7 +179,7 @@ impl RequestGenerator {
             lead: _,
             overload_ns: _,
             reserved_ns: _,
-            writes_unsynced: _,
+            writes_unsynced,
             byte_budget: _,
             ahead: _,
             written: _,
@@ -192,7 +192,8 @@ impl RequestGenerator {
             || calls.is_some()
             || kind_pacer.is_some()
             || transactions.is_some()
-            || group_sync.is_some();
+            || group_sync.is_some()
+            || *writes_unsynced > 0;
         if is_set {
             let own = self.options.get_or_insert_default();
             **own = GeneratorOptions {

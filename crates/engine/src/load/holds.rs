@@ -50,6 +50,19 @@ impl Pauses {
         }
     }
 
+    /// The pauses of a worker that has started so many operations before, in so much time.
+    pub(crate) fn after(mut self, started: u64, ran_ns: u64) -> Self {
+        if self.think.pause_ops > 0 {
+            self.started = started % self.think.pause_ops;
+        }
+        if let Some(busy_ns) = self.think.busy_ns {
+            let turn_ns = busy_ns.saturating_add(self.think.pause_ns).max(1);
+            let worked_ns = (ran_ns % turn_ns).min(busy_ns);
+            self.pause_end_ns = self.pause_end_ns.saturating_sub(worked_ns);
+        }
+        self
+    }
+
     /// An operation has started.
     pub(crate) fn count_start(&mut self) {
         self.started += 1;
@@ -241,6 +254,19 @@ mod tests {
         one.count_start();
         assert!(!one.must_wait(1049, 0) && one.must_wait(1050, 0) && one.must_wait(1149, 0));
         assert!(!one.must_wait(1150, 0) && !one.must_wait(1199, 0) && one.must_wait(1200, 0));
+    }
+
+    #[test]
+    fn pauses_go_on_counting_where_earlier_slices_ended() {
+        let mut counted = pauses(4, ThinkCount::Completed, None).after(7, 0);
+        assert!(!counted.must_wait(1000, 0));
+        counted.count_start();
+        assert!(counted.must_wait(1010, 0));
+        // 20 of the 50 ns of work are over; in the last one the pause itself was.
+        let mut timed = pauses(0, ThinkCount::Completed, Some(50)).after(0, 2 * 150 + 20);
+        assert!(!timed.must_wait(1029, 0) && timed.must_wait(1030, 0));
+        let mut in_pause = pauses(0, ThinkCount::Completed, Some(50)).after(0, 140);
+        assert!(in_pause.must_wait(1000, 0));
     }
 
     fn members(shares: &[(u32, u64, u32)]) -> Vec<FlowMember> {

@@ -47,7 +47,7 @@ impl<'a> WorkDivision<'a> {
         let per_worker = threads_per_worker(in_flight, engine.used);
         let threads = u64::from(workload.workers) * u64::from(per_worker);
         let visited_blocks = if workload.shape.order.workers_share_map {
-            prepared.skip_bytes / u64::from(largest_block(workload))
+            prepared.earlier.moved_bytes / u64::from(largest_block(workload))
         } else {
             0
         };
@@ -62,6 +62,11 @@ impl<'a> WorkDivision<'a> {
             random_stream_base: (assignment as u64) << 32,
             visit_cursors: SharedCursors::after(visited_blocks),
         }
+    }
+
+    /// The threads of all workers.
+    pub(crate) fn threads(&self) -> u64 {
+        self.workers * self.threads_per_worker
     }
 
     /// The stream of random numbers of the thread with this index.
@@ -86,7 +91,7 @@ impl<'a> WorkDivision<'a> {
         if matches!(self.workload.access, Access::Sequential) {
             worker_part.clone()
         } else {
-            self.part_of(index, self.workers * self.threads_per_worker)
+            self.part_of(index, self.threads())
         }
     }
 
@@ -115,7 +120,7 @@ impl<'a> WorkDivision<'a> {
             None => extent,
         };
         let mut pattern = Pattern::new(self.workload, data, self.seed, self.random_stream(index));
-        pattern.skip(self.prepared.skip_bytes / self.workers);
+        pattern.skip(self.prepared.earlier.moved_bytes / self.workers);
         if self.threads_per_worker > 1 {
             let key = order_key(self.seed, self.random_stream_base | worker);
             pattern = pattern.with_cursors(worker_cursors, extent, key);

@@ -18,6 +18,7 @@ use diskproof_model::plan::{
 };
 use diskproof_model::shape::AccessAdvice;
 use diskproof_model::signed::can_be_signed;
+use diskproof_model::slice::EarlierSlices;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -31,10 +32,9 @@ pub(crate) struct PreparedTarget {
     pub transaction_span: Option<SplitSpan>,
     /// The journal of a verified workload.
     pub journal: Option<Arc<WriteJournal>>,
-    /// Bytes of the span that a sequential workload passes over before it begins, and one whose
-    /// workers share a map of the blocks.
-    pub skip_bytes: u64,
-    /// The seed of the order of that map.
+    /// What its slices so far have done on the target: it goes on behind them.
+    pub earlier: EarlierSlices,
+    /// The seed of the order in which workers that share a map of the blocks take them.
     pub order_seed: u64,
     /// The calls that carry out operations without data of their own.
     pub calls: Option<BlockCalls>,
@@ -121,7 +121,7 @@ pub(crate) fn prepare_target(
         extent,
         transaction_span,
         journal,
-        skip_bytes: 0,
+        earlier: EarlierSlices::default(),
         order_seed: seed,
         calls,
     })

@@ -197,7 +197,7 @@ impl Session {
             let next = earlier.apply_to(workload);
             let mut prepared = self.prepare(&next, target, requests_max, watch)?;
             prepared.known.target = target_index;
-            prepared.skip_bytes = earlier.moved_bytes;
+            prepared.earlier = earlier;
             prepared.order_seed = self.order_seed;
             ready.push(prepared);
         }
@@ -254,8 +254,14 @@ impl Session {
     ) -> Result<Vec<Measurement>, RunError> {
         debug_assert_eq!(slices.len(), group.workloads.len());
         let mut sliced: Vec<Workload> = Vec::new();
+        let before = earlier.first().copied().unwrap_or_default();
         for (workload, slice) in group.workloads.iter().zip(slices) {
-            sliced.push(slice.apply_to(workload));
+            let part = slice.apply_to(workload);
+            // The schedule of all targets is that of the group.
+            sliced.push(Workload {
+                shape: before.apply_to(&part).shape,
+                ..part
+            });
         }
         let running = Group::new(group.first, &sliced);
         let mut measurements = self.run_after(running, earlier, targets, watch)?;

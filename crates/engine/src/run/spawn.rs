@@ -64,6 +64,8 @@ pub(crate) struct ThreadConfig {
     pub number: usize,
     /// The workload on its target, shared by all.
     pub prepared: Arc<PreparedTarget>,
+    /// The threads of its workload on its target.
+    pub threads: u64,
     /// The part of the target that its steps cover.
     pub pattern: Pattern,
     /// Requests in flight in this thread.
@@ -339,11 +341,8 @@ fn options_of(config: &ThreadConfig, schedule: WorkerSchedule) -> GeneratorOptio
         kind_pacer: kind_pacer(config, schedule),
         measure_ns: schedule.measure_ns,
         journal: config.prepared.journal.clone(),
-        pauses: workload
-            .shape
-            .starts
-            .think
-            .map(|think| Pauses::new(think, schedule.start_ns)),
+        pauses: pauses_of(config, schedule),
+        writes_unsynced: writes_unsynced(config),
         content: content_of(config),
         lead: lead_of(config),
         flow: config.flow.clone().map(FlowMember::new),
@@ -356,6 +355,27 @@ fn options_of(config: &ThreadConfig, schedule: WorkerSchedule) -> GeneratorOptio
         transactions: transactions_of(config),
         group_sync: GroupSync::for_worker(workload, config.depth),
         ..GeneratorOptions::default()
+    }
+}
+
+/// The pauses of a worker, which go on where the slices before have left them. The threads are
+/// assumed to have started equally many requests.
+fn pauses_of(config: &ThreadConfig, schedule: WorkerSchedule) -> Option<Pauses> {
+    let think = config.prepared.known.workload.shape.starts.think?;
+    let earlier = &config.prepared.earlier;
+    let requests = earlier.requests / config.threads;
+    Some(Pauses::new(think, schedule.start_ns).after(requests, earlier.ran_ns))
+}
+
+/// The writes of a worker since the last sync in the slices before, where one follows several of
+/// them.
+fn writes_unsynced(config: &ThreadConfig) -> u32 {
+    match config.prepared.known.workload.sync {
+        SyncPolicy::Every { writes, .. } if writes > 1 => {
+            let own_writes = config.prepared.earlier.writes / config.threads;
+            (own_writes % u64::from(writes)) as u32
+        }
+        _ => 0,
     }
 }
 

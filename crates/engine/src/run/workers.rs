@@ -271,6 +271,7 @@ impl<'a> WorkerGroup<'a> {
                 threads.push(ThreadConfig {
                     number: first_number + index as usize,
                     prepared: Arc::clone(prepared),
+                    threads: division.threads(),
                     pattern: division.pattern(worker, index, part.extent, &worker_cursors),
                     shared_sync: shared_sync.clone(),
                     depth: division.depth,

@@ -194,6 +194,9 @@ fn latency_rows(rate_kind: RateCellKind, row: &Row) -> Vec<Vec<String>> {
         let Some(op) = row.op(kind) else {
             continue;
         };
+        if op.data.count == 0 {
+            continue;
+        }
         // The parts of a transaction have no intended start.
         let is_part = row.data.workload.transaction.is_some() && kind != OpKind::Transaction;
         let latency = match &op.figures.latency_intended {

@@ -62,6 +62,7 @@ impl Disks {
             },
             trial: None,
             moved: TimeSeries::new(1),
+            span_bytes: 0,
         }
     }
 }
@@ -213,6 +214,7 @@ fn bytes_end_a_workload() {
             },
             trial: None,
             moved: TimeSeries::new(1),
+            span_bytes: 0,
             cell,
         });
     }

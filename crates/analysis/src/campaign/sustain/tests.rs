@@ -2,15 +2,19 @@
 //! that fill and empty, heat, and flash that runs out of free blocks.
 
 use super::*;
-use diskproof_model::plan::{Stop, Task, Workloads};
+use crate::fixture;
+use diskproof_model::plan::{Access, Plan, Stop, Task, Workloads};
 use diskproof_model::series::Cell;
 use diskproof_model::stream::Streams;
+use diskproof_model::target::LayerKind;
 use diskproof_model::window::{SliceOp, TimeSlice};
 use std::collections::BTreeMap;
 
 const SECOND: u64 = 1_000_000_000;
 const CELL_NS: u64 = 10_000_000;
 const BLOCK_BYTES: u64 = 8192;
+/// The part of the disk that the loads move in.
+const SPAN_BYTES: u64 = 2_000_000_000_000;
 
 /// A disk in virtual time: requests per second in the next cell.
 trait VirtualDisk {
@@ -122,6 +126,27 @@ impl VirtualDisk for Flash {
     fn idle(&mut self, _: f64) {}
 }
 
+/// A rotating disk of 2 TB along which a stream passes, from the fast outer zones to the inner ones,
+/// and then from the start again.
+struct Platters {
+    passed_bytes: f64,
+    number: u64,
+}
+
+impl VirtualDisk for Platters {
+    fn busy(&mut self, seconds: f64) -> f64 {
+        self.number += 1;
+        let jitter = 1.0 + 0.02 * ((self.number * 7919 % 101) as f64 / 50.0 - 1.0);
+        let place = self.passed_bytes / SPAN_BYTES as f64 % 1.0;
+        let zone = (place * 30.0).floor() / 30.0;
+        let bytes_per_second = 250e6 * (1.0 - 0.55 * zone) * jitter;
+        self.passed_bytes += bytes_per_second * seconds;
+        bytes_per_second / BLOCK_BYTES as f64
+    }
+
+    fn idle(&mut self, _: f64) {}
+}
+
 fn writes(name: &str, seconds: u64) -> Workload {
     Workload {
         streams: Streams::with_reads(0),
@@ -175,7 +200,14 @@ impl Carried {
 }
 
 fn carried_out(plan: &Plan, disk: &mut dyn VirtualDisk) -> Carried {
-    let mut campaign = SustainCampaign::planned(plan).unwrap();
+    let mut facts = fixture::run().facts;
+    facts.plan = plan.clone();
+    carried_out_on(&facts, disk)
+}
+
+/// The campaign on these targets of this machine.
+fn carried_out_on(facts: &RunFacts, disk: &mut dyn VirtualDisk) -> Carried {
+    let mut campaign = SustainCampaign::planned(facts).unwrap();
     let mut done: Vec<MeasuredCell> = Vec::new();
     let mut now_ns = 0;
     while let Some(cell) = campaign.next(&done).cell {
@@ -221,6 +253,7 @@ fn measured(cell: CampaignCell, start_ns: u64, disk: &mut dyn VirtualDisk) -> Me
         },
         cell,
         moved: moved.thinned(1, 500),
+        span_bytes: SPAN_BYTES,
         trial: None,
     }
 }
@@ -327,6 +360,53 @@ fn allowed_fall_ends_the_load_soon_after_it_is_exceeded() {
     let wide = plan(240, |sustain| sustain.stop_at_drop = Some(0.95));
     let carried = carried_out(&wide, &mut Limiter::full(300.0, 3000.0, 54_000.0));
     assert_eq!(carried.rounds("after-50s"), 1);
+}
+
+/// The facts of a plan whose load goes along the surface of a rotating disk of 2 TB.
+fn along_platters(mut plan: Plan) -> RunFacts {
+    for workload in &mut plan.workload_task_mut().unwrap().list {
+        workload.access = Access::Sequential;
+    }
+    let mut facts = fixture::run().facts;
+    facts.plan = plan;
+    let mut disk = fixture::layer("sda", LayerKind::Disk, &[]);
+    disk.rotational = Some(true);
+    disk.size_bytes = SPAN_BYTES;
+    facts.targets[0].layers = vec![disk];
+    facts
+}
+
+/// A lap over the 2 TB lasts for 3 h 20.
+#[test]
+fn slower_zones_of_a_rotating_disk_end_no_load() {
+    for hours in [2, 5] {
+        let mut limited = plan(hours * 3600, |sustain| {
+            sustain.stop_at_drop = Some(0.2);
+            sustain.round_ns = 300 * SECOND;
+        });
+        limited.workload_task_mut().unwrap().list[0].block_bytes = BLOCK_BYTES as u32;
+        let disk = || Platters {
+            passed_bytes: 0.0,
+            number: 0,
+        };
+        let facts = along_platters(limited);
+        let carried = carried_out_on(&facts, &mut disk());
+        assert_eq!(carried.rounds("sustained") as u64, hours * 12);
+        assert_eq!(carried.done.len() as u64, hours * 12, "{hours} h");
+        // The same curve is a fall where nothing shows that the disk rotates.
+        let mut solid = facts;
+        solid.targets[0].layers[0].rotational = Some(false);
+        let carried = carried_out_on(&solid, &mut disk());
+        assert!(carried.rounds("sustained") < 24);
+    }
+}
+
+#[test]
+fn fall_that_zones_do_not_explain_ends_a_load_along_them() {
+    let facts = along_platters(plan(3600, |sustain| sustain.stop_at_drop = Some(0.2)));
+    let mut disk = Limiter::full(3000.0, 30_000.0, 540_000.0);
+    let carried = carried_out_on(&facts, &mut disk);
+    assert!(carried.end_ns >= 20 * SECOND && carried.end_ns <= 60 * SECOND);
 }
 
 #[test]

@@ -77,6 +77,7 @@ impl Disk {
             },
             trial: None,
             moved: TimeSeries::new(1),
+            span_bytes: 0,
         }
     }
 }

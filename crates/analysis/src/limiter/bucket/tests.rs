@@ -400,6 +400,98 @@ fn healthy_disk_has_no_credit() {
     }
 }
 
+/// Requests of 8 and of 64 KiB in random order through a limiter of 40 MB/s, in a burst 120 MB/s for
+/// five seconds.
+fn mixed_sizes(seed: u64) -> Stretch {
+    let mut rng = TestRng(seed);
+    let mut sizes = std::iter::repeat_with(|| if rng.share() < 0.5 { 8192.0 } else { 65_536.0 });
+    let (mut requests, mut bytes) = (Vec::new(), Vec::new());
+    let mut due = 0.0;
+    for cell in 0..1500 {
+        due += if cell < 500 { 1.2e6 } else { 0.4e6 };
+        let (mut count, mut moved) = (0.0, 0.0);
+        while moved < due {
+            moved += sizes.next().unwrap();
+            count += 1.0;
+        }
+        due -= moved;
+        requests.push(count);
+        bytes.push(moved);
+    }
+    Stretch {
+        row: 0,
+        family: "mixed".to_owned(),
+        depth: 32.0,
+        writes: false,
+        block_bytes: 65_536.0,
+        role: Role::Closed,
+        is_in_row: true,
+        start_ns: 0.0,
+        cell_ns: CELL_NS,
+        requests,
+        bytes,
+    }
+}
+
+#[test]
+fn limiter_in_bytes_is_even_in_bytes_however_sizes_are_mixed() {
+    for seed in 1..=20 {
+        let seen = bucket(&[mixed_sizes(seed)]).unwrap();
+        assert_eq!(seen.unit, Unit::Bytes);
+        assert!((seen.base / 40e6 - 1.0).abs() < 0.01, "{seen:?}");
+        assert!((seen.credit / 400e6 - 1.0).abs() < 0.05, "{seen:?}");
+    }
+}
+
+#[test]
+fn fall_in_the_last_second_is_seen_but_proves_no_limiter() {
+    let volume = Volume {
+        read_ns: 80_000.0,
+        write_ns: 30_000.0,
+        channels: 8.0,
+        bandwidth: 5e8,
+        noise: 0.05,
+        requests: Some(Credit {
+            base: 1500.0,
+            burst: 3000.0,
+            credit: 14_250.0,
+        }),
+        bytes: None,
+        cliff: None,
+        stalls_at: None,
+    };
+    let random = row("random", 1.0, 8192.0, 32.0);
+    for seconds in [9.0, 9.8, 10.1, 10.4] {
+        let mut machine = Machine::of(&volume, 1);
+        machine.run(0, &random, seconds);
+        // The credit ends after 9.5 s.
+        let seen = late_fall(&machine.stretches);
+        assert_eq!(bucket(&machine.stretches), None, "{seconds} s");
+        assert_eq!(seen.is_some(), seconds > 9.5, "{seconds} s");
+        if let Some(seen) = seen {
+            assert_eq!((seen.unit, seen.rows), (Unit::Requests, vec![0]));
+            assert!((seen.after / 1500.0 - 1.0).abs() < 0.01, "{}", seen.after);
+            assert!(seen.lasted_ns <= 1e9, "{}", seen.lasted_ns);
+        }
+    }
+}
+
+#[test]
+fn healthy_disk_does_not_fall_late() {
+    for (name, disk) in healthy() {
+        // A cache that is full is a fall.
+        if disk.cliff.is_some() {
+            continue;
+        }
+        for (seed, program) in (1..).zip(PROGRAMS) {
+            let mut machine = Machine::of(&disk, seed);
+            carry_out(program, &mut machine);
+            let seen = late_fall(&machine.stretches);
+            assert_eq!(seen, None, "{program} on {name}");
+        }
+    }
+}
+
 /// 1500/s, in a burst 3000/s as long as a credit of 20,000 lasts: 13.3 s.
 #[test]
 fn credit_burst_and_refill_are_fitted() {
