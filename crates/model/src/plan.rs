@@ -64,9 +64,9 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 /// requests of full size. Slices go on on each target by themselves, and workloads that count or
 /// wait from their start have none.
 ///
-/// 13: searches for a rate go on through stalls, whose late requests count, and a long proof takes no
-/// time from the cells before it. Rounds and cells of one load go on counting to the next sync and
-/// pause.
+/// 13: searches for a rate go on through stalls, whose late requests count, and a long proof takes
+/// no time from the cells before it. Rounds and cells of one load go on counting to the next sync
+/// and pause.
 pub const METHOD_VERSION: u32 = 13;
 /// The most workloads of a plan: more take longer than a day at a minute each.
 pub const WORKLOADS_MAX: usize = 1440;

@@ -159,7 +159,8 @@ impl Bench {
         Ok(())
     }
 
-    fn check_own_target(&self, index: usize) -> Result<(), EarlyEnd> {
+    /// As [`Self::check_own`], of one target.
+    pub(super) fn check_own_target(&self, index: usize) -> Result<(), EarlyEnd> {
         let target = &self.targets[index];
         for own in &self.own_targets {
             if own.target == index && own.is_marked && !target.is_marked_own() {

@@ -384,12 +384,37 @@ impl PreparedCells<'_> {
     /// What the cells of this workload so far have done on the target with this index, and the
     /// engine of the first cell that shares it.
     fn earlier(&self, cell: &CampaignCell, index: usize) -> EarlierSlices {
-        let row = (index, cell.workload.name.clone());
+        let row = (index, self.shared_row(cell).workload);
         let key = self.cells.engine_sharing.key(&cell.workload);
         EarlierSlices {
             engine: self.cells.engines.get(&key).map(|engine| engine.used),
             ..self.cells.earlier.get(&row).copied().unwrap_or_default()
         }
+    }
+
+    /// Keeps what a cell has done on its target, and the engine that it chose. A trial of a rate
+    /// goes on behind the trials before it: what these have read is in caches.
+    fn add_earlier(&mut self, cell: &CampaignCell, warmup_ns: u64, measurement: &Measurement) {
+        let row = (measurement.target, self.shared_row(cell).workload);
+        let earlier = self.cells.earlier.entry(row).or_default();
+        earlier.add(warmup_ns, measurement);
+        let key = self.cells.engine_sharing.key(&cell.workload);
+        self.cells
+            .engines
+            .entry(key)
+            .or_insert_with(|| measurement.engine.clone());
+    }
+
+    /// The row that a cell belongs to; that of the hold for all trials of a search.
+    fn shared_row(&self, cell: &CampaignCell) -> CampaignRow {
+        let mut row = row_of(cell);
+        let planned = self.bench.facts.plan.workloads();
+        if let CellPurpose::Trial(index, _) = cell.purpose
+            && let Some(searched) = planned.get(index)
+        {
+            row.workload = RateCellKind::Hold.row_name(&searched.name);
+        }
+        row
     }
 
     /// Keeps the trial of a rate that a cell was.
@@ -433,10 +458,7 @@ impl PreparedCells<'_> {
     }
 
     /// Adds the figures of a cell to the results of its side.
-    fn add_row(&mut self, cell: &CampaignCell, warmup_ns: u64, mut measurement: Measurement) {
-        let row = (self.target(cell.side), cell.workload.name.clone());
-        let earlier = self.cells.earlier.entry(row).or_default();
-        earlier.add(warmup_ns, &measurement);
+    fn add_row(&mut self, cell: &CampaignCell, mut measurement: Measurement) {
         measurement.target = cell.side;
         self.cells.errors.give_to(
             &row_of(cell),
@@ -444,12 +466,9 @@ impl PreparedCells<'_> {
             &mut self.sink.results().data.measurements,
         );
         let key = self.cells.engine_sharing.key(&cell.workload);
-        let first_use = self
-            .cells
-            .engines
-            .entry(key)
-            .or_insert_with(|| measurement.engine.clone());
-        if measurement.engine.fallbacks.is_empty() {
+        if measurement.engine.fallbacks.is_empty()
+            && let Some(first_use) = self.cells.engines.get(&key)
+        {
             measurement
                 .engine
                 .fallbacks
@@ -465,17 +484,6 @@ fn row_of(cell: &CampaignCell) -> CampaignRow {
         side: cell.side,
         workload: cell.workload.name.clone(),
     }
-}
-
-/// The row that takes the errors of a cell: those of a trial belong to the hold of the same search.
-fn row_of_errors(cell: &CampaignCell, planned: &[Workload]) -> CampaignRow {
-    let mut row = row_of(cell);
-    if let CellPurpose::Trial(index, _) = cell.purpose
-        && let Some(searched) = planned.get(index)
-    {
-        row.workload = RateCellKind::Hold.row_name(&searched.name);
-    }
-    row
 }
 
 /// True if the cell belongs to the row of a measurement.
@@ -505,6 +513,9 @@ impl CampaignBench for PreparedCells<'_> {
         };
         self.sink.progress.begin(group, Some(slice.whole_ns()));
         let earlier = self.earlier(cell, index);
+        if cell.workload.writes() {
+            self.bench.check_own_target(index)?;
+        }
         let session = self.bench.session.for_slice(self.cells.slices);
         self.cells.slices += 1;
         let target = &mut self.bench.targets[index..=index];
@@ -515,13 +526,17 @@ impl CampaignBench for PreparedCells<'_> {
             return Err(EarlyEnd::interrupted());
         };
         measurement.target = index;
+        if cell.workload.writes() {
+            self.bench.mark_written(index);
+        }
+        self.add_earlier(cell, slice.warmup_ns, &measurement);
         if measurement.stopped == StopReason::Interrupted {
             if self.is_round_by_itself(cell, &measurement) {
-                self.add_row(cell, slice.warmup_ns, measurement);
+                self.add_row(cell, measurement);
             } else {
                 let cut = MeasuredCell::new(cell.clone(), &measurement).dropped();
+                let row = self.shared_row(cell);
                 let mut results = self.sink.results();
-                let row = row_of_errors(cell, planned);
                 self.cells
                     .errors
                     .add(row, &measurement, &mut results.data.measurements);
@@ -535,16 +550,16 @@ impl CampaignBench for PreparedCells<'_> {
             self.sink.progress.end_round(&measured_cell.slice, name);
         }
         match cell.purpose {
-            CellPurpose::Row => self.add_row(cell, slice.warmup_ns, measurement),
+            CellPurpose::Row => self.add_row(cell, measurement),
             CellPurpose::Trial(_, kind) => {
                 self.add_trial(&measured_cell);
                 if kind.makes_a_row() {
                     self.drop_other_rate(cell);
-                    self.add_row(cell, slice.warmup_ns, measurement);
+                    self.add_row(cell, measurement);
                 } else {
+                    let row = self.shared_row(cell);
                     let mut results = self.sink.results();
                     let rows = &mut results.data.measurements;
-                    let row = row_of_errors(cell, planned);
                     self.cells.errors.add(row, &measurement, rows);
                 }
             }

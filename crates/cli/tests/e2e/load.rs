@@ -8,6 +8,8 @@ use diskproof_model::record::Record;
 use diskproof_simdisk::SimDisk;
 use diskproof_simdisk::spec::parse;
 use diskproof_simdisk::testbed::place;
+use std::ffi::OsStr;
+use std::process::Command;
 
 /// Two requests at a time, of 5 ms each: 400/s.
 const DISK: &str = "read-latency=5ms,channels=2";
@@ -235,4 +237,39 @@ fn rays_and_exports_without_their_data_are_refused() {
     }
     diskproof!("load {target} --size 64M --rays --time 140s --dry-run").exits(0);
     assert_eq!(std::fs::read_dir(here.path()).unwrap().count(), 0);
+}
+
+/// A stream goes on behind the cells before it: what these have read is in the caches of
+/// controllers, hypervisors and arrays.
+#[test]
+fn cells_of_a_stream_do_not_begin_at_the_start_again() {
+    needs!("fusermount3", "strace");
+    let here = place();
+    let disk = here.path().join("disk");
+    let _served = SimDisk::serve(parse("read-latency=1ms").unwrap(), 4 << 30, &disk).unwrap();
+    let log = here.path().join("log");
+    let words =
+        "load DISK --rw read --bs 64k --engine sync --depth 1 --slo p90<=30ms --time 20s -q";
+    let words = words.split(' ').map(|word| {
+        if word == "DISK" {
+            disk.as_os_str()
+        } else {
+            OsStr::new(word)
+        }
+    });
+    let ended = Command::new("strace")
+        .args(["-f", "-e", "trace=pread64", "-o"])
+        .arg(&log)
+        .arg(env!("CARGO_BIN_EXE_diskproof"))
+        .args(words)
+        .env("DISKPROOF_NO_HISTORY", "1")
+        .output()
+        .unwrap();
+    let traced = std::fs::read_to_string(&log).unwrap();
+    let is_first = |line: &&str| line.contains(", 65536, 0) ");
+    let first = traced.lines().filter(is_first).count();
+    let requests = traced.matches(", 65536, ").count();
+    assert!(requests > 1000, "{ended:?}");
+    // The survey of the gate and a test of direct I/O may read it, and some thirty cells do not.
+    assert!(first < 10, "{first} of {requests}");
 }

@@ -126,8 +126,8 @@ impl VirtualDisk for Flash {
     fn idle(&mut self, _: f64) {}
 }
 
-/// A rotating disk of 2 TB along which a stream passes, from the fast outer zones to the inner ones,
-/// and then from the start again.
+/// A rotating disk of 2 TB along which a stream passes, from the fast outer zones to the inner
+/// ones, and then from the start again.
 struct Platters {
     passed_bytes: f64,
     number: u64,
