@@ -103,8 +103,8 @@ impl Stretch {
     }
 }
 
-/// The counts of cells that a limiter in this unit makes even: requests, or bytes as requests of the
-/// mean size. Only where sizes are mixed do the two differ.
+/// The counts of cells that a limiter in this unit makes even: requests, or bytes as requests of
+/// the mean size. Only where sizes are mixed do the two differ.
 pub(crate) fn counts_in(unit: Unit, requests: &[f64], bytes: &[f64]) -> Vec<f64> {
     let request_bytes = bytes.iter().sum::<f64>() / requests.iter().sum::<f64>();
     match unit {

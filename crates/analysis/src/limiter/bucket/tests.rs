@@ -400,8 +400,8 @@ fn healthy_disk_has_no_credit() {
     }
 }
 
-/// Requests of 8 and of 64 KiB in random order through a limiter of 40 MB/s, in a burst 120 MB/s for
-/// five seconds.
+/// Requests of 8 and of 64 KiB in random order through a limiter of 40 MB/s, in a burst 120 MB/s
+/// for five seconds.
 fn mixed_sizes(seed: u64) -> Stretch {
     let mut rng = TestRng(seed);
     let mut sizes = std::iter::repeat_with(|| if rng.share() < 0.5 { 8192.0 } else { 65_536.0 });
