@@ -1,8 +1,8 @@
 //! The fraud of a disk that claims more than it has, and its real size. Both follow from the places
 //! that came back wrong: either their addresses explain them, or the order of the writes does.
 
+use super::filler::filler_offsets;
 use super::lowest::lowest_bad;
-use super::probe::filler_places;
 use super::slow_end::{SlowEnd, slow_end};
 use diskproof_model::accept::{AcceptMeasurement, BadContent, Fraud, Piece, PieceState, Procedure};
 
@@ -259,12 +259,10 @@ impl Places<'_> {
     /// not; `None` where all or none came back.
     fn filler_cache_bytes(&self, real_bytes: u64) -> Option<u64> {
         let mut places = Vec::new();
-        for (piece, is_right) in filler_places(self.measured)
-            .iter()
-            .zip(&self.measured.filler)
-        {
+        let offsets = filler_offsets(self.measured);
+        for (offset_bytes, is_right) in offsets.iter().zip(&self.measured.filler) {
             // The disk itself keeps what lies below its end.
-            if piece.offset_bytes >= real_bytes {
+            if *offset_bytes >= real_bytes {
                 places.push(*is_right);
             }
         }

@@ -2,6 +2,7 @@
 //! results. Pure; the engine moves the pieces.
 
 mod cells;
+mod filler;
 mod fraud;
 mod lowest;
 mod probe;

@@ -7,6 +7,7 @@
 //! step lies within one window beyond R. It overwrites part of the window, or is lost. No power of
 //! two is assumed. Where a fraud is found, blocks near its *edge* find the real capacity.
 
+use super::filler::filler_offsets;
 use super::fraud::Places;
 use super::progress::TestProgress;
 use diskproof_model::accept::{
@@ -35,8 +36,6 @@ const FILLER_PARTS: u64 = 20;
 const TRIED_BLOCKS: u64 = 64;
 /// The speed of long writes is measured with this many bytes.
 const TRIED_BYTES: u64 = 16 * MIB;
-/// This many places of the filler are read.
-const FILLER_PLACES: u64 = 1000;
 /// Long writes have at least this size. The test waits for each.
 const WRITE_BYTES_MIN: u64 = MIB;
 /// Long writes have at most this size.
@@ -409,19 +408,16 @@ fn in_reading_order(pieces: Vec<Piece>, measured: &AcceptMeasurement) -> Vec<Pie
     ordered
 }
 
-/// Blocks of the filler, evenly spaced from the oldest to the newest.
-pub(super) fn filler_places(measured: &AcceptMeasurement) -> Vec<Piece> {
-    let blocks = measured.filler_bytes / BLOCK_BYTES;
-    let count = blocks.min(FILLER_PLACES);
+/// The blocks of the filler that are read.
+fn filler_places(measured: &AcceptMeasurement) -> Vec<Piece> {
     let pieces = filler_pieces(measured);
     let size_bytes = part_bytes(measured.filler_bytes, COURSE_CELLS);
     let mut places = Vec::new();
-    for number in 0..count {
-        let block = (u128::from(blocks) * u128::from(number) / u128::from(count.max(1))) as u64;
-        let offset = block * BLOCK_BYTES;
-        let piece = pieces[(offset / size_bytes) as usize];
+    for offset_bytes in filler_offsets(measured) {
+        let within_bytes = offset_bytes - measured.filler_start_bytes;
+        let piece = pieces[(within_bytes / size_bytes) as usize];
         places.push(Piece {
-            offset_bytes: measured.filler_start_bytes + offset,
+            offset_bytes,
             length_bytes: BLOCK_BYTES,
             order: piece.order,
         });

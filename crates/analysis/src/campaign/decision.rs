@@ -5,10 +5,12 @@
 
 use crate::limiter::requests_of;
 use diskproof_model::campaign::{CampaignDecision, DroppedSlice};
+use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::Measurement;
-use diskproof_model::plan::Workload;
+use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::rate::{RateCellKind, RateTrial};
 use diskproof_model::series::TimeSeries;
+use diskproof_model::target::{HostFacts, TargetIdentity};
 use diskproof_model::window::TimeSlice;
 
 /// The length of a series cell, in nanoseconds.
@@ -18,6 +20,19 @@ pub(super) const SERIES_CELL_NS: u64 = 10_000_000;
 /// does not cover.
 pub(super) fn whole_series_cells_ns(time_ns: u64) -> u64 {
     time_ns / SERIES_CELL_NS * SERIES_CELL_NS
+}
+
+/// The facts that a campaign begins with.
+#[derive(Debug, Clone, Copy)]
+pub struct CampaignFacts<'a> {
+    /// The plan of the run.
+    pub plan: &'a Plan,
+    /// Its targets.
+    pub targets: &'a [TargetIdentity],
+    /// The machine.
+    pub host: &'a HostFacts,
+    /// The health reports of the disks.
+    pub health: &'a [DiskHealth],
 }
 
 /// A series of measurements in which the results so far decide what is measured next.

@@ -17,7 +17,9 @@ mod volume;
 
 pub use crate::limiter::moved_by_side;
 pub use compare_live::{LiveComparison, LiveSetup};
-pub use decision::{Campaign, CampaignCell, CampaignRow, CampaignStep, CellPurpose, MeasuredCell};
+pub use decision::{
+    Campaign, CampaignCell, CampaignFacts, CampaignRow, CampaignStep, CellPurpose, MeasuredCell,
+};
 pub use gaps::{IDLE_TIMES_NS, gap_round_ns, gap_schedule};
 pub use latency_search::{LatencySearchCampaign, search_depths};
 pub use rate::{RateCampaign, answer_of_trials};
@@ -26,13 +28,12 @@ pub use side_credit::SideDisks;
 pub use sustain::SustainCampaign;
 pub use sweep::{Sweep, SweepCellSetup, SweepPass, SweepSetup};
 
-use crate::judge::RunFacts;
 use diskproof_model::plan::Decide;
 
 /// The campaign that decides which workload of a plan is measured next on its targets; `None` where
 /// the plan itself lists them in order.
-pub fn planned_campaign(facts: &RunFacts) -> Option<Box<dyn Campaign>> {
-    let plan = &facts.plan;
+pub fn planned_campaign(facts: &CampaignFacts<'_>) -> Option<Box<dyn Campaign>> {
+    let plan = facts.plan;
     let workloads = plan.workload_task()?;
     match &workloads.decide {
         Decide::AsPlanned => None,
@@ -50,7 +51,7 @@ pub fn planned_campaign(facts: &RunFacts) -> Option<Box<dyn Campaign>> {
         }
         Decide::Rate(search) => Some(Box::new(RateCampaign::new(workloads, *search, plan.seed))),
         Decide::Compare(live) => {
-            let setup = LiveSetup::planned(plan, &workloads.list, live, &facts.targets);
+            let setup = LiveSetup::planned(plan, &workloads.list, live, facts.targets);
             Some(Box::new(LiveComparison::new(setup)))
         }
     }

@@ -3,10 +3,9 @@
 //! it. The load ends when the bytes, the time or the drop that the user allows are used up.
 //! docs/sustain.md explains it.
 
-use super::decision::{Campaign, CampaignCell, CampaignStep, MeasuredCell};
+use super::decision::{Campaign, CampaignCell, CampaignFacts, CampaignStep, MeasuredCell};
 use super::side_credit::{SideCredit, SideDisks};
 use crate::estimate::{LastingFall, rate_fall};
-use crate::judge::RunFacts;
 use crate::rounds::{DROP_ROUNDS, drop_share, fall_of_rounds};
 use crate::slices::rate_of_kinds;
 use crate::zones::LoadAlongZones;
@@ -52,7 +51,7 @@ impl PlannedRecovery {
 
 impl SustainCampaign {
     /// The campaign of a plan on its targets; `None` where it sustains no load.
-    pub(crate) fn planned(facts: &RunFacts) -> Option<Self> {
+    pub(crate) fn planned(facts: &CampaignFacts<'_>) -> Option<Self> {
         let workloads = facts.plan.workload_task()?;
         let Decide::Until(sustain) = &workloads.decide else {
             return None;
@@ -67,7 +66,7 @@ impl SustainCampaign {
             });
         }
         let along_zones = match facts.targets.first() {
-            Some(target) => LoadAlongZones::planned(&load, target, &facts.host, &facts.health),
+            Some(target) => LoadAlongZones::planned(&load, target, facts.host, facts.health),
             None => None,
         };
         Some(Self {

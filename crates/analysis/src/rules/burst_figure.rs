@@ -84,7 +84,9 @@ fn by_late_fall(record: &Record) -> Option<Diagnosis> {
 fn late_diagnosis(record: &Record, fall: &LateFall, faster: &[Measured<'_>]) -> Diagnosis {
     let unit = fall.unit.per_second();
     let claim = format!(
-        "{} fell to {} in the last {} of the run, as evenly as a limiter does it. {} ran at a          higher rate before, perhaps on a burst credit or in a cache that ended then. The run is          too short to tell.",
+        "{} fell to {} in the last {} of the run, as evenly as a limiter does it. {} ran at a \
+         higher rate before, perhaps on a burst credit or in a cache that ended then. The run is \
+         too short to tell.",
         workload_names(record, fall.rows.iter().copied()),
         limit_text(fall.after, unit),
         format_duration(fall.lasted_ns as u64),

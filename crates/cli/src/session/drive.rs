@@ -11,7 +11,7 @@ use super::sink::{EarlyEnd, Sink};
 use super::survey::SurveyRun;
 use super::together::TogetherRun;
 use super::workloads::WorkloadsRun;
-use diskproof_analysis::campaign::planned_campaign;
+use diskproof_analysis::campaign::{CampaignFacts, planned_campaign};
 use diskproof_model::plan::{Order, Plan, Task};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,7 +52,12 @@ fn start<'p>(
         Task::Workloads(workloads) if matches!(workloads.order, Order::InSlots(_)) => {
             Box::new(TogetherRun::new(plan))
         }
-        Task::Workloads(_) => match planned_campaign(&bench.facts) {
+        Task::Workloads(_) => match planned_campaign(&CampaignFacts {
+            plan,
+            targets: &bench.facts.targets,
+            host: &bench.facts.host,
+            health: &bench.facts.health,
+        }) {
             Some(campaign) => Box::new(CampaignRun::start(plan, campaign, bench, sink)?),
             None => Box::new(WorkloadsRun::new(plan)),
         },

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::fixture;
+use crate::judge::RunFacts;
 use diskproof_model::plan::{Access, Plan, Stop, Task, Workloads};
 use diskproof_model::series::Cell;
 use diskproof_model::stream::Streams;
@@ -207,7 +208,13 @@ fn carried_out(plan: &Plan, disk: &mut dyn VirtualDisk) -> Carried {
 
 /// The campaign on these targets of this machine.
 fn carried_out_on(facts: &RunFacts, disk: &mut dyn VirtualDisk) -> Carried {
-    let mut campaign = SustainCampaign::planned(facts).unwrap();
+    let mut campaign = SustainCampaign::planned(&CampaignFacts {
+        plan: &facts.plan,
+        targets: &facts.targets,
+        host: &facts.host,
+        health: &facts.health,
+    })
+    .unwrap();
     let mut done: Vec<MeasuredCell> = Vec::new();
     let mut now_ns = 0;
     while let Some(cell) = campaign.next(&done).cell {
