@@ -155,7 +155,19 @@ impl SlowedWorkload<'_> {
         let end = series.cells.len().saturating_sub(1);
         let cells = series.cells.get(first..end).unwrap_or_default();
         let counts: Vec<f64> = cells.iter().map(|cell| cell.ops as f64).collect();
-        estimate::evenness(&counts)
+        let by_requests = estimate::evenness(&counts);
+        if by_requests != Some(false) {
+            return by_requests;
+        }
+        // A limiter of bytes passes uneven counts of requests whose sizes are mixed.
+        let ops: u64 = cells.iter().map(|cell| cell.ops).sum();
+        let bytes: u64 = cells.iter().map(|cell| cell.bytes).sum();
+        let mean_bytes = bytes as f64 / ops as f64;
+        let sizes: Vec<f64> = cells
+            .iter()
+            .map(|cell| cell.bytes as f64 / mean_bytes)
+            .collect();
+        estimate::evenness(&sizes)
     }
 
     /// The fall as that of a limiter which counts in this unit.

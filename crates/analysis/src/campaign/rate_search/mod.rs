@@ -131,7 +131,7 @@ const BATCH_S: f64 = 1.0;
 const WARMUP_S: f64 = 0.5;
 /// Batch, warm-up and the longest wait last at least this many times the latency limit. With fewer
 /// a batch would have few requests that could be late or not.
-const LIMITS_MIN: f64 = 10.0;
+pub const LIMITS_MIN: u32 = 10;
 /// A cell ends when a request has waited for this long, in seconds.
 const GIVE_UP_S: f64 = 1.0;
 /// This multiple of the best served rate is offered to saturate the target.
@@ -277,16 +277,16 @@ impl RateSearch {
 
     /// The length of a batch, in seconds. A batch has to hold several requests.
     fn batch_s(&self) -> f64 {
-        (LIMITS_MIN * self.promise.limit_s).max(self.scaled_s(BATCH_S))
+        (f64::from(LIMITS_MIN) * self.promise.limit_s).max(self.scaled_s(BATCH_S))
     }
 
     fn warmup_s(&self) -> f64 {
-        (LIMITS_MIN * self.promise.limit_s).max(self.scaled_s(WARMUP_S))
+        (f64::from(LIMITS_MIN) * self.promise.limit_s).max(self.scaled_s(WARMUP_S))
     }
 
     /// A request that waits for this many seconds shows that more is offered than is served.
     fn give_up_s(&self) -> f64 {
-        (LIMITS_MIN * self.promise.limit_s).max(GIVE_UP_S)
+        (f64::from(LIMITS_MIN) * self.promise.limit_s).max(GIVE_UP_S)
     }
 
     /// A cell with the usual warm-up, batches and longest wait.
