@@ -136,7 +136,7 @@ pub struct ExitCodes {
     pub usage: u8,
     /// The target cannot be used: it is missing, refused or too small.
     pub target: u8,
-    /// The target refuses the direct I/O that the command line asks for.
+    /// The target cannot be opened for the direct I/O that the command line asks for.
     pub direct: u8,
     /// Exit code after a run that failed.
     pub run: u8,

@@ -144,7 +144,9 @@ fn error_code(tool: &DropIn, error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<Failure>() {
         Some(Failure::Usage(_)) => tool.exits.usage,
         Some(Failure::Probe(_) | Failure::Path(_)) => tool.exits.target,
-        Some(Failure::Run(RunError::DirectRefused { .. })) => tool.exits.direct,
+        Some(Failure::Run(RunError::DirectRefused {
+            is_request: false, ..
+        })) => tool.exits.direct,
         _ if is_refused(error) || open_error(error).is_some() => tool.exits.target,
         _ => tool.exits.run,
     }

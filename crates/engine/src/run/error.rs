@@ -63,6 +63,8 @@ pub enum RunError {
     DirectRefused {
         /// Path of the target.
         path: String,
+        /// True if O_DIRECT could be set, and the first request failed.
+        is_request: bool,
         /// The reason, a clause without a full stop.
         why: String,
     },

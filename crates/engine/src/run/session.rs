@@ -406,6 +406,7 @@ impl Session {
             {
                 Err(RunError::DirectRefused {
                     path: target.identity().path.clone(),
+                    is_request: target.refuses_direct_requests(),
                     why: why.clone(),
                 })
             }
