@@ -5,7 +5,7 @@ use crate::compare::{Limit, measured_alike};
 use crate::estimate::{mean, student, variance};
 use crate::expect::named_figure;
 use crate::shape::median;
-use diskproof_model::figure::{Named, Part};
+use diskproof_model::figure::{Named, Part, named};
 use diskproof_model::record::Record;
 use diskproof_model::saved::{Headline, SavedDisk, SavedRun};
 use diskproof_model::trend::{Trend, TrendChange, TrendPoint};
@@ -17,16 +17,17 @@ const EARLIER_RUNS_MAX: usize = 10;
 /// Fewer earlier runs do not show by how much runs differ.
 const EARLIER_RUNS_MIN: usize = 3;
 
-/// The figures of the newest run over all runs of its verb on its targets, whatever their order.
-/// Partial runs do not count, nor do runs of another measuring method, on another host, or on
-/// another disk at the same path.
-pub fn trends(runs: &[SavedRun]) -> Vec<Trend> {
+/// The figures of the newest run over all runs of its verb on its targets that measured them alike,
+/// whatever their order. Partial runs do not count, nor do runs of another measuring method, on
+/// another host, or on another disk at the same path.
+///
+/// The short form of a run does not tell how it measured, so `load` returns the record of a run;
+/// `None` where it cannot be read. Such a run has no points.
+pub fn trends(runs: &[SavedRun], mut load: impl FnMut(&SavedRun) -> Option<Record>) -> Vec<Trend> {
     let runs = complete_runs(runs);
     let Some(newest) = runs.first().copied() else {
         return Vec::new();
     };
-    let mut comparable = comparable_runs(&runs, newest);
-    comparable.reverse();
     let mut trends = Vec::new();
     for figure in &newest.figures {
         trends.push(Trend {
@@ -34,11 +35,41 @@ pub fn trends(runs: &[SavedRun]) -> Vec<Trend> {
             operation: figure.operation.clone(),
             metric: headline_metric(figure).to_owned(),
             unit: figure.unit.clone(),
-            points: headline_points(&comparable, figure),
+            points: vec![headline_point(newest, figure)],
             newest_without_figure: None,
         });
     }
+    let newest_record = load(newest);
+    for run in comparable_runs(&runs, newest).into_iter().skip(1) {
+        let (Some(newest_record), Some(record)) = (&newest_record, load(run)) else {
+            continue;
+        };
+        for (figure, trend) in newest.figures.iter().zip(&mut trends) {
+            let own = run.figures.iter().find(|own| is_same_figure(own, figure));
+            if let Some(own) = own
+                && is_measured_alike(figure, newest_record, &record)
+            {
+                trend.points.push(headline_point(run, own));
+            }
+        }
+    }
+    for trend in &mut trends {
+        trend.points.reverse();
+        add_changes(&mut trend.points);
+    }
     trends
+}
+
+/// Returns `true` if two runs measured what this figure is about alike.
+fn is_measured_alike(figure: &Headline, newest: &Record, earlier: &Record) -> bool {
+    let metric = match figure.workload.as_str() {
+        "curve" => "average",
+        _ => headline_metric(figure),
+    };
+    match named(&format!("{}.{metric}", figure.workload)) {
+        Some(named) => measured_alike(newest, earlier, &named),
+        None => true,
+    }
 }
 
 /// The figure that a condition names, over the newest run that measured for it and up to ten
@@ -191,23 +222,15 @@ fn headline_metric(figure: &Headline) -> &'static str {
     }
 }
 
-fn headline_points(runs: &[&SavedRun], of: &Headline) -> Vec<TrendPoint> {
-    let mut points: Vec<TrendPoint> = Vec::new();
-    for run in runs {
-        let Some(figure) = run.figures.iter().find(|other| is_same_figure(other, of)) else {
-            continue;
-        };
-        points.push(TrendPoint {
-            run_id: run.run_id.clone(),
-            started: run.started.clone(),
-            value: figure.value,
-            half_width_95: figure.half_width_95,
-            change: None,
-            objection: figure.objection.clone(),
-        });
+fn headline_point(run: &SavedRun, figure: &Headline) -> TrendPoint {
+    TrendPoint {
+        run_id: run.run_id.clone(),
+        started: run.started.clone(),
+        value: figure.value,
+        half_width_95: figure.half_width_95,
+        change: None,
+        objection: figure.objection.clone(),
     }
-    add_changes(&mut points);
-    points
 }
 
 fn is_same_figure(one: &Headline, other: &Headline) -> bool {
@@ -337,7 +360,6 @@ mod tests {
     use super::*;
     use crate::fixture;
     use crate::fixture::searched::answer;
-    use diskproof_model::figure::named;
     use diskproof_model::measurement::OpKind;
     use diskproof_model::plan::Workload;
     use diskproof_model::rate::{LoadData, LoadOutcome, LoadRecord, RatePlan};
@@ -379,7 +401,12 @@ mod tests {
         let mut runs: Vec<SavedRun> = days.map(|(v, day)| run(day, &[("c", *v)])).collect();
         // Newest first, as a history lists them.
         runs.reverse();
-        trends(&runs)
+        trends(&runs, any_record)
+    }
+
+    /// A record that says nothing of the figures of its run.
+    fn any_record(_run: &SavedRun) -> Option<Record> {
+        Some(fixture::record())
     }
 
     fn outcome_of(condition: &str, values: &[f64]) -> TrendOutcome {
@@ -503,6 +530,39 @@ mod tests {
         );
     }
 
+    /// The runs in the list of six, of which the third and the newest had larger blocks, and of
+    /// which the record of one cannot be read.
+    fn listed_runs(runs: &[SavedRun], unreadable: usize) -> Vec<String> {
+        let trends = trends(runs, |run| {
+            if run.run_id == runs[unreadable].run_id {
+                return None;
+            }
+            let mut record = record(100.0);
+            if [&runs[2].run_id, &runs[5].run_id].contains(&&run.run_id) {
+                let commit = fixture::measured(&mut record, "commit-fdatasync");
+                commit.data.workload.block_bytes *= 8;
+            }
+            Some(record)
+        });
+        let mut ids = Vec::new();
+        for point in &trends[0].points {
+            ids.push(point.run_id.clone());
+        }
+        ids
+    }
+
+    #[test]
+    fn list_compares_runs_that_measured_alike() {
+        let figures = [("commit-fdatasync", 100.0)];
+        let runs: Vec<SavedRun> = (1..=6).map(|day| run(day, &figures)).collect();
+        assert_eq!(
+            listed_runs(&runs, 0),
+            [runs[2].run_id.as_str(), &runs[5].run_id]
+        );
+        // Nobody knows how a run measured whose record cannot be read.
+        assert_eq!(listed_runs(&runs, 5), [runs[5].run_id.as_str()]);
+    }
+
     #[test]
     fn newest_run_without_the_figure_is_undecided() {
         let name = "commit-fdatasync";
@@ -563,7 +623,7 @@ mod tests {
         assert_eq!(promise.figures[0].workload, "load");
         assert_eq!(promise.figures[0].value, 1000.0);
         let mut runs = vec![promise; 6];
-        assert_eq!(trends(&runs)[0].metric, "rate");
+        assert_eq!(trends(&runs, any_record)[0].metric, "rate");
 
         runs[5] = SavedRun::from_record(&searched(LoadOutcome::PerhapsNone), None);
         runs[5].run_id = "newest".to_owned();
@@ -688,7 +748,7 @@ mod tests {
             runs.push(other);
         }
         runs.push(run(1, &[("c", 4.0)]));
-        let trends = trends(&runs);
+        let trends = trends(&runs, any_record);
         let values: Vec<f64> = trends[0].points.iter().map(|point| point.value).collect();
         assert_eq!(values, [4.0, 1.0]);
     }

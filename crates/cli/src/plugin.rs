@@ -13,7 +13,7 @@ use clap::Parser;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::rules::rule;
 use diskproof_device::host_facts;
-use diskproof_history::Filter;
+use diskproof_history::{Filter, TargetFilter};
 use diskproof_model::expectation::{Expectation, ExpectationOutcome};
 use diskproof_model::finding::{Cause, Meaning, Severity};
 use diskproof_model::measurement::OpKind;
@@ -348,7 +348,7 @@ fn judge_newest_run(flags: &PluginFlags) -> anyhow::Result<Answer> {
     let place = history_place(flags.history_file.file())?;
     let path_text = path.to_string_lossy().into_owned();
     let filter = Filter {
-        target: Some(path_text.clone()),
+        target: Some(TargetFilter::Path(path_text.clone())),
         host: Some(host_facts().name),
         ..Filter::default()
     };

@@ -191,6 +191,11 @@ impl SharedPrinter {
         }
     }
 
+    /// True if the tool fails where direct I/O that it asks for is refused.
+    pub(crate) fn fails_without_direct(&self) -> bool {
+        self.lock().fails_without_direct()
+    }
+
     /// Opens the files that the tool writes, before the run: none is another one, or one of `ours`,
     /// the files of the record. The error is what the tool prints where it cannot open one.
     pub(crate) fn open_files(&mut self, ours: &[PathBuf], trial: Trial) -> Result<(), String> {

@@ -136,6 +136,8 @@ pub struct ExitCodes {
     pub usage: u8,
     /// The target cannot be used: it is missing, refused or too small.
     pub target: u8,
+    /// The target cannot be opened for the direct I/O that the command line asks for.
+    pub direct: u8,
     /// Exit code after a run that failed.
     pub run: u8,
     /// A signal ended the run; `None`: as a shell reports a process that died of it.
@@ -201,9 +203,11 @@ fn read_differences(list: &str) -> Vec<&'static str> {
 
 /// Reads a list such as `usage 1, target 2, run 3, signal 0`, of which the signal may be missing.
 fn read_exits(text: &str) -> Result<ExitCodes, String> {
+    let target = required_exit_code(text, "target")?;
     Ok(ExitCodes {
         usage: required_exit_code(text, "usage")?,
-        target: required_exit_code(text, "target")?,
+        target,
+        direct: exit_code(text, "direct").unwrap_or(target),
         run: required_exit_code(text, "run")?,
         signal: exit_code(text, "signal"),
     })

@@ -142,6 +142,11 @@ pub trait DropInLoad {
         0
     }
 
+    /// The exit code of a run on this target that measured all of its plan.
+    fn end_code(&self, _target: &TargetIdentity) -> u8 {
+        0
+    }
+
     /// The load that is measured afterwards; `None` after the last.
     fn next(&self) -> Option<NextLoad> {
         None

@@ -174,6 +174,11 @@ pub trait ToolPrinter: Send {
         false
     }
 
+    /// True if the tool fails where direct I/O that its command line asks for is refused.
+    fn fails_without_direct(&self) -> bool {
+        true
+    }
+
     /// True if the results suffice: the other workloads are skipped then.
     fn is_complete(&self) -> bool {
         false

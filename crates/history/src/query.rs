@@ -14,8 +14,8 @@ use std::io::{self, Read as _};
 /// The conditions of the runs to list; a run must meet all that are given.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Filter {
-    /// Path of a target; `*`, `?` and `[…]` as in a shell.
-    pub target: Option<String>,
+    /// A target.
+    pub target: Option<TargetFilter>,
     /// Serial of a disk below a target, on any machine and path.
     pub serial: Option<String>,
     /// The verb that made the run.
@@ -28,6 +28,15 @@ pub struct Filter {
     pub since: Option<i64>,
     /// At most so many, the newest.
     pub limit: Option<u64>,
+}
+
+/// The targets that a filter asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TargetFilter {
+    /// The one with this path, whatever characters it has.
+    Path(String),
+    /// Those whose paths are this or match it; `*`, `?` and `[…]` as in a shell.
+    Pattern(String),
 }
 
 /// A saved run as it was saved.
@@ -213,11 +222,18 @@ impl Conditions {
 impl Filter {
     fn conditions(&self) -> Conditions {
         let mut conditions = Conditions::default();
-        conditions.add_text(
-            "seq IN (SELECT run FROM run_targets, (SELECT ? AS wanted) WHERE path = wanted OR \
-             path GLOB wanted)",
-            self.target.as_ref(),
-        );
+        match &self.target {
+            Some(TargetFilter::Path(path)) => conditions.add_text(
+                "seq IN (SELECT run FROM run_targets WHERE path = ?)",
+                Some(path),
+            ),
+            Some(TargetFilter::Pattern(pattern)) => conditions.add_text(
+                "seq IN (SELECT run FROM run_targets, (SELECT ? AS wanted) WHERE path = wanted OR \
+                 path GLOB wanted)",
+                Some(pattern),
+            ),
+            None => {}
+        }
         conditions.add_text(
             "seq IN (SELECT run FROM run_disks WHERE serial = ?)",
             self.serial.as_ref(),

@@ -4,7 +4,7 @@
 mod runs;
 
 use diskproof_history::{
-    Filter, Folders, History, HistoryError, HistoryPlace, SCHEMA_VERSION, SaveOutcome,
+    Filter, Folders, History, HistoryError, HistoryPlace, SCHEMA_VERSION, SaveOutcome, TargetFilter,
 };
 use diskproof_model::record::Record;
 use diskproof_model::saved::SavedRun;
@@ -109,6 +109,14 @@ fn some(text: &str) -> Option<String> {
     Some(text.to_owned())
 }
 
+fn pattern(text: &str) -> Option<TargetFilter> {
+    Some(TargetFilter::Pattern(text.to_owned()))
+}
+
+fn path(text: &str) -> Option<TargetFilter> {
+    Some(TargetFilter::Path(text.to_owned()))
+}
+
 /// A filter, and what it lists.
 type Case = (fn(&mut Filter), &'static str);
 
@@ -118,7 +126,7 @@ fn list_is_newest_first_and_filters_combine() {
     let place = place(folder.path());
     save_four(&place);
     let history = open(&place);
-    let cases: [Case; 10] = [
+    let cases: [Case; 12] = [
         (|_| (), "bb33 aa22 aa11 cc44"),
         (|filter| filter.limit = Some(2), "bb33 aa22"),
         // The same disk, whatever the machine.
@@ -127,8 +135,11 @@ fn list_is_newest_first_and_filters_combine() {
             |filter| (filter.serial, filter.host) = (some("S64FNE0R"), some("db1")),
             "aa22 aa11",
         ),
-        (|filter| filter.target = some("/srv/*"), "bb33 aa22 aa11"),
-        (|filter| filter.target = some("/srv/[1]"), "aa22"),
+        (|filter| filter.target = pattern("/srv/*"), "bb33 aa22 aa11"),
+        (|filter| filter.target = pattern("/srv/[1]"), "aa22"),
+        // The name of a directory, not of others that it matches.
+        (|filter| filter.target = path("/srv/[1]"), "aa22"),
+        (|filter| filter.target = path("/srv/*"), ""),
         (
             |filter| (filter.label, filter.verb) = (some("odd"), some("run")),
             "bb33 aa22",

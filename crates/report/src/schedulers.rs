@@ -16,8 +16,9 @@ use diskproof_model::sweep::size_word;
 use diskproof_model::target::TargetIdentity;
 use std::io::{self, Write};
 
-/// The largest percentile below 100 in the two decimals of io.cost.qos. The kernel takes 100 for no
-/// limit on latencies.
+/// The largest percentile below 100 in the two decimals of io.cost.qos. With 100 a single late
+/// request makes the kernel throttle (blk-iocost.c, `ioc_timer_fn`: the share of misses that it
+/// allows is 100 less this).
 const LATENCY_PERCENT_MAX: f64 = 99.99;
 
 /// Writes the settings of blk-iocost: a shell script with one line for each setting, and what it

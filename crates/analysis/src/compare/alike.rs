@@ -17,11 +17,14 @@ use diskproof_model::record::Record;
 pub(crate) fn measured_alike(one: &Record, other: &Record, named: &Named<'_>) -> bool {
     let (one, other) = (&run_without_name(one), &run_without_name(other));
     match named.part {
-        FigurePart::Workload => is_same_workload(one, other, named.subject),
+        // A condition names steps on files as it names workloads.
+        FigurePart::Workload | FigurePart::FileStep => {
+            is_same_workload(one, other, named.subject)
+                && is_same_file_step(one, other, named.subject)
+        }
         FigurePart::Curve => is_same_survey(one, other, Part::Curve),
         FigurePart::Burst => is_same_survey(one, other, Part::Burst),
         FigurePart::Access(_) => is_same_survey(one, other, Part::Access),
-        FigurePart::FileStep => is_same_file_step(one, other, named.subject),
         FigurePart::Load => is_same_promise(one.record, other.record),
         FigurePart::Observed | FigurePart::Other => true,
     }
@@ -119,5 +122,31 @@ fn run_without_name(record: &Record) -> Run<'_> {
     Run {
         name: String::new(),
         record,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture::files::{file_step, files_plan, files_record};
+    use diskproof_model::figure::named;
+    use diskproof_model::files::{FileOperation, FilesPlan};
+
+    fn record_of(plan: FilesPlan) -> Record {
+        let steps = vec![file_step(FileOperation::Create, &[10, 10, 10])];
+        files_record("f", plan, steps)
+    }
+
+    #[test]
+    fn step_on_larger_files_is_measured_otherwise() {
+        let larger = FilesPlan {
+            file_bytes_min: 65536,
+            file_bytes_max: 65536,
+            ..files_plan()
+        };
+        let creates = named("create.iops").unwrap();
+        let one = record_of(files_plan());
+        assert!(measured_alike(&one, &record_of(files_plan()), &creates));
+        assert!(!measured_alike(&one, &record_of(larger), &creates));
     }
 }

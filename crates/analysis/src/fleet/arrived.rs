@@ -24,8 +24,9 @@ pub struct ArrivedRun {
     pub job: Option<String>,
     /// The start in UTC, RFC 3339.
     pub started: String,
+    /// Paths of its targets.
+    pub targets: Vec<String>,
     machine: Option<String>,
-    targets: Vec<String>,
     /// True if it came to the end of its plan.
     is_whole: bool,
     /// The comparison that it is a side of. Its sides take turns on one machine.
@@ -59,17 +60,25 @@ impl ArrivedRun {
     /// targets of the same host and rank, and came to its end. An announcement without a start is
     /// of an earlier version, and has no order.
     pub fn repeats(&self, hello: &Hello) -> bool {
-        let is_other_machine =
-            self.machine.is_some() && hello.machine.is_some() && self.machine != hello.machine;
         self.is_whole
             && self.host == hello.host
-            && !is_other_machine
             && self.rank == hello.rank
+            && self.is_of_machine_of(hello)
             && hello
                 .targets
                 .iter()
                 .all(|target| self.targets.contains(target))
             && self.began_after(hello)
+    }
+
+    /// Returns `true` if nothing but a rank is needed to take both for one machine. Pods share names
+    /// and have no machine id, so that without ranks only equal ids prove it: the death of one must
+    /// not be hidden by another one that a launcher started later.
+    fn is_of_machine_of(&self, hello: &Hello) -> bool {
+        match (&self.machine, &hello.machine) {
+            (Some(own), Some(announced)) => own == announced,
+            _ => self.rank.is_some(),
+        }
     }
 
     fn began_after(&self, hello: &Hello) -> bool {

@@ -79,6 +79,14 @@ impl RunClock {
         self.wall.as_ref()?.bound_ns
     }
 
+    /// The distance of the wall clock from that of the kernel, in nanoseconds.
+    pub(super) fn apart_ns(&self) -> u64 {
+        match &self.wall {
+            Some(wall) => wall.apart_ns,
+            None => 0,
+        }
+    }
+
     /// A time after the start of the run, in nanoseconds since 1970 on this clock.
     pub(super) fn unix_ns(&self, ns: u64) -> i128 {
         self.started_ns + i128::from(ns)

@@ -354,6 +354,22 @@ pub(crate) mod tests {
         }
     }
 
+    /// The limiter passes as many bytes in each cell, whatever the number of requests.
+    #[test]
+    fn limiter_of_bytes_is_even_where_block_sizes_are_mixed() {
+        let mut record = burst();
+        for row in &mut record.measurements {
+            for op in row.data.ops.values_mut() {
+                for (index, cell) in op.series.cells.iter_mut().enumerate() {
+                    if index % 2 == 0 {
+                        cell.ops = cell.ops * 3 / 2;
+                    }
+                }
+            }
+        }
+        assert!(check(&record).is_some());
+    }
+
     #[test]
     fn late_fall_is_found_and_a_short_one_is_not() {
         for (at_ns, expected) in [(3_900_000_000, true), (4_700_000_000, false)] {

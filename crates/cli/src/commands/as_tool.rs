@@ -14,6 +14,7 @@ use crate::flags::MeasuringFlags;
 use crate::stdio::is_reader_gone;
 use anyhow::Result;
 use diskproof_compat::{DropIn, Started, drop_in_named, drop_ins};
+use diskproof_engine::RunError;
 use output::{UNREAD, print_error, print_tool_text, tool_names};
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -143,6 +144,9 @@ fn error_code(tool: &DropIn, error: &anyhow::Error) -> u8 {
     match error.downcast_ref::<Failure>() {
         Some(Failure::Usage(_)) => tool.exits.usage,
         Some(Failure::Probe(_) | Failure::Path(_)) => tool.exits.target,
+        Some(Failure::Run(RunError::DirectRefused {
+            is_request: false, ..
+        })) => tool.exits.direct,
         _ if is_refused(error) || open_error(error).is_some() => tool.exits.target,
         _ => tool.exits.run,
     }

@@ -10,7 +10,7 @@ use diskproof_analysis::compare::Limit;
 use diskproof_analysis::trend::{
     TrendOutcome, condition_trend, is_named, outcome_of_trend, trends,
 };
-use diskproof_history::{Filter, History, Listing, SaveOutcome};
+use diskproof_history::{Filter, History, Listing, SaveOutcome, TargetFilter};
 use diskproof_model::figure::{named, threshold_names};
 use diskproof_model::saved::SavedRun;
 use diskproof_model::trend::Trend;
@@ -230,7 +230,7 @@ struct Condition<'a> {
 }
 
 fn show_trend(runs: &[SavedRun], list: &List, history: Option<&History>) -> anyhow::Result<Exit> {
-    let mut shown = trends(runs);
+    let mut shown = trends(runs, |run| saved_record(history?, &run.run_id));
     let mut conditions = Vec::new();
     if !shown.is_empty() {
         for limit in &list.fail_on {
@@ -363,7 +363,7 @@ impl List {
 
     fn filter(&self) -> Filter {
         Filter {
-            target: self.target.as_deref().map(recorded_path),
+            target: self.target.as_deref().map(recorded_targets),
             serial: self.serial.clone(),
             verb: self.verb.clone(),
             host: self.host.clone(),
@@ -374,12 +374,12 @@ impl List {
     }
 }
 
-/// A path as records hold it: absolute, with symlinks resolved. One that does not exist may be a
-/// pattern, or a path of another machine, and stays.
-fn recorded_path(path: &str) -> String {
+/// The targets of this path as records hold it: absolute, with symlinks resolved. One that does not
+/// exist may be a pattern, or a path of another machine.
+fn recorded_targets(path: &str) -> TargetFilter {
     match Path::new(path).canonicalize() {
-        Ok(resolved) => resolved.to_string_lossy().into_owned(),
-        Err(_) => path.to_owned(),
+        Ok(resolved) => TargetFilter::Path(resolved.to_string_lossy().into_owned()),
+        Err(_) => TargetFilter::Pattern(path.to_owned()),
     }
 }
 

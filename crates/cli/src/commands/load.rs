@@ -9,6 +9,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{SCRATCH_BYTES_MIN, SECOND};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::Time;
+use diskproof_analysis::campaign::rate_search::LIMITS_MIN;
 use diskproof_model::plan::{Decide, Plan, Scratch, Task, Workload, Workloads};
 use diskproof_model::rate::RatePlan;
 use diskproof_model::target::TargetIdentity;
@@ -25,8 +26,6 @@ const HOLD_NS: u64 = 60 * SECOND;
 const HOLD_DIVISOR: u64 = TIME_NS / HOLD_NS;
 /// A shorter search has cells of less than half a second.
 const TIME_NS_MIN: u64 = 20 * SECOND;
-/// A cell of a search warms up for this many times its limit, or longer.
-const WARMUP_LIMITS: u64 = 10;
 /// The scratch file gets its content in a tenth of the search's time, beyond that time.
 const LAYOUT_DIVISOR: u64 = 10;
 /// A scratch file of four times the largest cache of a drive, 1 GiB.
@@ -135,7 +134,7 @@ fn planned_search(load: &LoadFlags) -> Result<RatePlan, Failure> {
              that do not count; use at least {}",
             format_duration(time_ns),
             format_duration(load.slo.limit_ns),
-            format_duration(WARMUP_LIMITS * load.slo.limit_ns),
+            format_duration(u64::from(LIMITS_MIN) * load.slo.limit_ns),
             format_duration(least_ns.next_multiple_of(SECOND))
         )));
     }
@@ -163,7 +162,7 @@ fn planned_search(load: &LoadFlags) -> Result<RatePlan, Failure> {
 /// The least time of a search with this limit: half of it has room for the answer that is held, and
 /// for the warm-ups of two cells. A search without it would only warm up at its end.
 fn searched_ns_min(limit_ns: u64) -> u64 {
-    let warmups_ns = limit_ns.saturating_mul(2 * WARMUP_LIMITS);
+    let warmups_ns = limit_ns.saturating_mul(2 * u64::from(LIMITS_MIN));
     // Of half a short search, its share of HOLD_DIVISOR is held: the rest is this part of it.
     let short_ns = warmups_ns.saturating_mul(2 * HOLD_DIVISOR) / (HOLD_DIVISOR - 2);
     short_ns.min(warmups_ns.saturating_add(HOLD_NS).saturating_mul(2))

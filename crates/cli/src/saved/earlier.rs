@@ -6,7 +6,7 @@ use super::document::saved_record;
 use super::place::{Destination, HistoryEnvironment, history_place, open_if_there};
 use crate::failure::Failure;
 use diskproof_analysis::watch::disk_capacity;
-use diskproof_history::{Filter, History, HistoryError, HistoryPlace, StoredRun};
+use diskproof_history::{Filter, History, HistoryError, HistoryPlace, StoredRun, TargetFilter};
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
@@ -227,7 +227,7 @@ pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Op
     }
     let history = readable(history)?;
     let filter = Filter {
-        target: Some(format!("/dev/{}", disk.name)),
+        target: Some(TargetFilter::Path(format!("/dev/{}", disk.name))),
         limit: Some(SURVEYS_MAX),
         ..Filter::default()
     };

@@ -18,7 +18,7 @@ use crate::plan_file::KeptFile;
 use crate::provenance::{machine, random_seed, run_id, timestamp, tool};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::targets::{read_health, warn_of_failing};
-use crate::tool_lines::ToolLines;
+use crate::tool_lines::{SharedPrinter, ToolLines};
 use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_device::{
     Admission, GuardedWriteCache, MachineCpuTime, OpenError, OpenTarget, PartOfFile, host_facts,
@@ -87,7 +87,13 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     warn_of_failing(&health, verbosity);
     verbosity.note(&budget_line(&plan, &identities));
     let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
-    let session = Session::new(seed_of_host(&plan, flags)).with_stall_timeout(stall_ns);
+    let mut session = Session::new(seed_of_host(&plan, flags)).with_stall_timeout(stall_ns);
+    if shown
+        .tool()
+        .is_some_and(SharedPrinter::fails_without_direct)
+    {
+        session = session.failing_without_direct();
+    }
     let facts = Arc::new(session_facts(
         &session, plan, identities, note, health, flags,
     ));

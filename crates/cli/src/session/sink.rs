@@ -110,6 +110,8 @@ impl From<RunError> for EarlyEnd {
     fn from(error: RunError) -> Self {
         match error {
             RunError::Interrupted { .. } => Self::interrupted(),
+            // The tool could not even open its target.
+            error @ RunError::DirectRefused { .. } => Self::NotStarted(Failure::Run(error)),
             error => Self::Error(error),
         }
     }

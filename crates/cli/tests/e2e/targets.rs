@@ -312,6 +312,44 @@ fn where_direct_io_is_refused_the_figures_say_so() {
     }
 }
 
+/// The real tools end so, too. Where the file cannot even be opened so, ioping exits with 2 and
+/// hdparm with 22.
+#[test]
+fn tool_that_is_asked_for_direct_io_fails_where_it_is_refused() {
+    needs!("fusermount3");
+    for direct in [DirectAccess::RefusedAtOpen, DirectAccess::RefusedAtTransfer] {
+        let place = place();
+        let directory = SimDirectory::serve(direct, &place.path().join("mnt")).unwrap();
+        let folder = directory.path().to_str().unwrap();
+        let file = format!("{folder}/file");
+        std::fs::write(&file, vec![7; 4 << 20]).unwrap();
+        for (code, line) in [
+            (1, format!("dd if={file} of=/dev/null bs=64k iflag=direct")),
+            (
+                1,
+                format!("dd if=/dev/zero of={folder}/new bs=64k count=2 oflag=direct"),
+            ),
+            // The kernel sets O_DIRECT here, and the first request fails.
+            (3, format!("ioping -D -c 1 {file}")),
+            (5, format!("hdparm -t --direct {file}")),
+            (
+                1,
+                format!("fio --name=a --filename={file} --rw=read --size=1m --direct=1"),
+            ),
+        ] {
+            let ran = program::run(argv(&format!("as {line}")));
+            ran.exits(code)
+                .tells_all(&["direct I/O"])
+                .shows_not("copied");
+        }
+        let buffered = format!("as dd if={file} of=/dev/null bs=64k");
+        program::run(argv(&buffered)).exits(0);
+        // It prints n/a* for these, and goes on.
+        let fsyncs = format!("as pg_test_fsync -s 1 -f {folder}/fsyncs");
+        program::run(argv(&fsyncs)).exits(0).shows("n/a*");
+    }
+}
+
 #[test]
 fn a_directory_is_reached_by_any_name() {
     let place = place();

@@ -335,6 +335,12 @@ impl CopyLoad {
         }
     }
 
+    /// True if dd writes until the device has no more space, which ends it with an error. A file
+    /// would grow.
+    fn writes_to_the_end(&self, target: &TargetIdentity) -> bool {
+        self.head.writes_target && self.bytes.is_none() && target.kind == TargetKind::BlockDevice
+    }
+
     fn workload(&self, name: &str, start: u64, bytes: u64, block_bytes: u64) -> Workload {
         Workload {
             streams: Streams::with_reads(if self.head.writes_target { 0 } else { 1000 }),
@@ -397,8 +403,23 @@ impl DropInLoad for CopyLoad {
         self.start_bytes
     }
 
+    fn end_code(&self, target: &TargetIdentity) -> u8 {
+        if self.writes_to_the_end(target) {
+            DROP_IN.exits.run
+        } else {
+            0
+        }
+    }
+
     fn printer(&self, _plan: &Plan, target: &TargetIdentity) -> Box<dyn ToolPrinter> {
         let path = self.head.path();
+        let end_error = if self.writes_to_the_end(target) {
+            Some(format!(
+                "dd: error writing '{path}': No space left on device\n"
+            ))
+        } else {
+            None
+        };
         let warning = if self.head.writes_target || self.start_bytes <= target.size_bytes {
             String::new()
         } else {
@@ -408,6 +429,8 @@ impl DropInLoad for CopyLoad {
             status: self.status,
             block_bytes: self.block_bytes,
             warning,
+            end_error,
+            has_failed: false,
         })
     }
 }

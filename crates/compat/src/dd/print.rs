@@ -25,6 +25,10 @@ pub(super) struct CopyPrinter {
     pub(super) block_bytes: u64,
     /// The line above the report, where dd has one.
     pub(super) warning: String,
+    /// The line of the write behind the end of a device, where dd ends with it.
+    pub(super) end_error: Option<String>,
+    /// True once that write has failed.
+    pub(super) has_failed: bool,
 }
 
 impl CopyPrinter {
@@ -48,7 +52,13 @@ impl CopyPrinter {
         }
         let mut stderr = String::new();
         if self.status != StatusLevel::None {
-            stderr = format!("{blocks}+{parts} records in\n{blocks}+{parts} records out\n");
+            if self.has_failed {
+                // It has read a whole block for each write, also for the one that was cut short.
+                let blocks_read = blocks + 1;
+                stderr = format!("{blocks_read}+0 records in\n{blocks}+0 records out\n");
+            } else {
+                stderr = format!("{blocks}+{parts} records in\n{blocks}+{parts} records out\n");
+            }
         }
         if self.status == StatusLevel::All {
             stderr.push_str(&transfer_line(moved, as_seconds(wall_ns)));
@@ -71,8 +81,15 @@ impl ToolPrinter for CopyPrinter {
     }
 
     fn end(&mut self, result: &ToolResult<'_>) -> ToolText {
+        let is_whole = !result.interrupted && result.error.is_none();
+        self.has_failed = is_whole && self.end_error.is_some();
         let mut text = self.report_text(result.measurements);
         text.stderr.insert_str(0, &self.warning);
+        if let Some(error) = &self.end_error
+            && self.has_failed
+        {
+            text.stderr.insert_str(0, error);
+        }
         text
     }
 }

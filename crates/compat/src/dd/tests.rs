@@ -1,8 +1,10 @@
 use super::*;
 use crate::fixture::{directory, file, load, measurement, plan, result, text_of, words};
+use crate::plan::SECOND;
 use crate::printer::ResultsSoFar;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::CachePolicy;
+use diskproof_model::target::TargetKind;
 use std::collections::BTreeSet;
 
 const MIB: u64 = 1 << 20;
@@ -176,6 +178,28 @@ fn directory_is_not_read_and_not_overwritten() {
         };
         assert!(load(&DROP_IN, line).plan(&context).is_err(), "{line}");
     }
+}
+
+/// Of a device of 4 MiB, read with dd 9.1: a read more than there are whole writes, exit code 1.
+#[test]
+fn device_written_to_its_end_ends_as_dd_does() {
+    let mut device = file(4 * MIB);
+    device.kind = TargetKind::BlockDevice;
+    let copy = load(&DROP_IN, "if=/dev/zero of=there bs=3M");
+    let plan = plan(copy.as_ref(), &device);
+    let mut measured = Vec::new();
+    for workload in plan.workloads() {
+        measured.push(measurement(workload, OpKind::Write, 1, SECOND));
+    }
+    let text = copy.printer(&plan, &device).end(&result(&measured)).stderr;
+    let start = "dd: error writing 'there': No space left on device\n2+0 records in\n\
+                 1+0 records out\n4194304 bytes";
+    assert!(text.starts_with(start), "{text}");
+    assert_eq!(copy.end_code(&device), 1);
+    // With a count there is no such write, and a file would grow.
+    let counted = load(&DROP_IN, "if=/dev/zero of=there bs=1M count=4");
+    assert_eq!(counted.end_code(&device), 0);
+    assert_eq!(copy.end_code(&file(4 * MIB)), 0);
 }
 
 /// Read with dd 9.1: it says so and exits with 0.

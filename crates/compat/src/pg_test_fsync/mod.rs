@@ -187,6 +187,11 @@ impl FsyncPrinter {
 }
 
 impl ToolPrinter for FsyncPrinter {
+    /// It prints n/a* and goes on.
+    fn fails_without_direct(&self) -> bool {
+        false
+    }
+
     fn begin(&mut self) -> String {
         let mut text = self.opening.clone();
         self.print_next_label(&mut text);

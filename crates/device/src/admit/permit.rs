@@ -1,6 +1,6 @@
 //! The consent of the user, the intent of the caller, and the grant of the gate.
 
-use super::space::SpaceUse;
+use super::space::{SpaceUse, unknown_space};
 use diskproof_model::target::TargetIdentity;
 
 /// The user's permission to overwrite existing files.
@@ -194,6 +194,9 @@ impl Admission {
                 "process {first}{others} may have it open without a descriptor, in an io_uring or \
                  in a message of a socket, which /proc does not show"
             ));
+        }
+        if !matches!(self.grant, Grant::Read) {
+            parts.extend(unknown_space(&self.identity));
         }
         if let Some(kind) = self.kind_between_machines() {
             parts.push(format!(

@@ -11,7 +11,7 @@ use crate::identity::layers::is_served;
 use crate::identity::probe::probe;
 use crate::kernel::naming::{device_number, node};
 use crate::kernel::syscalls::file_behind_loop;
-use crate::kernel::sysroot::SysRoot;
+use crate::kernel::sysroot::{SysRoot, read_text};
 use diskproof_model::target::{Filesystem, Layer, LayerKind, TargetIdentity, TargetKind};
 use diskproof_model::units::{SECTOR_BYTES, format_bytes};
 use rustix::fs::{OFlags, fstat};
@@ -242,20 +242,68 @@ pub(super) fn judge_files(uses: &[SpaceUse], remedy: &str, reasons: &mut Refusal
 /// The most that may be written to new files of a directory for what its images take; `None` where
 /// they limit nothing.
 pub(super) fn room_in_images(directory: &TargetIdentity) -> Option<u64> {
+    room_in(&of_images(directory, u64::MAX), directory)
+}
+
+/// The same for these uses of images, which take whatever their holes are.
+fn room_in(images: &[SpaceUse], directory: &TargetIdentity) -> Option<u64> {
     let mut room: Option<u64> = None;
-    for image in of_images(directory, u64::MAX) {
-        let Some(filesystem) = &image.taker.filesystem else {
-            continue;
-        };
-        let spare_bytes = spare_bytes(filesystem);
-        if filesystem.size_bytes == 0 || image.bytes <= spare_bytes {
+    for space in SharedSpace::group(images.iter()) {
+        let spare_bytes = spare_bytes(space.filesystem);
+        if space.bytes() <= spare_bytes {
             continue;
         }
-        // A filesystem that moves blocks may take all holes for a small file.
-        let own_room = if is_moving(directory) { 0 } else { spare_bytes };
+        // A filesystem that moves blocks may take all holes for a small file. Each image may take
+        // all that is written: those of a mirror do.
+        let own_room = if is_moving(directory) {
+            0
+        } else {
+            spare_bytes / space.uses.len() as u64
+        };
         room = Some(room.unwrap_or(u64::MAX).min(own_room));
     }
     room
+}
+
+/// Ends of the UUIDs of device mapper pools, whose volumes are larger together than the pool may
+/// be: LVM's thin pools, and its pools of VDO.
+const POOL_ENDS: [&str; 2] = ["-tpool", "-vpool"];
+
+/// Says which space below a target is not known, a clause each: of pools, whose use only an ioctl
+/// of the device mapper tells, and of what another program or machine serves as an nbd disk.
+pub(super) fn unknown_space(target: &TargetIdentity) -> Vec<String> {
+    unknown_space_in(&SysRoot::default(), target)
+}
+
+fn unknown_space_in(root: &SysRoot, target: &TargetIdentity) -> Vec<String> {
+    let mut unknown = Vec::new();
+    for layer in &target.layers {
+        if let Some(pool) = pool_name(root, layer) {
+            unknown.push(format!(
+                "the free space of the pool {pool} is not known and may not suffice for what is \
+                 written; see 'lvs'"
+            ));
+        }
+        if layer.name.starts_with("nbd") && images_of_nbd(root, layer).is_empty() {
+            unknown.push(format!(
+                "the image behind {} is not known, and its filesystem may have too little space \
+                 for what is written",
+                layer.name
+            ));
+        }
+    }
+    unknown
+}
+
+/// The name of a pool of the device mapper; `None` of any other device.
+fn pool_name(root: &SysRoot, layer: &Layer) -> Option<String> {
+    let device = root.named_device(&layer.name)?;
+    let uuid = read_text(&device.join("dm/uuid"))?;
+    if POOL_ENDS.iter().any(|end| uuid.ends_with(end)) {
+        read_text(&device.join("dm/name"))
+    } else {
+        None
+    }
 }
 
 /// Adds a reason for each filesystem that has less free space than several targets take of it
@@ -468,6 +516,51 @@ mod tests {
                 );
             }
         }
+    }
+
+    /// Each image fits into the free space, both do not.
+    #[test]
+    fn images_of_one_filesystem_share_its_room() {
+        let (sysfs, image, other) = (FakeSysfs::new(), image_of(64 * MIB), image_of(64 * MIB));
+        let directory = above(&sysfs, image.path(), 64 * MIB);
+        let mut uses = of_images_in(&sysfs.root(), &directory, u64::MAX);
+        let other = probe(other.path()).unwrap();
+        uses.push(SpaceUse {
+            taker: other,
+            ..uses[0].clone()
+        });
+        for one in &mut uses {
+            let filesystem = one.taker.filesystem.as_mut().unwrap();
+            filesystem.kept_free_bytes = Some(0);
+            filesystem.free_bytes = 100 * MIB;
+        }
+        assert_eq!(room_in(&uses[..1], &directory), None);
+        assert_eq!(room_in(&uses, &directory), Some(50 * MIB));
+    }
+
+    #[test]
+    fn space_of_pools_and_of_served_disks_is_said_to_be_unknown() {
+        let sysfs = FakeSysfs::new();
+        let volume = [("dm/name", "vg0-data"), ("dm/uuid", "LVM-abc")];
+        sysfs.add_block_device("virtual/dm-0", "253:0", &volume);
+        let pool = [("dm/name", "vg0-pool-tpool"), ("dm/uuid", "LVM-abd-tpool")];
+        sysfs.add_block_device("virtual/dm-1", "253:1", &pool);
+        // The program that attached it is no server: it has a socket.
+        sysfs.add_block_device("virtual/nbd1", "43:32", &[("pid", "78")]);
+        let mut target = above(&sysfs, image_of(64 * MIB).path(), 64 * MIB);
+        let served = unknown_space_in(&sysfs.root(), &target);
+        assert_eq!(served.len(), 1, "its image is gone: {served:?}");
+        target.layers.clear();
+        for name in ["dm-0", "dm-1", "nbd1"] {
+            target.layers.push(Layer {
+                name: name.to_owned(),
+                ..Layer::default()
+            });
+        }
+        let unknown = unknown_space_in(&sysfs.root(), &target);
+        assert_eq!(unknown.len(), 2, "{unknown:?}");
+        assert!(unknown[0].contains("vg0-pool-tpool"), "{unknown:?}");
+        assert!(unknown[1].contains("nbd1"), "{unknown:?}");
     }
 
     #[test]

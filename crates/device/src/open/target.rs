@@ -694,6 +694,16 @@ impl OpenTarget {
         Ok(())
     }
 
+    /// Returns `true` if the filesystem takes O_DIRECT and would use the page cache all the same.
+    pub fn ignores_direct(&self) -> bool {
+        self.direct.support == DirectSupport::Denied
+    }
+
+    /// Returns `true` if O_DIRECT could be set, and a request with it failed.
+    pub fn refuses_direct_requests(&self) -> bool {
+        matches!(self.direct.support, DirectSupport::Refused(_))
+    }
+
     /// Sets O_DIRECT and proves it. Returns why direct I/O does not work, where it does not;
     /// O_DIRECT is off again then.
     fn try_direct(&mut self) -> Result<Option<String>, OpenError> {

@@ -218,8 +218,10 @@ impl FilesRun<'_> {
                 operation: FileOperation::Delete,
                 order,
             };
+            // Also of a pass that Ctrl-C has ended: an error of the disk counts wherever it comes.
+            let has_failed = self.count_errors(step, &removed.op.errors);
             if let Ok(FilesEnding::Complete) = ending
-                && self.count_errors(step, &removed.op.errors)
+                && has_failed
             {
                 return Ok(FilesEnding::Errors);
             }

@@ -58,6 +58,16 @@ pub enum RunError {
         /// The number of bytes of which it must be a multiple.
         unit: u32,
     },
+    /// The command line of a tool asks for direct I/O, without which that tool fails.
+    #[error("{path}: cannot use direct I/O: {why}. Measure it without the option for direct I/O")]
+    DirectRefused {
+        /// Path of the target.
+        path: String,
+        /// True if O_DIRECT could be set, and the first request failed.
+        is_request: bool,
+        /// The reason, a clause without a full stop.
+        why: String,
+    },
     /// The scratch file could not be given its content.
     #[error("{path}: cannot write the scratch file ({errno}); {remedy}")]
     Layout {
@@ -153,6 +163,7 @@ impl RunError {
                 source.raw_os_error().map(diskproof_model::errno::name)
             }
             Self::Stalled { .. } => Some("ETIMEDOUT".to_owned()),
+            Self::DirectRefused { .. } => Some("EINVAL".to_owned()),
             Self::Open(_)
             | Self::Together(_)
             | Self::Engine { .. }

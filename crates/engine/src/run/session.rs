@@ -23,8 +23,10 @@ use crate::run::workers::{Assignment, StartTime, WorkerGroup};
 use diskproof_device::{OpenTarget, Snapshot};
 use diskproof_model::errno::remedy;
 use diskproof_model::group::{Group, page_cache_clash};
-use diskproof_model::measurement::{CpuTime, Measurement, OpKind, StopReason};
-use diskproof_model::plan::{Access, CachePolicy, Layout, SyncPolicy, Workload};
+use diskproof_model::measurement::{CacheUse, CpuTime, Measurement, OpKind, StopReason};
+use diskproof_model::plan::{
+    Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Workload,
+};
 use diskproof_model::progress::{Control, Phase, Watch};
 use diskproof_model::slice::{EarlierSlices, SliceSpan};
 use diskproof_model::stream::Streams;
@@ -54,6 +56,17 @@ pub struct Session {
     pub(crate) order_seed: u64,
     /// The silence after which a target counts as hung.
     pub(crate) stall_timeout: StallTimeout,
+    /// The end of workloads whose target refuses the direct I/O that they ask for.
+    pub(crate) refused_direct: RefusedDirect,
+}
+
+/// The answer to a target that refuses direct I/O.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RefusedDirect {
+    /// The page cache is used, and the measurement says so.
+    UsesPageCache,
+    /// The run fails.
+    Fails,
 }
 
 impl Session {
@@ -69,6 +82,7 @@ impl Session {
             seed,
             order_seed: seed,
             stall_timeout: StallTimeout::from_ns(STALL_NS),
+            refused_direct: RefusedDirect::UsesPageCache,
         }
     }
 
@@ -110,6 +124,15 @@ impl Session {
         Self {
             seed,
             order_seed: seed,
+            ..self
+        }
+    }
+
+    /// The run, which fails with [`RunError::DirectRefused`] where a target refuses the direct I/O
+    /// that a workload asks for.
+    pub fn failing_without_direct(self) -> Self {
+        Self {
+            refused_direct: RefusedDirect::Fails,
             ..self
         }
     }
@@ -378,6 +401,33 @@ impl Session {
         Ok(first.slow.map(|slow| slow.transfer_ns(bytes)))
     }
 
+    /// Fails where the target refused the direct I/O that a workload asks for and the run needs it.
+    /// A memory mapping asks for none, and a filesystem that takes O_DIRECT and uses the page cache
+    /// all the same refuses nothing.
+    fn check_direct(
+        &self,
+        workload: &Workload,
+        cache: &CacheUse,
+        target: &OpenTarget,
+    ) -> Result<(), RunError> {
+        let is_mapped = workload.engine == EngineChoice::Fixed(EngineKind::Mmap);
+        match &cache.why {
+            Some(why)
+                if self.refused_direct == RefusedDirect::Fails
+                    && cache.asked == CachePolicy::Direct
+                    && !is_mapped
+                    && !target.ignores_direct() =>
+            {
+                Err(RunError::DirectRefused {
+                    path: target.identity().path.clone(),
+                    is_request: target.refuses_direct_requests(),
+                    why: why.clone(),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Makes a target ready for a workload: page cache, content, span and I/O engine.
     pub(crate) fn prepare(
         &self,
@@ -390,6 +440,7 @@ impl Session {
         let mut errors = EarlyErrors::take_from(target);
         errors.append(prove_direct(workload, target, self.patience(watch))?);
         let cache = set_cache(workload, target)?;
+        self.check_direct(workload, &cache, target)?;
         let size_bytes = target.capacity_bytes().max(target.usable_bytes());
         check_alignment(
             workload,

@@ -135,7 +135,7 @@ fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// `over 1 TiB; curve of 200 points, 1 MiB read at each; 500 random accesses …`: the steps of a
+/// `over 1 TiB; curve of 200 points, at least 1 MiB read at each; 500 random accesses …`: the steps of a
 /// survey.
 fn survey_text(survey: &Survey) -> String {
     let mut steps = Vec::new();
@@ -168,10 +168,11 @@ fn curve_text(curve: &CurvePlan, operation: OpKind) -> String {
     };
     let each = match curve.coverage {
         Coverage::Full => format!("all of it {done}"),
+        // A sample is larger where the target answers so fast that its time could not be told.
         Coverage::Sampled {
             sample_bytes: Some(bytes),
-        }
-        | Coverage::Blocks { block_bytes: bytes } => {
+        } => format!("at least {} {done} at each", format_bytes(bytes)),
+        Coverage::Blocks { block_bytes: bytes } => {
             format!("{} {done} at each", format_bytes(bytes))
         }
         Coverage::Sampled { sample_bytes: None } => {
@@ -327,8 +328,8 @@ impl UntimedNeed {
             let mut longest_ns = 0;
             for workload in group.workloads {
                 let stop = &workload.stop;
-                if let Some(time_ns) = group.time_of(workload) {
-                    longest_ns = longest_ns.max(time_ns + group.warmup_ns());
+                if let Some(end_ns) = end_ns(group, workload) {
+                    longest_ns = longest_ns.max(end_ns);
                 } else if let Some(bytes) = stop.bytes {
                     need.bytes = need.bytes.saturating_add(bytes);
                 } else {
@@ -504,10 +505,18 @@ fn workloads_table(plan: &Plan) -> Table {
     Table::new("Workloads", columns, rows)
 }
 
+/// The time after which a workload of a group ends, in nanoseconds, with the warm-up and the delay
+/// of its start; `None` without a limit.
+fn end_ns(group: Group<'_>, workload: &Workload) -> Option<u64> {
+    let measured_ns = group.time_of(workload)?;
+    let starts_ns = group.warmup_ns() + workload.shape.starts.delay_ns;
+    Some(measured_ns.saturating_add(starts_ns))
+}
+
 /// The cells of a workload; `shared_bytes` limits all workloads together.
 fn workload_row(group: Group<'_>, workload: &Workload, shared_bytes: Option<u64>) -> Vec<String> {
-    let time = match group.time_of(workload) {
-        Some(ns) => format_duration(ns + group.warmup_ns()),
+    let time = match end_ns(group, workload) {
+        Some(ns) => format_duration(ns),
         None => NO_LIMIT.to_owned(),
     };
     let bytes = match (workload.stop.bytes, workload.stop.ops) {

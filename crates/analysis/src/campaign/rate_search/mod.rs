@@ -150,7 +150,7 @@ const BATCH_S: f64 = 1.0;
 const WARMUP_S: f64 = 0.5;
 /// Batch, warm-up and the longest wait last at least this many times the latency limit. With fewer
 /// a batch would have few requests that could be late or not.
-const LIMITS_MIN: f64 = 10.0;
+pub const LIMITS_MIN: u32 = 10;
 /// A cell near the limit goes on through a stall of up to this share of its time.
 const STALL_SHARE_MAX: f64 = 0.5;
 /// A cell ends when a request has waited for this long, in seconds.
@@ -298,18 +298,18 @@ impl RateSearch {
 
     /// The length of a batch, in seconds. A batch has to hold several requests.
     fn batch_s(&self) -> f64 {
-        (LIMITS_MIN * self.promise.limit_s).max(self.scaled_s(BATCH_S))
+        (f64::from(LIMITS_MIN) * self.promise.limit_s).max(self.scaled_s(BATCH_S))
     }
 
     fn warmup_s(&self) -> f64 {
-        (LIMITS_MIN * self.promise.limit_s).max(self.scaled_s(WARMUP_S))
+        (f64::from(LIMITS_MIN) * self.promise.limit_s).max(self.scaled_s(WARMUP_S))
     }
 
     /// A request that waits for this many seconds in a cell of so many shows that more is offered
     /// than is served. Near the limit a cell goes on through a stall, whose late requests count,
     /// and a hold through all that its promise allows.
     fn give_up_s(&self, kind: RateCellKind, time_s: f64) -> f64 {
-        let usual_s = (LIMITS_MIN * self.promise.limit_s).max(GIVE_UP_S);
+        let usual_s = (f64::from(LIMITS_MIN) * self.promise.limit_s).max(GIVE_UP_S);
         match kind {
             RateCellKind::Near | RateCellKind::Repeated => usual_s.max(STALL_SHARE_MAX * time_s),
             RateCellKind::Hold => usual_s.max(self.promise.late_share * time_s),

@@ -41,7 +41,8 @@ pub(super) fn members<'r>(
 
 /// The run whose clock all others are compared with: the one with the shortest fence. Without
 /// fences, it is the one that began its slots in the middle among those whose wall clock has at
-/// most twice the smallest known error, or among all where no error is known.
+/// most twice the smallest known error. Where no error is known, a clock is wrong at least by its
+/// distance from that of the kernel.
 fn first_member<'r>(candidates: &[&'r RunInSlots]) -> Option<&'r RunInSlots> {
     let with_fences = candidates
         .iter()
@@ -61,6 +62,8 @@ fn first_member<'r>(candidates: &[&'r RunInSlots]) -> Option<&'r RunInSlots> {
             Some(bound_ns) => bound_ns <= smallest_ns.saturating_mul(2),
             None => false,
         });
+    } else if let Some(nearest_ns) = ordered.iter().map(|run| run.clock.apart_ns()).min() {
+        ordered.retain(|run| run.clock.apart_ns() <= nearest_ns.saturating_mul(2));
     }
     ordered.get(ordered.len() / 2).copied()
 }

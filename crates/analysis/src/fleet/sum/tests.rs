@@ -245,6 +245,27 @@ fn clock_that_is_three_seconds_wrong_is_out_without_fences_and_in_with_them() {
     assert!(whole.members.iter().all(|member| member.bound_ns <= 60_000));
 }
 
+/// Under one kernel no time service is needed. The clock that is not the kernel's is out, also where
+/// its slots began in the middle.
+#[test]
+fn clock_that_is_not_that_of_the_kernel_is_no_reference() {
+    let mut runs = TogetherRuns::default();
+    for (rank, ahead_ns, apart_ns) in [(0, -1_000, 0), (1, 0, 3_000_000_000), (2, 1_000, 0)] {
+        let mut record = Host {
+            ahead_ns,
+            ..host(rank)
+        }
+        .record();
+        let wall = record.clock.wall.as_mut().unwrap();
+        wall.bound_ns = None;
+        wall.boot_id = Some("one".to_owned());
+        wall.apart_ns = apart_ns;
+        runs.add(&record);
+    }
+    let sum = runs.sum(None).unwrap();
+    assert_eq!(codes(&sum), [("db1 #1", "clock-bound")]);
+}
+
 #[test]
 fn late_host_is_named_and_not_in_the_sum() {
     let mut hosts = [host(0), host(1), host(2)];

@@ -150,13 +150,17 @@ fn run_load(
         plan.scratch = Some(scratch.filled_within(size_bytes, FILLING_NS));
     }
     printer.kept_files = vec![found.new_name.map(KeptFile::named)];
+    let end_code = load.end_code(&identities[0]);
     let mut job = MeasuringJob::new(plan, identities, flags);
     job.shown = Shown::Tool(printer.clone());
     let ended = measure_as_tool(tool, words, job, head.writes_target);
     if ended.is_err() && !printer.has_begun() {
         print_text(load.text_before_opening())?;
     }
-    ended
+    match ended {
+        Ok(Exit::Done) if end_code != 0 && !flags.dry_run => Ok(Exit::Tool(end_code)),
+        ended => ended,
+    }
 }
 
 /// Finds the target of a load. Fails for a directory where the tool writes a file.

@@ -262,6 +262,10 @@ mod tests {
 
     /// What is missing where these runs announced themselves, and these of them delivered.
     fn missing(began: &[Record], delivered: &[Record], expected: Option<u32>) -> Vec<String> {
+        missing_of(began, delivered, expected.map(Roster::Count))
+    }
+
+    fn missing_of(began: &[Record], delivered: &[Record], roster: Option<Roster>) -> Vec<String> {
         let mut collected = Collected {
             fleet: Fleet::new(None),
             hellos: Vec::new(),
@@ -277,7 +281,6 @@ mod tests {
         for record in delivered {
             collected.add_record("stdin", record);
         }
-        let roster = expected.map(Roster::Count);
         let mut names = Vec::new();
         for row in collected.missing_rows(roster.as_ref()) {
             names.push(row.name);
@@ -342,6 +345,37 @@ mod tests {
             missing(&first, &delivered, Some(4)),
             ["rank 3 of the launch at 2026-12-01T01:00:00Z"]
         );
+    }
+
+    /// Pods share a name and have neither rank nor machine id.
+    #[test]
+    fn later_pod_of_a_name_does_not_hide_the_death_of_another() {
+        let mut pods = [record(0, 1), record(0, 2)];
+        for pod in &mut pods {
+            pod.host.rank = None;
+            pod.host.machine = None;
+        }
+        assert_eq!(missing(&pods[..1], &pods[1..], None), ["db0"]);
+        // A machine id proves that the second run repeats the first.
+        for pod in &mut pods {
+            pod.host.machine = Some("one".to_owned());
+        }
+        assert_eq!(missing(&pods[..1], &pods[1..], None), [""; 0]);
+    }
+
+    #[test]
+    fn list_of_hosts_is_wanted_of_each_launch() {
+        let list = ["db0", "db1", "db2", "db3"].map(str::to_owned).to_vec();
+        for has_ranks in [true, false] {
+            let mut runs = Vec::new();
+            for (rank, hour) in [(0, 1), (1, 1), (2, 1), (3, 1), (0, 2), (1, 2), (3, 2)] {
+                let mut run = record(rank, hour);
+                run.host.rank = run.host.rank.filter(|_| has_ranks);
+                runs.push(run);
+            }
+            let lacking = missing_of(&[], &runs, Some(Roster::Hosts(list.clone())));
+            assert_eq!(lacking, ["db2 of the launch at 2026-12-01T02:00:00Z"]);
+        }
     }
 
     #[test]

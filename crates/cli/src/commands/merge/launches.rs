@@ -1,11 +1,24 @@
-//! The launches of which runs came: `merge --expect N` wants every rank of each of them.
+//! The launches of which runs came: `merge --expect` wants every rank or host of each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A run that a launcher gave a rank, by its record or its announcement.
+/// What a launcher starts once: a rank; without ranks, the runs of a host on the same targets.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    Rank(u32),
+    Host {
+        name: String,
+        targets: Vec<String>,
+    },
+    /// The run with this id: its host's name is that of several machines.
+    Run(String),
+}
+
+/// A run that a launcher started, by its record or its announcement.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RankedRun {
-    pub rank: u32,
+pub(super) struct LaunchedRun {
+    pub place: Place,
+    pub host: String,
     /// The number of ranks, where the launcher tells.
     pub size: Option<u32>,
     /// The launcher's job and step, where it tells them.
@@ -22,32 +35,41 @@ pub(super) struct Launch {
     pub start_ns: Option<i128>,
     /// The ranks of which something came.
     pub ranks: BTreeSet<u32>,
+    /// The names of the hosts of which something came.
+    pub hosts: BTreeSet<String>,
     /// The number of ranks, where the launcher tells.
     pub size: Option<u32>,
 }
 
 impl Launch {
-    fn of_runs(runs: &[&RankedRun]) -> Self {
-        Self {
+    fn of_runs(runs: &[&LaunchedRun]) -> Self {
+        let mut launch = Self {
             job: runs.first().and_then(|run| run.job.clone()),
             start_ns: runs.iter().filter_map(|run| run.start_ns).min(),
-            ranks: runs.iter().map(|run| run.rank).collect(),
             size: runs.iter().filter_map(|run| run.size).max(),
+            ..Self::default()
+        };
+        for run in runs {
+            launch.hosts.insert(run.host.clone());
+            if let Place::Rank(rank) = run.place {
+                launch.ranks.insert(rank);
+            }
         }
+        launch
     }
 }
 
-/// The launches of these runs: those of each job, and of each time. A launcher gives a rank once,
-/// so ranks that come again are of another launch, if they are most of the ranks; fewer are runs
+/// The launches of these runs: those of each job, and of each time. A launcher starts a place once,
+/// so places that come again are of another launch, if they are most of the places; fewer are runs
 /// that were repeated.
-pub(super) fn launches(runs: &[RankedRun]) -> Vec<Launch> {
-    let mut jobs: BTreeMap<Option<&str>, Vec<&RankedRun>> = BTreeMap::new();
+pub(super) fn launches(runs: &[LaunchedRun]) -> Vec<Launch> {
+    let mut jobs: BTreeMap<Option<&str>, Vec<&LaunchedRun>> = BTreeMap::new();
     for run in runs {
         jobs.entry(run.job.as_deref()).or_default().push(run);
     }
     let mut launches = Vec::new();
     for mut of_job in jobs.into_values() {
-        of_job.sort_by_key(|run| (run.start_ns, run.rank));
+        of_job.sort_by_key(|run| (run.start_ns, &run.place));
         for part in with_repeated_runs(by_gaps(&of_job)) {
             launches.push(Launch::of_runs(&part));
         }
@@ -57,11 +79,11 @@ pub(super) fn launches(runs: &[RankedRun]) -> Vec<Launch> {
 }
 
 /// Splits runs, which are in the order of their starts, at the longest gaps between two starts:
-/// into as many parts as a rank has runs at most.
-fn by_gaps<'r>(runs: &[&'r RankedRun]) -> Vec<Vec<&'r RankedRun>> {
-    let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+/// into as many parts as a place has runs at most.
+fn by_gaps<'r>(runs: &[&'r LaunchedRun]) -> Vec<Vec<&'r LaunchedRun>> {
+    let mut counts: BTreeMap<&Place, usize> = BTreeMap::new();
     for run in runs {
-        *counts.entry(run.rank).or_default() += 1;
+        *counts.entry(&run.place).or_default() += 1;
     }
     let parts = counts.into_values().max().unwrap_or(1);
     let mut gaps = Vec::new();
@@ -87,9 +109,9 @@ fn by_gaps<'r>(runs: &[&'r RankedRun]) -> Vec<Vec<&'r RankedRun>> {
     split
 }
 
-/// Joins each part with the one before it, unless most of the ranks of the larger one are in both.
-fn with_repeated_runs(parts: Vec<Vec<&RankedRun>>) -> Vec<Vec<&RankedRun>> {
-    let mut launches: Vec<Vec<&RankedRun>> = Vec::new();
+/// Joins each part with the one before it, unless most of the places of the larger one are in both.
+fn with_repeated_runs(parts: Vec<Vec<&LaunchedRun>>) -> Vec<Vec<&LaunchedRun>> {
+    let mut launches: Vec<Vec<&LaunchedRun>> = Vec::new();
     for part in parts {
         match launches.last_mut() {
             Some(before) if !are_two_launches(before, &part) => before.extend(part),
@@ -99,11 +121,11 @@ fn with_repeated_runs(parts: Vec<Vec<&RankedRun>>) -> Vec<Vec<&RankedRun>> {
     launches
 }
 
-fn are_two_launches(before: &[&RankedRun], after: &[&RankedRun]) -> bool {
-    let ranks_before: BTreeSet<u32> = before.iter().map(|run| run.rank).collect();
-    let ranks_after: BTreeSet<u32> = after.iter().map(|run| run.rank).collect();
-    let in_both = ranks_before.intersection(&ranks_after).count();
-    2 * in_both > ranks_before.len().max(ranks_after.len())
+fn are_two_launches(before: &[&LaunchedRun], after: &[&LaunchedRun]) -> bool {
+    let places_before: BTreeSet<&Place> = before.iter().map(|run| &run.place).collect();
+    let places_after: BTreeSet<&Place> = after.iter().map(|run| &run.place).collect();
+    let in_both = places_before.intersection(&places_after).count();
+    2 * in_both > places_before.len().max(places_after.len())
 }
 
 #[cfg(test)]
@@ -111,11 +133,12 @@ mod tests {
     use super::*;
 
     /// Runs of these ranks that start within a second after this one.
-    fn runs(second: i128, ranks: impl IntoIterator<Item = u32>) -> Vec<RankedRun> {
+    fn runs(second: i128, ranks: impl IntoIterator<Item = u32>) -> Vec<LaunchedRun> {
         let mut runs = Vec::new();
         for rank in ranks {
-            runs.push(RankedRun {
-                rank,
+            runs.push(LaunchedRun {
+                place: Place::Rank(rank),
+                host: format!("db{rank}"),
                 size: None,
                 job: None,
                 start_ns: Some(second * 1_000_000_000 + i128::from(rank) * 1_000_000),
@@ -124,7 +147,7 @@ mod tests {
         runs
     }
 
-    fn ranks_of(runs: &[RankedRun]) -> Vec<Vec<u32>> {
+    fn ranks_of(runs: &[LaunchedRun]) -> Vec<Vec<u32>> {
         let mut ranks = Vec::new();
         for launch in launches(runs) {
             ranks.push(launch.ranks.into_iter().collect());
@@ -155,11 +178,43 @@ mod tests {
         assert_eq!(ranks_of(&all), [(0..16).collect::<Vec<u32>>()]);
     }
 
+    /// A run of a host without a rank.
+    fn host_run(second: i128, host: &str, target: &str) -> LaunchedRun {
+        LaunchedRun {
+            place: Place::Host {
+                name: host.to_owned(),
+                targets: vec![target.to_owned()],
+            },
+            host: host.to_owned(),
+            size: None,
+            job: None,
+            start_ns: Some(second * 1_000_000_000),
+        }
+    }
+
+    #[test]
+    fn hosts_without_ranks_come_again_as_ranks_do() {
+        let mut all = Vec::new();
+        for (night, hosts) in [(0, vec!["a", "b", "c"]), (1000, vec!["a", "c"])] {
+            // The second disk of each host is no other launch.
+            for (second, target) in [(0, "/one"), (30, "/two")] {
+                for host in &hosts {
+                    all.push(host_run(night + second, host, target));
+                }
+            }
+        }
+        let mut hosts: Vec<Vec<String>> = Vec::new();
+        for launch in launches(&all) {
+            hosts.push(launch.hosts.into_iter().collect());
+        }
+        assert_eq!(hosts, [vec!["a", "b", "c"], vec!["a", "c"]]);
+    }
+
     #[test]
     fn jobs_are_launches_whatever_their_time() {
         let mut all = runs(0, 0..4);
         for run in runs(0, 1..4) {
-            all.push(RankedRun {
+            all.push(LaunchedRun {
                 job: Some("17.2".to_owned()),
                 ..run
             });

@@ -1,10 +1,10 @@
 //! The hosts or ranks of which `merge --expect` wants a record.
 
-use super::launches::{Launch, RankedRun, launches};
+use super::launches::{Launch, LaunchedRun, Place, launches};
 use crate::failure::Failure;
 use diskproof_analysis::fleet::{ArrivedRun, Fleet};
 use diskproof_model::fleet::Hello;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The ranks or hosts of which a record is expected.
@@ -44,50 +44,54 @@ impl Roster {
         Ok(Self::Hosts(hosts))
     }
 
-    /// The hosts or ranks of which neither a record came nor one of these announcements.
+    /// The hosts or ranks of which neither a record came nor one of these announcements, of each
+    /// launch.
     pub(super) fn absent(&self, fleet: &Fleet, hellos: &[&Hello]) -> Vec<String> {
         let machines = fleet.machines_of_hosts();
-        let mut names: BTreeSet<&str> = machines.keys().copied().collect();
-        names.extend(hellos.iter().map(|hello| hello.host.as_str()));
-        match self {
-            Self::Hosts(hosts) => absent_hosts(hosts, names),
-            Self::Count(count) => {
-                let runs = ranked_runs(fleet.arrived(), hellos);
-                if !runs.is_empty() {
-                    return absent_ranks(*count, &launches(&runs));
-                }
-                let mut hosts = 0;
-                for name in names {
-                    hosts += machines.get(name).copied().unwrap_or(1);
-                }
-                match (*count as usize).saturating_sub(hosts) {
-                    0 => Vec::new(),
-                    absent => vec![format!("{absent} of {count} hosts")],
-                }
+        let runs = launched_runs(fleet.arrived(), hellos, &machines);
+        let mut ranked = Vec::new();
+        for run in &runs {
+            if let Place::Rank(_) = run.place {
+                ranked.push(run.clone());
             }
+        }
+        match self {
+            Self::Hosts(hosts) => absent_hosts_of_launches(hosts, &launches(&runs)),
+            Self::Count(count) if ranked.is_empty() => {
+                absent_host_counts(*count as usize, &launches(&runs), &machines)
+            }
+            Self::Count(count) => absent_ranks(*count, &launches(&ranked)),
         }
     }
 }
 
-/// The runs with a rank: those of records, and those that only announced themselves.
-fn ranked_runs(arrived: &[ArrivedRun], hellos: &[&Hello]) -> Vec<RankedRun> {
+/// The runs of records, and those that only announced themselves.
+fn launched_runs(
+    arrived: &[ArrivedRun],
+    hellos: &[&Hello],
+    machines: &BTreeMap<&str, usize>,
+) -> Vec<LaunchedRun> {
     let mut runs = Vec::new();
     for run in arrived {
-        if let Some(rank) = run.rank {
-            runs.push(RankedRun {
-                rank,
-                size: run.size,
-                job: run.job.clone(),
-                start_ns: unix_ns(Some(&run.started)),
-            });
-        }
+        runs.push(LaunchedRun {
+            place: match run.rank {
+                Some(rank) => Place::Rank(rank),
+                None => place_of_host(&run.host, &run.targets, &run.run_id, machines),
+            },
+            host: run.host.clone(),
+            size: run.size,
+            job: run.job.clone(),
+            start_ns: unix_ns(Some(&run.started)),
+        });
     }
     for hello in hellos {
-        if let Some(rank) = hello.rank
-            && !arrived.iter().any(|run| run.run_id == hello.run_id)
-        {
-            runs.push(RankedRun {
-                rank,
+        if !arrived.iter().any(|run| run.run_id == hello.run_id) {
+            runs.push(LaunchedRun {
+                place: match hello.rank {
+                    Some(rank) => Place::Rank(rank),
+                    None => place_of_host(&hello.host, &hello.targets, &hello.run_id, machines),
+                },
+                host: hello.host.clone(),
                 size: hello.size,
                 job: hello.job.clone(),
                 start_ns: unix_ns(hello.started.as_deref()),
@@ -95,6 +99,22 @@ fn ranked_runs(arrived: &[ArrivedRun], hellos: &[&Hello]) -> Vec<RankedRun> {
         }
     }
     runs
+}
+
+/// The place of a run without a rank on these targets.
+fn place_of_host(
+    host: &str,
+    targets: &[String],
+    run_id: &str,
+    machines: &BTreeMap<&str, usize>,
+) -> Place {
+    if machines.get(host).is_some_and(|count| *count > 1) {
+        return Place::Run(run_id.to_owned());
+    }
+    Place::Host {
+        name: host.to_owned(),
+        targets: targets.to_vec(),
+    }
 }
 
 fn unix_ns(started: Option<&str>) -> Option<i128> {
@@ -113,11 +133,8 @@ fn absent_ranks(count: u32, launches: &[Launch]) -> Vec<String> {
             _ => count,
         };
         expected_sum += u64::from(expected);
-        for rank in (0..expected).filter(|rank| !launch.ranks.contains(rank)) {
-            absent.push(match launches.len() {
-                1 => format!("rank {rank}"),
-                _ => format!("rank {rank} of {}", launch_text(launch, launches)),
-            });
+        for rank in absent_ranks_of(launch, expected) {
+            absent.push(named_of_launch(rank, launch, launches));
         }
     }
     let lacking = u64::from(count).saturating_sub(expected_sum);
@@ -125,6 +142,73 @@ fn absent_ranks(count: u32, launches: &[Launch]) -> Vec<String> {
         absent.push(format!("{lacking} of {count} ranks"));
     }
     absent
+}
+
+/// The ranks below `expected` of which nothing came.
+fn absent_ranks_of(launch: &Launch, expected: u32) -> Vec<String> {
+    let mut absent = Vec::new();
+    for rank in 0..expected {
+        if !launch.ranks.contains(&rank) {
+            absent.push(format!("rank {rank}"));
+        }
+    }
+    absent
+}
+
+/// By how many hosts each launch without ranks has fewer than `count`. Machines that share a name
+/// are hosts of their own.
+fn absent_host_counts(
+    count: usize,
+    launches: &[Launch],
+    machines: &BTreeMap<&str, usize>,
+) -> Vec<String> {
+    let mut absent = Vec::new();
+    for launch in launches {
+        let mut hosts = 0;
+        for host in &launch.hosts {
+            hosts += machines.get(host.as_str()).copied().unwrap_or(1);
+        }
+        let lacking = count.saturating_sub(hosts);
+        if lacking > 0 {
+            let text = format!("{lacking} of {count} hosts");
+            absent.push(named_of_launch(text, launch, launches));
+        }
+    }
+    if launches.is_empty() && count > 0 {
+        absent.push(format!("{count} of {count} hosts"));
+    }
+    absent
+}
+
+/// The hosts of a list that each launch lacks. One that came in no launch is named once. A launch
+/// of fewer ranks than the list has hosts is whole with these.
+fn absent_hosts_of_launches(hosts: &[String], launches: &[Launch]) -> Vec<String> {
+    let all_names = launches.iter().flat_map(|launch| &launch.hosts);
+    let in_none = absent_hosts(hosts, all_names.map(String::as_str).collect());
+    let mut absent = in_none.clone();
+    for launch in launches {
+        let names = launch.hosts.iter().map(String::as_str).collect();
+        let lacking = match launch.size {
+            Some(size) if launches.len() > 1 && (size as usize) < hosts.len() => {
+                absent_ranks_of(launch, size)
+            }
+            _ => absent_hosts(hosts, names),
+        };
+        for name in lacking {
+            if !in_none.contains(&name) {
+                absent.push(named_of_launch(name, launch, launches));
+            }
+        }
+    }
+    absent
+}
+
+/// The name of what a launch lacks, with the launch where there are several.
+fn named_of_launch(name: String, launch: &Launch, launches: &[Launch]) -> String {
+    match launches.len() {
+        1 => name,
+        _ => format!("{name} of {}", launch_text(launch, launches)),
+    }
 }
 
 /// A launch by its job, and by its start where another one has the same job or none.
@@ -233,8 +317,53 @@ mod tests {
             job: None,
             start_ns: Some(i128::from(second) * 1_000_000_000),
             ranks: ranks.into_iter().collect(),
+            hosts: BTreeSet::new(),
             size,
         }
+    }
+
+    /// A launch of these hosts, without ranks.
+    fn launch_of_hosts(second: i64, hosts: &[&str], size: Option<u32>) -> Launch {
+        Launch {
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+            ..launch(second, 0..hosts.len() as u32, size)
+        }
+    }
+
+    #[test]
+    fn each_launch_has_missing_hosts_of_its_own() {
+        let list = ["db1", "db2", "db3", "db4"].map(str::to_owned);
+        let whole = launch_of_hosts(0, &["db1", "db2.rack", "db3"], None);
+        let lacking = launch_of_hosts(60, &["db1", "db3"], None);
+        assert_eq!(
+            absent_hosts_of_launches(&list, std::slice::from_ref(&whole)),
+            ["db4"]
+        );
+        // A host that never came is named once.
+        assert_eq!(
+            absent_hosts_of_launches(&list, &[whole, lacking]),
+            ["db4", "db2 of the launch at 1970-01-01T00:01:00Z"]
+        );
+        // Two halves of the list, each whole.
+        let halves = [
+            launch_of_hosts(0, &["db1", "db2"], Some(2)),
+            launch_of_hosts(60, &["db3", "db4"], Some(2)),
+        ];
+        assert_eq!(absent_hosts_of_launches(&list, &halves), [""; 0]);
+        assert_eq!(absent_hosts_of_launches(&list, &[]), list);
+    }
+
+    #[test]
+    fn each_launch_without_ranks_has_as_many_hosts() {
+        let two = [
+            launch_of_hosts(0, &["db1", "db2", "pod"], None),
+            launch_of_hosts(60, &["db1", "db2"], None),
+        ];
+        let machines = BTreeMap::from([("db1", 1), ("pod", 2)]);
+        assert_eq!(
+            absent_host_counts(4, &two, &machines),
+            ["2 of 4 hosts of the launch at 1970-01-01T00:01:00Z"]
+        );
     }
 
     #[test]

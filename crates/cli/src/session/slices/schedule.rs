@@ -67,7 +67,7 @@ pub(crate) struct SliceSchedule<'a> {
 impl<'a> SliceSchedule<'a> {
     pub(super) fn new(group: Group<'a>, order: Order) -> Self {
         let first = &group.workloads[0];
-        let left_ns = group.time_ns().unwrap_or(0) + group.warmup_ns();
+        let left_ns = group.whole_ns().unwrap_or(group.warmup_ns());
         Self {
             group,
             done: 0,

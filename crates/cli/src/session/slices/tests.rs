@@ -215,6 +215,16 @@ fn slices_go_on_on_each_target_for_itself() {
     assert_eq!(seen, expected);
 }
 
+/// A job that starts late needs the time until then, too: slices before it must not take it.
+#[test]
+fn group_keeps_the_time_until_its_last_start() {
+    let mut late = workload(3);
+    late.shape.starts.delay_ns = 6 * SECOND;
+    let sliced = SliceSchedule::new(Group::alone(&late), Order::AsGiven);
+    assert!(sliced.is_whole());
+    assert_eq!(sliced.left_ns, 9 * SECOND + late.warmup_ns);
+}
+
 /// A first slice of 2.25 s that gets half of it, then nothing.
 #[test]
 fn slices_that_get_less_time_are_shortened() {
