@@ -472,7 +472,7 @@ fn rate_of_several_sizes_has_the_bytes_of_fio() {
         let order = flags.shape.order.fio.as_deref().unwrap();
         let seconds = flags.time.unwrap().0 as f64 / 1e9;
         let starts = flags.rate.unwrap().0 * seconds;
-        let moved = starts * mean_bytes(order, bytes as u64).unwrap();
+        let moved = starts * mean_bytes(order, bytes as u64, u64::MAX, 0).unwrap();
         assert!((moved / bytes - 1.0).abs() < 0.001, "{options}: {moved}");
     }
 }
