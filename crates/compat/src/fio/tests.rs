@@ -1077,7 +1077,7 @@ fn job_without_figures_is_in_no_output() {
 /// As fio 3.33.
 #[test]
 fn ignored_errors_are_counted() {
-    let continued = |key: &str, value: &str| {
+    let continued_with = |options: &[(&str, &str)]| {
         let job = DescribedJob {
             name: "a".to_owned(),
             workloads: vec![JobWorkload {
@@ -1086,7 +1086,10 @@ fn ignored_errors_are_counted() {
                 files: Vec::new(),
             }],
             copies: 1,
-            options: vec![option(key, Some(value))],
+            options: options
+                .iter()
+                .map(|(key, value)| option(key, Some(value)))
+                .collect(),
             ..DescribedJob::default()
         };
         let described = DescribedJobs {
@@ -1098,6 +1101,10 @@ fn ignored_errors_are_counted() {
         let text = printer.end(&result(&[reads("a")])).stdout;
         text.contains("\"total_err\" : 0")
     };
+    let continued = |key: &str, value: &str| continued_with(&[(key, value)]);
+    let (ignored, none) = (("ignore_error", "EIO"), ("continue_on_error", "none"));
+    assert!(!continued_with(&[ignored, none]));
+    assert!(continued_with(&[none, ignored]));
     assert!(continued("ignore_error", "EIO"));
     assert!(continued("ignore_error", ",ENOSPC"));
     assert!(!continued("ignore_error", ":EIO"));
