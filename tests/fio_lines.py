@@ -664,7 +664,9 @@ def compare_amounts(job, other, options):
     """Both moved the same bytes by the same number of requests in each direction."""
     theirs, mine = amounts(job), amounts(other)
     text = f"io_bytes: {job['jobname']}: fio {theirs}, diskproof {mine}"
-    if "percentage_random" in options and {"verify", "verify_pattern"} & set(options):
+    has_backlog_of_runs = "verify_backlog" in options and ":" in options["rw"]
+    reads_repeats = "percentage_random" in options or has_backlog_of_runs
+    if reads_repeats and {"verify", "verify_pattern"} & set(options):
         # fio reads a block back as often as it was written, or never (docs/drop-in.md).
         theirs, mine = [{"write": side.get("write")} for side in (theirs, mine)]
     if theirs == mine:

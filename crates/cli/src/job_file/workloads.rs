@@ -497,9 +497,9 @@ impl<'a> PlacedJob<'a, '_> {
     fn workloads(&self, translation: &Translation<'_>) -> Translated<Vec<GroupMember<'a>>> {
         self.note_passes(translation);
         let parts = &self.placement.parts;
-        // The printer of fio shows each copy, unless the job wants one figure.
-        let may_unite =
-            self.closeness == Closeness::Disk || self.job.reports_together || parts.len() == 1;
+        // The printer of fio shows each copy, unless the job wants one figure. Each has its logs.
+        let has_one_figure = self.job.reports_together && !self.job.logs_rates;
+        let may_unite = self.closeness == Closeness::Disk || has_one_figure || parts.len() == 1;
         if may_unite && let Some(part) = self.united_part() {
             let mut flags = self.flags(parts.len() as u64, parts[0], part)?;
             self.set_order(&mut flags, 0, part)?;
