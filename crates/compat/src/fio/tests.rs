@@ -11,7 +11,7 @@ use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolTex
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{DiskTimes, DiskTotals, Measurement, OpKind, StopReason};
 use diskproof_model::plan::{SyncCall, SyncPolicy, Workload};
-use diskproof_model::request_log::{LoggedCall, LoggedRequest, RequestLog};
+use diskproof_model::request_log::{LOGGED_MAX, LoggedCall, LoggedRequest, RequestLog};
 use diskproof_model::shape::LatencyTarget;
 use diskproof_model::window::{Window, WindowLatency};
 use std::path::Path;
@@ -1140,12 +1140,13 @@ fn iolog_names_the_file_of_each_request() {
         (107, 0, 0, LoggedCall::SyncRange),
         (110, 4096, 4096, LoggedCall::Read),
     ] {
-        log.add(LoggedRequest {
+        let request = LoggedRequest {
             sent_ns: us * 1000,
             offset,
             len,
             call,
-        });
+        };
+        log.add(request, LOGGED_MAX);
     }
     log.left_out = 3;
     let mut measured = reads("a");
