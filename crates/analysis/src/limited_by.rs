@@ -52,7 +52,7 @@ pub(crate) fn limited_by(record: &Record, index: usize) -> LimitedBy {
         return unknown_limit("other workloads ran at the same time");
     }
     let limit = schedule_limit(row, index)
-        .or_else(|| flush_limit(row, index, OpKind::Sync, "syncs"))
+        .or_else(|| sync_limit(row, index))
         .or_else(|| durable_write_limit(row, index))
         .or_else(|| link_limit(record, row, index))
         .or_else(|| filesystem_lock_limit(record, row, index))
@@ -150,6 +150,16 @@ fn flush_limit(row: &Row, index: usize, kind: OpKind, what: &str) -> Option<Limi
     let threshold = SYNC_SHARE_MIN * waiting_ns / op.data.count as f64;
     let mean = evidence(index, &place, op.figures.latency.mean, threshold, "ns");
     Some(known_limit(RateLimit::Flush, why, mean))
+}
+
+/// The limit of a row whose syncs took most of the time. Calls that make nothing durable are no
+/// flushes.
+fn sync_limit(row: &Row, index: usize) -> Option<LimitedBy> {
+    let order = row.data.workload.shape.order.fio.as_ref();
+    if order.is_some_and(|order| order.syncs_ranges_only()) {
+        return None;
+    }
+    flush_limit(row, index, OpKind::Sync, "syncs")
 }
 
 /// The number of syncs that can run at the same time: one of each request in flight where each
@@ -343,7 +353,9 @@ fn is_same_but_depth(row: &Row, other: &Row) -> bool {
 mod tests {
     use super::*;
     use crate::fixture::{self, measured, states};
-    use diskproof_model::plan::WriteFlag;
+    use diskproof_model::plan::{RangeSync, WriteFlag};
+    use diskproof_model::shape::{FioOrder, FioSync, FioSyncCall};
+    use serde_json::json;
 
     fn of(record: &Record, name: &str) -> LimitedBy {
         let mut measurements = record.measurements.iter();
@@ -383,6 +395,48 @@ mod tests {
         assert_eq!(commits.limit, RateLimit::Flush, "{commits:?}");
         let path = &commits.evidence[0].path;
         assert!(path.ends_with("/ops/sync/latency/mean"), "{path}");
+    }
+
+    /// sync_file_range(2) flushes no cache of a disk.
+    #[test]
+    fn syncs_of_ranges_are_no_flushes() {
+        let mut record = fixture::record();
+        assert_eq!(limited_by(&record, 7).limit, RateLimit::Flush);
+        let range = FioSync {
+            call: FioSyncCall::FileRange(RangeSync::COMPLETE),
+            writes: 1,
+        };
+        let m = measured(&mut record, "commit-fdatasync");
+        let mut order: FioOrder = serde_json::from_value(json!({
+            "draws": { "job": 1 },
+            "kinds": [],
+            "read_percent": 0,
+            "unit_bytes": 4096,
+            "places": { "is_random": false, "is_mapped": false, "gap_bytes": 0 },
+            "files": {
+                "count": 1,
+                "part_start": 0,
+                "part_bytes": 4096,
+                "first_start": 0,
+                "start": 0,
+                "lap_bytes": 4096,
+                "file_bytes": 4096,
+                "service": "round-robin",
+                "turn_ops": 1,
+                "open_max": 1,
+            },
+        }))
+        .unwrap();
+        order.syncs = vec![range];
+        m.data.workload.shape.order.fio = Some(Box::new(order.clone()));
+        assert_ne!(limited_by(&record, 7).limit, RateLimit::Flush);
+        order.syncs.push(FioSync {
+            call: FioSyncCall::Fsync,
+            writes: 8,
+        });
+        let m = measured(&mut record, "commit-fdatasync");
+        m.data.workload.shape.order.fio = Some(Box::new(order));
+        assert_eq!(limited_by(&record, 7).limit, RateLimit::Flush);
     }
 
     #[test]

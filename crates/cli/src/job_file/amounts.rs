@@ -15,7 +15,11 @@ const PERMILLE: u64 = 1000;
 /// The bytes that a copy transfers in its part of the file.
 pub(crate) fn work_bytes(job: &FioJob, part: FilePart) -> Translated<u64> {
     let loops = job.extent.loops;
-    let lap_bytes = job.extent.io_size.map(|size| size.bytes(part.job_bytes));
+    let lap_bytes = match job.extent.io_size {
+        Some(percent @ Amount::Percent(_)) => Some(percent_of_file(job, percent, part)),
+        Some(bytes) => Some(bytes.bytes(part.job_bytes)),
+        None => None,
+    };
     let io_size = lap_bytes.map(|bytes| job.whole_blocks(bytes.saturating_mul(loops)));
     let gap_step = match job.flags.stride {
         Some(Bytes(step)) => Some(step),
@@ -58,6 +62,16 @@ pub(crate) fn work_bytes(job: &FioJob, part: FilePart) -> Translated<u64> {
     }
 }
 
+/// The bytes of `io_size` in percent. As in fio it is a share of what the job may use of its file,
+/// and limits the size.
+fn percent_of_file(job: &FioJob, percent: Amount, part: FilePart) -> u64 {
+    let in_file = match (job.extent.file_bytes, job.extent.size) {
+        (Some(_), Some(Amount::Bytes(_))) => part.length,
+        _ => part.job_bytes,
+    };
+    percent.bytes(in_file).min(part.job_bytes)
+}
+
 /// The bytes of one pass with gaps: a job ends when a block reaches or crosses the end of its file,
 /// and starts another pass when the next block lies behind the end.
 fn gap_pass_bytes(job: &FioJob, part: FilePart, step: u64) -> u64 {
@@ -88,8 +102,13 @@ fn bytes_of_laps(job: &FioJob, part: FilePart, asked: Option<u64>) -> u64 {
         return limit.min(laps);
     };
     let limit = job.whole_blocks(asked.saturating_mul(loops));
-    // The reads that verify a lap count, too.
-    let passes_in_lap = if job.reads_back() { 2 } else { 1 };
+    // The reads that verify a lap count, too, and both operations on a block.
+    let ops_of_block = job.rw().chains.iter().map(|chain| chain.len()).max();
+    let passes_in_lap = match ops_of_block {
+        _ if job.reads_back() => 2,
+        Some(ops) => ops as u64,
+        None => 1,
+    };
     let counted_bytes = lap.saturating_mul(passes_in_lap);
     let more = bytes_of_more_laps(job, counted_bytes, asked) / passes_in_lap;
     limit.min(laps.max(more))

@@ -100,6 +100,10 @@ pub(crate) struct FioJob {
     pub moves_nothing: bool,
     /// True if it fails before it begins, because it would have to make a file. Other jobs run.
     pub fails_to_begin: bool,
+    /// True if each copy has logs of its own (`write_bw_log` and others).
+    pub logs_rates: bool,
+    /// True if it begins where its files end (`file_append`).
+    pub appends: bool,
     /// True if it may make no files (`allow_file_create=0`).
     pub makes_no_file: bool,
     /// True if fio makes its files empty, when it opens them (`create_on_open`).
@@ -175,6 +179,8 @@ impl FioJob {
             only_creates: false,
             moves_nothing: false,
             fails_to_begin: false,
+            logs_rates: false,
+            appends: false,
             makes_no_file: false,
             leaves_file_empty: false,
             error_block_bytes: None,

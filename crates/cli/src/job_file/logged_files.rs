@@ -22,10 +22,10 @@ pub(crate) fn logged_files(
     }
     for (copy, part) in copies {
         let names = paths_of_copy(job, *copy, translation);
-        if (names.len() as u64) < job.files {
+        if job.files > 1 && !job.keeps_files {
             return Err(job.error(
-                "write_iolog: the files of this job are parts of one that vanishes, in which no \
-                 request has the place of fio; remove unlink, or write_iolog",
+                "write_iolog: the files of this job are parts of one, in which no request has the \
+                 place of fio; write a section for each, or remove write_iolog",
             ));
         }
         let places = match &flags.shape.order.fio {

@@ -147,6 +147,7 @@ fn read_jobs(sections: &[Section], translation: &Translation<'_>) -> Translated<
     if translation.overrides.action == JobAction::Run {
         spread::mark_jobs_without_files(&mut jobs, translation);
         spread::mark_kept_files(&mut jobs, translation);
+        spread::check_appends(&jobs, translation)?;
     }
     Ok(jobs)
 }

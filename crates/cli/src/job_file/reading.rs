@@ -210,7 +210,9 @@ impl JobReader<'_> {
             FioCondition::Random => Ok(rw.order == Order::Random),
             FioCondition::Writes => Ok(rw.makes(OpKind::Write)),
             FioCondition::Buffered => Ok(self.cache(self.named_engine()?)? != Cache::Direct),
-            FioCondition::Queue => Ok(self.depth(self.engine(rw)?)? > 1),
+            FioCondition::QueuedWrites => {
+                Ok(rw.changes_blocks() && self.depth(self.engine(rw)?)? > 1)
+            }
             FioCondition::Loops => Ok(self.bytes("loops", 1)? > 1 || self.flag("time_based")?),
             FioCondition::NamedFiles => {
                 Ok(self.is_set("filename") || self.is_set("filename_format"))

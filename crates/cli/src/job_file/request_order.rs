@@ -4,13 +4,17 @@ use super::jobs::{FioJob, RequestAmount};
 use super::placement::FilePart;
 use super::spread::name_of_copy;
 use diskproof_compat::fio_values::Amount;
-use diskproof_engine::pattern::fio::{FioAmount, FioLimits, has_requests};
+use diskproof_engine::pattern::fio::{FioAmount, FioLimits, has_requests, mean_bytes};
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::{FIO_FILES_MAX, FioFiles, FioOrder};
 
 /// A job whose copies make more requests is not counted before it runs: that takes a second. It
 /// ends after the bytes that its options say.
 const COUNTED_MAX: u64 = 1 << 22;
+/// More requests do not change a mean. All copies of a job together have so many,
+const AVERAGED_MAX: u64 = 1 << 18;
+/// and each of them this many, whose mean is known to 1 %.
+const AVERAGED_MIN: u64 = 1 << 13;
 
 /// A copy of a job that makes its requests in the order of fio.
 pub(crate) struct OrderedCopy {
@@ -27,19 +31,22 @@ pub(crate) struct OrderedCopy {
 }
 
 impl OrderedCopy {
-    /// The copy with this number among those of all jobs, from 0; `in_section` is its number among
-    /// those of its section. `None` where the job has no order of fio. Fails where its requests
-    /// cannot be made in it, and tells why: the other keys of the order are gone by then.
+    /// The copy in this part of a target. `None` where the job has no order of fio. Fails where its
+    /// requests cannot be made in it, and tells why: the other keys of the order are gone by then.
     pub(crate) fn new(
         job: &FioJob,
-        number: u64,
-        in_section: u64,
+        numbers: CopyNumbers,
         part: FilePart,
         is_device: bool,
     ) -> Option<Result<Self, &'static str>> {
+        let CopyNumbers {
+            of_all,
+            in_section,
+            run_seed,
+        } = numbers;
         let amount = job.fio_amount?;
         let mut order = (**job.flags.shape.order.fio.as_ref()?).clone();
-        order.draws.job = u32::try_from(number + 1).unwrap_or(u32::MAX);
+        order.draws.job = u32::try_from(of_all + 1).unwrap_or(u32::MAX);
         let extents = FileExtents::new(job, in_section, part, order.unit_bytes, is_device);
         if extents.count > u64::from(FIO_FILES_MAX) {
             return Some(Err("more files than can be chosen from"));
@@ -76,7 +83,7 @@ impl OrderedCopy {
         let mut amount = None;
         if !job.extent.is_time_based {
             let counted_max = COUNTED_MAX / job.numjobs.max(1);
-            amount = FioAmount::count(&order, limits, counted_max);
+            amount = FioAmount::count(&order, limits, counted_max, run_seed);
         }
         let moves_something = match &amount {
             Some(amount) => amount.steps() > 0,
@@ -90,6 +97,30 @@ impl OrderedCopy {
             order,
         }))
     }
+
+    /// The mean size of its requests, which move so many bytes per second in their time.
+    pub(crate) fn mean_bytes(&self, job: &FioJob, byte_rate: f64, run_seed: u64) -> f64 {
+        let bytes_max = match job.flags.time {
+            Some(time) => byte_rate * time.0 as f64 / 1e9,
+            None => f64::INFINITY,
+        };
+        let ops_max = (AVERAGED_MAX / job.numjobs.max(1)).max(AVERAGED_MIN);
+        match mean_bytes(&self.order, bytes_max as u64, ops_max, run_seed) {
+            Some(bytes) => bytes,
+            None => job.smallest_block() as f64,
+        }
+    }
+}
+
+/// The numbers of a copy, on which its random numbers depend.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CopyNumbers {
+    /// Its number among the copies of all jobs, from 0.
+    pub of_all: u64,
+    /// Its number among those of its section, from 0.
+    pub in_section: u64,
+    /// The seed of the run.
+    pub run_seed: u64,
 }
 
 /// Where fio begins to hash a name (`GOLDEN_RATIO_32`).

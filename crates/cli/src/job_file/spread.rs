@@ -72,6 +72,23 @@ pub(crate) fn mark_jobs_without_files(jobs: &mut [FioJob], translation: &Transla
     }
 }
 
+/// Refuses a job that begins where the file of another one ends: how long that is by then is not
+/// known.
+pub(crate) fn check_appends(jobs: &[FioJob], translation: &Translation<'_>) -> Translated<()> {
+    let paths: Vec<Vec<PathBuf>> = jobs.iter().map(|job| all_paths(job, translation)).collect();
+    for (index, job) in jobs.iter().enumerate() {
+        let is_shared = paths.iter().enumerate().any(|(other, of_other)| {
+            other != index && of_other.iter().any(|path| paths[index].contains(path))
+        });
+        if job.appends && is_shared {
+            return Err(job.error_without_options(
+                "file_append: another job has the file, too; use other files, or an offset",
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// The bytes of each of the several files of a job, where all are there, ours and alike.
 fn bytes_of_own_files(
     job: &FioJob,
@@ -111,7 +128,7 @@ fn shares_some(paths: &[PathBuf], paths_of_jobs: &[Vec<PathBuf>]) -> bool {
 }
 
 /// The files of all copies of a job.
-fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
+pub(crate) fn all_paths(job: &FioJob, translation: &Translation<'_>) -> Vec<PathBuf> {
     if let Some(given) = &job.filename {
         return given.names.iter().map(|name| path_of(job, name)).collect();
     }
@@ -240,12 +257,17 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
         Some(given) if given.names.len() > 1 => divide_by_files(job, given, translation),
         // As in fio, a job with file names takes the first directory.
         Some(_) => Ok(vec![job.clone()]),
-        None if job.directories.len() > 1 && !leaves_files(job, translation) => {
+        // A log names the file of each copy, which has a part of its own then.
+        None if job.directories.len() > 1
+            && !leaves_files(job, translation)
+            && !job.flags.shape.logs_requests =>
+        {
             divide_by_directories(job)
         }
         None => {
             if job.files > 1 && !job.keeps_files {
                 check_offset(job, translation)?;
+                check_files_stay(job, translation)?;
                 translation.note(FILES, &job.section);
             }
             Ok(divide_by_places(job, translation))
@@ -347,6 +369,7 @@ fn divide_by_files(
             return Err(given.source.error(format!("{why}. {COLON_SEPARATES}")));
         }
         check_offset(job, translation)?;
+        check_files_stay(job, translation)?;
         translation.note(FILES, &job.section);
         let mut joined = joined_files(job, paths.len(), translation);
         joined.filename = Some(GivenNames {
@@ -412,6 +435,25 @@ fn check_file_size(job: &FioJob, translation: &Translation<'_>) -> Translated<()
         )),
         _ => Ok(()),
     }
+}
+
+/// Refuses several new files that become parts of one, where fio would leave them behind.
+fn check_files_stay(job: &FioJob, translation: &Translation<'_>) -> Translated<()> {
+    let are_new = all_paths(job, translation)
+        .iter()
+        .all(|path| translation.path_kind(path) == PathKind::Nothing);
+    let is_left = translation.is_as_fio()
+        && job.engine() != EngineKind::Null
+        && !job.unlinks
+        && !job.only_creates;
+    if !is_left || !are_new {
+        return Ok(());
+    }
+    Err(job.error_without_options(
+        "its files cannot stay as fio leaves them: another job has some of them or another part of \
+         them, or a part begins between two pages or has less than one; use the same size and \
+         offset in both jobs, in multiples of 4k, or unlink=1",
+    ))
 }
 
 /// Refuses an offset that moves other bytes in one file of the total size than in each of several.

@@ -24,6 +24,9 @@ pub struct CliOverrides<'a> {
     pub closeness: Closeness,
     /// True if the jobs may make no file and write to none (`--readonly`).
     pub is_read_only: bool,
+    /// The seed of the run. A job whose requests differ from run to run (`randrepeat=0`) ends
+    /// after as many as this seed gives.
+    pub seed: u64,
     /// The directory of the output, where it goes to a file.
     pub output: Option<&'a Path>,
 }

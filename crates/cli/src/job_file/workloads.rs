@@ -5,19 +5,18 @@ use super::groups::job_groups;
 use super::jobs::{Cache, FioJob};
 use super::logged_files::logged_files;
 use super::placement::{FilePart, JobPlacement, Placements};
-use super::request_order::OrderedCopy;
+use super::request_order::{CopyNumbers, OrderedCopy};
 use super::translation::{Closeness, Translated, Translation};
 use crate::plan_file::{PlanFile, PlannedWorkload};
 use crate::workload::{
     BlockSize, Bytes, Count, Position, SpanBounds, Time, WORKLOADS_MAX, WorkloadFlags,
 };
 use diskproof_compat::{JobWorkload, WorkloadFile};
-use diskproof_engine::pattern::fio::mean_bytes;
 use diskproof_model::figure::names_part_of_survey;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::Rw;
-use diskproof_model::shape::{BlockPattern, FioOrder, LoadShape, PatternFiles};
+use diskproof_model::shape::{BlockPattern, LoadShape, PatternFiles};
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::Range;
@@ -68,6 +67,9 @@ pub(crate) fn plan_jobs(
     Ok(PlannedJobs {
         plan: PlanFile {
             note: common_description(jobs),
+            seed: translation
+                .is_as_fio()
+                .then_some(translation.overrides.seed),
             size: placements.scratch_bytes().map(Bytes),
             targets: placements.targets.clone(),
             scratch_files: placements.named_files(),
@@ -436,6 +438,7 @@ fn group_members<'a>(
             total_bytes: placements.total_bytes[placement.target],
             cache: caches[member],
             closeness: translation.overrides.closeness,
+            run_seed: translation.overrides.seed,
         };
         by_target[placement.target].extend(placed.workloads(translation)?);
     }
@@ -484,6 +487,8 @@ struct PlacedJob<'a, 'p> {
     total_bytes: u64,
     cache: Cache,
     closeness: Closeness,
+    /// The seed of the run.
+    run_seed: u64,
 }
 
 impl<'a> PlacedJob<'a, '_> {
@@ -492,9 +497,9 @@ impl<'a> PlacedJob<'a, '_> {
     fn workloads(&self, translation: &Translation<'_>) -> Translated<Vec<GroupMember<'a>>> {
         self.note_passes(translation);
         let parts = &self.placement.parts;
-        // The printer of fio shows each copy, unless the job wants one figure.
-        let may_unite =
-            self.closeness == Closeness::Disk || self.job.reports_together || parts.len() == 1;
+        // The printer of fio shows each copy, unless the job wants one figure. Each has its logs.
+        let has_one_figure = self.job.reports_together && !self.job.logs_rates;
+        let may_unite = self.closeness == Closeness::Disk || has_one_figure || parts.len() == 1;
         if may_unite && let Some(part) = self.united_part() {
             let mut flags = self.flags(parts.len() as u64, parts[0], part)?;
             self.set_order(&mut flags, 0, part)?;
@@ -648,10 +653,13 @@ impl<'a> PlacedJob<'a, '_> {
     /// Sets the order of fio for a copy of the job, and ends it where fio does.
     fn set_order(&self, flags: &mut WorkloadFlags, copy: u64, part: FilePart) -> Translated<()> {
         let job = self.job;
-        let number = job.first_copy + copy;
-        let in_section = job.first_in_section + copy;
+        let numbers = CopyNumbers {
+            of_all: job.first_copy + copy,
+            in_section: job.first_in_section + copy,
+            run_seed: self.run_seed,
+        };
         let is_device = self.placement.is_device;
-        let Some(ordered) = OrderedCopy::new(job, number, in_section, part, is_device) else {
+        let Some(ordered) = OrderedCopy::new(job, numbers, part, is_device) else {
             flags.shape.order.fio = None;
             return Ok(());
         };
@@ -676,7 +684,7 @@ impl<'a> PlacedJob<'a, '_> {
             ));
         }
         if let Some(byte_rate) = job.byte_rate.filter(|rate| *rate > 0.0) {
-            let mean_bytes = mean_request_bytes(job, byte_rate, &copy.order);
+            let mean_bytes = copy.mean_bytes(job, byte_rate, self.run_seed);
             flags.rate = Some(parsed(job, &(byte_rate / mean_bytes).to_string())?);
         }
         if let Some(amount) = copy.amount {
@@ -775,18 +783,6 @@ fn pattern_files(pattern: &BlockPattern, job: &FioJob, target_bytes: u64) -> Opt
         part_bytes: target_bytes / job.files.max(1),
         part_start: job.start_in_each_file(),
     })
-}
-
-/// The mean size of the requests of a copy that moves so many bytes per second, in its time.
-fn mean_request_bytes(job: &FioJob, byte_rate: f64, order: &FioOrder) -> f64 {
-    let bytes_max = match job.flags.time {
-        Some(time) => byte_rate * time.0 as f64 / 1e9,
-        None => f64::INFINITY,
-    };
-    match mean_bytes(order, bytes_max as u64) {
-        Some(bytes) => bytes,
-        None => job.smallest_block() as f64,
-    }
 }
 
 /// The amount of work that ends a workload; time may end it earlier.

@@ -107,6 +107,18 @@ impl DescribedJobs {
         None
     }
 
+    /// True if the job sets an option after another one, or without it.
+    pub(super) fn is_set_later(&self, job: &DescribedJob, key: &str, other: &str) -> bool {
+        for option in job.options.iter().rev().chain(self.global.iter().rev()) {
+            match fio_option(&option.key) {
+                Some(known) if known.name() == key => return true,
+                Some(known) if known.name() == other => return false,
+                _ => {}
+            }
+        }
+        false
+    }
+
     /// True if the job sets a switch to anything but 0.
     pub(super) fn is_switched_on(&self, job: &DescribedJob, key: &str) -> bool {
         match self.value(job, key) {

@@ -4,7 +4,7 @@ use crate::jobs::{DescribedJobs, JobWorkload, WorkloadFile};
 use crate::printer::ToolFile;
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::SyncPolicy;
-use diskproof_model::request_log::{LOGGED_MAX, LoggedCall, LoggedRequest};
+use diskproof_model::request_log::{LoggedCall, LoggedRequest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -44,7 +44,8 @@ pub(super) fn cut_notes(measurements: &[Measurement]) -> String {
             let name = &measurement.workload.name;
             let _ = writeln!(
                 text,
-                "fio: {name}: the iolog has the first {LOGGED_MAX} requests; {} are left out",
+                "fio: {name}: the iolog has the first {} requests; {} are left out",
+                log.requests.len(),
                 log.left_out
             );
         }

@@ -34,8 +34,8 @@ pub enum FioCondition {
     Writes,
     /// The job uses the page cache.
     Buffered,
-    /// The job has several requests in flight.
-    Queue,
+    /// The job changes blocks, and has several requests in flight.
+    QueuedWrites,
     /// The job makes several laps.
     Loops,
     /// The job names its files, so that others may use them, too.
@@ -50,7 +50,7 @@ impl FioCondition {
             "random" => Self::Random,
             "writes" => Self::Writes,
             "buffered" => Self::Buffered,
-            "queue" => Self::Queue,
+            "queued-writes" => Self::QueuedWrites,
             "loops" => Self::Loops,
             "named" => Self::NamedFiles,
             option => Self::Option(option),
@@ -63,7 +63,9 @@ impl FioCondition {
             Self::Random => "with sequential offsets".to_owned(),
             Self::Writes => "in jobs that only read".to_owned(),
             Self::Buffered => "with `direct=1`".to_owned(),
-            Self::Queue => "with one request in flight".to_owned(),
+            Self::QueuedWrites => {
+                "in jobs that only read, or with one request in flight".to_owned()
+            }
             Self::Loops => "with one lap".to_owned(),
             Self::NamedFiles => "without `filename` and `filename_format`".to_owned(),
             Self::Option(name) => format!("without `{name}`"),

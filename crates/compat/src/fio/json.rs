@@ -296,7 +296,7 @@ fn direction(stats: &DirectionStats, group_rate: u64, entry: &JobEntry, form: Js
     let lat = entry.shows_lat.then_some(&entry.percentiles);
     let kib = stats.kib_per_second;
     let iops = stats.iops;
-    object([
+    let mut pairs = vec![
         ("io_bytes", stats.bytes.to_string()),
         ("io_kbytes", (stats.bytes >> 10).to_string()),
         ("bw_bytes", stats.rate().to_string()),
@@ -309,6 +309,11 @@ fn direction(stats: &DirectionStats, group_rate: u64, entry: &JobEntry, form: Js
         ("slat_ns", latency(&LatencyHistogram::new(), None, form)),
         ("clat_ns", latency(&entry.clat(stats), clat, form)),
         ("lat_ns", latency(&entry.lat(stats), lat, form)),
+    ];
+    if let Some(prios) = prios(stats, entry, form) {
+        pairs.push(("prios", prios));
+    }
+    pairs.extend([
         ("bw_min", whole(kib.min)),
         ("bw_max", whole(kib.max)),
         ("bw_agg", float(kib.share_of(group_rate.max(1) as f64))),
@@ -320,7 +325,26 @@ fn direction(stats: &DirectionStats, group_rate: u64, entry: &JobEntry, form: Js
         ("iops_mean", float(iops.mean)),
         ("iops_stddev", float(iops.deviation)),
         ("iops_samples", iops.count.to_string()),
-    ])
+    ]);
+    object(pairs)
+}
+
+/// The latencies by priority; `None` where all requests have one.
+fn prios(stats: &DirectionStats, entry: &JobEntry, form: JsonForm) -> Option<Json> {
+    let list = (entry.shows_clat || entry.shows_lat).then_some(&entry.percentiles);
+    let (name, priorities) = entry.by_priority(stats);
+    if priorities.is_empty() {
+        return None;
+    }
+    let mut objects = Vec::new();
+    for own in priorities {
+        objects.push(object([
+            ("prioclass".to_owned(), own.priority.class.to_string()),
+            ("prio".to_owned(), own.priority.level.to_string()),
+            (format!("{name}_ns"), latency(&own.latency, list, form)),
+        ]));
+    }
+    Some(array(objects))
 }
 
 fn whole(value: f64) -> Json {

@@ -2,7 +2,8 @@
 
 use super::frame::{GroupDirection, GroupTotal, RunFrame};
 use super::stats::{
-    DirectionStats, JobEntry, JobError, Percentile, SteadyEntry, figures, percentiles,
+    DirectionStats, JobEntry, JobError, Percentile, PriorityLatency, SteadyEntry, figures,
+    percentiles,
 };
 use super::values::Base;
 use diskproof_model::fio_bins::{RangeShares, RateSamples, range_shares};
@@ -171,14 +172,30 @@ fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) 
             text.push_str(&latency_line(label, latency));
         }
     }
+    let (kind, priorities) = entry.by_priority(stats);
+    for own in priorities {
+        let label = priority_label(kind, own);
+        text.push_str(&latency_line(&label, &own.latency));
+    }
     if entry.shows_clat {
         text.push_str(&percentile_lines("clat", &clat, &entry.percentiles));
     }
     if entry.shows_lat {
         text.push_str(&percentile_lines("lat", &lat, &entry.percentiles));
     }
+    if entry.shows_clat || entry.shows_lat {
+        for own in priorities {
+            let share = own.latency.count() as f64 * 100.0 / stats.latency.count() as f64;
+            let label = format!("{} ({share:.2}% of IOs)", priority_label(kind, own));
+            text.push_str(&percentile_lines(&label, &own.latency, &entry.percentiles));
+        }
+    }
     text.push_str(&sampled_rates_text(stats, direction.group_rate, entry.base));
     text
+}
+
+fn priority_label(kind: &str, own: &PriorityLatency) -> String {
+    format!("{kind} prio {}/{}", own.priority.class, own.priority.level)
 }
 
 fn latency_line(label: &str, histogram: &LatencyHistogram) -> String {

@@ -10,7 +10,7 @@ use diskproof_model::measurement::{
     CpuTime, Measurement, OpKind, OpMeasurement, SteadyOutcome, StopReason,
 };
 use diskproof_model::plan::SyncPolicy;
-use diskproof_model::shape::{FioOrder, FioSyncCall};
+use diskproof_model::shape::{FioOrder, FioSyncCall, IoPriority};
 use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -145,11 +145,12 @@ impl JobEntry {
         self.percentiles = percentile_list(described, job);
         let continues = described.value(job, "continue_on_error");
         let continues = !matches!(continues.as_deref(), None | Some("none" | "0"));
-        // As in fio, errors that are ignored are counted, too.
+        // As in fio, errors that are ignored are counted, too, unless the other option comes later.
         let ignored = described.value(job, "ignore_error").unwrap_or_default();
         let ignores = ignored
             .split(',')
             .any(|errors| !errors.trim().is_empty() && !errors.trim().starts_with(':'));
+        let ignores = ignores && described.is_set_later(job, "ignore_error", "continue_on_error");
         self.continued = (continues || ignores).then(ContinuedErrors::default);
     }
 
@@ -190,6 +191,23 @@ impl JobEntry {
             LatencyHistogram::new()
         } else {
             stats.latency.clone()
+        }
+    }
+
+    /// The latencies by priority with fio's name of them, as the output shows them; none where all
+    /// requests have one priority.
+    pub(super) fn by_priority<'s>(
+        &self,
+        stats: &'s DirectionStats,
+    ) -> (&'static str, &'s [PriorityLatency]) {
+        let (name, is_hidden) = if self.shows_lat {
+            ("lat", self.hides_lat)
+        } else {
+            ("clat", self.hides_clat)
+        };
+        match stats.priorities.len() {
+            2.. if !is_hidden => (name, &stats.priorities),
+            _ => (name, &[]),
         }
     }
 
@@ -393,10 +411,19 @@ pub(super) struct DirectionStats {
     pub short: u64,
     pub runtime_ms: u64,
     pub latency: LatencyHistogram,
+    /// The latencies by the priority of the requests.
+    pub priorities: Vec<PriorityLatency>,
     pub kib_per_second: RateSamples,
     pub iops: RateSamples,
     /// The rates of the members; `None` without operations.
     pub rates: Option<RateSpan>,
+}
+
+/// The latencies of requests of one priority.
+#[derive(Debug, Clone)]
+pub(super) struct PriorityLatency {
+    pub priority: IoPriority,
+    pub latency: LatencyHistogram,
 }
 
 /// The bytes per second of the slowest and of the fastest member.
@@ -454,7 +481,7 @@ impl DirectionStats {
             self.bytes += op.bytes;
             self.short += op.short;
             if !is_done_in_warmup(measurement) {
-                self.latency.merge(&op.latency);
+                self.add_latency(measurement, &op.latency);
             }
             bytes += op.bytes;
         }
@@ -470,6 +497,28 @@ impl DirectionStats {
         });
     }
 
+    fn add_latency(&mut self, measurement: &Measurement, latency: &LatencyHistogram) {
+        self.latency.merge(latency);
+        if latency.count() == 0 {
+            return;
+        }
+        let scheduling = measurement.workload.shape.threads.scheduling.as_ref();
+        let priority = scheduling
+            .and_then(|scheduling| scheduling.io_priority)
+            .unwrap_or(IoPriority { class: 0, level: 0 });
+        match self
+            .priorities
+            .iter_mut()
+            .find(|known| known.priority == priority)
+        {
+            Some(known) => known.latency.merge(latency),
+            None => self.priorities.push(PriorityLatency {
+                priority,
+                latency: latency.clone(),
+            }),
+        }
+    }
+
     /// Adds the reads that verified the writes. As in fio, they follow the reads of the job itself.
     fn add_read_back(&mut self, measurement: &Measurement) {
         let Some(verified) = &measurement.verify else {
@@ -480,7 +529,11 @@ impl DirectionStats {
         };
         self.count += read.latency.count();
         self.bytes += read.bytes;
-        self.latency.merge(&read.latency);
+        let is_in_warmup = is_done_in_warmup(measurement)
+            && measurement.wall_ns.saturating_add(read.wall_ns) < measurement.workload.warmup_ns;
+        if !is_in_warmup {
+            self.add_latency(measurement, &read.latency);
+        }
         self.runtime_ms += milliseconds(read.wall_ns);
         self.rates = Some(RateSpan::at(self.rate()));
     }
@@ -970,8 +1023,10 @@ fn error_number(name: &str) -> i32 {
 mod tests {
     use super::*;
     use crate::fixture::measurement;
+    use diskproof_model::measurement::{ReadBack, VerifyResult};
     use diskproof_model::plan::Workload;
     use diskproof_model::series::{Cell, TimeSeries};
+    use diskproof_model::shape::ThreadScheduling;
 
     /// A measurement of so many seconds with 100 reads of 4 KiB in each, in cells of this length.
     fn steady_reads(seconds: u64, interval_ns: u64) -> Measurement {
@@ -1038,6 +1093,59 @@ mod tests {
             let mut taken = Vec::new();
             add_samples(&mut taken, &reads, &[OpKind::Read]);
             assert_eq!(taken.len(), samples);
+        }
+    }
+
+    /// As in fio, which shows them in JSON and in its normal output where they are several.
+    #[test]
+    fn latencies_of_a_group_are_apart_by_priority() {
+        let mut urgent = steady_reads(1, 10_000_000);
+        let op = urgent.ops.get_mut(&OpKind::Read).unwrap();
+        op.count = 100;
+        op.latency.record_many(1000, 100);
+        let usual = urgent.clone();
+        urgent.workload.shape.threads.scheduling = Some(ThreadScheduling {
+            io_priority: Some(IoPriority { class: 2, level: 4 }),
+            ..ThreadScheduling::default()
+        });
+        let entry = JobEntry {
+            shows_clat: true,
+            percentiles: vec![50.0],
+            ..JobEntry::default()
+        };
+        let alone = with_figures(entry.clone(), &[&urgent, &urgent]);
+        assert!(alone.by_priority(&alone.directions[0]).1.is_empty());
+        let group = with_figures(entry, &[&urgent, &usual, &urgent]);
+        let (name, priorities) = group.by_priority(&group.directions[0]);
+        let counts: Vec<(u8, u8, u64)> = priorities
+            .iter()
+            .map(|own| (own.priority.class, own.priority.level, own.latency.count()))
+            .collect();
+        assert_eq!((name, counts), ("clat", vec![(2, 4, 200), (0, 0, 100)]));
+    }
+
+    /// As in fio, where the whole job with its read-back is over before the warm-up is.
+    #[test]
+    fn reads_back_in_the_warm_up_have_no_latencies() {
+        let mut writes = steady_reads(1, 10_000_000);
+        let mut read = ReadBack {
+            bytes: 8192,
+            wall_ns: 1_000_000_000,
+            ..ReadBack::default()
+        };
+        read.latency.record_many(1000, 2);
+        writes.verify = Some(VerifyResult {
+            read_back: Some(read),
+            ..VerifyResult::default()
+        });
+        writes.ops.clear();
+        writes.began_ns = Some(0);
+        for (warmup_ns, latencies) in [(5_000_000_000, 0), (1_500_000_000, 2), (0, 2)] {
+            writes.workload.warmup_ns = warmup_ns;
+            writes.start_ns = 0;
+            let entry = with_figures(JobEntry::default(), &[&writes]);
+            let reads = &entry.directions[0];
+            assert_eq!((reads.count, reads.latency.count()), (2, latencies));
         }
     }
 

@@ -11,7 +11,7 @@ use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolTex
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::{DiskTimes, DiskTotals, Measurement, OpKind, StopReason};
 use diskproof_model::plan::{SyncCall, SyncPolicy, Workload};
-use diskproof_model::request_log::{LoggedCall, LoggedRequest, RequestLog};
+use diskproof_model::request_log::{LOGGED_MAX, LoggedCall, LoggedRequest, RequestLog};
 use diskproof_model::shape::LatencyTarget;
 use diskproof_model::window::{Window, WindowLatency};
 use std::path::Path;
@@ -1077,7 +1077,7 @@ fn job_without_figures_is_in_no_output() {
 /// As fio 3.33.
 #[test]
 fn ignored_errors_are_counted() {
-    let continued = |key: &str, value: &str| {
+    let continued_with = |options: &[(&str, &str)]| {
         let job = DescribedJob {
             name: "a".to_owned(),
             workloads: vec![JobWorkload {
@@ -1086,7 +1086,10 @@ fn ignored_errors_are_counted() {
                 files: Vec::new(),
             }],
             copies: 1,
-            options: vec![option(key, Some(value))],
+            options: options
+                .iter()
+                .map(|(key, value)| option(key, Some(value)))
+                .collect(),
             ..DescribedJob::default()
         };
         let described = DescribedJobs {
@@ -1098,6 +1101,10 @@ fn ignored_errors_are_counted() {
         let text = printer.end(&result(&[reads("a")])).stdout;
         text.contains("\"total_err\" : 0")
     };
+    let continued = |key: &str, value: &str| continued_with(&[(key, value)]);
+    let (ignored, none) = (("ignore_error", "EIO"), ("continue_on_error", "none"));
+    assert!(!continued_with(&[ignored, none]));
+    assert!(continued_with(&[none, ignored]));
     assert!(continued("ignore_error", "EIO"));
     assert!(continued("ignore_error", ",ENOSPC"));
     assert!(!continued("ignore_error", ":EIO"));
@@ -1133,12 +1140,13 @@ fn iolog_names_the_file_of_each_request() {
         (107, 0, 0, LoggedCall::SyncRange),
         (110, 4096, 4096, LoggedCall::Read),
     ] {
-        log.add(LoggedRequest {
+        let request = LoggedRequest {
             sent_ns: us * 1000,
             offset,
             len,
             call,
-        });
+        };
+        log.add(request, LOGGED_MAX);
     }
     log.left_out = 3;
     let mut measured = reads("a");

@@ -135,8 +135,10 @@ const BUSY: u32 = 1 << 31;
 const UNKNOWN: u32 = 1 << 30;
 /// The first block of a write, where a write has several.
 const FIRST: u32 = 1 << 29;
+/// The last block of a write.
+const LAST: u32 = 1 << 28;
 /// The bits of the generation.
-const GENERATION: u32 = FIRST - 1;
+const GENERATION: u32 = LAST - 1;
 /// More blocks than this need more than a GiB of memory for the journal.
 pub(crate) const BLOCKS_MAX: u64 = 1 << 28;
 
@@ -149,6 +151,8 @@ pub(crate) struct WrittenBlock {
     pub generation: u32,
     /// True if its write began with it.
     pub is_first: bool,
+    /// True if its write ended with it.
+    pub is_last: bool,
 }
 
 /// Generations of all blocks of a span, shared by all workers. A write of several sizes covers
@@ -226,9 +230,11 @@ impl WriteJournal {
 
     /// The write completed.
     pub(crate) fn confirm(&self, offset: u64, len: u32, generation: u32) {
+        let entries = self.entries(offset, len).unwrap_or_default();
         let mut first = FIRST;
-        for entry in self.entries(offset, len).unwrap_or_default() {
-            entry.store(generation | first, Ordering::Relaxed);
+        for (index, entry) in entries.iter().enumerate() {
+            let last = if index + 1 == entries.len() { LAST } else { 0 };
+            entry.store(generation | first | last, Ordering::Relaxed);
             first = 0;
         }
     }
@@ -250,6 +256,7 @@ impl WriteJournal {
                     offset: block_offset,
                     generation: state & GENERATION,
                     is_first: state & FIRST != 0,
+                    is_last: state & LAST != 0,
                 }),
             }
         })
@@ -392,6 +399,8 @@ mod tests {
         let written: Vec<WrittenBlock> = journal.written().collect();
         let begins: Vec<bool> = written.iter().map(|block| block.is_first).collect();
         assert_eq!(begins, [true, false, false]);
+        let ends: Vec<bool> = written.iter().map(|block| block.is_last).collect();
+        assert_eq!(ends, [false, false, true]);
         for (index, block) in written.iter().enumerate() {
             let content = &data[index * 4096..][..4096];
             assert_eq!(journal.find_damage(content, block.offset, 2), None);
@@ -430,6 +439,7 @@ mod tests {
             offset: 8192,
             generation: 3,
             is_first: true,
+            is_last: true,
         };
         assert_eq!(journal.written().collect::<Vec<_>>(), [only]);
         // After the last generation comes the first, not none.

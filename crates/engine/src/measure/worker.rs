@@ -140,6 +140,8 @@ pub(crate) struct Worker<B, C> {
     restarts_budget: bool,
     /// Its requests one by one, where the workload keeps them.
     request_log: Option<Box<RequestLog>>,
+    /// The number of them that it keeps.
+    logged_max: usize,
 }
 
 /// The requests with which a worker fills its queue.
@@ -204,6 +206,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             read_check: None,
             restarts_budget: false,
             request_log: None,
+            logged_max: 0,
         }
     }
 
@@ -235,8 +238,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         self
     }
 
-    /// Keeps each request, where the shape says so.
-    pub(crate) fn logging_requests(mut self, shape: &LoadShape) -> Self {
+    /// Keeps the first requests, up to so many, where the shape says so.
+    pub(crate) fn logging_requests(mut self, shape: &LoadShape, logged_max: usize) -> Self {
+        self.logged_max = logged_max;
         if shape.logs_requests {
             self.generator = self.generator.without_batches();
             self.request_log = Some(Box::default());
@@ -421,10 +425,11 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     fn enqueue_logged(&mut self, now: u64) -> io::Result<()> {
         let generator = &mut self.generator;
         let log = &mut self.request_log;
+        let logged_max = self.logged_max;
         self.backend.enqueue(&mut |buffers| {
             let request = generator.next(now, buffers)?;
             if let Some(log) = log {
-                log.add(request.logged(now));
+                log.add(request.logged(now), logged_max);
             }
             Some(request)
         })

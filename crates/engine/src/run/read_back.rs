@@ -134,7 +134,9 @@ pub(super) fn verify(
 /// The sizes of the reads that check blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadSizes {
-    /// Each write is read by itself; the largest has so many bytes.
+    /// Each write is read by itself; the largest has so many bytes. What is left of a write that a
+    /// later one has partly overwritten is checked without being counted as a read, as fio does not
+    /// read it.
     AsWritten(usize),
     /// Adjacent blocks together, up to so many bytes.
     UpTo(usize),
@@ -154,6 +156,16 @@ impl ReadSizes {
             Self::UpTo(_) => true,
         }
     }
+}
+
+/// Blocks that are read together.
+struct BlockRun {
+    /// The offset of the first one.
+    offset: u64,
+    /// The generations that must be there, of one block after another.
+    generations: Vec<u32>,
+    /// True if the read counts.
+    is_counted: bool,
 }
 
 /// The blocks that a workload wrote, and how to read them.
@@ -277,6 +289,7 @@ impl BlockCheck<'_> {
         let mut written = journal.written().peekable();
         while let Some(first) = written.next() {
             let mut generations = vec![first.generation];
+            let mut last = first;
             while generations.len() < blocks_max {
                 let end = first.offset + (generations.len() * self.block_bytes) as u64;
                 let Some(next) = written.next_if(|next| next.offset == end && reads.joins(next))
@@ -284,9 +297,18 @@ impl BlockCheck<'_> {
                     break;
                 };
                 generations.push(next.generation);
+                last = next;
             }
-            self.check_adjacent(first.offset, &generations);
-            self.reads_done += 1;
+            let is_counted = match reads {
+                ReadSizes::AsWritten(_) => first.is_first && last.is_last,
+                ReadSizes::UpTo(_) => true,
+            };
+            self.check_adjacent(&BlockRun {
+                offset: first.offset,
+                generations,
+                is_counted,
+            });
+            self.reads_done += u64::from(is_counted);
             let has_all_reads = passes.reads.is_some_and(|reads| self.reads_done >= reads);
             if self.checked.is_stopped() || (self.is_repeated && has_all_reads) {
                 return;
@@ -294,13 +316,20 @@ impl BlockCheck<'_> {
         }
     }
 
-    /// Checks the blocks of these generations, which follow each other from `offset` on.
-    fn check_adjacent(&mut self, offset: u64, generations: &[u32]) {
+    /// Reads blocks that follow each other, and checks them.
+    fn check_adjacent(&mut self, run: &BlockRun) {
+        let BlockRun {
+            offset,
+            ref generations,
+            is_counted,
+        } = *run;
         let block_bytes = self.block_bytes;
         let bytes = generations.len() * block_bytes;
         let started_ns = MonotonicClock.now();
         let outcome = read_all(self.files, self.buffers.bytes_mut(0, bytes), offset);
-        if let (Ok(()), Some(read)) = (&outcome, &mut lock(&self.checked.result).read_back) {
+        if is_counted
+            && let (Ok(()), Some(read)) = (&outcome, &mut lock(&self.checked.result).read_back)
+        {
             read.latency.record(MonotonicClock.now() - started_ns);
             read.bytes += bytes as u64;
         }
@@ -382,6 +411,46 @@ mod tests {
         let before = progress.work_done();
         progress.windows.fetch_add(1, Ordering::Relaxed);
         assert_ne!(progress.work_done(), before);
+    }
+
+    /// fio reads only the writes that no later one has overwritten, also in part.
+    #[test]
+    fn rest_of_an_overwritten_write_is_checked_and_no_read() {
+        let mut path = std::env::temp_dir();
+        path.push(format!("diskproof-read-back-{}", std::process::id()));
+        let journal = WriteJournal::new(1, 0, 8 * BLOCK, BLOCK as u32);
+        let mut data = vec![0u8; 8 * BLOCK as usize];
+        for (first, blocks) in [(0, 4), (2, 3), (5, 1), (6, 2)] {
+            let (offset, len) = (first * BLOCK, blocks * BLOCK as u32);
+            let generation = journal.claim(offset, len).unwrap();
+            let written = &mut data[offset as usize..][..len as usize];
+            journal.sign(written, offset, generation);
+            journal.confirm(offset, len, generation);
+        }
+        // A damaged block of what is left of the first write.
+        data[BLOCK as usize + 100] ^= 1;
+        std::fs::write(&path, &data).unwrap();
+        let checked = Arc::new(VerifyProgress::default());
+        lock(&checked.result).read_back = Some(ReadBack::default());
+        let blocks = BlocksToRead {
+            cache: CachePolicy::Direct,
+            journal: Arc::new(journal),
+            checked: Arc::clone(&checked),
+            part: PartOfFile::default(),
+            block_bytes: BLOCK as usize,
+            reads: ReadSizes::AsWritten(4 * BLOCK as usize),
+            passes: ReadPasses {
+                times: 1,
+                reads: None,
+            },
+        };
+        let file = std::fs::File::open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(blocks.run(vec![file.into()]).unwrap(), VerifyEnd::Read);
+        let result = lock(&checked.result);
+        let read = result.read_back.as_ref().unwrap();
+        assert_eq!((read.latency.count(), read.bytes), (3, 6 * BLOCK));
+        assert_eq!((result.blocks, result.bad_blocks), (8, 1));
     }
 
     /// The kernel refuses to sync /dev/null: EINVAL.

@@ -82,6 +82,8 @@ pub(crate) struct ThreadConfig {
     pub seed: u64,
     /// Number of its random numbers, which no other thread of the run has.
     pub random_stream: u64,
+    /// The requests that it keeps, where its workload logs them.
+    pub logged_max: usize,
     /// Set when the thread must end.
     pub stop: Arc<AtomicBool>,
     /// The series to which the thread adds its counts, for the progress display.
@@ -506,7 +508,7 @@ fn run_worker<B: Backend>(
     .cache_handling(cache_handling(workload, cache, *extent))
     .checking_reads(read_check)
     .counting_as(&workload.shape.ends)
-    .logging_requests(&workload.shape)
+    .logging_requests(&workload.shape, config.logged_max)
     .within_limits(limits)
     .with_measure_start(common.measure_start);
     worker.snapshot = config.snapshot;

@@ -23,6 +23,7 @@ use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{SyncPolicy, Workload, WriteFlag};
 use diskproof_model::progress::{Phase, Progress, Watch};
+use diskproof_model::request_log::LOGGED_MAX;
 use diskproof_model::series::TimeSeries;
 use diskproof_model::target::TargetKind;
 use std::collections::BTreeMap;
@@ -93,6 +94,8 @@ pub(crate) struct WorkerGroup<'a> {
     pub states: Vec<AssignmentState>,
     /// The threads by their number in the run, which [`ThreadConfig::number`] is.
     handles: Vec<WorkerHandle>,
+    /// The requests that each worker keeps that logs them.
+    logged_max: usize,
 }
 
 /// The results of the threads of an assignment so far.
@@ -127,6 +130,17 @@ struct WorkerDescriptions {
     own_files: Vec<Vec<OwnedFd>>,
     /// The descriptions that sync what the others wrote, one for each file.
     synced: Vec<OwnedFd>,
+}
+
+/// The requests that each worker keeps that logs them.
+fn logged_max(assignments: &[Assignment<'_>]) -> usize {
+    let mut logging = 0;
+    for assignment in assignments {
+        if assignment.workload.shape.logs_requests {
+            logging += assignment.workload.workers as usize;
+        }
+    }
+    LOGGED_MAX / logging.max(1)
 }
 
 impl<'a> WorkerGroup<'a> {
@@ -168,6 +182,7 @@ impl<'a> WorkerGroup<'a> {
             published,
             states,
             handles: Vec::new(),
+            logged_max: logged_max(assignments),
         };
         for (index, flow) in flow_parts(assignments).into_iter().enumerate() {
             let configs = workers.thread_configs(seed, index, flow);
@@ -280,6 +295,7 @@ impl<'a> WorkerGroup<'a> {
                     flow: flow.clone(),
                     seed,
                     random_stream: division.random_stream(index),
+                    logged_max: self.logged_max,
                     stop: Arc::clone(&self.stops[target]),
                     published: Arc::clone(&self.published[member]),
                     snapshot: SharedSnapshot::default(),

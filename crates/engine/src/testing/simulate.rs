@@ -26,6 +26,7 @@ use diskproof_model::measurement::{
 };
 use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::request_log::LOGGED_MAX;
 use diskproof_model::series::TimeSeries;
 use std::cell::Cell;
 use std::io;
@@ -253,7 +254,7 @@ pub fn simulate_on(
         ))
         .with_measure_start(measure_start.clone())
         .counting_as(ends)
-        .logging_requests(&workload.shape);
+        .logging_requests(&workload.shape, LOGGED_MAX);
     let mut control = Control::Continue;
     let mut next_tick = 0;
     while worker.advance()? == AdvanceOutcome::Running {

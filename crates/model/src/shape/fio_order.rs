@@ -34,6 +34,18 @@ pub struct FioOrder {
     pub is_time_based: bool,
 }
 
+impl FioOrder {
+    /// True if all of its syncs only start to write out pages (`sync_file_range`), so that their
+    /// time is none of a flush.
+    pub fn syncs_ranges_only(&self) -> bool {
+        !self.syncs.is_empty()
+            && self
+                .syncs
+                .iter()
+                .all(|sync| matches!(sync.call, FioSyncCall::FileRange(_)))
+    }
+}
+
 /// The seeds of the random numbers. A job that fio repeats makes the same requests again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FioDraws {

@@ -1,6 +1,6 @@
 //! The order of the operations and of their places.
 
-use super::fio_order::FioOrder;
+use super::fio_order::{FioOrder, FioSyncCall};
 use super::random_run::{RandomRun, RunFollow};
 use crate::op::OpKind;
 use crate::units::format_bytes;
@@ -57,6 +57,15 @@ impl RequestOrder {
         let mut facts = Vec::new();
         if fio.is_some() {
             facts.push("each request as fio orders it".to_owned());
+        }
+        for sync in fio.iter().flat_map(|order| &order.syncs) {
+            if let FioSyncCall::FileRange(_) = sync.call {
+                facts.push(format!(
+                    "sync_file_range(2) after every {} writes, counted as a sync; it makes nothing \
+                     durable",
+                    sync.writes
+                ));
+            }
         }
         if let Some(bytes) = *align_bytes {
             let alignment = format_bytes(u64::from(bytes));

@@ -9,6 +9,7 @@ use crate::flags::MeasuringFlags;
 use crate::input_files::{InputRole, register, register_stdin};
 use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
 use crate::plan_file::{KeptFile, PLAN_FILE_BYTES_MAX};
+use crate::provenance::random_seed;
 use crate::session::{Agreed, MeasuringJob, Shown};
 use crate::stdio::print_text;
 use crate::targets::refuse_foreign_link;
@@ -30,7 +31,7 @@ pub(super) fn run(
 ) -> Result<Exit> {
     // The jobs name files.
     crate::inspection::begin(Path::new(tool.name), flags.verbosity());
-    let translated = translate(request)?;
+    let translated = translate(request, flags)?;
     match request.action {
         JobAction::Check => return Ok(Exit::Done),
         JobAction::ShowCommand => {
@@ -183,7 +184,7 @@ fn refuse_overwrite_of_found_files(
 }
 
 /// The job files of the request, and its options, as one plan.
-fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
+fn translate(request: &JobRequest, flags: &MeasuringFlags) -> Result<JobFile, Failure> {
     let mut texts = Vec::new();
     for source in &request.sources {
         texts.push(match source {
@@ -212,6 +213,7 @@ fn translate(request: &JobRequest) -> Result<JobFile, Failure> {
         sections: &request.sections,
         closeness: Closeness::Fio,
         is_read_only: request.is_read_only,
+        seed: flags.seed.unwrap_or_else(random_seed),
         ..CliOverrides::default()
     };
     let translated = JobFile::translate_all(&texts, overrides, &System)

@@ -2,12 +2,15 @@
 //! rates and latencies at intervals; no single request is recorded.
 
 use super::reader::JobReader;
+use crate::job_file::environment::PathKind;
 use crate::job_file::jobs::{FILENAME_FORMAT_DEFAULT, FioJob, GivenNames};
 use crate::job_file::sections::{Scope, Setting};
+use crate::job_file::spread::paths_of;
 use crate::job_file::translation::{IN_ORDER, JobFileError, Translated};
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::FileService;
-use std::path::{Component, Path};
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
 
 /// The options that name logs of rates and latencies.
 const LOGS: [&str; 4] = [
@@ -123,6 +126,32 @@ pub(super) fn set_files(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     Ok(())
 }
 
+/// Refuses names that several files or copies of a job would have, where fio gives a file to the
+/// first copy only.
+pub(super) fn check_own_names(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    if !reader.translation.is_as_fio() || job.filename.is_some() {
+        return Ok(());
+    }
+    let sets_size = reader.is_set("size") || reader.is_set("filesize");
+    if sets_size && job.files < reader.bytes("nrfiles", 1)? {
+        return Err(reader.error(
+            "filename_format",
+            "the files of a copy have one name, so each is the first of them; add $filenum",
+        ));
+    }
+    let paths = paths_of(job, reader.translation);
+    let is_device = matches!(reader.translation.path_kind(&paths[0]), PathKind::Device(_));
+    let names: BTreeSet<&PathBuf> = paths.iter().collect();
+    if names.len() < paths.len() && !is_device {
+        return Err(reader.error(
+            "filename_format",
+            "the copies have one file name, so only the first of them moves anything in fio; add \
+             $jobnum, or use filename",
+        ));
+    }
+    Ok(())
+}
+
 /// The order of the several files of a job; `None` if the parts of one file cannot have it.
 fn file_order(reader: &JobReader<'_>, job: &FioJob, service: FileService) -> Option<FileOrder> {
     if reader.is_set("filename") {
@@ -193,6 +222,13 @@ pub(super) fn set_creation(reader: &JobReader<'_>, job: &mut FioJob) -> Translat
     Ok(())
 }
 
+/// `write_bw_log`, `write_iops_log`, `write_lat_log` and `write_hist_log`, which only `as fio`
+/// writes.
+pub(super) fn set_rate_logs(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    job.logs_rates = reader.translation.is_as_fio();
+    Ok(())
+}
+
 /// `write_iolog`, which only `as fio` writes.
 pub(super) fn set_request_log(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let is_written = reader
@@ -216,6 +252,16 @@ pub(super) fn set_request_log(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
 /// `block_error_percentiles`.
 pub(super) fn set_block_errors(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     if reader.flag("block_error_percentiles")? {
+        let files = match &job.filename {
+            Some(given) => given.names.len() as u64,
+            None => reader.bytes("nrfiles", 1)?,
+        };
+        if reader.translation.is_as_fio() && files > 1 {
+            return Err(reader.error(
+                "block_error_percentiles",
+                "fio counts errors of blocks only in a single file",
+            ));
+        }
         job.error_block_bytes = Some(u64::from(reader.only_size(OpKind::Trim)?));
     }
     Ok(())

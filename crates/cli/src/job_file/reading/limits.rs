@@ -5,11 +5,14 @@ use super::operations::list_part;
 use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::flags::SECOND;
+use crate::job_file::environment::PathKind;
 use crate::job_file::jobs::FioJob;
-use crate::job_file::translation::Translated;
+use crate::job_file::spread::all_paths;
+use crate::job_file::translation::{Translated, Translation};
 use crate::workload::{Latency, LatencyPercentile, Time};
 use diskproof_compat::fio_values::{self as numbers, Amount, Base};
 use diskproof_engine::pattern::fio::drawn_file_bytes;
+use diskproof_model::op::OpKind;
 use diskproof_model::shape::{FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
 
 /// The `rate_cycle` without the option, as in fio.
@@ -139,14 +142,13 @@ pub(super) fn set_rate_floors(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
     } else {
         return Ok(());
     };
+    reader.check_floors("rate_min", "rate")?;
+    reader.check_floors("rate_iops_min", "rate_iops")?;
     for chain in job.rw().chains {
         let Some(kind) = chain.last() else {
             continue;
         };
-        let floor = match list_part(given.text, *kind) {
-            "" => 0,
-            part => given.size(part)?,
-        };
+        let floor = number_of_kind(given, *kind)?;
         if floor > 0 {
             job.flags.shape.ends.rate_floors.push(RateFloor {
                 of_writes: kind.changes_blocks(),
@@ -157,6 +159,34 @@ pub(super) fn set_rate_floors(reader: &JobReader<'_>, job: &mut FioJob) -> Trans
         }
     }
     Ok(())
+}
+
+impl JobReader<'_> {
+    /// Refuses a floor above the rate of its direction, as fio does, also in directions that the
+    /// job does not have.
+    fn check_floors(&self, floor_name: &str, rate_name: &str) -> Translated<()> {
+        let (Some(floors), Some(rates)) = (self.value(floor_name)?, self.value(rate_name)?) else {
+            return Ok(());
+        };
+        for kind in OpKind::REQUESTS {
+            let rate = number_of_kind(rates, kind)?;
+            if rate > 0 && rate < number_of_kind(floors, kind)? {
+                return Err(floors.error(format!(
+                    "it exceeds {rate_name}={}; use a smaller one",
+                    rates.text
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The number of a kind of operation in a list; 0 without one.
+fn number_of_kind(given: GivenValue<'_>, kind: OpKind) -> Translated<u64> {
+    match list_part(given.text, kind) {
+        "" => Ok(0),
+        part => given.size(part),
+    }
 }
 
 /// `steadystate` and its durations. Without `steadystate_duration` fio ignores it.
@@ -320,6 +350,58 @@ pub(super) fn set_offset(reader: &JobReader<'_>, job: &mut FioJob) -> Translated
     job.extent.increment = reader.amount("offset_increment")?.unwrap_or(Amount::ZERO);
     job.extent.align_bytes = reader.count("offset_align")?.map(|bytes| bytes.0);
     Ok(())
+}
+
+/// `file_append`: the job begins where its file ends. As in fio it has one lap then: a further one
+/// would begin at the end of the file that the first one has made longer.
+pub(super) fn set_append(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    if !reader.flag("file_append")? {
+        return Ok(());
+    }
+    if !reader.translation.is_as_fio() {
+        return Err(reader.error(
+            "file_append",
+            "only `diskproof as fio` appends to files; remove it",
+        ));
+    }
+    let Some(found_bytes) = end_of_files(job, reader.translation) else {
+        return Err(reader.error(
+            "file_append",
+            "the files of the job have different sizes; write a section for each",
+        ));
+    };
+    let shares_files = job.filename.is_some() && job.numjobs > 1;
+    let is_set_otherwise = job.extent.io_size.is_some()
+        || job.extent.is_time_based
+        || (found_bytes > 0 && job.extent.file_bytes.is_some());
+    if shares_files || is_set_otherwise {
+        return Err(reader.error(
+            "file_append",
+            "it is supported in jobs whose copies have files of their own, without io_size and \
+             time_based, and with filesize in new files only; remove one of the two",
+        ));
+    }
+    job.appends = true;
+    job.extent.offset = Amount::Bytes(found_bytes);
+    job.extent.increment = Amount::ZERO;
+    job.extent.loops = 1;
+    Ok(())
+}
+
+/// The bytes of each file of a job, 0 of new ones; `None` where they differ.
+fn end_of_files(job: &FioJob, translation: &Translation<'_>) -> Option<u64> {
+    let mut found = None;
+    for path in all_paths(job, translation) {
+        let bytes = match translation.path_kind(&path) {
+            PathKind::File(bytes) => bytes,
+            _ => 0,
+        };
+        if found.is_some_and(|other| other != bytes) {
+            return None;
+        }
+        found = Some(bytes);
+    }
+    found
 }
 
 /// `io_size`.

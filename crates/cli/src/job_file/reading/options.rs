@@ -80,7 +80,11 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
         setter("unlink", files::set_unlink),
         setter("create_only", files::set_create_only),
         setter("allow_file_create create_on_open", files::set_creation),
-        setter("block_error_percentiles", files::set_block_errors),
+        setter("block_error_percentiles nrfiles", files::set_block_errors),
+        setter(
+            "write_bw_log write_iops_log write_lat_log write_hist_log",
+            files::set_rate_logs,
+        ),
         setter("ioscheduler", engine::set_scheduler),
         setter("mem", engine::set_pages),
         setter("runtime", limits::set_time),
@@ -152,7 +156,10 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
     // The names of the files, and the order of requests in one.
     &[setter("nrfiles file_service_type", files::set_files)],
     // The number of files.
-    &[setter("filesize", limits::set_file_size)],
+    &[
+        setter("filesize", limits::set_file_size),
+        setter("filename_format nrfiles numjobs", files::check_own_names),
+    ],
     // The size of the files, and the time.
     &[
         setter("size filesize fill_device", limits::set_size),
@@ -162,6 +169,7 @@ pub(super) const PHASES: [&[OptionSetter]; 9] = [
     ],
     // Everything else: the laps, the verification, the zones.
     &[
+        setter("file_append", limits::set_append),
         setter("number_ios", limits::set_ops),
         setter("write_iolog", files::set_request_log),
         setter("latency_target", limits::set_latency_of_one_request),

@@ -78,13 +78,14 @@ impl JobReader<'_> {
     }
 
     /// True if places that are not drawn alike are to be those of fio, because the blocks that
-    /// verify reads back follow from them. Their seed is known of one file in a repeated job.
+    /// verify reads back follow from them, or the end of the job: with `ba` fio draws places behind
+    /// the end of the file. Their seed is known of one file in a repeated job.
     fn has_order_of_law(&self) -> Translated<bool> {
         let is_one_file = self.bytes("nrfiles", 1)? == 1 && !self.has_several_names();
         let is_repeated =
             !self.is_set("randseed") && self.optional_flag("randrepeat")? != Some(false);
-        Ok(self.has_verify()
-            && self.written_rw()?.rw.changes_blocks()
+        let reads_back = self.has_verify() && self.written_rw()?.rw.changes_blocks();
+        Ok((reads_back || self.is_set("ba"))
             && is_one_file
             && is_repeated
             && self.place_law()?.is_some())
@@ -107,10 +108,7 @@ impl JobReader<'_> {
     /// True if a plain pattern would move other bytes.
     fn needs_fio_order(&self) -> Translated<bool> {
         let setting = self.written_rw()?;
-        let is_percent_of_new = ["offset", "offset_increment"]
-            .iter()
-            .any(|name| self.text(name).is_some_and(|text| text.ends_with('%')))
-            && !self.names_device();
+        let is_percent_of_new = self.begins_at_percent_of_new();
         let has_several_files =
             self.bytes("nrfiles", 1)? > 1 || (self.has_several_names() && !self.names_device());
         let syncs = [self.count("fsync")?, self.count("fdatasync")?];
@@ -118,7 +116,7 @@ impl JobReader<'_> {
         // fio syncs between two laps, too.
         let has_laps = self.bytes("loops", 1)? > 1 || self.is_set("io_size");
         let has_syncs_of_its_own = sync_options > 1 || (sync_options > 0 && has_laps);
-        let has_sizes = self.text("bs").is_some_and(|sizes| sizes.contains(','));
+        let has_sizes = self.has_list_of_sizes();
         let is_overwritten = setting.rw.order == Order::Random
             && setting.rw.changes_blocks()
             && self.has_verify()
@@ -136,6 +134,49 @@ impl JobReader<'_> {
             || ORDERING
                 .iter()
                 .any(|(name, plain)| self.is_set(name) && self.text(name) != Some(plain)))
+    }
+
+    /// True if the job begins at a percentage of a file that may be new.
+    fn begins_at_percent_of_new(&self) -> bool {
+        ["offset", "offset_increment"]
+            .iter()
+            .any(|name| self.text(name).is_some_and(|text| text.ends_with('%')))
+            && !self.names_device()
+    }
+
+    /// True if reads and writes have different sizes.
+    fn has_list_of_sizes(&self) -> bool {
+        self.text("bs").is_some_and(|sizes| sizes.contains(','))
+    }
+
+    /// Refuses sizes and places that fio draws beyond the end of a file, where its order is unknown.
+    /// It ends the job with the first of them.
+    fn check_draws_behind_end(&self) -> Translated<()> {
+        let is_random = self.written_rw()?.rw.order == Order::Random;
+        if !self.translation.is_as_fio() || !is_random {
+            return Ok(());
+        }
+        if let Some(given) = self.value("ba")?
+            && self.place_law()?.is_some()
+            && !self.has_order_of_law()?
+        {
+            return Err(given.error(
+                "with random_distribution fio draws places behind the end of the file, and ends \
+                 anywhere; remove one of the two",
+            ));
+        }
+        let has_sizes =
+            self.is_set("bssplit") || self.is_set("bsrange") || self.has_list_of_sizes();
+        let Some(generator) = self.value("random_generator")? else {
+            return Ok(());
+        };
+        if generator.text != "tausworthe" && has_sizes && self.begins_at_percent_of_new() {
+            return Err(generator.error(
+                "with several sizes and an offset in percent of a new file, fio ends anywhere; use \
+                 an offset in bytes, or remove random_generator",
+            ));
+        }
+        Ok(())
     }
 
     /// True if `filename` names a device, which has its size before the first lap, and a queue of
@@ -450,6 +491,7 @@ fn range_ends(given: GivenValue<'_>, range: &str) -> Translated<(u32, u32)> {
 
 /// Sets the order of the requests, after everything that it depends on.
 pub(super) fn set_order(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    reader.check_draws_behind_end()?;
     let Some(order) = reader.fio_order(job)? else {
         return Ok(());
     };

@@ -150,9 +150,6 @@ impl<'a> JobReader<'a> {
     /// True if a job with `verify=null` reads back what it wrote. It does so with checksums here;
     /// where they are impossible, the read-back is left out.
     fn reads_null_back(&self, rw: Rw) -> Translated<bool> {
-        let has_obstacle = ["verify_only", "bssplit", "bsrange", "ba", "numjobs"]
-            .iter()
-            .any(|option| self.is_set(option));
         let mut has_one_size = true;
         for kind in rw.kinds() {
             has_one_size &= self.only_size(kind)? == self.only_size(rw.first())?;
@@ -163,7 +160,7 @@ impl<'a> JobReader<'a> {
             && !rw.leaves_no_content()
             && is_checked
             && has_one_size
-            && !has_obstacle)
+            && !self.flag("verify_only")?)
     }
 
     /// The pattern of `verify=pattern`, with which every block is compared. It may contain the

@@ -46,14 +46,14 @@ struct MadeRequests {
     written: BTreeSet<u64>,
 }
 
-fn made(flags: &WorkloadFlags) -> MadeRequests {
+fn made(flags: &WorkloadFlags, run_seed: u64) -> MadeRequests {
     let mut workload = Workload::named("counted");
     workload.shape.order.fio = flags.shape.order.fio.clone();
     let extent = Extent {
         start: 0,
         length: 1 << 40,
     };
-    let mut pattern = Pattern::new(&workload, extent, 1, 0);
+    let mut pattern = Pattern::new(&workload, extent, run_seed, 0);
     let mut made = MadeRequests {
         moved: [(0, 0); 2],
         syncs: 0,
@@ -103,7 +103,7 @@ fn jobs_make_the_requests_that_fio_counts() {
             mut moved,
             syncs,
             written,
-        } = made(flags);
+        } = made(flags, 1);
         if flags.verify == Some(true) {
             // The bytes of a read follow when it is made.
             let reads = flags.shape.content.verified_reads;
@@ -116,4 +116,21 @@ fn jobs_make_the_requests_that_fio_counts() {
         }
     }
     assert!(ordered > 60, "{ordered}");
+}
+
+/// Where the requests are others in each run, the syncs between them are, too.
+#[test]
+fn job_without_repeated_numbers_moves_its_bytes_in_each_run() {
+    let text = "[a]\ndirectory=/data\nrw=randrw\nsize=512k\nrandrepeat=0\nfsync=8\nfdatasync=3\n";
+    let mut sync_counts = BTreeSet::new();
+    for seed in 1..9 {
+        let overrides = CliOverrides { seed, ..AS_FIO };
+        let plan = translated(text, overrides).unwrap().plan;
+        assert_eq!(plan.seed, Some(seed));
+        let MadeRequests { moved, syncs, .. } = made(&plan.workloads[0].flags, seed);
+        let [(_, read_bytes), (_, written_bytes)] = moved;
+        assert_eq!(read_bytes + written_bytes, 512 << 10, "{seed}");
+        sync_counts.insert(syncs);
+    }
+    assert!(sync_counts.len() > 1, "{sync_counts:?}");
 }

@@ -250,8 +250,8 @@ fn kinds_of_verify_become_own_checksums() {
         ("rw=write\ndo_verify=0", None),
         ("rw=write\nbs=4k,8k", Some(true)),
         ("rw=rw\nbs=4k,8k", None),
-        ("rw=write\nbssplit=4k/50:8k/50", None),
-        ("rw=write\nnumjobs=2", None),
+        ("rw=write\nbssplit=4k/50:8k/50", Some(true)),
+        ("rw=write\nnumjobs=2", Some(true)),
     ] {
         let text = format!("[job]\nfilename=/data/own\nsize=1m\nverify=null\n{options}\n");
         let read = translated(&text, AS_FIO).unwrap();
@@ -444,6 +444,80 @@ fn stride_limits_a_job_to_its_laps() {
     }
 }
 
+/// The real fio fails with "minimum rate exceeds rate".
+#[test]
+fn floor_above_the_rate_is_refused() {
+    for (options, is_kept) in [
+        ("rate=4m,2m\nrate_min=3m", false),
+        ("rate=4m,2m\nrate_min=2m", true),
+        ("rate=4m,\nrate_min=2m", true),
+        ("rate_iops=50\nrate_iops_min=51", false),
+        ("rate_iops=50\nrate_min=51", true),
+    ] {
+        let text = format!("[a]\nfilename=/dev/sda\nrw=read\n{options}\n");
+        let read = translated(&text, AS_FIO);
+        assert_eq!(read.is_ok(), is_kept, "{options}: {read:?}");
+    }
+}
+
+#[test]
+fn errors_of_blocks_are_counted_in_one_file() {
+    let job = "[a]\ndirectory=/data\nrw=read\nsize=1m\nblock_error_percentiles=1\n";
+    assert!(translated(job, AS_FIO).is_ok());
+    assert!(translated(&format!("{job}nrfiles=2\n"), AS_FIO).is_err());
+    assert!(translated(&format!("{job}filename=a:b\n"), AS_FIO).is_err());
+}
+
+#[test]
+fn draws_behind_the_end_are_refused_where_they_are_not_known() {
+    let job = "[a]\ndirectory=/data\nrw=randread\nsize=1500k\nbssplit=4k/:8k/\n";
+    for (options, is_kept) in [
+        ("offset=50%", true),
+        ("offset=64k\nrandom_generator=lfsr", true),
+        ("offset=50%\nrandom_generator=lfsr", false),
+        ("random_distribution=zipf\nrandseed=7", true),
+        ("random_distribution=zipf\nrandseed=7\nba=64k", false),
+    ] {
+        let read = translated(&format!("{job}{options}\n"), AS_FIO);
+        assert_eq!(read.is_ok(), is_kept, "{options}");
+    }
+}
+
+/// Only in jobs that change blocks with a queue fio looks for overlapping requests.
+#[test]
+fn overlaps_matter_to_queued_writes() {
+    let job = "[a]\nfilename=/dev/sda\nioengine=libaio\nserialize_overlap=1\n";
+    for (options, is_kept) in [
+        ("rw=read\niodepth=4", true),
+        ("rw=write\niodepth=1", true),
+        ("rw=write\niodepth=4", false),
+    ] {
+        let read = translated(&format!("{job}{options}\n"), AS_FIO);
+        assert_eq!(read.is_ok(), is_kept, "{options}");
+    }
+}
+
+/// The bytes that the real fio trims and writes of a device, each, with these options.
+#[test]
+fn trim_and_write_both_count_towards_io_size() {
+    for (options, kib) in [
+        ("io_size=512k", 512),
+        ("io_size=512k\nloops=3", 1536),
+        ("io_size=1536k", 1024),
+        ("io_size=2m", 1024),
+        ("io_size=2052k", 2048),
+        ("io_size=4m\nloops=2", 2048),
+        ("loops=2", 2048),
+    ] {
+        for rw in ["trimwrite", "randtrimwrite"] {
+            let text = format!("[a]\nfilename=/dev/sda\nrw={rw}\nsize=1m\n{options}\n");
+            let plan = translated(&text, AS_FIO).unwrap().plan;
+            let bytes = plan.workloads[0].flags.bytes.unwrap().0;
+            assert_eq!(bytes, kib << 10, "{rw} {options}");
+        }
+    }
+}
+
 #[test]
 fn rate_covers_all_copies() {
     let rate = |options: &str| only(options).rate.unwrap().0;
@@ -472,7 +546,7 @@ fn rate_of_several_sizes_has_the_bytes_of_fio() {
         let order = flags.shape.order.fio.as_deref().unwrap();
         let seconds = flags.time.unwrap().0 as f64 / 1e9;
         let starts = flags.rate.unwrap().0 * seconds;
-        let moved = starts * mean_bytes(order, bytes as u64).unwrap();
+        let moved = starts * mean_bytes(order, bytes as u64, u64::MAX, 0).unwrap();
         assert!((moved / bytes - 1.0).abs() < 0.001, "{options}: {moved}");
     }
 }

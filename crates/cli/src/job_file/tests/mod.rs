@@ -123,6 +123,7 @@ const AS_FIO: CliOverrides<'_> = CliOverrides {
     action: JobAction::Run,
     closeness: Closeness::Fio,
     is_read_only: false,
+    seed: 0,
     output: None,
 };
 

@@ -1,6 +1,7 @@
 //! Jobs that name several files or directories.
 
 use super::*;
+use crate::workload::{Bytes, SpanBounds};
 
 fn as_fio(text: &str) -> Result<JobFile, String> {
     translated(text, AS_FIO)
@@ -264,7 +265,7 @@ fn several_files_that_exist_give_a_job_its_size_and_percentages() {
 
 #[test]
 fn copies_at_percentages_of_several_new_files_move_the_bytes_of_fio() {
-    let text = "[a]\nrw=randread\nsize=1m\nnumjobs=3\noffset_increment=10%\n\
+    let text = "[a]\nrw=randread\nsize=1m\nnumjobs=3\noffset_increment=10%\nunlink=1\n\
                 filename=/data/a:/data/b:/data/c\n";
     let plan = as_fio(text).unwrap().plan;
     let spans: Vec<(u64, u64)> = plan
@@ -361,21 +362,101 @@ fn file_that_was_there_stays_with_unlink() {
 }
 
 #[test]
-fn files_that_cannot_stay_are_parts_of_one() {
+fn files_that_vanish_are_parts_of_one() {
+    let text = "[a]\nrw=write\nsize=1m\nunlink=1\nfilename=/data/a:/data/b\n";
+    assert_eq!(kept(text), []);
+    assert_eq!(
+        plan("[a]\nrw=write\nsize=1m\nfilename=/data/a:/data/b\n").scratch_files,
+        []
+    );
+}
+
+/// The real fio leaves them.
+#[test]
+fn files_that_would_vanish_against_the_user_are_refused() {
     for options in [
-        "unlink=1",
         "offset=1k",
         "numjobs=2\noffset_increment=1k",
+        "numjobs=2\noffset_increment=10%",
         "\n[b]\nrw=read\nsize=512k\nfilename=/data/a:/data/b",
         "bs=1k\nsize=6k",
         "\n[b]\nrw=read\nsize=1m\nfilename=/data/a",
     ] {
         let text = format!("[a]\nrw=write\nsize=1m\nfilename=/data/a:/data/b\n{options}\n");
-        assert_eq!(kept(&text), [], "{options}");
+        let why = as_fio(&text).expect_err(options);
+        assert!(why.contains("cannot stay"), "{options}: {why}");
     }
+    let text = "[a]\nrw=read\nsize=1m\nnrfiles=2\noffset=1k\ndirectory=/data\n";
+    let why = as_fio(text).unwrap_err();
+    assert!(why.contains("cannot stay"), "{why}");
+}
+
+#[test]
+fn copies_with_logs_are_workloads_of_their_own() {
+    let text = "[a]\nfilename=/dev/sda\nrw=randread\nnumjobs=3\ngroup_reporting\n";
+    assert_eq!(as_fio(text).unwrap().plan.workloads.len(), 1);
+    let logged = as_fio(&format!("{text}write_hist_log=log\n")).unwrap();
+    assert_eq!(logged.plan.workloads.len(), 3);
+}
+
+/// fio gives a file to the first copy that has its name, and the others move nothing.
+#[test]
+fn one_name_for_several_files_is_refused() {
+    for options in [
+        "numjobs=2\nfilename_format=x.$filenum",
+        "nrfiles=2\nfilename_format=x.$jobnum",
+    ] {
+        let text = format!("[a]\nrw=read\nsize=1m\ndirectory=/data\n{options}\n");
+        let why = as_fio(&text).expect_err(options);
+        assert!(why.contains("filename_format"), "{options}: {why}");
+    }
+    let text = "[a]\nrw=read\nsize=1m\ndirectory=/data:/other\nnumjobs=2\nfilename_format=x\n";
+    assert!(as_fio(text).is_ok());
+}
+
+#[test]
+fn appending_job_begins_where_its_file_ends() {
+    let append = "rw=write\nsize=1m\nfile_append=1\n";
+    let flags = &as_fio(&format!(
+        "[a]\nfilename=/data/own\noffset=4k\nloops=3\n{append}"
+    ))
+    .unwrap()
+    .plan
+    .workloads[0]
+        .flags;
+    let end = SpanBounds {
+        start: Position::Bytes(GIB),
+        end: Position::Bytes(GIB + MIB),
+    };
+    assert_eq!((flags.span, flags.bytes), (Some(end), Some(Bytes(MIB))));
+    for options in [
+        "filename=/data/new\ntime_based\nruntime=1",
+        "filename=/data/new\nio_size=2m",
+        "filename=/data/new\nnumjobs=2",
+        "filename=/data/own:/data/new",
+        "filename=/data/new\n[b]\nrw=read\nsize=1m\nfilename=/data/new",
+    ] {
+        let text = format!("[a]\n{append}{options}\n");
+        let why = as_fio(&text).expect_err(options);
+        assert!(why.contains("file_append"), "{options}: {why}");
+    }
+    let why = translated(&format!("[a]\n{append}"), CliOverrides::default()).unwrap_err();
+    assert!(why.contains("file_append"), "{why}");
+}
+
+#[test]
+fn logged_copies_in_several_directories_have_their_own_names() {
+    let text = "[a]\nrw=write\nsize=1m\nunlink=1\nnumjobs=4\ndirectory=/data:/other\n\
+                write_iolog=log\n";
+    let read = as_fio(text).unwrap();
+    let mut names = Vec::new();
+    for workload in &read.jobs.jobs[0].workloads {
+        names.extend(workload.files.iter().map(|file| file.name.as_str()));
+    }
+    names.sort_unstable();
     assert_eq!(
-        plan("[a]\nrw=write\nsize=1m\nfilename=/data/a:/data/b\n").scratch_files,
-        []
+        names,
+        ["/data/a.0.0", "/data/a.2.0", "/other/a.1.0", "/other/a.3.0"]
     );
 }
 

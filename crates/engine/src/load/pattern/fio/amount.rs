@@ -7,9 +7,6 @@ use diskproof_model::op::OpKind;
 use diskproof_model::shape::FioOrder;
 use std::collections::BTreeMap;
 
-/// A job that no run repeats is counted with this seed: its figures are about those of each run.
-const SEED_OF_NO_RUN: u32 = 1;
-
 /// The amount of work of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FioLimits {
@@ -62,11 +59,11 @@ impl OpAmount {
 }
 
 impl FioAmount {
-    /// The requests of a job that fio would end by itself; `None` where they are more than
-    /// `ops_max`.
-    pub fn count(order: &FioOrder, limits: FioLimits, ops_max: u64) -> Option<Self> {
+    /// The requests of a job that fio would end by itself, in a run with this seed; `None` where
+    /// they are more than `ops_max`.
+    pub fn count(order: &FioOrder, limits: FioLimits, ops_max: u64, seed: u64) -> Option<Self> {
         let mut counted = Self::default();
-        let mut walk = FioWalk::new(order.clone(), ANYWHERE, SEED_OF_NO_RUN);
+        let mut walk = FioWalk::new(order.clone(), ANYWHERE, seed as u32);
         while counted.goes_on(&limits, &walk) {
             if counted.laps > 0 {
                 walk.begin_next_lap();

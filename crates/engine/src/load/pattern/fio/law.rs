@@ -5,6 +5,7 @@
 
 use super::tausworthe::Tausworthe;
 use diskproof_model::shape::{FioFiles, FioLaw, FioLawKind, FioPlaceLaw};
+use std::sync::{Mutex, PoisonError};
 
 /// Each file has so many numbers, as in fio (`FIO_FSERVICE_SHIFT`).
 const NUMBERS_OF_FILE: u64 = 1 << 10;
@@ -177,14 +178,33 @@ impl Law {
     }
 }
 
-/// The sum of the first terms of a zipf law.
+/// The sum of the first terms of a zipf law. Each sum is computed once: one of ten million terms
+/// takes half a second, and a job asks for it several times.
 fn zeta(terms: u64, theta: f64) -> f64 {
+    let mut sums = SUMS.lock().unwrap_or_else(PoisonError::into_inner);
+    for known in sums.iter() {
+        if known.terms == terms && known.theta == theta {
+            return known.sum;
+        }
+    }
     let mut sum = 0.0;
     for term in 1..=terms {
         sum += (1.0 / term as f64).powf(theta);
     }
+    sums.push(ZetaSum { terms, theta, sum });
     sum
 }
+
+/// A sum that is known.
+#[derive(Debug)]
+struct ZetaSum {
+    terms: u64,
+    theta: f64,
+    sum: f64,
+}
+
+/// The sums so far: one for each size of a file and each law of a plan.
+static SUMS: Mutex<Vec<ZetaSum>> = Mutex::new(Vec::new());
 
 /// A number from 0 to 1.
 fn unit(draw: &mut Tausworthe) -> f64 {

@@ -9,9 +9,6 @@ use diskproof_model::shape::FioOrder;
 /// none by chance, where the size that is drawn first does not fit.
 const EMPTY_LAPS_MAX: u32 = 64;
 
-/// More requests do not change a mean.
-const AVERAGED_MAX: u32 = 1 << 18;
-
 /// The steps of a job, lap after lap.
 #[derive(Debug, Clone)]
 pub(crate) struct FioSteps {
@@ -64,20 +61,20 @@ impl FioSteps {
     }
 }
 
-/// The mean size of the first requests of a job, until they have moved so many bytes, or are
-/// `AVERAGED_MAX`; `None` where it makes none.
-pub fn mean_bytes(order: &FioOrder, bytes_max: u64) -> Option<f64> {
-    let mut steps = FioSteps::new(order.clone(), ANYWHERE, 1);
+/// The mean size of the first requests of a job in a run with this seed, until they have moved so
+/// many bytes, or are so many; `None` where it makes none.
+pub fn mean_bytes(order: &FioOrder, bytes_max: u64, ops_max: u64, seed: u64) -> Option<f64> {
+    let mut steps = FioSteps::new(order.clone(), ANYWHERE, seed);
     let mut bytes = 0;
     let mut ops = 0;
-    while bytes < bytes_max && ops < AVERAGED_MAX {
+    while bytes < bytes_max && ops < ops_max {
         let Some(step) = steps.step() else {
             break;
         };
         bytes += u64::from(step.len);
         ops += 1;
     }
-    (ops > 0).then(|| bytes as f64 / f64::from(ops))
+    (ops > 0).then(|| bytes as f64 / ops as f64)
 }
 
 /// True if each lap of the job makes a request: the first one, and those that begin elsewhere.
