@@ -52,7 +52,7 @@ fn flags_of_fio_without_effect_are_accepted_with_one_note() {
     let words = "run --time_based --group_reporting --direct=1 --filename=. --rw=randread \
                  --iodepth=2 --numjobs=1";
     let words = argv(words);
-    let ran = run_in(&here, &[&words[..], &SHORT_RUN].concat());
+    let ran = run_in(&here, &[&words[..], &SHORT].concat());
     ran.exits(0);
     let notes = ran.err.matches("change nothing").count();
     assert_eq!(notes, 1, "{}", ran.err);
