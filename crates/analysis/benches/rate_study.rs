@@ -101,7 +101,7 @@ fn stations() -> Vec<Studied> {
         Station::new(4, 3000.0, Service::Exponential),
     );
     p99_9.promise.late_share = 0.001;
-    vec![
+    let mut stations = vec![
         p99(
             "M/M/1, 150/s, 80 ms",
             0.08,
@@ -138,6 +138,14 @@ fn stations() -> Vec<Studied> {
             Station::new(8, 20_000.0, Service::HeavyTailed),
         ),
         p99_9,
+    ];
+    stations.extend(limited_stations());
+    stations
+}
+
+/// Targets with stalls and with credits.
+fn limited_stations() -> Vec<Studied> {
+    vec![
         p99(
             "M/M/4, 1200/s, stalls of 55 ms",
             0.03,

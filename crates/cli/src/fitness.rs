@@ -144,7 +144,7 @@ fn least_bytes(file: &PlanFile, planned_bytes: u64) -> u64 {
         if let Some(span) = workload.flags.span
             && let Position::Bytes(end) = span.end
         {
-            least = least.max(end);
+            least = least.max(end.next_multiple_of(SCRATCH_BYTES_UNIT));
         }
     }
     // A smaller file than the profile's own size is no matter of room.

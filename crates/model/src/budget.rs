@@ -304,6 +304,9 @@ impl Plan {
 
     fn fill_ns(&self) -> Option<u64> {
         if let Some(files) = self.files() {
+            if self.is_of_other_tool() {
+                return Some(u64::MAX);
+            }
             let accesses_ns = files.count.saturating_mul(FILE_ACCESS_NS);
             return Some(fill_time_ns(files.set_bytes()).saturating_add(accesses_ns));
         }

@@ -44,7 +44,7 @@ fn versions_with(setting: &str) -> Option<RangeInclusive<u32>> {
     None
 }
 
-/// True if the server must start again for a setting that changes. It silently ignores a reload.
+/// True if the server must start again for a setting that changes. A reload leaves it as it is.
 pub(crate) fn needs_restart(advice: &[Advice], version: Option<u32>) -> bool {
     advice.iter().any(|advice| {
         advice.changes()

@@ -769,33 +769,48 @@ fn unfinished_pass_is_undecided_and_reads_that_may_be_cached_are_too() {
 /// falls silent about them is not accepted.
 #[test]
 fn health_is_judged_over_all_runs_of_a_test() {
-    let report = |reallocated_sectors| DiskHealth {
-        disk: "sda".to_owned(),
+    let report_of = |disk: &str, reallocated_sectors| DiskHealth {
+        disk: disk.to_owned(),
+        serial: Some("S1".to_owned()),
         reallocated_sectors,
         ..DiskHealth::default()
     };
+    let report = |reallocated_sectors| report_of("sda", reallocated_sectors);
     let mut disk = SimulatedDisk::new(Kind::Honest, 64 * MIB, 64 * MIB, 5);
     let measured = run(&mut disk, Procedure::Whole, 9);
-    let this_run = [report(Some(400))];
-    for (first, last, undecided) in [
+    let (zero, many) = (Some(0), Some(400));
+    for (first, this_run, last, undecided) in [
         (
-            vec![report(Some(0))],
-            vec![report(Some(400))],
+            vec![report(zero)],
+            many,
+            vec![report(many)],
             Some(Undecided::Remapped),
         ),
         (
-            vec![report(Some(0))],
+            vec![report(zero)],
+            many,
             vec![report(None)],
             Some(Undecided::HealthLost),
         ),
+        (vec![report(many)], many, vec![report(many)], None),
+        // Nothing was known before the first run, but before this one.
         (
-            vec![report(Some(0))],
-            Vec::new(),
-            Some(Undecided::HealthLost),
+            vec![report(None)],
+            zero,
+            vec![report(many)],
+            Some(Undecided::Remapped),
         ),
-        (vec![report(Some(400))], vec![report(Some(400))], None),
-        // Nothing was known before the test.
-        (vec![report(None)], vec![report(Some(400))], None),
+        (vec![report(None)], None, vec![report(many)], None),
+        // Plugged in again, it has another name.
+        (vec![report(zero)], zero, vec![report_of("sdb", zero)], None),
+        (
+            vec![report(zero)],
+            zero,
+            vec![report_of("sdb", many)],
+            Some(Undecided::Remapped),
+        ),
+        // Not asked.
+        (vec![report(zero)], zero, Vec::new(), None),
     ] {
         // Stopped after the last read, and ended by a run that read nothing.
         let measured = AcceptMeasurement {
@@ -804,7 +819,7 @@ fn health_is_judged_over_all_runs_of_a_test() {
             ..measured.clone()
         }
         .continued();
-        let found = accept_record(&measured, None, &this_run).figures;
+        let found = accept_record(&measured, None, &[report(this_run)]).figures;
         assert_eq!(found.undecided, undecided, "{:?}", measured.health);
     }
 }

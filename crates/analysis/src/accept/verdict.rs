@@ -56,13 +56,13 @@ fn accept_figures(
     } else {
         places.fraud()
     };
-    let health_before = match data.health_before.as_slice() {
-        [] => health_before,
-        first => first,
+    let before = HealthBefore {
+        test: &data.health_before,
+        run: health_before,
     };
     let health = HealthOverTest {
-        changes: health_changes(health_before, &data.health),
-        is_lost: is_health_lost(health_before, &data.health),
+        changes: health_changes(&before, &data.health),
+        is_lost: is_health_lost(&before, &data.health),
     };
     let is_bad = fraud.is_some() || data.bad_bytes.sum() > 0 || data.failed_writes_bytes > 0;
     let undecided = if is_only_changed {
@@ -186,25 +186,58 @@ struct HealthOverTest {
     is_lost: bool,
 }
 
-fn is_health_lost(before: &[DiskHealth], after: &[DiskHealth]) -> bool {
-    before.iter().any(|earlier| {
-        let later = after.iter().find(|disk| disk.disk == earlier.disk);
-        COUNTERS.iter().any(|counter| {
-            let is_told = later.is_some_and(|disk| counter.count(disk).is_some());
-            counter.count(earlier).is_some() && !is_told
-        })
-    })
+/// The reports of the disks before the test was begun, and before this run of it.
+struct HealthBefore<'a> {
+    test: &'a [DiskHealth],
+    run: &'a [DiskHealth],
 }
 
-/// The counters that rose during the test, for each disk that was examined before.
-fn health_changes(before: &[DiskHealth], after: &[DiskHealth]) -> Vec<HealthChange> {
+impl HealthBefore<'_> {
+    /// The first count that a disk told.
+    fn count(&self, disk: &DiskHealth, counter: &Counter) -> Option<u64> {
+        for reports in [self.test, self.run] {
+            let earlier = reports.iter().find(|earlier| is_same_disk(earlier, disk));
+            if let Some(count) = earlier.and_then(|earlier| counter.count(earlier)) {
+                return Some(count);
+            }
+        }
+        None
+    }
+}
+
+/// A disk that was plugged in again has another name.
+fn is_same_disk(one: &DiskHealth, other: &DiskHealth) -> bool {
+    match (&one.serial, &other.serial) {
+        (Some(one), Some(other)) => one == other,
+        _ => one.disk == other.disk,
+    }
+}
+
+/// True if a disk told a count of its sectors before the test and tells it no more. Reports that
+/// were not asked for (`--no-health`) are not missed.
+fn is_health_lost(before: &HealthBefore<'_>, after: &[DiskHealth]) -> bool {
+    if after.is_empty() {
+        return false;
+    }
+    for earlier in before.test.iter().chain(before.run) {
+        let later = after.iter().find(|disk| is_same_disk(disk, earlier));
+        for counter in &COUNTERS {
+            let is_told = later.is_some_and(|disk| counter.count(disk).is_some());
+            let of_sectors = counter.counter != HealthCounter::LinkErrors;
+            if of_sectors && counter.count(earlier).is_some() && !is_told {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// The counters that rose during the test.
+fn health_changes(before: &HealthBefore<'_>, after: &[DiskHealth]) -> Vec<HealthChange> {
     let mut changes = Vec::new();
     for disk in after {
-        let Some(earlier) = before.iter().find(|known| known.disk == disk.disk) else {
-            continue;
-        };
-        for counter in COUNTERS {
-            if let (Some(before), Some(after)) = (counter.count(earlier), counter.count(disk))
+        for counter in &COUNTERS {
+            if let (Some(before), Some(after)) = (before.count(disk, counter), counter.count(disk))
                 && after > before
             {
                 changes.push(HealthChange {

@@ -116,8 +116,11 @@ pub(super) fn figure_of_part(record: &Record, part: Part, metric: &Metric) -> Op
 /// The lower end of a promised rate, where no rate that was offered broke the promise.
 fn rate_without_upper_end(record: &Record, metric: &Metric) -> Option<f64> {
     let answer = &record.load()?.figures;
-    let has_none = metric.threshold == "rate" && !answer.outcome.has_both_ends();
-    has_none.then_some(answer.low)
+    if metric.threshold == "rate" && !answer.outcome.has_both_ends() {
+        Some(answer.low)
+    } else {
+        None
+    }
 }
 
 /// The operations that a threshold names.

@@ -71,9 +71,9 @@ impl ArrivedRun {
             && self.began_after(hello)
     }
 
-    /// Returns `true` if nothing but a rank is needed to take both for one machine. Pods share names
-    /// and have no machine id, so that without ranks only equal ids prove it: the death of one must
-    /// not be hidden by another one that a launcher started later.
+    /// Returns `true` if nothing but a rank is needed to take both for one machine. Pods share
+    /// names and have no machine id, so that without ranks only equal ids prove it: the death of
+    /// one must not be hidden by another one that a launcher started later.
     fn is_of_machine_of(&self, hello: &Hello) -> bool {
         match (&self.machine, &hello.machine) {
             (Some(own), Some(announced)) => own == announced,

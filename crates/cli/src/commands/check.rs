@@ -20,7 +20,7 @@ use diskproof_model::plan::{
 use diskproof_model::surface::{AccessPlan, BurstPlan, Coverage, CurvePlan, DataSheet, Survey};
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Drives have up to 1 GiB of cache; a smaller file would measure the cache.
 const SCRATCH_BYTES_MIN: u64 = 1 << 30;
@@ -200,10 +200,17 @@ pub struct CheckFlags {
     pub measuring: MeasuringFlags,
 }
 
+/// True if the path exists. Fails where that cannot be seen: a gate that measures each time keeps a
+/// database down.
+fn is_there(path: &Path) -> Result<bool, Failure> {
+    path.try_exists()
+        .map_err(|why| Failure::Usage(format!("--unless-exists {}: {why}", path.display())))
+}
+
 /// Measures the workloads, the layers, or with `--for` whether the target is fit for a database.
 pub fn run(check: &CheckFlags) -> anyhow::Result<Exit> {
     if let Some(path) = &check.unless_exists
-        && path.exists()
+        && is_there(path)?
     {
         let note = format!("{} exists, so nothing is measured", path.display());
         check.measuring.verbosity().note(&note);

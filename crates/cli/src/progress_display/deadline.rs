@@ -37,6 +37,8 @@ pub(super) struct RunDeadline {
     /// The longest that scratch files may be filled at a time; `None` where filling counts as
     /// announced time.
     fill_max: Option<Duration>,
+    /// Filling for longer ends the run. Without it, the rest is announced time.
+    fill_ends: bool,
     /// The time for which scratch files were filled, or got their first requests, since the last
     /// measurement.
     filled: Duration,
@@ -69,6 +71,7 @@ impl RunDeadline {
             end: Arc::new(Mutex::new(end)),
             grace_ns,
             fill_max,
+            fill_ends: plan.files().is_none(),
             filled: Duration::ZERO,
             updated: now,
             is_late: false,
@@ -136,9 +139,9 @@ impl RunDeadline {
         } else if !self.is_late
             && let Some(fill_max) = self.fill_max
         {
-            self.extend(passed);
-            self.filled += passed;
-            if self.filled > fill_max {
+            self.extend(passed.min(fill_max.saturating_sub(self.filled)));
+            self.filled = self.filled.saturating_add(passed);
+            if self.fill_ends && self.filled > fill_max {
                 self.end_late();
             }
         }
@@ -200,6 +203,7 @@ mod tests {
             end: Arc::new(Mutex::new(Some(start + Duration::from_secs(1)))),
             grace_ns: 0,
             fill_max: None,
+            fill_ends: true,
             filled: Duration::ZERO,
             updated: start - Duration::from_secs(10),
             is_late: false,
@@ -216,6 +220,7 @@ mod tests {
             end: Arc::new(Mutex::new(Some(start + Duration::from_secs(60)))),
             grace_ns: 0,
             fill_max: Some(Duration::from_secs(20)),
+            fill_ends: true,
             filled: Duration::ZERO,
             updated: start - Duration::from_secs(10),
             is_late: false,
@@ -226,5 +231,25 @@ mod tests {
         deadline.updated -= Duration::from_secs(15);
         deadline.update(Phase::Layout);
         assert!(deadline.is_late() && deadline.has_passed());
+    }
+
+    /// What is between the steps of many files takes announced time once it takes too long, and a
+    /// run that has much of it goes on.
+    #[test]
+    fn writing_back_of_files_ends_no_run_that_has_time() {
+        let start = Instant::now();
+        let mut deadline = RunDeadline {
+            end: Arc::new(Mutex::new(Some(start + Duration::from_secs(600)))),
+            grace_ns: 0,
+            fill_max: Some(Duration::from_secs(20)),
+            fill_ends: false,
+            filled: Duration::ZERO,
+            updated: start - Duration::from_secs(200),
+            is_late: false,
+        };
+        deadline.update(Phase::Layout);
+        assert!(!deadline.is_late());
+        assert!(deadline.end() >= Some(start + Duration::from_secs(620)));
+        assert!(deadline.end() < Some(start + Duration::from_secs(630)));
     }
 }

@@ -57,9 +57,6 @@ pub(super) struct AcceptRun {
     has_warned: bool,
 }
 
-/// Why a journal has no counts.
-const NOT_COUNTED: &str = "the counters of the disks could not be read";
-
 /// The part of this test that the journal holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JournalState {
@@ -196,11 +193,11 @@ impl AcceptRun {
             return;
         }
         let counts = self.counters.as_ref().and_then(Snapshot::counts);
-        let measured = &mut self.test.measured;
-        measured.asked = self.asked;
-        match counts {
-            Some(counts) => measured.device.read_bytes = counts.read_bytes,
-            None => measured.device.unresolved = Some(NOT_COUNTED.to_owned()),
+        // Reads that cannot be counted, as those of a disk that is gone, stay out of both sums.
+        if let Some(counts) = counts {
+            let measured = &mut self.test.measured;
+            measured.asked = self.asked;
+            measured.device.read_bytes = counts.read_bytes;
         }
         match journal.keep(&self.test.measured, sink.run_id()) {
             Ok(()) => self.saved = JournalState::Everything,
@@ -227,9 +224,7 @@ impl AcceptRun {
     /// Ends a test that is complete: takes the health of the disks once more. Its journal stays
     /// until the record is saved.
     fn finish(&mut self, bench: &Bench) {
-        let is_known =
-            !bench.facts.health.is_empty() || !self.test.measured.health_before.is_empty();
-        if is_known {
+        if !bench.facts.health.is_empty() {
             self.test.measured.health = read_health(&bench.facts.targets);
         }
         self.read_counters();

@@ -116,12 +116,14 @@ impl Bench {
         self.write_content(index, layout_goal.clone(), progress)?;
         if matches!(fill, Fill::Within { .. }) {
             // What the workload cannot do without takes the time that it takes.
+            let began = Instant::now();
             let needed = LayoutGoal {
                 upto_bytes: goal.least_bytes.min(goal.upto_bytes),
                 time_ns: None,
                 ..layout_goal
             };
             self.write_content(index, needed, progress)?;
+            progress.extend_deadline(began.elapsed());
             self.targets[index].trim_to_written()?;
         }
         Ok(())
@@ -207,9 +209,10 @@ impl Bench {
         } in first_writes
         {
             if let Some(next) = measured.iter_mut().find(|row| row.target == target) {
+                let earlier = next.laid_out.unwrap_or_default();
                 next.laid_out = first.ops.get(&OpKind::Write).map(|op| MovedTotal {
-                    requests: op.count,
-                    bytes: op.bytes,
+                    requests: earlier.requests + op.count,
+                    bytes: earlier.bytes + op.bytes,
                 });
             }
             // One through the page cache is not comparable.
@@ -340,7 +343,10 @@ impl FillGoal {
                     Some(transaction) => transaction.log_span_bytes,
                     None => 0,
                 };
-                let least_bytes = span.start_bytes + log_bytes + u64::from(workload.block_bytes);
+                let least_bytes = span
+                    .start_bytes
+                    .saturating_add(log_bytes)
+                    .saturating_add(u64::from(workload.block_bytes));
                 Self {
                     least_bytes,
                     upto_bytes: if target.usable_bytes() == 0 {

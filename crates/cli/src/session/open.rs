@@ -18,7 +18,7 @@ use crate::plan_file::KeptFile;
 use crate::provenance::{machine, random_seed, run_id, timestamp, tool};
 use crate::stdio::{ignore_closed_pipe, to_stdout};
 use crate::targets::{read_health, warn_of_failing};
-use crate::tool_lines::{SharedPrinter, ToolLines};
+use crate::tool_lines::ToolLines;
 use diskproof_analysis::judge::{RunFacts, RunVariation};
 use diskproof_device::{
     Admission, GuardedWriteCache, MachineCpuTime, OpenError, OpenTarget, PartOfFile, host_facts,
@@ -86,14 +86,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
     };
     warn_of_failing(&health, verbosity);
     verbosity.note(&budget_line(&plan, &identities));
-    let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
-    let mut session = Session::new(seed_of_host(&plan, flags)).with_stall_timeout(stall_ns);
-    if shown
-        .tool()
-        .is_some_and(SharedPrinter::fails_without_direct)
-    {
-        session = session.failing_without_direct();
-    }
+    let session = new_session(seed_of_host(&plan, flags), stall_timeout, &shown);
     let facts = Arc::new(session_facts(
         &session, plan, identities, note, health, flags,
     ));
@@ -130,6 +123,16 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         stall_timeout,
         cpu_time,
     })
+}
+
+/// The session of the engine. A tool that fails where direct I/O is refused makes it fail there.
+fn new_session(seed: u64, stall_timeout: Duration, shown: &Shown) -> Session {
+    let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
+    let session = Session::new(seed).with_stall_timeout(stall_ns);
+    match shown.tool() {
+        Some(tool) if tool.fails_without_direct() => session.failing_without_direct(),
+        _ => session,
+    }
 }
 
 /// The place of the results of a run, with its journal, its lines and its screen. From now on

@@ -153,7 +153,8 @@ impl Resolution<'_> {
         let mut shape = flags.shape.clone();
         if self.rw.drops_blocks() && visits_once && shape.is_plain() {
             shape.order.each_block_once = true;
-            shape.order.workers_share_map = workers > 1;
+            // A mix of sizes has a map for each worker.
+            shape.order.workers_share_map = workers > 1 && self.flags.bssplit.is_none();
         }
         shape
     }

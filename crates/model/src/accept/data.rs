@@ -324,7 +324,8 @@ pub struct AcceptMeasurement {
     /// Rate of the writes in their order, of equal parts of what is written.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write_course: Vec<MovedBytes>,
-    /// The reads of the runs before this one; absent where the test was not stopped.
+    /// The reads of the runs before this one that the disks' counters counted; absent where the
+    /// test was not stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub earlier_reads: Option<CountedReads>,
     /// Bytes that this program requested of the disk in this run.
@@ -735,18 +736,16 @@ impl AcceptMeasurement {
         self
     }
 
-    /// The reads of all runs of the test so far; `None` where the disks' counters did not count all
-    /// of them.
+    /// The reads of all runs of the test so far, as far as they were counted; `None` where the
+    /// disks' counters cannot be read.
     pub fn counted_reads(&self) -> Option<CountedReads> {
-        if self.device.unresolved.is_some()
-            || (self.earlier_runs > 0 && self.earlier_reads.is_none())
-        {
+        if self.device.unresolved.is_some() {
             return None;
         }
         let earlier = self.earlier_reads.unwrap_or_default();
         Some(CountedReads {
-            asked_bytes: earlier.asked_bytes + self.asked.read_bytes,
-            counted_bytes: earlier.counted_bytes + self.device.read_bytes,
+            asked_bytes: earlier.asked_bytes.saturating_add(self.asked.read_bytes),
+            counted_bytes: earlier.counted_bytes.saturating_add(self.device.read_bytes),
         })
     }
 

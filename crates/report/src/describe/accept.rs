@@ -127,15 +127,16 @@ fn content_text(data: &AcceptMeasurement) -> String {
     }
 }
 
-/// Says whether the disks' own counters confirm the reads of this run.
+/// Says whether the disks' own counters confirm the reads of all runs of the test.
 fn proof_text(data: &AcceptMeasurement) -> String {
     if let Some(why) = &data.device.unresolved {
         return format!("no counter of a disk confirms the reads ({why})");
     }
-    if data.asked.read_bytes == 0 {
+    let reads = data.counted_reads().unwrap_or_default();
+    if reads.asked_bytes == 0 {
         return "nothing was read".to_owned();
     }
-    let share = data.device.read_bytes as f64 / data.asked.read_bytes as f64;
+    let share = reads.counted_bytes as f64 / reads.asked_bytes as f64;
     format!(
         "the disk read {} of the bytes that were asked for, by its counters",
         format_percent(share)

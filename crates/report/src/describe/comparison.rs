@@ -232,13 +232,17 @@ fn condition_fact(condition: &Condition, subject: &str) -> Block {
     Block::toned_fact(tone, label, format!("{subject}: {}", condition.why))
 }
 
+/// The margin as the user gave it, to a millionth of a percent: `2 %`.
+pub(crate) fn margin_text(margin: f64) -> String {
+    format!("{} %", (margin * 1e8).round() / 1e6)
+}
+
 fn legend_text(comparison: &Comparison) -> String {
-    // As the user gave it, to a millionth of a percent.
-    let margin = (comparison.margin * 1e8).round() / 1e6;
+    let margin = margin_text(comparison.margin);
     format!(
         "95 %: confidence interval of the ratio. better, worse: significantly different after \
-         correction for the number of metrics, and by more than {margin} %. same: the whole \
-         interval is within {margin} %. All metrics: --all, --json. Explanations: diskproof help \
+         correction for the number of metrics, and by more than {margin}. same: the whole \
+         interval is within {margin}. All metrics: --all, --json. Explanations: diskproof help \
          compare.md."
     )
 }
@@ -342,10 +346,13 @@ fn is_change_visible(a: f64, b: f64, digits: i32, ratio: Ratio) -> bool {
 
 /// Says what would decide an open metric: `4.0 times as long, 12 s per side`.
 pub(crate) fn needed_text(metric: &MetricComparison) -> String {
-    if metric.ratio.is_none() {
+    let Some(ratio) = metric.ratio else {
         return missing_ratio_text(metric).to_owned();
-    }
+    };
     let Some(needed) = metric.needed else {
+        if ratio.high_95.is_some() {
+            return "its slices or runs disagree; measure more of them".to_owned();
+        }
         return "fewer than ten samples lie beyond it; measure longer".to_owned();
     };
     if needed.times > TIMES_MAX {
@@ -365,7 +372,6 @@ pub(crate) fn needed_text(metric: &MetricComparison) -> String {
     }
 }
 
-/// `4.0 times`, from 1.1 on: a smaller factor would print as no change.
 /// The reason why a metric without a reason against its comparison has no ratio.
 fn missing_ratio_text(metric: &MetricComparison) -> &'static str {
     if metric.a.value <= 0.0 || metric.b.value <= 0.0 {
@@ -379,6 +385,7 @@ fn missing_ratio_text(metric: &MetricComparison) -> &'static str {
     }
 }
 
+/// `4.0 times`, from 1.1 on: a smaller factor would print as no change.
 fn times_text(times: f64) -> String {
     if times < 9.95 {
         format!("{:.1} times", times.max(1.1))

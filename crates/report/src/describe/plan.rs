@@ -135,8 +135,8 @@ fn task_facts(task: &Task) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// `over 1 TiB; curve of 200 points, at least 1 MiB read at each; 500 random accesses …`: the steps of a
-/// survey.
+/// `over 1 TiB; curve of 200 points, at least 1 MiB read at each; 500 random accesses …`: the steps
+/// of a survey.
 fn survey_text(survey: &Survey) -> String {
     let mut steps = Vec::new();
     steps.extend(span_text(&survey.span));

@@ -9,13 +9,13 @@ use super::saved_page::COMPARISON_ID;
 use crate::chart::{Axis, Chart, Scale, Series, SeriesMark};
 use crate::describe;
 use crate::describe::changes::answer_blocks;
+use crate::describe::comparison::margin_text;
 use crate::describe::comparison::{MetricDetail, letter, verdict_look};
 use crate::describe::fleet::FleetDetail;
 use diskproof_model::block::Block;
 use diskproof_model::comparison::{
     Candidate, Comparison, PercentilePair, PercentilePoint, Verdict,
 };
-use diskproof_model::units::format_percent;
 use maud::{Markup, html};
 use std::io::{self, Write};
 
@@ -112,7 +112,7 @@ fn overview_section(comparison: &Comparison) -> Markup {
     html! {
         section.overview #verdict aria-labelledby="title" {
             p.kicker {
-                "comparison · differences up to " (format_percent(comparison.margin)) " are ignored"
+                "comparison · differences up to " (margin_text(comparison.margin)) " are ignored"
             }
             h1 #title { (answer) }
             @for candidate in &comparison.candidates { (tally_markup(candidate)) }

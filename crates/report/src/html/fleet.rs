@@ -8,11 +8,12 @@ use super::document::{DataBlock, Document, NavigationEntry};
 use super::elements::{section, shown, shown_whole};
 use super::saved_page::FLEET_ID;
 use crate::chart::Chart;
+use crate::describe::comparison::margin_text;
 use crate::describe::fleet::{FleetDetail, answer_blocks, latencies_table, speed_tables};
 use crate::describe::fleet_sum;
 use diskproof_model::block::Block;
 use diskproof_model::fleet::{FleetMetric, FleetRecord, FleetRow, FleetValue, RowState};
-use diskproof_model::units::{counted, format_percent};
+use diskproof_model::units::counted;
 use maud::{Markup, html};
 use std::io::{self, Write};
 
@@ -63,7 +64,7 @@ fn overview_section(fleet: &FleetRecord) -> Markup {
     html! {
         section.overview #verdict aria-labelledby="title" {
             p.kicker {
-                "many hosts · differences up to " (format_percent(fleet.margin)) " are ignored"
+                "many hosts · differences up to " (margin_text(fleet.margin)) " are ignored"
             }
             h1 #title { (shown_whole(&fleet.summary)) }
             (blocks(&described, None))

@@ -52,6 +52,8 @@ const SATURATED_SHARE: f64 = 0.1;
 /// requests of a cell count like others: dropping them would promise what the target keeps between
 /// its stalls.
 const UNRECOVERED_BATCHES_MIN: f64 = 0.8;
+/// An overloaded cell is served at most at this share of its rate. It was fixed by simulation.
+const OVERLOADED_SHARE: f64 = 0.93;
 /// Fewer batches do not show whether a queue recovered.
 const BATCHES_MIN: usize = 3;
 /// A saturated cell has more than this many times the promised share of late requests.
@@ -86,6 +88,13 @@ impl MeasuredRate {
             | RateCellKind::Control => true,
             RateCellKind::Doubling | RateCellKind::Saturation => false,
         }
+    }
+
+    /// Returns `true` if more was offered than the target serves, and not only during a stall: the
+    /// queue did not recover, and much was left in it.
+    pub(super) fn is_overloaded(&self, late_share: f64) -> bool {
+        let is_served = self.served >= OVERLOADED_SHARE * self.rate();
+        self.gave_up || (self.is_saturated(late_share) && !is_served)
     }
 
     /// Returns `true` if it is so far above the limit that it only bounds the answer: many requests

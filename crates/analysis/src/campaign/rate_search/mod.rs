@@ -12,8 +12,10 @@
 //! interval holds the truth in 40 of 100, because late requests come in clusters. The search was
 //! then tried on other stations than those that fixed the constants (`rate_study`, 50 runs each).
 //! The interval holds the truth in 48 to 50 of them, with credits of a minute or two in 42, and
-//! none promises more than the truth. A credit that outlasts the search looks like capacity: the
-//! answer states how large a credit would not have shown.
+//! none promises more than the truth, but for stalls of a second that come once in minutes: a
+//! search that sees none of them promises what the target keeps between them. A credit that
+//! outlasts the search looks like capacity: the answer states how large a credit would not have
+//! shown.
 
 mod answer;
 mod cell;

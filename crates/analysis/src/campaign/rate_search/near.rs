@@ -36,7 +36,7 @@ const REPEATED_AFTER: usize = 2;
 const TRIALS_BEFORE_HOLD: usize = TRIALS_MAX - 10;
 /// The length of a repeated cell, in seconds.
 const REPEATED_S: f64 = 5.0;
-/// After a cell gave up at a rate, the saturated rate is at most this multiple of that rate.
+/// After a cell was overloaded at a rate, the saturated rate is at most this multiple of that rate.
 const GAVE_UP_TIMES: f64 = 1.02;
 /// A rate of at least this share of another counts as the same or a higher one.
 const SAME_RATE_SHARE: f64 = 0.995;
@@ -72,7 +72,7 @@ impl RateSearch {
 
     /// The next near cell, or the hold where the time or the trials for another one are used up.
     pub(super) fn next_near(&mut self) -> SearchStep {
-        let near_end_s = self.now_s + self.scaled_s(NEAR_S) + self.warmup_s();
+        let near_end_s = self.now_s + self.whole_cell_s(self.scaled_s(NEAR_S));
         if near_end_s >= self.times.total_s - self.reserve_s()
             || self.served_cells.len() >= TRIALS_BEFORE_HOLD
         {
@@ -91,10 +91,10 @@ impl RateSearch {
 
     pub(super) fn after_near(&mut self, measured: MeasuredRate) -> SearchStep {
         let rate = measured.rate();
-        let gave_up = measured.gave_up;
+        let is_overloaded = measured.is_overloaded(self.promise.late_share);
         let is_below = rate < self.fit.interval.low;
         self.cells.push(measured);
-        if gave_up && self.near_cells >= REPEATED_AFTER && is_below {
+        if is_overloaded && self.near_cells >= REPEATED_AFTER && is_below {
             self.phase = Phase::Repeated;
             return SearchStep::Cell(self.cell_at(
                 RateCellKind::Repeated,
@@ -113,9 +113,9 @@ impl RateSearch {
         if let Some(index) = self.last_near_index() {
             let last = &self.cells[index];
             let rate = last.rate();
-            let gave_up = last.gave_up;
-            let is_saturated = gave_up || last.is_saturated(promised);
-            if gave_up {
+            let is_overloaded = last.is_overloaded(promised);
+            let is_saturated = is_overloaded || last.is_saturated(promised);
+            if is_overloaded {
                 self.saturated = self.saturated.min(GAVE_UP_TIMES * rate);
             }
             if is_saturated {
@@ -156,10 +156,10 @@ impl RateSearch {
     /// cell keeps the rate, the near cell met a single stall: it says nothing about higher rates,
     /// and is dropped.
     pub(super) fn after_repeated(&mut self, measured: MeasuredRate) -> SearchStep {
-        let gave_up = measured.gave_up;
+        let is_overloaded = measured.is_overloaded(self.promise.late_share);
         let is_saturated = measured.is_saturated(self.promise.late_share);
         self.cells.push(measured);
-        if gave_up {
+        if is_overloaded {
             return self.begin_fallen();
         }
         if is_saturated {

@@ -268,7 +268,7 @@ fn search_ends_in_its_time_and_follows_from_its_seed() {
     assert_ne!(run(1), run(2));
 }
 
-/// Two of the measured parts of a search: near cells, and its whole time.
+/// The near cells of a search, its whole time, and its answer.
 struct Course {
     near_cells: usize,
     end_s: f64,
@@ -318,7 +318,7 @@ fn long_hold_leaves_the_time_of_the_other_cells() {
                 "{total_s} {hold_s}: {}",
                 course.end_s
             );
-            // Until the hold the search is the same one.
+            // At least as many as with the usual hold.
             let first = *usual.get_or_insert(course.near_cells);
             assert!(course.near_cells >= first.min(8), "{total_s} {hold_s}");
         }
@@ -329,7 +329,6 @@ fn long_hold_leaves_the_time_of_the_other_cells() {
 #[test]
 fn search_with_a_long_limit_ends_in_its_time() {
     for limit_s in [0.5, 0.7, 1.0, 2.0] {
-        // Nothing breaks the promise, so that all controls are wanted.
         let station = Station::new(16, 1e6, Service::Constant);
         let promise = RatePromise {
             late_share: P99,

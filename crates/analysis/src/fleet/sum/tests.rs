@@ -245,8 +245,8 @@ fn clock_that_is_three_seconds_wrong_is_out_without_fences_and_in_with_them() {
     assert!(whole.members.iter().all(|member| member.bound_ns <= 60_000));
 }
 
-/// Under one kernel no time service is needed. The clock that is not the kernel's is out, also where
-/// its slots began in the middle.
+/// Under one kernel no time service is needed. The clock that is not the kernel's is out, also
+/// where its slots began in the middle.
 #[test]
 fn clock_that_is_not_that_of_the_kernel_is_no_reference() {
     let mut runs = TogetherRuns::default();

@@ -149,8 +149,8 @@ impl JobReader<'_> {
         self.text("bs").is_some_and(|sizes| sizes.contains(','))
     }
 
-    /// Refuses sizes and places that fio draws beyond the end of a file, where its order is unknown.
-    /// It ends the job with the first of them.
+    /// Refuses sizes and places that fio draws beyond the end of a file, where its order is
+    /// unknown. It ends the job with the first of them.
     fn check_draws_behind_end(&self) -> Translated<()> {
         let is_random = self.written_rw()?.rw.order == Order::Random;
         if !self.translation.is_as_fio() || !is_random {
