@@ -461,7 +461,10 @@ pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
         None => false,
     };
     let is_decline = sustained.drop.is_none() && !expectation.met && is_of_zones;
-    if sustained.doubtful_drop.is_some() || is_decline {
+    // A fall that was found has been asked already.
+    let is_foreign =
+        sustained.drop.is_none() && !expectation.met && !rules::may_accuse_disk(record, index);
+    if sustained.doubtful_drop.is_some() || is_decline || is_foreign {
         expectation.objection = Some("The fall may not be the disk's".to_owned());
         expectation.met = false;
         expectation.undecided = true;

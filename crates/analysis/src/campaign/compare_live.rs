@@ -236,8 +236,8 @@ impl LiveComparison {
         let needed_ns = (longest_latency_ns(slices) * SLICE_LATENCIES) as u64;
         progress.slice_ns = progress.slice_ns.max(needed_ns.min(longest_ns));
         if let Some(left_bytes) = &mut progress.left_bytes {
-            let moved = slices.iter().map(|slice| moved_bytes(slice)).max();
-            *left_bytes = left_bytes.saturating_sub(moved.unwrap_or(0));
+            let asked = slices.iter().map(|slice| slice.asked_bytes).max();
+            *left_bytes = left_bytes.saturating_sub(asked.unwrap_or(0));
             if *left_bytes < block_bytes {
                 progress.ended = Some(CampaignEnd::Bytes);
             }
@@ -408,10 +408,6 @@ fn longest_latency_ns(slices: &[&MeasuredCell]) -> f64 {
 fn log_rate(measured: &MeasuredCell) -> f64 {
     let rate: f64 = headline_ops(measured).into_iter().map(|op| op.iops).sum();
     rate.ln()
-}
-
-fn moved_bytes(measured: &MeasuredCell) -> u64 {
-    headline_ops(measured).into_iter().map(|op| op.bytes).sum()
 }
 
 /// The logarithm of a side's rate over the baseline's, from the blocks of one workload; `None` of

@@ -120,10 +120,20 @@ pub struct MeasuredCell {
     pub slice: TimeSlice,
     /// Reads and writes over its measured time.
     pub moved: TimeSeries,
+    /// Bytes that were requested for it, those of its warm-up included: what a budget allows.
+    pub asked_bytes: u64,
     /// The part of the target in which it moved them, in bytes.
     pub span_bytes: u64,
     /// The trial of the offered rate; `None` unless the purpose of the cell is a trial.
     pub trial: Option<RateTrial>,
+}
+
+/// Bytes of reads and writes of a cell, from its start on. Of a measurement that says nothing of its
+/// warm-up, those of its measured time.
+fn asked_bytes(measurement: &Measurement) -> u64 {
+    let asked = measurement.asked;
+    let asked_bytes = asked.read_bytes.saturating_add(asked.write_bytes);
+    asked_bytes.max(measurement.moved_bytes())
 }
 
 /// The most series cells that are kept of a measured cell. After each cell the search for a burst
@@ -143,6 +153,7 @@ impl MeasuredCell {
             trial,
             slice: TimeSlice::from_measurement(measurement),
             moved: requests_of(measurement).thinned(1, MOVED_CELLS_MAX),
+            asked_bytes: asked_bytes(measurement),
             span_bytes: measurement.span_bytes,
         }
     }

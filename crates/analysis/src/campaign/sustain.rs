@@ -6,7 +6,7 @@
 use super::decision::{Campaign, CampaignCell, CampaignFacts, CampaignStep, MeasuredCell};
 use super::side_credit::{SideCredit, SideDisks};
 use crate::estimate::{LastingFall, rate_fall};
-use crate::rounds::{DROP_ROUNDS, drop_share, fall_of_rounds};
+use crate::rounds::{DROP_ROUNDS, drop_share, fall_of_rounds, has_surely_declined};
 use crate::slices::rate_of_kinds;
 use crate::zones::LoadAlongZones;
 use diskproof_model::measurement::OpKind;
@@ -90,7 +90,8 @@ impl SustainCampaign {
         let mut workload = workload.clone();
         workload.stop.time_ns = Some(time_ns);
         if let Some(budget_bytes) = self.plan.budget_bytes {
-            let left_bytes = budget_bytes.saturating_sub(moved_bytes(done));
+            let asked_bytes = done.iter().map(|cell| cell.asked_bytes).sum();
+            let left_bytes = budget_bytes.saturating_sub(asked_bytes);
             let allowed_bytes = match workload.stop.bytes {
                 Some(bytes) => bytes.min(left_bytes),
                 None => left_bytes,
@@ -136,12 +137,16 @@ impl SustainCampaign {
         let Some(drop) = drop_share(&rates, fall.as_ref()) else {
             return false;
         };
+        let is_sure = match fall {
+            Some(_) => drop.low() > allowed,
+            None => has_surely_declined(&rates, allowed),
+        };
         let seen = fall.unwrap_or(LastingFall {
             at_ns: time_ns(&series),
             before: 1.0,
             after: 1.0 - drop.share,
         });
-        drop.low() > allowed && !self.is_fall_of_zones(&seen, rounds)
+        is_sure && !self.is_fall_of_zones(&seen, rounds)
     }
 
     /// Returns `true` if the rate of the load fell for good, at once or gradually, and not for the

@@ -127,6 +127,7 @@ impl Volumes {
             },
             trial: None,
             moved,
+            asked_bytes: whole * u64::from(cell.workload.block_bytes),
             span_bytes: 0,
         }
     }

@@ -62,6 +62,7 @@ impl Disks {
             },
             trial: None,
             moved: TimeSeries::new(1),
+            asked_bytes: count * 8192,
             span_bytes: 0,
         }
     }
@@ -214,6 +215,7 @@ fn bytes_end_a_workload() {
             },
             trial: None,
             moved: TimeSeries::new(1),
+            asked_bytes: bytes,
             span_bytes: 0,
             cell,
         });

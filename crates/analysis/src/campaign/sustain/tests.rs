@@ -259,6 +259,7 @@ fn measured(cell: CampaignCell, start_ns: u64, disk: &mut dyn VirtualDisk) -> Me
             slot: None,
         },
         cell,
+        asked_bytes: ops * BLOCK_BYTES,
         moved: moved.thinned(1, 500),
         span_bytes: SPAN_BYTES,
         trial: None,

@@ -126,14 +126,12 @@ impl SweptCell {
     /// are used up.
     pub(super) fn add_slice(&mut self, measured: &MeasuredCell, precision: f64) {
         let mut rate = 0.0;
-        let mut bytes = 0;
         let mut latency_ns: Option<f64> = None;
         for kind in [OpKind::Read, OpKind::Write] {
             let Some(op) = measured.slice.ops.get(&kind) else {
                 continue;
             };
             rate += op.iops;
-            bytes += op.bytes;
             self.operations += op.count;
             if let Some(latency) = op.latency {
                 latency_ns = Some(latency.mean_ns.max(latency_ns.unwrap_or(0.0)));
@@ -144,7 +142,7 @@ impl SweptCell {
         let unanswered_ns = 2.0 * measured.slice.wall_ns as f64;
         self.latency_ns = Some(latency_ns.unwrap_or(unanswered_ns));
         if let Some(left) = &mut self.left_bytes {
-            *left = left.saturating_sub(bytes);
+            *left = left.saturating_sub(measured.asked_bytes);
             self.is_over |= *left < u64::from(self.workload.block_bytes);
         }
         let is_known = self.relative_half_width() <= precision;

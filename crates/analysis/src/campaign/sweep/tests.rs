@@ -77,6 +77,7 @@ impl Disk {
             },
             trial: None,
             moved: TimeSeries::new(1),
+            asked_bytes: count * u64::from(cell.workload.block_bytes),
             span_bytes: 0,
         }
     }
