@@ -174,7 +174,7 @@ pub struct CheckFlags {
     #[arg(long = "for", value_name = "PROFILE")]
     #[arg(conflicts_with_all = ["only", "skip", "read_only", "spec"])]
     pub fit_for: Option<String>,
-    /// Measure nothing and exit with 0 if this path exists: a gate for a database's first start
+    /// Measure and print nothing and exit with 0 if this path exists: a gate for a first start
     #[arg(long, value_name = "PATH")]
     pub unless_exists: Option<PathBuf>,
     /// Skip the writing workloads; a scratch file is still filled

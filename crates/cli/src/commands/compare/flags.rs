@@ -8,11 +8,12 @@ use crate::flags::{
 };
 use crate::saved::{HistoryFileFlag, HistoryOptions};
 use crate::stdio::ColorWhen;
+use crate::workload::parse_time;
 use clap::ArgAction;
 use diskproof_analysis::compare::{Limit, MARGIN};
 use diskproof_model::plan::{EngineChoice, LivePlan, Sides};
 use diskproof_model::secrets::hides_secret;
-use diskproof_model::units::{parse_duration, parse_size};
+use diskproof_model::units::parse_size;
 use std::path::PathBuf;
 
 /// Shown below the flags.
@@ -112,7 +113,7 @@ pub struct LiveFlags {
     #[arg(long, requires = "prepare")]
     pub reopen: bool,
     /// Time for everything [default: 60s]
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "quick")]
+    #[arg(long, value_name = "DURATION", value_parser = parse_time, conflicts_with = "quick")]
     pub time: Option<u64>,
     /// Take at most 20 seconds
     #[arg(long)]
