@@ -144,8 +144,9 @@ mod tests {
             file_bytes_max: 65536,
             ..files_plan()
         };
-        let creates = named("create.iops").unwrap();
         let one = record_of(files_plan());
+        let metric = format!("{}.iops", one.files().unwrap().steps[0].data.step.name());
+        let creates = named(&metric).unwrap();
         assert!(measured_alike(&one, &record_of(files_plan()), &creates));
         assert!(!measured_alike(&one, &record_of(larger), &creates));
     }

@@ -113,7 +113,7 @@ fn a_search_in_a_directory_leaves_nothing_and_says_where_no_depth_does() {
     ran.shows_not("not run:");
     assert_eq!(names(here.path()), [] as [&str; 0]);
     // And all within an hour.
-    let ran = run(["run", target, "--latency-target", "1h", "--json"]
+    let ran = run(["run", target, "--latency-target", "3600s", "--json"]
         .iter()
         .chain(&flags));
     let record = ran.record();
