@@ -77,7 +77,7 @@ fn commits_and_reads_run_at_the_same_time() {
     let ran = run_plan(
         &plan,
         here.path(),
-        &argv("--json --expect commits.iops>=0 --expect commits.commit.p50<=1h"),
+        &argv("--json --expect commits.iops>=0 --expect commits.commit.p50<=3600s"),
     );
     ran.exits(0);
     ran.tells("1/3 commits: ")
