@@ -55,6 +55,7 @@ fn carried_out(
             slice,
             trial: None,
             moved: TimeSeries::new(1),
+            asked_bytes: requests * 8192,
             span_bytes: 0,
         });
         assert!(done.len() < 200, "it never ends");
