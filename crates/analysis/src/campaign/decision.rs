@@ -128,8 +128,8 @@ pub struct MeasuredCell {
     pub trial: Option<RateTrial>,
 }
 
-/// Bytes of reads and writes of a cell, from its start on. Of a measurement that says nothing of its
-/// warm-up, those of its measured time.
+/// Bytes of reads and writes of a cell, from its start on. Of a measurement that says nothing of
+/// its warm-up, those of its measured time.
 fn asked_bytes(measurement: &Measurement) -> u64 {
     let asked = measurement.asked;
     let asked_bytes = asked.read_bytes.saturating_add(asked.write_bytes);
