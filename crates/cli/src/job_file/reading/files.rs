@@ -192,8 +192,16 @@ pub(super) fn set_filename_format(reader: &JobReader<'_>, job: &mut FioJob) -> T
     Ok(())
 }
 
-/// Sets `directory`: several of them separated by colons.
+/// Sets `directory`: several of them separated by colons. Fio adds files when it reads their names:
+/// a directory that it reads later, on a command line behind them, is not theirs.
 pub(super) fn set_directories(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
+    if let (Some(names), Some(directory)) =
+        (reader.setting("filename"), reader.setting("directory"))
+        && names.scope == directory.scope
+        && names.pass < directory.pass
+    {
+        return Ok(());
+    }
     if let Some(given) = reader.value("directory")? {
         job.directories = split_names(given.text);
     }

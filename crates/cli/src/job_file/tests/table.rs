@@ -147,6 +147,34 @@ fn jobs_of_the_command_line_precede_those_of_files() {
     assert!(error.to_string().starts_with("fio: rw=foo: "), "{error}");
 }
 
+/// As fio 3.33, which adds the files of a command line where their names stand.
+#[test]
+fn directory_behind_the_names_of_a_command_line_is_not_theirs() {
+    let given = [
+        ("filename", "f"),
+        ("directory", "/data"),
+        ("rw", "randread"),
+        ("size", "1m"),
+    ];
+    let options = given.map(|(key, value)| JobOption {
+        key: key.to_owned(),
+        value: Some(value.to_owned()),
+    });
+    for (order, target) in [([0, 1, 2, 3], "."), ([1, 0, 2, 3], "/data")] {
+        let jobs = [OptionsJob {
+            name: "a".to_owned(),
+            options: order.map(|index: usize| options[index].clone()).to_vec(),
+        }];
+        let global = [];
+        let texts = [JobText::Options {
+            global: &global,
+            jobs: &jobs,
+        }];
+        let read = JobFile::translate_all(&texts, AS_FIO, &Fake::default()).unwrap();
+        assert_eq!(read.plan.targets, paths(&[target]));
+    }
+}
+
 /// fio's buffers lie in ordinary pages unless the job asks for huge ones; `run` measures the disk.
 #[test]
 fn buffers_are_those_of_fio_where_fio_is_emulated() {
