@@ -52,7 +52,7 @@ const SATURATED_SHARE: f64 = 0.1;
 /// requests of a cell count like others: dropping them would promise what the target keeps between
 /// its stalls.
 const UNRECOVERED_BATCHES_MIN: f64 = 0.8;
-/// An overloaded cell is served at most at this share of its rate. It was fixed by simulation.
+/// An overloaded cell is served at most at this share of its rate. `rate_study` was tried with it.
 const OVERLOADED_SHARE: f64 = 0.93;
 /// Fewer batches do not show whether a queue recovered.
 const BATCHES_MIN: usize = 3;

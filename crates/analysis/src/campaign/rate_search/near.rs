@@ -36,7 +36,7 @@ const REPEATED_AFTER: usize = 2;
 const TRIALS_BEFORE_HOLD: usize = TRIALS_MAX - 10;
 /// The length of a repeated cell, in seconds.
 const REPEATED_S: f64 = 5.0;
-/// After a cell was overloaded at a rate, the saturated rate is at most this multiple of that rate.
+/// After an overloaded cell the saturated rate is at most this multiple of its rate.
 const GAVE_UP_TIMES: f64 = 1.02;
 /// A rate of at least this share of another counts as the same or a higher one.
 const SAME_RATE_SHARE: f64 = 0.995;
