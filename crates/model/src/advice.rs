@@ -2,6 +2,36 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
+
+/// The settings that not every version of PostgreSQL has, with the first and the last version that
+/// have them. A server that finds a setting in its file that it does not know does not start.
+const VERSIONS: [(&str, RangeInclusive<u32>); 6] = [
+    ("maintenance_io_concurrency", 13..=u32::MAX),
+    ("io_combine_limit", 17..=u32::MAX),
+    ("io_max_combine_limit", 18..=u32::MAX),
+    ("io_method", 18..=u32::MAX),
+    ("io_workers", 18..=18),
+    ("io_max_workers", 19..=u32::MAX),
+];
+
+/// The versions of PostgreSQL with a setting; `None` where all have it.
+pub fn versions_with(setting: &str) -> Option<RangeInclusive<u32>> {
+    for (name, versions) in VERSIONS {
+        if name == setting {
+            return Some(versions);
+        }
+    }
+    None
+}
+
+/// True if a server of this version has a setting. One of an unknown version may have each.
+pub fn may_have_setting(version: Option<u32>, setting: &str) -> bool {
+    match (version, versions_with(setting)) {
+        (Some(version), Some(versions)) => versions.contains(&version),
+        _ => true,
+    }
+}
 
 /// A setting that follows from the figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -69,7 +69,8 @@ pub struct OpFigures {
 }
 
 impl OpFigures {
-    /// The latency that counts: that from the intended start, where the load was offered.
+    /// The latency that counts and that pages show: that from the intended start, where the load
+    /// was offered, not from when a free slot admitted the request (coordinated omission).
     pub fn seen_latency(&self) -> &LatencySummary {
         match &self.latency_intended {
             Some(intended) => intended,

@@ -3,7 +3,7 @@
 //! serial number. Names of workloads, which a job file may choose, stay as in `export --anonymous`:
 //! they say what was measured.
 
-use crate::describe::figures::{conditions_text, shown_latency, shown_ops};
+use crate::describe::figures::{conditions_text, shown_ops};
 use crate::labels;
 use crate::text::{clean, shortened};
 use diskproof_model::finding::Severity;
@@ -119,7 +119,7 @@ fn workload_rows(record: &Record) -> Vec<String> {
 fn op_row(row: &Row, kind: OpKind, op: OpRow<'_>) -> String {
     let iops = &op.figures.iops;
     let mut figures = format!("{} {}", iops.value_text(), labels::interval(iops));
-    if let Some(p99_ns) = shown_latency(op).p99 {
+    if let Some(p99_ns) = op.figures.seen_latency().p99 {
         figures += &format!(", p99 {}", format_latency(p99_ns));
     }
     let name = &row.data.workload.name;

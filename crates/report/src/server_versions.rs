@@ -1,24 +1,12 @@
-//! The settings that not every version of PostgreSQL has. A server that finds a setting in its file
-//! that it does not know does not start.
+//! What the version of a PostgreSQL server means for the lines of its file.
 
-use diskproof_model::advice::Advice;
-use std::ops::RangeInclusive;
-
-/// The settings, with the first and the last version that have them.
-const VERSIONS: [(&str, RangeInclusive<u32>); 6] = [
-    ("maintenance_io_concurrency", 13..=u32::MAX),
-    ("io_combine_limit", 17..=u32::MAX),
-    ("io_max_combine_limit", 18..=u32::MAX),
-    ("io_method", 18..=u32::MAX),
-    ("io_workers", 18..=18),
-    ("io_max_workers", 19..=u32::MAX),
-];
+use diskproof_model::advice::{Advice, versions_with};
 
 /// The settings that a server reads only when it starts (documentation of PostgreSQL 18).
 const READ_AT_START: [&str; 2] = ["io_method", "io_max_combine_limit"];
 
 /// The versions that have a setting, in words; `None` where the server of this version has it. One
-/// of an unknown version may lack each of [`VERSIONS`].
+/// of an unknown version may lack it.
 pub(crate) fn other_versions(setting: &str, version: Option<u32>) -> Option<String> {
     let versions = versions_with(setting)?;
     if let Some(version) = version
@@ -32,16 +20,6 @@ pub(crate) fn other_versions(setting: &str, version: Option<u32>) -> Option<Stri
         until if until == *since => format!("PostgreSQL {since} only"),
         until => format!("PostgreSQL {since} to {until}"),
     })
-}
-
-/// The versions with a setting; `None` where all have it.
-fn versions_with(setting: &str) -> Option<RangeInclusive<u32>> {
-    for (name, versions) in VERSIONS {
-        if name == setting {
-            return Some(versions);
-        }
-    }
-    None
 }
 
 /// True if the server must start again for a setting that changes. A reload leaves it as it is.

@@ -82,12 +82,10 @@ fn reason_undecided(accept: &AcceptRecord) -> String {
                                       sectors meanwhile: run the test again, and reject the disk \
                                       if the count rises again"
             .to_owned(),
-        Some(Undecided::HealthLost) => {
-            "every block came back, but the disk told the counts of its \
-                                        sectors before the test and does not tell them now: read \
-                                        them with smartctl, and run the test again"
-                .to_owned()
-        }
+        Some(Undecided::HealthLost) => "every block came back, but the disk told the counts of \
+                                        its sectors before the test and does not tell them now: \
+                                        read them with smartctl, and run the test again"
+            .to_owned(),
         Some(Undecided::Uneven) => "every block came back, but the rates of the parts vary so \
                                     much that a slow end could hide among them: run the test \
                                     again while the machine is idle"

@@ -7,7 +7,7 @@
 
 use super::fitness::leave_alone;
 use super::wal_sync_method::SETTING as WAL_SYNC_METHOD;
-use diskproof_model::advice::Advice;
+use diskproof_model::advice::{Advice, may_have_setting};
 use diskproof_model::digits::{figure_to_digits, rounded};
 use diskproof_model::finding::Cause;
 use diskproof_model::postgres::{TrialOutcome, TrialRow};
@@ -22,9 +22,8 @@ const UNSAFE_WHY: &str = "Not tried: off is faster only because a crash then los
 /// A tried setting on which the figures gave no advice is inserted before this one.
 const BEFORE_SETTING: &str = "full_page_writes";
 
-/// io_max_combine_limit exists from this version on (release notes of PostgreSQL 18). A server that
-/// does not know a setting in its file does not start.
-const COMBINE_LIMIT_FROM: u32 = 18;
+/// The largest value that io_combine_limit may have.
+const COMBINE_LIMIT: &str = "io_max_combine_limit";
 
 /// Changes the advice that the figures gave to what the trials of a record showed, and adds the
 /// settings that were only tried. `advice` must already have its entry on [`BEFORE_SETTING`].
@@ -36,10 +35,8 @@ pub(super) fn apply_trials(record: &Record, advice: &mut Vec<Advice>) {
         return;
     }
     // An unknown version may have it: its line for the server's file is a comment then.
-    let has_combine_limit = match record.plan.questions.postgres_version {
-        Some(version) => version >= COMBINE_LIMIT_FROM,
-        None => true,
-    };
+    let version = record.plan.questions.postgres_version;
+    let has_combine_limit = may_have_setting(version, COMBINE_LIMIT);
     advice.push(leave_alone(UNSAFE_SETTINGS, UNSAFE_WHY.to_owned(), &[]));
     for tried in &postgres.trials {
         let index = find_or_insert(tried.data.trial.setting.as_str(), advice);
@@ -148,7 +145,7 @@ fn combine_limit_advice(tried: &TrialRow) -> Option<Advice> {
     Some(Advice {
         value: Some(trial.candidate.clone().unwrap_or_default()),
         default: Some(trial.default.clone()),
-        ..leave_alone("io_max_combine_limit", why, &[])
+        ..leave_alone(COMBINE_LIMIT, why, &[])
     })
 }
 

@@ -8,7 +8,7 @@ use diskproof_model::surface::SeekPattern;
 use diskproof_simdisk::testbed::{self, Mount, TempDir, can_run, place};
 use diskproof_simdisk::{Direct, Hanging, LoopDevice, Medium, SimDisk, spec};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Output, Stdio};
 
 const GIB: u64 = 1 << 30;
 
@@ -196,6 +196,13 @@ fn inspection_of_a_disk_that_hangs_ends() {
     assert_eq!(disk.disk.stats().writes, 0);
 }
 
+/// What a command line gives on a filesystem.
+fn ran_on(mount: &Mount, words: &str) -> Output {
+    let words = words.split_whitespace().map(Path::new);
+    let words = words.chain([mount.point.as_path()]);
+    program(words).output().unwrap()
+}
+
 /// A filesystem on a disk of this model.
 fn slow_filesystem(place: &Path, model: &str) -> (SimDisk, LoopDevice, Mount) {
     let backing = place.join("backing");
@@ -226,11 +233,7 @@ fn commit_without_time_for_a_server_has_rows_and_leaves_no_cluster() {
     let place = place();
     let (_disk, _device, mount) = slow_filesystem(place.path(), "write-bandwidth=300kB");
     let words = "commit --postgres --time 3s --only fdatasync --json -q --no-history";
-    let words = words
-        .split(' ')
-        .map(Path::new)
-        .chain([mount.point.as_path()]);
-    let output = program(words).output().unwrap();
+    let output = ran_on(&mount, words);
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(4));
     assert!(!record.measurements.is_empty() && record.postgres().is_none());
@@ -246,11 +249,7 @@ fn load_lays_out_the_log_of_its_transactions() {
     let place = place();
     let (_disk, _device, mount) = slow_filesystem(place.path(), "bandwidth=20MB");
     let words = "load --time 20s --slo p90<=200ms --json -q --no-history";
-    let words = words
-        .split(' ')
-        .map(Path::new)
-        .chain([mount.point.as_path()]);
-    let output = program(words).output().unwrap();
+    let output = ran_on(&mount, words);
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
     assert!(!record.load().unwrap().data.trials.is_empty());
 }
@@ -263,11 +262,7 @@ fn files_whose_write_back_takes_longer_than_their_steps_are_complete() {
     let (_disk, _device, mount) = slow_filesystem(place.path(), "write-bandwidth=300kB");
     let words = "files --time 1s --count 125 --file-size 16k --order sequential --rounds 1 --json \
                  -q --no-history";
-    let words = words
-        .split_whitespace()
-        .map(Path::new)
-        .chain([mount.point.as_path()]);
-    let output = program(words).output().unwrap();
+    let output = ran_on(&mount, words);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
     assert!(!record.partial && record.ended_early.is_none());
@@ -280,11 +275,7 @@ fn files_are_removed_though_the_disk_holds_their_writes() {
     let place = place();
     let (_disk, _device, mount) = slow_filesystem(place.path(), "write-bandwidth=300kB");
     let words = "files --time 2s --count 2000 --file-size 16k --json -q --no-history";
-    let words = words
-        .split(' ')
-        .map(Path::new)
-        .chain([mount.point.as_path()]);
-    let output = program(words).output().unwrap();
+    let output = ran_on(&mount, words);
     assert_eq!(output.status.code(), Some(4), "{output:?}");
     let record: Record = serde_json::from_slice(&output.stdout).unwrap();
     assert!(record.stalled.is_none());

@@ -14,7 +14,7 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Workload;
 use diskproof_model::plan::{OFF_SUFFIX, SyncPolicy};
 use diskproof_model::record::{Estimate, Record};
-use diskproof_model::row::{LatencySummary, OpRow, Row};
+use diskproof_model::row::{OpRow, Row};
 use diskproof_model::target::WriteCache;
 use diskproof_model::units::{counted, format_latency, format_percent};
 
@@ -86,12 +86,6 @@ pub(crate) fn shown_ops(measurement: &Row) -> Vec<(OpKind, OpRow<'_>)> {
         ops.push((OpKind::Sync, sync));
     }
     ops
-}
-
-/// The latency that a page shows of an operation. Under an offered load it begins at the intended
-/// start of the request, not when a free slot admitted it (coordinated omission).
-pub(crate) fn shown_latency(op: OpRow<'_>) -> &LatencySummary {
-    op.figures.seen_latency()
 }
 
 /// A table cut to its first rows, and a line that counts the hidden ones.
@@ -321,7 +315,7 @@ fn figure_cells(kind: OpKind, op: OpRow<'_>, workload: &Workload, unit: LatencyU
         Cell::drawn(Mark::Interval(width)),
         labels::megabytes(&op.figures.throughput).into(),
     ];
-    let latency = shown_latency(op);
+    let latency = op.figures.seen_latency();
     let (mut mean, mut max) = (None, None);
     if op.data.count > 0 {
         mean = Some(latency.mean.round() as u64);
@@ -381,7 +375,7 @@ impl LatencyUnit {
                 continue;
             }
             for (_, op) in shown_ops(row) {
-                longest = longest.max(shown_latency(op).p50);
+                longest = longest.max(op.figures.seen_latency().p50);
             }
         }
         match longest {
@@ -434,7 +428,7 @@ impl Signs {
         let mut signs = Self::default();
         for row in measurements {
             for (_, op) in shown_ops(row) {
-                let latency = shown_latency(op);
+                let latency = op.figures.seen_latency();
                 let percentiles = [latency.p50, latency.p99, latency.p99_9];
                 signs.no_interval |= op.figures.iops.relative_half_width().is_none();
                 signs.no_percentile |= percentiles.contains(&None);

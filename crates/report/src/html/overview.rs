@@ -6,7 +6,6 @@ use super::charts;
 use super::elements::{capitalized, finding_anchor, section, shown, shown_whole};
 use crate::chart::{Chart, target_among_several};
 use crate::describe::expectations::expectation_blocks;
-use crate::describe::figures::shown_latency;
 use crate::describe::findings::{advised_value_text, limit_facts};
 use crate::describe::run::{partial_text, request_text, start_text};
 use crate::describe::target::{disk_text, model_text};
@@ -266,7 +265,7 @@ fn op_tiles(row: &Row) -> Markup {
 
 fn op_tile(rate: &Estimate, name: &str, op: OpRow<'_>) -> Markup {
     let mut interval = labels::interval(rate);
-    if let Some(p99_ns) = shown_latency(op).p99 {
+    if let Some(p99_ns) = op.figures.seen_latency().p99 {
         interval += &format!(" · p99 {}", format_latency(p99_ns));
     }
     tile(&rate.value_text(), name, &interval)

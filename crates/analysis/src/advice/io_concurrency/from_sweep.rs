@@ -5,13 +5,11 @@ use super::setting::{
     effective_setting, maintenance_setting,
 };
 use crate::advice::fitness::{leave_alone, reason_against_rate};
-use diskproof_model::advice::Advice;
+use diskproof_model::advice::{Advice, may_have_setting};
 use diskproof_model::record::Record;
 use diskproof_model::sweep::{DepthKnee, SweepOperation};
 use diskproof_model::units::format_bytes;
 
-/// maintenance_io_concurrency exists from this version on (documentation of PostgreSQL 13).
-const MAINTENANCE_FROM: u32 = 13;
 /// The use of maintenance_io_concurrency.
 const MAINTENANCE_USE: &str = "for vacuum, analyze and recovery";
 /// Block sizes whose knee holds for pages of 8 kB: half a page to two pages.
@@ -32,10 +30,7 @@ pub(crate) fn advise_from_sweep(record: &Record) -> Vec<Advice> {
         return Vec::new();
     };
     let version = record.plan.questions.postgres_version;
-    let has_maintenance = match version {
-        Some(version) => version >= MAINTENANCE_FROM,
-        None => true,
-    };
+    let has_maintenance = may_have_setting(version, MAINTENANCE);
     let half_width = knee.iops.relative_half_width();
     if let Some(reason) = reason_against_rate(record, index, half_width) {
         let mut advice = vec![leave_alone(EFFECTIVE, reason.clone(), &[&workload])];
@@ -44,19 +39,9 @@ pub(crate) fn advise_from_sweep(record: &Record) -> Vec<Advice> {
         }
         return advice;
     }
-    let effective = SettingOfDepth {
-        name: EFFECTIVE,
-        setting: |depth| effective_setting(version, depth),
-        usage: BITMAP_SCANS,
-    };
-    let maintenance = SettingOfDepth {
-        name: MAINTENANCE,
-        setting: |depth| maintenance_setting(version, depth),
-        usage: MAINTENANCE_USE,
-    };
-    let mut advice = vec![effective.advice(knee, &workload)];
+    let mut advice = vec![SettingOfDepth::effective(version).advice(knee, &workload)];
     if has_maintenance {
-        advice.push(maintenance.advice(knee, &workload));
+        advice.push(SettingOfDepth::maintenance(version).advice(knee, &workload));
     }
     advice
 }
@@ -72,14 +57,35 @@ fn pays(knee: &DepthKnee) -> bool {
 }
 
 /// One of the two settings, whose value follows from the requests to keep in flight.
-struct SettingOfDepth<F> {
+struct SettingOfDepth {
     name: &'static str,
-    setting: F,
+    /// The major version of the server; `None` where it is unknown.
+    version: Option<u32>,
+    /// The setting of a server of this version for so many requests.
+    setting: fn(Option<u32>, u32) -> ConcurrencySetting,
     /// The condition under which a change pays.
     usage: &'static str,
 }
 
-impl<F: Fn(u32) -> ConcurrencySetting> SettingOfDepth<F> {
+impl SettingOfDepth {
+    fn effective(version: Option<u32>) -> Self {
+        Self {
+            name: EFFECTIVE,
+            version,
+            setting: effective_setting,
+            usage: BITMAP_SCANS,
+        }
+    }
+
+    fn maintenance(version: Option<u32>) -> Self {
+        Self {
+            name: MAINTENANCE,
+            version,
+            setting: maintenance_setting,
+            usage: MAINTENANCE_USE,
+        }
+    }
+
     /// The advice to change the setting as the knee suggests.
     fn advice(&self, knee: &DepthKnee, workload: &str) -> Advice {
         let depth = if pays(knee) { knee.depth } else { 1 };
@@ -95,7 +101,7 @@ impl<F: Fn(u32) -> ConcurrencySetting> SettingOfDepth<F> {
     }
 
     fn of_depth(&self, depth: u32) -> ConcurrencySetting {
-        (self.setting)(depth.min(CONCURRENCY_MAX))
+        (self.setting)(self.version, depth.min(CONCURRENCY_MAX))
     }
 
     /// The values for the depths that the knee may have; `None` where that is one value, and where
@@ -174,19 +180,13 @@ mod tests {
             iops: Estimate::new(30, 40_000.0, Some(400.0), "1/s"),
             iops_single: Some(Estimate::new(30, 10_000.0, Some(100.0), "1/s")),
         };
-        let effective = SettingOfDepth {
-            name: EFFECTIVE,
-            setting: |depth| effective_setting(version, depth),
-            usage: BITMAP_SCANS,
-        };
-        let maintenance = SettingOfDepth {
-            name: MAINTENANCE,
-            setting: |depth| maintenance_setting(version, depth),
-            usage: MAINTENANCE_USE,
-        };
         [
-            effective.advice(&knee, "cell").range,
-            maintenance.advice(&knee, "cell").range,
+            SettingOfDepth::effective(version)
+                .advice(&knee, "cell")
+                .range,
+            SettingOfDepth::maintenance(version)
+                .advice(&knee, "cell")
+                .range,
         ]
     }
 
