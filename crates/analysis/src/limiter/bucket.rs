@@ -29,6 +29,22 @@ impl Unit {
         }
     }
 
+    /// The unit in which volumes usually limit requests of this size.
+    pub(crate) fn usual(block_bytes: f64) -> Self {
+        if block_bytes >= LARGE_BYTES {
+            Self::Bytes
+        } else {
+            Self::Requests
+        }
+    }
+
+    fn other(self) -> Self {
+        match self {
+            Self::Requests => Self::Bytes,
+            Self::Bytes => Self::Requests,
+        }
+    }
+
     /// The unit of a rate, as figures spell it.
     pub(crate) fn per_second(self) -> &'static str {
         match self {
@@ -277,8 +293,7 @@ fn candidates(stretches: &[Stretch], unit: Unit) -> Vec<Candidate> {
             .collect();
         if let Some(bucket) = bucket_of_plateaus(stretches, &members, unit) {
             let total_ns: f64 = members.iter().map(|member| member.length_ns()).sum();
-            let is_large = members[0].stretch.block_bytes >= LARGE_BYTES;
-            let row_weight = if is_large == (unit == Unit::Bytes) {
+            let row_weight = if Unit::usual(members[0].stretch.block_bytes) == unit {
                 USUAL_UNIT_WEIGHT
             } else {
                 1.0
@@ -445,50 +460,67 @@ pub(crate) struct LateFall {
 }
 
 /// The fall within the last second of the stretches to a rate that is as even as a limiter's, and
-/// to which all that ran after it keeps; `None` where there is none.
+/// to which all that ran after it keeps; `None` where there is none, or where it has too few
+/// requests to tell evenness from chance.
 pub(crate) fn late_fall(stretches: &[Stretch]) -> Option<LateFall> {
-    let end_ns = stretches
+    let last = stretches
         .iter()
         .filter(|stretch| stretch.role == Role::Closed)
-        .map(Stretch::end_ns)
-        .fold(0.0, f64::max);
-    Unit::ALL
-        .into_iter()
-        .find_map(|unit| late_fall_in(stretches, end_ns, unit))
+        .max_by(|a, b| a.end_ns().total_cmp(&b.end_ns()))?;
+    // Blocks of one size are equally even in both units.
+    let usual = Unit::usual(last.block_bytes);
+    late_fall_in(stretches, last.end_ns(), usual)
+        .or_else(|| late_fall_in(stretches, last.end_ns(), usual.other()))
 }
 
 fn late_fall_in(stretches: &[Stretch], end_ns: f64, unit: Unit) -> Option<LateFall> {
-    let mut late: Vec<Plateau<'_>> = stretches
+    let late: Vec<Plateau<'_>> = stretches
         .iter()
         .filter_map(|stretch| plateau(stretch, unit))
+        .filter(|plateau| plateau.start_ns() >= end_ns - PLATEAUS_NS_MIN)
+        .filter(|plateau| is_of_limiter(&plateau.counts))
         .collect();
-    late.retain(|plateau| plateau.start_ns() >= end_ns - PLATEAUS_NS_MIN);
     for first in &late {
         let level = first.level;
         let members: Vec<&Plateau<'_>> =
             late.iter().filter(|plateau| plateau.is_at(level)).collect();
-        let has_fallen = members
-            .iter()
-            .any(|member| has_fallen(stretches, member, level, unit));
-        // Single requests of a queue that empties are a little slower, too.
-        let is_clear = match highest_rate(stretches, level, unit) {
-            Some(highest) => highest >= SHALLOWER_FALL_MIN * level,
-            None => false,
-        };
-        if !has_fallen || !is_clear || !is_paid(stretches, &members, level, unit) {
-            continue;
+        if is_late_fall(stretches, &members, level, unit) {
+            let mut rows: Vec<usize> = members.iter().map(|member| member.stretch.row).collect();
+            rows.sort_unstable();
+            rows.dedup();
+            return Some(LateFall {
+                unit,
+                after: level,
+                lasted_ns: end_ns - first.start_ns(),
+                rows,
+            });
         }
-        let mut rows: Vec<usize> = members.iter().map(|member| member.stretch.row).collect();
-        rows.sort_unstable();
-        rows.dedup();
-        return Some(LateFall {
-            unit,
-            after: level,
-            lasted_ns: end_ns - first.start_ns(),
-            rows,
-        });
     }
     None
+}
+
+/// True if these plateaus of one level follow on a clearly higher rate of the same load, and all
+/// else keeps to the level since then.
+fn is_late_fall(stretches: &[Stretch], members: &[&Plateau<'_>], level: f64, unit: Unit) -> bool {
+    let has_fallen = members
+        .iter()
+        .any(|member| has_fallen(stretches, member, level, unit));
+    if !has_fallen {
+        return false;
+    }
+    let mut alike = stretches.to_vec();
+    alike.retain(|stretch| {
+        members
+            .iter()
+            .any(|member| member.stretch.family == stretch.family)
+    });
+    // Single requests of a queue that empties are a little slower, too.
+    match highest_rate(&alike, level, unit) {
+        Some(highest) => {
+            highest >= SHALLOWER_FALL_MIN * level && is_paid(stretches, members, level, unit)
+        }
+        None => false,
+    }
 }
 
 /// A cell of any stretch, in the order of time.

@@ -600,7 +600,7 @@ pub(crate) fn late_fall_of(record: &Record, target: usize) -> Option<LateFall> {
         }
         let kinds = [OpKind::Read, OpKind::Write];
         let ops = kinds.iter().filter_map(|kind| m.op(*kind));
-        let Some(series) = estimate::summed(ops.map(|op| op.data.shown_series())) else {
+        let Some(series) = estimate::summed(ops.map(|op| op.data.series.clone())) else {
             continue;
         };
         let workload = &m.data.workload;

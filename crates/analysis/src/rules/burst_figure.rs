@@ -27,7 +27,16 @@ pub(super) const RULE: Rule = Rule {
 const ABOVE_LATE: f64 = 1.1;
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    by_credit(record).or_else(|| by_late_fall(record))
+    let Some(mut found) = by_credit(record) else {
+        return by_late_falls(record);
+    };
+    // Of another target, whose credit is not known.
+    if let Some(late) = by_late_falls(record) {
+        found.claim = format!("{} {}", found.claim, late.claim);
+        found.remedy = format!("{} {}", found.remedy, late.remedy);
+        found.evidence.extend(late.evidence);
+    }
+    Some(found)
 }
 
 fn by_credit(record: &Record) -> Option<Diagnosis> {
@@ -48,63 +57,88 @@ fn by_credit(record: &Record) -> Option<Diagnosis> {
     )
 }
 
-/// A fall in the last second of a run: too late to prove a limiter, and too even for chance. What
-/// was faster before may be a burst.
-fn by_late_fall(record: &Record) -> Option<Diagnosis> {
-    for target in 0..record.targets.len() {
-        let is_known = record
-            .burst_credits
-            .iter()
-            .any(|credit| credit.target == target);
-        if is_known {
-            continue;
-        }
-        let Some(fall) = late_fall_of(record, target) else {
-            continue;
-        };
-        if !fall.rows.iter().all(|row| may_accuse_disk(record, *row)) {
-            continue;
-        }
-        let mut faster: Vec<Measured<'_>> = Vec::new();
-        for measured in real_rows(record) {
-            let row = measured.row;
-            let is_faster = rate_of(row, fall.unit) > ABOVE_LATE * fall.after;
-            if row.data.target == target && waits_for_disk(&row.data) && is_faster {
-                faster.push(measured);
-            }
-        }
-        if let Some(first) = faster.first() {
-            let command = &first.row.figures.reproduce;
-            return Some(late_diagnosis(record, &fall, &faster).with_command(command));
-        }
-    }
-    None
+/// A fall in the last second of a run, and the rows of its target that were faster.
+struct LateBurst<'a> {
+    fall: LateFall,
+    faster: Vec<Measured<'a>>,
 }
 
-fn late_diagnosis(record: &Record, fall: &LateFall, faster: &[Measured<'_>]) -> Diagnosis {
-    let unit = fall.unit.per_second();
-    let claim = format!(
-        "{} fell to {} in the last {} of the run, as evenly as a limiter does it. {} ran at a \
-         higher rate before, perhaps on a burst credit or in a cache that ended then. The run is \
+/// Falls in the last second of a run: too late to prove a limiter, and too even for chance. What
+/// was faster before may be a burst.
+fn by_late_falls(record: &Record) -> Option<Diagnosis> {
+    let mut bursts: Vec<LateBurst<'_>> = Vec::new();
+    for target in 0..record.targets.len() {
+        bursts.extend(late_burst(record, target));
+    }
+    let first = bursts.first()?.faster.first()?;
+    let claims: Vec<String> = bursts
+        .iter()
+        .map(|burst| late_claim(record, burst))
+        .collect();
+    let observations: Vec<Evidence> = bursts.iter().flat_map(late_evidence).collect();
+    let longer_ns = record.elapsed_ns().saturating_mul(2);
+    let remedy = format!(
+        "Measure longer (--time), for at least {}, or with 'diskproof sustain'.",
+        format_duration(longer_ns)
+    );
+    Some(
+        Diagnosis::new(Severity::Warning, claims.join(" "), observations)
+            .with_remedy(remedy)
+            .with_command(&first.row.figures.reproduce),
+    )
+}
+
+/// The late fall of a target without a known credit; `None` without one, and where nothing was
+/// faster before.
+fn late_burst(record: &Record, target: usize) -> Option<LateBurst<'_>> {
+    let of_falls = ended_by_falls(record);
+    let mut known = record.burst_credits.iter().chain(&of_falls);
+    if known.any(|credit| credit.target == target) {
+        return None;
+    }
+    let fall = late_fall_of(record, target)?;
+    if !fall.rows.iter().all(|row| may_accuse_disk(record, *row)) {
+        return None;
+    }
+    let mut faster: Vec<Measured<'_>> = Vec::new();
+    for measured in real_rows(record) {
+        let row = measured.row;
+        let is_faster = rate_of(row, fall.unit) > ABOVE_LATE * fall.after;
+        if row.data.target == target && waits_for_disk(&row.data) && is_faster {
+            faster.push(measured);
+        }
+    }
+    if faster.is_empty() {
+        return None;
+    }
+    Some(LateBurst { fall, faster })
+}
+
+fn late_claim(record: &Record, burst: &LateBurst<'_>) -> String {
+    let LateBurst { fall, faster } = burst;
+    format!(
+        "{} fell to {} in the last {} of the run, as evenly as a limiter does it. Before that, {} \
+         ran at a higher rate, perhaps on a burst credit or in a cache that ended then. The run is \
          too short to tell.",
         workload_names(record, fall.rows.iter().copied()),
-        limit_text(fall.after, unit),
+        limit_text(fall.after, fall.unit.per_second()),
         format_duration(fall.lasted_ns as u64),
         workload_names(record, faster.iter().map(|measured| measured.index)),
-    );
+    )
+}
+
+fn late_evidence(burst: &LateBurst<'_>) -> Vec<Evidence> {
+    let LateBurst { fall, faster } = burst;
     let mut observations = Vec::new();
     for measured in faster {
         if let Some((kind, op)) = measured.row.headline_ops().first() {
             let rate = RateFigure::new(*op, fall.unit);
             let place = format!("figures/ops/{}/{}/value", kind.as_str(), rate.name);
+            let unit = fall.unit.per_second();
             observations.push(measured.evidence(&place, rate.value, fall.after, unit));
         }
     }
-    let longer_ns = 2 * record.elapsed_ns();
-    Diagnosis::new(Severity::Warning, claim, observations).with_remedy(format!(
-        "Measure longer (--time), for at least {}, or with 'diskproof sustain'.",
-        format_duration(longer_ns)
-    ))
+    observations
 }
 
 /// The credits that only the fall of a workload shows, on targets without one that is known better.
