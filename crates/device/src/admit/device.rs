@@ -13,6 +13,7 @@ use super::names::{disk_below, names};
 use super::permit::{Consent, VisibilityGaps};
 use super::reasons::{RefusalReasons, Step};
 use super::servers;
+use super::snapshots;
 use super::space;
 use crate::admit::inspect::{CLAIM_TRIES, Inspector};
 use crate::failure::{OpenError, changed, open_failed};
@@ -87,6 +88,7 @@ pub(crate) fn judge_again(
     in_use::judge(root, Subject::Device(&family), reasons);
     let uses = space::of_released(&now);
     space::judge_files(&uses, space::FREE_OR_SMALLER, reasons);
+    snapshots::judge(&now, now.size_bytes, reasons);
     judge_contents(root, identity, &family, consent, inspector, reasons);
 }
 

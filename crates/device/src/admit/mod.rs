@@ -15,6 +15,7 @@ mod openers;
 mod permit;
 pub(crate) mod reasons;
 mod servers;
+mod snapshots;
 mod space;
 
 use crate::file::held::Held;
@@ -196,6 +197,7 @@ fn admit_overwriting(
     };
     let space = space::of_released(&identity);
     space::judge_files(&space, space::FREE_OR_SMALLER, &mut reasons);
+    snapshots::judge(&identity, identity.size_bytes, &mut reasons);
     if !reasons.is_empty() {
         return Err(reasons.into_stepwise_refusal(overwriting_asked(&identity)));
     }
@@ -390,6 +392,7 @@ fn judge_directory(
     let space = space::of_directory(identity, need);
     let remedy = space_remedy(scratch_bytes_max(identity), files);
     space::judge_files(&space, &remedy, reasons);
+    snapshots::judge(identity, need.size_bytes, reasons);
     space
 }
 

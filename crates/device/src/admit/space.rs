@@ -4,7 +4,8 @@
 
 use super::kept_free::{RESERVE_BY_DEFAULT, SPACE_STEP_BYTES, bytes_kept_free, kept_free_text};
 use super::reasons::{RefusalReasons, Step};
-use crate::file::extents::{shared_bytes, unwritten_bytes};
+use super::snapshots;
+use crate::file::extents::{shared_bytes, unallocated_bytes, unwritten_bytes};
 use crate::file::held::Held;
 use crate::identity::files_behind::{FileBehind, images_of_nbd};
 use crate::identity::layers::is_served;
@@ -215,10 +216,12 @@ fn missing_bytes(file: &TargetIdentity, fd: BorrowedFd<'_>) -> u64 {
     if filesystem.copies_on_write() {
         return file.size_bytes;
     }
+    // The count of blocks includes those beyond the end of the file.
     let allocated_bytes = u64::try_from(stat.st_blocks)
         .unwrap_or(0)
         .saturating_mul(SECTOR_BYTES);
-    let holes = file.size_bytes.saturating_sub(allocated_bytes);
+    let holes = unallocated_bytes(fd, file.size_bytes)
+        .unwrap_or(file.size_bytes.saturating_sub(allocated_bytes));
     if filesystem.overwrites_without_space() {
         return holes;
     }
@@ -266,17 +269,21 @@ fn room_in(images: &[SpaceUse], directory: &TargetIdentity) -> Option<u64> {
 }
 
 /// Ends of the UUIDs of device mapper pools, whose volumes are larger together than the pool may
-/// be: LVM's thin pools, and its pools of VDO.
-const POOL_ENDS: [&str; 2] = ["-tpool", "-vpool"];
+/// be: LVM's thin pools, its pools of VDO, and the pools of Stratis.
+const POOL_ENDS: [&str; 3] = ["-tpool", "-vpool", "-thinpool-pool"];
+
+/// How the names of disks begin that a program, a filesystem or another machine serves: nbd, ublk
+/// and the volumes of ZFS, which may be sparse.
+const SERVED_BEGINNINGS: [&str; 3] = ["nbd", "ublkb", "zd"];
 
 /// Says which space below a target is not known, a clause each: of pools, whose use only an ioctl
-/// of the device mapper tells, and of what another program or machine serves as an nbd disk.
+/// of the device mapper tells, of snapshots, and of what somebody serves as a disk.
 pub(super) fn unknown_space(target: &TargetIdentity) -> Vec<String> {
     unknown_space_in(&SysRoot::default(), target)
 }
 
 fn unknown_space_in(root: &SysRoot, target: &TargetIdentity) -> Vec<String> {
-    let mut unknown = Vec::new();
+    let mut unknown = snapshots::notes(root, target);
     for layer in &target.layers {
         if let Some(pool) = pool_name(root, layer) {
             unknown.push(format!(
@@ -284,15 +291,22 @@ fn unknown_space_in(root: &SysRoot, target: &TargetIdentity) -> Vec<String> {
                  written; see 'lvs'"
             ));
         }
-        if layer.name.starts_with("nbd") && images_of_nbd(root, layer).is_empty() {
+        if is_disk_served(layer) && images_of_nbd(root, layer).is_empty() {
             unknown.push(format!(
-                "the image behind {} is not known, and its filesystem may have too little space \
-                 for what is written",
+                "what serves {} is not known, and may have too little space for what is written",
                 layer.name
             ));
         }
     }
     unknown
+}
+
+/// Returns `true` if somebody serves a whole disk.
+fn is_disk_served(layer: &Layer) -> bool {
+    layer.kind != LayerKind::Partition
+        && SERVED_BEGINNINGS
+            .iter()
+            .any(|beginning| layer.name.starts_with(beginning))
 }
 
 /// The name of a pool of the device mapper; `None` of any other device.
@@ -551,14 +565,23 @@ mod tests {
         let served = unknown_space_in(&sysfs.root(), &target);
         assert_eq!(served.len(), 1, "its image is gone: {served:?}");
         target.layers.clear();
-        for name in ["dm-0", "dm-1", "nbd1"] {
+        let pool = [
+            ("dm/uuid", "stratis-1-private-abc-thinpool-pool"),
+            ("dm/name", "st"),
+        ];
+        sysfs.add_block_device("virtual/dm-2", "253:2", &pool);
+        for name in ["dm-0", "dm-1", "nbd1", "dm-2", "zd0", "ublkb7", "nbd1p1"] {
             target.layers.push(Layer {
                 name: name.to_owned(),
+                kind: match name {
+                    "nbd1p1" => LayerKind::Partition,
+                    _ => LayerKind::Disk,
+                },
                 ..Layer::default()
             });
         }
         let unknown = unknown_space_in(&sysfs.root(), &target);
-        assert_eq!(unknown.len(), 2, "{unknown:?}");
+        assert_eq!(unknown.len(), 5, "{unknown:?}");
         assert!(unknown[0].contains("vg0-pool-tpool"), "{unknown:?}");
         assert!(unknown[1].contains("nbd1"), "{unknown:?}");
     }

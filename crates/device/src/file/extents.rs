@@ -35,6 +35,14 @@ pub(crate) fn shared_bytes(fd: BorrowedFd<'_>, size_bytes: u64) -> Option<u64> {
     bytes_of_extents(parts, size_bytes, |extent| extent.flags & SHARED != 0)
 }
 
+/// Bytes of a file of this size that have no blocks; what lies beyond its end does not count. `None`
+/// where the filesystem does not answer FIEMAP.
+pub(crate) fn unallocated_bytes(fd: BorrowedFd<'_>, size_bytes: u64) -> Option<u64> {
+    let parts = extents_in(fd, 0, size_bytes, DirtyPages::Kept);
+    let allocated = bytes_of_extents(parts, size_bytes, |_| true)?;
+    Some(size_bytes.saturating_sub(allocated))
+}
+
 fn written_by_fiemap(fd: BorrowedFd<'_>, start: u64, end: u64) -> Option<u64> {
     let parts = extents_in(fd, start, end, DirtyPages::WrittenBack);
     bytes_of_extents(parts, end, |extent| extent.flags & UNWRITTEN == 0)
@@ -142,6 +150,17 @@ mod tests {
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 8 * MIB).unwrap();
         file.write_all_at(&vec![1; MIB as usize], 2 * MIB).unwrap();
         assert_eq!(unwritten_bytes(file.as_fd(), 0, 8 * MIB), Some(7 * MIB));
+    }
+
+    #[test]
+    fn blocks_beyond_the_end_fill_no_hole() {
+        let file = sparse("/var/tmp");
+        let flags = rustix::fs::FallocateFlags::KEEP_SIZE;
+        rustix::fs::fallocate(&file, flags, 16 * MIB, 16 * MIB).unwrap();
+        rustix::fs::fallocate(&file, flags, 0, MIB).unwrap();
+        assert_eq!(unallocated_bytes(file.as_fd(), 16 * MIB), Some(13 * MIB));
+        let in_memory = sparse("/dev/shm");
+        assert_eq!(unallocated_bytes(in_memory.as_fd(), 16 * MIB), None);
     }
 
     #[test]
