@@ -277,8 +277,8 @@ pub const OTHER_MAPPER_USER: &str = "device mapper";
 
 /// Vendors of iSCSI and Fibre Channel targets in software. By default the model of their disks is
 /// the name that an administrator gave to the volume (targetcli sets `emulate_model_alias`; SCST
-/// takes the name of the virtual device).
-const SOFTWARE_VENDORS: [&str; 3] = ["LIO-ORG", "SCST_FIO", "SCST_BIO"];
+/// takes the name of the virtual device). `IET` are tgt and the iSCSI Enterprise Target.
+const SOFTWARE_VENDORS: [&str; 4] = ["LIO-ORG", "SCST_FIO", "SCST_BIO", "IET"];
 
 impl Layer {
     /// True if the facts that no setting changes are the same. The size is none of an array's,
@@ -293,7 +293,7 @@ impl Layer {
     }
 
     /// True of a disk that is known to be made by software, which may keep what it accepted in the
-    /// memory of this machine: a target of LIO or SCST, scsi_debug, or one of the NVMe target,
+    /// memory of this machine: a target of LIO, SCST or tgt, scsi_debug, or one of the NVMe target,
     /// whose model is `Linux` by default.
     pub fn is_of_software(&self) -> bool {
         let vendor = self.vendor.as_deref().unwrap_or_default();

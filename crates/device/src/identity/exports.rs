@@ -1,5 +1,5 @@
 //! What this machine's kernel exports to other machines and guests as disks: by its SCSI, NVMe, USB
-//! and RDMA targets, and to domains of Xen. Such a driver opens a disk without claiming it, and not
+//! and RDMA targets, by SCST, and to domains of Xen. Such a driver opens a disk without claiming it, and not
 //! from a process. Reads configfs and sysfs.
 
 use crate::kernel::sysroot::{SysRoot, list, read_text};
@@ -18,6 +18,8 @@ pub(crate) enum ExportDriver {
     Rdma,
     /// The block backend of Xen (xen-blkback/xenbus.c).
     Xen,
+    /// The SCSI target SCST, which is no part of Linux (scst_vdisk.c).
+    Scst,
 }
 
 impl ExportDriver {
@@ -29,6 +31,7 @@ impl ExportDriver {
             Self::Usb => "the USB gadget",
             Self::Rdma => "the RDMA block server (rnbd)",
             Self::Xen => "the Xen backend",
+            Self::Scst => "the SCSI target (SCST)",
         }
     }
 }
@@ -82,6 +85,9 @@ pub(crate) fn exports(root: &SysRoot) -> Vec<Export> {
         let decimal = number.and_then(|hexadecimal| decimal_number(&hexadecimal));
         add_device(ExportDriver::Xen, place, decimal, &mut exports);
     }
+    for place in below(&root.sys.join("kernel/scst_tgt/devices"), 1) {
+        add_of_scst(place, &mut exports);
+    }
     exports
 }
 
@@ -113,6 +119,21 @@ fn add_of_scsi(place: PathBuf, exports: &mut Vec<Export>) {
         });
     }
     add_path(ExportDriver::Scsi, place, "udev_path", exports);
+}
+
+/// A disk of SCST: a second line, `[key]`, says that its settings are kept.
+fn add_of_scst(place: PathBuf, exports: &mut Vec<Export>) {
+    let Some(text) = read_text(&place.join("filename")) else {
+        return;
+    };
+    if let Some(path) = text.lines().next() {
+        exports.push(Export {
+            driver: ExportDriver::Scst,
+            exported: Exported::Path(PathBuf::from(path)),
+            is_open: true,
+            place,
+        });
+    }
 }
 
 /// What a path in this attribute names.
@@ -195,6 +216,8 @@ mod tests {
         );
         let backend = "bus/xen-backend/devices/vbd-3-51712/physical_device";
         sysfs.write_attribute(backend, "fd:1a");
+        sysfs.write_attribute("kernel/scst_tgt/devices/asm/filename", "/dev/sdf\n[key]");
+        sysfs.write_attribute("kernel/scst_tgt/devices/asm2/handler", "dev_disk");
         let path = |text: &str| Exported::Path(PathBuf::from(text));
         let device = |text: &str| Exported::Device(text.to_owned());
         let expected = [
@@ -205,6 +228,7 @@ mod tests {
             (ExportDriver::Usb, path("/dev/sdd"), true),
             (ExportDriver::Rdma, device("8:64"), true),
             (ExportDriver::Xen, device("253:26"), true),
+            (ExportDriver::Scst, path("/dev/sdf"), true),
         ];
         assert_eq!(found(&sysfs), expected);
     }

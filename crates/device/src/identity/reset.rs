@@ -48,7 +48,9 @@ fn keeps_writes_in(root: &SysRoot, identity: &TargetIdentity) -> bool {
 /// True if a layer acknowledges a write only after the devices below have, or is a disk.
 fn passes_writes_on(root: &SysRoot, layer: &Layer, layers: &[Layer]) -> bool {
     match layer.kind {
-        LayerKind::Disk => is_name_of_disk(&layer.name) && !layer.is_of_software(),
+        LayerKind::Disk => {
+            is_name_of_disk(&layer.name) && !layer.is_of_software() && !is_of_program(root, layer)
+        }
         LayerKind::Partition => true,
         LayerKind::DeviceMapper => mapper_passes_writes_on(root, layer, layers),
         LayerKind::Md => {
@@ -59,6 +61,13 @@ fn passes_writes_on(root: &SysRoot, layer: &Layer, layers: &[Layer]) -> bool {
         // of this machine.
         LayerKind::Loop | LayerKind::Zram | LayerKind::RamDisk | LayerKind::Network => false,
     }
+}
+
+/// True of a virtio disk that a program of this machine serves (VDUSE), such as
+/// qemu-storage-daemon.
+fn is_of_program(root: &SysRoot, layer: &Layer) -> bool {
+    root.block_device(&layer.device)
+        .is_some_and(|sysfs| sysfs.iter().any(|part| part == "vduse"))
 }
 
 /// True of a linear or striped volume, an encrypted device, and the paths to a disk. A volume of
@@ -174,6 +183,16 @@ mod tests {
             unresolved: stack.unresolved,
         };
         keeps_writes_in(&sysfs.root(), &identity)
+    }
+
+    #[test]
+    fn disk_of_a_program_of_this_machine_keeps_nothing() {
+        let of_target = Device {
+            attribute: Some(("device/vendor", "IET")),
+            ..device("pci0/block/sdb", &[])
+        };
+        assert!(!keeps(&[of_target]));
+        assert!(!keeps(&[device("vduse/disk1/virtio3/block/vdb", &[])]));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! other users of tracing, and is removed at the end. If tracefs is not mounted, this process
 //! mounts one that no other process sees. Writes only to the control files of tracing.
 
-use crate::kernel::sysroot::list;
+use crate::kernel::sysroot::{SysRoot, list};
 use crate::open::scratch::random_u64;
 use diskproof_model::watch::{IssuedRequest, RequestDirection};
 use rustix::fd::OwnedFd;
@@ -77,7 +77,8 @@ impl RequestTrace {
     }
 
     fn set_up(&mut self, disks: &[(u32, u32)]) -> io::Result<()> {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        // Each of the machine's CPUs has a buffer of this size, also those where we may not run.
+        let cpus = count_cpus(&SysRoot::default()).max(1);
         let kib = (BUFFER_KIB / cpus).max(BUFFER_KIB_MIN);
         self.set("buffer_size_kb", &kib.to_string())?;
         // A full buffer keeps what it has: the requests in it then follow each other without gaps.
@@ -158,6 +159,20 @@ impl Drop for RequestTrace {
         let _ = self.set("events/block/block_rq_issue/enable", "0");
         self.pipe = None;
         let _ = std::fs::remove_dir(&self.instance);
+    }
+}
+
+/// The CPUs of the machine, whether or not this process may use them.
+fn count_cpus(root: &SysRoot) -> usize {
+    let names = list(&root.sys.join("devices/system/cpu"));
+    names.iter().filter(|name| is_cpu(name)).count()
+}
+
+/// True of the name of a CPU's directory, such as `cpu7`.
+fn is_cpu(name: &str) -> bool {
+    match name.strip_prefix("cpu") {
+        Some(number) => !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()),
+        None => false,
     }
 }
 
@@ -294,6 +309,18 @@ fn direction(flags: &str) -> Option<RequestDirection> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::fake_sysfs::FakeSysfs;
+
+    #[test]
+    fn all_cpus_of_the_machine_have_a_buffer() {
+        let sysfs = FakeSysfs::new();
+        for name in ["cpu0", "cpu1", "cpu127", "cpufreq", "cpuidle"] {
+            sysfs.write_attribute(&format!("devices/system/cpu/{name}/x"), "1");
+        }
+        sysfs.write_attribute("devices/system/cpu/online", "0-1");
+        assert_eq!(count_cpus(&sysfs.root()), 3);
+        assert!(count_cpus(&SysRoot::default()) > 0);
+    }
 
     /// A container's diskproof that was killed had pid 1, and so has the next one.
     #[test]
