@@ -575,7 +575,6 @@ mod tests {
             "password=se cret=1",
             "password='se cret",
             "postgresql://u:se@cret@host/db",
-            "postgresql://u:se?cret=1@host",
             "postgresql://u:se%cret@host",
             "user=x password=secret port=cret",
             "user=x password=secret sslmode=secret",

@@ -72,12 +72,9 @@ fn leading_value(text: &str) -> Option<(String, &str)> {
 
 /// `user:password@host:port,host:port/dbname?name=value&…` behind the scheme.
 fn parse_uri(text: &str) -> Result<Settings, String> {
-    let (before, query) = text.split_once('?').unwrap_or((text, ""));
-    let (authority, database) = before.split_once('/').unwrap_or((before, ""));
-    let (login, hosts) = match authority.split_once('@') {
-        Some((login, hosts)) => (Some(login), hosts),
-        None => (None, authority),
-    };
+    let (login, behind) = split_login(text);
+    let (before, query) = behind.split_once('?').unwrap_or((behind, ""));
+    let (hosts, database) = before.split_once('/').unwrap_or((before, ""));
     let mut settings = Settings::new();
     if let Some(login) = login {
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
@@ -104,6 +101,15 @@ fn parse_uri(text: &str) -> Result<Settings, String> {
         }
     }
     Ok(settings)
+}
+
+/// The `user:password` of a URI, and what follows it. As in libpq, all before the first `@` is the
+/// login unless a `/` comes before: a password may have a `?`.
+fn split_login(text: &str) -> (Option<&str>, &str) {
+    match text.split_once('@') {
+        Some((login, behind)) if !login.contains('/') => (Some(login), behind),
+        Some(_) | None => (None, text),
+    }
 }
 
 /// Adds a setting of a URI, unless its value is empty.
@@ -394,6 +400,18 @@ mod tests {
                 "postgres://u@[::1]:7,h/",
                 &["user|u", "host|::1,h", "port|7,"],
             ),
+            // As libpq reads it.
+            (
+                "postgres://u:pa?ss@h/d?application_name=x",
+                &[
+                    "user|u",
+                    "password|pa?ss",
+                    "host|h",
+                    "dbname|d",
+                    "application_name|x",
+                ],
+            ),
+            ("postgres://h/d@e", &["host|h", "dbname|d@e"]),
         ] {
             assert_eq!(pairs(uri), settings, "{uri}");
         }
