@@ -27,20 +27,26 @@ pub(crate) struct LoadLimits {
 }
 
 impl LoadLimits {
-    /// The limits of a workload that starts at `start_ns`; `None` without any. Operations of
-    /// `write_kind` stand for its writes.
+    /// The limits of a thread of a workload that starts at `start_ns`; `None` without any. Operations
+    /// of `write_kind` stand for its writes. Rates are limited for each worker: each of its threads
+    /// must reach its share of them.
     pub(crate) fn from_ends(
         ends: &EarlyEnds,
         write_kind: OpKind,
         start_ns: u64,
+        threads_per_worker: u64,
     ) -> Option<Box<Self>> {
         if ends.latency_limit_ns.is_none() && ends.rate_floors.is_empty() && ends.steady.is_none() {
             return None;
         }
         let mut floors = Vec::new();
         for floor in &ends.rate_floors {
+            let own_floor = RateFloor {
+                floor: floor.floor / threads_per_worker as f64,
+                ..*floor
+            };
             floors.push(FloorWatch {
-                floor: *floor,
+                floor: own_floor,
                 checked_ns: start_ns,
                 checked: Cell::default(),
             });
@@ -52,7 +58,9 @@ impl LoadLimits {
             reads: Cell::default(),
             write_kind,
             writes: Cell::default(),
-            steady: ends.steady.map(|end| SteadyWatch::new(end, start_ns)),
+            steady: ends.steady.map(|end| {
+                SteadyWatch::new(steady_end_of_thread(end, threads_per_worker), start_ns)
+            }),
         }))
     }
 
@@ -110,6 +118,20 @@ impl LoadLimits {
     pub(crate) fn steady(&self) -> Option<SteadyOutcome> {
         self.steady.as_ref().map(SteadyWatch::outcome)
     }
+}
+
+/// The condition for a thread, of which a worker has so many: a rate that is no percentage is
+/// shared among them.
+fn steady_end_of_thread(worker: SteadyEnd, threads_per_worker: u64) -> SteadyEnd {
+    let mut own = worker;
+    let is_rate = match worker.figure {
+        SteadyFigure::Ops | SteadyFigure::Bytes => true,
+        SteadyFigure::Latency => false,
+    };
+    if is_rate && !worker.is_percent {
+        own.limit /= threads_per_worker as f64;
+    }
+    own
 }
 
 /// A floor of the rate.
@@ -308,11 +330,11 @@ mod tests {
             latency_limit_ns: Some(5000),
             ..EarlyEnds::default()
         };
-        let limits = LoadLimits::from_ends(&ends, OpKind::Write, SECOND).unwrap();
+        let limits = LoadLimits::from_ends(&ends, OpKind::Write, SECOND, 1).unwrap();
         assert!(limits.limits_latency());
         assert!(!limits.is_too_slow(cell(1, 5000)));
         assert!(limits.is_too_slow(cell(1, 5001)));
-        assert!(LoadLimits::from_ends(&EarlyEnds::default(), OpKind::Write, 0).is_none());
+        assert!(LoadLimits::from_ends(&EarlyEnds::default(), OpKind::Write, 0, 1).is_none());
     }
 
     /// A sync ends in a later cell than its write.
@@ -323,7 +345,7 @@ mod tests {
             rate_floors: vec![floor(FloorUnit::Ops, 0.75)],
             ..EarlyEnds::default()
         };
-        let mut limits = LoadLimits::from_ends(&ends, OpKind::Write, 0).unwrap();
+        let mut limits = LoadLimits::from_ends(&ends, OpKind::Write, 0, 1).unwrap();
         let commit = |kind| match kind {
             OpKind::Commit | OpKind::Sync => cell(1, 9000)(OpKind::Write),
             _ => Cell::default(),
@@ -358,7 +380,7 @@ mod tests {
                 rate_floors: vec![floor(FloorUnit::Bytes, 1024.0)],
                 ..EarlyEnds::default()
             };
-            let mut limits = LoadLimits::from_ends(&ends, OpKind::Write, 0).unwrap();
+            let mut limits = LoadLimits::from_ends(&ends, OpKind::Write, 0, 1).unwrap();
             let mut seen = None;
             for second in 1..20 {
                 let ops = u64::from(second % pause == 0);
@@ -366,6 +388,23 @@ mod tests {
             }
             assert_eq!(seen, ending, "{pause}");
         }
+    }
+
+    /// Four threads do together what their worker is to reach.
+    #[test]
+    fn thread_of_a_worker_is_held_to_its_share_of_the_rates() {
+        let mut steady = end(SteadyTest::Deviation, 40.0);
+        steady.is_percent = false;
+        let ends = EarlyEnds {
+            rate_floors: vec![floor(FloorUnit::Ops, 400.0)],
+            steady: Some(steady),
+            ..EarlyEnds::default()
+        };
+        let limits = LoadLimits::from_ends(&ends, OpKind::Write, 0, 4).unwrap();
+        assert_eq!(limits.floors[0].floor.floor, 100.0);
+        assert_eq!(limits.steady.unwrap().end.limit, 10.0);
+        let share = end(SteadyTest::Deviation, 40.0);
+        assert_eq!(steady_end_of_thread(share, 4), share);
     }
 
     #[test]
@@ -379,7 +418,8 @@ mod tests {
                     rate_floors: vec![floor(unit, least)],
                     ..EarlyEnds::default()
                 };
-                let mut limits = LoadLimits::from_ends(&ends, OpKind::Write, 10 * SECOND).unwrap();
+                let mut limits =
+                    LoadLimits::from_ends(&ends, OpKind::Write, 10 * SECOND, 1).unwrap();
                 // Nothing at all in the first two seconds; then one write each 10 ms.
                 assert_eq!(limits.check(cell(0, 0), 12 * SECOND - 1), None);
                 assert_eq!(limits.check(cell(1, 0), 12 * SECOND), None);

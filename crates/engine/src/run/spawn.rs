@@ -38,7 +38,7 @@ use diskproof_model::measurement::CpuTime;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
-use diskproof_model::shape::{AccessAdvice, KindRate};
+use diskproof_model::shape::{AccessAdvice, KindRate, ThinkTime};
 use rustix::io::ReadWriteFlags;
 use rustix::mm::{Advice, ProtFlags};
 use std::any::Any;
@@ -90,6 +90,13 @@ pub(crate) struct ThreadConfig {
     pub published: Arc<Mutex<TimeSeries>>,
     /// The snapshot that it updates, for the supervisor.
     pub snapshot: SharedSnapshot,
+}
+
+impl ThreadConfig {
+    /// Threads of each worker: several where the depth comes from threads with one request each.
+    fn threads_per_worker(&self) -> u64 {
+        self.threads / u64::from(self.prepared.known.workload.workers).max(1)
+    }
 }
 
 /// The common start of all threads.
@@ -360,13 +367,26 @@ fn options_of(config: &ThreadConfig, schedule: WorkerSchedule) -> GeneratorOptio
     }
 }
 
-/// The pauses of a worker, which go on where the slices before have left them. The threads are
+/// The pauses of a thread, which go on where the slices before have left them. The threads are
 /// assumed to have started equally many requests.
 fn pauses_of(config: &ThreadConfig, schedule: WorkerSchedule) -> Option<Pauses> {
     let think = config.prepared.known.workload.shape.starts.think?;
     let earlier = &config.prepared.earlier;
     let requests = earlier.requests / config.threads;
-    Some(Pauses::new(think, schedule.start_ns).after(requests, earlier.ran_ns))
+    let own_think = think_of_thread(think, config.threads_per_worker());
+    Some(Pauses::new(own_think, schedule.start_ns).after(requests, earlier.ran_ns))
+}
+
+/// The pauses of each thread of a worker, so that all of them together start as much as the worker
+/// would: each pauses after its share of the operations, or for longer.
+fn think_of_thread(worker: ThinkTime, threads: u64) -> ThinkTime {
+    let mut own = worker;
+    if worker.pause_ops.is_multiple_of(threads) {
+        own.pause_ops /= threads;
+    } else {
+        own.pause_ns = worker.pause_ns.saturating_mul(threads);
+    }
+    own
 }
 
 /// The writes of a worker since the last sync in the slices before, where one follows several of
@@ -381,14 +401,14 @@ fn writes_unsynced(config: &ThreadConfig) -> u32 {
     }
 }
 
-/// The schedule of one kind of a worker's operations, where that alone has a rate. Each worker has
-/// its share of it.
+/// The schedule of one kind of a thread's operations, where that alone has a rate. Each thread has
+/// its share of it, and chance of its own.
 fn kind_pacer(config: &ThreadConfig, schedule: WorkerSchedule) -> Option<(OpKind, Pacer)> {
-    let workload = &config.prepared.known.workload;
-    let starts = &workload.shape.starts;
+    let starts = &config.prepared.known.workload.shape.starts;
     let KindRate { kind, per_second } = starts.kind_rate?;
-    let rate = per_second / f64::from(workload.workers);
-    let pacer = Pacer::new(schedule.start_ns, rate, starts.arrivals, config.seed);
+    let rate = per_second / config.threads as f64;
+    let seed = config.seed ^ config.random_stream;
+    let pacer = Pacer::new(schedule.start_ns, rate, starts.arrivals, seed);
     Some((kind, pacer))
 }
 
@@ -471,6 +491,7 @@ fn run_worker<B: Backend>(
         wake_up_exactly();
     }
     let options = options_of(&config, schedule);
+    let threads_per_worker = config.threads_per_worker();
     let generator = RequestGenerator::new(
         config.pattern,
         config.depth,
@@ -488,7 +509,12 @@ fn run_worker<B: Backend>(
     } else {
         OpKind::Trim
     };
-    let limits = LoadLimits::from_ends(&workload.shape.ends, write_kind, schedule.start_ns);
+    let limits = LoadLimits::from_ends(
+        &workload.shape.ends,
+        write_kind,
+        schedule.start_ns,
+        threads_per_worker,
+    );
     wait_for_start(
         &mut clock,
         schedule.start_ns,
@@ -520,6 +546,7 @@ fn run_worker<B: Backend>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::shape::ThinkCount;
 
     /// A counter that gains one part in a hundred until it is compared with its reference.
     #[derive(Debug, Clone, Default)]
@@ -553,6 +580,27 @@ mod tests {
             let reference_ns = std::rc::Rc::clone(&clock.reference_ns);
             wait_for_start(&mut clock, start_ns, &stop, &SharedSnapshot::default());
             assert_eq!(reference_ns.get(), start_ns);
+        }
+    }
+
+    #[test]
+    fn threads_of_a_worker_pause_as_it_would() {
+        for (pause_ops, threads, own_ops, own_ms) in [
+            (1, 1, 1, 10),
+            (1, 16, 1, 160),
+            (32, 16, 2, 10),
+            (10, 4, 10, 40),
+            (0, 4, 0, 10),
+        ] {
+            let think = ThinkTime {
+                pause_ns: 10_000_000,
+                pause_ops,
+                counted: ThinkCount::Started,
+                busy_ns: None,
+            };
+            let own = think_of_thread(think, threads);
+            let expected = (own_ops, own_ms * 1_000_000);
+            assert_eq!((own.pause_ops, own.pause_ns), expected, "{pause_ops}");
         }
     }
 

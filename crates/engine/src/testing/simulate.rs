@@ -251,6 +251,7 @@ pub fn simulate_on(
             ends,
             OpKind::Write,
             schedule.start_ns,
+            1,
         ))
         .with_measure_start(measure_start.clone())
         .counting_as(ends)

@@ -8,6 +8,7 @@ use diskproof_engine::{LayoutGoal, LayoutWay, RunError, Session};
 use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::plan::{Access, EngineKind, Stop, Workload};
 use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::shape::{KindRate, StartTimes, ThinkCount, ThinkTime};
 use diskproof_model::stream::Streams;
 
 /// Ends everything at the n-th look.
@@ -182,6 +183,44 @@ fn every_target_gets_the_whole_rate() {
     for measurement in &seen {
         let count = measurement.ops[&OpKind::Read].count;
         assert!((130..=201).contains(&count), "{count}");
+    }
+}
+
+/// Neither the threads that a depth has with an I/O engine of one request at a time, nor a ring.
+#[test]
+fn settings_of_a_worker_hold_for_all_its_requests_in_flight() {
+    let (_dir, mut target) = scratch(4 * MIB);
+    let kind_rate = StartTimes {
+        kind_rate: Some(KindRate {
+            kind: OpKind::Write,
+            per_second: 100.0,
+        }),
+        ..StartTimes::default()
+    };
+    let pauses = StartTimes {
+        think: Some(ThinkTime {
+            pause_ns: 20_000_000,
+            pause_ops: 1,
+            counted: ThinkCount::Started,
+            busy_ns: None,
+        }),
+        ..StartTimes::default()
+    };
+    for engine in CALLING {
+        for starts in [&kind_rate, &pauses] {
+            let mut mixed = Workload {
+                depth: 8,
+                read_permille: 500,
+                stop: after_ns(500_000_000),
+                ..workload(engine)
+            };
+            mixed.shape.starts = starts.clone();
+            let seen = run(&mixed, &mut target);
+            // 50 writes by their rate, 26 operations by the pauses; each request in flight may be
+            // one more.
+            let count = seen.ops[&OpKind::Write].count;
+            assert!((1..=60).contains(&count), "{engine:?}: {count}");
+        }
     }
 }
 
