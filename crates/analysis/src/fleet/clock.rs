@@ -79,12 +79,10 @@ impl RunClock {
         self.wall.as_ref()?.bound_ns
     }
 
-    /// The distance of the wall clock from that of the kernel, in nanoseconds.
-    pub(super) fn apart_ns(&self) -> u64 {
-        match &self.wall {
-            Some(wall) => wall.apart_ns,
-            None => 0,
-        }
+    /// The distance of the wall clock from that of the kernel, in nanoseconds; `None` where the
+    /// host states nothing of its clock.
+    pub(super) fn apart_ns(&self) -> Option<u64> {
+        Some(self.wall.as_ref()?.apart_ns)
     }
 
     /// A time after the start of the run, in nanoseconds since 1970 on this clock.

@@ -62,8 +62,11 @@ fn first_member<'r>(candidates: &[&'r RunInSlots]) -> Option<&'r RunInSlots> {
             Some(bound_ns) => bound_ns <= smallest_ns.saturating_mul(2),
             None => false,
         });
-    } else if let Some(nearest_ns) = ordered.iter().map(|run| run.clock.apart_ns()).min() {
-        ordered.retain(|run| run.clock.apart_ns() <= nearest_ns.saturating_mul(2));
+    } else if let Some(nearest_ns) = ordered.iter().filter_map(|run| run.clock.apart_ns()).min() {
+        ordered.retain(|run| match run.clock.apart_ns() {
+            Some(apart_ns) => apart_ns <= nearest_ns.saturating_mul(2),
+            None => false,
+        });
     }
     ordered.get(ordered.len() / 2).copied()
 }

@@ -262,8 +262,17 @@ fn clock_that_is_not_that_of_the_kernel_is_no_reference() {
         wall.apart_ns = apart_ns;
         runs.add(&record);
     }
+    // One that states nothing is none either, wherever it stands in the order.
+    let mut silent = Host {
+        ahead_ns: 500,
+        ..host(3)
+    }
+    .record();
+    silent.clock.wall = None;
+    runs.add(&silent);
     let sum = runs.sum(None).unwrap();
-    assert_eq!(codes(&sum), [("db1 #1", "clock-bound")]);
+    let left_out = [("db1 #1", "clock-bound"), ("db1 #3", "clock-unknown")];
+    assert_eq!(codes(&sum), left_out);
 }
 
 #[test]
