@@ -690,6 +690,8 @@ pub(crate) fn check_end(
     }
     let shown = translation.shown(path);
     let remedy = match translation.path_kind(path) {
+        // It would begin at the new end of a file that was made longer.
+        PathKind::File(_) if job.appends => "remove it, or use offset".to_owned(),
         PathKind::File(_) => format!(
             "fio would make the file longer, and diskproof does that only with one that \
              'diskproof as fio' made and nothing else changed. Remove it, or: truncate -s {end} {}",

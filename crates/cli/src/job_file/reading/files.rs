@@ -11,6 +11,7 @@ use diskproof_model::op::OpKind;
 use diskproof_model::shape::FileService;
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 /// The options that name logs of rates and latencies.
 const LOGS: [&str; 4] = [
@@ -192,20 +193,37 @@ pub(super) fn set_filename_format(reader: &JobReader<'_>, job: &mut FioJob) -> T
     Ok(())
 }
 
-/// Sets `directory`: several of them separated by colons. Fio adds files when it reads their names:
-/// a directory that it reads later, on a command line behind them, is not theirs.
+/// Sets `directory`: several of them separated by colons. Fio adds files when it reads their names,
+/// so that a directory which it reads later is not theirs: they keep the one before it.
 pub(super) fn set_directories(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
-    if let (Some(names), Some(directory)) =
-        (reader.setting("filename"), reader.setting("directory"))
-        && names.scope == directory.scope
-        && names.pass < directory.pass
-    {
-        return Ok(());
+    let mut given = reader.value("directory")?.map(|value| value.text);
+    let settings = &reader.section.settings;
+    let mut names = settings
+        .iter()
+        .filter(|setting| setting.option.key == "filename");
+    if let Some(first) = names.next() {
+        given = directory_of_names(settings, first);
+        if let Some(other) = names.find(|other| directory_of_names(settings, other) != given) {
+            return Err(
+                other.error("the names before it are of another directory; name one job each")
+            );
+        }
     }
-    if let Some(given) = reader.value("directory")? {
-        job.directories = split_names(given.text);
+    if let Some(text) = given {
+        job.directories = split_names(text);
     }
     Ok(())
+}
+
+/// The last directory that fio reads before these names, or together with them.
+fn directory_of_names<'a>(settings: &'a [Rc<Setting>], names: &Setting) -> Option<&'a str> {
+    let mut last = None;
+    for setting in settings {
+        if setting.option.key == "directory" && setting.pass <= names.pass {
+            last = setting.option.value.as_deref();
+        }
+    }
+    last
 }
 
 pub(super) fn set_overwrite(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {

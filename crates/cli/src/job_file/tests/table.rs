@@ -155,15 +155,20 @@ fn directory_behind_the_names_of_a_command_line_is_not_theirs() {
         ("directory", "/data"),
         ("rw", "randread"),
         ("size", "1m"),
+        ("directory", "/later"),
     ];
     let options = given.map(|(key, value)| JobOption {
         key: key.to_owned(),
         value: Some(value.to_owned()),
     });
-    for (order, target) in [([0, 1, 2, 3], "."), ([1, 0, 2, 3], "/data")] {
+    for (order, target) in [
+        ([0, 1, 2, 3].as_slice(), "."),
+        (&[1, 0, 2, 3], "/data"),
+        (&[1, 0, 4, 2, 3], "/data"),
+    ] {
         let jobs = [OptionsJob {
             name: "a".to_owned(),
-            options: order.map(|index: usize| options[index].clone()).to_vec(),
+            options: order.iter().map(|index| options[*index].clone()).collect(),
         }];
         let global = [];
         let texts = [JobText::Options {
@@ -173,6 +178,18 @@ fn directory_behind_the_names_of_a_command_line_is_not_theirs() {
         let read = JobFile::translate_all(&texts, AS_FIO, &Fake::default()).unwrap();
         assert_eq!(read.plan.targets, paths(&[target]));
     }
+}
+
+/// As fio 3.33: the names of the first section keep its directory in the second job, too.
+#[test]
+fn names_keep_the_directory_that_was_read_before_them() {
+    let text = "[global]\nrw=randread\nsize=1m\ndirectory=/data\nfilename=f\n[a]\n\
+                [global]\ndirectory=/later\n[b]\n";
+    let read = translated(text, AS_FIO).unwrap();
+    assert_eq!(read.plan.targets, paths(&["/data"]));
+    let text = "[global]\nrw=randread\nsize=1m\ndirectory=/data\nfilename=f\n\
+                [global]\ndirectory=/later\nfilename=g\n[b]\n";
+    assert!(translated(text, AS_FIO).is_err());
 }
 
 /// fio's buffers lie in ordinary pages unless the job asks for huge ones; `run` measures the disk.
