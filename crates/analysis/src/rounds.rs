@@ -13,17 +13,18 @@ const EVEN_RANGE_MAX: f64 = 0.2;
 /// no variance.
 pub(crate) const DROP_ROUNDS: usize = 3;
 
-/// The probability for each end of a 95 % interval.
-const LIKELY: f64 = 0.975;
-/// The same of a 99.9 % interval.
+/// The probability for each end of a 99.9 % interval.
 const SURE: f64 = 0.9995;
+/// A decline counts if it is sure this many times, each after three more rounds: a rate that
+/// wanders comes back.
+const SURE_LOOKS: usize = 3;
 
 /// The fall of a rate as a share of the rate before it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct DropShare {
     /// Negative where the rate rose.
     pub(crate) share: f64,
-    /// Half of its interval.
+    /// Half of its 95 % interval.
     half_width: f64,
 }
 
@@ -45,28 +46,43 @@ pub(crate) fn drop_share(rates: &[f64], fall: Option<&LastingFall>) -> Option<Dr
     if let Some(fall) = fall {
         return Some(share_of_fall(rates, fall));
     }
-    decline(rates, LIKELY)
+    decline(rates)
 }
 
 /// Returns `true` if a rate surely fell by more than a share from the first rounds to the last, and
-/// had already three rounds before. A load is judged after each of its rounds: at 95 %, one look of
-/// many would show a fall that chance makes.
+/// had already three and six rounds before. A load is judged after each of its rounds: at 95 %, one
+/// look of many would show a fall that chance makes.
 pub(crate) fn has_surely_declined(rates: &[f64], share: f64) -> bool {
-    let Some(earlier) = rates.len().checked_sub(DROP_ROUNDS) else {
-        return false;
-    };
-    for seen in [&rates[..earlier], rates] {
-        match decline(seen, SURE) {
-            Some(drop) if drop.low() > share => {}
+    for look in 0..SURE_LOOKS {
+        let Some(seen) = rates.len().checked_sub(look * DROP_ROUNDS) else {
+            return false;
+        };
+        match sure_decline(&rates[..seen]) {
+            Some(least) if least > share => {}
             _ => return false,
         }
     }
     true
 }
 
-/// The share by which a rate fell from the first rounds to the last, with an interval whose ends
-/// are exceeded with one minus this probability. `None` of too few rounds.
-fn decline(rates: &[f64], probability: f64) -> Option<DropShare> {
+/// The least share by which a rate surely fell from the first rounds to the last; `None` of too few
+/// rounds. Neighbours among all rounds show the scatter, which a decline hardly adds to: six rounds
+/// alone would leave it too uncertain.
+fn sure_decline(rates: &[f64]) -> Option<f64> {
+    let drop = decline(rates)?;
+    let before = mean(&rates[..DROP_ROUNDS]);
+    let mut squares = 0.0;
+    for pair in rates.windows(2) {
+        squares += (pair[1] - pair[0]).powi(2);
+    }
+    let pairs = (rates.len() - 1) as f64;
+    // Successive differences overlap: they have two thirds of the degrees of freedom.
+    let error = (squares / (2.0 * pairs) * 2.0 / DROP_ROUNDS as f64).sqrt();
+    Some(drop.share - quantile(SURE, pairs * 2.0 / 3.0) * error / before)
+}
+
+/// The share by which a rate fell from the first rounds to the last. `None` of too few rounds.
+fn decline(rates: &[f64]) -> Option<DropShare> {
     if rates.len() < 2 * DROP_ROUNDS {
         return None;
     }
@@ -80,7 +96,7 @@ fn decline(rates: &[f64], probability: f64) -> Option<DropShare> {
     let error = ((variance(first) + variance(last)) / rounds).sqrt();
     Some(DropShare {
         share: 1.0 - mean(last) / before,
-        half_width: quantile(probability, 2.0 * (rounds - 1.0)) * error / before,
+        half_width: multiple_95(2.0 * (rounds - 1.0)) * error / before,
     })
 }
 

@@ -823,3 +823,25 @@ fn health_is_judged_over_all_runs_of_a_test() {
         assert_eq!(found.undecided, undecided, "{:?}", measured.health);
     }
 }
+
+/// Cheap bridges share a serial.
+#[test]
+fn disks_of_one_serial_are_told_apart_by_their_names() {
+    let report = |disk: &str, sectors: u64| DiskHealth {
+        disk: disk.to_owned(),
+        serial: Some("0123456789ABCDEF".to_owned()),
+        reallocated_sectors: Some(sectors),
+        ..DiskHealth::default()
+    };
+    let mut disk = SimulatedDisk::new(Kind::Honest, 64 * MIB, 64 * MIB, 5);
+    let measured = run(&mut disk, Procedure::Whole, 9);
+    for (second_after, undecided) in [(400, None), (401, Some(Undecided::Remapped))] {
+        let measured = AcceptMeasurement {
+            health: vec![report("sda", 0), report("sdb", second_after)],
+            ..measured.clone()
+        };
+        let before = [report("sda", 0), report("sdb", 400)];
+        let found = accept_record(&measured, None, &before).figures;
+        assert_eq!(found.undecided, undecided, "{second_after}");
+    }
+}

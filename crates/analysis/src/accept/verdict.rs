@@ -196,7 +196,7 @@ impl HealthBefore<'_> {
     /// The first count that a disk told.
     fn count(&self, disk: &DiskHealth, counter: &Counter) -> Option<u64> {
         for reports in [self.test, self.run] {
-            let earlier = reports.iter().find(|earlier| is_same_disk(earlier, disk));
+            let earlier = report_of(reports, disk);
             if let Some(count) = earlier.and_then(|earlier| counter.count(earlier)) {
                 return Some(count);
             }
@@ -205,8 +205,21 @@ impl HealthBefore<'_> {
     }
 }
 
-/// A disk that was plugged in again has another name.
-fn is_same_disk(one: &DiskHealth, other: &DiskHealth) -> bool {
+/// The report of a disk among others; `None` where there is none, or where it is not clear which
+/// one it is. A disk that was plugged in again has another name, and cheap bridges share a serial.
+fn report_of<'a>(reports: &'a [DiskHealth], disk: &DiskHealth) -> Option<&'a DiskHealth> {
+    let mut alike: Vec<&DiskHealth> = reports
+        .iter()
+        .filter(|report| may_be_same_disk(report, disk))
+        .collect();
+    if let Some(same_name) = alike.iter().find(|report| report.disk == disk.disk) {
+        return Some(same_name);
+    }
+    let only = alike.pop()?;
+    if alike.is_empty() { Some(only) } else { None }
+}
+
+fn may_be_same_disk(one: &DiskHealth, other: &DiskHealth) -> bool {
     match (&one.serial, &other.serial) {
         (Some(one), Some(other)) => one == other,
         _ => one.disk == other.disk,
@@ -220,7 +233,7 @@ fn is_health_lost(before: &HealthBefore<'_>, after: &[DiskHealth]) -> bool {
         return false;
     }
     for earlier in before.test.iter().chain(before.run) {
-        let later = after.iter().find(|disk| is_same_disk(disk, earlier));
+        let later = report_of(after, earlier);
         for counter in &COUNTERS {
             let is_told = later.is_some_and(|disk| counter.count(disk).is_some());
             let of_sectors = counter.counter != HealthCounter::LinkErrors;

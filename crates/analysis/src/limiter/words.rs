@@ -181,14 +181,15 @@ mod tests {
         CreditTest::new(&record, 0, Unit::Requests, 3000.0)
     }
 
-    /// 5.4 million requests: at 300/s in 2000 s, at 2970/s in 50 h, at 2994/s in 250 h.
+    /// 5.4 million requests: at 300/s in 2000 s, at 2700/s in five hours. A larger volume hardly falls:
+    /// it has the test of one whose base is not documented.
     #[test]
     fn test_is_as_long_as_the_credit_lasts() {
         for (gib, minutes, time) in [
             (100, 40, "40m"),
-            (950, 600, "600m"),
-            (990, 3000, "50h"),
-            (997, 10_020, "167h"),
+            (900, 300, "300m"),
+            (950, 60, "60m"),
+            (997, 60, "60m"),
         ] {
             let test = test_of(gib);
             assert_eq!(test.ns, minutes * 60_000_000_000, "{gib} GiB");

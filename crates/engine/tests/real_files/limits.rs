@@ -210,7 +210,7 @@ fn settings_of_a_worker_hold_for_all_its_requests_in_flight() {
         for starts in [&kind_rate, &pauses] {
             let mut mixed = Workload {
                 depth: 8,
-                read_permille: 500,
+                streams: Streams::with_reads(500),
                 stop: after_ns(500_000_000),
                 ..workload(engine)
             };

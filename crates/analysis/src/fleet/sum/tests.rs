@@ -271,7 +271,7 @@ fn clock_that_is_not_that_of_the_kernel_is_no_reference() {
     silent.clock.wall = None;
     runs.add(&silent);
     let sum = runs.sum(None).unwrap();
-    let left_out = [("db1 #1", "clock-bound"), ("db1 #3", "clock-unknown")];
+    let left_out = [("db1 #1", "clock-bound"), ("db3 #3", "clock-unknown")];
     assert_eq!(codes(&sum), left_out);
 }
 
