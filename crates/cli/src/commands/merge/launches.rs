@@ -44,7 +44,7 @@ pub(super) struct Launch {
 impl Launch {
     fn of_runs(runs: &[&LaunchedRun]) -> Self {
         let mut launch = Self {
-            job: runs.first().and_then(|run| run.job.clone()),
+            job: common_job(runs),
             start_ns: runs.iter().filter_map(|run| run.start_ns).min(),
             size: runs.iter().filter_map(|run| run.size).max(),
             ..Self::default()
@@ -59,13 +59,25 @@ impl Launch {
     }
 }
 
+/// The job that all these runs are of.
+fn common_job(runs: &[&LaunchedRun]) -> Option<String> {
+    let first = runs.first()?;
+    let is_common = runs.iter().all(|run| run.job == first.job);
+    if is_common { first.job.clone() } else { None }
+}
+
 /// The launches of these runs: those of each job, and of each time. A launcher starts a place once,
 /// so places that come again are of another launch, if they are most of the places; fewer are runs
 /// that were repeated.
 pub(super) fn launches(runs: &[LaunchedRun]) -> Vec<Launch> {
     let mut jobs: BTreeMap<Option<&str>, Vec<&LaunchedRun>> = BTreeMap::new();
     for run in runs {
-        jobs.entry(run.job.as_deref()).or_default().push(run);
+        // A batch script is a job of its own, which says nothing of the other hosts.
+        let job = match run.place {
+            Place::Rank(_) => run.job.as_deref(),
+            Place::Host { .. } | Place::Run(_) => None,
+        };
+        jobs.entry(job).or_default().push(run);
     }
     let mut launches = Vec::new();
     for mut of_job in jobs.into_values() {
@@ -77,6 +89,10 @@ pub(super) fn launches(runs: &[LaunchedRun]) -> Vec<Launch> {
     launches.sort_by_key(|launch| launch.start_ns);
     launches
 }
+
+/// Ranks begin together. Hosts without ranks may follow each other, so that only a gap which is so
+/// many times as long as those within a launch lies between two launches.
+const CLEAR_GAP: i128 = 2;
 
 /// Splits runs, which are in the order of their starts, at the longest gaps between two starts:
 /// into as many parts as a place has runs at most.
@@ -93,9 +109,10 @@ fn by_gaps<'r>(runs: &[&'r LaunchedRun]) -> Vec<Vec<&'r LaunchedRun>> {
         }
     }
     gaps.sort_unstable();
+    let (within, between) = gaps.split_at(gaps.len().saturating_sub(parts - 1));
     let mut cuts = BTreeSet::new();
-    for (_, index) in gaps.iter().rev().take(parts - 1) {
-        cuts.insert(*index);
+    if are_all_ranks(runs) || are_clear(within, between) {
+        cuts.extend(between.iter().map(|(_, index)| *index));
     }
     let mut split = vec![Vec::new()];
     for (index, run) in runs.iter().enumerate() {
@@ -107,6 +124,19 @@ fn by_gaps<'r>(runs: &[&'r LaunchedRun]) -> Vec<Vec<&'r LaunchedRun>> {
         }
     }
     split
+}
+
+fn are_all_ranks(runs: &[&LaunchedRun]) -> bool {
+    runs.iter()
+        .all(|run| matches!(run.place, Place::Rank(_)))
+}
+
+/// True if the gaps between launches are clearly longer than those within them. Both are sorted.
+fn are_clear(within: &[(i128, usize)], between: &[(i128, usize)]) -> bool {
+    match (within.last(), between.first()) {
+        (Some((longest_ns, _)), Some((shortest_ns, _))) => *shortest_ns >= CLEAR_GAP * longest_ns,
+        _ => true,
+    }
 }
 
 /// Joins each part with the one before it, unless most of the places of the larger one are in both.
@@ -208,6 +238,22 @@ mod tests {
             hosts.push(launch.hosts.into_iter().collect());
         }
         assert_eq!(hosts, [vec!["a", "b", "c"], vec!["a", "c"]]);
+    }
+
+    /// One ssh after the other, a minute each, twice; and one batch job for each host.
+    #[test]
+    fn hosts_that_follow_each_other_are_of_one_launch() {
+        let mut all = Vec::new();
+        for second in [0, 61, 122, 188, 249, 310, 371, 432] {
+            let host = ["a", "b", "c", "d"][all.len() % 4];
+            all.push(LaunchedRun {
+                job: Some(format!("{}.", 100 + all.len())),
+                ..host_run(second, host, "/data")
+            });
+        }
+        let found = launches(&all);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].hosts.len(), &found[0].job), (4, &None));
     }
 
     #[test]

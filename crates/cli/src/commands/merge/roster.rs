@@ -165,8 +165,8 @@ fn absent_host_counts(
     let mut absent = Vec::new();
     for launch in launches {
         let mut hosts = 0;
-        for host in &launch.hosts {
-            hosts += machines.get(host.as_str()).copied().unwrap_or(1);
+        for host in hosts_there(launch, launches) {
+            hosts += machines.get(host).copied().unwrap_or(1);
         }
         let lacking = count.saturating_sub(hosts);
         if lacking > 0 {
@@ -180,19 +180,38 @@ fn absent_host_counts(
     absent
 }
 
+/// The hosts that a launch had, or that were made up for later. Launches without a common host are
+/// parts of one: the hosts of the other one are there, too.
+fn hosts_there<'l>(launch: &'l Launch, launches: &'l [Launch]) -> BTreeSet<&'l str> {
+    let mut there = BTreeSet::new();
+    for other in launches {
+        let is_later = other.start_ns >= launch.start_ns;
+        if is_later || other.hosts.is_disjoint(&launch.hosts) {
+            there.extend(other.hosts.iter().map(String::as_str));
+        }
+    }
+    there
+}
+
 /// The hosts of a list that each launch lacks. One that came in no launch is named once. A launch
-/// of fewer ranks than the list has hosts is whole with these.
+/// of fewer ranks than the list has hosts, or of which all ranks came, is whole with these.
 fn absent_hosts_of_launches(hosts: &[String], launches: &[Launch]) -> Vec<String> {
     let all_names = launches.iter().flat_map(|launch| &launch.hosts);
     let in_none = absent_hosts(hosts, all_names.map(String::as_str).collect());
     let mut absent = in_none.clone();
     for launch in launches {
-        let names = launch.hosts.iter().map(String::as_str).collect();
+        let lacking_hosts = absent_hosts(hosts, hosts_there(launch, launches));
         let lacking = match launch.size {
-            Some(size) if launches.len() > 1 && (size as usize) < hosts.len() => {
-                absent_ranks_of(launch, size)
+            Some(size) if launches.len() > 1 => {
+                let lacking_ranks = absent_ranks_of(launch, size);
+                let is_smaller = (size as usize) < hosts.len();
+                if is_smaller || lacking_ranks.is_empty() {
+                    lacking_ranks
+                } else {
+                    lacking_hosts
+                }
             }
-            _ => absent_hosts(hosts, names),
+            _ => lacking_hosts,
         };
         for name in lacking {
             if !in_none.contains(&name) {
@@ -351,6 +370,43 @@ mod tests {
         ];
         assert_eq!(absent_hosts_of_launches(&list, &halves), [""; 0]);
         assert_eq!(absent_hosts_of_launches(&list, &[]), list);
+    }
+
+    #[test]
+    fn host_that_came_later_or_in_another_part_is_not_missing() {
+        let list = ["db1", "db2", "db3", "db4"].map(str::to_owned);
+        let of_step = |second, hosts: &[&str], size| launch_of_hosts(second, hosts, size);
+        for launches in [
+            // Two ranks a node, one for each disk.
+            vec![
+                Launch {
+                    ranks: (0..4).collect(),
+                    ..of_step(0, &["db1", "db2"], Some(4))
+                },
+                Launch {
+                    ranks: (0..4).collect(),
+                    ..of_step(9, &["db3", "db4"], Some(4))
+                },
+            ],
+            // Two pools, whose launchers tell no size.
+            vec![
+                of_step(0, &["db1", "db2"], None),
+                of_step(9, &["db3", "db4"], None),
+            ],
+            // What was lost came in a step of its own; the fleet grew.
+            vec![
+                of_step(0, &["db1", "db2", "db4"], Some(4)),
+                of_step(9, &["db3"], Some(1)),
+            ],
+            vec![
+                of_step(0, &["db1", "db2", "db3"], None),
+                of_step(9, &["db1", "db2", "db3", "db4"], None),
+            ],
+        ] {
+            assert_eq!(absent_hosts_of_launches(&list, &launches), [""; 0]);
+            let lacking = absent_host_counts(4, &launches, &BTreeMap::new());
+            assert_eq!(lacking, [""; 0], "{launches:?}");
+        }
     }
 
     #[test]
