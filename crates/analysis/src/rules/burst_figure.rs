@@ -2,7 +2,7 @@
 //! them.
 
 use super::burst_exhausted::credits_of_falls;
-use super::bursts::{credit_evidence, may_accuse_disk};
+use super::bursts::{credit_evidence, is_after_pause, may_accuse_disk};
 use super::rule::*;
 use crate::limiter::words::{allowed_text, limit_text};
 use crate::limiter::{LateFall, late_fall_of, rate_of, waits_for_disk};
@@ -41,8 +41,15 @@ fn check(record: &Record) -> Option<Diagnosis> {
 
 fn by_credit(record: &Record) -> Option<Diagnosis> {
     let of_falls = ended_by_falls(record);
-    let mut ended: Vec<&BurstCredit> = record.burst_credits.iter().chain(&of_falls).collect();
+    let mut ended: Vec<BurstCredit> = record.burst_credits.clone();
+    ended.extend(of_falls);
+    for credit in &mut ended {
+        credit
+            .in_burst
+            .retain(|row| !is_after_pause(record, &record.measurements[*row]));
+    }
     ended.retain(|credit| !credit.in_burst.is_empty());
+    let ended: Vec<&BurstCredit> = ended.iter().collect();
     let first = &record.measurements[ended.first()?.in_burst[0]];
     let mut observations: Vec<Evidence> = Vec::new();
     for credit in &ended {
@@ -104,7 +111,8 @@ fn late_burst(record: &Record, target: usize) -> Option<LateBurst<'_>> {
     for measured in real_rows(record) {
         let row = measured.row;
         let is_faster = rate_of(row, fall.unit) > ABOVE_LATE * fall.after;
-        if row.data.target == target && waits_for_disk(&row.data) && is_faster {
+        let is_of_load = waits_for_disk(&row.data) && !is_after_pause(record, row);
+        if row.data.target == target && is_of_load && is_faster {
             faster.push(measured);
         }
     }
@@ -196,6 +204,8 @@ pub(super) mod tests {
     use super::*;
     use crate::fixture::{self, states};
     use crate::rules::bursts::tests::credit;
+    use diskproof_model::sustain::SustainPlan;
+    use diskproof_model::task::Decide;
 
     pub(super) const EXAMPLES: Examples = Examples::new(figure_of_a_burst, sustained);
 
@@ -226,6 +236,29 @@ pub(super) mod tests {
             &["1500/s for ever", "3000/s for 13 s after a pause"],
         );
         assert_eq!(check(&sustained()), None);
+    }
+
+    /// The rows after a pause show the burst; the load is judged by itself.
+    #[test]
+    fn load_after_a_pause_of_sustain_is_no_figure_of_a_burst() {
+        let mut record = figure_of_a_burst();
+        let burst = record.burst_credits[0].in_burst.clone();
+        assert_eq!(burst.len(), 1);
+        let workloads = record.plan.workload_task_mut().unwrap();
+        workloads.decide = Decide::Until(SustainPlan {
+            round_ns: 1_000_000_000,
+            pauses_ns: vec![1_000_000_000],
+            precondition_bytes: None,
+            stop_at_drop: None,
+            budget_bytes: None,
+        });
+        for (after, is_found) in [("other", true), ("random-read-d32", false)] {
+            let workloads = record.plan.workload_task_mut().unwrap();
+            workloads.list[1].name = after.to_owned();
+            let name = record.measurements[burst[0]].data.workload.name.clone();
+            assert_eq!(name, "random-read-d32");
+            assert_eq!(check(&record).is_some(), is_found, "{after}");
+        }
     }
 
     #[test]

@@ -270,6 +270,18 @@ pub(crate) fn is_fall_of_zones(record: &Record, index: usize, fall: &LastingFall
     along.explain(fall, moved_bytes, row.data.span_bytes)
 }
 
+/// True of a load of `sustain` after a pause: it is there to show a burst, whose end is the answer
+/// and no fault of the figures.
+pub(super) fn is_after_pause(record: &Record, row: &Row) -> bool {
+    let Some(sustain) = record.plan.sustain() else {
+        return false;
+    };
+    sustain
+        .after_pauses(record.plan.workloads())
+        .iter()
+        .any(|after| after.workload.name == row.data.workload.name)
+}
+
 /// True if a credit is the disk's; see [`disk_credits`].
 pub(crate) fn is_credit_of_disk(record: &Record, credit: &BurstCredit) -> bool {
     disk_credits(record).contains(&credit)

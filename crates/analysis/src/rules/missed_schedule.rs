@@ -1,6 +1,8 @@
 //! `missed-schedule`: in an open loop, operations could not start when they should have.
 
 use super::rule::*;
+use diskproof_model::rate::RateCellKind;
+use diskproof_model::task::Decide;
 
 pub(super) const RULE: Rule = Rule {
     code: "missed-schedule",
@@ -40,9 +42,21 @@ pub(super) fn is_missed(row: &Row) -> bool {
     row.data.workload.rate.is_some() && missed_starts(row) > MISSED_MAX * wanted_starts(row)
 }
 
+/// True of the control of a search, which offers more than the target keeps a promise for, so that
+/// the promise breaks.
+fn is_control(record: &Record, row: &Row) -> bool {
+    let Some(workloads) = record.plan.workload_task() else {
+        return false;
+    };
+    matches!(workloads.decide, Decide::Rate(_))
+        && workloads.searched().any(|(_, searched)| {
+            row.data.workload.name == RateCellKind::Control.row_name(&searched.name)
+        })
+}
+
 fn check(record: &Record) -> Option<Diagnosis> {
     let hits: Vec<Measured<'_>> = real_rows(record)
-        .filter(|measured| is_missed(measured.row))
+        .filter(|measured| is_missed(measured.row) && !is_control(record, measured.row))
         .collect();
     let worst = largest_by(&hits, |hit| missed_share(hit.row))?.row;
     Some(Diagnosis::new(
@@ -67,6 +81,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 mod tests {
     use super::*;
     use crate::fixture::{self, states};
+    use diskproof_model::rate::RatePlan;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || {
@@ -81,6 +96,27 @@ mod tests {
             })
         },
     );
+
+    #[test]
+    fn control_of_a_search_may_miss_its_schedule() {
+        let mut record = (EXAMPLES.fires)();
+        let searched = record.measurements[3].data.workload.name.clone();
+        assert_eq!(searched, "random-read-d32");
+        for (kind, is_found) in [(RateCellKind::Hold, true), (RateCellKind::Control, false)] {
+            record.measurements[3].data.workload.name = kind.row_name(&searched);
+            let workloads = record.plan.workload_task_mut().unwrap();
+            for workload in &mut workloads.list {
+                workload.stop.time_ns = None;
+            }
+            workloads.decide = Decide::Rate(RatePlan {
+                percent: 99.0,
+                limit_ns: 5_000_000,
+                time_ns: 60_000_000_000,
+                hold_ns: 10_000_000_000,
+            });
+            assert_eq!(check(&record).is_some(), is_found, "{kind:?}");
+        }
+    }
 
     #[test]
     fn late_starts_are_reported_and_a_closed_loop_has_none() {

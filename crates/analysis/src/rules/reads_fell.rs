@@ -54,6 +54,9 @@ fn unexplained_reads(record: &Record) -> Vec<SlowedWorkload<'_>> {
     for slowed in slowed_on_each_target(record) {
         for hit in slowed {
             let data = &hit.measured.row.data;
+            if is_after_pause(record, hit.measured.row) {
+                continue;
+            }
             let is_explained = credits
                 .iter()
                 .any(|fallen| fallen.credit.target == data.target);

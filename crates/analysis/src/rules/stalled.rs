@@ -102,8 +102,11 @@ fn describe_pause(pause: &Pause) -> String {
 /// The longest pause of a workload.
 fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     let row = measured.row;
-    // The page cache makes writers wait until it has written enough; that is how it works.
-    if row.data.cache.used != CachePolicy::Direct || row.data.hang.is_some() {
+    // The page cache makes writers wait until it has written enough; that is how it works. Where
+    // each write is synced it holds no more than that one.
+    let may_be_written_back =
+        row.data.cache.used != CachePolicy::Direct && !row.data.workload.commits();
+    if may_be_written_back || row.data.hang.is_some() {
         return None;
     }
     // `slow-after-idle` reports a disk that has to wake up.
@@ -329,6 +332,21 @@ mod tests {
         for (index, change) in silent.into_iter().enumerate() {
             assert_eq!(check(&reads(change)), None, "{index}");
         }
+    }
+
+    /// Commits go through the page cache, and wait for the disk all the same.
+    #[test]
+    fn commit_that_waits_for_seconds_is_a_pause() {
+        let commits = |pause_ns| {
+            fixture::faulty("commit-fdatasync", move |measurement| {
+                measurement.cache.used = CachePolicy::Buffered;
+                pause(measurement, pause_ns);
+            })
+        };
+        let finding = check(&commits(5000 * MS)).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        states(&finding.claim, &["in commit-fdatasync"]);
+        assert_eq!(check(&commits(300 * MS)), None);
     }
 
     /// The fixture reads 10,000/s with 32 in flight.
