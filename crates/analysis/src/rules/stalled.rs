@@ -343,7 +343,7 @@ mod tests {
                 pause(measurement, pause_ns);
             })
         };
-        let finding = check(&commits(5000 * MS)).unwrap();
+        let finding = check(&commits(2000 * MS)).unwrap();
         assert_eq!(finding.severity, Severity::Warning);
         states(&finding.claim, &["in commit-fdatasync"]);
         assert_eq!(check(&commits(300 * MS)), None);
