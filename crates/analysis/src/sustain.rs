@@ -35,7 +35,7 @@ const REFILL_ERROR_MAX: f64 = 0.3;
 /// The rate after a pause is that of this time.
 const FIRST_NS: u64 = 1_000_000_000;
 /// The rate after a pause is that of at most one of this many parts of the load after it.
-const FIRST_PARTS: u64 = 10;
+const FIRST_PARTS: u64 = 2;
 
 /// Reads and writes per second of each round.
 fn round_rates(row: &Row) -> Vec<f64> {
