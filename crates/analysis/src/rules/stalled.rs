@@ -44,8 +44,9 @@ const PAUSES_NAMED: usize = 3;
 struct Pause {
     /// The workload, or the survey, as a list names it.
     place: String,
-    /// Nanoseconds from the start of the workload or survey to the pause.
-    start_ns: u64,
+    /// Nanoseconds from the start of the workload or survey to the pause; `None` of one over the end
+    /// of a slice, whose requests ended after the measured time.
+    start_ns: Option<u64>,
     length_ns: u64,
     /// Requests that waited.
     requests: u64,
@@ -90,11 +91,14 @@ fn check(record: &Record) -> Option<Diagnosis> {
 }
 
 fn describe_pause(pause: &Pause) -> String {
+    let place = match pause.start_ns {
+        Some(start_ns) => format!("{} after its start", format_duration(start_ns)),
+        None => "over the end of a slice".to_owned(),
+    };
     format!(
-        "for {} in {}, {} after its start, while {} waited",
+        "for {} in {}, {place}, while {} waited",
         format_duration(pause.length_ns),
         pause.place,
-        format_duration(pause.start_ns),
         counted(pause.requests, "request")
     )
 }
@@ -116,19 +120,8 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
         return None;
     }
     let ops = row.headline_ops();
-    let slowest = slowest_cell(&ops)?;
-    let series = headline_series(row)?;
-    let gap = longest_gap(&series)?;
-    // A gap that a pause of the load explains is not the disk's.
-    if let Some(think) = row.data.workload.shape.starts.think
-        && gap.length_ns <= think.pause_ns + 2 * series.interval_ns
-    {
-        return None;
-    }
-    // The cells around the gap may hold completions: no request waited for longer than the slowest.
-    let length_ns = slowest
-        .latency_ns
-        .min(gap.length_ns + 2 * series.interval_ns);
+    let seen = pause_in_series(row, &ops).or_else(|| pause_over_the_end(row, &ops))?;
+    let length_ns = seen.length_ns;
     if length_ns < LENGTH_NS_MIN || (length_ns as f64) < LATENCIES_MIN * usual_latency_ns(&ops) {
         return None;
     }
@@ -139,16 +132,78 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
         }
         limit = Some(reached.statement);
     }
-    let place = format!("data/ops/{}/series", slowest.kind.as_str());
-    let slowest_ns = slowest.latency_ns as f64;
+    let longest_ns = seen.longest_ns as f64;
     Some(Pause {
         place: workload_name(record, row),
-        start_ns: gap.end_ns.saturating_sub(length_ns),
+        start_ns: seen.start_ns,
         length_ns,
         requests: waiting_requests(row, &ops, length_ns),
-        evidence: measured.evidence(&place, slowest_ns, LENGTH_NS_MIN as f64, "ns"),
+        evidence: measured.evidence(&seen.path, longest_ns, LENGTH_NS_MIN as f64, "ns"),
         limit,
     })
+}
+
+/// A time without a completion in a row.
+struct SeenPause {
+    /// As in [`Pause`].
+    start_ns: Option<u64>,
+    length_ns: u64,
+    /// The longest latency that proves it, and its place in the row.
+    longest_ns: u64,
+    path: String,
+}
+
+/// The longest stretch of empty cells; `None` where no request waited for as long as a pause lasts,
+/// or where a pause of the load explains it.
+fn pause_in_series(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> Option<SeenPause> {
+    let slowest = slowest_cell(ops)?;
+    let series = headline_series(row)?;
+    let gap = longest_gap(&series)?;
+    if let Some(think) = row.data.workload.shape.starts.think
+        && gap.length_ns <= think.pause_ns + 2 * series.interval_ns
+    {
+        return None;
+    }
+    // The cells around the gap may hold completions: no request waited for longer than the slowest.
+    let length_ns = slowest
+        .latency_ns
+        .min(gap.length_ns + 2 * series.interval_ns);
+    if length_ns < LENGTH_NS_MIN {
+        return None;
+    }
+    Some(SeenPause {
+        start_ns: Some(gap.end_ns.saturating_sub(length_ns)),
+        length_ns,
+        longest_ns: slowest.latency_ns,
+        path: format!("data/ops/{}/series", slowest.kind.as_str()),
+    })
+}
+
+/// A pause over the end of a slice, or of the workload: the requests in flight end after the
+/// measured time, and are in no cell. It is told by as many latencies as the queue has places: one
+/// slow request, while the others go on, is only a latency.
+fn pause_over_the_end(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> Option<SeenPause> {
+    let mut latencies: Vec<(u64, u64, OpKind)> = Vec::new();
+    for (kind, op) in ops {
+        for bucket in op.data.latency.buckets() {
+            latencies.push((bucket.low_ns, bucket.count, *kind));
+        }
+    }
+    latencies.sort_unstable_by_key(|(low_ns, ..)| std::cmp::Reverse(*low_ns));
+    let (longest_ns, _, kind) = *latencies.first()?;
+    let mut left = wanted_depth(row) as u64;
+    for (low_ns, count, _) in latencies {
+        left = left.saturating_sub(count);
+        if left == 0 {
+            return Some(SeenPause {
+                start_ns: None,
+                length_ns: low_ns,
+                longest_ns,
+                path: format!("data/ops/{}/latency", kind.as_str()),
+            });
+        }
+    }
+    None
 }
 
 /// The longest latency of a row.
@@ -252,7 +307,7 @@ fn survey_pause(record: &Record) -> Option<Pause> {
     let lasted_ns = stall.lasted_ns as f64;
     Some(Pause {
         place: SURVEY.to_owned(),
-        start_ns: stall.since_ns.saturating_sub(surface.data.start_ns),
+        start_ns: Some(stall.since_ns.saturating_sub(surface.data.start_ns)),
         length_ns: stall.lasted_ns,
         requests: stall.requests,
         evidence: evidence_at(path, lasted_ns, LENGTH_NS_MIN as f64, "ns"),
@@ -332,6 +387,23 @@ mod tests {
         for (index, change) in silent.into_iter().enumerate() {
             assert_eq!(check(&reads(change)), None, "{index}");
         }
+    }
+
+    /// All 32 requests in flight at the end of a slice ended two seconds later, in no cell.
+    #[test]
+    fn pause_over_the_end_of_a_slice_is_one() {
+        let waiting = |requests| {
+            reads(move |measurement| {
+                for op in measurement.ops.values_mut() {
+                    op.latency.record_many(2000 * MS, requests);
+                }
+            })
+        };
+        let finding = check(&waiting(32)).unwrap();
+        assert_eq!(finding.severity, Severity::Warning);
+        states(&finding.claim, &["in random-read-d32", "32 requests"]);
+        states(&finding.evidence[0].path, &["/data/ops/read/latency"]);
+        assert_eq!(check(&waiting(31)), None);
     }
 
     /// Commits go through the page cache, and wait for the disk all the same.
