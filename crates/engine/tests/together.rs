@@ -11,11 +11,14 @@ use diskproof_model::measurement::{Measurement, OpKind, StopReason};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineKind, Span, Start, Stop, SyncCall, SyncPolicy, Verify, Workload,
 };
-use diskproof_model::progress::{Control, Progress, Watch};
+use diskproof_model::progress::{Control, Phase, Progress, Watch};
+use diskproof_model::shape::LoadShape;
 use diskproof_model::slice::{EarlierSlices, SliceSpan};
 use diskproof_model::stream::Streams;
 use std::os::fd::AsRawFd as _;
-use support::{MIB, after_bytes, after_ns, after_ops, every, scratch, span, workload};
+use support::{
+    ENGINES, MIB, Patient, after_bytes, after_ns, after_ops, every, scratch, span, workload,
+};
 
 const CELL_NS: u64 = 10_000_000;
 
@@ -371,4 +374,91 @@ fn blocks(target: &OpenTarget) -> Vec<Vec<u8>> {
     let content = std::fs::read(path).unwrap();
     assert_eq!(content.len() as u64, MIB);
     content.chunks(64 << 10).map(<[u8]>::to_vec).collect()
+}
+
+/// Reads by three workers, each of which is logged.
+fn logged_reads(engine: EngineKind) -> Workload {
+    Workload {
+        workers: 3,
+        warmup_ns: 1_000_000,
+        stop: after_ns(5_000_000),
+        shape: LoadShape {
+            logs_requests: true,
+            ..LoadShape::default()
+        },
+        ..workload(engine)
+    }
+}
+
+/// When the requests of a measurement were sent, after the start of the run.
+fn sent_ns(measured: &Measurement) -> Vec<u64> {
+    let log = measured.request_log.as_deref();
+    log.map_or(&[][..], |log| &log.requests)
+        .iter()
+        .map(|request| request.sent_ns)
+        .collect()
+}
+
+/// What is measured from an instant on, which comes later where the machine is too busy to be ready
+/// for it, and the instant.
+fn measured_from_an_instant(workload: &Workload, target: &mut OpenTarget) -> (u64, Measurement) {
+    let session = Session::new(7);
+    let mut ahead_ns = 20_000_000;
+    loop {
+        let start_ns = session.elapsed_ns() + ahead_ns;
+        let targets = std::slice::from_mut(target);
+        match session
+            .starting_at(start_ns)
+            .run(workload, targets, &mut Patient)
+        {
+            Ok(measured) => return (start_ns, measured.into_iter().next().unwrap()),
+            Err(RunError::NotReady { .. }) => ahead_ns *= 2,
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+#[test]
+fn workers_never_begin_before_their_instant() {
+    let (_dir, mut target) = scratch(8 * MIB);
+    for engine in ENGINES.iter().cycle().take(4 * ENGINES.len()) {
+        let (start_ns, measured) = measured_from_an_instant(&logged_reads(*engine), &mut target);
+        let sent_ns = sent_ns(&measured);
+        assert!(!sent_ns.is_empty(), "{engine:?}");
+        for ns in sent_ns.iter().chain(&measured.began_ns) {
+            assert!(*ns >= start_ns, "{engine:?}: {ns} before {start_ns}");
+        }
+    }
+}
+
+/// Ends the run at its first look.
+struct Impatient;
+
+impl Watch for Impatient {
+    fn tick(&mut self, progress: &Progress<'_>) -> Control {
+        match progress.phase {
+            Phase::Measure | Phase::Warmup => Control::Interrupt,
+            _ => Control::Continue,
+        }
+    }
+}
+
+#[test]
+fn workers_that_are_stopped_before_their_instant_send_nothing() {
+    let (_dir, mut target) = scratch(8 * MIB);
+    for engine in ENGINES {
+        let session = Session::new(7);
+        // Far enough for any machine to look before it, and nobody waits for it.
+        let start_ns = session.elapsed_ns() + 60_000_000_000;
+        let targets = std::slice::from_mut(&mut target);
+        let measured = session
+            .starting_at(start_ns)
+            .run(&logged_reads(engine), targets, &mut Impatient)
+            .unwrap();
+        assert!(session.elapsed_ns() < start_ns);
+        assert_eq!(measured[0].stopped, StopReason::Interrupted, "{engine:?}");
+        assert_eq!(measured[0].began_ns, None, "{engine:?}");
+        assert_eq!(sent_ns(&measured[0]), [0; 0], "{engine:?}");
+        assert_eq!(measured[0].asked.read_bytes, 0, "{engine:?}");
+    }
 }

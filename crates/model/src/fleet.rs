@@ -41,7 +41,7 @@ pub struct FleetRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tested: Vec<TestedDisk>,
     /// Hosts and ranks that were expected, or that began, and of which no record came, or one
-    /// without a figure.
+    /// without a figure; also hosts of which that is undecided.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<MissingRow>,
     /// Thresholds of the runs themselves that were missed, or left undecided.
@@ -108,7 +108,8 @@ pub enum FleetOutcome {
     /// Fewer than three rows of a kind: nothing could be judged.
     TooFew,
     /// A run ended before it had measured what others of its kind did, or left a threshold of its
-    /// own open, or an acceptance test of a disk decided nothing.
+    /// own open, or an acceptance test of a disk decided nothing, or nothing tells whether a run
+    /// that ended without a record was repeated.
     Undecided,
 }
 
@@ -281,6 +282,13 @@ pub enum RowState {
     NotJudged,
 }
 
+impl FleetRecord {
+    /// The number of hosts and ranks that are missing for certain.
+    pub fn missing_count(&self) -> usize {
+        self.missing.iter().filter(|row| !row.undecided).count()
+    }
+}
+
 impl RowState {
     /// Every state.
     pub const ALL: [Self; 6] = [
@@ -412,6 +420,10 @@ pub struct MissingRow {
     pub name: String,
     /// A clause with what is known of it.
     pub why: String,
+    /// True if a later run may have repeated the one whose record did not come, and nothing tells
+    /// whether it did.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub undecided: bool,
 }
 
 /// A threshold that a run of a host did not meet.

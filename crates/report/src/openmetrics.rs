@@ -61,7 +61,7 @@ fn add_fleet(fleet: &FleetRecord, samples: &mut Samples) {
         let labels = vec![("state", state.as_str().to_owned())];
         add_sample(samples, "fleet_rows", labels, count as f64);
     }
-    let missing = fleet.missing.len() as f64;
+    let missing = fleet.missing_count() as f64;
     add_sample(samples, "fleet_missing", Vec::new(), missing);
 }
 

@@ -6,8 +6,19 @@ use diskproof_model::record::Record;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Without ranks, a run that begins within this time after another one may be of the same launch,
-/// on a machine of the same name. A launcher gives a rank only once.
+/// on a clone with the same machine id. A launcher gives a rank only once.
 const ONE_LAUNCH_NS: i128 = 10_000_000_000;
+
+/// The answer to whether a run repeats another one whose record did not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Repetition {
+    /// It does not.
+    None,
+    /// Nothing tells: it may be of another machine of the same name.
+    Possible,
+    /// It does.
+    Certain,
+}
 
 /// A run of which a record counts.
 #[derive(Debug, Clone)]
@@ -56,43 +67,37 @@ impl ArrivedRun {
         }
     }
 
-    /// Returns `true` if this run repeats the one that was announced: it began later on the same
-    /// targets of the same host and rank, and came to its end. An announcement without a start is
-    /// of an earlier version, and has no order.
-    pub fn repeats(&self, hello: &Hello) -> bool {
-        self.is_whole
+    /// Whether this run repeats the one that was announced: it began later on the same targets of
+    /// the same host and rank, and came to its end. An announcement without a start is of an
+    /// earlier version, and has no order. Pods share names and have no machine id, so that without
+    /// ranks only equal ids prove a repetition.
+    pub fn repeats(&self, hello: &Hello) -> Repetition {
+        let is_like = self.is_whole
             && self.host == hello.host
             && self.rank == hello.rank
-            && self.is_of_machine_of(hello)
             && hello
                 .targets
                 .iter()
-                .all(|target| self.targets.contains(target))
-            && self.began_after(hello)
-    }
-
-    /// Returns `true` if nothing but a rank is needed to take both for one machine. Pods share
-    /// names and have no machine id, so that without ranks only equal ids prove it: the death of
-    /// one must not be hidden by another one that a launcher started later.
-    fn is_of_machine_of(&self, hello: &Hello) -> bool {
-        match (&self.machine, &hello.machine) {
-            (Some(own), Some(announced)) => own == announced,
-            _ => self.rank.is_some(),
+                .all(|target| self.targets.contains(target));
+        let Some(after_ns) = self.began_after_ns(hello) else {
+            return Repetition::None;
+        };
+        if !is_like || after_ns <= 0 {
+            return Repetition::None;
+        }
+        match (&self.machine, &hello.machine, self.rank) {
+            (Some(own), Some(announced), _) if own != announced => Repetition::None,
+            (_, _, Some(_)) => Repetition::Certain,
+            (Some(_), Some(_), None) if after_ns > ONE_LAUNCH_NS => Repetition::Certain,
+            _ => Repetition::Possible,
         }
     }
 
-    fn began_after(&self, hello: &Hello) -> bool {
-        let Some(started) = &hello.started else {
-            return false;
-        };
-        let apart_ns = match self.rank {
-            Some(_) => 0,
-            None => ONE_LAUNCH_NS,
-        };
-        match (started.parse::<jiff::Timestamp>(), self.time) {
-            (Ok(started), Some(time)) => time.start_ns > started.as_nanosecond() + apart_ns,
-            _ => false,
-        }
+    /// How long after the announced run this one began, in nanoseconds; `None` where one of the
+    /// starts is not known.
+    fn began_after_ns(&self, hello: &Hello) -> Option<i128> {
+        let announced: jiff::Timestamp = hello.started.as_ref()?.parse().ok()?;
+        Some(self.time?.start_ns - announced.as_nanosecond())
     }
 }
 

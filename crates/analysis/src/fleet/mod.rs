@@ -31,7 +31,7 @@ mod tested;
 mod unmeasured;
 mod verdicts;
 
-pub use arrived::ArrivedRun;
+pub use arrived::{ArrivedRun, Repetition};
 
 use crate::compare::RunGroup;
 use diskproof_model::expectation::ExpectationOutcome;

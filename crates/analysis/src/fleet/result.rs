@@ -497,11 +497,12 @@ fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {
     let is_wrong = |row: &FleetRow| matches!(row.state, RowState::Slower | RowState::Errors);
     let has_lost = fleet.refused.iter().any(|refused| refused.is_lost);
     let has_missed = fleet.unmet.iter().any(|threshold| !threshold.undecided);
-    if fleet.rows.iter().any(is_wrong) || !fleet.missing.is_empty() || has_lost || has_missed {
+    if fleet.rows.iter().any(is_wrong) || fleet.missing_count() > 0 || has_lost || has_missed {
         return FleetOutcome::Differs;
     }
     let is_judged = |row: &FleetRow| row.state != RowState::NotJudged;
-    let rows = if fleet.rows.iter().any(is_open) || !fleet.unmet.is_empty() {
+    let has_open = fleet.rows.iter().any(is_open) || !fleet.missing.is_empty();
+    let rows = if has_open || !fleet.unmet.is_empty() {
         FleetOutcome::Undecided
     } else if !fleet.rows.iter().any(is_judged) {
         FleetOutcome::TooFew
@@ -510,7 +511,7 @@ fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {
     };
     match tested::outcome_of_tests(&fleet.tested) {
         None => rows,
-        Some(FleetOutcome::Alike) if fleet.rows.is_empty() && fleet.unmet.is_empty() => {
+        Some(FleetOutcome::Alike) if fleet.rows.is_empty() && rows == FleetOutcome::TooFew => {
             FleetOutcome::Alike
         }
         Some(FleetOutcome::Alike) => rows,

@@ -63,7 +63,11 @@ pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
     for (number, what) in [
         (rows_in_state(fleet, RowState::Suspect), "suspect"),
         (not_judged, "not judged"),
-        (fleet.missing.len(), "missing"),
+        (fleet.missing_count(), "missing"),
+        (
+            fleet.missing.len() - fleet.missing_count(),
+            "perhaps missing",
+        ),
         (hosts_with_unmet(fleet, false), "missed a threshold"),
         (hosts_with_unmet(fleet, true), "left a threshold undecided"),
         (fleet.refused.len(), "refused"),

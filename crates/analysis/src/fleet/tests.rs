@@ -121,6 +121,47 @@ fn slow_disk_is_named_with_the_reason() {
 }
 
 #[test]
+fn firmware_is_a_reason_and_no_name_by_itself() {
+    let mut all = records(40);
+    for record in &mut all {
+        disk(record).firmware = Some("GXA7802Q".to_owned());
+    }
+    disk(&mut all[11]).firmware = Some("GXA7401Q".to_owned());
+    let fleet = judged(&all);
+    assert_eq!(fleet.outcome, FleetOutcome::Alike, "{}", fleet.summary);
+    assert_eq!(names(&fleet, RowState::Alike).len(), 40);
+    assert!(row(&fleet, "db11").reasons.is_empty());
+    scale(&mut all[11], 0.6);
+    let fleet = judged(&all);
+    assert_eq!(names(&fleet, RowState::Slower), ["db11"]);
+    let reason = &fleet.rows[0].reasons[0];
+    assert_eq!(reason.code, "firmware");
+    for part in ["GXA7401Q", "GXA7802Q on 39"] {
+        assert!(reason.text.contains(part), "{reason:?}");
+    }
+}
+
+/// Of a record a fleet keeps figures, facts and latencies, and one record as the example: twice as
+/// many hosts take twice the memory, and each takes a part of its record.
+#[test]
+fn fleet_grows_by_the_same_with_each_record() {
+    let mut fleet = Fleet::new(None);
+    let mut kept = Vec::new();
+    for number in 0..80 {
+        if number % 20 == 0 {
+            kept.push(format!("{fleet:?}").len() as f64);
+        }
+        assert_eq!(fleet.add(&record(number)), Added::Counted);
+    }
+    kept.push(format!("{fleet:?}").len() as f64);
+    assert_eq!(fleet.groups.examples.len(), 1);
+    let (half, other_half) = (kept[2] - kept[1], kept[4] - kept[3]);
+    assert!((half / other_half - 1.0).abs() < 0.05, "{kept:?}");
+    let record_bytes = format!("{:?}", record(0)).len() as f64;
+    assert!(half / 20.0 < record_bytes / 4.0, "{kept:?} {record_bytes}");
+}
+
+#[test]
 fn one_slow_workload_is_enough() {
     let mut all = records(60);
     scale_workload(&mut all[4], 1, 0.5);

@@ -89,6 +89,7 @@ pub(super) fn missing_rows(unmeasured: &[UnmeasuredTarget], rows: &[Row]) -> Vec
         rows.push(MissingRow {
             name: name.clone(),
             why: why.clone(),
+            undecided: false,
         });
     }
     rows

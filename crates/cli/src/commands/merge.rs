@@ -47,7 +47,7 @@ const HELP: &str = concat!(
     "run measured nothing or missed a threshold (--expect, --for), or a host is not in the\n",
     "sum, 2 usage, 4 a file cannot be written, 5 too few disks to judge and no sum, a run\n",
     "that ended early and lacks figures, hosts that measured together without a common\n",
-    "slot, or a test or a threshold was undecided.\n",
+    "slot, a run that died and was perhaps repeated, or a test or a threshold was undecided.\n",
     "\n",
     "'diskproof help cluster.md' has recipes for launchers, and explains the test.\n",
     "\n",

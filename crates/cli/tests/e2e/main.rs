@@ -33,6 +33,7 @@ mod hung_writing;
 mod interrupted;
 mod job_files;
 mod latency_target;
+mod launchers;
 mod layers;
 mod load;
 mod manuals;

@@ -294,6 +294,11 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
+    /// Ends the worker before its first request: the run was stopped before its start.
+    pub(crate) fn end_before_start(&mut self) {
+        self.end(EndReason::Stopped, self.schedule.start_ns);
+    }
+
     /// Works until the end of a cell, or until everything is done.
     pub(crate) fn advance(&mut self) -> io::Result<AdvanceOutcome> {
         let mut now = self.clock.now().max(self.last_now_ns);

@@ -418,6 +418,15 @@ fn lead_of(config: &ThreadConfig) -> Lead {
     Lead::for_worker(config.depth, processors)
 }
 
+/// What a wait for a start came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StartWait {
+    /// The start is here, by the clock and by its reference.
+    Begun,
+    /// The run was told to end before.
+    Stopped,
+}
+
 /// Waits for the start, which may be long after that of the others; ends early with the run. The
 /// clock is compared with its reference at every look: without that, a rate that is wrong by some
 /// millionths lets a thread begin before an instant that is minutes away.
@@ -426,13 +435,18 @@ fn wait_for_start<C: Clock>(
     start_ns: u64,
     stop: &AtomicBool,
     snapshot: &SharedSnapshot,
-) {
+) -> StartWait {
     loop {
         let read_ns = clock.now();
         clock.anchor(read_ns);
         let now_ns = clock.now();
-        if now_ns >= start_ns || stop.load(Ordering::Relaxed) {
-            return;
+        if now_ns >= start_ns {
+            // The counter may be some nanoseconds ahead of its reference, which others see.
+            clock.spin_until(start_ns);
+            return StartWait::Begun;
+        }
+        if stop.load(Ordering::Relaxed) {
+            return StartWait::Stopped;
         }
         clock.wait_until(start_ns.min(now_ns + START_CHECK_NS));
         // Otherwise the supervisor takes the silence for a hang.
@@ -515,14 +529,16 @@ fn run_worker<B: Backend>(
         schedule.start_ns,
         threads_per_worker,
     );
-    wait_for_start(
+    let waited = wait_for_start(
         &mut clock,
         schedule.start_ns,
         &config.stop,
         &config.snapshot,
     );
-    let now_ns = MonotonicClock.now();
-    common.began_ns.fetch_min(now_ns, Ordering::Relaxed);
+    if waited == StartWait::Begun {
+        let now_ns = MonotonicClock.now();
+        common.began_ns.fetch_min(now_ns, Ordering::Relaxed);
+    }
     let mut worker = Worker::new(
         backend,
         clock,
@@ -538,6 +554,9 @@ fn run_worker<B: Backend>(
     .within_limits(limits)
     .with_measure_start(common.measure_start);
     worker.snapshot = config.snapshot;
+    if waited == StartWait::Stopped {
+        worker.end_before_start();
+    }
     while worker.advance()? == AdvanceOutcome::Running {}
     let done = worker.finish();
     Ok((done, usage::since(usage::thread(), before)))
@@ -578,9 +597,14 @@ mod tests {
         for start_ns in [10, SECOND, 30 * SECOND, 30 * SECOND + 17] {
             let mut clock = FastCounter::default();
             let reference_ns = std::rc::Rc::clone(&clock.reference_ns);
-            wait_for_start(&mut clock, start_ns, &stop, &SharedSnapshot::default());
-            assert_eq!(reference_ns.get(), start_ns);
+            let waited = wait_for_start(&mut clock, start_ns, &stop, &SharedSnapshot::default());
+            assert_eq!((waited, reference_ns.get()), (StartWait::Begun, start_ns));
         }
+        // A run that was told to end before the start never begins.
+        let mut clock = FastCounter::default();
+        stop.store(true, Ordering::Relaxed);
+        let waited = wait_for_start(&mut clock, SECOND, &stop, &SharedSnapshot::default());
+        assert_eq!(waited, StartWait::Stopped);
     }
 
     #[test]

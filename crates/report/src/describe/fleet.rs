@@ -91,13 +91,19 @@ fn not_judged_facts(fleet: &FleetRecord) -> Vec<Block> {
     }
     blocks.extend(unjudged_figure_facts(fleet));
     blocks.extend(identity_facts(fleet));
-    let mut missing: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut missing: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
     for row in &fleet.missing {
-        missing.entry(&row.why).or_default().push(&row.name);
+        let key = (row.undecided, row.why.as_str());
+        missing.entry(key).or_default().push(&row.name);
     }
-    for (why, names) in missing {
+    for ((undecided, why), names) in missing {
+        let (tone, word) = if undecided {
+            (Tone::Warning, "perhaps missing")
+        } else {
+            (Tone::Error, "missing")
+        };
         let text = format!("{}: {why}", names_text(&names));
-        blocks.push(Block::toned_fact(Tone::Error, "missing", text));
+        blocks.push(Block::toned_fact(tone, word, text));
     }
     let mut unmet: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
     for threshold in &fleet.unmet {

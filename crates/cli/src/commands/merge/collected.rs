@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::saved::{
     RefusedPart, Streamed, judged_record, load_all_whole, open_document, read_page, read_stream,
 };
-use diskproof_analysis::fleet::{Added, Fleet};
+use diskproof_analysis::fleet::{Added, Fleet, Repetition};
 use diskproof_model::document::{AnyDocument, DocumentError};
 use diskproof_model::fleet::{Hello, MissingRow, RefusedInput};
 use diskproof_model::record::Record;
@@ -172,43 +172,100 @@ impl Collected {
     /// The ranks and hosts that began, or were expected, and of which no record came. One whose run
     /// was repeated is missing only where its launch is to have each rank.
     pub(super) fn missing_rows(&self, roster: Option<&Roster>) -> Vec<MissingRow> {
-        let hellos = self.unrepeated_hellos();
-        // Why no record came, by the name of the host or rank.
-        let mut missing: BTreeMap<String, String> = BTreeMap::new();
-        for hello in &hellos {
-            if !self.fleet.has_run(&hello.run_id) {
-                let name = match hello.rank {
-                    Some(rank) => format!("{} #{rank}", hello.host),
-                    None => hello.host.clone(),
-                };
-                let why = "it began, but its record did not come whole";
-                missing.insert(name, why.to_owned());
-            }
-        }
+        let mut began = self.begun_runs();
         let mut rows = Vec::new();
         if let Some(roster) = roster {
-            for name in roster.absent(&self.fleet, &hellos) {
-                let why = "expected, but nothing came of it".to_owned();
-                rows.push(MissingRow { name, why });
+            for name in self.absent(roster, &mut began) {
+                rows.push(MissingRow {
+                    name,
+                    why: "expected, but nothing came of it".to_owned(),
+                    undecided: false,
+                });
             }
         }
-        for (name, why) in missing {
-            rows.push(MissingRow { name, why });
+        // The rows by name; of several runs of one name, one that is missing for certain counts.
+        let mut missing: BTreeMap<String, MissingRow> = BTreeMap::new();
+        for hello in began.possibly_repeated {
+            let row = missing_row(hello, MAYBE_REPEATED, true);
+            missing.insert(row.name.clone(), row);
         }
+        for hello in began.lost {
+            let row = missing_row(hello, NOT_WHOLE, false);
+            missing.insert(row.name.clone(), row);
+        }
+        rows.extend(missing.into_values());
         rows
     }
 
-    /// The announcements, without those of runs that were repeated and whose records did not come.
-    fn unrepeated_hellos(&self) -> Vec<&Hello> {
-        let mut hellos = Vec::new();
+    /// The hosts and ranks of the roster of which nothing came. The roster also decides of runs
+    /// that nothing else proves to be repeated: where the records alone fill it, they were; where
+    /// it has a gap that they fill, they were not.
+    fn absent(&self, roster: &Roster, began: &mut BegunRuns<'_>) -> Vec<String> {
+        let mut hellos = began.delivered.clone();
+        hellos.extend(&began.lost);
+        let absent_without = roster.absent(&self.fleet, &hellos);
+        if absent_without.is_empty() {
+            began.possibly_repeated.clear();
+            return absent_without;
+        }
+        hellos.extend(&began.possibly_repeated);
+        let absent = roster.absent(&self.fleet, &hellos);
+        if absent != absent_without {
+            began.lost.append(&mut began.possibly_repeated);
+        }
+        absent
+    }
+
+    /// The runs that announced themselves and were not repeated for certain.
+    fn begun_runs(&self) -> BegunRuns<'_> {
+        let mut began = BegunRuns::default();
         for hello in &self.hellos {
-            let is_repeated = !self.fleet.has_run(&hello.run_id)
-                && self.fleet.arrived().iter().any(|run| run.repeats(hello));
-            if !is_repeated {
-                hellos.push(hello);
+            if self.fleet.has_run(&hello.run_id) {
+                began.delivered.push(hello);
+                continue;
+            }
+            let repetition = self
+                .fleet
+                .arrived()
+                .iter()
+                .map(|run| run.repeats(hello))
+                .max();
+            match repetition {
+                Some(Repetition::Certain) => {}
+                Some(Repetition::Possible) => began.possibly_repeated.push(hello),
+                Some(Repetition::None) | None => began.lost.push(hello),
             }
         }
-        hellos
+        began
+    }
+}
+
+/// Why a run is missing that announced itself.
+const NOT_WHOLE: &str = "it began, but its record did not come whole";
+/// The same where a later run of its name came.
+const MAYBE_REPEATED: &str = "it began, but its record did not come whole. A later run of this \
+                              name came; nothing tells whether it repeats this one or is another \
+                              machine's. --expect N says how many there are";
+
+/// The announcements of runs.
+#[derive(Default)]
+struct BegunRuns<'h> {
+    /// Those of runs whose records came.
+    delivered: Vec<&'h Hello>,
+    /// Those of the others that nothing repeats.
+    lost: Vec<&'h Hello>,
+    /// Those of the others that a later run may repeat.
+    possibly_repeated: Vec<&'h Hello>,
+}
+
+fn missing_row(hello: &Hello, why: &str, undecided: bool) -> MissingRow {
+    MissingRow {
+        name: match hello.rank {
+            Some(rank) => format!("{} #{rank}", hello.host),
+            None => hello.host.clone(),
+        },
+        why: why.to_owned(),
+        undecided,
     }
 }
 
@@ -266,6 +323,19 @@ mod tests {
     }
 
     fn missing_of(began: &[Record], delivered: &[Record], roster: Option<Roster>) -> Vec<String> {
+        let mut names = Vec::new();
+        for row in missing_rows_of(began, delivered, roster) {
+            assert!(!row.undecided, "{row:?}");
+            names.push(row.name);
+        }
+        names
+    }
+
+    fn missing_rows_of(
+        began: &[Record],
+        delivered: &[Record],
+        roster: Option<Roster>,
+    ) -> Vec<MissingRow> {
         let mut collected = Collected {
             fleet: Fleet::new(None),
             hellos: Vec::new(),
@@ -281,11 +351,7 @@ mod tests {
         for record in delivered {
             collected.add_record("stdin", record);
         }
-        let mut names = Vec::new();
-        for row in collected.missing_rows(roster.as_ref()) {
-            names.push(row.name);
-        }
-        names
+        collected.missing_rows(roster.as_ref())
     }
 
     #[test]
@@ -315,7 +381,7 @@ mod tests {
 
     #[test]
     fn run_at_the_same_time_repeats_no_other_one() {
-        // Two ranks of one machine, and two machines of one name without ranks.
+        // Two ranks of one machine, and two clones of one name and machine id without ranks.
         for rank in [Some(1), None] {
             let mut began = record(0, 1);
             began.host.machine = Some("one".to_owned());
@@ -329,7 +395,9 @@ mod tests {
             if let (Some(rank), Some(other)) = (&mut beside.host.rank, rank) {
                 rank.rank = other;
             }
-            assert_eq!(missing(&[began], &[beside], None).len(), 1, "{rank:?}");
+            let rows = missing_rows_of(&[began], &[beside], None);
+            assert_eq!(rows.len(), 1, "{rank:?}");
+            assert_eq!(rows[0].undecided, rank.is_none());
         }
     }
 
@@ -347,20 +415,49 @@ mod tests {
         );
     }
 
-    /// Pods share a name and have neither rank nor machine id.
+    /// Pods share a name and have neither rank nor machine id: the later run may be of the same
+    /// container, which was started again, or of another pod.
     #[test]
-    fn later_pod_of_a_name_does_not_hide_the_death_of_another() {
-        let mut pods = [record(0, 1), record(0, 2)];
+    fn later_pod_of_a_name_leaves_open_whether_it_repeats_the_dead_one() {
+        let mut pods = [record(0, 1), record(0, 2), record(1, 2)];
         for pod in &mut pods {
             pod.host.rank = None;
             pod.host.machine = None;
         }
-        assert_eq!(missing(&pods[..1], &pods[1..], None), ["db0"]);
-        // A machine id proves that the second run repeats the first.
+        let (dead, whole) = pods.split_at(1);
+        let rows = missing_rows_of(dead, whole, None);
+        assert_eq!((rows.len(), rows[0].undecided), (1, true), "{rows:?}");
+        assert_eq!(rows[0].name, "db0");
+        // The number of hosts decides, and so does a list of them.
+        assert_eq!(missing(dead, whole, Some(2)), [""; 0]);
+        let list = ["db0", "db1"].map(str::to_owned).to_vec();
+        assert_eq!(
+            missing_of(dead, whole, Some(Roster::Hosts(list))),
+            [""; 0]
+        );
+        assert_eq!(missing(dead, &whole[..1], Some(1)), [""; 0]);
+        let rows = missing_rows_of(dead, whole, Some(Roster::Count(3)));
+        assert_eq!((rows.len(), rows[0].undecided), (2, false), "{rows:?}");
+        // A machine id proves that the second run repeats the first, or that it does not.
         for pod in &mut pods {
             pod.host.machine = Some("one".to_owned());
         }
         assert_eq!(missing(&pods[..1], &pods[1..], None), [""; 0]);
+        pods[0].host.machine = Some("two".to_owned());
+        assert_eq!(missing(&pods[..1], &pods[1..], None), ["db0"]);
+    }
+
+    /// A list of hosts names each once, so that the dead run of an earlier launch is its gap.
+    #[test]
+    fn launch_that_a_dead_pod_belongs_to_has_a_gap() {
+        let mut pods = Vec::new();
+        for (number, hour) in [(0, 1), (1, 1), (2, 1), (0, 2), (1, 2), (2, 2)] {
+            let mut pod = record(number, hour);
+            pod.host.rank = None;
+            pod.host.machine = None;
+            pods.push(pod);
+        }
+        assert_eq!(missing(&pods[..1], &pods[1..], Some(3)), ["db0"]);
     }
 
     #[test]

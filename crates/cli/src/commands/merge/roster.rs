@@ -84,8 +84,9 @@ fn launched_runs(
             start_ns: unix_ns(Some(&run.started)),
         });
     }
+    let arrived_ids: BTreeSet<&str> = arrived.iter().map(|run| run.run_id.as_str()).collect();
     for hello in hellos {
-        if !arrived.iter().any(|run| run.run_id == hello.run_id) {
+        if !arrived_ids.contains(hello.run_id.as_str()) {
             runs.push(LaunchedRun {
                 place: match hello.rank {
                     Some(rank) => Place::Rank(rank),
