@@ -76,6 +76,21 @@ pub(super) fn incomplete_reason(groups: &Groups, row: &Row) -> Option<Reason> {
     })
 }
 
+/// The reason why a row is not alike of which some figures are too imprecise to be judged, while
+/// most like rows have them: a disk that stalls now and then has such figures.
+pub(super) fn partly_imprecise_reason(figures: usize) -> Reason {
+    Reason {
+        code: INCOMPLETE.to_owned(),
+        why: format!(
+            "{} too imprecise to be judged, on most others of its kind not; measure it for longer",
+            match figures {
+                1 => "one figure is".to_owned(),
+                _ => format!("{figures} figures are"),
+            }
+        ),
+    }
+}
+
 /// True for a row that lacks what others measured.
 pub(super) fn is_incomplete(row: &FleetRow) -> bool {
     match &row.not_judged {

@@ -5,7 +5,7 @@ use super::judged::{JudgedRows, judged_rows};
 use super::names::names;
 use super::not_judged::{
     few_alike_reason, few_controls, imprecise_reason, incomplete_reason, is_incomplete,
-    is_still_suspect, reason_not_judged,
+    is_still_suspect, partly_imprecise_reason, reason_not_judged,
 };
 use super::question::FleetQuestion;
 use super::reasons::Usual;
@@ -15,7 +15,7 @@ use super::summary;
 use super::tested;
 use super::verdicts::{Test, Weight};
 use crate::compare::percentile_points;
-use diskproof_model::comparison::Direction;
+use diskproof_model::comparison::{Direction, Reason};
 use diskproof_model::fleet::{
     FLEET_SCHEMA, FleetDistance, FleetGroup, FleetLatencies, FleetMetric, FleetOutcome,
     FleetOverall, FleetRecord, FleetRow, FleetRun, FleetScale, FleetValue, RowState, RowUnit,
@@ -137,6 +137,7 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
             row.state,
             RowState::Alike | RowState::Faster | RowState::Suspect
         ) && let Some(reason) = incomplete_reason(groups, draft)
+            .or_else(|| imprecise_where_others_are_not(groups, judged, index))
         {
             // A suspect stays one: its figures are to be measured again.
             if row.state != RowState::Suspect {
@@ -151,6 +152,35 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
         rows.push(row);
     }
     rows
+}
+
+/// The reason why a row is not alike of which some figures are imprecise that most others of its
+/// kind have precisely; `None` without such figures.
+fn imprecise_where_others_are_not(
+    groups: &Groups,
+    judged: &JudgedRows,
+    row: usize,
+) -> Option<Reason> {
+    let kind = groups.rows[row].kind;
+    let mut figures = 0;
+    for metric in 0..groups.kinds[kind].metrics.len() {
+        let (mut all, mut imprecise, mut is_own) = (0, 0, false);
+        for test in &judged.tests {
+            let of_row = test.distance.row;
+            if test.metric != Some(metric) || groups.rows[of_row].kind != kind {
+                continue;
+            }
+            all += 1;
+            if test.weight == Weight::Imprecise {
+                imprecise += 1;
+                is_own |= of_row == row;
+            }
+        }
+        if is_own && 2 * imprecise < all {
+            figures += 1;
+        }
+    }
+    (figures > 0).then(|| partly_imprecise_reason(figures))
 }
 
 /// Returns `true` if one of these metrics has no test that could decide.

@@ -678,7 +678,20 @@ fn imprecise_figure_is_not_called_alike() {
     assert_eq!(value.not_judged.as_ref().unwrap().code, "imprecise");
     let least = fleet.groups[0].metrics[0].five_numbers[0];
     assert!(least > 2.0 * value.value, "{least}");
+    // A disk that stalls now and then has such a figure; the others have none.
+    let reason = row(&fleet, "db03").not_judged.as_ref().unwrap();
+    assert_eq!(reason.code, "incomplete");
+    assert_eq!(fleet.outcome, FleetOutcome::Undecided, "{}", fleet.summary);
+    // Where most rows are as imprecise, the workload is.
+    for record in &mut all {
+        for figures in record.measurements[0].figures.ops.values_mut() {
+            figures.iops.half_width_95 = Some(3.0 * figures.iops.value);
+            figures.throughput.half_width_95 = Some(3.0 * figures.throughput.value);
+        }
+    }
+    let fleet = judged(&all);
     assert_eq!(row(&fleet, "db03").state, RowState::Alike);
+    assert_eq!(fleet.outcome, FleetOutcome::Alike, "{}", fleet.summary);
 }
 
 /// Disks that look different each, as parts of one storage do.
