@@ -143,8 +143,8 @@ pub(crate) fn run_as_link() -> Option<Exit> {
         return Some(print(&unknown(format!(
             "the limit of --warning, {}, is above that of --critical, {}, so a warning cannot \
              occur. See {NAME} --help",
-            format_duration(flags.warning),
-            format_duration(flags.critical)
+            format_latency(flags.warning),
+            format_latency(flags.critical)
         ))));
     }
     Some(print(&answer(&flags)))
@@ -252,6 +252,30 @@ fn evaluate_limit(record: &Record, ns: u64) -> anyhow::Result<Expectation> {
     Ok(expected.evaluate(record))
 }
 
+/// So many reads of which none is late keep the limit of the 90th percentile for certain (95 %),
+/// also where late reads would come together, which leaves the interval of the percentile open.
+const NONE_LATE_READS_MIN: u64 = 29;
+
+/// The state by the two limits; `is_none_late` says whether enough reads were made and all of them
+/// kept the one of the warning.
+fn state_of_limits(
+    within_warning: &Expectation,
+    within_critical: &Expectation,
+    is_none_late: bool,
+) -> State {
+    if within_critical.outcome() == ExpectationOutcome::Missed {
+        return State::Critical;
+    }
+    match within_warning.outcome() {
+        ExpectationOutcome::Missed => State::Warning,
+        ExpectationOutcome::Met => State::Ok,
+        ExpectationOutcome::Undecided if is_none_late && within_warning.objection.is_none() => {
+            State::Ok
+        }
+        ExpectationOutcome::Undecided => State::Unknown,
+    }
+}
+
 /// Judges the reads by the two limits, in nanoseconds.
 fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<Answer> {
     let path = record.plan.targets.join(", ");
@@ -273,16 +297,10 @@ fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<A
         let text = "no read was answered within 4 s".to_owned();
         (State::Critical, text)
     } else {
-        let state = if within_critical.outcome() == ExpectationOutcome::Missed {
-            State::Critical
-        } else {
-            match within_warning.outcome() {
-                ExpectationOutcome::Missed => State::Warning,
-                ExpectationOutcome::Met => State::Ok,
-                ExpectationOutcome::Undecided => State::Unknown,
-            }
-        };
-        (state, reads_text(op.data.count, latency, &within_warning))
+        let is_none_late = op.data.count >= NONE_LATE_READS_MIN && latency.max <= warning;
+        let state = state_of_limits(&within_warning, &within_critical, is_none_late);
+        let text = reads_text(op.data.count, latency, &within_warning, state);
+        (state, text)
     };
     Ok(Answer {
         state,
@@ -298,7 +316,7 @@ fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<A
 
 /// `90 % of 100 reads within 1.75 ms (1.62 to 1.98 ms), the longest took 9.1 ms`, and why the
 /// figure may not decide.
-fn reads_text(count: u64, latency: &LatencySummary, judged: &Expectation) -> String {
+fn reads_text(count: u64, latency: &LatencySummary, judged: &Expectation, state: State) -> String {
     let p90 = match latency.p90 {
         Some(ns) => format!("90 % of {count} reads within {}", format_latency(ns)),
         None => format!("only {count} reads were answered within 4 s"),
@@ -313,6 +331,9 @@ fn reads_text(count: u64, latency: &LatencySummary, judged: &Expectation) -> Str
     };
     let objection = match &judged.objection {
         Some(objection) => format!(", but: {objection}"),
+        None if judged.undecided && judged.interval.is_none() && state == State::Unknown => {
+            ", but late reads came together, so that the interval is unknown".to_owned()
+        }
         None => String::new(),
     };
     let longest = format_latency(latency.max);
@@ -503,6 +524,48 @@ mod tests {
         ] {
             let code = code.to_owned();
             assert_eq!(finding_state(&SavedFinding { severity, code }), state);
+        }
+    }
+
+    /// The judgement of a limit; `Some(true)` where it is kept, `None` where that is undecided.
+    fn judged(met: Option<bool>, objection: Option<&str>) -> Expectation {
+        let mut expectation = evaluate_limit(&diskproof_analysis::fixture::record(), 1).unwrap();
+        expectation.met = met == Some(true);
+        expectation.undecided = met.is_none();
+        expectation.objection = objection.map(str::to_owned);
+        expectation
+    }
+
+    #[test]
+    fn reads_of_which_none_is_late_keep_an_undecided_limit() {
+        for (warning, critical, is_none_late, state) in [
+            (judged(None, None), judged(None, None), true, State::Ok),
+            (
+                judged(None, None),
+                judged(None, None),
+                false,
+                State::Unknown,
+            ),
+            (
+                judged(None, Some("a cache answered")),
+                judged(None, Some("a cache answered")),
+                true,
+                State::Unknown,
+            ),
+            (
+                judged(Some(false), None),
+                judged(None, None),
+                false,
+                State::Warning,
+            ),
+            (
+                judged(Some(false), None),
+                judged(Some(false), None),
+                false,
+                State::Critical,
+            ),
+        ] {
+            assert_eq!(state_of_limits(&warning, &critical, is_none_late), state);
         }
     }
 
