@@ -591,7 +591,8 @@ def free_amounts(line, options, job, other):
     for name in ("steadystate", "latency_target", "rate_min", "rate_iops_min", "max_latency"):
         if name in options:
             return f"ends by {name}"
-    if options.get("ioengine") == "vsync" and is_short_by_vsync(job, other):
+    depth = int(options.get("iodepth", 1))
+    if options.get("ioengine") == "vsync" and is_short_by_vsync(job, other, depth):
         return "fio's vsync loses bytes"
     # A run behind a random offset that meets a part of a block at the end of the file ends it.
     has_draw = re.match(r"rand\w+:\d", options["rw"])
@@ -607,13 +608,16 @@ def free_amounts(line, options, job, other):
     return None
 
 
-def is_short_by_vsync(job, other):
-    """True if fio made as many requests, and counted fewer bytes: its vsync, which joins requests to
-    one call, sometimes loses those of a whole call."""
+def is_short_by_vsync(job, other, depth):
+    """True if fio made as many requests, and counted fewer bytes: its vsync, which joins up to
+    `depth` requests to one call, sometimes loses the bytes of a whole call, or counts them to the
+    other direction."""
     theirs, mine = amounts(job), amounts(other)
-    counts = [sum(amount[1] for amount in side.values()) for side in (theirs, mine)]
+    kinds = theirs.keys() | mine.keys()
+    moved = [theirs.get(kind, (0, 0))[1] - mine.get(kind, (0, 0))[1] for kind in kinds]
     sums = [sum(amount[0] for amount in side.values()) for side in (theirs, mine)]
-    return counts[0] == counts[1] and sums[0] < sums[1]
+    is_of_one_call = all(abs(count) <= depth for count in moved)
+    return sum(moved) == 0 and is_of_one_call and sums[0] < sums[1]
 
 
 def is_whole(options):

@@ -6,10 +6,17 @@ use crate::judge::{JUDGING_VERSION, RunFacts, RunVariation, judge};
 use crate::steady::whole;
 use diskproof_model::data::RunData;
 use diskproof_model::record::{Kept, Record, TaskResult};
+use diskproof_model::row::{LatencySummary, OpRow};
 use serde_json::{Map, Value};
 
 /// Two programs may round the last digits of a logarithm differently.
 const RELATIVE_ERROR: f64 = 1e-9;
+
+/// A rate covers whole cells of a series, and its operations may begin or end between two cells:
+/// where it must fit what was counted, it may differ by this share,
+const RATE_ERROR: f64 = 0.1;
+/// and by any where fewer operations were counted.
+const CERTAIN_COUNT_MIN: u64 = 100;
 
 /// How a stored record relates to what follows from its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,9 +40,13 @@ impl Rejudged {
 
 /// The record that follows from the data of `stored`, which itself is returned where it has none.
 pub fn judged_again(stored: Record) -> (Record, Rejudged) {
-    let Some(derived) = derived(&stored) else {
+    let Some(mut derived) = derived(&stored) else {
         return (stored, Rejudged::NoData);
     };
+    // A long page says so, also where it lost nothing by that.
+    if stored.keeps_what_is_shown() {
+        derived.kept = Kept::FiguresOnly;
+    }
     if stored.judging != JUDGING_VERSION {
         return (derived, Rejudged::Anew(stored.judging));
     }
@@ -73,11 +84,11 @@ fn derived(stored: &Record) -> Option<Record> {
     Some(derived)
 }
 
-/// The data that the record was derived from; `None` where it keeps figures only.
+/// The data that the record was derived from; `None` where it keeps figures only, which its counts
+/// and latencies do not contradict.
 fn measured(record: &Record) -> Option<RunData> {
-    match record.kept {
-        Kept::FiguresOnly => return None,
-        Kept::Whole => {}
+    if record.lacks_data() && fits_counts(record) {
+        return None;
     }
     let mut data = RunData {
         measurements: record
@@ -92,6 +103,28 @@ fn measured(record: &Record) -> Option<RunData> {
         result.inner().restore(&mut data);
     }
     Some(data)
+}
+
+/// True if the rates and latencies of all rows are those of what was counted. Their intervals
+/// follow from more than that.
+fn fits_counts(record: &Record) -> bool {
+    record.measurements.iter().all(|row| {
+        let counted_ns = row.data.wall_ns.saturating_sub(row.figures.settling_ns);
+        row.ops().all(|(_, op)| op_fits(op, counted_ns))
+    })
+}
+
+/// True if the figures of a kind of operation are those of what was counted of it in this time.
+fn op_fits(op: OpRow<'_>, counted_ns: u64) -> bool {
+    let OpRow { data, figures } = op;
+    let rate = data.count as f64 / (counted_ns as f64 / 1e9);
+    let is_certain = data.count >= CERTAIN_COUNT_MIN;
+    if is_certain && (figures.iops.value / rate - 1.0).abs() > RATE_ERROR {
+        return false;
+    }
+    let counted = serde_json::to_value(LatencySummary::of(&data.latency)).unwrap_or_default();
+    let stated = serde_json::to_value(&figures.latency).unwrap_or_default();
+    first_difference(&stated, &counted, "").is_none()
 }
 
 impl RunFacts {
@@ -235,6 +268,41 @@ mod tests {
     fn a_record_without_data_stays_as_it_is() {
         let stored = fixture::record().figures_only();
         assert_eq!(judged_again(stored.clone()), (stored, Rejudged::NoData));
+    }
+
+    #[test]
+    fn data_that_is_there_is_judged_whatever_the_head_says() {
+        let record = fixture::record();
+        let mut forged = read_back(&record);
+        forged.kept = Kept::FiguresOnly;
+        let (derived, found) = judged_again(forged.clone());
+        assert_eq!(found, Rejudged::Differs("/kept".to_owned()));
+        assert_eq!(derived, record);
+        forged.findings.clear();
+        for op in forged.measurements[0].figures.ops.values_mut() {
+            op.iops.value *= 10.0;
+        }
+        assert_eq!(judged_quietly(forged), record);
+        let surveyed = fixture::surveyed::record();
+        let mut forged = read_back(&surveyed);
+        (forged.kept, forged.verdict) = (Kept::FiguresOnly, None);
+        assert_eq!(judged_again(forged).0.verdict, surveyed.verdict);
+    }
+
+    #[test]
+    fn figures_without_data_are_those_of_the_counts() {
+        for factor in [0.8, 10.0] {
+            let mut faster = fixture::record().figures_only();
+            let figures = &mut faster.measurements[2].figures;
+            figures.ops.values_mut().next().unwrap().iops.value *= factor;
+            let (derived, found) = judged_again(faster.clone());
+            assert!(matches!(found, Rejudged::Differs(_)), "{found:?}");
+            assert_ne!(derived.measurements[2], faster.measurements[2]);
+        }
+        let mut sooner = fixture::record().figures_only();
+        let figures = &mut sooner.measurements[2].figures;
+        figures.ops.values_mut().next().unwrap().latency.mean *= 0.99;
+        assert!(matches!(judged_again(sooner).1, Rejudged::Differs(_)));
     }
 
     /// Another value in one place of the data.

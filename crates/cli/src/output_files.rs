@@ -254,9 +254,9 @@ fn save_as_format(record: &Record, output: &Output, verbosity: Verbosity) -> Res
 
 /// The error of a format that has nothing to write of this record.
 fn missing_data(record: &Record, format: &Format) -> anyhow::Error {
-    let text = format.requires.missing_text();
+    let text = format.requires.missing_text(record);
     if format.requires.is_undecided_by(record) {
-        Failure::Undecided(text.to_owned()).into()
+        Failure::Undecided(text).into()
     } else {
         anyhow::Error::msg(text)
     }

@@ -25,7 +25,7 @@ use diskproof_report::terminal::message;
 use jiff::Timestamp;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The name of the link.
 const NAME: &str = "check_diskproof";
@@ -34,8 +34,7 @@ const LOAD: &str = include_str!("../profiles/monitoring.toml");
 
 /// A plugin for Nagios and Icinga: 25 reads of 4 KiB a second for 4 s, or the newest saved run
 ///
-/// Where 100 reads leave the state open, it reads once more for 16 s, if the timeout leaves time for
-/// that. In a directory it reads a scratch file of 16 MiB, which it writes first. A device or a regular
+/// In a directory it reads a scratch file of 16 MiB, which it writes first. A device or a regular
 /// file is only read. --newest measures nothing.
 ///
 /// A state is certain: OK if the whole 95 % interval of the 90th percentile is within the warning
@@ -218,30 +217,8 @@ fn answer(flags: &PluginFlags) -> Answer {
     answer
 }
 
-/// The second measurement, where the first one left the state open. Reads that come in bursts tell
-/// less than so many independent ones.
-const LONGER_NS: u64 = 16 * SECOND;
-/// Nothing is measured again unless this much more time is left: a scratch file is written first.
-const REST_NS: u64 = 14 * SECOND;
-
 /// Measures reads, and judges their 90th percentile.
 fn measure_reads(flags: &PluginFlags) -> anyhow::Result<Answer> {
-    let began = Instant::now();
-    let first = measure_reads_for(flags, None)?;
-    if first.state == State::Unknown && is_time_left(began.elapsed(), flags.timeout) {
-        measure_reads_for(flags, Some(LONGER_NS))
-    } else {
-        Ok(first)
-    }
-}
-
-/// True if the second measurement ends within this many seconds.
-fn is_time_left(elapsed: Duration, timeout: u64) -> bool {
-    elapsed + Duration::from_nanos(LONGER_NS + REST_NS) <= Duration::from_secs(timeout)
-}
-
-/// Measures reads for so many nanoseconds, or as long as the plan says.
-fn measure_reads_for(flags: &PluginFlags, time_ns: Option<u64>) -> anyhow::Result<Answer> {
     let file = PlanFile {
         targets: vec![flags.path.clone()],
         ..PlanFile::parse(LOAD).map_err(Failure::Usage)?
@@ -259,11 +236,6 @@ fn measure_reads_for(flags: &PluginFlags, time_ns: Option<u64>) -> anyhow::Resul
         identities,
     } = plan_jobs(file, Path::new(NAME), NAME, &measuring)?;
     plan.origin.verb = "run".to_owned();
-    if let (Some(_), Some(workloads)) = (time_ns, plan.workload_task_mut()) {
-        for workload in &mut workloads.list {
-            workload.stop.time_ns = time_ns;
-        }
-    }
     let measured = measure(MeasuringJob {
         shown: Shown::Nothing,
         ..MeasuringJob::new(plan, identities, &measuring)
@@ -278,6 +250,30 @@ fn measure_reads_for(flags: &PluginFlags, time_ns: Option<u64>) -> anyhow::Resul
 fn evaluate_limit(record: &Record, ns: u64) -> anyhow::Result<Expectation> {
     let expected: Expected = format!("reads.read.p90<={ns}ns").parse()?;
     Ok(expected.evaluate(record))
+}
+
+/// So many reads of which none is late keep the limit of the 90th percentile for certain (95 %),
+/// also where late reads would come together, which leaves the interval of the percentile open.
+const NONE_LATE_READS_MIN: u64 = 29;
+
+/// The state by the two limits; `is_none_late` says whether enough reads were made and all of them
+/// kept the one of the warning.
+fn state_of_limits(
+    within_warning: &Expectation,
+    within_critical: &Expectation,
+    is_none_late: bool,
+) -> State {
+    if within_critical.outcome() == ExpectationOutcome::Missed {
+        return State::Critical;
+    }
+    match within_warning.outcome() {
+        ExpectationOutcome::Missed => State::Warning,
+        ExpectationOutcome::Met => State::Ok,
+        ExpectationOutcome::Undecided if is_none_late && within_warning.objection.is_none() => {
+            State::Ok
+        }
+        ExpectationOutcome::Undecided => State::Unknown,
+    }
 }
 
 /// Judges the reads by the two limits, in nanoseconds.
@@ -298,18 +294,13 @@ fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<A
         let reads = op.data.count + errors;
         (State::Critical, format!("{errors} of {reads} reads failed"))
     } else if op.data.count == 0 {
-        (State::Critical, "no read was answered in time".to_owned())
+        let text = "no read was answered within 4 s".to_owned();
+        (State::Critical, text)
     } else {
-        let state = if within_critical.outcome() == ExpectationOutcome::Missed {
-            State::Critical
-        } else {
-            match within_warning.outcome() {
-                ExpectationOutcome::Missed => State::Warning,
-                ExpectationOutcome::Met => State::Ok,
-                ExpectationOutcome::Undecided => State::Unknown,
-            }
-        };
-        (state, reads_text(op.data.count, latency, &within_warning))
+        let is_none_late = op.data.count >= NONE_LATE_READS_MIN && latency.max <= warning;
+        let state = state_of_limits(&within_warning, &within_critical, is_none_late);
+        let text = reads_text(op.data.count, latency, &within_warning, state);
+        (state, text)
     };
     Ok(Answer {
         state,
@@ -325,10 +316,10 @@ fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<A
 
 /// `90 % of 100 reads within 1.75 ms (1.62 to 1.98 ms), the longest took 9.1 ms`, and why the
 /// figure may not decide.
-fn reads_text(count: u64, latency: &LatencySummary, judged: &Expectation) -> String {
+fn reads_text(count: u64, latency: &LatencySummary, judged: &Expectation, state: State) -> String {
     let p90 = match latency.p90 {
         Some(ns) => format!("90 % of {count} reads within {}", format_latency(ns)),
-        None => format!("only {count} reads were answered in time"),
+        None => format!("only {count} reads were answered within 4 s"),
     };
     let interval = match judged.interval {
         Some([low, high]) => format!(
@@ -338,10 +329,11 @@ fn reads_text(count: u64, latency: &LatencySummary, judged: &Expectation) -> Str
         ),
         None => String::new(),
     };
-    let is_open = judged.outcome() == ExpectationOutcome::Undecided && judged.interval.is_none();
     let objection = match &judged.objection {
         Some(objection) => format!(", but: {objection}"),
-        None if is_open => ", but: too few independent reads to be certain".to_owned(),
+        None if judged.undecided && judged.interval.is_none() && state == State::Unknown => {
+            ", but late reads came together, so that the interval is unknown".to_owned()
+        }
         None => String::new(),
     };
     let longest = format_latency(latency.max);
@@ -535,6 +527,48 @@ mod tests {
         }
     }
 
+    /// The judgement of a limit; `Some(true)` where it is kept, `None` where that is undecided.
+    fn judged(met: Option<bool>, objection: Option<&str>) -> Expectation {
+        let mut expectation = evaluate_limit(&diskproof_analysis::fixture::record(), 1).unwrap();
+        expectation.met = met == Some(true);
+        expectation.undecided = met.is_none();
+        expectation.objection = objection.map(str::to_owned);
+        expectation
+    }
+
+    #[test]
+    fn reads_of_which_none_is_late_keep_an_undecided_limit() {
+        for (warning, critical, is_none_late, state) in [
+            (judged(None, None), judged(None, None), true, State::Ok),
+            (
+                judged(None, None),
+                judged(None, None),
+                false,
+                State::Unknown,
+            ),
+            (
+                judged(None, Some("a cache answered")),
+                judged(None, Some("a cache answered")),
+                true,
+                State::Unknown,
+            ),
+            (
+                judged(Some(false), None),
+                judged(None, None),
+                false,
+                State::Warning,
+            ),
+            (
+                judged(Some(false), None),
+                judged(Some(false), None),
+                false,
+                State::Critical,
+            ),
+        ] {
+            assert_eq!(state_of_limits(&warning, &critical, is_none_late), state);
+        }
+    }
+
     /// The state, the text and the performance data are of one distribution: that from the intended
     /// start, by which the limits judge.
     #[test]
@@ -560,23 +594,6 @@ mod tests {
             "{}",
             answer.text
         );
-    }
-
-    #[test]
-    fn second_measurement_fits_into_the_timeout() {
-        for (elapsed_s, timeout, fits) in [
-            (5, 60, true),
-            (30, 60, true),
-            (31, 60, false),
-            (5, 30, false),
-        ] {
-            let elapsed = Duration::from_secs(elapsed_s);
-            assert_eq!(
-                is_time_left(elapsed, timeout),
-                fits,
-                "{elapsed_s} of {timeout}"
-            );
-        }
     }
 
     fn saved_run(worst: Option<Severity>) -> SavedRun {

@@ -50,6 +50,12 @@ impl RunData {
             ..Self::default()
         }
     }
+
+    /// True if anything was measured or watched, in a workload or otherwise.
+    pub fn has_results(&self) -> bool {
+        !self.measurements.is_empty() || self.has_more_than_workloads()
+    }
+
     /// True if anything else than workloads was measured or watched.
     pub fn has_more_than_workloads(&self) -> bool {
         // Every field is named, so that a new one cannot be forgotten.

@@ -7,7 +7,7 @@ use diskproof_model::capacity_workloads::{
     SEQUENTIAL_WRITE_PAGES,
 };
 use diskproof_model::plan::{Decide, Plan};
-use diskproof_model::proof::FigureSource;
+use diskproof_model::proof::{FigureSource, Objection};
 use diskproof_model::rate::RatePlan;
 use diskproof_model::rays::RayFigures;
 use diskproof_model::record::{Record, TaskResult};
@@ -58,12 +58,15 @@ pub(crate) fn writes(record: &Record) -> Option<DiskCapacity<'_>> {
 }
 
 /// The capacity in the direction of two swept operations; `None` where the random ones were not
-/// swept or have no rate.
+/// swept or have no rate, and where the figures are not the disk's.
 fn swept_capacity(
     record: &Record,
     random: SweepOperation,
     sequential: SweepOperation,
 ) -> Option<DiskCapacity<'_>> {
+    if swept_objection(record).is_some() {
+        return None;
+    }
     let matrices = &record.sweep()?.matrices;
     let random_matrix = matrix_of(matrices, random)?;
     let mut throughputs = Vec::new();
@@ -81,25 +84,20 @@ fn swept_capacity(
     })
 }
 
-/// The reason why the figures of a sweep are not the disk's, or not final; `None` where they may
-/// set a scheduler. Rays have none: where they are in doubt they decide nothing.
-pub(crate) fn swept_doubt(record: &Record) -> Option<String> {
+/// The reason why the figures of a sweep are not the disk's; `None` where they may set a scheduler.
+pub(crate) fn swept_objection(record: &Record) -> Option<Objection<'_>> {
     let index = record
         .results
         .iter()
         .position(|result| matches!(result, TaskResult::Sweep(_)))?;
-    if let Some(objection) = record.objection(FigureSource::Result(index)) {
-        let finding = objection.finding;
-        return Some(format!(
-            "These are not the disk's figures: {}. {}",
-            finding.heading(),
-            finding.claim
-        ));
-    }
-    if record.partial {
-        return Some("The sweep ended early: a later cell may be faster.".to_owned());
-    }
-    None
+    record.objection(FigureSource::Result(index))
+}
+
+/// The reason why the figures of a sweep are not final; `None` where they are. Rays have none:
+/// where they are in doubt they decide nothing.
+pub(crate) fn swept_doubt(record: &Record) -> Option<&'static str> {
+    let is_partial = record.partial && record.sweep().is_some();
+    is_partial.then_some("The sweep ended early: a later cell may be faster.")
 }
 
 fn matrix_of(matrices: &[SweepMatrix], operation: SweepOperation) -> Option<&SweepMatrix> {
@@ -274,7 +272,7 @@ mod tests {
     use diskproof_model::sweep::SweepRecord;
 
     #[test]
-    fn sweep_that_a_cache_answered_or_that_ended_early_is_in_doubt() {
+    fn sweep_that_a_cache_answered_decides_nothing_and_one_that_ended_early_is_in_doubt() {
         let mut record = crate::fixture::record();
         record.findings.clear();
         record.partial = false;
@@ -286,6 +284,7 @@ mod tests {
         assert_eq!(swept_doubt(&record), None);
         record.partial = true;
         assert!(swept_doubt(&record).is_some_and(|doubt| doubt.contains("ended early")));
+        assert!(swept_objection(&record).is_none());
         let meaning = Meaning::NotTheDisk {
             cause: Cause::Cache,
         };
@@ -304,10 +303,9 @@ mod tests {
             remedy: String::new(),
             reproduce: None,
         });
-        let doubt = swept_doubt(&record).unwrap();
-        assert!(
-            doubt.contains("not the disk's figures: A cache answered."),
-            "{doubt}"
+        assert_eq!(
+            swept_objection(&record).unwrap().finding.code,
+            "served-from-cache"
         );
     }
 }

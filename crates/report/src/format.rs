@@ -1,6 +1,6 @@
 //! An output format: its file name extension, its description for help and docs, and its writers.
 
-use crate::capacity;
+use crate::capacity::{self, swept_objection};
 use crate::chart;
 use diskproof_model::comparison::Comparison;
 use diskproof_model::finding::Finding;
@@ -133,9 +133,11 @@ impl Requires {
         }
     }
 
-    /// True if the run of a record searched this content by rays, but has no answer.
+    /// True if the run of a record measured this content, but has no answer: its rays decide
+    /// nothing, or the figures of its sweep are not the disk's.
     pub fn is_undecided_by(self, record: &Record) -> bool {
-        record.rays().is_some() && self.is_planned_by(&record.plan) && !self.is_met_by(record)
+        let has_no_answer = record.rays().is_some() || swept_objection(record).is_some();
+        has_no_answer && self.is_planned_by(&record.plan) && !self.is_met_by(record)
     }
 
     /// The error for a plan that does not measure this content: says what does.
@@ -158,8 +160,16 @@ impl Requires {
     }
 
     /// The error for a record without this content.
-    pub fn missing_text(self) -> &'static str {
-        match self {
+    pub fn missing_text(self, record: &Record) -> String {
+        if let Some(objection) = swept_objection(record)
+            && self.is_undecided_by(record)
+        {
+            return format!(
+                "the figures of the sweep are not the disk's ({}); no file was written",
+                objection.finding.code
+            );
+        }
+        let text = match self {
             Self::Nothing => "nothing to write",
             Self::Workloads => {
                 "fio's JSON contains only workloads, but none was measured; no file was written"
@@ -181,7 +191,8 @@ impl Requires {
                 "the export needs decided rays, with reads and writes alone, but there are none; \
                  no file was written"
             }
-        }
+        };
+        text.to_owned()
     }
 }
 

@@ -28,13 +28,32 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
         .filter(|advice| advice.value.is_some() && advice.server() == "PostgreSQL")
         .collect();
     if advised.is_empty() {
-        write_comment(out, "No figure of this run decides a setting.")?;
+        write_comment(
+            out,
+            "No figure of this run decides a setting of PostgreSQL.",
+        )?;
         writeln!(out)?;
     }
     for advice in advised {
         write_setting(advice, version, out)?;
     }
+    write_others(&record.advice, out)?;
     write_kept(&record.advice, version, out)
+}
+
+/// Writes the settings of other servers as comments: they stand in files of their own.
+fn write_others(advice: &[Advice], out: &mut dyn Write) -> io::Result<()> {
+    for other in advice {
+        if let Some(value) = &other.value
+            && other.server() != "PostgreSQL"
+        {
+            let setting = format!("{} = {value}", other.setting);
+            write_comment(out, &format!("Of {}: {setting}", other.server()))?;
+            write_comment(out, &other.why)?;
+            writeln!(out)?;
+        }
+    }
+    Ok(())
 }
 
 fn write_head(record: &Record, out: &mut dyn Write) -> io::Result<()> {
@@ -101,7 +120,7 @@ fn inactive_reason(advice: &Advice, version: Option<u32>) -> Option<String> {
 fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> io::Result<()> {
     write_comment(out, "Leave these settings alone:")?;
     for kept in advice {
-        if kept.value.is_none() {
+        if kept.value.is_none() && kept.server() == "PostgreSQL" {
             write_comment(out, &format!("  {}: {}", kept.setting, kept.why))?;
         }
     }
@@ -159,7 +178,17 @@ fn write_comment(out: &mut dyn Write, text: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn settings(version: Option<u32>, advice: &[(&str, &str, Option<&str>)]) -> Vec<String> {
+    type Settings<'a> = [(&'a str, &'a str, Option<&'a str>)];
+
+    fn settings(version: Option<u32>, advice: &Settings<'_>) -> Vec<String> {
+        file_of(version, advice)
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with("# "))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    fn file_of(version: Option<u32>, advice: &Settings<'_>) -> String {
         let mut record = crate::fixture::record();
         record.plan.questions.postgres_version = version;
         record.advice.clear();
@@ -179,10 +208,21 @@ mod tests {
             text.is_ascii() && text.contains("#   fsync, synchronous_commit: "),
             "{text}"
         );
-        text.lines()
-            .filter(|line| !line.is_empty() && !line.starts_with("# "))
-            .map(str::to_owned)
-            .collect()
+        text
+    }
+
+    #[test]
+    fn settings_of_another_server_are_comments() {
+        let text = file_of(None, &[("innodb_io_capacity", "6200", None)]);
+        assert!(
+            text.contains("# Of MySQL: innodb_io_capacity = 6200"),
+            "{text}"
+        );
+        assert!(text.contains("decides a setting of PostgreSQL."), "{text}");
+        assert_eq!(
+            settings(None, &[("innodb_io_capacity", "6200", None)]),
+            [""; 0]
+        );
     }
 
     #[test]

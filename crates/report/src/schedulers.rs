@@ -33,7 +33,7 @@ pub(crate) fn write_iocost(record: &Record, out: &mut dyn Write) -> io::Result<(
     let write_capacity = writes(record);
     write_script_head(record, out)?;
     if let Some(doubt) = swept_doubt(record) {
-        writeln!(out, "# {}", clean(&doubt))?;
+        writeln!(out, "# {doubt}")?;
     }
     let mut model = model_text('r', &reads);
     let mut latencies = Vec::from_iter(latency_text('r', &reads));
@@ -200,16 +200,16 @@ pub(crate) fn write_seastar(record: &Record, out: &mut dyn Write) -> io::Result<
     write_properties("write", &writes, out)
 }
 
-/// Begins the only disk of the file. The first line also says why its figures are in doubt, where
-/// they are.
-fn write_disk(record: &Record, doubt: Option<String>, out: &mut dyn Write) -> io::Result<()> {
+/// Begins the only disk of the file. The first line also says why its figures are not final, where
+/// they are not.
+fn write_disk(record: &Record, doubt: Option<&'static str>, out: &mut dyn Write) -> io::Result<()> {
     let place = match record.targets.first() {
         Some(target) => mount_point(target),
         None => "",
     };
     write!(out, "# Start with --io-properties-file THIS_FILE")?;
     if let Some(doubt) = doubt {
-        write!(out, ". {}", clean(&doubt))?;
+        write!(out, ". {doubt}")?;
     }
     writeln!(out)?;
     writeln!(out, "disks:")?;

@@ -2,9 +2,11 @@
 //! clause in the headline.
 
 use crate::limiter::words::credit_text;
+use crate::words::uncapitalised;
 use diskproof_model::data::RunData;
 use diskproof_model::latency_search::LatencySearch;
 use diskproof_model::plan::Decide;
+use diskproof_model::proof::FigureSource;
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::units::{format_latency, format_percent};
@@ -49,9 +51,16 @@ pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<St
     let measured = record
         .measurements
         .iter()
-        .find(|row| row.data.workload.name == found.workload);
+        .position(|row| row.data.workload.name == found.workload);
+    let objection = measured.and_then(|index| record.objection(FigureSource::Measurement(index)));
+    if let Some(objection) = objection {
+        let why = uncapitalised(&objection.text());
+        return Some(format!(
+            "undecided which depth keeps {share} within {latency}: {why}"
+        ));
+    }
     let rate = match measured {
-        Some(row) => rate_text(row),
+        Some(index) => rate_text(&record.measurements[index]),
         None => String::new(),
     };
     let lasting = lasting_text(record, &found.workload);
@@ -98,16 +107,19 @@ fn rate_text(row: &Row) -> String {
 mod tests {
     use super::*;
     use crate::fixture::{self, states};
+    use diskproof_model::finding::Severity;
+    use diskproof_model::latency_search::DepthTrial;
     use diskproof_model::shape::LatencyTarget;
+
+    const TARGET: LatencyTarget = LatencyTarget {
+        latency_ns: 1_000_000,
+        percent: 99.0,
+        window_ns: 1,
+    };
 
     /// The clause on trials at these depths, with so many late ones of 1000.
     fn clause(depth_max: u32, trials: &[(u32, u64)]) -> Option<String> {
         let run = fixture::run();
-        let target = LatencyTarget {
-            latency_ns: 1_000_000,
-            percent: 99.0,
-            window_ns: 1,
-        };
         let mut trial_measurements = Vec::new();
         for (depth, late) in trials {
             let mut measurement = run.measurements[0].clone();
@@ -122,7 +134,7 @@ mod tests {
             trial_measurements.push(measurement);
         }
         let search = LatencySearch::of(
-            target,
+            TARGET,
             &(1..=depth_max).collect::<Vec<u32>>(),
             &trial_measurements,
         );
@@ -151,5 +163,33 @@ mod tests {
             states(&text, &parts);
         }
         assert_eq!(clause(8, &[]), None);
+    }
+
+    #[test]
+    fn depth_of_figures_that_are_not_the_disks_is_undecided() {
+        let mut record = fixture::record();
+        let search = LatencySearch {
+            target: TARGET,
+            depth: Some(1),
+            is_settled: true,
+            depth_max: 1,
+            trials: vec![DepthTrial {
+                workload: record.measurements[0].data.workload.name.clone(),
+                depth: 1,
+                requests: 1000,
+                late: 0,
+                holds: true,
+            }],
+        };
+        record.findings = vec![fixture::finding(
+            "served-from-cache",
+            Severity::Failure,
+            "/measurements/0/data/device/read_bytes",
+        )];
+        let text = depth_clause(&record, &search).unwrap();
+        states(
+            &text,
+            &["undecided which depth keeps 99 %", "(served-from-cache)"],
+        );
     }
 }

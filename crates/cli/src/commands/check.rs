@@ -136,7 +136,8 @@ even after kill -9. A regular file or a block device is only read unless you
 release it: a file with --overwrite, a device with --destroy and its serial,
 model or kernel name. Releasing destroys the content. A target that is in use or
 holds data of a known format is refused even then.
---only and --skip take workload names and, for a device, curve, access and burst.
+--only and --skip take workload names and, for a device, curve, access and
+burst.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,

@@ -56,8 +56,8 @@ wal_sync_method. The slices of all rows are measured in random order.
   insert-fsync-c4   with --postgres: INSERTs of 4 sessions by fsync
 
 In a directory, commit measures a scratch file. The file has no name and
-vanishes even after kill -9. --overwrite releases a file, and --destroy NAME (its
-serial, model or kernel name) a device.
+vanishes even after kill -9. --overwrite releases a file, and --destroy NAME
+(its serial, model or kernel name) a device.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
 4 the run failed or the disk returned errors, 5 a threshold is undecided,

@@ -59,11 +59,11 @@ const PAGE_BYTES: u64 = 8192;
 
 const HELP: &str = "\
 A block device is read raw, without its filesystem. Only --write together with
---destroy NAME writes to it. A regular file is read. In a directory, curve creates
-a scratch file of --size (default 1GiB); positions are then offsets in that file.
-Each point is a sample of about 0.2 s inside a sequential stream, so the rate
-includes no seek. curve reads at most 2 % of a large disk; the result states the
-exact share.
+--destroy NAME writes to it. A regular file is read. In a directory, curve
+creates a scratch file of --size (default 1GiB); positions are then offsets in
+that file. Each point is a sample of about 0.2 s inside a sequential stream, so
+the rate includes no seek. curve reads at most 2 % of a large disk; the result
+states the exact share.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,

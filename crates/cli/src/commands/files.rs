@@ -35,8 +35,8 @@ the rates are those of the kernel's caches and the filesystem's journal.
 
 File content is dropped from the page cache before it is read. Names and inodes
 stay cached, so stat and opening a file may be answered from memory.
---drop-caches empties all caches of the machine, which slows other programs for a
-while.
+--drop-caches empties all caches of the machine, which slows other programs for
+a while.
 
 files works in the directory .diskproof-files inside DIR and removes it at the
 end. After kill -9 it stays, and the next 'diskproof files' removes it.

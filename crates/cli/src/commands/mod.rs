@@ -104,14 +104,28 @@ mod tests {
         examples.lines().collect()
     }
 
+    /// clap breaks longer lines, also within quotes.
+    fn check_help_columns(command: &clap::Command) {
+        let help = command.get_after_help().map(ToString::to_string);
+        for line in help.unwrap_or_default().lines() {
+            assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
+        }
+        for inner in command.get_subcommands() {
+            check_help_columns(inner);
+        }
+    }
+
+    #[test]
+    fn lines_of_help_are_not_broken_again() {
+        check_help_columns(&Args::command());
+    }
+
     #[test]
     fn examples_can_be_pasted() {
         let mut count = 0;
         for verb in Args::command().get_subcommands() {
             let help = verb.get_after_help().map(ToString::to_string);
             for line in examples(&help.unwrap_or_default()) {
-                // clap breaks longer lines, also within quotes.
-                assert!(line.chars().count() <= 80, "{line}");
                 let command = line.split(" # ").next().unwrap().trim();
                 // A comment without its sign would be arguments.
                 assert!(!command.contains("  "), "{line}");

@@ -18,10 +18,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 const HELP: &str = "\
 A test needs two machines: one with the disk, and one that keeps its power.
 
-  1. second machine   diskproof powercut serve --listen 10.0.0.2 --token-file T
-  2. with the disk    diskproof powercut write /data --server 10.0.0.2 --token-file T
+  1. on the second machine:
+     diskproof powercut serve --listen 10.0.0.2 --token-file T
+  2. on the machine with the disk:
+     diskproof powercut write /data --server 10.0.0.2 --token-file T
   3. cut the power: pull the plug. A reset, reboot or shutdown is not enough
-  4. after the boot   diskproof powercut verify /data --server 10.0.0.2 --token-file T
+  4. after the boot:
+     diskproof powercut verify /data --server 10.0.0.2 --token-file T
 
 Try it without a cut: diskproof powercut rehearse
 

@@ -48,11 +48,12 @@ together = true. Its keys are the names of the flags ('diskproof help plans').
 --seed, --size, --note, --engine and targets on the command line override those
 of the file. A fio job file (*.fio, *.job) is translated into a plan: run
 reports differences from fio and refuses options without an equivalent
-('diskproof help job-files'). A saved run (*.json, or the *.html page) is repeated
-with its plan and seed, and compared with what was measured then, whichever verb
-made it. The limits of its --for profile are checked again. Before run switches
-the disk's write cache, runs the shell commands of a comparison, or starts a
-PostgreSQL server, it shows them and asks, or takes --yes; --dry-run shows them.
+('diskproof help job-files'). A saved run (*.json, or the *.html page) is
+repeated with its plan and seed, and compared with what was measured then,
+whichever verb made it. The limits of its --for profile are checked again.
+Before run switches the disk's write cache, runs the shell commands of a
+comparison, or starts a PostgreSQL server, it shows them and asks, or takes
+--yes; --dry-run shows them.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,

@@ -91,7 +91,7 @@ fn parse_format(text: &str) -> Result<&'static Format, String> {
 fn print_format(record: &Record, format: &Format) -> anyhow::Result<Exit> {
     let files = format.files(record, Path::new("record"));
     let Some(file) = files.first() else {
-        let text = format.requires.missing_text().to_owned();
+        let text = format.requires.missing_text(record);
         return Err(if format.requires.is_undecided_by(record) {
             Failure::Undecided(text).into()
         } else {

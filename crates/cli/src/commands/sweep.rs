@@ -67,9 +67,9 @@ const HELP: &str = "\
 Each cell is a block size at a depth (requests in flight). The default matrix
 has 7 sizes from 4 KiB to 4 MiB, 7 depths from 1 to 64, and random reads and
 writes, or random and sequential reads if the target is only read. It takes at
-most 3 min: first a coarse matrix, then all cells in random order, then more time
-for the least certain cells. After Ctrl-C, a cost model predicts the cells that
-were not measured, marked with ~.
+most 3 min: first a coarse matrix, then all cells in random order, then more
+time for the least certain cells. After Ctrl-C, a cost model predicts the cells
+that were not measured, marked with ~.
 
 The first lines show the best figures, the knee (the depth beyond which requests
 mostly wait) and the block size beyond which bandwidth is the limit.

@@ -56,8 +56,9 @@ connection string or URI, or a database name; PG* variables, service files and
 session is read-only. As root, watch connects to a Unix socket as the operating
 system user with the role's name, so that 'peer' accepts it.
 
---record saves the load: sizes, shares of reads and seeks, requests in flight, and
-the rate in each step. 'diskproof run --like ID TARGET' repeats it on any target.
+--record saves the load: sizes, shares of reads and seeks, requests in flight,
+and the rate in each step. 'diskproof run --like ID TARGET' repeats it on any
+target.
 
 Exit codes: 0 done, 2 usage, 4 the devices vanished or a file was not saved,
 130 Ctrl-C.

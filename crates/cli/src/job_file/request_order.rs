@@ -7,14 +7,13 @@ use diskproof_compat::fio_values::Amount;
 use diskproof_engine::pattern::fio::{FioAmount, FioLimits, has_requests, mean_bytes};
 use diskproof_model::op::OpKind;
 use diskproof_model::shape::{FIO_FILES_MAX, FioFiles, FioOrder};
+use std::cell::OnceCell;
 
 /// A job whose copies make more requests is not counted before it runs: that takes a second. It
 /// ends after the bytes that its options say.
 const COUNTED_MAX: u64 = 1 << 22;
-/// More requests do not change a mean. All copies of a job together have so many,
+/// More requests do not change a mean.
 const AVERAGED_MAX: u64 = 1 << 18;
-/// and each of them this many, whose mean is known to 1 %.
-const AVERAGED_MIN: u64 = 1 << 13;
 
 /// A copy of a job that makes its requests in the order of fio.
 pub(crate) struct OrderedCopy {
@@ -98,16 +97,64 @@ impl OrderedCopy {
         }))
     }
 
-    /// The mean size of its requests, which move so many bytes per second in their time.
-    pub(crate) fn mean_bytes(&self, job: &FioJob, byte_rate: f64, run_seed: u64) -> f64 {
+    /// The mean size of its requests, which move so many bytes per second in their time. The
+    /// first copy sets the one of all copies whose time is long: their requests differ by their
+    /// random numbers only.
+    pub(crate) fn mean_bytes(
+        &self,
+        job: &FioJob,
+        byte_rate: f64,
+        run_seed: u64,
+        of_long_copies: &OnceCell<Option<f64>>,
+    ) -> f64 {
         let bytes_max = match job.flags.time {
             Some(time) => byte_rate * time.0 as f64 / 1e9,
             None => f64::INFINITY,
         };
-        let ops_max = (AVERAGED_MAX / job.numjobs.max(1)).max(AVERAGED_MIN);
-        match mean_bytes(&self.order, bytes_max as u64, ops_max, run_seed) {
-            Some(bytes) => bytes,
-            None => job.smallest_block() as f64,
+        let smallest = job.smallest_block();
+        let averaged_max = AVERAGED_MAX / job.numjobs.max(1);
+        let mean = if bytes_max <= (averaged_max * smallest) as f64 {
+            mean_bytes(&self.order, bytes_max as u64, averaged_max, run_seed)
+        } else {
+            *of_long_copies.get_or_init(|| {
+                let sample = LapSample::new(&self.order, bytes_max, smallest);
+                mean_bytes(&sample.order, sample.bytes, AVERAGED_MAX, run_seed)
+            })
+        };
+        mean.unwrap_or(smallest as f64)
+    }
+}
+
+/// Requests whose mean size is that of many. fio's map shortens large blocks the more of a lap has
+/// been visited, so that the first requests of a lap are larger than its last ones.
+struct LapSample {
+    order: FioOrder,
+    /// The bytes that the requests move.
+    bytes: u64,
+}
+
+impl LapSample {
+    /// Whole laps of an order, or as much of one as a job that moves `bytes_max` comes to. A lap of
+    /// more requests than are averaged is that of a smaller file.
+    fn new(order: &FioOrder, bytes_max: f64, smallest_block: u64) -> Self {
+        let mut order = order.clone();
+        let averaged_bytes = AVERAGED_MAX * smallest_block;
+        let mut bytes = bytes_max.min(u64::MAX as f64);
+        let files = &mut order.files;
+        let has_one_law = order.places.law.is_none() && order.places.zones.is_none();
+        if files.count == 1 && has_one_law && files.lap_bytes > averaged_bytes {
+            bytes *= averaged_bytes as f64 / files.lap_bytes as f64;
+            files.lap_bytes = averaged_bytes;
+            files.file_bytes = averaged_bytes + files.start.max(files.first_start);
+        }
+        let lap_bytes = files.lap_bytes.saturating_mul(u64::from(files.count));
+        let laps = averaged_bytes / lap_bytes.max(1);
+        if bytes > averaged_bytes as f64 && laps > 0 {
+            bytes = (laps * lap_bytes) as f64;
+        }
+        Self {
+            order,
+            bytes: bytes as u64,
         }
     }
 }

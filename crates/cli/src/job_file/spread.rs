@@ -257,18 +257,16 @@ pub(crate) fn spread(job: &FioJob, translation: &Translation<'_>) -> Translated<
         Some(given) if given.names.len() > 1 => divide_by_files(job, given, translation),
         // As in fio, a job with file names takes the first directory.
         Some(_) => Ok(vec![job.clone()]),
-        // A log names the file of each copy, which has a part of its own then.
-        None if job.directories.len() > 1
-            && !leaves_files(job, translation)
-            && !job.flags.shape.logs_requests =>
-        {
-            divide_by_directories(job)
-        }
         None => {
             if job.files > 1 && !job.keeps_files {
                 check_offset(job, translation)?;
                 check_files_stay(job, translation)?;
                 translation.note(FILES, &job.section);
+            }
+            // A log names the file of each copy, which has a part of its own then.
+            let has_free_places = !leaves_files(job, translation) && !job.flags.shape.logs_requests;
+            if job.directories.len() > 1 && has_free_places {
+                return divide_by_directories(job);
             }
             Ok(divide_by_places(job, translation))
         }

@@ -17,6 +17,7 @@ use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
 use diskproof_model::rw::Rw;
 use diskproof_model::shape::{BlockPattern, LoadShape, PatternFiles};
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::ops::Range;
@@ -439,6 +440,7 @@ fn group_members<'a>(
             cache: caches[member],
             closeness: translation.overrides.closeness,
             run_seed: translation.overrides.seed,
+            mean_bytes: OnceCell::new(),
         };
         by_target[placement.target].extend(placed.workloads(translation)?);
     }
@@ -489,6 +491,8 @@ struct PlacedJob<'a, 'p> {
     closeness: Closeness,
     /// The seed of the run.
     run_seed: u64,
+    /// The mean size of the requests of a copy whose time is long; `None` where it has none.
+    mean_bytes: OnceCell<Option<f64>>,
 }
 
 impl<'a> PlacedJob<'a, '_> {
@@ -684,7 +688,7 @@ impl<'a> PlacedJob<'a, '_> {
             ));
         }
         if let Some(byte_rate) = job.byte_rate.filter(|rate| *rate > 0.0) {
-            let mean_bytes = copy.mean_bytes(job, byte_rate, self.run_seed);
+            let mean_bytes = copy.mean_bytes(job, byte_rate, self.run_seed, &self.mean_bytes);
             flags.rate = Some(parsed(job, &(byte_rate / mean_bytes).to_string())?);
         }
         if let Some(amount) = copy.amount {

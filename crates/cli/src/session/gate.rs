@@ -72,8 +72,11 @@ fn refuse_unless_agreed(beyond: BeyondTargets, job: &MeasuringJob<'_>) -> Result
             let Some(identity) = job.identities.first() else {
                 return Ok(());
             };
-            let size_bytes = job.plan.scratch_bytes().unwrap_or(0) + room_bytes;
-            admit(identity.clone(), Intent::Scratch { size_bytes })?;
+            let files = Intent::Server {
+                scratch_bytes: job.plan.scratch_bytes().unwrap_or(0),
+                server_bytes: room_bytes,
+            };
+            admit(identity.clone(), files)?;
             return Ok(());
         }
         // A campaign does not switch it: its rows would state what was never set.

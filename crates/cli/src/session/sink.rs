@@ -87,8 +87,8 @@ pub(crate) enum EarlyEnd {
     /// The error of the engine.
     #[error(transparent)]
     Error(RunError),
-    /// A target or server could not be made ready, so that the run measured nothing and has no
-    /// record.
+    /// A target or server could not be made ready. The run has a record only where it measured
+    /// something before.
     #[error(transparent)]
     NotStarted(Failure),
 }

@@ -90,6 +90,7 @@ impl EndedRun {
 
 /// Measures on a thread of its own, and waits for the end or for a silence longer than the stall
 /// timeout. What the run has given is taken from its results, whether or not it came to its end.
+/// Fails where nothing was measured because a target or server could not be made ready.
 pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     let OpenRun {
         mut bench,
@@ -124,9 +125,10 @@ pub(super) fn supervise(open: OpenRun) -> Result<EndedRun, Failure> {
     results.hung.extend(waited.hung);
     let reported = results.ended.take().unwrap_or(waited.ended);
     let ended = leave_behind(results.leftover, reported, targets, watchdog.verbosity);
-    if let Err(EarlyEnd::NotStarted(failure)) = ended {
-        return Err(failure);
-    }
+    let ended = match ended {
+        Err(EarlyEnd::NotStarted(failure)) if !results.data.has_results() => return Err(failure),
+        ended => ended,
+    };
     let cpu_time_now = MachineCpuTime::now();
     let mut facts = RunFacts::clone(&shared_facts);
     facts.partial = ended.is_err();

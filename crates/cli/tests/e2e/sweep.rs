@@ -235,6 +235,30 @@ fn every_format_holds_the_sweep_and_show_prints_it_again() {
     ran.exits(2).shows_nothing().tells("diskproof sweep");
 }
 
+/// The kernel answers blocks that were never written from memory, and a scheduler that was set by
+/// that would throttle by nonsense.
+#[test]
+fn sweep_of_unwritten_blocks_sets_no_scheduler() {
+    let here = place();
+    let file = here.path().join("sparse");
+    std::fs::File::create(&file)
+        .unwrap()
+        .set_len(64 * MIB)
+        .unwrap();
+    let script = here.path().join("x.iocost");
+    let saved = here.path().join("s.json");
+    let (script_name, saved_name) = (script.to_str().unwrap(), saved.to_str().unwrap());
+    let mut words = argv("--quick --time 4s --rw randread -q");
+    words.extend(["-o", saved_name, "-o", script_name]);
+    sweep(&file, &words).exits(5).tells("unwritten-blocks");
+    assert!(!script.exists());
+    let again = ["show", saved_name, "--format", "iocost"];
+    run(again)
+        .exits(5)
+        .shows_nothing()
+        .tells("unwritten-blocks");
+}
+
 #[test]
 fn spans_are_measured_up_to_the_whole_target() {
     let here = place();

@@ -342,6 +342,15 @@ fn tool_that_is_asked_for_direct_io_fails_where_it_is_refused() {
                 .tells_all(&["direct I/O"])
                 .shows_not("copied");
         }
+        // The jobs before it are shown, and the code is still that of the tool.
+        let later = format!(
+            "as fio --filename={file} --size=1m --name=b --rw=read --name=a --stonewall \
+             --rw=randread --direct=1"
+        );
+        program::run(argv(&later))
+            .exits(1)
+            .tells_all(&["direct I/O"])
+            .shows("io=1024KiB (1049kB)");
         let buffered = format!("as dd if={file} of=/dev/null bs=64k");
         program::run(argv(&buffered)).exits(0);
         // It prints n/a* for these, and goes on.

@@ -48,6 +48,11 @@ const KEPT_INODES_SHARE: u64 = 10;
 enum CreatedFiles {
     /// One scratch file, which needs a disk below.
     Scratch,
+    /// A scratch file and those of a server.
+    Server {
+        /// The room that the server needs besides the scratch file.
+        server_bytes: u64,
+    },
     /// Many files, which may be in memory.
     Many,
 }
@@ -80,6 +85,16 @@ pub fn admit_requests(
             space = judge_directory(&identity, need, CreatedFiles::Scratch, &mut reasons);
             let permit = Permit::new(size_bytes);
             (scratch_asked(&identity, size_bytes), Grant::Scratch(permit))
+        }
+        Intent::Server {
+            scratch_bytes,
+            server_bytes,
+        } => {
+            let size_bytes = scratch_bytes.saturating_add(server_bytes);
+            let files = CreatedFiles::Server { server_bytes };
+            space = judge_directory(&identity, SpaceNeed::new(size_bytes), files, &mut reasons);
+            let asked = server_asked(&identity, scratch_bytes, server_bytes);
+            (asked, Grant::Scratch(Permit::new(size_bytes)))
         }
         Intent::KeptFiles {
             name,
@@ -149,6 +164,10 @@ fn without_proc(identity: &TargetIdentity, intent: Intent<'_>) -> Refusal {
     let asked = match intent {
         Intent::Read => format!("read {}", identity.path),
         Intent::Scratch { size_bytes } => scratch_asked(identity, size_bytes),
+        Intent::Server {
+            scratch_bytes,
+            server_bytes,
+        } => server_asked(identity, scratch_bytes, server_bytes),
         Intent::KeptFiles {
             name, size_bytes, ..
         } => file_asked(identity, name, size_bytes),
@@ -163,9 +182,11 @@ fn without_proc(identity: &TargetIdentity, intent: Intent<'_>) -> Refusal {
     );
     match intent {
         Intent::Overwrite(_) => reasons.into_stepwise_refusal(asked),
-        Intent::Read | Intent::Scratch { .. } | Intent::KeptFiles { .. } | Intent::Files { .. } => {
-            reasons.into_refusal(asked)
-        }
+        Intent::Read
+        | Intent::Scratch { .. }
+        | Intent::Server { .. }
+        | Intent::KeptFiles { .. }
+        | Intent::Files { .. } => reasons.into_refusal(asked),
     }
 }
 
@@ -268,6 +289,15 @@ fn inspection_remedy(errno: Errno) -> &'static str {
 fn scratch_asked(identity: &TargetIdentity, size_bytes: u64) -> String {
     let (size, path) = (format_bytes(size_bytes), &identity.path);
     format!("write a scratch file of {size} in {path}")
+}
+
+fn server_asked(identity: &TargetIdentity, scratch_bytes: u64, server_bytes: u64) -> String {
+    format!(
+        "write a scratch file of {} and a PostgreSQL server's files of {} in {}",
+        format_bytes(scratch_bytes),
+        format_bytes(server_bytes),
+        identity.path
+    )
 }
 
 /// Names the file that keeps its name, or a scratch file.
@@ -434,7 +464,7 @@ fn judge_filesystem(
         Some(filesystem) => is_in_memory(&filesystem.kind),
         None => false,
     };
-    if files == CreatedFiles::Scratch || !in_memory {
+    if files != CreatedFiles::Many || !in_memory {
         judge_filesystem_kind(identity, reasons);
     }
     let Some(filesystem) = &identity.filesystem else {
@@ -473,12 +503,7 @@ fn judge_filesystem(
 
 /// The remedy where at most `room_bytes` may be written.
 fn space_remedy(room_bytes: u64, files: CreatedFiles) -> String {
-    // Rounded down, so that asking for just that is granted.
-    let room = format_bytes(if room_bytes >= GIB {
-        room_bytes - room_bytes % GIB
-    } else {
-        room_bytes
-    });
+    let room = size_to_name(room_bytes);
     match files {
         CreatedFiles::Many if room_bytes == 0 => {
             "Free some space, or name a directory on another filesystem.".to_owned()
@@ -491,7 +516,26 @@ fn space_remedy(room_bytes: u64, files: CreatedFiles) -> String {
             "Free some space, or name another directory, an existing file or a device.".to_owned()
         }
         CreatedFiles::Scratch => format!("Use a size of at most {room}, or free some space."),
+        CreatedFiles::Server { server_bytes } if room_bytes <= server_bytes => format!(
+            "Free some space, or name a directory on another filesystem: the server needs {}, \
+             whatever the size of the scratch file.",
+            format_bytes(server_bytes)
+        ),
+        CreatedFiles::Server { server_bytes } => format!(
+            "Use a size of at most {}, or free some space: the server needs {} besides.",
+            size_to_name(room_bytes - server_bytes),
+            format_bytes(server_bytes)
+        ),
     }
+}
+
+/// A size for a remedy, rounded down, so that asking for just that is granted.
+fn size_to_name(bytes: u64) -> String {
+    format_bytes(if bytes >= GIB {
+        bytes - bytes % GIB
+    } else {
+        bytes
+    })
 }
 
 #[cfg(test)]
@@ -626,6 +670,26 @@ mod tests {
             "{some}"
         );
         assert!(refused(GIB).contains("a directory on another filesystem"));
+    }
+
+    #[test]
+    fn room_of_a_server_is_no_size_of_a_scratch_file() {
+        const MIB: u64 = 1 << 20;
+        let refused = |free_bytes: u64| {
+            let files = Intent::Server {
+                scratch_bytes: 256 * MIB,
+                server_bytes: 512 * MIB,
+            };
+            let identity = directory(Path::new("/var/tmp"), "ext4", 10 * GIB, free_bytes);
+            admit(identity, files).err().unwrap().remedy
+        };
+        let none = refused(GIB + 400 * MIB);
+        assert!(
+            none.contains("512 MiB") && !none.contains("at most"),
+            "{none}"
+        );
+        let some = refused(GIB + 600 * MIB);
+        assert!(some.contains("at most 88 MiB"), "{some}");
     }
 
     #[test]

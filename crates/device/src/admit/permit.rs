@@ -47,6 +47,14 @@ pub enum Intent<'a> {
         /// The most it may grow to, in bytes.
         size_bytes: u64,
     },
+    /// Write and read our own scratch file in a directory, and the files of a temporary server
+    /// there.
+    Server {
+        /// The most that the scratch file may grow to, in bytes.
+        scratch_bytes: u64,
+        /// The room that the server needs besides it, in bytes.
+        server_bytes: u64,
+    },
     /// Write and read files of our own in a directory, which may be there already if they keep
     /// their names.
     KeptFiles {

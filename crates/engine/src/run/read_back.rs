@@ -150,9 +150,9 @@ impl ReadSizes {
     }
 
     /// True if a block is read together with the one before it.
-    fn joins(self, block: &WrittenBlock) -> bool {
+    fn joins(self, last: &WrittenBlock, next: &WrittenBlock) -> bool {
         match self {
-            Self::AsWritten(_) => !block.is_first,
+            Self::AsWritten(_) => !last.is_last && !next.is_first,
             Self::UpTo(_) => true,
         }
     }
@@ -292,7 +292,8 @@ impl BlockCheck<'_> {
             let mut last = first;
             while generations.len() < blocks_max {
                 let end = first.offset + (generations.len() * self.block_bytes) as u64;
-                let Some(next) = written.next_if(|next| next.offset == end && reads.joins(next))
+                let Some(next) =
+                    written.next_if(|next| next.offset == end && reads.joins(&last, next))
                 else {
                     break;
                 };
@@ -418,9 +419,10 @@ mod tests {
     fn rest_of_an_overwritten_write_is_checked_and_no_read() {
         let mut path = std::env::temp_dir();
         path.push(format!("diskproof-read-back-{}", std::process::id()));
-        let journal = WriteJournal::new(1, 0, 8 * BLOCK, BLOCK as u32);
-        let mut data = vec![0u8; 8 * BLOCK as usize];
-        for (first, blocks) in [(0, 4), (2, 3), (5, 1), (6, 2)] {
+        let journal = WriteJournal::new(1, 0, 12 * BLOCK, BLOCK as u32);
+        let mut data = vec![0u8; 12 * BLOCK as usize];
+        // The rest of the last-but-one write lies behind a whole write.
+        for (first, blocks) in [(0, 4), (2, 3), (5, 1), (6, 2), (9, 3), (8, 2)] {
             let (offset, len) = (first * BLOCK, blocks * BLOCK as u32);
             let generation = journal.claim(offset, len).unwrap();
             let written = &mut data[offset as usize..][..len as usize];
@@ -449,8 +451,8 @@ mod tests {
         assert_eq!(blocks.run(vec![file.into()]).unwrap(), VerifyEnd::Read);
         let result = lock(&checked.result);
         let read = result.read_back.as_ref().unwrap();
-        assert_eq!((read.latency.count(), read.bytes), (3, 6 * BLOCK));
-        assert_eq!((result.blocks, result.bad_blocks), (8, 1));
+        assert_eq!((read.latency.count(), read.bytes), (4, 8 * BLOCK));
+        assert_eq!((result.blocks, result.bad_blocks), (12, 1));
     }
 
     /// The kernel refuses to sync /dev/null: EINVAL.

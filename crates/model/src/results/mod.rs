@@ -15,6 +15,7 @@ mod sustain;
 use crate::data::RunData;
 use crate::document::DocumentError;
 use crate::figure::FigureList;
+use crate::ping::REQUESTS_MAX;
 use crate::record::{Kept, Record, TaskResult};
 
 /// The interface of every result to the rest of the program.
@@ -140,6 +141,24 @@ impl Record {
             }
         }
         end_ns
+    }
+
+    /// True if the record keeps figures only and, for all that can be seen, lacks the data that
+    /// they follow from: its series are those that pages show, or its rows hold as many single
+    /// requests as rows hold at most.
+    pub fn lacks_data(&self) -> bool {
+        let has_all_requests = self
+            .measurements
+            .iter()
+            .all(|row| row.data.requests.len() < REQUESTS_MAX);
+        let has_series = !self.measurements.is_empty() || self.files().is_some();
+        self.kept == Kept::FiguresOnly
+            && (!has_all_requests || (has_series && self.keeps_what_is_shown()))
+    }
+
+    /// True if the record keeps figures only, and has nothing more than what pages show.
+    pub fn keeps_what_is_shown(&self) -> bool {
+        self.kept == Kept::FiguresOnly && self.clone().figures_only() == *self
     }
 
     /// The same with what pages show alone, which takes less memory and text. It cannot be judged

@@ -11,6 +11,9 @@ use diskproof_model::units::format_duration;
 /// The digits that are tried, in turn, where a figure and its threshold are equal to three digits.
 const DISTINGUISHING_DIGITS: std::ops::RangeInclusive<i32> = 4..=9;
 
+/// The unit of CPU time, whose thresholds are shares of one thread.
+const PERCENT: &str = "%";
+
 /// The unit of rotational speeds, which have no multiples and are printed whole.
 const RPM: &str = "rpm";
 
@@ -91,7 +94,7 @@ impl<'e> FigureFormat<'e> {
                 threshold: Some(promise.passes),
             },
             None => Self {
-                unit: unit_of(&expectation.expression),
+                unit: unit_of_threshold(&expectation.expression),
                 threshold: expectation.threshold,
             },
         }
@@ -103,6 +106,15 @@ impl<'e> FigureFormat<'e> {
             None => value.to_string(),
         }
     }
+}
+
+/// The unit of the figure in a threshold; `None` of a plain number.
+fn unit_of_threshold(expression: &str) -> Option<&'static str> {
+    let figure = expression.split(['<', '>', '=']).next()?;
+    if figure.trim_end().ends_with(".cpu") {
+        return Some(PERCENT);
+    }
+    unit_of(expression)
 }
 
 /// The figure with its interval: `5,020/s (4,900 to 5,140/s)`.
@@ -227,6 +239,8 @@ mod tests {
             ("curve.min>=80MB/s", 49e6, "49.0 MB/s"),
             ("access.mean<=15ms", 14_900_000.0, "14.9 ms"),
             ("etcd-wal.sync.p99<=10ms", 185_471.0, "185 µs"),
+            ("randread.cpu<=50%", 32.3498565, "32.3 %"),
+            ("randread.cpu <= 50%", 4.0, "4.00 %"),
             ("x.other>1", 0.5, "0.5"),
         ];
         for (expression, value, text) in cases {

@@ -354,7 +354,12 @@ impl UntimedNeed {
             0 => String::new(),
             ns => format!(", at least {}", format_duration(ns)),
         };
-        format!("as long as {} need{least}", list(things))
+        let need = if self.bytes == 0 && self.operations == 1 {
+            "needs"
+        } else {
+            "need"
+        };
+        format!("as long as {} {need}{least}", list(things))
     }
 }
 

@@ -386,9 +386,12 @@ fn files_that_would_vanish_against_the_user_are_refused() {
         let why = as_fio(&text).expect_err(options);
         assert!(why.contains("cannot stay"), "{options}: {why}");
     }
-    let text = "[a]\nrw=read\nsize=1m\nnrfiles=2\noffset=1k\ndirectory=/data\n";
-    let why = as_fio(text).unwrap_err();
-    assert!(why.contains("cannot stay"), "{why}");
+    for directories in ["/data", "/data:/more\nnumjobs=2"] {
+        let text =
+            format!("[a]\nrw=write\nsize=1m\nnrfiles=2\noffset=1k\ndirectory={directories}\n");
+        let why = as_fio(&text).expect_err(directories);
+        assert!(why.contains("cannot stay"), "{directories}: {why}");
+    }
 }
 
 #[test]
