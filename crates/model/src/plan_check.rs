@@ -68,7 +68,7 @@ impl Plan {
     /// Refuses a plan that measures nothing, that no request can be made for, or that never ends.
     pub fn check(&self) -> Result<(), PlanFault> {
         for task in &self.tasks {
-            for workload in task.workloads() {
+            for workload in task.inner().workloads() {
                 workload.check()?;
                 if let Some(target) = workload.target
                     && !self.targets.is_empty()
@@ -83,17 +83,15 @@ impl Plan {
                     value: bad.value,
                 });
             }
-            let workloads = match task {
-                Task::Workloads(workloads) => workloads,
-                Task::Inserts(inserts) if !inserts.between.list.is_empty() => &inserts.between,
-                // A ping without an end is one that the user ends.
-                Task::Inserts(_)
-                | Task::Ping(_)
-                | Task::Survey(_)
-                | Task::Files(_)
-                | Task::Accept(_) => continue,
+            // A ping without an end is one that the user ends.
+            let Some(workloads) = task.list() else {
+                continue;
             };
             if workloads.list.is_empty() {
+                // The INSERTs of a server are enough.
+                if let Task::Inserts(_) = task {
+                    continue;
+                }
                 return Err(PlanFault::NoWorkload);
             }
             if self.time_limit_ns.is_none()
