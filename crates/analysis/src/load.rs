@@ -350,7 +350,7 @@ fn rates_when_serving(row: &Row, trial: &RateTrial, served: f64) -> Vec<RateOfKi
     if trial.served <= 0.0 {
         return rates;
     }
-    for kind in [OpKind::Read, OpKind::Write] {
+    for kind in OpKind::TRANSFERS {
         if let Some(op) = row.op(kind) {
             rates.push(RateOfKind {
                 kind,

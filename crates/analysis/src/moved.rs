@@ -20,7 +20,7 @@ pub(crate) fn total(measurements: &[Measurement], plan: &Plan) -> Option<MovedTo
     for measurement in measurements {
         let mut requests = 0;
         let mut bytes = 0;
-        for kind in [OpKind::Read, OpKind::Write] {
+        for kind in OpKind::TRANSFERS {
             if let Some(op) = measurement.ops.get(&kind) {
                 requests += op.count;
                 bytes += op.bytes;
@@ -92,7 +92,7 @@ pub(crate) enum CountedKinds {
 impl CountedKinds {
     fn kinds(self) -> &'static [OpKind] {
         match self {
-            Self::ReadsAndWrites => &[OpKind::Read, OpKind::Write],
+            Self::ReadsAndWrites => &OpKind::TRANSFERS,
             Self::Writes => &[OpKind::Write],
         }
     }

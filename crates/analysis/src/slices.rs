@@ -221,7 +221,7 @@ impl<'a> WorkloadSlices<'a> {
         } else if measurement.ops.contains_key(&OpKind::Commit) {
             vec![OpKind::Commit]
         } else {
-            vec![OpKind::Read, OpKind::Write]
+            OpKind::TRANSFERS.to_vec()
         };
         Self::with_kinds(measurement, kinds)
     }

@@ -42,7 +42,7 @@ fn round_rates(row: &Row) -> Vec<f64> {
     row.data
         .slices
         .iter()
-        .map(|slice| rate_of_kinds(slice, &[OpKind::Read, OpKind::Write]))
+        .map(|slice| rate_of_kinds(slice, &OpKind::TRANSFERS))
         .collect()
 }
 
@@ -117,7 +117,7 @@ fn row_index(record: &Record, workload: &str) -> Option<usize> {
 /// Reads and writes of a row over the whole time.
 fn moved_total(row: &Row) -> MovedTotal {
     let mut moved = MovedTotal::default();
-    for kind in [OpKind::Read, OpKind::Write] {
+    for kind in OpKind::TRANSFERS {
         if let Some(op) = row.data.ops.get(&kind) {
             let total = op.series.total();
             moved.requests += total.ops;

@@ -95,7 +95,7 @@ struct CellOps<'a> {
 impl<'a> CellOps<'a> {
     fn from_row(row: &'a Row) -> Self {
         let mut ops = Vec::new();
-        for kind in [OpKind::Read, OpKind::Write] {
+        for kind in OpKind::TRANSFERS {
             if let Some(op) = row.op(kind)
                 && op.data.count > 0
             {

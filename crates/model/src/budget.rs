@@ -5,7 +5,7 @@ use crate::op::OpKind;
 use crate::plan::Plan;
 use crate::surface::SURVEY_BYTES_MIN;
 use crate::target::{TargetIdentity, TargetKind};
-use crate::task::{ByteLimit, Decide, Sides, Task};
+use crate::task::{ByteLimit, ContentUse, Decide, Sides};
 use crate::workload::{Layout, Workload};
 
 /// The rate by which the time to fill a scratch file is limited: slow memory cards are made for it.
@@ -129,51 +129,40 @@ impl Plan {
                 size_bytes,
                 written: self.written_to_scratch(),
             },
-            _ if self.writes_to(index) => TargetUse::Overwrite {
-                written: self.written_data(),
+            _ => match self.content_use(index) {
+                ContentUse::Writes => TargetUse::Overwrite {
+                    written: Some(self.write_limit()),
+                },
+                ContentUse::Drops => TargetUse::Overwrite { written: None },
+                ContentUse::Keeps => TargetUse::Read,
             },
-            _ => TargetUse::Read,
         }
     }
 
     /// True if a task may change the content of the target with this number.
     pub fn writes_to(&self, index: usize) -> bool {
-        self.tasks.iter().any(|task| match task {
-            Task::Survey(_) => task.writes() && index == 0,
-            Task::Files(_) | Task::Accept(_) => true,
-            Task::Workloads(_) | Task::Ping(_) | Task::Inserts(_) => task
-                .workloads()
-                .iter()
-                .any(|workload| workload.writes() && workload.runs_on(index)),
-        })
+        self.content_use(index) != ContentUse::Keeps
+    }
+
+    /// The most that a task does to the content of the target with this number.
+    fn content_use(&self, index: usize) -> ContentUse {
+        self.tasks
+            .iter()
+            .map(|task| task.inner().content_use(Some(index)))
+            .max()
+            .unwrap_or(ContentUse::Keeps)
     }
 
     /// The most that the plan may write to each target, apart from filling scratch files.
     pub fn write_limit(&self) -> ByteLimit {
         let mut sum: u64 = 0;
         for task in &self.tasks {
-            match task.write_limit() {
+            match task.inner().write_limit() {
                 ByteLimit::AtMost(bytes) => sum = sum.saturating_add(bytes),
                 ByteLimit::Unlimited => return ByteLimit::Unlimited,
             }
         }
         ByteLimit::AtMost(sum)
-    }
-
-    /// The most that a plan writes which writes data, and does not only drop blocks; `None` of any
-    /// other.
-    fn written_data(&self) -> Option<ByteLimit> {
-        let writes_data = self.tasks.iter().any(|task| match task {
-            Task::Survey(survey) => survey.operation == OpKind::Write,
-            Task::Files(_) | Task::Accept(_) => true,
-            Task::Workloads(_) | Task::Ping(_) | Task::Inserts(_) => {
-                task.workloads().iter().any(Workload::fills_blocks)
-            }
-        });
-        if !writes_data {
-            return None;
-        }
-        Some(self.write_limit())
     }
 
     /// The most that the plan writes to a scratch file. That is what its workloads may write, and
@@ -278,8 +267,8 @@ impl Plan {
         let first_write_ns = self.first_write_ns().unwrap_or(0);
         let mut sum_ns = self.time_ns_max()?.saturating_add(first_write_ns);
         for task in &self.tasks {
-            let survey_ns = task.survey_ns_guess(on.first(), self.scratch_bytes());
-            sum_ns = sum_ns.saturating_add(survey_ns);
+            let guessed_ns = task.inner().guessed_ns(on.first(), self.scratch_bytes());
+            sum_ns = sum_ns.saturating_add(guessed_ns);
         }
         Some(sum_ns.min(self.time_limit_ns.unwrap_or(u64::MAX)))
     }
@@ -311,7 +300,8 @@ impl Plan {
             return Some(fill_time_ns(files.set_bytes()).saturating_add(accesses_ns));
         }
         let bytes = self.scratch_bytes()?;
-        if self.first_write_ns().is_some() || !self.tasks.iter().any(Task::needs_content) {
+        let needs_content = self.tasks.iter().any(|task| task.inner().needs_content());
+        if self.first_write_ns().is_some() || !needs_content {
             return None;
         }
         if self.is_of_other_tool() {

@@ -30,6 +30,8 @@ pub mod latency_search;
 pub mod layers;
 pub mod limiter;
 pub mod limits;
+#[cfg(test)]
+mod lists;
 pub mod measurement;
 pub mod merge;
 pub mod metric;

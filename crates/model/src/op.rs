@@ -70,60 +70,8 @@ enum OpRole {
     Transaction,
 }
 
-/// The facts of each kind, in the order of [`OpKind`].
-const FACTS: [OpFacts; 6] = [
-    OpFacts {
-        name: "read",
-        plural: "reads",
-        doing: "reading",
-        done: "read",
-        role: OpRole::Request,
-        blocks: BlockUse::Reads,
-    },
-    OpFacts {
-        name: "write",
-        plural: "writes",
-        doing: "writing",
-        done: "written",
-        role: OpRole::Request,
-        blocks: BlockUse::Writes,
-    },
-    OpFacts {
-        name: "trim",
-        plural: "trims",
-        doing: "trimming",
-        done: "trimmed",
-        role: OpRole::OwnRequest,
-        blocks: BlockUse::Drops,
-    },
-    OpFacts {
-        name: "sync",
-        plural: "syncs",
-        doing: "syncing",
-        done: "synced",
-        role: OpRole::Part,
-        blocks: BlockUse::Keeps,
-    },
-    OpFacts {
-        name: "commit",
-        plural: "commits",
-        doing: "writing",
-        done: "written",
-        role: OpRole::Commit,
-        blocks: BlockUse::Keeps,
-    },
-    OpFacts {
-        name: "transaction",
-        plural: "transactions",
-        doing: "reading and writing",
-        done: "read and written",
-        role: OpRole::Transaction,
-        blocks: BlockUse::Keeps,
-    },
-];
-
 impl OpKind {
-    /// Every kind, in the order of its facts.
+    /// Every kind, in the order of its variants.
     pub const ALL: [Self; 6] = [
         Self::Read,
         Self::Write,
@@ -134,9 +82,60 @@ impl OpKind {
     ];
     /// The kinds that are requests for blocks.
     pub const REQUESTS: [Self; 3] = [Self::Read, Self::Write, Self::Trim];
+    /// The kinds that move data: what a limiter counts, and what uses up a credit or a cache.
+    pub const TRANSFERS: [Self; 2] = [Self::Read, Self::Write];
 
     const fn facts(self) -> &'static OpFacts {
-        &FACTS[self as usize]
+        match self {
+            Self::Read => &OpFacts {
+                name: "read",
+                plural: "reads",
+                doing: "reading",
+                done: "read",
+                role: OpRole::Request,
+                blocks: BlockUse::Reads,
+            },
+            Self::Write => &OpFacts {
+                name: "write",
+                plural: "writes",
+                doing: "writing",
+                done: "written",
+                role: OpRole::Request,
+                blocks: BlockUse::Writes,
+            },
+            Self::Trim => &OpFacts {
+                name: "trim",
+                plural: "trims",
+                doing: "trimming",
+                done: "trimmed",
+                role: OpRole::OwnRequest,
+                blocks: BlockUse::Drops,
+            },
+            Self::Sync => &OpFacts {
+                name: "sync",
+                plural: "syncs",
+                doing: "syncing",
+                done: "synced",
+                role: OpRole::Part,
+                blocks: BlockUse::Keeps,
+            },
+            Self::Commit => &OpFacts {
+                name: "commit",
+                plural: "commits",
+                doing: "writing",
+                done: "written",
+                role: OpRole::Commit,
+                blocks: BlockUse::Keeps,
+            },
+            Self::Transaction => &OpFacts {
+                name: "transaction",
+                plural: "transactions",
+                doing: "reading and writing",
+                done: "read and written",
+                role: OpRole::Transaction,
+                blocks: BlockUse::Keeps,
+            },
+        }
     }
 
     /// The word used in records.
@@ -239,6 +238,8 @@ mod tests {
         }
         let requests = OpKind::ALL.into_iter().filter(|kind| kind.is_request());
         assert!(requests.eq(OpKind::REQUESTS));
+        let transfers = OpKind::ALL.into_iter().filter(|kind| kind.moves_data());
+        assert!(transfers.eq(OpKind::TRANSFERS));
     }
 
     #[test]

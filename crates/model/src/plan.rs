@@ -16,6 +16,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use crate::stream::BlockShare;
 pub use crate::sync::{RangeSync, SyncCall, SyncPolicy, WriteFlag};
+use crate::task::ContentUse;
 pub use crate::task::{ByteLimit, Decide, Inserts, LivePlan, Order, Ping, Sides, Task, Workloads};
 pub use crate::workload::{
     Access, CachePolicy, Distribution, EngineChoice, EngineKind, HELD_BYTES_MAX, Layout,
@@ -196,7 +197,7 @@ impl Plan {
     /// The workloads, in the order in which they run.
     pub fn workloads(&self) -> &[Workload] {
         for task in &self.tasks {
-            let workloads = task.workloads();
+            let workloads = task.inner().workloads();
             if !workloads.is_empty() {
                 return workloads;
             }
@@ -206,26 +207,12 @@ impl Plan {
 
     /// The task that is made of workloads, alone or between the INSERTs of a server.
     pub fn workload_task(&self) -> Option<&Workloads> {
-        for task in &self.tasks {
-            match task {
-                Task::Workloads(workloads) => return Some(workloads),
-                Task::Inserts(inserts) => return Some(&inserts.between),
-                Task::Survey(_) | Task::Ping(_) | Task::Files(_) | Task::Accept(_) => {}
-            }
-        }
-        None
+        self.tasks.iter().find_map(Task::list)
     }
 
     /// The task that has workloads, to change it.
     pub fn workload_task_mut(&mut self) -> Option<&mut Workloads> {
-        for task in &mut self.tasks {
-            match task {
-                Task::Workloads(workloads) => return Some(workloads),
-                Task::Inserts(inserts) => return Some(&mut inserts.between),
-                Task::Survey(_) | Task::Ping(_) | Task::Files(_) | Task::Accept(_) => {}
-            }
-        }
-        None
+        self.tasks.iter_mut().find_map(Task::list_mut)
     }
 
     /// The list of workloads, to change it. A plan without one gets an empty one.
@@ -409,7 +396,7 @@ impl Plan {
     pub fn time_ns_max(&self) -> Option<u64> {
         let mut sum_ns: u64 = 0;
         for task in &self.tasks {
-            sum_ns = sum_ns.saturating_add(task.time_ns_max()?);
+            sum_ns = sum_ns.saturating_add(task.inner().longest_ns()?);
         }
         Some(sum_ns)
     }
@@ -428,7 +415,9 @@ impl Plan {
 
     /// True if anything in it writes to a target.
     pub fn writes(&self) -> bool {
-        self.tasks.iter().any(Task::writes)
+        self.tasks
+            .iter()
+            .any(|task| task.inner().content_use(None) != ContentUse::Keeps)
     }
 }
 

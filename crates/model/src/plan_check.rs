@@ -39,7 +39,8 @@ pub enum PlanFault {
         /// The number.
         value: String,
     },
-    /// A number of files, of a survey or of single requests with which nothing could be measured.
+    /// A number or a kind of files, of a survey or of single requests with which nothing could be
+    /// measured.
     #[error("its plan has a {what} of {value}")]
     Number {
         /// The number in words.
@@ -67,7 +68,7 @@ impl Plan {
     /// Refuses a plan that measures nothing, that no request can be made for, or that never ends.
     pub fn check(&self) -> Result<(), PlanFault> {
         for task in &self.tasks {
-            for workload in task.workloads() {
+            for workload in task.inner().workloads() {
                 workload.check()?;
                 if let Some(target) = workload.target
                     && !self.targets.is_empty()
@@ -82,17 +83,15 @@ impl Plan {
                     value: bad.value,
                 });
             }
-            let workloads = match task {
-                Task::Workloads(workloads) => workloads,
-                Task::Inserts(inserts) if !inserts.between.list.is_empty() => &inserts.between,
-                // A ping without an end is one that the user ends.
-                Task::Inserts(_)
-                | Task::Ping(_)
-                | Task::Survey(_)
-                | Task::Files(_)
-                | Task::Accept(_) => continue,
+            // A ping without an end is one that the user ends.
+            let Some(workloads) = task.list() else {
+                continue;
             };
             if workloads.list.is_empty() {
+                // The INSERTs of a server are enough.
+                if let Task::Inserts(_) = task {
+                    continue;
+                }
                 return Err(PlanFault::NoWorkload);
             }
             if self.time_limit_ns.is_none()
@@ -271,7 +270,13 @@ fn find_bad_number_of_task(task: &Task) -> Option<BadNumber> {
             "number of workers of single requests",
             ping.workload.workers,
         )),
-        Task::Ping(_) | Task::Workloads(_) | Task::Inserts(_) | Task::Accept(_) => None,
+        Task::Ping(ping) => {
+            let mut kinds = ping.workload.streams.iter().flat_map(|stream| &stream.does);
+            // It sends a write in place of anything that it cannot send.
+            let other = kinds.find(|kind| !kind.moves_data())?;
+            Some(BadNumber::new("ping", other.plural()))
+        }
+        Task::Workloads(_) | Task::Inserts(_) | Task::Accept(_) => None,
     }
 }
 
@@ -307,6 +312,9 @@ fn find_bad_number_of_files(plan: &FilesPlan) -> Option<BadNumber> {
 }
 
 fn find_bad_number_of_survey(survey: &Survey) -> Option<BadNumber> {
+    if !survey.operation.moves_data() {
+        return Some(BadNumber::new("survey", survey.operation.plural()));
+    }
     if let Some(curve) = &survey.curve
         && curve.points == 0
     {
@@ -377,8 +385,10 @@ mod tests {
     use super::*;
     use crate::files::{FileCaches, FileOrder, FileSync};
     use crate::op::OpKind;
-    use crate::plan::{BlockShare, Distribution, EngineChoice, Span, Start, Stop, SyncCall};
+    use crate::ping::PingPlan;
+    use crate::plan::{BlockShare, Distribution, EngineChoice, Ping, Span, Start, Stop, SyncCall};
     use crate::shape::{KindRate, ThreadScheduling};
+    use crate::stream::Streams;
     use crate::surface::BurstPlan;
 
     const LIMITED: Stop = Stop {
@@ -566,23 +576,48 @@ mod tests {
         }
     }
 
+    fn survey_of(operation: OpKind, burst_bytes: u64) -> Task {
+        Task::Survey(Survey {
+            operation,
+            span: Span::default(),
+            engine: EngineChoice::Auto,
+            curve: None,
+            burst: Some(BurstPlan {
+                bytes: burst_bytes,
+                time_ns: 1,
+            }),
+            access: None,
+            scan: None,
+        })
+    }
+
     #[test]
     fn reads_of_a_survey_have_a_size_that_one_call_can_move() {
         for (bytes, expected) in [(0, false), (1 << 20, true), (1 << 33, false)] {
-            let survey = Survey {
-                operation: OpKind::Read,
-                span: Span::default(),
-                engine: EngineChoice::Auto,
-                curve: None,
-                burst: Some(BurstPlan { bytes, time_ns: 1 }),
-                access: None,
-                scan: None,
-            };
-            assert_eq!(
-                check_task(Task::Survey(survey)).is_ok(),
-                expected,
-                "{bytes}"
-            );
+            let survey = survey_of(OpKind::Read, bytes);
+            assert_eq!(check_task(survey).is_ok(), expected, "{bytes}");
+        }
+    }
+
+    /// Both read and write: another kind would be announced, and a read or a write sent.
+    #[test]
+    fn survey_or_ping_without_data_is_refused() {
+        for kind in OpKind::REQUESTS {
+            let ping = Task::Ping(Box::new(Ping {
+                workload: Workload {
+                    streams: Streams::doing(&[kind]),
+                    ..Workload::named("ping")
+                },
+                requests: PingPlan {
+                    interval_ns: 0,
+                    warmup_requests: 0,
+                    abort_above_ns: None,
+                    idle_ns: Vec::new(),
+                },
+            }));
+            for task in [survey_of(kind, 1 << 20), ping] {
+                assert_eq!(check_task(task).is_ok(), kind.moves_data(), "{kind:?}");
+            }
         }
     }
 }

@@ -6,6 +6,10 @@ use crate::plan::{Access, BlockShare};
 use crate::stream::Streams;
 use std::str::FromStr;
 
+/// fio's directions, in the order of its lists: the sizes of `bs=4k,8k,1M` are those of reads,
+/// writes and trims.
+pub const FIO_DIRECTIONS: [OpKind; 3] = [OpKind::Read, OpKind::Write, OpKind::Trim];
+
 /// Order and what is done, under fio's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rw {
@@ -216,6 +220,13 @@ mod tests {
             let saved = serde_json::to_string(&streams).unwrap();
             assert_eq!(serde_json::from_str::<Streams>(&saved).ok(), Some(streams));
         }
+        // Reproduction prints the words for fio, and job files may contain them.
+        let mut kinds = WORDS
+            .iter()
+            .flat_map(|words| words.chains)
+            .copied()
+            .flatten();
+        assert!(kinds.all(|kind| FIO_DIRECTIONS.contains(kind)));
         let both = ["readwrite", "randreadwrite"].map(|word| word.parse().map(Rw::as_str));
         assert_eq!(both, [Ok("rw"), Ok("randrw")]);
         for word in ["", "trimread", "rand", "READ"] {

@@ -2,6 +2,7 @@
 //! to the disks, with the limits that control groups set. Filled by the crate `device` from sysfs,
 //! mountinfo and statx; every field that could not be learnt is `None`.
 
+use crate::op::OpKind;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +51,23 @@ impl TargetIdentity {
         match self.kind {
             TargetKind::BlockDevice => self.layers.first()?.discard,
             TargetKind::Directory | TargetKind::File => None,
+        }
+    }
+
+    /// Why operations of this kind fail on it, behind the name of their workload; `None` where
+    /// nothing is known against them.
+    pub fn obstacle_to(&self, kind: OpKind) -> Option<&'static str> {
+        match kind {
+            OpKind::Trim if self.accepts_discards() == Some(false) => Some(
+                "trims, and the device accepts no discards (queue/discard_max_bytes is 0). Measure \
+                 another device, or remove this workload",
+            ),
+            OpKind::Read
+            | OpKind::Write
+            | OpKind::Trim
+            | OpKind::Sync
+            | OpKind::Commit
+            | OpKind::Transaction => None,
         }
     }
 

@@ -1,5 +1,6 @@
 //! The kinds of measuring that a plan consists of, and what is true of each. [`Task`] is their only
-//! list: a new kind is a variant here, and the compiler names every place that must know it.
+//! list: a new kind is a variant here, and the compiler names every place that must know it, first
+//! its [`PlannedTask`].
 
 use crate::accept::{AcceptPlan, Procedure};
 use crate::files::FilesPlan;
@@ -266,107 +267,294 @@ impl Workloads {
     }
 }
 
-impl Task {
+/// What the rest of the program asks of a planned task without caring which one it is. What it
+/// writes and how long it takes has no default: a kind that forgot it would be announced as
+/// harmless.
+pub trait PlannedTask {
     /// The workloads that it measures; empty of a task that measures something else.
-    pub fn workloads(&self) -> &[Workload] {
-        match self {
-            Self::Workloads(workloads) => &workloads.list,
-            Self::Ping(ping) => std::slice::from_ref(&ping.workload),
-            Self::Inserts(inserts) => &inserts.between.list,
-            Self::Survey(_) | Self::Files(_) | Self::Accept(_) => &[],
+    fn workloads(&self) -> &[Workload];
+
+    /// The longest that it may take, in nanoseconds; `None` without a limit. What depends on the
+    /// target alone is not among it: [`Self::guessed_ns`].
+    fn longest_ns(&self) -> Option<u64>;
+
+    /// Estimates the time that the size and the speed of a target decide, in nanoseconds; 0 where
+    /// the plan decides it.
+    fn guessed_ns(&self, target: Option<&TargetIdentity>, scratch_bytes: Option<u64>) -> u64;
+
+    /// What it does to the content of the target with this place in the plan; without one, to that
+    /// of any target.
+    fn content_use(&self, target: Option<usize>) -> ContentUse;
+
+    /// The most bytes that it writes to each target, apart from scratch files. Many small files and
+    /// a server have their own limits.
+    fn write_limit(&self) -> ByteLimit;
+
+    /// True if it reads a scratch file that must have content before.
+    fn needs_content(&self) -> bool;
+}
+
+/// What a task does to the content of a target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ContentUse {
+    /// It leaves the content as it is.
+    Keeps,
+    /// Its operations drop blocks, and write no data.
+    Drops,
+    /// It writes data.
+    Writes,
+}
+
+impl ContentUse {
+    /// The use by operations of this kind.
+    fn by_kind(kind: OpKind) -> Self {
+        if kind.fills_blocks() {
+            Self::Writes
+        } else if kind.changes_blocks() {
+            Self::Drops
+        } else {
+            Self::Keeps
         }
     }
 
-    /// The longest that it may take, in nanoseconds; `None` without a limit. The time of a survey
-    /// and of an acceptance test is not among it: [`Self::survey_ns_guess`].
-    pub fn time_ns_max(&self) -> Option<u64> {
-        match self {
-            Self::Survey(_) | Self::Accept(_) => Some(0),
-            Self::Workloads(workloads) => workloads.time_ns_max(),
-            Self::Ping(ping) => ping.requests.time_ns_max(&ping.workload.stop),
-            Self::Files(files) => Some(files.time_ns),
-            Self::Inserts(inserts) => {
-                let between_ns = inserts.between.time_ns_max()?;
-                Some(between_ns.saturating_add(inserts.server.time_ns()))
+    /// The use by workloads of the target with this place, or of any.
+    fn by_workloads(workloads: &[Workload], target: Option<usize>) -> Self {
+        let mut most = Self::Keeps;
+        for workload in workloads {
+            if !target.is_none_or(|target| workload.runs_on(target)) {
+                continue;
             }
+            for kind in workload.streams.iter().flat_map(|stream| &stream.does) {
+                most = most.max(Self::by_kind(*kind));
+            }
+        }
+        most
+    }
+}
+
+/// The most bytes that workloads write to each target.
+fn limit_of_writes(workloads: &[Workload]) -> ByteLimit {
+    let mut sum: u64 = 0;
+    for workload in workloads.iter().filter(|one| one.fills_blocks()) {
+        match workload.write_bytes_max() {
+            Some(bytes) => sum = sum.saturating_add(bytes),
+            None => return ByteLimit::Unlimited,
+        }
+    }
+    ByteLimit::AtMost(sum)
+}
+
+/// True if a workload reads what must have been written before.
+fn need_content(workloads: &[Workload]) -> bool {
+    workloads.iter().any(|one| one.layout == Layout::Needed)
+}
+
+impl PlannedTask for Workloads {
+    fn workloads(&self) -> &[Workload] {
+        &self.list
+    }
+
+    fn longest_ns(&self) -> Option<u64> {
+        self.time_ns_max()
+    }
+
+    fn guessed_ns(&self, _target: Option<&TargetIdentity>, _scratch_bytes: Option<u64>) -> u64 {
+        0
+    }
+
+    fn content_use(&self, target: Option<usize>) -> ContentUse {
+        ContentUse::by_workloads(&self.list, target)
+    }
+
+    fn write_limit(&self) -> ByteLimit {
+        match self.budget_bytes() {
+            Some(bytes) if self.list.iter().any(Workload::writes) => ByteLimit::AtMost(bytes),
+            Some(_) | None => limit_of_writes(&self.list),
         }
     }
 
-    /// Estimates the time of a survey or an acceptance test on a target of this size, in
-    /// nanoseconds; 0 of every other task.
-    pub fn survey_ns_guess(
-        &self,
-        target: Option<&TargetIdentity>,
-        scratch_bytes: Option<u64>,
-    ) -> u64 {
-        let survey = match self {
-            Self::Survey(survey) => survey,
-            Self::Accept(accept) => {
-                return accept.time_ns_guess(target.and_then(TargetIdentity::rotational));
-            }
-            Self::Workloads(_) | Self::Ping(_) | Self::Files(_) | Self::Inserts(_) => return 0,
-        };
+    fn needs_content(&self) -> bool {
+        need_content(&self.list)
+    }
+}
+
+impl PlannedTask for Ping {
+    fn workloads(&self) -> &[Workload] {
+        std::slice::from_ref(&self.workload)
+    }
+
+    fn longest_ns(&self) -> Option<u64> {
+        self.requests.time_ns_max(&self.workload.stop)
+    }
+
+    fn guessed_ns(&self, _target: Option<&TargetIdentity>, _scratch_bytes: Option<u64>) -> u64 {
+        0
+    }
+
+    fn content_use(&self, target: Option<usize>) -> ContentUse {
+        ContentUse::by_workloads(self.workloads(), target)
+    }
+
+    fn write_limit(&self) -> ByteLimit {
+        limit_of_writes(self.workloads())
+    }
+
+    fn needs_content(&self) -> bool {
+        need_content(self.workloads())
+    }
+}
+
+impl PlannedTask for Inserts {
+    fn workloads(&self) -> &[Workload] {
+        &self.between.list
+    }
+
+    fn longest_ns(&self) -> Option<u64> {
+        let between_ns = self.between.time_ns_max()?;
+        Some(between_ns.saturating_add(self.server.time_ns()))
+    }
+
+    fn guessed_ns(&self, _target: Option<&TargetIdentity>, _scratch_bytes: Option<u64>) -> u64 {
+        0
+    }
+
+    fn content_use(&self, target: Option<usize>) -> ContentUse {
+        ContentUse::by_workloads(&self.between.list, target)
+    }
+
+    fn write_limit(&self) -> ByteLimit {
+        limit_of_writes(&self.between.list)
+    }
+
+    fn needs_content(&self) -> bool {
+        need_content(&self.between.list)
+    }
+}
+
+impl PlannedTask for Survey {
+    fn workloads(&self) -> &[Workload] {
+        &[]
+    }
+
+    fn longest_ns(&self) -> Option<u64> {
+        Some(0)
+    }
+
+    fn guessed_ns(&self, target: Option<&TargetIdentity>, scratch_bytes: Option<u64>) -> u64 {
         let Some(target) = target else {
-            return survey.time_ns_guess(0, None);
+            return self.time_ns_guess(0, None);
         };
         let bytes = match scratch_bytes {
             Some(bytes) if target.kind == TargetKind::Directory => bytes,
             _ => target.size_bytes,
         };
-        survey.time_ns_guess(bytes, target.rotational())
+        self.time_ns_guess(bytes, target.rotational())
     }
 
-    /// True if anything in it writes.
-    pub fn writes(&self) -> bool {
+    /// It is of the first target alone.
+    fn content_use(&self, target: Option<usize>) -> ContentUse {
+        match target {
+            Some(0) | None => ContentUse::by_kind(self.operation),
+            Some(_) => ContentUse::Keeps,
+        }
+    }
+
+    fn write_limit(&self) -> ByteLimit {
+        match ContentUse::by_kind(self.operation) {
+            ContentUse::Writes | ContentUse::Drops => ByteLimit::Unlimited,
+            ContentUse::Keeps => ByteLimit::AtMost(0),
+        }
+    }
+
+    fn needs_content(&self) -> bool {
+        true
+    }
+}
+
+impl PlannedTask for FilesPlan {
+    fn workloads(&self) -> &[Workload] {
+        &[]
+    }
+
+    fn longest_ns(&self) -> Option<u64> {
+        Some(self.time_ns)
+    }
+
+    fn guessed_ns(&self, _target: Option<&TargetIdentity>, _scratch_bytes: Option<u64>) -> u64 {
+        0
+    }
+
+    fn content_use(&self, _target: Option<usize>) -> ContentUse {
+        ContentUse::Writes
+    }
+
+    fn write_limit(&self) -> ByteLimit {
+        ByteLimit::AtMost(0)
+    }
+
+    fn needs_content(&self) -> bool {
+        false
+    }
+}
+
+impl PlannedTask for AcceptPlan {
+    fn workloads(&self) -> &[Workload] {
+        &[]
+    }
+
+    fn longest_ns(&self) -> Option<u64> {
+        Some(0)
+    }
+
+    fn guessed_ns(&self, target: Option<&TargetIdentity>, _scratch_bytes: Option<u64>) -> u64 {
+        self.time_ns_guess(target.and_then(TargetIdentity::rotational))
+    }
+
+    fn content_use(&self, _target: Option<usize>) -> ContentUse {
+        ContentUse::Writes
+    }
+
+    fn write_limit(&self) -> ByteLimit {
+        match self.procedure {
+            // Chunks are written a second time to empty a cache.
+            Procedure::Whole => ByteLimit::AtMost(self.size_bytes.saturating_mul(2)),
+            Procedure::Probe { .. } => ByteLimit::Unlimited,
+        }
+    }
+
+    fn needs_content(&self) -> bool {
+        false
+    }
+}
+
+impl Task {
+    /// The task itself, of whichever kind.
+    pub fn inner(&self) -> &dyn PlannedTask {
         match self {
-            Self::Survey(survey) => survey.operation != OpKind::Read,
-            Self::Files(_) | Self::Accept(_) => true,
-            Self::Workloads(_) | Self::Ping(_) | Self::Inserts(_) => {
-                self.workloads().iter().any(Workload::writes)
-            }
+            Self::Survey(survey) => survey,
+            Self::Workloads(workloads) => workloads,
+            Self::Ping(ping) => &**ping,
+            Self::Files(files) => files,
+            Self::Inserts(inserts) => inserts,
+            Self::Accept(accept) => accept,
         }
     }
 
-    /// The most bytes that it writes to each target, apart from scratch files. Many small files and
-    /// a server have their own limits.
-    pub fn write_limit(&self) -> ByteLimit {
-        if let Self::Workloads(workloads) = self
-            && let Some(bytes) = workloads.budget_bytes()
-            && self.writes()
-        {
-            return ByteLimit::AtMost(bytes);
-        }
+    /// The list of workloads, alone or between the INSERTs of a server; `None` of every other task.
+    pub fn list(&self) -> Option<&Workloads> {
         match self {
-            Self::Survey(_) if self.writes() => ByteLimit::Unlimited,
-            Self::Survey(_) | Self::Files(_) => ByteLimit::AtMost(0),
-            Self::Accept(accept) => match accept.procedure {
-                // Chunks are written a second time to empty a cache.
-                Procedure::Whole => ByteLimit::AtMost(accept.size_bytes.saturating_mul(2)),
-                Procedure::Probe { .. } => ByteLimit::Unlimited,
-            },
-            Self::Workloads(_) | Self::Ping(_) | Self::Inserts(_) => {
-                let mut sum: u64 = 0;
-                for workload in self.workloads() {
-                    if workload.fills_blocks() {
-                        match workload.write_bytes_max() {
-                            Some(bytes) => sum = sum.saturating_add(bytes),
-                            None => return ByteLimit::Unlimited,
-                        }
-                    }
-                }
-                ByteLimit::AtMost(sum)
-            }
+            Self::Workloads(workloads) => Some(workloads),
+            Self::Inserts(inserts) => Some(&inserts.between),
+            Self::Survey(_) | Self::Ping(_) | Self::Files(_) | Self::Accept(_) => None,
         }
     }
 
-    /// True if it reads a scratch file that must have content before: a survey does, and workloads
-    /// that say so.
-    pub fn needs_content(&self) -> bool {
-        let is_survey = matches!(self, Self::Survey(_));
-        is_survey
-            || self
-                .workloads()
-                .iter()
-                .any(|one| one.layout == Layout::Needed)
+    /// As [`Self::list`], to change it.
+    pub fn list_mut(&mut self) -> Option<&mut Workloads> {
+        match self {
+            Self::Workloads(workloads) => Some(workloads),
+            Self::Inserts(inserts) => Some(&mut inserts.between),
+            Self::Survey(_) | Self::Ping(_) | Self::Files(_) | Self::Accept(_) => None,
+        }
     }
 }

@@ -183,6 +183,7 @@ pub fn extensions(is_listed: fn(&Format) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use diskproof_model::op::OpKind;
     use diskproof_model::record::Record;
     use std::collections::BTreeSet;
     use std::path::PathBuf;
@@ -231,6 +232,9 @@ mod tests {
             let row = format!("| `{}` | {} |", format.extension, format.description);
             assert!(docs.contains(&row), "docs/formats.md lacks the row {row}");
         }
+        let kinds = OpKind::ALL.map(|kind| format!("`{}`", kind.as_str()));
+        let kinds = format!("`op` is {}, or empty", kinds.join(", "));
+        assert!(docs.contains(&kinds), "docs/formats.md: {kinds}");
     }
 
     #[test]

@@ -298,9 +298,9 @@ impl LatencySearchCampaign {
     }
 }
 
-/// Requests per second of a window, reads and writes together.
+/// Requests per second of a window, of all kinds together.
 fn rate(window: &MeasuredCell) -> f64 {
-    rate_of_kinds(&window.slice, &[OpKind::Read, OpKind::Write])
+    rate_of_kinds(&window.slice, &OpKind::REQUESTS)
 }
 
 /// The timed requests of a window, and how many of them were late.

@@ -104,7 +104,7 @@ impl SideCredit {
     /// was measured wholly or partly in a burst.
     pub(super) fn is_burst(&self, measured: &MeasuredCell) -> bool {
         let mut rate = 0.0;
-        for kind in [OpKind::Read, OpKind::Write] {
+        for kind in OpKind::TRANSFERS {
             if let Some(op) = measured.slice.ops.get(&kind) {
                 rate += match self.bucket.unit {
                     Unit::Requests => op.iops,

@@ -318,7 +318,7 @@ fn moved_bytes<'a>(cells: impl IntoIterator<Item = &'a MeasuredCell>) -> u64 {
 
 /// Requests per second of a round, reads and writes together.
 fn rate(round: &MeasuredCell) -> f64 {
-    rate_of_kinds(&round.slice, &[OpKind::Read, OpKind::Write])
+    rate_of_kinds(&round.slice, &OpKind::TRANSFERS)
 }
 
 /// The fall of the rates of these rounds, at their measured time; `None` where there is none.

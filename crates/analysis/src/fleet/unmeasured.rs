@@ -58,6 +58,7 @@ pub(super) fn host_name(record: &Record) -> String {
 fn is_to_be_measured(record: &Record, target: usize) -> bool {
     record.plan.tasks.iter().any(|task| match task {
         Task::Workloads(_) | Task::Inserts(_) => task
+            .inner()
             .workloads()
             .iter()
             .any(|workload| workload.runs_on(target)),

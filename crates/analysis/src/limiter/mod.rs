@@ -71,8 +71,7 @@ impl FoundCredit {
 
 /// Reads and writes of a row per second, in requests or in bytes.
 pub(crate) fn rate_of(m: &Row, unit: Unit) -> f64 {
-    let requests = [OpKind::Read, OpKind::Write];
-    let ops = requests.iter().filter_map(|kind| m.op(*kind));
+    let ops = OpKind::TRANSFERS.iter().filter_map(|kind| m.op(*kind));
     match unit {
         Unit::Requests => ops.map(|op| op.figures.iops.value).sum(),
         Unit::Bytes => ops.map(|op| op.figures.throughput.value).sum(),
@@ -271,8 +270,7 @@ fn in_order(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
 
 /// Reads and writes of a measurement over time, without their latencies.
 pub(crate) fn requests_of(m: &Measurement) -> TimeSeries {
-    let kinds = [OpKind::Read, OpKind::Write];
-    let series = kinds.iter().filter_map(|kind| m.ops.get(kind));
+    let series = OpKind::TRANSFERS.iter().filter_map(|kind| m.ops.get(kind));
     let Some(sum) = estimate::summed(series.map(|op| &op.series)) else {
         return TimeSeries::new(1);
     };
@@ -343,7 +341,7 @@ impl Parts<'_> {
 /// The sums of a slice, as one cell.
 fn moved_in_slice(slice: &TimeSlice) -> Cell {
     let mut moved = Cell::default();
-    for kind in [OpKind::Read, OpKind::Write] {
+    for kind in OpKind::TRANSFERS {
         if let Some(op) = slice.ops.get(&kind) {
             moved.merge(&Cell {
                 ops: op.count,
@@ -598,8 +596,7 @@ pub(crate) fn late_fall_of(record: &Record, target: usize) -> Option<LateFall> {
         if m.data.target != target || !waits_for_disk(&m.data) {
             continue;
         }
-        let kinds = [OpKind::Read, OpKind::Write];
-        let ops = kinds.iter().filter_map(|kind| m.op(*kind));
+        let ops = OpKind::TRANSFERS.iter().filter_map(|kind| m.op(*kind));
         let Some(series) = estimate::summed(ops.map(|op| op.data.series.clone())) else {
             continue;
         };
@@ -618,8 +615,9 @@ pub(crate) fn late_fall_of(record: &Record, target: usize) -> Option<LateFall> {
 
 /// Reads and writes of a slice per second, in requests or in bytes.
 pub(crate) fn slice_rate(slice: &TimeSlice, unit: Unit) -> f64 {
-    let requests = [OpKind::Read, OpKind::Write];
-    let ops = requests.iter().filter_map(|kind| slice.ops.get(kind));
+    let ops = OpKind::TRANSFERS
+        .iter()
+        .filter_map(|kind| slice.ops.get(kind));
     match unit {
         Unit::Requests => ops.map(|op| op.iops).sum(),
         Unit::Bytes => ops.map(|op| op.bytes_per_second).sum(),
@@ -641,8 +639,7 @@ pub(crate) fn credit_before(
         if m.data.target != target || !uses_credit(&m.data) {
             continue;
         }
-        let kinds = [OpKind::Read, OpKind::Write];
-        let ops = kinds.iter().filter_map(|kind| m.op(*kind));
+        let ops = OpKind::TRANSFERS.iter().filter_map(|kind| m.op(*kind));
         let Some(series) = estimate::summed(ops.map(|op| op.data.shown_series())) else {
             continue;
         };

@@ -137,7 +137,7 @@ fn admit_within(
     consent: &Consent,
     kept_files: &[Option<KeptFile>],
 ) -> Result<Vec<Admission>, Failure> {
-    check_discards(plan.workloads(), identities)?;
+    check_operations(plan.workloads(), identities)?;
     let mut admissions = Vec::new();
     for (index, (identity, target_use)) in identities.iter().zip(&budget.targets).enumerate() {
         let intent = match *target_use {
@@ -200,22 +200,19 @@ fn kept_allocated_bytes(kept: &KeptFile, directory: &TargetIdentity, size_bytes:
     bytes
 }
 
-/// Refuses workloads that trim on a device without discards, which would be noticed only when the
-/// workload begins.
-fn check_discards(workloads: &[Workload], identities: &[TargetIdentity]) -> Result<(), Failure> {
-    let Some(workload) = workloads
-        .iter()
-        .find(|workload| workload.makes(OpKind::Trim))
-    else {
-        return Ok(());
-    };
-    for identity in identities {
-        if identity.accepts_discards() == Some(false) {
-            return Err(Failure::Usage(format!(
-                "{}: workload '{}' trims, and the device accepts no discards \
-                 (queue/discard_max_bytes is 0). Measure another device, or remove this workload",
-                identity.path, workload.name
-            )));
+/// Refuses workloads with operations that a target is known not to take, which would be noticed
+/// only when the workload begins.
+fn check_operations(workloads: &[Workload], identities: &[TargetIdentity]) -> Result<(), Failure> {
+    for (target, identity) in identities.iter().enumerate() {
+        for workload in workloads.iter().filter(|one| one.runs_on(target)) {
+            for kind in OpKind::ALL {
+                if workload.makes(kind)
+                    && let Some(why) = identity.obstacle_to(kind)
+                {
+                    let (path, name) = (&identity.path, &workload.name);
+                    return Err(Failure::Usage(format!("{path}: workload '{name}' {why}")));
+                }
+            }
         }
     }
     Ok(())
@@ -382,15 +379,21 @@ mod tests {
             streams: Streams::with_reads(0),
             ..Workload::named("write")
         };
-        assert!(check_discards(&[writes], &[device(false)]).is_ok());
+        assert!(check_operations(&[writes], &[device(false)]).is_ok());
         let trims = [Workload {
             streams: Streams::doing(&[OpKind::Trim, OpKind::Write]),
             ..Workload::named("trim")
         }];
-        assert!(check_discards(&trims, &[device(true)]).is_ok());
-        let refused = check_discards(&trims, &[device(false)]).unwrap_err();
+        assert!(check_operations(&trims, &[device(true)]).is_ok());
+        let refused = check_operations(&trims, &[device(false)]).unwrap_err();
         let why = refused.to_string();
         assert!(why.starts_with("/dev/sdb: workload 'trim' trims"), "{why}");
+        let on_the_second = trims.map(|workload| Workload {
+            target: Some(1),
+            ..workload
+        });
+        let accepts = [device(false), device(true)];
+        assert!(check_operations(&on_the_second, &accepts).is_ok());
     }
 
     const MIB: u64 = 1 << 20;

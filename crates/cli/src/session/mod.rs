@@ -25,6 +25,7 @@ mod sink;
 mod slices;
 mod slots;
 mod survey;
+mod task_words;
 mod together;
 mod trials;
 mod watchdog;

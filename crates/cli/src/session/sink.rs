@@ -2,6 +2,7 @@
 //! the thread that waits for the run, also when the run hangs.
 
 use super::journal::{KeptResults, RunJournal};
+use super::task_words::task_words;
 use crate::failure::Failure;
 use crate::progress_display::ProgressDisplay;
 use crate::stdio::{Verbosity, eprint_line};
@@ -23,10 +24,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// give it more time or less to do.
 pub(super) fn late_text(tasks: &[Task]) -> String {
     let or_less = match tasks.last() {
-        Some(Task::Files(_)) => ", or fewer files (-n)",
-        Some(Task::Ping(_)) => ", or fewer requests (-c)",
-        Some(Task::Workloads(_)) => ", or less (smaller blocks, a smaller --size)",
-        Some(Task::Survey(_) | Task::Inserts(_) | Task::Accept(_)) | None => "",
+        Some(task) => task_words(task).or_less,
+        None => "",
     };
     format!(
         "the target, or this machine, is too slow for the announced time: what is missing is \

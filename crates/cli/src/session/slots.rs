@@ -2,6 +2,7 @@
 //! refuses it: hosts must do the same, however their disks answer.
 
 use super::job::MeasuringJob;
+use super::task_words::task_words;
 use crate::failure::Failure;
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, StartAt};
 use crate::launchers;
@@ -139,21 +140,13 @@ fn fixed_workloads(plan: &Plan) -> Result<&Workloads, Failure> {
     }
     let mut fixed = None;
     for task in &plan.tasks {
-        let why = match task {
-            Task::Workloads(workloads) if workloads.decide == Decide::AsPlanned => {
-                fixed = Some(workloads);
-                continue;
-            }
-            Task::Workloads(_) => "this plan decides by its results what comes next",
-            Task::Survey(_) => {
-                "a survey reads as fast as the disk allows. On a device use 'check --skip \
-                 curve,access,burst'"
-            }
-            Task::Ping(_) => "single requests have no rate",
-            Task::Files(_) => "operations on files have no fixed length",
-            Task::Inserts(_) => "a PostgreSQL server has no slots",
-            Task::Accept(_) => "an acceptance test has no fixed length",
-        };
+        if let Task::Workloads(workloads) = task
+            && workloads.decide == Decide::AsPlanned
+        {
+            fixed = Some(workloads);
+            continue;
+        }
+        let why = task_words(task).no_slots;
         return Err(Failure::Usage(format!("{WHAT_WORKS}; {why}")));
     }
     fixed.ok_or_else(|| Failure::Usage(WHAT_WORKS.to_owned()))

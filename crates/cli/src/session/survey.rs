@@ -5,7 +5,6 @@ use super::running::{Running, Stepped};
 use super::sink::{EarlyEnd, INTERRUPTED, Sink};
 use crate::resume::ended_early;
 use diskproof_analysis::surface::points_to_confirm;
-use diskproof_model::measurement::OpKind;
 use diskproof_model::surface::Survey;
 
 /// A survey while it is measured, in one step.
@@ -26,7 +25,7 @@ impl Running for SurveyRun<'_> {
             target,
             &mut sink.progress,
         );
-        if self.survey.operation != OpKind::Read {
+        if self.survey.operation.changes_blocks() {
             bench.mark_written(0);
         }
         let surface = surface?;

@@ -37,9 +37,10 @@ impl BlockCalls {
         })
     }
 
-    /// The calls that the workload makes, in the order of its streams.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = BlockCall> {
-        self.calls.iter().map(|(_, call)| *call)
+    /// The calls that the workload makes, with the kinds that need them, in the order of its
+    /// streams.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (OpKind, BlockCall)> {
+        self.calls.iter().copied()
     }
 
     /// The call that carries out operations of a kind; `None` where it moves data.

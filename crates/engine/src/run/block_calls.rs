@@ -29,9 +29,13 @@ pub(crate) fn calls_of(workload: &Workload, target: &OpenTarget) -> Option<Block
 /// The call by which a workload asks the device itself to change blocks; `None` without one.
 pub(crate) fn device_call(workload: &Workload, target: &OpenTarget) -> Option<BlockCall> {
     let calls = calls_of(workload, target)?;
-    calls
-        .iter()
-        .find(|call| matches!(call.system_call(), SystemCall::Ioctl { .. }))
+    for (_, call) in calls.iter() {
+        match call.system_call() {
+            SystemCall::Ioctl { .. } => return Some(call),
+            SystemCall::Fallocate(_) => {}
+        }
+    }
+    None
 }
 
 /// As [`calls_of`]; refuses a workload whose target has no such call. Changes no content.
@@ -40,9 +44,9 @@ pub(crate) fn checked_calls(
     target: &OpenTarget,
 ) -> Result<Option<BlockCalls>, RunError> {
     let calls = calls_of(workload, target);
-    for call in calls.iter().flat_map(BlockCalls::iter) {
+    for (kind, call) in calls.iter().flat_map(BlockCalls::iter) {
         let why = match call {
-            BlockCall::Discard => why_no_discards(target),
+            BlockCall::Discard => target.identity().obstacle_to(kind).map(str::to_owned),
             BlockCall::PunchHole => why_no_holes(target),
         };
         if let Some(why) = why {
@@ -50,18 +54,6 @@ pub(crate) fn checked_calls(
         }
     }
     Ok(calls)
-}
-
-/// Says why a device cannot be trimmed; `None` where it may be.
-fn why_no_discards(target: &OpenTarget) -> Option<String> {
-    if target.identity().accepts_discards() != Some(false) {
-        return None;
-    }
-    Some(
-        "trims, and the device accepts no discards (queue/discard_max_bytes is 0). Measure \
-         another device, or remove this workload"
-            .to_owned(),
-    )
 }
 
 /// Says why a file cannot be trimmed; `None` where it can be. Behind the end of the file a hole

@@ -8,6 +8,7 @@ use crate::io::aio::AioBackend;
 use crate::io::buffers::Buffers;
 use crate::io::uring::UringBackend;
 use crate::io::{Backend, BlockCall, Op, Request, SubmitPolicy, WaitMode, errno_name};
+use crate::load::block_calls::BlockCalls;
 use crate::run::block_calls::{calls_of, device_call};
 use crate::run::calibrate::random_reads;
 use crate::run::error::RunError;
@@ -30,18 +31,17 @@ fn candidates(
     cache: CachePolicy,
     target: &OpenTarget,
 ) -> Result<Vec<EngineKind>, RunError> {
-    let makes_calls = calls_of(workload, target).is_some();
+    let calls = calls_of(workload, target);
+    let makes_calls = calls.is_some();
+    // Neither Linux AIO nor a mapping has such calls. A system call for each would block the
+    // thread, and nothing would keep the depth.
+    if let EngineChoice::Fixed(engine @ (EngineKind::Aio | EngineKind::Mmap)) = workload.engine
+        && let Some((kind, _)) = calls.iter().flat_map(BlockCalls::iter).next()
+    {
+        let why = format!("{} makes no {}", engine_noun(engine), kind.plural());
+        return Err(unusable(engine, target, why));
+    }
     let engines: &[EngineKind] = match workload.engine {
-        // Neither Linux AIO nor a mapping has trims. A system call for each would block the thread,
-        // and nothing would keep the depth.
-        EngineChoice::Fixed(EngineKind::Aio) if makes_calls => {
-            let why = "Linux AIO cannot trim".to_owned();
-            return Err(unusable(EngineKind::Aio, target, why));
-        }
-        EngineChoice::Fixed(EngineKind::Mmap) if makes_calls => {
-            let why = "a memory mapping cannot trim".to_owned();
-            return Err(unusable(EngineKind::Mmap, target, why));
-        }
         EngineChoice::Fixed(kind) => &[kind],
         EngineChoice::Auto if workload.needs_threads() => &[EngineKind::Sync],
         // pread at depth 1 costs a quarter of a round through a ring.
@@ -373,14 +373,20 @@ impl TrialError {
     }
 }
 
+/// The name of an I/O engine in a sentence.
+fn engine_noun(engine: EngineKind) -> &'static str {
+    match engine {
+        EngineKind::Uring => "io_uring",
+        EngineKind::Aio => "Linux AIO",
+        EngineKind::Mmap => "a memory mapping",
+        EngineKind::Sync | EngineKind::Null => engine.as_str(),
+    }
+}
+
 /// Explains why an I/O engine cannot be used. A first request fails for reasons of the target, so
 /// those of the machine belong to a failed setup only.
 fn fallback_after(from: EngineKind, failed: &TrialError) -> Fallback {
-    let name = match from {
-        EngineKind::Uring => "io_uring",
-        EngineKind::Aio => "Linux AIO",
-        EngineKind::Sync | EngineKind::Mmap | EngineKind::Null => from.as_str(),
-    };
+    let name = engine_noun(from);
     let (step, error) = match failed {
         TrialError::Request(error) => ("the first request", error),
         TrialError::Setup(error) if from == EngineKind::Uring => ("io_uring_setup", error),

@@ -288,6 +288,17 @@ fn work(
     }
 }
 
+/// The kind of operation that stands for the writes of a workload: the last of each step.
+fn kind_of_writes(workload: &Workload) -> OpKind {
+    let mut last = OpKind::Write;
+    for kind in workload.streams.iter().flat_map(|stream| &stream.does) {
+        if kind.changes_blocks() {
+            last = *kind;
+        }
+    }
+    last
+}
+
 /// Buffers with the data of the first writes.
 fn filled_buffers(config: &ThreadConfig, slots: u32) -> io::Result<Buffers> {
     let workload = &config.prepared.known.workload;
@@ -518,14 +529,9 @@ fn run_worker<B: Backend>(
         config.seed ^ (config.random_stream << 48),
     );
     let read_check = read_check_of(&config.prepared);
-    let write_kind = if workload.makes(OpKind::Write) {
-        OpKind::Write
-    } else {
-        OpKind::Trim
-    };
     let limits = LoadLimits::from_ends(
         &workload.shape.ends,
-        write_kind,
+        kind_of_writes(workload),
         schedule.start_ns,
         threads_per_worker,
     );

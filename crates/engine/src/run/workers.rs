@@ -11,6 +11,7 @@ use crate::load::pattern::SharedCursors;
 use crate::measure::result::{SharedSnapshot, WorkerResult};
 use crate::measure::turnover::MeasureStart;
 use crate::measure::worker::WorkerSchedule;
+use crate::run::block_calls::device_call;
 use crate::run::division::WorkDivision;
 use crate::run::error::{RunError, worker_error};
 use crate::run::limits::{schedule_of, shared_measure_start};
@@ -20,12 +21,10 @@ use crate::run::supervise::{CHECK_EVERY, StallTimeout};
 use diskproof_device::{OpenTarget, WriteDurability};
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{CpuTime, Hang, SERIES_INTERVAL_NS};
-use diskproof_model::op::OpKind;
 use diskproof_model::plan::{SyncPolicy, Workload, WriteFlag};
 use diskproof_model::progress::{Phase, Progress, Watch};
 use diskproof_model::request_log::LOGGED_MAX;
 use diskproof_model::series::TimeSeries;
-use diskproof_model::target::TargetKind;
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -236,7 +235,7 @@ impl<'a> WorkerGroup<'a> {
                 },
                 part: open.part_of_file(),
                 synced: descriptions.synced.iter().map(AsFd::as_fd).collect(),
-                claim: claim_for_trims(open, workload),
+                claim: claim_for_calls(open, workload),
             };
             files.drop_own_claim();
             for config in threads {
@@ -415,14 +414,10 @@ impl<'a> WorkerGroup<'a> {
     }
 }
 
-/// The claim on a device that a workload trims.
-fn claim_for_trims<'a>(open: &'a OpenTarget, workload: &Workload) -> Option<BorrowedFd<'a>> {
-    let is_device = open.identity().kind == TargetKind::BlockDevice;
-    if is_device && workload.makes(OpKind::Trim) {
-        Some(open.claim())
-    } else {
-        None
-    }
+/// The claim on a device whose blocks a workload changes by a call of the device.
+fn claim_for_calls<'a>(open: &'a OpenTarget, workload: &Workload) -> Option<BorrowedFd<'a>> {
+    device_call(workload, open)?;
+    Some(open.claim())
 }
 
 /// One entry for each assignment: its part of a flow, where it belongs to one.

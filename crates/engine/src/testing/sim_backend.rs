@@ -3,7 +3,7 @@
 
 use crate::io::buffers::Buffers;
 use crate::io::clock::Clock as _;
-use crate::io::{Backend, Op, RequestSource, WAIT_MAX_NS, WaitMode};
+use crate::io::{Backend, BlockCall, Op, RequestSource, WAIT_MAX_NS, WaitMode};
 use crate::testing::simulate::FakeClock;
 use diskproof_simdisk::Model;
 use diskproof_simdisk::models;
@@ -61,7 +61,7 @@ impl Backend for SimBackend {
                 Op::Read => models::Operation::Read,
                 Op::Write => models::Operation::Write,
                 Op::Sync(_) | Op::SyncRange(_) => models::Operation::Flush,
-                Op::Call(_) => models::Operation::Trim,
+                Op::Call(BlockCall::Discard | BlockCall::PunchHole) => models::Operation::Trim,
             };
             let length_bytes =
                 u64::from(request.len).min(self.size_bytes.saturating_sub(request.offset));

@@ -5,7 +5,7 @@ use crate::files::{FileCaches, FileOrder, FileSync, FilesPlan};
 use crate::plan::Scratch;
 use crate::stream::Streams;
 use crate::target::WriteCache;
-use crate::task::{LivePlan, Workloads};
+use crate::task::{LivePlan, Task, Workloads};
 use crate::workload::{CachePolicy, HELD_BYTES_MAX, Stop};
 
 /// 1 MiB of buffered writes.

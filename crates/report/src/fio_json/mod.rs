@@ -11,6 +11,7 @@ use diskproof_model::finding::{Finding, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
 use diskproof_model::row::{OpRow, Row};
+use diskproof_model::rw::FIO_DIRECTIONS;
 use diskproof_model::shell;
 use parts::{
     Latency, Object, disk_objects, latency_shares, latency_without_samples, object, rate_object,
@@ -87,7 +88,7 @@ fn job_object(record: &Record, index: usize, row: &Row, start_ms: Option<i64>) -
         ),
     ]);
     let mut transfers = Vec::new();
-    for kind in OpKind::REQUESTS {
+    for kind in FIO_DIRECTIONS {
         if let Some(op) = row.op(kind) {
             transfers.push(&op.data.latency);
         }

@@ -3,7 +3,7 @@
 use super::super::volume::{Volume, Volumes, rates};
 use super::*;
 use diskproof_model::latency_search::LatencySearch;
-use diskproof_model::measurement::OpKind;
+use diskproof_model::measurement::{OpKind, PerOp};
 use diskproof_model::plan::Stop;
 use diskproof_model::series::TimeSeries;
 use diskproof_model::window::{SliceOp, TimeSlice};
@@ -44,20 +44,8 @@ fn carried_out(
             late: Some(LateRequests { requests, late }),
             ..SliceOp::from_counts(requests, requests * 8192, SECOND)
         };
-        let slice = TimeSlice {
-            start_ns: done.len() as u64 * SECOND,
-            wall_ns: SECOND,
-            ops: BTreeMap::from([(OpKind::Read, op)]),
-            slot: None,
-        };
-        done.push(MeasuredCell {
-            cell,
-            slice,
-            trial: None,
-            moved: TimeSeries::new(1),
-            asked_bytes: requests * 8192,
-            span_bytes: 0,
-        });
+        let ops = BTreeMap::from([(OpKind::Read, op)]);
+        done.push(measured_window(cell, done.len(), ops));
         assert!(done.len() < 200, "it never ends");
     }
     let holds = |depth: u32| {
@@ -67,6 +55,25 @@ fn carried_out(
     let depths: Vec<u32> = done.iter().map(|one| one.cell.workload.depth).collect();
     let found = depths.iter().copied().filter(|depth| holds(*depth)).max();
     (depths, found)
+}
+
+/// A window of a second, as the search sees it, after `earlier` others.
+fn measured_window(cell: CampaignCell, earlier: usize, ops: PerOp<SliceOp>) -> MeasuredCell {
+    let asked_bytes = ops.values().map(|op| op.bytes).sum();
+    let slice = TimeSlice {
+        start_ns: earlier as u64 * SECOND,
+        wall_ns: SECOND,
+        ops,
+        slot: None,
+    };
+    MeasuredCell {
+        cell,
+        slice,
+        trial: None,
+        moved: TimeSeries::new(1),
+        asked_bytes,
+        span_bytes: 0,
+    }
 }
 
 /// A disk that meets the latency limit up to a depth, and beyond it never.
@@ -160,6 +167,23 @@ fn no_window_begins_that_would_end_too_late() {
     assert_eq!((measured, found), (vec![1, 2, 4, 8], Some(8)));
     let (measured, _) = carried_out(campaign(64, 100.0, Some(SECOND)), cliff(64));
     assert_eq!(measured, [1], "the first window always fits");
+}
+
+/// Each kind of request has a rate, and the promise is that of the one that lasts.
+#[test]
+fn fall_of_any_kind_of_request_drops_the_faster_windows() {
+    for kind in OpKind::REQUESTS {
+        let mut search = campaign(1, 99.0, None);
+        let workload = search.workloads[0].clone();
+        let mut done = Vec::new();
+        for requests in [10_000].into_iter().chain([1000; FALL_WINDOWS]) {
+            let op = SliceOp::from_counts(requests, requests * 8192, SECOND);
+            let cell = CampaignCell::row(0, workload.clone());
+            done.push(measured_window(cell, done.len(), PerOp::from([(kind, op)])));
+        }
+        search.drop_after_fall(0, &done);
+        assert_eq!(search.drops, [1], "{kind:?}");
+    }
 }
 
 /// With 100 % a single late request is too many.

@@ -127,7 +127,7 @@ impl SweptCell {
     pub(super) fn add_slice(&mut self, measured: &MeasuredCell, precision: f64) {
         let mut rate = 0.0;
         let mut latency_ns: Option<f64> = None;
-        for kind in [OpKind::Read, OpKind::Write] {
+        for kind in OpKind::TRANSFERS {
             let Some(op) = measured.slice.ops.get(&kind) else {
                 continue;
             };

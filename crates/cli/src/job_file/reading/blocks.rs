@@ -9,6 +9,7 @@ use crate::workload::{BLOCK_BYTES_MAX, BlockSize, BlockSplit, ValueError};
 use diskproof_compat::SizeRange;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::BlockShare;
+use diskproof_model::rw::FIO_DIRECTIONS;
 use diskproof_model::shape::FioSizeShare;
 
 /// The most sizes that a range of sizes has.
@@ -126,7 +127,7 @@ pub(super) fn set_sizes(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
         ));
     }
     set_blocks(reader, job)?;
-    for (index, kind) in OpKind::REQUESTS.into_iter().enumerate() {
+    for (index, kind) in FIO_DIRECTIONS.into_iter().enumerate() {
         job.shown_sizes[index] = reader.size_range(kind)?;
     }
     Ok(())

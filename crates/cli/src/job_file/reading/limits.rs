@@ -13,6 +13,7 @@ use crate::workload::{Latency, LatencyPercentile, Time};
 use diskproof_compat::fio_values::{self as numbers, Amount, Base};
 use diskproof_engine::pattern::fio::drawn_file_bytes;
 use diskproof_model::op::OpKind;
+use diskproof_model::rw::FIO_DIRECTIONS;
 use diskproof_model::shape::{FloorUnit, RateFloor, SteadyEnd, SteadyFigure, SteadyTest};
 
 /// The `rate_cycle` without the option, as in fio.
@@ -168,7 +169,7 @@ impl JobReader<'_> {
         let (Some(floors), Some(rates)) = (self.value(floor_name)?, self.value(rate_name)?) else {
             return Ok(());
         };
-        for kind in OpKind::REQUESTS {
+        for kind in FIO_DIRECTIONS {
             let rate = number_of_kind(rates, kind)?;
             if rate > 0 && rate < number_of_kind(floors, kind)? {
                 return Err(floors.error(format!(

@@ -8,7 +8,7 @@ use crate::job_file::translation::{JobFileError, Translated};
 use crate::standard_workloads::READS_ONLY_PERMILLE;
 use crate::workload::{BlockSize, Bytes, ReadShare, ValueError};
 use diskproof_model::op::OpKind;
-use diskproof_model::rw::{Order, Rw};
+use diskproof_model::rw::{FIO_DIRECTIONS, Order, Rw};
 use diskproof_model::shape::{RandomRun, RunFollow, ZoneStride};
 
 /// The `rwmixread` without the option, as in fio.
@@ -194,7 +194,7 @@ impl GivenValue<'_> {
 pub(super) fn list_part(list: &str, kind: OpKind) -> &str {
     let mut part = "";
     let mut parts = list.split(',');
-    for request in OpKind::REQUESTS {
+    for request in FIO_DIRECTIONS {
         if let Some(next) = parts.next() {
             part = next.trim();
         }

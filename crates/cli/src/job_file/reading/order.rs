@@ -12,7 +12,7 @@ use crate::job_file::translation::Translated;
 use diskproof_compat::fio_values::Amount;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::EngineKind;
-use diskproof_model::rw::{Order, Rw};
+use diskproof_model::rw::{FIO_DIRECTIONS, Order, Rw};
 use diskproof_model::shape::{
     FileService, FioDraws, FioFiles, FioKind, FioLaw, FioOrder, FioPlaceLaw, FioPlaces, FioSeed,
     FioSizes, FioSync, FioSyncCall, FioZones, RandomRun,
@@ -219,7 +219,7 @@ impl JobReader<'_> {
         let rw = setting.rw;
         let is_random = rw.order == Order::Random;
         let mut all = Vec::new();
-        for kind in OpKind::REQUESTS {
+        for kind in FIO_DIRECTIONS {
             all.push(self.fio_kind(kind, is_random)?);
         }
         let unit_bytes = all.iter().map(|kind| kind.sizes.least_bytes).min();
@@ -263,7 +263,7 @@ impl JobReader<'_> {
     /// The smallest size of any kind of operation, also of those that the job does not make.
     pub(super) fn smallest_size(&self) -> Translated<u64> {
         let mut smallest = u32::MAX;
-        for kind in OpKind::REQUESTS {
+        for kind in FIO_DIRECTIONS {
             smallest = smallest.min(self.fio_sizes(kind)?.least_bytes);
         }
         Ok(u64::from(smallest))
@@ -497,7 +497,7 @@ pub(super) fn set_order(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<
     };
     let mut largest_bytes = 1;
     let mut place_bytes = u64::MAX;
-    for kind in OpKind::REQUESTS {
+    for kind in FIO_DIRECTIONS {
         let sizes = reader.fio_sizes(kind)?;
         largest_bytes = largest_bytes.max(u64::from(sizes.most_bytes));
         if kind != OpKind::Trim {
