@@ -71,10 +71,12 @@ impl Journal {
         let path = with_suffix(&base, LOCK);
         let unnamed = with_suffix(&base, NEW_LOCK);
         let lock = new_file(&unnamed).with_path(&unnamed)?;
-        let labelled = (&lock)
-            .write_all(label.unwrap_or_default().as_bytes())
-            .with_path(&unnamed);
-        if let Err(error) = labelled.and_then(|()| lock_and_rename(&lock, &unnamed, &path)) {
+        let written_label = label.unwrap_or_default();
+        let begun = (&lock)
+            .write_all(written_label.as_bytes())
+            .with_path(&unnamed)
+            .and_then(|()| lock_and_rename(&lock, &unnamed, &path));
+        if let Err(error) = begun {
             // The first error is the one that matters.
             let _ = std::fs::remove_file(&unnamed);
             return Err(error);
@@ -85,12 +87,12 @@ impl Journal {
     /// Replaces what the journal holds. Where that fails, it holds what it did before.
     pub fn keep(&self, record: &Record) -> Result<(), HistoryError> {
         let next = with_suffix(&self.base, NEXT);
-        let kept = self.replace_record(&next, record);
-        if kept.is_err() {
+        let replaced = self.replace_record(&next, record);
+        if replaced.is_err() {
             // The error of the write says why. A part of the record is of no use.
             let _ = remove_if_there(&next);
         }
-        kept.with_path(&next)
+        replaced.with_path(&next)
     }
 
     /// Leaves the record of a run that could not be saved to the next reader of the history. A
@@ -230,11 +232,14 @@ fn run_of_lock(name: &OsStr, prefix: &OsString) -> Option<String> {
 /// True if the path leads to the open file: nobody has removed or replaced it.
 fn is_still_named(file: &File, path: &Path) -> io::Result<bool> {
     let opened = file.metadata()?;
-    match std::fs::symlink_metadata(path) {
-        Ok(named) => Ok(named.dev() == opened.dev() && named.ino() == opened.ino()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
+    let named = match std::fs::symlink_metadata(path) {
+        Ok(named) => named,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let is_same_device = named.dev() == opened.dev();
+    let is_same_file = named.ino() == opened.ino();
+    Ok(is_same_device && is_same_file)
 }
 
 /// A new file that only this user may read; an error where there is one already.

@@ -104,11 +104,14 @@ impl PlaceLock {
 
     fn is_current(&self) -> io::Result<bool> {
         let held = self.file.metadata()?;
-        match std::fs::metadata(&self.path) {
-            Ok(named) => Ok((named.dev(), named.ino()) == (held.dev(), held.ino())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(error),
-        }
+        let named = match std::fs::metadata(&self.path) {
+            Ok(named) => named,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let is_same_device = named.dev() == held.dev();
+        let is_same_file = named.ino() == held.ino();
+        Ok(is_same_device && is_same_file)
     }
 
     /// Removes a lock file that this process made for a history that it then could not make.

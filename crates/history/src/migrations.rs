@@ -65,7 +65,7 @@ fn version(connection: &Connection, path: &Path, known: i64) -> Result<i64, Hist
             known,
         }),
         APPLICATION_ID if version > 0 => Ok(version),
-        0 | APPLICATION_ID if version == 0 && tables(connection, path)? == 0 => Ok(0),
+        0 | APPLICATION_ID if version == 0 && count_tables(connection, path)? == 0 => Ok(0),
         APPLICATION_ID => Err(HistoryError::NoVersion {
             path: path.to_owned(),
             found: version,
@@ -74,7 +74,7 @@ fn version(connection: &Connection, path: &Path, known: i64) -> Result<i64, Hist
     }
 }
 
-fn tables(connection: &Connection, path: &Path) -> Result<i64, HistoryError> {
+fn count_tables(connection: &Connection, path: &Path) -> Result<i64, HistoryError> {
     number(connection, path, "SELECT count(*) FROM sqlite_schema")
 }
 

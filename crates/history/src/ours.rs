@@ -119,19 +119,30 @@ struct SideFile {
     start: Vec<u8>,
 }
 
+/// The first bytes of a write-ahead log whose checksums are little-endian.
+const WAL_MAGIC_LITTLE_ENDIAN: [u8; 4] = [0x37, 0x7f, 6, 0x82];
+/// The same with big-endian checksums.
+const WAL_MAGIC_BIG_ENDIAN: [u8; 4] = [0x37, 0x7f, 6, 0x83];
+/// The version at the start of the shared memory of a log, in the machine's byte order.
+const SHM_VERSION: u32 = 3_007_000;
+/// The first bytes of a rollback journal.
+const JOURNAL_MAGIC: [u8; 8] = [0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
+
 impl SideFile {
     /// True if the file begins like one that SQLite wrote
     /// (<https://www.sqlite.org/fileformat.html>, "the rollback journal", "the WAL format";
     /// <https://www.sqlite.org/walformat.html>, "the WAL-index header"). The header is zero until
     /// the first sync, and may be zero after a power cut.
     fn is_of_sqlite(&self) -> bool {
+        let version_of_shm = SHM_VERSION.to_ne_bytes();
         let (magics, header_bytes): (&[&[u8]], usize) = match self.suffix {
-            "-wal" => (&[&[0x37, 0x7f, 6, 0x82], &[0x37, 0x7f, 6, 0x83]], 32),
-            "-shm" => (&[&3_007_000_u32.to_ne_bytes()], 48),
+            "-wal" => (&[&WAL_MAGIC_LITTLE_ENDIAN, &WAL_MAGIC_BIG_ENDIAN], 32),
+            "-shm" => (&[&version_of_shm], 48),
             // The magic and the number of records.
-            _ => (&[&[0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]], 12),
+            "-journal" => (&[&JOURNAL_MAGIC], 12),
+            other => unreachable!("SQLite has no file with the suffix {other}"),
         };
-        magics.iter().any(|magic| self.start.starts_with(magic))
-            || self.start.iter().take(header_bytes).all(|byte| *byte == 0)
+        let is_empty_header = self.start.iter().take(header_bytes).all(|byte| *byte == 0);
+        is_empty_header || magics.iter().any(|magic| self.start.starts_with(magic))
     }
 }

@@ -135,14 +135,20 @@ impl PackedRun {
         if json.len() > DOCUMENT_BYTES_MAX {
             return Err(DocumentError::TooLarge.to_string());
         }
+        let summary = serde_json::to_string(run).map_err(|error| error.to_string())?;
+        let record = deflate(&json).map_err(|error| error.to_string())?;
+        let page = match new.page {
+            Some(page) => {
+                let packed = deflate(page.as_bytes()).map_err(|error| error.to_string())?;
+                Some(packed)
+            }
+            None => None,
+        };
         Ok(Self {
             start_s: started.as_second(),
-            summary: serde_json::to_string(run).map_err(|error| error.to_string())?,
-            record: deflate(&json).map_err(|error| error.to_string())?,
-            page: match new.page {
-                Some(page) => Some(deflate(page.as_bytes()).map_err(|error| error.to_string())?),
-                None => None,
-            },
+            summary,
+            record,
+            page,
         })
     }
 }

@@ -261,7 +261,8 @@ fn set_up(connection: &Connection, journal: JournalKind) -> rusqlite::Result<()>
         // The next transaction releases the exclusive lock.
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
     }
-    if connection.query_row("PRAGMA page_count", [], |row| row.get::<_, i64>(0))? == 0 {
+    let pages: i64 = connection.query_row("PRAGMA page_count", [], |row| row.get(0))?;
+    if pages == 0 {
         // Deleted runs then shrink the file. In an existing file this would write and change
         // nothing.
         connection.pragma_update(None, "auto_vacuum", "FULL")?;

@@ -170,32 +170,34 @@ impl Plan {
     /// after a workload has trimmed it, and once more for a workload that is to find its blocks in
     /// the page cache.
     fn written_to_scratch(&self) -> ByteLimit {
-        let ByteLimit::AtMost(own) = self.write_limit() else {
+        let ByteLimit::AtMost(workload_bytes) = self.write_limit() else {
             return ByteLimit::Unlimited;
         };
         let workloads = self.workloads();
-        let scratch = self.scratch_bytes().unwrap_or(0);
-        let laid_out: u64 = workloads
+        let scratch_bytes = self.scratch_bytes().unwrap_or(0);
+        let provided_bytes: u64 = workloads
             .iter()
             .filter(|one| one.layout == Layout::Provides)
             .filter_map(Workload::write_bytes_max)
             .fold(0, u64::saturating_add);
         let last = workloads.len().saturating_sub(1);
-        let trimmed = workloads[..last]
+        let emptying_workloads = workloads[..last]
             .iter()
             .filter(|one| one.leaves_no_content())
             .count() as u64;
-        let first = scratch.saturating_sub(laid_out);
-        let again = scratch.saturating_mul(trimmed);
+        let first_fill_bytes = scratch_bytes.saturating_sub(provided_bytes);
+        let refill_bytes = scratch_bytes.saturating_mul(emptying_workloads);
         // The first one finds what was written for it.
-        let held: u64 = workloads
+        let cache_fill_bytes: u64 = workloads
             .iter()
             .filter(|one| one.layout == Layout::Needed)
             .skip(1)
-            .map(|one| one.held_bytes(one.span.length_bytes.unwrap_or(scratch)))
+            .map(|one| one.held_bytes(one.span.length_bytes.unwrap_or(scratch_bytes)))
             .fold(0, u64::saturating_add);
-        let filled = first.saturating_add(again).saturating_add(held);
-        ByteLimit::AtMost(own.saturating_add(filled))
+        let fill_bytes = first_fill_bytes
+            .saturating_add(refill_bytes)
+            .saturating_add(cache_fill_bytes);
+        ByteLimit::AtMost(workload_bytes.saturating_add(fill_bytes))
     }
 
     fn dropped_blocks(&self) -> Vec<DroppedBlocks> {

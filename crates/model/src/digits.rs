@@ -111,8 +111,8 @@ fn grouped(number: &str) -> String {
     }
     let mut text = String::new();
     for (index, digit) in whole.chars().enumerate() {
-        let left = whole.len() - index;
-        if digit.is_ascii_digit() && left < digits && left.is_multiple_of(3) {
+        let digits_left = whole.len() - index;
+        if digit.is_ascii_digit() && digits_left < digits && digits_left.is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

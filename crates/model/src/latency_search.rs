@@ -25,15 +25,15 @@ pub struct LatencySearch {
 /// The requests of all kinds together; a write that is synced counts with its sync.
 pub fn timed_requests(of_kind: impl Fn(OpKind) -> Option<LateRequests>) -> LateRequests {
     let commits = of_kind(OpKind::Commit);
-    let mut all = LateRequests::default();
+    let mut sum = LateRequests::default();
     for kind in OpKind::REQUESTS {
-        let of_this_kind = match (kind, commits) {
-            (OpKind::Write, Some(commits)) => Some(commits),
-            _ => of_kind(kind),
+        let requests = match commits {
+            Some(commits) if kind == OpKind::Write => Some(commits),
+            Some(_) | None => of_kind(kind),
         };
-        all = all.plus(of_this_kind.unwrap_or_default());
+        sum = sum.plus(requests.unwrap_or_default());
     }
-    all
+    sum
 }
 
 impl LatencySearch {

@@ -13,6 +13,7 @@ pub mod capacity_workloads;
 pub mod comparison;
 pub mod data;
 pub mod digits;
+mod divisor;
 pub mod document;
 pub mod errno;
 pub mod expectation;

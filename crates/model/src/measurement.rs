@@ -1,6 +1,7 @@
 //! The measurement of one workload on one target by the engine: counts, distributions and counters,
 //! without judgement.
 
+use crate::divisor::greatest_common_divisor;
 use crate::histogram::LatencyHistogram;
 use crate::ping::SingleRequest;
 use crate::request_log::RequestLog;
@@ -682,15 +683,6 @@ impl RealSize {
             Self::Wraps(bytes) | Self::Ends(bytes) => bytes,
         }
     }
-}
-
-fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
-    while other > 0 {
-        let rest = one % other;
-        one = other;
-        other = rest;
-    }
-    one
 }
 
 /// Reads after the workload.

@@ -363,7 +363,9 @@ impl Weights {
         let average = self.average(a, b);
         match self.kind {
             MergeKind::Later => average,
-            _ => average * self.whole_ns() / self.mine_ns.max(self.theirs_ns).max(1) as f64,
+            MergeKind::SameHost | MergeKind::OtherHost => {
+                average * self.whole_ns() / self.mine_ns.max(self.theirs_ns).max(1) as f64
+            }
         }
     }
 
@@ -474,8 +476,8 @@ fn add_windows(mut mine: Vec<Window>, theirs: &[Window], kind: MergeKind) -> Vec
         own.asked += other.asked;
         if kind == MergeKind::OtherHost {
             own.disks = match (own.disks, other.disks) {
-                (Some(disks), Some(others)) => Some(disks.plus(others)),
-                _ => None,
+                (Some(disks), Some(other_disks)) => Some(disks.plus(other_disks)),
+                (None, _) | (_, None) => None,
             };
         }
     }
@@ -530,11 +532,11 @@ fn starvation(a: Starvation, b: Starvation, weights: Weights) -> Starvation {
 fn sum_of_devices(a: &DeviceUse, b: &DeviceUse, weights: Weights) -> DeviceUse {
     let queue_depth = match (a.queue_depth, b.queue_depth) {
         (Some(mine), Some(theirs)) => Some(weights.average(mine, theirs)),
-        _ => None,
+        (None, _) | (_, None) => None,
     };
     let times = match (a.times, b.times) {
         (Some(mine), Some(theirs)) => Some(mine.followed_by(theirs)),
-        _ => None,
+        (None, _) | (_, None) => None,
     };
     DeviceUse {
         disks: a.disks.clone(),

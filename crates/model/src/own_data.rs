@@ -40,11 +40,11 @@ pub fn is_marked(sector: &[u8]) -> bool {
 }
 
 fn distinct_values(bytes: &[u8]) -> usize {
-    let mut seen = [false; 256];
+    let mut occurs = [false; 256];
     for byte in bytes {
-        seen[usize::from(*byte)] = true;
+        occurs[usize::from(*byte)] = true;
     }
-    seen.iter().filter(|is_seen| **is_seen).count()
+    occurs.iter().filter(|does_occur| **does_occur).count()
 }
 
 #[cfg(test)]

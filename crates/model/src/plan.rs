@@ -367,8 +367,8 @@ impl Plan {
     /// The size of the scratch file of the target with this place, where that is a directory.
     pub fn scratch_bytes_on(&self, target: usize) -> Option<u64> {
         let scratch = self.scratch.as_ref()?;
-        let own = scratch.sizes_bytes.get(target).copied();
-        Some(own.unwrap_or(scratch.size_bytes))
+        let size_of_target = scratch.sizes_bytes.get(target).copied();
+        Some(size_of_target.unwrap_or(scratch.size_bytes))
     }
 
     /// The path of the file that the run of another tool makes in this directory, the target with

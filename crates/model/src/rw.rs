@@ -88,11 +88,11 @@ impl Rw {
     pub fn for_workload(access: &Access, streams: &Streams) -> Option<Self> {
         let order = match access {
             Access::Random { .. } | Access::Zoned { .. } => Order::Random,
-            _ => Order::Sequential,
+            Access::Sequential | Access::Backward | Access::Stride { .. } => Order::Sequential,
         };
         for words in &WORDS {
-            let done = streams.iter().map(|stream| stream.does.as_slice());
-            if done.eq(words.chains.iter().copied()) {
+            let chains = streams.iter().map(|stream| stream.does.as_slice());
+            if chains.eq(words.chains.iter().copied()) {
                 return Some(Self {
                     order,
                     chains: words.chains,

@@ -211,7 +211,9 @@ impl Kind {
         let is_large = m.is_rated_in_bytes();
         match operation {
             OpKind::Commit | OpKind::Sync | OpKind::Transaction => Self::Commit,
-            _ if m.headline_ops().len() > 1 => Self::Mixed,
+            OpKind::Read | OpKind::Write | OpKind::Trim if m.headline_ops().len() > 1 => {
+                Self::Mixed
+            }
             OpKind::Read if is_large => Self::LargeRead,
             OpKind::Read if matches!(m.data.workload.access, Access::Random { .. }) => {
                 Self::RandomRead
@@ -244,18 +246,18 @@ fn is_offered_by_search(record: &Record, row: &Row) -> bool {
 /// most. Of one kind, more requests in flight come first.
 fn headlines(record: &Record) -> Vec<Headline> {
     let figures = figures(record).into_iter();
-    let mut told: Vec<(Kind, Figure<'_>)> = figures
+    let mut by_depth: Vec<(Kind, Figure<'_>)> = figures
         .filter_map(|figure| Some((Kind::of_figure(record, &figure)?, figure)))
         .collect();
-    told.sort_by_key(|(_, figure)| {
+    by_depth.sort_by_key(|(_, figure)| {
         let index = figure.key.measurement;
         let workload = index.map(|index| &record.measurements[index].data.workload);
         workload.map(|w| Reverse(u64::from(w.depth) * u64::from(w.workers)))
     });
-    let mut seen = BTreeMap::new();
-    let mut ranked = Vec::with_capacity(told.len());
-    for (kind, figure) in told {
-        let round = seen.entry(kind).or_insert(0);
+    let mut figures_by_kind = BTreeMap::new();
+    let mut ranked = Vec::with_capacity(by_depth.len());
+    for (kind, figure) in by_depth {
+        let round = figures_by_kind.entry(kind).or_insert(0);
         ranked.push(((*round, kind), headline(record, &figure)));
         *round += 1;
     }

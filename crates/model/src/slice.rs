@@ -121,12 +121,12 @@ impl SliceSpan {
 
     /// The workload as it runs in this slice.
     pub fn apply_to(&self, workload: &Workload) -> Workload {
-        let mut part = workload.clone();
-        part.stop.time_ns = self.time_ns;
-        part.stop.bytes = self.bytes;
-        part.warmup_ns = self.warmup_ns;
-        part.span = self.span;
-        part
+        let mut sliced = workload.clone();
+        sliced.stop.time_ns = self.time_ns;
+        sliced.stop.bytes = self.bytes;
+        sliced.warmup_ns = self.warmup_ns;
+        sliced.span = self.span;
+        sliced
     }
 }
 

@@ -97,10 +97,14 @@ impl Survey {
             access_ns,
         } = match rotational {
             Some(false) => GUESS_FLASH,
-            _ => GUESS_ROTATING,
+            Some(true) | None => GUESS_ROTATING,
         };
-        let rest = target_bytes.saturating_sub(self.span.start_bytes);
-        let span = self.span.length_bytes.unwrap_or(rest).min(rest) as f64;
+        let bytes_to_end = target_bytes.saturating_sub(self.span.start_bytes);
+        let span = self
+            .span
+            .length_bytes
+            .unwrap_or(bytes_to_end)
+            .min(bytes_to_end) as f64;
         let all_ns = span / rate * 1e9;
         let curve = self.curve.map_or(0.0, |plan| {
             let points = f64::from(plan.points);

@@ -116,7 +116,7 @@ impl TargetIdentity {
         }
         match (self.layers.first(), other.layers.first()) {
             (Some(own_layer), Some(its_layer)) => own_layer.device == its_layer.device,
-            _ => own.size_bytes == its.size_bytes,
+            (None, _) | (_, None) => own.size_bytes == its.size_bytes,
         }
     }
 
@@ -139,7 +139,7 @@ impl TargetIdentity {
         let is_same_device = match (self.layers.first(), other.layers.first()) {
             (Some(layer), Some(other)) => layer.is_same_thing(other),
             (None, None) => true,
-            _ => false,
+            (Some(_), None) | (None, Some(_)) => false,
         };
         // A cache that a command attaches or detaches brings or takes a disk.
         let (mut few, mut many) = (self, other);

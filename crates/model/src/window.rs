@@ -150,8 +150,8 @@ impl Window {
     pub fn end_at(&mut self, end_ns: u64) {
         let new_end_ns = end_ns.max(self.start_ns);
         if new_end_ns < self.end_ns {
-            let left = (new_end_ns - self.start_ns) as f64 / self.length_ns() as f64;
-            self.busy_ns = (self.busy_ns as f64 * left).round() as u64;
+            let share_kept = (new_end_ns - self.start_ns) as f64 / self.length_ns() as f64;
+            self.busy_ns = (self.busy_ns as f64 * share_kept).round() as u64;
         }
         self.end_ns = new_end_ns;
     }
@@ -167,8 +167,8 @@ impl Window {
         self.cpu += next.cpu;
         self.asked += next.asked;
         self.disks = match (self.disks, next.disks) {
-            (Some(own), Some(more)) => Some(own.plus(more)),
-            _ => None,
+            (Some(disks), Some(next_disks)) => Some(disks.plus(next_disks)),
+            (None, _) | (_, None) => None,
         };
     }
 

@@ -216,7 +216,10 @@ impl Workload {
     fn covers_whole_blocks(&self) -> bool {
         let is_stride_whole = match self.access {
             Access::Stride { stride_bytes } => is_whole_cache_blocks(stride_bytes),
-            _ => true,
+            Access::Sequential
+            | Access::Backward
+            | Access::Random { .. }
+            | Access::Zoned { .. } => true,
         };
         let is_zone_whole = match self.shape.order.zone_stride {
             Some(zone) => {
@@ -274,8 +277,8 @@ impl Workload {
         // The standard deviation of a sum of steps is largest where all have the largest size.
         let deviation = (limit_bytes as f64 * step.moved_max * share * (1.0 - share)).sqrt();
         // A few rare writes scatter more than a normal distribution with that deviation.
-        let most = (mean + WRITE_DEVIATIONS * (deviation + step.moved_max)).ceil();
-        Some((most as u64).min(limit_bytes))
+        let changed_bytes_max = (mean + WRITE_DEVIATIONS * (deviation + step.moved_max)).ceil();
+        Some((changed_bytes_max as u64).min(limit_bytes))
     }
 
     fn step_bytes(&self) -> StepBytes {

@@ -188,7 +188,10 @@ pub(crate) fn plans_rays_of_pages(plan: &Plan) -> bool {
 /// True if a plan searches the boundary of reads and writes.
 pub(crate) fn plans_rays(plan: &Plan) -> bool {
     match plan.workload_task() {
-        Some(task) => matches!(task.decide, Decide::Rate(_)) && task.searched().count() > 1,
+        Some(task) => {
+            let is_search = matches!(task.decide, Decide::Rate(_));
+            is_search && task.searched().count() > 1
+        }
         None => false,
     }
 }

@@ -42,11 +42,16 @@ pub(crate) fn files<'a>(record: &'a Record, path: &Path) -> Vec<OutputFile<'a>> 
     })]
 }
 
+/// True of a character that needs no quotes in a script.
+fn is_plain_char(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '.' | '-' | '_')
+}
+
 /// Writes the script. Pictures are called `STEM-CHART.png`; of the stem only letters, digits, `.`,
 /// `-` and `_` are used.
 pub fn write_record(record: &Record, stem: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut plain = stem.to_owned();
-    plain.retain(|c| c.is_ascii_alphanumeric() || ['.', '-', '_'].contains(&c));
+    plain.retain(is_plain_char);
     let prefix = match plain.trim_start_matches(['.', '-']) {
         "" => "diskproof",
         plain => plain,

@@ -5,8 +5,8 @@ use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;
 use super::reasons::is_same_measuring;
 use super::sides::{Run, WorkloadKey};
-use super::survey::{Part, Surveyed};
-use diskproof_model::figure::{Named, Part as FigurePart};
+use super::survey::{SurveyPart, Surveyed};
+use diskproof_model::figure::{Named, Part};
 use diskproof_model::plan::{Decide, Workload};
 use diskproof_model::rate::RatePlan;
 use diskproof_model::record::Record;
@@ -15,18 +15,18 @@ use diskproof_model::record::Record;
 /// are comparable. Also where one of them lacks the part, and of an observed load, which has no
 /// conditions.
 pub(crate) fn measured_alike(one: &Record, other: &Record, named: &Named<'_>) -> bool {
-    let (one, other) = (&run_without_name(one), &run_without_name(other));
+    let (one, other) = (&Run::without_name(one), &Run::without_name(other));
     match named.part {
         // A condition names steps on files as it names workloads.
-        FigurePart::Workload | FigurePart::FileStep => {
+        Part::Workload | Part::FileStep => {
             is_same_workload(one, other, named.subject)
                 && is_same_file_step(one, other, named.subject)
         }
-        FigurePart::Curve => is_same_survey(one, other, Part::Curve),
-        FigurePart::Burst => is_same_survey(one, other, Part::Burst),
-        FigurePart::Access(_) => is_same_survey(one, other, Part::Access),
-        FigurePart::Load => is_same_promise(one.record, other.record),
-        FigurePart::Observed | FigurePart::Other => true,
+        Part::Curve => is_same_survey(one, other, SurveyPart::Curve),
+        Part::Burst => is_same_survey(one, other, SurveyPart::Burst),
+        Part::Access(_) => is_same_survey(one, other, SurveyPart::Access),
+        Part::Load => is_same_promise(one.record, other.record),
+        Part::Observed | Part::Other => true,
     }
 }
 
@@ -37,13 +37,13 @@ fn is_same_workload(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
         if key.name != name {
             continue;
         }
-        let own = MeasuredWorkload {
+        let measured = MeasuredWorkload {
             name: "",
             run: one,
             index,
         };
-        if let Some(again) = MeasuredWorkload::find("", other, key)
-            && !is_same_measuring(own, again)
+        if let Some(repetition) = MeasuredWorkload::find("", other, key)
+            && !is_same_measuring(measured, repetition)
         {
             return false;
         }
@@ -90,7 +90,7 @@ impl<'a> Promise<'a> {
     }
 }
 
-fn is_same_survey(one: &Run<'_>, other: &Run<'_>, part: Part) -> bool {
+fn is_same_survey(one: &Run<'_>, other: &Run<'_>, part: SurveyPart) -> bool {
     let parts = (
         Surveyed::find("", one, part),
         Surveyed::find("", other, part),
@@ -116,13 +116,6 @@ fn is_same_file_step(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
         }
     }
     true
-}
-
-fn run_without_name(record: &Record) -> Run<'_> {
-    Run {
-        name: String::new(),
-        record,
-    }
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use diskproof_model::window::{SliceOp, TimeSlice};
 pub(super) struct Blocks<'a> {
     blocks: Vec<Block<'a>>,
     /// The operations that a rate of all operations counts.
-    headline: Vec<OpKind>,
+    headline_kinds: Vec<OpKind>,
 }
 
 /// One slice of either side.
@@ -45,15 +45,19 @@ impl<'a> Blocks<'a> {
             return None;
         }
         let (row_a, row_b) = (a.row(), b.row());
-        let mut headline = Vec::new();
+        let mut headline_kinds = Vec::new();
         for (kind, _) in row_a.headline_ops() {
-            headline.push(kind);
+            headline_kinds.push(kind);
         }
         let mut blocks = Vec::new();
+        // The last block of a run that was interrupted may lack its second slice.
         for (a, b) in std::iter::zip(&row_a.data.slices, &row_b.data.slices) {
             blocks.push(Block { a, b });
         }
-        Some(Self { blocks, headline })
+        Some(Self {
+            blocks,
+            headline_kinds,
+        })
     }
 
     /// The logarithms of a figure in the slices of each side; `None` where a slice lacks it.
@@ -68,12 +72,12 @@ impl<'a> Blocks<'a> {
 
     fn slice_log(&self, slice: &TimeSlice, op: Option<OpKind>, figure: Figure) -> Option<f64> {
         let value = match op {
-            Some(op) => figure_of(slice.ops.get(&op)?, figure)?,
+            Some(op) => slice_figure(slice.ops.get(&op)?, figure)?,
             None => self
-                .headline
+                .headline_kinds
                 .iter()
                 .flat_map(|kind| slice.ops.get(kind))
-                .map(|op| figure_of(op, figure))
+                .map(|op| slice_figure(op, figure))
                 .sum::<Option<f64>>()?,
         };
         if value > 0.0 { Some(value.ln()) } else { None }
@@ -112,7 +116,9 @@ fn geometric_mean(logs: Vec<f64>, unit: &str) -> SideEstimate {
     SideEstimate::from_sample(sample, count, unit)
 }
 
-fn figure_of(op: &SliceOp, figure: Figure) -> Option<f64> {
+/// The figure of one kind of operation in a slice; `None` where the slice has too few latencies for
+/// it, and of the figures of surveys.
+fn slice_figure(op: &SliceOp, figure: Figure) -> Option<f64> {
     let latency = op.latency;
     match figure {
         Figure::Iops => Some(op.iops),
@@ -121,6 +127,6 @@ fn figure_of(op: &SliceOp, figure: Figure) -> Option<f64> {
         Figure::P50 => latency?.p50_ns.map(|ns| ns as f64),
         Figure::P99 => latency?.p99_ns.map(|ns| ns as f64),
         Figure::P99_9 => latency?.p99_9_ns.map(|ns| ns as f64),
-        _ => None,
+        Figure::CurveAverage | Figure::CurveMin | Figure::CurveMax | Figure::AccessTime => None,
     }
 }

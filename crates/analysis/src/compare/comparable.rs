@@ -74,8 +74,8 @@ impl<'a> MeasuredWorkload<'a> {
     fn span(self) -> MeasuredSpan {
         let data = &self.row().data;
         MeasuredSpan {
-            start: data.span_start_bytes,
-            length: data.span_bytes,
+            start_bytes: data.span_start_bytes,
+            length_bytes: data.span_bytes,
         }
     }
 
@@ -138,7 +138,7 @@ impl Compared for MeasuredWorkload<'_> {
     fn add_faults(self, harmless: &[&str], reasons: &mut Reasons) {
         let name = self.name;
         if let Some(fault) = fault_of_stop(self.row().data.stopped) {
-            reasons.add(fault.code, format!("{name} {}", fault.what));
+            reasons.add(fault.code, format!("{name} {}", fault.predicate));
         }
         if let Some(share) = self.unwritten_share()
             && share > UNWRITTEN_MAX
@@ -148,21 +148,21 @@ impl Compared for MeasuredWorkload<'_> {
             let why = format!("{percent} of {name}'s span had never been written");
             reasons.add("unwritten-blocks", why);
         }
-        let place = format!("/measurements/{}/", self.index);
-        add_findings(reasons, name, self.run.record, &[&place], harmless);
+        let path = format!("/measurements/{}/", self.index);
+        add_findings(reasons, name, self.run.record, &[&path], harmless);
     }
 }
 
 /// A fault of one measurement.
 struct StopFault {
     code: &'static str,
-    /// What happened, as the rest of a sentence about the run.
-    what: &'static str,
+    /// What happened: the rest of a sentence whose subject is the run.
+    predicate: &'static str,
 }
 
 /// The fault that a stop shows; `None` where the measurement ended as it should.
 fn fault_of_stop(stopped: StopReason) -> Option<StopFault> {
-    let (code, what) = match stopped {
+    let (code, predicate) = match stopped {
         StopReason::Interrupted => ("interrupted", "was cut short by an interrupt"),
         StopReason::Errors => ("io-errors", "stopped: too many operations failed"),
         StopReason::Hung => ("hung", "timed out: the target stopped answering"),
@@ -177,7 +177,7 @@ fn fault_of_stop(stopped: StopReason) -> Option<StopFault> {
         | StopReason::Steady
         | StopReason::Unread => return None,
     };
-    Some(StopFault { code, what })
+    Some(StopFault { code, predicate })
 }
 
 /// Adds the differences between the workloads themselves, and the way they were carried out.
@@ -260,11 +260,12 @@ fn add_concurrent_differences(
     b: MeasuredWorkload<'_>,
 ) {
     for name in a.concurrent_names() {
-        let (Some(beside_a), Some(beside_b)) = (a.concurrent(name), b.concurrent(name)) else {
+        let (Some(concurrent_a), Some(concurrent_b)) = (a.concurrent(name), b.concurrent(name))
+        else {
             continue;
         };
         let mut differences = Reasons::default();
-        add_own_differences(&mut differences, beside_a, beside_b);
+        add_own_differences(&mut differences, concurrent_a, concurrent_b);
         // The first one is enough to tell the user what to look at.
         if let Some(Reason { why, .. }) = differences.0.first() {
             let why = format!("{name}, which ran together with it, differs: {why}");

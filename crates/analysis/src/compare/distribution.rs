@@ -12,7 +12,7 @@ use diskproof_model::series::Cell;
 /// less moves θ by 4 % where a hundred cells tell, at 0.99 by 20 %.
 const BUSY_CELLS_MAX: f64 = 0.9;
 /// The lowest extremal index that is trusted: at this one, latencies come in groups of a hundred.
-const INDEX_MIN: f64 = 0.01;
+const EXTREMAL_INDEX_MIN: f64 = 0.01;
 /// The percentile curve has this many points for each halving of the share beyond.
 const STEPS_A_HALVING: i32 = 4;
 /// The largest share of a latency that the width of its bucket is: each power of two has 1024
@@ -24,8 +24,8 @@ const BEYOND_MIN: f64 = 10.0;
 /// A latency distribution as its filled buckets.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LatencyDistribution {
-    /// The upper end of each filled bucket, in nanoseconds, ascending.
-    uppers: Vec<u64>,
+    /// The upper end of each filled bucket, ascending.
+    uppers_ns: Vec<u64>,
     /// The number of latencies up to each of these ends.
     cumulative: Vec<u64>,
     mean_ns: f64,
@@ -56,23 +56,24 @@ impl LatencyDistribution {
             merged.merge(histogram);
         }
         let max_ns = merged.max_ns();
-        let mut counted = 0;
+        let mut latencies_up_to = 0;
         let mut sum = 0.0;
         let mut squares = 0.0;
         let mut result = Self::default();
         for bucket in merged.buckets() {
-            let (low, width, n) = (bucket.low_ns, bucket.width_ns, bucket.count);
-            counted += n;
-            result.uppers.push((low + width - 1).min(max_ns.max(low)));
-            result.cumulative.push(counted);
-            let middle = low as f64 + (width - 1) as f64 / 2.0;
-            sum += middle * n as f64;
-            squares += middle * middle * n as f64;
+            let (low_ns, width_ns) = (bucket.low_ns, bucket.width_ns);
+            let upper_ns = (low_ns + width_ns - 1).min(max_ns.max(low_ns));
+            latencies_up_to += bucket.count;
+            result.uppers_ns.push(upper_ns);
+            result.cumulative.push(latencies_up_to);
+            let middle_ns = low_ns as f64 + (width_ns - 1) as f64 / 2.0;
+            sum += middle_ns * bucket.count as f64;
+            squares += middle_ns * middle_ns * bucket.count as f64;
         }
-        if counted == 0 {
+        if latencies_up_to == 0 {
             return None;
         }
-        let count = counted as f64;
+        let count = latencies_up_to as f64;
         let mean = sum / count;
         result.mean_ns = mean;
         if mean > 0.0 {
@@ -105,9 +106,9 @@ impl LatencyDistribution {
     /// The smallest latency that at least `quantile` of them do not exceed, in nanoseconds.
     pub(super) fn quantile_ns(&self, quantile: f64) -> u64 {
         let rank = ((quantile * self.count() as f64).ceil() as u64).max(1);
-        let bucket = self.cumulative.partition_point(|counted| *counted < rank);
-        let upper = self.uppers.get(bucket).or(self.uppers.last());
-        upper.copied().unwrap_or(0)
+        let bucket = self.cumulative.partition_point(|count| *count < rank);
+        let upper_ns = self.uppers_ns.get(bucket).or(self.uppers_ns.last());
+        upper_ns.copied().unwrap_or(0)
     }
 
     /// The quantile, or `None` where fewer than [`BEYOND_MIN`] latencies lie beyond it.
@@ -122,18 +123,19 @@ impl LatencyDistribution {
     }
 
     /// The share of the latencies that are longer than `ns`.
-    fn beyond(&self, ns: u64) -> f64 {
-        let up_to = match self.uppers.partition_point(|upper| *upper <= ns) {
-            0 => 0,
-            within => self.cumulative[within - 1],
+    fn share_beyond(&self, ns: u64) -> f64 {
+        let buckets_within = self.uppers_ns.partition_point(|upper_ns| *upper_ns <= ns);
+        let latencies_within = match buckets_within.checked_sub(1) {
+            Some(last_within) => self.cumulative[last_within],
+            None => 0,
         };
-        1.0 - up_to as f64 / self.count() as f64
+        1.0 - latencies_within as f64 / self.count() as f64
     }
 
     /// The upper end of the bucket that holds `ns`: the histogram is no finer.
-    fn bucket_end(&self, ns: u64) -> u64 {
-        let bucket = self.uppers.partition_point(|upper| *upper < ns);
-        self.uppers.get(bucket).copied().unwrap_or(ns)
+    fn bucket_end_ns(&self, ns: u64) -> u64 {
+        let bucket = self.uppers_ns.partition_point(|upper_ns| *upper_ns < ns);
+        self.uppers_ns.get(bucket).copied().unwrap_or(ns)
     }
 
     /// The points of a percentile chart, spaced as HdrHistogram spaces them, up to the last
@@ -176,38 +178,40 @@ pub(super) fn cluster_size(
     if cells.is_empty() {
         return 1.0;
     }
-    let mut longest: Vec<u64> = cells.iter().map(|cell| cell.latency_max_ns).collect();
-    longest.sort_unstable();
-    let quiet = ((1.0 - BUSY_CELLS_MAX) * longest.len() as f64).ceil() as usize;
-    let lowest_visible = longest[quiet.min(longest.len() - 1)];
+    let mut longest_ns: Vec<u64> = cells.iter().map(|cell| cell.latency_max_ns).collect();
+    longest_ns.sort_unstable();
+    let quiet_cells = ((1.0 - BUSY_CELLS_MAX) * longest_ns.len() as f64).ceil() as usize;
+    let lowest_visible_ns = longest_ns[quiet_cells.min(longest_ns.len() - 1)];
     let latency_ns = distribution
         .quantile_ns(quantile.min(1.0))
-        .max(lowest_visible);
-    let threshold = distribution.bucket_end(latency_ns);
-    let share = distribution.beyond(threshold);
-    let is_busy: Vec<f64> = cells
+        .max(lowest_visible_ns);
+    let threshold_ns = distribution.bucket_end_ns(latency_ns);
+    let share_beyond = distribution.share_beyond(threshold_ns);
+    // 1 for each cell with a latency beyond the threshold, else 0.
+    let busy_flags: Vec<f64> = cells
         .iter()
-        .map(|cell| f64::from(u8::from(cell.latency_max_ns > threshold)))
+        .map(|cell| f64::from(u8::from(cell.latency_max_ns > threshold_ns)))
         .collect();
-    let busy_cells: f64 = is_busy.iter().sum();
-    if share <= 0.0 || busy_cells == 0.0 {
+    let busy_cells: f64 = busy_flags.iter().sum();
+    if share_beyond <= 0.0 || busy_cells == 0.0 {
         return 1.0;
     }
-    let extremal_index = find_extremal_index(&cells, share, busy_cells);
-    (2.0 - extremal_index) / extremal_index * widening(&is_busy)
+    let extremal_index = find_extremal_index(&cells, share_beyond, busy_cells);
+    (2.0 - extremal_index) / extremal_index * widening(&busy_flags)
 }
 
-/// The θ at which Σ (1 − (1 − share)^(θ n)), over the operations n of each cell, is the number of
-/// busy cells, which hold a latency beyond the threshold.
-fn find_extremal_index(cells: &[Cell], share: f64, busy_cells: f64) -> f64 {
-    let (mut low, mut high) = (INDEX_MIN, 1.0);
-    if expected_busy_cells(cells, share, high) <= busy_cells {
+/// The θ at which Σ (1 − (1 − `share_beyond`)^(θ n)), over the operations n of each cell, is the
+/// number of busy cells, which hold a latency beyond the threshold.
+fn find_extremal_index(cells: &[Cell], share_beyond: f64, busy_cells: f64) -> f64 {
+    debug_assert!(share_beyond > 0.0 && share_beyond < 1.0, "{share_beyond}");
+    let (mut low, mut high) = (EXTREMAL_INDEX_MIN, 1.0);
+    if expected_busy_cells(cells, share_beyond, high) <= busy_cells {
         return high;
     }
     // Ten halvings leave an error of a thousandth.
     for _ in 0..10 {
         let middle = 0.5 * (low + high);
-        if expected_busy_cells(cells, share, middle) < busy_cells {
+        if expected_busy_cells(cells, share_beyond, middle) < busy_cells {
             low = middle
         } else {
             high = middle
@@ -217,10 +221,11 @@ fn find_extremal_index(cells: &[Cell], share: f64, busy_cells: f64) -> f64 {
 }
 
 /// The expected number of busy cells if θ is `extremal_index`.
-fn expected_busy_cells(cells: &[Cell], share: f64, extremal_index: f64) -> f64 {
+fn expected_busy_cells(cells: &[Cell], share_beyond: f64, extremal_index: f64) -> f64 {
+    let log_of_share_within = (1.0 - share_beyond).ln();
     cells
         .iter()
-        .map(|cell| 1.0 - ((1.0 - share).ln() * extremal_index * cell.ops as f64).exp())
+        .map(|cell| 1.0 - (log_of_share_within * extremal_index * cell.ops as f64).exp())
         .sum()
 }
 

@@ -7,12 +7,11 @@
 
 use super::comparable::MeasuredWorkload;
 use super::differences::fact_texts;
-use super::rates::rate_estimate;
+use super::rates::{RateUnit, rate_estimate};
 use super::reasons::{Compared, is_sound_repetition};
 use super::sides::{Run, RunGroup, Sides, WorkloadKey};
 use crate::estimate::mean;
 use crate::estimate::student::multiple_95;
-use diskproof_model::comparison::Figure;
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::trend::RunToRun;
@@ -97,18 +96,18 @@ const EARLIER_RUNS_MIN: usize = 3;
 /// The variation of each measurement of `record` from run to run, in their order; `None` where too
 /// few earlier runs repeat it. The caller passes only runs that began before this one.
 pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunToRun>> {
-    let own_run = unnamed_run(record);
-    let own_facts = fact_texts(record);
+    let run = Run::without_name(record);
+    let facts = fact_texts(record);
     let alike: Vec<Run<'_>> = earlier
         .iter()
-        .filter(|other| repeats(other, record) && fact_texts(other) == own_facts)
-        .map(unnamed_run)
+        .filter(|other| repeats(other, record) && fact_texts(other) == facts)
+        .map(Run::without_name)
         .collect();
     let mut variations = Vec::new();
     for index in 0..record.measurements.len() {
         let measured = MeasuredWorkload {
             name: "this run",
-            run: &own_run,
+            run: &run,
             index,
         };
         variations.push(variation_of_row(measured, &alike));
@@ -116,20 +115,15 @@ pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunT
     variations
 }
 
-fn unnamed_run(record: &Record) -> Run<'_> {
-    Run {
-        name: String::new(),
-        record,
-    }
-}
-
-fn variation_of_row(own: MeasuredWorkload<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
-    let measurement = own.row();
+/// The variation of a measurement over itself and its repetitions among `runs`; `None` where too
+/// few repeat it.
+fn variation_of_row(measured: MeasuredWorkload<'_>, runs: &[Run<'_>]) -> Option<RunToRun> {
+    let measurement = measured.row();
     let key = WorkloadKey::from_row(measurement);
     let mut rates = Vec::new();
     for run in runs {
         if let Some(other) = MeasuredWorkload::find("an earlier run", run, key)
-            && is_sound_repetition(own, other)
+            && is_sound_repetition(measured, other)
         {
             rates.extend(headline_iops(other));
         }
@@ -138,7 +132,7 @@ fn variation_of_row(own: MeasuredWorkload<'_>, runs: &[Run<'_>]) -> Option<RunTo
         return None;
     }
     let mut logs: Vec<f64> = rates.iter().map(|rate| rate.ln()).collect();
-    logs.push(headline_iops(own)?.ln());
+    logs.push(headline_iops(measured)?.ln());
     let centre = mean(&logs);
     let count = logs.len() as f64;
     let squares: f64 = logs.iter().map(|log| (log - centre).powi(2)).sum();
@@ -182,7 +176,7 @@ pub(crate) fn widen(measurement: &mut Row) {
 
 /// The headline rate in operations per second.
 fn headline_iops(measured: MeasuredWorkload<'_>) -> Option<f64> {
-    let rate = rate_estimate(&[measured.row()], None, Figure::Iops)?;
+    let rate = rate_estimate(&[measured.row()], None, RateUnit::Operations)?;
     Some(rate.estimate.value)
 }
 

@@ -332,3 +332,49 @@ fn environment_text(host: &HostFacts) -> String {
         (None, None) => "no".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn names_of_facts_are_unique() {
+        let names: BTreeSet<&str> = FACTS.iter().map(|fact| fact.name).collect();
+        assert_eq!(names.len(), FACTS.len());
+    }
+
+    #[test]
+    fn model_has_the_vendor_once_and_else_the_name_of_the_disk() {
+        let mut disk = fixture::layer("sda", LayerKind::Disk, &[]);
+        (disk.vendor, disk.model) = (None, None);
+        assert_eq!(model_text(&disk), "sda");
+        disk.model = Some("ST4000".to_owned());
+        assert_eq!(model_text(&disk), "ST4000");
+        disk.vendor = Some("Seagate".to_owned());
+        assert_eq!(model_text(&disk), "Seagate ST4000");
+        disk.vendor = Some("ST".to_owned());
+        assert_eq!(model_text(&disk), "ST4000");
+    }
+
+    #[test]
+    fn link_without_a_speed_is_its_bus() {
+        let mut link = Link {
+            bus: "SATA".to_owned(),
+            ..Link::default()
+        };
+        assert_eq!(link_text(&link), "SATA");
+        link.speed = Some("6.0 Gbps".to_owned());
+        assert_eq!(link_text(&link), "SATA 6.0 Gbps");
+    }
+
+    #[test]
+    fn environment_names_hypervisor_and_container() {
+        let mut host = HostFacts::default();
+        assert_eq!(environment_text(&host), "no");
+        host.container = Some("docker".to_owned());
+        assert_eq!(environment_text(&host), "docker");
+        host.hypervisor = Some("kvm".to_owned());
+        assert_eq!(environment_text(&host), "kvm, docker");
+    }
+}

@@ -3,7 +3,7 @@
 //! differ, because rounds are repetitions.
 
 use super::earlier::EarlierRuns;
-use super::pair::{ComparedRow, Pair, PartOnSides};
+use super::pair::{Pair, PartOnSides, PendingMetric};
 use super::reasons::{Compared, Reasons, add_findings};
 use super::sides::{Run, Sides, unmatched_entry};
 use diskproof_model::comparison::{Figure, Unmatched};
@@ -13,31 +13,31 @@ use diskproof_model::measurement::StopReason;
 use diskproof_model::record::Record;
 use diskproof_model::units::{counted, format_bytes};
 
-/// A row for each step that both sides did. Other steps are added to `unmatched`.
-pub(super) fn step_rows(
+/// A metric for each step that both sides did. Other steps are added to `unmatched`.
+pub(super) fn step_metrics(
     sides: &Sides<'_>,
     earlier: &EarlierRuns<'_>,
     unmatched: &mut Vec<Unmatched>,
-) -> Vec<ComparedRow> {
-    let mut rows = Vec::new();
+) -> Vec<PendingMetric> {
+    let mut metrics = Vec::new();
     for step in steps_of_sides(sides) {
         let subject = step.name();
         match Pair::find(sides, earlier, |name, run| StepOfRun::find(name, run, step)) {
-            PartOnSides::Both(pair) => rows.extend(step_row(&subject, &pair)),
+            PartOnSides::Both(pair) => metrics.extend(step_metric(&subject, &pair)),
             PartOnSides::OneSide(holder) => unmatched.push(unmatched_entry(&subject, holder)),
             PartOnSides::Neither => {}
         }
     }
-    rows
+    metrics
 }
 
-/// The row of a step: files per second.
-fn step_row(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<ComparedRow> {
+/// The metric of a step: files per second.
+fn step_metric(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<PendingMetric> {
     let estimates = pair.estimates_of_runs(|run| Some(run.step().figures.iops.clone()))?;
     let ratio = estimates.ratio();
-    let walls = pair.parts().map(|part| part.step().data.wall_ns);
-    let wall_ns = walls.max().unwrap_or(0);
-    let mut row = ComparedRow::new(
+    let wall_times_ns = pair.parts().map(|part| part.step().data.wall_ns);
+    let wall_ns = wall_times_ns.max().unwrap_or(0);
+    let mut pending = PendingMetric::new(
         format!("{subject}.{}", Figure::Iops.as_str()),
         subject,
         Figure::Iops,
@@ -46,8 +46,8 @@ fn step_row(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<ComparedRow> {
         wall_ns,
         &pair.reasons,
     );
-    row.metric.headline = true;
-    Some(row)
+    pending.metric.headline = true;
+    Some(pending)
 }
 
 /// The steps of both sides, each once, the baseline's first.
@@ -145,19 +145,35 @@ impl Compared for StepOfRun<'_> {
 
     fn add_faults(self, _harmless: &[&str], reasons: &mut Reasons) {
         let (name, step) = (self.name, self.step());
-        let stopped = match step.data.stopped {
-            StopReason::Interrupted => Some(("interrupted", "was cut short by an interrupt")),
-            StopReason::Hung => Some(("hung", "timed out: the target stopped answering")),
-            _ => None,
-        };
-        if let Some((code, what)) = stopped {
-            reasons.add(code, format!("{name} {what}"));
+        let mut has_errors = !step.data.op.errors.is_empty();
+        match step.data.stopped {
+            StopReason::Interrupted => {
+                reasons.add(
+                    "interrupted",
+                    format!("{name} was cut short by an interrupt"),
+                );
+            }
+            StopReason::Hung => {
+                let why = format!("{name} timed out: the target stopped answering");
+                reasons.add("hung", why);
+            }
+            StopReason::Errors => has_errors = true,
+            StopReason::Precision
+            | StopReason::Time
+            | StopReason::Bytes
+            | StopReason::Ops
+            | StopReason::Companion
+            | StopReason::TooSlow
+            | StopReason::BelowFloor
+            | StopReason::Overloaded
+            | StopReason::Steady
+            | StopReason::Unread => {}
         }
-        if !step.data.op.errors.is_empty() || step.data.stopped == StopReason::Errors {
+        if has_errors {
             reasons.add("io-errors", format!("operations failed in {name}"));
         }
-        let place = format!("/results/0/steps/{}/", self.index);
-        add_findings(reasons, self.name, self.run.record, &[&place], &[]);
+        let path = format!("/results/0/steps/{}/", self.index);
+        add_findings(reasons, self.name, self.run.record, &[&path], &[]);
     }
 }
 

@@ -14,12 +14,11 @@
 //!   merged histograms.
 
 use super::distribution::{LatencyDistribution, cluster_size};
-use super::rates::total_rate;
+use super::rates::{RateUnit, total_rate};
 use super::ratio::{Arm, SideFigure, Within};
 use super::side_estimate::{SideEstimate, relative_error};
 use crate::estimate;
 use crate::estimate::student::multiple_95;
-use diskproof_model::comparison::Figure;
 use diskproof_model::files_record::FileStepRow;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::measurement::OpKind;
@@ -39,22 +38,32 @@ const TAIL_FROM: f64 = 0.9;
 /// operations.
 const STALLED_BELOW: f64 = 0.8;
 
+/// A figure of a latency distribution.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum LatencyFigure {
+    /// The mean.
+    Mean,
+    /// The latency that this share of the operations do not exceed.
+    Quantile(f64),
+}
+
 /// A latency figure of one kind of operation; `None` where there are no such operations, or too few
 /// requests lie beyond it.
-pub(super) fn latency_estimate(runs: &[&Row], op: OpKind, figure: Figure) -> Option<SideEstimate> {
+pub(super) fn latency_estimate(
+    runs: &[&Row],
+    op: OpKind,
+    figure: LatencyFigure,
+) -> Option<SideEstimate> {
     let mut op_runs = Vec::new();
     for row in runs {
         op_runs.push(OpLatencies::find(row, op)?);
     }
     match figure {
-        Figure::Mean => {
+        LatencyFigure::Mean => {
             let means: Vec<Estimate> = op_runs.iter().map(OpLatencies::mean_estimate).collect();
             SideEstimate::from_estimates(&means)
         }
-        Figure::P50 => percentile_estimate(&op_runs, 0.50),
-        Figure::P99 => percentile_estimate(&op_runs, 0.99),
-        Figure::P99_9 => percentile_estimate(&op_runs, 0.999),
-        _ => None,
+        LatencyFigure::Quantile(quantile) => percentile_estimate(&op_runs, quantile),
     }
 }
 
@@ -108,7 +117,7 @@ impl<'a> OpLatencies<'a> {
         let shared = if is_alone {
             None
         } else {
-            total_rate(row, Figure::Iops).map(|rate| SharedLoad { rate, count })
+            total_rate(row, RateUnit::Operations).map(|rate| SharedLoad { rate, count })
         };
         Some(Self {
             op,
@@ -400,6 +409,24 @@ mod tests {
         let mean = latencies(&row, true, None).mean_estimate();
         assert_eq!(mean.n, 10);
         assert_near(&mean, 0.05 * 2.26216);
+    }
+
+    /// By hand: a hundred reads in ten equal seconds are ten a cell. So few equal counts may hide a
+    /// correlation of (1/10) ÷ (1 − 3/10) = 1/7, which widens by 1.3382.
+    #[test]
+    fn reads_of_equal_cells_are_at_most_as_alike_as_a_cell() {
+        let row = row();
+        let per_cell = latencies(&row, false, None).latencies_per_cell();
+        assert!((per_cell - 13.382).abs() < 0.001, "{per_cell}");
+    }
+
+    #[test]
+    fn single_cell_limits_nothing() {
+        let mut row = row();
+        let data = row.data.ops.get_mut(&OpKind::Read).unwrap();
+        data.series.cells.truncate(1);
+        let per_cell = latencies(&row, false, None).latencies_per_cell();
+        assert_eq!(per_cell, f64::INFINITY);
     }
 
     #[test]

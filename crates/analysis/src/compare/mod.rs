@@ -1,13 +1,15 @@
 //! Compares runs metric by metric: a ratio with its interval and a verdict, or the reason why they
 //! cannot be compared. docs/compare.md explains the statistics.
 //!
-//! * `pair`: parts that both sides have; `rows`: their metrics; `rates`, `latencies`, `survey`,
-//!   `files`, `observed`: figures and errors, as a `side_estimate`; `distribution`: latencies.
+//! * `pair`: parts that both sides have; `workload_metrics`, `survey`, `files`, `observed`: their
+//!   metrics; `rates`, `latencies`: figures and errors, as a `side_estimate`; `distribution`:
+//!   latencies.
 //! * `run_spread`: variation from run to run; `ratio`: intervals and p-values; `verdict`: verdicts.
 //! * `comparable`: what must agree, and `workload_text`: in words; `differences` of the `facts`:
 //!   what may differ; `reasons`: why figures are not comparable.
 //! * `limit`: conditions of the user; `summary`: sentences.
-//! * `own`: the figures that represent one run, for the comparison of many.
+//! * `representative`: the figures that represent one run, for the comparison of many; `alike`:
+//!   runs whose figures make a trend.
 //! * `blocks`: the slices of a live comparison.
 //! * `earlier`: runs of the history that show how figures vary, for both sides or a single run.
 
@@ -27,7 +29,6 @@ mod rates;
 mod ratio;
 mod reasons;
 mod representative;
-mod rows;
 mod run_spread;
 mod side_estimate;
 mod sides;
@@ -36,6 +37,7 @@ mod survey;
 #[cfg(test)]
 mod test_figures;
 mod verdict;
+mod workload_metrics;
 mod workload_text;
 
 pub(crate) use alike::measured_alike;
@@ -56,7 +58,7 @@ use diskproof_model::comparison::{
 };
 use diskproof_model::record::Tool;
 use earlier::EarlierRuns;
-use pair::{ComparedRow, Pair, PartOnSides};
+use pair::{Pair, PartOnSides, PendingMetric};
 use sides::Sides;
 use verdict::AdjustedP;
 
@@ -144,14 +146,14 @@ fn compare_candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str
     let sides = Sides::from_groups(&question.baseline, group, letter);
     let earlier = EarlierRuns::from_history(&question.history, &sides);
     let ComparedWorkloads {
-        mut rows,
+        mut pending,
         percentiles,
         mut unmatched,
     } = compare_workloads(&sides, &earlier);
-    rows.extend(survey::survey_rows(&sides, &earlier, &mut unmatched));
-    rows.extend(files::step_rows(&sides, &earlier, &mut unmatched));
-    rows.extend(observed::load_rows(&sides, &mut unmatched));
-    let metrics = decide_all(rows, question.margin);
+    pending.extend(survey::survey_metrics(&sides, &earlier, &mut unmatched));
+    pending.extend(files::step_metrics(&sides, &earlier, &mut unmatched));
+    pending.extend(observed::load_metrics(&sides, &mut unmatched));
+    let metrics = decide_all(pending, question.margin);
     let mut headline_tally = Tally::default();
     let mut tally_of_all = Tally::default();
     for metric in &metrics {
@@ -176,7 +178,7 @@ fn compare_candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str
 /// The comparison of all workloads of two sides.
 #[derive(Default)]
 struct ComparedWorkloads {
-    rows: Vec<ComparedRow>,
+    pending: Vec<PendingMetric>,
     percentiles: Vec<PercentilePair>,
     /// The workloads that only one side has.
     unmatched: Vec<Unmatched>,
@@ -186,10 +188,10 @@ fn compare_workloads(sides: &Sides<'_>, earlier: &EarlierRuns<'_>) -> ComparedWo
     let has_several_targets = sides.runs().any(|named| named.run.record.targets.len() > 1);
     let mut compared = ComparedWorkloads::default();
     for key in sides.workloads() {
-        let found = Pair::find(sides, earlier, |name, run| {
+        let sides_with_workload = Pair::find(sides, earlier, |name, run| {
             MeasuredWorkload::find(name, run, key)
         });
-        let pair = match found {
+        let pair = match sides_with_workload {
             PartOnSides::Both(pair) => pair,
             PartOnSides::OneSide(holder) => {
                 compared.unmatched.push(Unmatched {
@@ -206,11 +208,13 @@ fn compare_workloads(sides: &Sides<'_>, earlier: &EarlierRuns<'_>) -> ComparedWo
         } else {
             String::new()
         };
-        let rows = rows::workload_rows(&prefix, &pair);
-        let comparable = !rows.is_empty() && pair.reasons.is_empty();
-        let percentiles = rows::percentile_pairs(&pair, comparable);
-        compared.percentiles.extend(percentiles);
-        compared.rows.extend(rows);
+        let metrics = workload_metrics::workload_metrics(&prefix, &pair);
+        let is_comparable = !metrics.is_empty() && pair.reasons.is_empty();
+        for mut percentiles in workload_metrics::percentile_pairs(&pair) {
+            percentiles.comparable = is_comparable;
+            compared.percentiles.push(percentiles);
+        }
+        compared.pending.extend(metrics);
     }
     compared
 }
@@ -232,27 +236,27 @@ fn why_skipped(sides: &Sides<'_>, workload: &str, holder: Holder) -> Option<Stri
     None
 }
 
-/// The metrics of all rows with their verdicts, in the order of the rows.
-fn decide_all(rows: Vec<ComparedRow>, margin: f64) -> Vec<MetricComparison> {
-    let adjusted = adjusted_p_values(&rows);
+/// The metrics with their verdicts, in the same order.
+fn decide_all(pending_metrics: Vec<PendingMetric>, margin: f64) -> Vec<MetricComparison> {
+    let adjusted = adjusted_p_values(&pending_metrics);
     let mut metrics = Vec::new();
-    for (row, p_value) in std::iter::zip(rows, adjusted) {
-        metrics.push(row.decided(p_value, margin));
+    for (pending, p_value) in std::iter::zip(pending_metrics, adjusted) {
+        metrics.push(pending.decided(p_value, margin));
     }
     metrics
 }
 
-/// The adjusted p-value of each row; `None` where it has none. Headline metrics and all others are
-/// two families of comparisons: the summary is about the first, and must not lose power because of
-/// details.
-fn adjusted_p_values(rows: &[ComparedRow]) -> Vec<Option<AdjustedP>> {
-    let mut adjusted = vec![None; rows.len()];
+/// The adjusted p-value of each metric; `None` where it has none. Headline metrics and all others
+/// are two families of comparisons: the summary is about the first, and must not lose power because
+/// of details.
+fn adjusted_p_values(pending_metrics: &[PendingMetric]) -> Vec<Option<AdjustedP>> {
+    let mut adjusted = vec![None; pending_metrics.len()];
     for is_headline in [true, false] {
         let mut indices = Vec::new();
         let mut p_values = Vec::new();
-        for (index, row) in rows.iter().enumerate() {
-            if row.metric.headline == is_headline
-                && let Some(p_value) = row.metric.p_value
+        for (index, pending) in pending_metrics.iter().enumerate() {
+            if pending.metric.headline == is_headline
+                && let Some(p_value) = pending.metric.p_value
             {
                 indices.push(index);
                 p_values.push(p_value);

@@ -1,7 +1,7 @@
 //! The metrics of observed loads: rate, throughput and mean time of reads and writes, for each
 //! device that both sides observed.
 
-use super::pair::{ComparedRow, PairEstimates};
+use super::pair::{PairEstimates, PendingMetric};
 use super::side_estimate::SideEstimate;
 use super::sides::{NamedRun, Sides, sole_holder, unmatched_entry};
 use diskproof_model::comparison::{Figure, Holder, Unmatched};
@@ -17,9 +17,13 @@ struct LoadPair<'a> {
     b: Vec<&'a ObservedDevice>,
 }
 
-/// Rows for each device and direction. Loads that only one side observed are added to `unmatched`.
-pub(super) fn load_rows(sides: &Sides<'_>, unmatched: &mut Vec<Unmatched>) -> Vec<ComparedRow> {
-    let mut rows = Vec::new();
+/// The metrics of each device and direction. Loads that only one side observed are added to
+/// `unmatched`.
+pub(super) fn load_metrics(
+    sides: &Sides<'_>,
+    unmatched: &mut Vec<Unmatched>,
+) -> Vec<PendingMetric> {
+    let mut metrics = Vec::new();
     for pair in pair_devices(sides, unmatched) {
         for kind in [OpKind::Read, OpKind::Write] {
             let loads_a = loads_of_kind(&pair.a, kind);
@@ -29,11 +33,11 @@ pub(super) fn load_rows(sides: &Sides<'_>, unmatched: &mut Vec<Unmatched>) -> Ve
                 unmatched.push(unmatched_entry(&subject, holder));
             }
             for figure in [Figure::Iops, Figure::Throughput, Figure::Mean] {
-                rows.extend(load_row(&pair, kind, figure, &loads_a, &loads_b));
+                metrics.extend(load_metric(&pair, kind, figure, &loads_a, &loads_b));
             }
         }
     }
-    rows
+    metrics
 }
 
 /// Pairs devices of the same name. The only device of each side is paired whatever its name. Others
@@ -103,19 +107,19 @@ fn loads_of_kind<'a>(devices: &[&'a ObservedDevice], kind: OpKind) -> Vec<&'a Ob
     for device in devices {
         match device.ops.get(&kind) {
             Some(ops) if ops.count > 0 => loads.push(ops),
-            _ => {}
+            Some(_) | None => {}
         }
     }
     loads
 }
 
-fn load_row(
+fn load_metric(
     pair: &LoadPair<'_>,
     kind: OpKind,
     figure: Figure,
     a: &[&ObservedOps],
     b: &[&ObservedOps],
-) -> Option<ComparedRow> {
+) -> Option<PendingMetric> {
     let estimates = PairEstimates {
         a: side_estimate(a, figure)?,
         b: side_estimate(b, figure)?,
@@ -126,11 +130,11 @@ fn load_row(
     let wall_ns = devices.map(|device| device.wall_ns).max().unwrap_or(0);
     let subject = pair.subject.as_str();
     let metric = format!("{subject}.{}.{}", kind.as_str(), figure.as_str());
-    let mut row = ComparedRow::new(metric, subject, figure, estimates, ratio, wall_ns, &[]);
-    row.metric.op = Some(kind);
-    row.metric.headline = figure == Figure::Iops;
-    row.is_load = true;
-    Some(row)
+    let mut pending = PendingMetric::new(metric, subject, figure, estimates, ratio, wall_ns, &[]);
+    pending.metric.op = Some(kind);
+    pending.metric.headline = figure == Figure::Iops;
+    pending.is_load = true;
+    Some(pending)
 }
 
 fn side_estimate(loads: &[&ObservedOps], figure: Figure) -> Option<SideEstimate> {
@@ -139,7 +143,15 @@ fn side_estimate(loads: &[&ObservedOps], figure: Figure) -> Option<SideEstimate>
         estimates.push(match figure {
             Figure::Iops => ops.iops.clone(),
             Figure::Throughput => ops.throughput.clone(),
-            _ => Estimate::new(ops.count, ops.latency_mean_ns?, None, "ns"),
+            Figure::Mean => Estimate::new(ops.count, ops.latency_mean_ns?, None, "ns"),
+            // Nobody records the latency of each observed request.
+            Figure::P50
+            | Figure::P99
+            | Figure::P99_9
+            | Figure::CurveAverage
+            | Figure::CurveMin
+            | Figure::CurveMax
+            | Figure::AccessTime => return None,
         });
     }
     SideEstimate::from_estimates(&estimates)

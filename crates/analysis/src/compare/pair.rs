@@ -13,7 +13,7 @@ use diskproof_model::comparison::{
 use diskproof_model::record::Estimate;
 
 /// A metric before its verdict.
-pub(super) struct ComparedRow {
+pub(super) struct PendingMetric {
     /// The metric for the document. Its verdict is a placeholder, which only [`Self::decided`]
     /// replaces.
     pub metric: MetricComparison,
@@ -43,9 +43,10 @@ impl PairEstimates {
     }
 }
 
-impl ComparedRow {
-    /// A row without a verdict, for a figure of all operations together on the first target, which
-    /// is no headline. `reasons` are those against the comparison: with any, `ratio` is dropped.
+impl PendingMetric {
+    /// A metric without a verdict, for a figure of all operations together on the first target,
+    /// which is no headline. `reasons` are those against the comparison: with any, `ratio` is
+    /// dropped.
     pub(super) fn new(
         metric: String,
         subject: &str,
@@ -56,7 +57,7 @@ impl ComparedRow {
         reasons: &[Reason],
     ) -> Self {
         let PairEstimates { a, b, .. } = estimates;
-        let mut row = Self {
+        let mut pending = Self {
             metric: MetricComparison {
                 metric,
                 subject: subject.to_owned(),
@@ -84,13 +85,13 @@ impl ComparedRow {
         if let Some(ratio) = ratio
             && reasons.is_empty()
         {
-            row.metric.ratio = Some(ratio.ratio());
-            row.metric.p_value = Some(ratio.p_value());
-            row.metric.basis = ratio.basis();
-            row.metric.variation = ratio.variation();
-            row.ratio = Some(ratio);
+            pending.metric.ratio = Some(ratio.ratio());
+            pending.metric.p_value = Some(ratio.p_value());
+            pending.metric.basis = ratio.basis();
+            pending.metric.variation = ratio.variation();
+            pending.ratio = Some(ratio);
         }
-        row
+        pending
     }
 
     /// The metric with its verdict.
@@ -100,7 +101,12 @@ impl ComparedRow {
         self.metric.verdict = judgement.verdict;
         self.metric.needed = match judgement.verdict {
             Verdict::FasterOnce | Verdict::SlowerOnce => Some(RUNS_NEEDED),
-            _ => judgement.times_needed.map(|times| self.needed_for(times)),
+            Verdict::Better
+            | Verdict::Worse
+            | Verdict::Same
+            | Verdict::Undecided
+            | Verdict::NotComparable
+            | Verdict::Observed => judgement.times_needed.map(|times| self.needed_for(times)),
         };
         self.metric
     }

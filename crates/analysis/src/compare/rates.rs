@@ -7,47 +7,53 @@
 use super::side_estimate::SideEstimate;
 use crate::estimate::{self, Settling};
 use crate::slices;
-use diskproof_model::comparison::Figure;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Estimate;
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::window::SliceOp;
 
+/// What a rate counts each second.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RateUnit {
+    Operations,
+    Bytes,
+}
+
 /// The rate of one kind of operation, or of all headline kinds together, of a workload in each run
-/// of a side. `figure` says whether operations or bytes count.
+/// of a side.
 pub(super) fn rate_estimate(
     runs: &[&Row],
     op: Option<OpKind>,
-    figure: Figure,
+    unit: RateUnit,
 ) -> Option<SideEstimate> {
     let mut estimates = Vec::new();
     for row in runs {
-        estimates.push(rate_of(row, op, figure)?);
+        estimates.push(rate_of(row, op, unit)?);
     }
     SideEstimate::from_estimates(&estimates)
 }
 
-fn rate_of(row: &Row, op: Option<OpKind>, figure: Figure) -> Option<Estimate> {
+fn rate_of(row: &Row, op: Option<OpKind>, unit: RateUnit) -> Option<Estimate> {
     match op {
-        Some(op) => Some(rate_of_operation(row.op(op)?, figure)),
-        None => total_rate(row, figure),
+        Some(op) => Some(rate_of_operation(row.op(op)?, unit)),
+        None => total_rate(row, unit),
     }
 }
 
-fn rate_of_operation(op: OpRow<'_>, figure: Figure) -> Estimate {
-    match figure {
-        Figure::Throughput => op.figures.throughput.clone(),
-        _ => op.figures.iops.clone(),
+fn rate_of_operation(op: OpRow<'_>, unit: RateUnit) -> Estimate {
+    match unit {
+        RateUnit::Operations => op.figures.iops.clone(),
+        RateUnit::Bytes => op.figures.throughput.clone(),
     }
 }
 
 /// The rate of all headline operations. Chance decides whether the next one reads or writes, so
 /// reads and writes by themselves vary more than their sum: the interval comes from the sum of
 /// their series. Where that is too short, their errors are added in full.
-pub(super) fn total_rate(row: &Row, figure: Figure) -> Option<Estimate> {
+pub(super) fn total_rate(row: &Row, unit: RateUnit) -> Option<Estimate> {
     let ops = row.headline_ops();
-    let parts = ops.iter().map(|(_, op)| rate_of_operation(*op, figure));
-    let sum = estimate::sum_of(parts)?;
+    let rates_of_kinds = ops.iter().map(|(_, op)| rate_of_operation(*op, unit));
+    let sum = estimate::sum_of(rates_of_kinds)?;
     let mut series = ops.first()?.1.data.shown_series();
     if series.interval_ns == 0 {
         return Some(sum);
@@ -61,9 +67,9 @@ pub(super) fn total_rate(row: &Row, figure: Figure) -> Option<Estimate> {
         series.merge(&op.data.shown_series());
     }
     let rates = estimate::rate_after(&series, row.data.wall_ns, Settling::of_row(row));
-    let rate_of_sum = match figure {
-        Figure::Throughput => rates.bytes,
-        _ => rates.ops,
+    let rate_of_sum = match unit {
+        RateUnit::Operations => rates.ops,
+        RateUnit::Bytes => rates.bytes,
     };
     if ops.len() == 1 || rate_of_sum.half_width_95.is_none() {
         return Some(sum);
@@ -73,28 +79,28 @@ pub(super) fn total_rate(row: &Row, figure: Figure) -> Option<Estimate> {
         ..rate_of_sum
     };
     let count = ops.iter().map(|(_, op)| op.data.count).sum();
-    slices::widen_estimate(&mut total, &slice_rates(row, figure), count);
+    slices::widen_estimate(&mut total, &slice_rates(row, unit), count);
     Some(total)
 }
 
 /// The rate of all headline operations in each slice of the steady part.
-fn slice_rates(row: &Row, figure: Figure) -> Vec<f64> {
+fn slice_rates(row: &Row, unit: RateUnit) -> Vec<f64> {
     let kinds: Vec<OpKind> = row.headline_ops().iter().map(|(kind, _)| *kind).collect();
     let mut rates = Vec::new();
     for slice in slices::after(&row.data.slices, row.figures.settling_ns) {
         let rate: f64 = kinds
             .iter()
             .filter_map(|kind| slice.ops.get(kind))
-            .map(|op| slice_rate(op, figure))
+            .map(|op| slice_rate(op, unit))
             .sum();
         rates.push(rate);
     }
     rates
 }
 
-fn slice_rate(op: &SliceOp, figure: Figure) -> f64 {
-    match figure {
-        Figure::Throughput => op.bytes_per_second,
-        _ => op.iops,
+fn slice_rate(op: &SliceOp, unit: RateUnit) -> f64 {
+    match unit {
+        RateUnit::Operations => op.iops,
+        RateUnit::Bytes => op.bytes_per_second,
     }
 }

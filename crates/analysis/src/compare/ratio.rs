@@ -145,7 +145,7 @@ impl SideFigure {
     pub(super) fn error_within(&self) -> Option<f64> {
         match self.within {
             Within::Unknown => None,
-            _ => Some(self.variance_within().sqrt()),
+            Within::Error { .. } | Within::Ranks { .. } => Some(self.variance_within().sqrt()),
         }
     }
 
@@ -200,6 +200,7 @@ struct RankBounds {
 /// Wilson's interval (1927) at `multiple` standard errors for a share of which `quantile` was
 /// observed among `n`.
 fn rank_bounds(quantile: f64, n: f64, multiple: f64) -> RankBounds {
+    debug_assert!((0.0..=1.0).contains(&quantile) && n > 0.0, "{quantile} {n}");
     let square = multiple * multiple;
     let scale = 1.0 + square / n;
     let centre = (quantile + square / (2.0 * n)) / scale;
@@ -396,23 +397,23 @@ fn satterthwaite(a: &SideFigure, b: &SideFigure) -> f64 {
 /// Exact values, from the definitions with scipy 1.16 (`scipy.stats.t`).
 #[cfg(test)]
 mod tests {
-    use super::super::test_figures::{close, pair, several, single};
+    use super::super::test_figures::{assert_close, figure_of_run, figure_of_three_runs, pair};
     use super::*;
     use diskproof_model::histogram::LatencyHistogram;
 
     #[test]
     fn single_runs_are_joined_by_welch_and_satterthwaite() {
         let joined = pair();
-        close(joined.freedom, 17.171122994652407);
-        close(joined.statistic(), 2.643428771986046);
-        close(joined.p_value(), 0.016971978861011632);
+        assert_close(joined.freedom, 17.171122994652407);
+        assert_close(joined.statistic(), 2.643428771986046);
+        assert_close(joined.p_value(), 0.016971978861011632);
         let Arms { below, above } = joined.arms_95();
-        close(below, 0.07601277434578096);
-        close(above, below);
+        assert_close(below, 0.07601277434578096);
+        assert_close(above, below);
         let ratio = joined.ratio();
-        close(ratio.value, 1.1);
-        close(ratio.low_95, (1.1_f64.ln() - below).exp());
-        close(ratio.high_95.unwrap(), (1.1_f64.ln() + below).exp());
+        assert_close(ratio.value, 1.1);
+        assert_close(ratio.low_95, (1.1_f64.ln() - below).exp());
+        assert_close(ratio.high_95.unwrap(), (1.1_f64.ln() + below).exp());
         assert_eq!(
             (joined.basis(), joined.variation()),
             (Basis::WithinRuns, None)
@@ -424,40 +425,57 @@ mod tests {
     fn several_runs_are_joined_by_the_pooled_variance() {
         let (a, b) = ([98.0, 100.0, 103.0], [108.0, 112.0, 111.0]);
         for error in [0.001, 0.01] {
-            let joined =
-                RatioEstimate::from_sides(&several(a, error), &several(b, error), &[]).unwrap();
-            close(joined.log, 0.09509788228111482);
-            close(joined.p_value(), 0.006308253636635366);
-            close(joined.arms_95().below, 0.05031687653727134);
+            let joined = RatioEstimate::from_sides(
+                &figure_of_three_runs(a, error),
+                &figure_of_three_runs(b, error),
+                &[],
+            )
+            .unwrap();
+            assert_close(joined.log, 0.09509788228111482);
+            assert_close(joined.p_value(), 0.006308253636635366);
+            assert_close(joined.arms_95().below, 0.05031687653727134);
             assert_eq!((joined.freedom, joined.basis()), (4.0, Basis::BetweenRuns));
         }
         let variation = |error| {
-            let joined = RatioEstimate::from_sides(&several(a, error), &several(b, error), &[]);
+            let joined = RatioEstimate::from_sides(
+                &figure_of_three_runs(a, error),
+                &figure_of_three_runs(b, error),
+                &[],
+            );
             joined.unwrap().variation().unwrap()
         };
-        close(variation(0.001).deviation, 0.022195769823828974);
-        close(variation(0.001).component, 0.02212808618187296);
-        close(variation(0.01).component, 0.0001926521980723969_f64.sqrt());
+        assert_close(variation(0.001).deviation, 0.022195769823828974);
+        assert_close(variation(0.001).component, 0.02212808618187296);
+        assert_close(variation(0.01).component, 0.0001926521980723969_f64.sqrt());
         // A side whose runs vary within them by more than the pooled variance keeps that.
-        let mixed = RatioEstimate::from_sides(&several(a, 0.001), &several(b, 0.02), &[]).unwrap();
-        close(mixed.p_value(), 0.01608225625819867);
-        close(mixed.arms_95().above, 0.0659496247229976);
+        let mixed = RatioEstimate::from_sides(
+            &figure_of_three_runs(a, 0.001),
+            &figure_of_three_runs(b, 0.02),
+            &[],
+        )
+        .unwrap();
+        assert_close(mixed.p_value(), 0.01608225625819867);
+        assert_close(mixed.arms_95().above, 0.0659496247229976);
     }
 
     /// A single run alongside several varies as they do, and so does a pair alongside earlier runs.
     #[test]
     fn single_run_borrows_the_variance_of_others() {
-        let runs = several([98.0, 100.0, 103.0], 0.001);
+        let runs = figure_of_three_runs([98.0, 100.0, 103.0], 0.001);
         let deviation = runs.spread.unwrap().deviation;
-        let of_b = RatioEstimate::from_sides(&runs, &single(110.0, 0.001, 9.0), &[]).unwrap();
+        let of_b =
+            RatioEstimate::from_sides(&runs, &figure_of_run(110.0, 0.001, 9.0), &[]).unwrap();
         let multiple = student::multiple_95(2.0);
-        close(
+        assert_close(
             of_b.arms_95().below,
             multiple * deviation * (4.0_f64 / 3.0).sqrt(),
         );
-        let (a, b) = (single(100.0, 0.001, 9.0), single(110.0, 0.001, 9.0));
+        let (a, b) = (
+            figure_of_run(100.0, 0.001, 9.0),
+            figure_of_run(110.0, 0.001, 9.0),
+        );
         let of_pair = RatioEstimate::from_sides(&a, &b, std::slice::from_ref(&runs)).unwrap();
-        close(
+        assert_close(
             of_pair.arms_95().below,
             multiple * deviation * 2.0_f64.sqrt(),
         );
@@ -468,11 +486,11 @@ mod tests {
     /// least those of the lesser side. The variation is that of the side that varies more.
     #[test]
     fn sides_that_vary_differently_keep_their_own_variance() {
-        let a = several([99.9, 100.0, 100.1], 1e-5);
-        let b = several([90.0, 100.0, 110.0], 1e-5);
+        let a = figure_of_three_runs([99.9, 100.0, 100.1], 1e-5);
+        let b = figure_of_three_runs([90.0, 100.0, 110.0], 1e-5);
         let joined = RatioEstimate::from_sides(&a, &b, &[]).unwrap();
         let (sa, sb) = (a.spread.unwrap().deviation, b.spread.unwrap().deviation);
-        close(
+        assert_close(
             joined.reach(Arm::Above, 1.0),
             (sa / 3.0_f64.sqrt()).hypot(sb / 3.0_f64.sqrt()),
         );
@@ -481,9 +499,9 @@ mod tests {
             "{}",
             joined.freedom
         );
-        close(joined.variation().unwrap().deviation, sb);
+        assert_close(joined.variation().unwrap().deviation, sb);
         let back = RatioEstimate::from_sides(&b, &a, &[]).unwrap();
-        close(back.variation().unwrap().deviation, sb);
+        assert_close(back.variation().unwrap().deviation, sb);
     }
 
     #[test]
@@ -495,9 +513,9 @@ mod tests {
         assert!(RatioEstimate::from_sides(&pair().a, &one, &[]).is_none());
         assert_eq!((one.freedom(), one.is_known()), (1.0, false));
         let runs = unknown(vec![1.0, 2.0, 3.0]);
-        close(runs.arm(Arm::Below, 3.0), 3.0_f64.sqrt());
+        assert_close(runs.arm(Arm::Below, 3.0), 3.0_f64.sqrt());
         assert!(RatioEstimate::from_sides(&runs, &runs, &[]).is_some());
-        let zero = single(0.0, 0.1, 9.0);
+        let zero = figure_of_run(0.0, 0.1, 9.0);
         assert!(RatioEstimate::from_sides(&zero, &pair().a, &[]).is_none());
         assert!(RatioEstimate::from_sides(&pair().a, &zero, &[]).is_none());
     }
@@ -544,7 +562,7 @@ mod tests {
         };
         let percentile = SideFigure::from_runs(2000.0, vec![2000.0_f64.ln()], within);
         let statistic = |value: f64| {
-            let other = single(value, 0.0, 9.0);
+            let other = figure_of_run(value, 0.0, 9.0);
             RatioEstimate::from_sides(&other, &percentile, &[])
                 .unwrap()
                 .statistic()
@@ -570,16 +588,16 @@ mod tests {
                 },
                 ..difference
             };
-            let sides = [a, b].map(|value| single(value, 0.5, 19.0));
+            let sides = [a, b].map(|value| figure_of_run(value, 0.5, 19.0));
             RatioEstimate::from_blocks(&sides[0], &sides[1], difference)
         };
         for (joined, sign) in [(of(100.0, 103.0), 1.0), (of(103.0, 100.0), -1.0)] {
             let joined = joined.unwrap();
-            close(joined.log, sign * 0.029_558_802_241_544_43);
-            close(joined.statistic(), 2.955_880_224_154_442_6);
-            close(joined.p_value(), 0.059_741_422_459_821_614);
-            close(joined.arms_95().below, 0.031_824_463_052_837_08);
-            close(joined.arms_95().above, 0.031_824_463_052_837_08);
+            assert_close(joined.log, sign * 0.029_558_802_241_544_43);
+            assert_close(joined.statistic(), 2.955_880_224_154_442_6);
+            assert_close(joined.p_value(), 0.059_741_422_459_821_614);
+            assert_close(joined.arms_95().below, 0.031_824_463_052_837_08);
+            assert_close(joined.arms_95().above, 0.031_824_463_052_837_08);
             assert_eq!((joined.basis(), joined.variation()), (Basis::Blocks, None));
         }
         assert!(of(0.0, 1.0).is_none() && of(1.0, 0.0).is_none());
@@ -600,7 +618,7 @@ mod tests {
                 RatioEstimate::from_sides(&a, &b, &[]).unwrap(),
                 RatioEstimate::from_sides(&b, &a, &[]).unwrap(),
             ] {
-                close(joined.log.abs(), bad);
+                assert_close(joined.log.abs(), bad);
                 assert!(joined.p_value() > 0.2, "{good:?}: {}", joined.p_value());
             }
         }
@@ -609,7 +627,10 @@ mod tests {
     /// The interval covers the figure and the mean of the blocks, on either side of the figure.
     #[test]
     fn interval_of_blocks_covers_figure_and_mean() {
-        let sides = [single(100.0, 0.0, 9.0), single(110.0, 0.0, 9.0)];
+        let sides = [
+            figure_of_run(100.0, 0.0, 9.0),
+            figure_of_run(110.0, 0.0, 9.0),
+        ];
         let log = 110.0_f64.ln() - 100.0_f64.ln();
         for (mean, below, above) in [(log - 0.05, 0.05, 0.0), (log + 0.02, 0.0, 0.02)] {
             let difference = PairedDifference {
@@ -619,30 +640,33 @@ mod tests {
             };
             let joined = RatioEstimate::from_blocks(&sides[0], &sides[1], difference).unwrap();
             let half = 0.031_824_463_052_837_08;
-            close(joined.log, log);
-            close(joined.arms_95().below, half + below);
-            close(joined.arms_95().above, half + above);
+            assert_close(joined.log, log);
+            assert_close(joined.arms_95().below, half + below);
+            assert_close(joined.arms_95().above, half + above);
         }
     }
 
     #[test]
     fn wilson_bounds_are_those_of_the_definition() {
         let middle = rank_bounds(0.5, 100.0, 1.96);
-        close(middle.low, 0.40382982859014716);
-        close(middle.high, 0.5961701714098528);
+        assert_close(middle.low, 0.40382982859014716);
+        assert_close(middle.high, 0.5961701714098528);
         let tail = rank_bounds(0.99, 200.0, 2.0);
-        close(tail.low, 0.9634679642140862);
-        close(tail.high, 0.9973163495114039);
+        assert_close(tail.low, 0.9634679642140862);
+        assert_close(tail.high, 0.9973163495114039);
     }
 
     #[test]
     fn equal_figures_have_no_distance() {
-        let side = single(100.0, 0.02, 19.0);
+        let side = figure_of_run(100.0, 0.02, 19.0);
         let joined = RatioEstimate::from_sides(&side, &side, &[]).unwrap();
         assert_eq!((joined.statistic(), joined.p_value()), (0.0, 1.0));
-        let sure =
-            RatioEstimate::from_sides(&single(100.0, 0.0, 9.0), &single(101.0, 0.0, 9.0), &[])
-                .unwrap();
+        let sure = RatioEstimate::from_sides(
+            &figure_of_run(100.0, 0.0, 9.0),
+            &figure_of_run(101.0, 0.0, 9.0),
+            &[],
+        )
+        .unwrap();
         assert_eq!(sure.statistic(), MULTIPLES_MAX);
     }
 }

@@ -163,12 +163,12 @@ fn harmless_codes(records: &[&Record]) -> &'static [&'static str] {
     }
 }
 
-/// Adds the serious findings whose evidence lies below these places.
+/// Adds the serious findings whose evidence lies below these paths of the record.
 pub(super) fn add_findings(
     reasons: &mut Reasons,
     name: &str,
     record: &Record,
-    places: &[&str],
+    paths: &[&str],
     harmless: &[&str],
 ) {
     for finding in &record.findings {
@@ -176,36 +176,38 @@ pub(super) fn add_findings(
         if is_harmless || finding.says.allows_comparison() || !finding.is_serious() {
             continue;
         }
-        let is_here = finding
+        let has_evidence = finding
             .evidence
             .iter()
-            .any(|evidence| places.iter().any(|place| evidence.path.starts_with(place)));
-        if is_here {
+            .any(|evidence| paths.iter().any(|path| evidence.path.starts_with(path)));
+        if has_evidence {
             let title = uncapitalised(finding.heading());
             reasons.add(&finding.code, format!("{title} in {name}"));
         }
     }
 }
 
-/// The part of a target that was measured, in bytes.
+/// The part of a target that was measured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MeasuredSpan {
-    pub start: u64,
-    pub length: u64,
+    pub start_bytes: u64,
+    pub length_bytes: u64,
 }
 
 impl MeasuredSpan {
     /// Returns `true` if it covers a target of this size, but for a rest that does not fill a
     /// block.
-    pub(super) fn covers(self, size: u64, block_bytes: u32) -> bool {
-        self.start == 0 && self.length.saturating_add(u64::from(block_bytes)) > size
+    pub(super) fn covers(self, target_bytes: u64, block_bytes: u32) -> bool {
+        let next_end_bytes = self.length_bytes.saturating_add(u64::from(block_bytes));
+        self.start_bytes == 0 && next_end_bytes > target_bytes
     }
 
     /// Returns `true` if two spans are so similar that the same figures are expected.
     pub(super) fn is_like(self, other: Self) -> bool {
-        let room = SPAN_TOLERANCE * self.length.max(other.length) as f64;
-        self.length.abs_diff(other.length) as f64 <= room
-            && self.start.abs_diff(other.start) as f64 <= room
+        let longer_bytes = self.length_bytes.max(other.length_bytes);
+        let tolerance_bytes = SPAN_TOLERANCE * longer_bytes as f64;
+        self.length_bytes.abs_diff(other.length_bytes) as f64 <= tolerance_bytes
+            && self.start_bytes.abs_diff(other.start_bytes) as f64 <= tolerance_bytes
     }
 }
 
@@ -229,4 +231,41 @@ pub(super) fn cache_text(cache: CachePolicy) -> String {
         CachePolicy::Cached => "through the page cache",
     }
     .to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(start_bytes: u64, length_bytes: u64) -> MeasuredSpan {
+        MeasuredSpan {
+            start_bytes,
+            length_bytes,
+        }
+    }
+
+    #[test]
+    fn span_covers_a_target_but_for_less_than_a_block() {
+        assert!(span(0, 8192).covers(8192 + 4095, 4096));
+        assert!(!span(0, 8192).covers(8192 + 4096, 4096));
+        assert!(!span(4096, 8192).covers(8192, 4096));
+    }
+
+    /// Two percent of the longer span, in its length and in its start.
+    #[test]
+    fn spans_are_alike_within_two_percent() {
+        assert!(span(0, 1000).is_like(span(0, 980)));
+        assert!(!span(0, 1000).is_like(span(0, 979)));
+        assert!(span(100, 1000).is_like(span(120, 1000)));
+        assert!(!span(100, 1000).is_like(span(121, 1000)));
+    }
+
+    #[test]
+    fn reason_is_added_once() {
+        let mut reasons = Reasons::default();
+        reasons.add("hung", "A hung".to_owned());
+        reasons.add("hung", "A hung".to_owned());
+        reasons.add("hung", "B hung".to_owned());
+        assert_eq!(reasons.0.len(), 2);
+    }
 }

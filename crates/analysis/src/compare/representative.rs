@@ -4,19 +4,19 @@
 use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;
 use super::reasons::{Compared, Reasons};
-use super::rows::leading_row;
 use super::side_estimate::relative_error;
 use super::sides::{Run, WorkloadKey};
-use super::survey::{Part, Surveyed, leading_figures};
+use super::survey::{SurveyPart, Surveyed, leading_survey_figures};
+use super::workload_metrics::leading_figure;
 use diskproof_model::comparison::{Direction, Figure, Reason};
 use diskproof_model::files::FileStep;
 use diskproof_model::plan::Workload;
 use diskproof_model::record::{Estimate, Record};
 
 /// The name of the run in question, in sentences.
-const THIS: &str = "this run";
-/// The name of the runs that it is compared with, in sentences.
-const OTHERS: &str = "the others";
+const RUN_NAME: &str = "this run";
+/// The name of the typical run, in sentences: it stands for all others.
+const TYPICAL_NAME: &str = "the others";
 
 /// A part of a run, by the name that it has in every run of the same plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,15 +45,15 @@ pub(crate) struct RepresentativeFigure {
 
 /// The figures that represent the parts of a run, in their order.
 pub(crate) fn representative_figures(record: &Record) -> Vec<RepresentativeFigure> {
-    let run = run_without_name(record);
+    let run = Run::without_name(record);
     let mut figures = Vec::new();
     for (index, row) in record.measurements.iter().enumerate() {
         let measured = MeasuredWorkload {
-            name: THIS,
+            name: RUN_NAME,
             run: &run,
             index,
         };
-        let Some(leading) = leading_row(measured) else {
+        let Some(leading) = leading_figure(measured) else {
             continue;
         };
         let name = row.data.workload.name.clone();
@@ -70,14 +70,14 @@ pub(crate) fn representative_figures(record: &Record) -> Vec<RepresentativeFigur
             leading.side.sample.error_within(),
         ));
     }
-    for leading in leading_figures(&run) {
+    for leading in leading_survey_figures(&run) {
         // A record with leading figures of a survey has a surface.
         let target = record.surface().map_or(0, |surface| surface.data.target);
         let part = match leading.part {
-            Part::Access => PartOfRun::Access,
-            Part::Curve | Part::Burst => PartOfRun::Curve,
+            SurveyPart::Access => PartOfRun::Access,
+            SurveyPart::Curve | SurveyPart::Burst => PartOfRun::Curve,
         };
-        let name = FigureIdentity {
+        let identity = FigureIdentity {
             part,
             target,
             metric: leading.metric,
@@ -85,11 +85,11 @@ pub(crate) fn representative_figures(record: &Record) -> Vec<RepresentativeFigur
             figure: leading.figure,
         };
         let error = relative_error(&leading.estimate);
-        figures.extend(representative_figure(name, &leading.estimate, error));
+        figures.extend(representative_figure(identity, &leading.estimate, error));
     }
     for row in record.files().iter().flat_map(|files| &files.steps) {
         let subject = row.data.step.name();
-        let name = FigureIdentity {
+        let identity = FigureIdentity {
             part: PartOfRun::Step(row.data.step),
             // Steps of files have one directory.
             target: 0,
@@ -99,7 +99,7 @@ pub(crate) fn representative_figures(record: &Record) -> Vec<RepresentativeFigur
         };
         let estimate = &row.figures.iops;
         figures.extend(representative_figure(
-            name,
+            identity,
             estimate,
             relative_error(estimate),
         ));
@@ -107,7 +107,7 @@ pub(crate) fn representative_figures(record: &Record) -> Vec<RepresentativeFigur
     figures
 }
 
-/// What a figure is of: everything but its value.
+/// Everything about a figure but its value.
 struct FigureIdentity {
     part: PartOfRun,
     target: usize,
@@ -116,9 +116,9 @@ struct FigureIdentity {
     figure: Figure,
 }
 
-/// The figure with this name; `None` where its value is not positive and finite.
+/// The figure with this value; `None` where the value is not positive and finite.
 fn representative_figure(
-    name: FigureIdentity,
+    identity: FigureIdentity,
     estimate: &Estimate,
     error: Option<f64>,
 ) -> Option<RepresentativeFigure> {
@@ -126,11 +126,11 @@ fn representative_figure(
         return None;
     }
     Some(RepresentativeFigure {
-        part: name.part,
-        target: name.target,
-        metric: name.metric,
-        subject: name.subject,
-        figure: name.figure,
+        part: identity.part,
+        target: identity.target,
+        metric: identity.metric,
+        subject: identity.subject,
+        figure: identity.figure,
         better: Direction::of_unit(&estimate.unit),
         unit: estimate.unit.clone(),
         value: estimate.value,
@@ -148,8 +148,8 @@ impl PartOfRun {
         other: &Record,
         other_target: usize,
     ) -> Vec<Reason> {
-        let run = run_without_name(record);
-        let typical = run_without_name(other);
+        let run = Run::without_name(record);
+        let typical = Run::without_name(other);
         let mut reasons = Reasons::default();
         match self {
             Self::Workload(name) => {
@@ -159,17 +159,19 @@ impl PartOfRun {
                     name,
                 };
                 add_differences_of(
-                    MeasuredWorkload::find(OTHERS, &typical, typical_key),
-                    MeasuredWorkload::find(THIS, &run, key),
+                    MeasuredWorkload::find(TYPICAL_NAME, &typical, typical_key),
+                    MeasuredWorkload::find(RUN_NAME, &run, key),
                     &mut reasons,
                 );
             }
-            Self::Curve => add_survey_differences(&typical, &run, Part::Curve, &mut reasons),
-            Self::Access => add_survey_differences(&typical, &run, Part::Access, &mut reasons),
+            Self::Curve => add_survey_differences(&typical, &run, SurveyPart::Curve, &mut reasons),
+            Self::Access => {
+                add_survey_differences(&typical, &run, SurveyPart::Access, &mut reasons)
+            }
             Self::Step(step) => {
                 add_differences_of(
-                    StepOfRun::find(OTHERS, &typical, *step),
-                    StepOfRun::find(THIS, &run, *step),
+                    StepOfRun::find(TYPICAL_NAME, &typical, *step),
+                    StepOfRun::find(RUN_NAME, &run, *step),
                     &mut reasons,
                 );
             }
@@ -179,18 +181,24 @@ impl PartOfRun {
 
     /// The reasons why the figures of this part cannot be judged.
     pub(crate) fn faults(&self, record: &Record, target: usize) -> Vec<Reason> {
-        let run = run_without_name(record);
+        let run = Run::without_name(record);
         let mut reasons = Reasons::default();
         match self {
             Self::Workload(name) => {
                 add_faults(
-                    MeasuredWorkload::find(THIS, &run, WorkloadKey { target, name }),
+                    MeasuredWorkload::find(RUN_NAME, &run, WorkloadKey { target, name }),
                     &mut reasons,
                 );
             }
-            Self::Curve => add_faults(Surveyed::find(THIS, &run, Part::Curve), &mut reasons),
-            Self::Access => add_faults(Surveyed::find(THIS, &run, Part::Access), &mut reasons),
-            Self::Step(step) => add_faults(StepOfRun::find(THIS, &run, *step), &mut reasons),
+            Self::Curve => add_faults(
+                Surveyed::find(RUN_NAME, &run, SurveyPart::Curve),
+                &mut reasons,
+            ),
+            Self::Access => add_faults(
+                Surveyed::find(RUN_NAME, &run, SurveyPart::Access),
+                &mut reasons,
+            ),
+            Self::Step(step) => add_faults(StepOfRun::find(RUN_NAME, &run, *step), &mut reasons),
         }
         reasons.0
     }
@@ -201,26 +209,19 @@ impl PartOfRun {
         let Self::Workload(name) = self else {
             return false;
         };
-        let (Some(planned), Some(typical)) = (
+        let (Some(planned), Some(planned_typical)) = (
             planned_workload(record, name),
             planned_workload(other, name),
         ) else {
             return false;
         };
         let is_requested_alike = match difference.code.as_str() {
-            "span-differs" => planned.span == typical.span,
-            "depth-differs" => planned.depth == typical.depth,
-            "engine-differs" => planned.engine == typical.engine,
+            "span-differs" => planned.span == planned_typical.span,
+            "depth-differs" => planned.depth == planned_typical.depth,
+            "engine-differs" => planned.engine == planned_typical.engine,
             _ => false,
         };
         is_requested_alike && record.plan.scratch == other.plan.scratch
-    }
-}
-
-fn run_without_name(record: &Record) -> Run<'_> {
-    Run {
-        name: String::new(),
-        record,
     }
 }
 
@@ -229,22 +230,96 @@ fn planned_workload<'r>(record: &'r Record, name: &str) -> Option<&'r Workload> 
     workloads.find(|workload| workload.name == name)
 }
 
-fn add_differences_of<T: Compared>(typical: Option<T>, this: Option<T>, reasons: &mut Reasons) {
-    if let (Some(typical), Some(this)) = (typical, this) {
-        typical.add_differences(this, reasons);
+fn add_differences_of<T: Compared>(typical: Option<T>, part: Option<T>, reasons: &mut Reasons) {
+    if let (Some(typical), Some(part)) = (typical, part) {
+        typical.add_differences(part, reasons);
     }
 }
 
-fn add_survey_differences(typical: &Run<'_>, run: &Run<'_>, part: Part, reasons: &mut Reasons) {
+fn add_survey_differences(
+    typical: &Run<'_>,
+    run: &Run<'_>,
+    part: SurveyPart,
+    reasons: &mut Reasons,
+) {
     add_differences_of(
-        Surveyed::find(OTHERS, typical, part),
-        Surveyed::find(THIS, run, part),
+        Surveyed::find(TYPICAL_NAME, typical, part),
+        Surveyed::find(RUN_NAME, run, part),
         reasons,
     );
 }
 
-fn add_faults<T: Compared>(this: Option<T>, reasons: &mut Reasons) {
-    if let Some(this) = this {
-        this.add_faults(&[], reasons);
+fn add_faults<T: Compared>(part: Option<T>, reasons: &mut Reasons) {
+    if let Some(part) = part {
+        part.add_faults(&[], reasons);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use diskproof_model::measurement::StopReason;
+
+    const RANDOM_READS: &str = "random-read-d32";
+
+    fn random_reads() -> PartOfRun {
+        PartOfRun::Workload(RANDOM_READS.to_owned())
+    }
+
+    /// The reasons between the fixture and a run whose random reads had another depth, as measured,
+    /// and perhaps as planned.
+    fn depth_difference(typical: &mut Record, planned_depth: u32) -> Vec<Reason> {
+        let record = fixture::record();
+        fixture::measured(typical, RANDOM_READS).data.workload.depth = 16;
+        for workload in typical.plan.workloads_mut() {
+            if workload.name == RANDOM_READS {
+                workload.depth = planned_depth;
+            }
+        }
+        random_reads().differences(&record, 0, typical, 0)
+    }
+
+    #[test]
+    fn workload_of_another_depth_differs() {
+        let record = fixture::record();
+        assert_eq!(random_reads().differences(&record, 0, &record, 0), []);
+        let mut typical = fixture::record();
+        let differences = depth_difference(&mut typical, 16);
+        assert_eq!(differences.len(), 1);
+        assert_eq!(differences[0].code, "depth-differs");
+    }
+
+    /// The depth is a symptom only where both plans asked for the same one.
+    #[test]
+    fn depth_is_a_symptom_if_the_plans_agree() {
+        let record = fixture::record();
+        for (planned_depth, is_symptom) in [(32, true), (16, false)] {
+            let mut typical = fixture::record();
+            let differences = depth_difference(&mut typical, planned_depth);
+            let part = random_reads();
+            assert_eq!(
+                part.is_symptom(&differences[0], &record, &typical),
+                is_symptom
+            );
+        }
+    }
+
+    #[test]
+    fn interrupted_workload_has_a_fault() {
+        let mut record = fixture::record();
+        assert_eq!(random_reads().faults(&record, 0), []);
+        fixture::measured(&mut record, RANDOM_READS).data.stopped = StopReason::Interrupted;
+        let faults = random_reads().faults(&record, 0);
+        assert_eq!(faults.len(), 1);
+        assert_eq!(faults[0].code, "interrupted");
+    }
+
+    #[test]
+    fn part_that_a_run_lacks_has_neither_faults_nor_differences() {
+        let record = fixture::record();
+        let part = PartOfRun::Workload("no-such-workload".to_owned());
+        assert_eq!(part.faults(&record, 0), []);
+        assert_eq!(part.differences(&record, 0, &record, 0), []);
     }
 }

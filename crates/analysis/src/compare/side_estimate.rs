@@ -69,7 +69,7 @@ fn estimate_of_sample(sample: &SideFigure, n: u64, unit: &str) -> Estimate {
     let longer = match sample.within {
         // This repeats the record; by logarithms it would be a little more.
         Within::Error { error, .. } if sample.spread.is_none() => error * multiple,
-        _ => {
+        Within::Error { .. } | Within::Ranks { .. } | Within::Unknown => {
             let below = sample.arm(Arm::Below, multiple);
             let above = sample.arm(Arm::Above, multiple);
             (1.0 - (-below).exp()).max(above.exp() - 1.0)

@@ -14,6 +14,16 @@ pub struct Run<'a> {
     pub record: &'a Record,
 }
 
+impl<'a> Run<'a> {
+    /// A run that no sentence names.
+    pub(super) fn without_name(record: &'a Record) -> Self {
+        Self {
+            name: String::new(),
+            record,
+        }
+    }
+}
+
 /// Runs that count as repetitions of one experiment.
 #[derive(Debug, Clone)]
 pub struct RunGroup<'a> {
@@ -25,10 +35,10 @@ pub struct RunGroup<'a> {
 
 /// The runs of a group, each once: a run that is named twice is not a repetition.
 fn distinct_runs<'a, 'r>(group: &'r RunGroup<'a>) -> Vec<&'r Run<'a>> {
-    let mut seen = BTreeSet::new();
+    let mut run_ids = BTreeSet::new();
     let mut runs = Vec::new();
     for run in &group.runs {
-        if seen.insert(&run.record.run_id) {
+        if run_ids.insert(&run.record.run_id) {
             runs.push(run);
         }
     }

@@ -59,7 +59,7 @@ fn headline_sentence(
     metrics: &[MetricComparison],
 ) -> String {
     let same = format!("the same within {}", percent(margin));
-    let mut seen = vec![
+    let mut counts = vec![
         (headline.better, "better"),
         (headline.worse, "worse"),
         (headline.same, same.as_str()),
@@ -69,8 +69,8 @@ fn headline_sentence(
         (headline.not_comparable, "not comparable"),
         (headline.observed_loads, "observed"),
     ];
-    seen.retain(|(count, _)| *count > 0);
-    match seen.as_slice() {
+    counts.retain(|(count, _)| *count > 0);
+    match counts.as_slice() {
         [(1, verdict)] => format!("{letter} is {verdict}{}.", subject_of(metrics)),
         [(count, verdict)] => format!("{letter} is {verdict} in all {count}."),
         [(count, verdict), others @ ..] => {
@@ -122,12 +122,15 @@ fn details_sentence(metrics: &[MetricComparison], verdict: Verdict) -> Option<St
         .filter(|metric| !metric.headline && metric.verdict == verdict)
         .map(|metric| metric.metric.as_str())
         .collect();
-    let what = verdict.as_str();
+    let verdict = verdict.as_str();
     match names.len() {
         0 => None,
-        1..=NAMED_MAX => Some(format!("Among the details {what}: {}.", names.join(", "))),
+        1..=NAMED_MAX => Some(format!(
+            "Among the details {verdict}: {}.",
+            names.join(", ")
+        )),
         count => Some(format!(
-            "Among the details {what} in {count}, such as {}.",
+            "Among the details {verdict} in {count}, such as {}.",
             names[..NAMED_MAX].join(", ")
         )),
     }
@@ -147,14 +150,14 @@ fn has_reason(metric: &MetricComparison, why: &str) -> bool {
 /// The reason that most metrics have; of equally frequent ones the last.
 fn common_reason(metrics: &[MetricComparison]) -> String {
     let mut common = "";
-    let mut most = 0;
+    let mut highest_count = 0;
     for reason in metrics.iter().flat_map(|metric| &metric.reasons) {
         let count = metrics
             .iter()
             .filter(|metric| has_reason(metric, &reason.why))
             .count();
-        if count >= most {
-            most = count;
+        if count >= highest_count {
+            highest_count = count;
             common = &reason.why;
         }
     }
@@ -311,24 +314,24 @@ fn blocks_note(sides: &Sides<'_>, metrics: &[MetricComparison]) -> Option<String
 /// The note on runs that began on a machine with more to do than it has processors: waits for a
 /// processor look like a slow disk, and vary from run to run by more than any interval shows.
 fn busy_note(sides: &Sides<'_>) -> Option<String> {
-    let mut busy = Vec::new();
+    let mut busy_runs = Vec::new();
     for named in sides.runs() {
         let cpus = named.run.record.host.cpus;
         if let Some(load) = load_average(named.run.record)
             && load > f64::from(cpus)
         {
             let name = named.name.as_str();
-            busy.push(BusyRun { name, load, cpus });
+            busy_runs.push(BusyRun { name, load, cpus });
         }
     }
-    let busiest = largest_by(&busy, |run| run.load)?;
-    let names = if busy.len() <= NAMED_MAX {
-        let all_names: Vec<&str> = busy.iter().map(|run| run.name).collect();
-        all_names.join(", ")
+    let busiest = largest_by(&busy_runs, |run| run.load)?;
+    let names = if busy_runs.len() <= NAMED_MAX {
+        let names: Vec<&str> = busy_runs.iter().map(|run| run.name).collect();
+        names.join(", ")
     } else {
-        format!("{} of {} runs", busy.len(), sides.runs().count())
+        format!("{} of {} runs", busy_runs.len(), sides.runs().count())
     };
-    let up_to = if busy.len() > 1 { "up to " } else { "" };
+    let up_to = if busy_runs.len() > 1 { "up to " } else { "" };
     let (load, cpus) = (busiest.load, busiest.cpus);
     Some(format!(
         "{names} began at a load of {up_to}{load:.1} on {cpus} processors, so waits for a \
@@ -393,4 +396,98 @@ fn longest_ns(side: &[NamedRun<'_>], key: WorkloadKey<'_>) -> Option<u64> {
         .filter(|row| WorkloadKey::from_row(row) == key)
         .map(|row| row.data.wall_ns)
         .max()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Run;
+    use crate::fixture;
+    use diskproof_model::record::Record;
+
+    #[test]
+    fn factor_has_two_digits() {
+        for (value, text) in [
+            (2.14, "2.1"),
+            (14.2, "14"),
+            (0.346, "0.35"),
+            (0.0123, "0.012"),
+            (130.0, "130"),
+        ] {
+            assert_eq!(two_digits(value), text);
+        }
+    }
+
+    #[test]
+    fn percentage_keeps_two_decimals_at_most() {
+        assert_eq!(percent(0.02), "2 %");
+        assert_eq!(percent(0.005), "0.5 %");
+        assert_eq!(percent(0.00125), "0.13 %");
+    }
+
+    fn fixture_as(run_id: &str) -> Record {
+        let mut record = fixture::record();
+        record.run_id = run_id.to_owned();
+        record
+    }
+
+    fn group<'a>(records: &'a [&'a Record]) -> RunGroup<'a> {
+        RunGroup {
+            label: "side".to_owned(),
+            runs: records
+                .iter()
+                .map(|record| Run::without_name(record))
+                .collect(),
+        }
+    }
+
+    fn notes_of(a: &[&Record], b: &[&Record]) -> Vec<String> {
+        let (group_a, group_b) = (group(a), group(b));
+        let sides = Sides::from_groups(&group_a, &group_b, "B");
+        notes(&group_a, &group_b, &sides, "B", &[])
+    }
+
+    #[track_caller]
+    fn assert_note(notes: &[String], beginning: &str) {
+        let is_there = notes.iter().any(|note| note.starts_with(beginning));
+        assert!(is_there, "{beginning} is not among {notes:#?}");
+    }
+
+    #[test]
+    fn run_that_is_named_twice_or_on_both_sides_has_a_note() {
+        let (a, b) = (fixture_as("a"), fixture_as("b"));
+        let twice = notes_of(&[&a, &a], &[&b]);
+        assert_note(&twice, "A run that is named twice in A counts once");
+        let same = notes_of(&[&a], &[&a]);
+        assert_note(&same, "A and B contain the same run");
+    }
+
+    /// The load average is above the number of processors on one side.
+    #[test]
+    fn busy_machine_has_a_note() {
+        let (a, mut b) = (fixture_as("a"), fixture_as("b"));
+        b.host.cpus = 4;
+        b.host.load_average = Some("4.0 1.0 1.0".to_owned());
+        let at_capacity = notes_of(&[&a], &[&b]);
+        assert!(!at_capacity.iter().any(|note| note.contains("4 processors")));
+        b.host.load_average = Some("4.1 1.0 1.0".to_owned());
+        let above_capacity = notes_of(&[&a], &[&b]);
+        assert_note(&above_capacity, "B began at a load of 4.1 on 4 processors");
+    }
+
+    /// Four times as long is still alike.
+    #[test]
+    fn measured_times_that_differ_widely_have_a_note() {
+        let (a, mut b) = (fixture_as("a"), fixture_as("b"));
+        let name = a.measurements[0].data.workload.name.clone();
+        b.measurements[0].data.wall_ns = 4 * a.measurements[0].data.wall_ns;
+        let four_times = notes_of(&[&a], &[&b]);
+        assert!(!four_times.iter().any(|note| note.contains("times differ")));
+        b.measurements[0].data.wall_ns += 4_000_000_000;
+        let longer = notes_of(&[&a], &[&b]);
+        assert_note(
+            &longer,
+            &format!("The measured times differ widely: {name} ("),
+        );
+    }
 }

@@ -7,7 +7,7 @@
 //! the shapes cancel.
 
 use super::earlier::EarlierRuns;
-use super::pair::{ComparedRow, Pair, PairEstimates, PartOnSides};
+use super::pair::{Pair, PairEstimates, PartOnSides, PendingMetric};
 use super::ratio::Within;
 use super::reasons::{
     Between, Compared, MeasuredSpan, Reasons, add_findings, cache_text, engine_text, kind_text,
@@ -32,15 +32,16 @@ const UNREAD_END_BYTES: u32 = 1 << 20;
 const ACCESSES_MIN: usize = 10;
 
 /// The metrics that both sides have. Parts that only one side has are added to `unmatched`.
-pub(super) fn survey_rows(
+pub(super) fn survey_metrics(
     sides: &Sides<'_>,
     earlier: &EarlierRuns<'_>,
     unmatched: &mut Vec<Unmatched>,
-) -> Vec<ComparedRow> {
-    let mut rows = Vec::new();
-    for part in [Part::Curve, Part::Burst, Part::Access] {
-        let found = Pair::find(sides, earlier, |name, run| Surveyed::find(name, run, part));
-        let pair = match found {
+) -> Vec<PendingMetric> {
+    let mut metrics = Vec::new();
+    for part in [SurveyPart::Curve, SurveyPart::Burst, SurveyPart::Access] {
+        let sides_with_part =
+            Pair::find(sides, earlier, |name, run| Surveyed::find(name, run, part));
+        let pair = match sides_with_part {
             PartOnSides::Both(pair) => pair,
             PartOnSides::OneSide(holder) => {
                 unmatched.push(unmatched_entry(part.subject(), holder));
@@ -49,34 +50,34 @@ pub(super) fn survey_rows(
             PartOnSides::Neither => continue,
         };
         match part {
-            Part::Curve => rows.extend(curve_rows(&pair)),
-            Part::Burst => rows.extend(burst_row(&pair)),
-            Part::Access => rows.extend(access_rows(&pair)),
+            SurveyPart::Curve => metrics.extend(curve_metrics(&pair)),
+            SurveyPart::Burst => metrics.extend(burst_metric(&pair)),
+            SurveyPart::Access => metrics.extend(access_metrics(&pair)),
         }
     }
-    rows
+    metrics
 }
 
 /// A part of a survey in the runs of both sides.
 type SurveyPair<'a> = Pair<Surveyed<'a>>;
 
-fn curve_rows(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
+fn curve_metrics(pair: &SurveyPair<'_>) -> Vec<PendingMetric> {
     let error_of_point = match (pair.a.as_slice(), pair.b.as_slice()) {
         ([a], [b]) => point_error(a, b),
         _ => None,
     };
     let curve_times = pair.parts().map(|surveyed| surveyed.surface.data.curve_ns);
     let wall_ns = curve_times.max().unwrap_or(0);
-    let mut rows = Vec::new();
+    let mut metrics = Vec::new();
     for figure in [Figure::CurveAverage, Figure::CurveMin, Figure::CurveMax] {
         let estimates =
             pair.estimates_of_runs(|surveyed| catalogued(surveyed, figure::Part::Curve, figure));
         let Some(mut estimates) = estimates else {
             continue;
         };
-        let headline = figure == Figure::CurveAverage;
+        let is_headline = figure == Figure::CurveAverage;
         if let Some(PointError { error, freedom }) = error_of_point
-            && !headline
+            && !is_headline
         {
             // The error belongs to the pair: each side gets half of its square.
             let side_error = error / std::f64::consts::SQRT_2;
@@ -87,90 +88,93 @@ fn curve_rows(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
                 };
             }
         }
-        let mut row = survey_row(pair, figure.as_str(), figure, estimates, wall_ns);
-        row.metric.headline = headline;
-        if error_of_point.is_some() && row.metric.variation.is_none() {
-            row.metric.basis = Basis::Positions;
+        let mut pending = survey_metric(pair, figure.as_str(), figure, estimates, wall_ns);
+        pending.metric.headline = is_headline;
+        if error_of_point.is_some() && pending.metric.variation.is_none() {
+            pending.metric.basis = Basis::Positions;
         }
-        rows.push(row);
+        metrics.push(pending);
     }
-    rows
+    metrics
 }
 
 /// A figure that represents a part of the survey of one run.
 pub(super) struct LeadingSurveyFigure {
-    pub part: Part,
+    pub part: SurveyPart,
     /// The name of its metric.
     pub metric: String,
     pub figure: Figure,
     pub estimate: Estimate,
 }
 
-/// The figures that represent the parts of the survey of one run.
-pub(super) fn leading_figures(run: &Run<'_>) -> Vec<LeadingSurveyFigure> {
+/// The figures that represent the parts of the survey of one run: the average of its curve, and its
+/// random access time. Its burst has the rate of a cache.
+pub(super) fn leading_survey_figures(run: &Run<'_>) -> Vec<LeadingSurveyFigure> {
     let mut figures = Vec::new();
-    for part in [Part::Curve, Part::Access] {
-        let Some(surveyed) = Surveyed::find("", run, part) else {
-            continue;
-        };
-        let (figure, estimate) = match part {
-            Part::Access => {
-                let seek = SeekPattern::Random;
-                (Figure::AccessTime, access_estimate(&surveyed, seek))
-            }
-            Part::Curve | Part::Burst => {
-                let figure = Figure::CurveAverage;
-                (figure, catalogued(&surveyed, figure::Part::Curve, figure))
-            }
-        };
-        if let Some(estimate) = estimate {
-            let metric = format!("{}.{}", part.subject(), figure.as_str());
-            figures.push(LeadingSurveyFigure {
-                part,
-                metric,
-                figure,
-                estimate,
-            });
-        }
+    if let Some(surveyed) = Surveyed::find("", run, SurveyPart::Curve) {
+        let figure = Figure::CurveAverage;
+        let estimate = catalogued(&surveyed, figure::Part::Curve, figure);
+        figures.extend(leading_survey_figure(SurveyPart::Curve, figure, estimate));
+    }
+    if let Some(surveyed) = Surveyed::find("", run, SurveyPart::Access) {
+        let figure = Figure::AccessTime;
+        let estimate = access_estimate(&surveyed, SeekPattern::Random);
+        figures.extend(leading_survey_figure(SurveyPart::Access, figure, estimate));
     }
     figures
 }
 
-fn burst_row(pair: &SurveyPair<'_>) -> Option<ComparedRow> {
+fn leading_survey_figure(
+    part: SurveyPart,
+    figure: Figure,
+    estimate: Option<Estimate>,
+) -> Option<LeadingSurveyFigure> {
+    Some(LeadingSurveyFigure {
+        part,
+        metric: format!("{}.{}", part.subject(), figure.as_str()),
+        figure,
+        estimate: estimate?,
+    })
+}
+
+fn burst_metric(pair: &SurveyPair<'_>) -> Option<PendingMetric> {
     let figure = Figure::Throughput;
     let estimates =
         pair.estimates_of_runs(|surveyed| catalogued(surveyed, figure::Part::Burst, figure))?;
-    Some(survey_row(pair, figure.as_str(), figure, estimates, 0))
+    Some(survey_metric(pair, figure.as_str(), figure, estimates, 0))
 }
 
-fn access_rows(pair: &SurveyPair<'_>) -> Vec<ComparedRow> {
+fn access_metrics(pair: &SurveyPair<'_>) -> Vec<PendingMetric> {
     let Some(first) = pair.a.first() else {
         return Vec::new();
     };
-    let mut rows = Vec::new();
+    let mut metrics = Vec::new();
     for seek in first.surface.figures.seeks.keys() {
         let estimates = pair.estimates_of_runs(|surveyed| access_estimate(surveyed, *seek));
         let Some(estimates) = estimates else {
             continue;
         };
         let metric = seek.as_str().replace(' ', "-");
-        let mut row = survey_row(pair, &metric, Figure::AccessTime, estimates, 0);
-        row.metric.headline = *seek == SeekPattern::Random;
-        rows.push(row);
+        let mut pending = survey_metric(pair, &metric, Figure::AccessTime, estimates, 0);
+        pending.metric.headline = *seek == SeekPattern::Random;
+        metrics.push(pending);
     }
-    rows
+    metrics
 }
 
-fn survey_row(
+fn survey_metric(
     pair: &SurveyPair<'_>,
     metric: &str,
     figure: Figure,
     estimates: PairEstimates,
     wall_ns: u64,
-) -> ComparedRow {
+) -> PendingMetric {
     let ratio = estimates.ratio();
-    let subject = pair.a.first().map_or("", |s| s.part.subject());
-    let mut row = ComparedRow::new(
+    let subject = pair
+        .a
+        .first()
+        .map_or("", |surveyed| surveyed.part.subject());
+    let mut pending = PendingMetric::new(
         format!("{subject}.{metric}"),
         subject,
         figure,
@@ -179,8 +183,11 @@ fn survey_row(
         wall_ns,
         &pair.reasons,
     );
-    row.metric.target = pair.a.first().map_or(0, |s| s.surface.data.target);
-    row
+    pending.metric.target = pair
+        .a
+        .first()
+        .map_or(0, |surveyed| surveyed.surface.data.target);
+    pending
 }
 
 /// The estimate of a figure of the catalogue; `None` where the run does not have it.
@@ -209,16 +216,25 @@ fn point_error(a: &Surveyed<'_>, b: &Surveyed<'_>) -> Option<PointError> {
     if curve_a.len() != curve_b.len() || logs.len() < POSITIONS_MIN {
         return None;
     }
-    let steps = (logs.len() - 1) as f64;
-    let squares: f64 = logs
-        .windows(2)
-        .map(|pair| (pair[1] - pair[0]).powi(2))
-        .sum();
-    // A variance from successive differences has two thirds of the usual degrees of freedom.
-    Some(PointError {
-        error: (squares / (2.0 * steps)).sqrt(),
-        freedom: steps * 2.0 / 3.0,
-    })
+    Some(PointError::from_neighbours(&logs))
+}
+
+impl PointError {
+    /// The error of one of these logarithms, which follow each other along the curves, from the
+    /// differences of neighbours.
+    fn from_neighbours(logs: &[f64]) -> Self {
+        assert!(logs.len() > 1, "one position has no neighbour");
+        let steps = (logs.len() - 1) as f64;
+        let squares: f64 = logs
+            .windows(2)
+            .map(|pair| (pair[1] - pair[0]).powi(2))
+            .sum();
+        // A variance from successive differences has two thirds of the usual degrees of freedom.
+        Self {
+            error: (squares / (2.0 * steps)).sqrt(),
+            freedom: steps * 2.0 / 3.0,
+        }
+    }
 }
 
 /// The mean access time of a pattern. Its interval is widened where successive accesses are alike,
@@ -250,19 +266,19 @@ pub(super) struct Surveyed<'a> {
     pub name: &'a str,
     pub run: &'a Run<'a>,
     pub surface: &'a SurfaceRecord,
-    pub part: Part,
+    pub part: SurveyPart,
 }
 
 impl<'a> Surveyed<'a> {
     /// The part in a run; `None` where the run does not have it.
-    pub(super) fn find(name: &'a str, run: &'a Run<'a>, part: Part) -> Option<Self> {
+    pub(super) fn find(name: &'a str, run: &'a Run<'a>, part: SurveyPart) -> Option<Self> {
         let surface = run.record.surface()?;
-        let is_there = match part {
-            Part::Curve => surface.figures.rate.is_some(),
-            Part::Burst => surface.data.burst.is_some(),
-            Part::Access => !surface.figures.seeks.is_empty(),
+        let was_measured = match part {
+            SurveyPart::Curve => surface.figures.rate.is_some(),
+            SurveyPart::Burst => surface.data.burst.is_some(),
+            SurveyPart::Access => !surface.figures.seeks.is_empty(),
         };
-        if !is_there {
+        if !was_measured {
             return None;
         }
         Some(Self {
@@ -288,13 +304,13 @@ impl<'a> Surveyed<'a> {
 
 /// A part of a survey.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum SurveyPart {
     Curve,
     Burst,
     Access,
 }
 
-impl Part {
+impl SurveyPart {
     pub(super) fn subject(self) -> &'static str {
         match self {
             Self::Curve => "curve",
@@ -337,7 +353,7 @@ impl Compared for Surveyed<'_> {
         );
         let (span, other_span) = (surface_span(self.surface), surface_span(other.surface));
         let are_whole = self.is_whole() && other.is_whole();
-        if self.part != Part::Burst && !span.is_like(other_span) && !are_whole {
+        if self.part != SurveyPart::Burst && !span.is_like(other_span) && !are_whole {
             pair.add("span-differs", &span_text(span), &span_text(other_span));
         }
         add_part_differences(&mut pair, self.part);
@@ -345,44 +361,44 @@ impl Compared for Surveyed<'_> {
 
     fn add_faults(self, _harmless: &[&str], reasons: &mut Reasons) {
         let (name, record) = (self.name, self.run.record);
-        let (places, failed): (&[&str], u64) = match self.part {
-            Part::Curve => (
+        let (part_paths, failed_ops): (&[&str], u64) = match self.part {
+            SurveyPart::Curve => (
                 &["/results/0/figures/rate", "/results/0/data/curve"],
                 record.curve().iter().map(|point| point.errors).sum(),
             ),
-            Part::Burst => (
+            SurveyPart::Burst => (
                 &["/results/0/data/burst"],
                 self.surface.data.access_errors.values().sum(),
             ),
-            Part::Access => (
+            SurveyPart::Access => (
                 &["/results/0/figures/seeks", "/results/0/data/access"],
                 self.surface.data.access_errors.values().sum(),
             ),
         };
-        let places = [&["/results/0/data/device"], places].concat();
-        add_findings(reasons, name, record, &places, &[]);
+        let paths = [&["/results/0/data/device"], part_paths].concat();
+        add_findings(reasons, name, record, &paths, &[]);
         let data = &self.surface.data;
         let is_cut_short = data.interrupted || data.hang.is_some();
         // A run that ended while its workloads were measured has a whole survey.
         if is_cut_short || (record.partial && record.plan.workloads().is_empty()) {
             reasons.add("interrupted", format!("{name} was cut short"));
         }
-        if failed > 0 {
+        if failed_ops > 0 {
             reasons.add("io-errors", format!("operations failed in {name}"));
         }
     }
 }
 
 /// Adds the differences in conditions that only this part of a survey has.
-fn add_part_differences(pair: &mut Between<'_, Surveyed<'_>>, part: Part) {
+fn add_part_differences(pair: &mut Between<'_, Surveyed<'_>>, part: SurveyPart) {
     match part {
-        Part::Curve => {
+        SurveyPart::Curve => {
             pair.add_if_both_differ("coverage-differs", curve_coverage, coverage_text);
         }
-        Part::Burst => pair.add_if_different("block-size-differs", burst_bytes, |bytes| {
+        SurveyPart::Burst => pair.add_if_different("block-size-differs", burst_bytes, |bytes| {
             format!("the same {} repeatedly", format_bytes(bytes))
         }),
-        Part::Access => {
+        SurveyPart::Access => {
             pair.add_if_both_differ("block-size-differs", access_block_bytes, |bytes| {
                 format_bytes(u64::from(bytes))
             });
@@ -392,16 +408,16 @@ fn add_part_differences(pair: &mut Between<'_, Surveyed<'_>>, part: Part) {
 
 fn surface_span(surface: &SurfaceRecord) -> MeasuredSpan {
     MeasuredSpan {
-        start: surface.data.span_start_bytes,
-        length: surface.data.span_bytes,
+        start_bytes: surface.data.span_start_bytes,
+        length_bytes: surface.data.span_bytes,
     }
 }
 
 fn span_text(span: MeasuredSpan) -> String {
     format!(
         "{} from {}",
-        format_bytes(span.length),
-        format_bytes(span.start)
+        format_bytes(span.length_bytes),
+        format_bytes(span.start_bytes)
     )
 }
 
@@ -410,7 +426,7 @@ fn curve_coverage(surveyed: Surveyed<'_>) -> Option<CurveCoverage> {
     let curve = surveyed.run.record.plan.survey()?.curve.as_ref()?;
     Some(match curve.coverage {
         Coverage::Full => CurveCoverage::WholeSpan,
-        _ => CurveCoverage::Samples,
+        Coverage::Sampled { .. } | Coverage::Blocks { .. } => CurveCoverage::Samples,
     })
 }
 
@@ -439,4 +455,26 @@ fn burst_bytes(surveyed: Surveyed<'_>) -> u64 {
 fn access_block_bytes(surveyed: Surveyed<'_>) -> Option<u32> {
     let access = surveyed.run.record.plan.survey()?.access.as_ref()?;
     Some(access.block_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: eleven logarithms that alternate between 0 and 0.1 have ten differences of 0.1. The
+    /// sum of squares is 0.1, and √(0.1 ÷ 20) = 0.070711; ten steps have 6.667 degrees of freedom.
+    #[test]
+    fn error_of_a_point_follows_from_its_neighbours() {
+        let logs: Vec<f64> = (0..11).map(|index| f64::from(index % 2) * 0.1).collect();
+        let point = PointError::from_neighbours(&logs);
+        assert!((point.error - 0.070_711).abs() < 1e-6, "{}", point.error);
+        assert!((point.freedom - 6.667).abs() < 1e-3, "{}", point.freedom);
+    }
+
+    /// Curves of the same slope on both sides differ by a constant: their shape is no error.
+    #[test]
+    fn shape_that_both_curves_have_is_no_error() {
+        let point = PointError::from_neighbours(&[0.3; 20]);
+        assert_eq!(point.error, 0.0);
+    }
 }

@@ -123,7 +123,7 @@ fn times_to_be_the_same(ratio: &RatioEstimate, longer_arm: f64, log_margin: f64)
 /// Exact values, from the definitions with scipy 1.16 (`scipy.stats.t`).
 #[cfg(test)]
 mod tests {
-    use super::super::test_figures::{close, pair, several, single};
+    use super::super::test_figures::{assert_close, figure_of_run, figure_of_three_runs, pair};
     use super::*;
 
     fn judged(ratio: &RatioEstimate, p: f64, margin: f64, better: Direction) -> Judgement {
@@ -139,7 +139,8 @@ mod tests {
         let verdict = |ratio: &RatioEstimate, p: f64, margin: f64, better: Direction| {
             judged(ratio, p, margin, better).verdict
         };
-        let sides = [[98.0, 100.0, 103.0], [108.0, 112.0, 111.0]].map(|runs| several(runs, 0.001));
+        let sides = [[98.0, 100.0, 103.0], [108.0, 112.0, 111.0]]
+            .map(|runs| figure_of_three_runs(runs, 0.001));
         let (once, known) = (
             pair(),
             RatioEstimate::from_sides(&sides[0], &sides[1], &[]).unwrap(),
@@ -155,7 +156,7 @@ mod tests {
         assert_eq!(verdict(&once, 0.01, 0.1868, Higher), Verdict::Undecided);
         // Narrower than a tenth of the margin, the middle decides.
         let narrow = |error: f64| {
-            let sides = [100.0, 101.99].map(|value| single(value, error, 1e5));
+            let sides = [100.0, 101.99].map(|value| figure_of_run(value, error, 1e5));
             RatioEstimate::from_sides(&sides[0], &sides[1], &[]).unwrap()
         };
         assert_eq!(verdict(&narrow(0.0007), 0.01, 0.02, Higher), Verdict::Same);
@@ -171,14 +172,14 @@ mod tests {
             let advised = judged(&pair(), p, margin, Direction::Higher);
             advised.times_needed.unwrap()
         };
-        close(times(0.01, 0.15), 5.718520676386231);
-        close(times(0.01, 0.1001), 124.1523778605403);
-        close(times(0.05, 0.02), 1.5543917098736804);
+        assert_close(times(0.01, 0.15), 5.718520676386231);
+        assert_close(times(0.01, 0.1001), 124.1523778605403);
+        assert_close(times(0.05, 0.02), 1.5543917098736804);
         let p_of_five = AdjustedP {
             value: 0.05,
             family_size: 5,
         };
         let of_five = judge(&pair(), p_of_five, 0.02, Direction::Higher);
-        close(of_five.times_needed.unwrap(), 1.9960324411224541);
+        assert_close(of_five.times_needed.unwrap(), 1.9960324411224541);
     }
 }

@@ -76,7 +76,7 @@ pub(super) struct BlockSizes {
 }
 
 /// A block size, and the share of the operations that have it.
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 struct SizeShare {
     block_bytes: u32,
     share: f64,
@@ -150,14 +150,58 @@ pub(super) fn sync_text(sync: SyncPolicy) -> String {
 
 /// `span of 8 GiB from 1 GiB`.
 pub(super) fn span_text(span: MeasuredSpan) -> String {
-    let length = format_bytes(span.length);
-    match span.start {
+    let length = format_bytes(span.length_bytes);
+    match span.start_bytes {
         0 => format!("span of {length}"),
-        start => format!("span of {length} from {}", format_bytes(start)),
+        start_bytes => format!("span of {length} from {}", format_bytes(start_bytes)),
     }
 }
 
 /// `40 %`.
 pub(super) fn percent_text(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_zone_says_what_the_numbers_are() {
+        let zones = [(60.0, 10.0), (40.0, 90.0)].map(|(access_percent, size_percent)| Zone {
+            access_percent,
+            size_percent,
+        });
+        assert_eq!(
+            zones_text(&zones),
+            "60 % of the operations on 10 % of the span, 40 % on 90 %"
+        );
+    }
+
+    #[test]
+    fn block_sizes_are_shares_where_there_are_several() {
+        let single = BlockSizes {
+            largest_bytes: 8192,
+            mix: Vec::new(),
+        };
+        assert_eq!(block_sizes_text(single), "8 KiB");
+        let mixed = BlockSizes {
+            largest_bytes: 8192,
+            mix: [(4096, 0.75), (8192, 0.25)]
+                .map(|(block_bytes, share)| SizeShare { block_bytes, share })
+                .to_vec(),
+        };
+        assert_eq!(block_sizes_text(mixed), "75 % 4 KiB, 25 % 8 KiB");
+    }
+
+    #[test]
+    fn span_from_the_start_names_its_length_alone() {
+        let mut span = MeasuredSpan {
+            start_bytes: 0,
+            length_bytes: 8 << 30,
+        };
+        assert_eq!(span_text(span), "span of 8 GiB");
+        span.start_bytes = 1 << 30;
+        assert_eq!(span_text(span), "span of 8 GiB from 1 GiB");
+    }
 }

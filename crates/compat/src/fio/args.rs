@@ -212,7 +212,7 @@ impl FioArguments {
                     saved_to: saved_to.clone(),
                     status_interval_ns: interval_ns,
                     finished: Vec::new(),
-                    kept: String::new(),
+                    unsaved_text: String::new(),
                     failed_jobs: 0,
                 })
             }),

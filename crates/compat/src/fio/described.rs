@@ -66,10 +66,10 @@ impl DescribedJobs {
             if !self.is_switched_on(job, "group_reporting") {
                 continue;
             }
-            let own = self.shows_lat(job);
+            let shows_lat = self.shows_lat(job);
             if before
                 .iter()
-                .any(|other| other.group == job.group && self.shows_lat(other) != own)
+                .any(|other| other.group == job.group && self.shows_lat(other) != shows_lat)
             {
                 let name = &job.name;
                 return Some(format!("lat_percentiles in job: {name} differs from group"));

@@ -127,11 +127,11 @@ impl DiskFigures {
             .iter()
             .filter(|other| disk.members.contains(&other.name))
         {
-            let own = Self::of_disk(other);
-            for (total, count) in sum.counts.iter_mut().zip(own.counts) {
+            let figures_of_member = Self::of_disk(other);
+            for (total, count) in sum.counts.iter_mut().zip(figures_of_member.counts) {
                 *total += count;
             }
-            sum.busy_percent = sum.busy_percent.max(own.busy_percent);
+            sum.busy_percent = sum.busy_percent.max(figures_of_member.busy_percent);
             members += 1;
         }
         if members == 0 {
@@ -152,10 +152,13 @@ pub(super) fn disk_lines(disks: &[DiskTotals]) -> String {
     }
     for disk in disks {
         let name = &disk.name;
-        let own = figures_text(&DiskFigures::of_disk(disk), "");
+        let disk_text = figures_text(&DiskFigures::of_disk(disk), "");
         text.push_str(&match DiskFigures::of_members(disk, disks) {
-            None => format!("  {name}: {own}\n"),
-            Some(members) => format!("    {name}: {own}, {}\n", figures_text(&members, "aggr")),
+            None => format!("  {name}: {disk_text}\n"),
+            Some(members) => format!(
+                "    {name}: {disk_text}, {}\n",
+                figures_text(&members, "aggr")
+            ),
         });
     }
     text

@@ -337,11 +337,11 @@ fn prios(stats: &DirectionStats, entry: &JobEntry, form: JsonForm) -> Option<Jso
         return None;
     }
     let mut objects = Vec::new();
-    for own in priorities {
+    for summary in priorities {
         objects.push(object([
-            ("prioclass".to_owned(), own.priority.class.to_string()),
-            ("prio".to_owned(), own.priority.level.to_string()),
-            (format!("{name}_ns"), latency(&own.latency, list, form)),
+            ("prioclass".to_owned(), summary.priority.class.to_string()),
+            ("prio".to_owned(), summary.priority.level.to_string()),
+            (format!("{name}_ns"), latency(&summary.latency, list, form)),
         ]));
     }
     Some(array(objects))
@@ -354,12 +354,12 @@ fn whole(value: f64) -> Json {
 /// The object of latencies in nanoseconds. Those of `list` are its percentiles; `None`: it has
 /// none.
 fn latency(histogram: &LatencyHistogram, list: Option<&Vec<f64>>, form: JsonForm) -> Json {
-    let own = figures(histogram);
+    let summary = figures(histogram);
     let mut pairs = vec![
-        ("min", own.min.to_string()),
-        ("max", own.max.to_string()),
-        ("mean", float(own.mean)),
-        ("stddev", float(own.deviation)),
+        ("min", summary.min.to_string()),
+        ("max", summary.max.to_string()),
+        ("mean", float(summary.mean)),
+        ("stddev", float(summary.deviation)),
         ("N", histogram.count().to_string()),
     ];
     if let Some(list) = list

@@ -83,11 +83,11 @@ pub(super) fn logs(described: &DescribedJobs, measurements: &[Measurement]) -> V
     for job in &described.jobs {
         for workload in &job.workloads {
             number += 1;
-            let own: Vec<&Measurement> = measurements
+            let measurements_of_copy: Vec<&Measurement> = measurements
                 .iter()
                 .filter(|measurement| workload.is_measured_by(measurement))
                 .collect();
-            add_logs(&mut files, described, job, number, &own);
+            add_logs(&mut files, described, job, number, &measurements_of_copy);
         }
         for _ in job.workloads.len() as u64..job.copies {
             number += 1;
@@ -106,7 +106,7 @@ fn add_logs(
     described: &DescribedJobs,
     job: &DescribedJob,
     number: u64,
-    own: &[&Measurement],
+    measurements_of_copy: &[&Measurement],
 ) {
     for log in LOGS {
         if !is_possible(log, described, job) {
@@ -123,7 +123,7 @@ fn add_logs(
         } else {
             format!("{prefix}_{suffix}.log")
         };
-        let text = LogOptions::read(described, job).rows(own, log.kind);
+        let text = LogOptions::read(described, job).rows(measurements_of_copy, log.kind);
         add_or_append(files, path, text);
     }
 }
@@ -302,30 +302,34 @@ fn nanoseconds(ms: u64) -> u64 {
 }
 
 /// fio's numbers of reads, writes and trims.
-const DIRECTIONS: [u32; 3] = [0, 1, 2];
+const DIRECTIONS: [u32; 3] = [READS, WRITES, TRIMS];
+const READS: u32 = 0;
+const WRITES: u32 = 1;
+const TRIMS: u32 = 2;
 
 /// The operations of a direction.
 fn kind_of(direction: u32, measurement: &Measurement) -> OpKind {
     match direction {
-        0 => OpKind::Read,
-        1 => write_kind(measurement),
-        _ => OpKind::Trim,
+        READS => OpKind::Read,
+        WRITES => write_kind(measurement),
+        TRIMS => OpKind::Trim,
+        other => unreachable!("{other} is no direction of fio"),
     }
 }
 
 /// The operations of a direction between two times; `None` where the job has none at any time.
 fn cell_of(direction: u32, members: &[&Measurement], start_ns: u64, end_ns: u64) -> Option<Cell> {
-    let mut found: Option<Cell> = None;
+    let mut total: Option<Cell> = None;
     for member in members {
         let Some(op) = member.ops.get(&kind_of(direction, member)) else {
             continue;
         };
         if op.count > 0 {
             let cell = op.series.total_between(start_ns, end_ns);
-            found.get_or_insert_default().merge(&cell);
+            total.get_or_insert_default().merge(&cell);
         }
     }
-    found
+    total
 }
 
 /// The value of a line about this time; `None` where it has none.

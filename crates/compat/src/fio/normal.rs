@@ -23,23 +23,23 @@ pub(super) fn shortened(number: u64, digits: usize, base: Base, unit: &str) -> S
     };
     let mut whole = number;
     // What the last division left, as a part of `step`; `None` while nothing was divided.
-    let mut rest = None;
+    let mut remainder = None;
     let mut prefix = 0;
     while digits_of(whole) > digits && prefix + 1 < PREFIXES.len() {
-        rest = Some(whole % step);
+        remainder = Some(whole % step);
         whole /= step;
         prefix += 1;
     }
     let unit = format!("{}{unit}", prefix_text(PREFIXES[prefix], base));
-    let Some(rest) = rest else {
+    let Some(remainder) = remainder else {
         return format!("{whole}{unit}");
     };
     let decimals = digits.saturating_sub(digits_of(whole) + 1);
     if decimals == 0 {
-        let rounded = whole + u64::from(rest * 2 >= step);
+        let rounded = whole + u64::from(remainder * 2 >= step);
         return format!("{rounded}{unit}");
     }
-    let value = whole as f64 + rest as f64 / step as f64;
+    let value = whole as f64 + remainder as f64 / step as f64;
     format!("{value:.decimals$}{unit}")
 }
 
@@ -173,9 +173,9 @@ fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) 
         }
     }
     let (kind, priorities) = entry.by_priority(stats);
-    for own in priorities {
-        let label = priority_label(kind, own);
-        text.push_str(&latency_line(&label, &own.latency));
+    for latencies in priorities {
+        let label = priority_label(kind, latencies);
+        text.push_str(&latency_line(&label, &latencies.latency));
     }
     if entry.shows_clat {
         text.push_str(&percentile_lines("clat", &clat, &entry.percentiles));
@@ -184,18 +184,25 @@ fn direction_text(name: &str, direction: &GroupDirection<'_>, entry: &JobEntry) 
         text.push_str(&percentile_lines("lat", &lat, &entry.percentiles));
     }
     if entry.shows_clat || entry.shows_lat {
-        for own in priorities {
-            let share = own.latency.count() as f64 * 100.0 / stats.latency.count() as f64;
-            let label = format!("{} ({share:.2}% of IOs)", priority_label(kind, own));
-            text.push_str(&percentile_lines(&label, &own.latency, &entry.percentiles));
+        for latencies in priorities {
+            let share = latencies.latency.count() as f64 * 100.0 / stats.latency.count() as f64;
+            let label = format!("{} ({share:.2}% of IOs)", priority_label(kind, latencies));
+            text.push_str(&percentile_lines(
+                &label,
+                &latencies.latency,
+                &entry.percentiles,
+            ));
         }
     }
     text.push_str(&sampled_rates_text(stats, direction.group_rate, entry.base));
     text
 }
 
-fn priority_label(kind: &str, own: &PriorityLatency) -> String {
-    format!("{kind} prio {}/{}", own.priority.class, own.priority.level)
+fn priority_label(kind: &str, latencies: &PriorityLatency) -> String {
+    format!(
+        "{kind} prio {}/{}",
+        latencies.priority.class, latencies.priority.level
+    )
 }
 
 fn latency_line(label: &str, histogram: &LatencyHistogram) -> String {
@@ -217,16 +224,16 @@ fn percentile_lines(label: &str, histogram: &LatencyHistogram, percents: &[f64])
     /// The columns of a percentile besides its time: ` 99.00th=[],` and a space.
     const OTHER_COLUMNS: usize = 12;
     let values = percentiles(histogram, percents);
-    let (Some(least), Some(most)) = (values.first(), values.last()) else {
+    let (Some(shortest), Some(longest)) = (values.first(), values.last()) else {
         return String::new();
     };
     // As in fio, the unit follows from both ends.
-    let (unit, unit_ns) = match (least.ns, most.ns) {
+    let (unit, unit_ns) = match (shortest.ns, longest.ns) {
         (2_000_001.., 100_000_000..) => ("msec", 1_000_000),
         (2_001.., 100_000..) => ("usec", 1_000),
         _ => ("nsec", 1),
     };
-    let width = digits_of(most.ns / unit_ns).max(5);
+    let width = digits_of(longest.ns / unit_ns).max(5);
     let mut lines = Vec::new();
     for values_of_line in values.chunks(LINE_COLUMNS / (OTHER_COLUMNS + width)) {
         let texts: Vec<String> = values_of_line
@@ -367,18 +374,18 @@ pub(super) fn group_text(number: usize, entries: &[&JobEntry]) -> String {
         };
         let name = name.to_uppercase();
         let rate = bytes_text(total.rate(), base, "/s");
-        let least = bytes_text(total.rate_min, base, "/s");
-        let most = bytes_text(total.rate_max, base, "/s");
+        let lowest_rate = bytes_text(total.rate_min, base, "/s");
+        let highest_rate = bytes_text(total.rate_max, base, "/s");
         let bytes = bytes_text(total.bytes, base, "");
         let _ = writeln!(
             text,
             "{name:>7}: bw={} ({}), {}-{} ({}-{}), io={} ({}), run={}-{}msec",
             rate.first,
             rate.second,
-            least.first,
-            most.first,
-            least.second,
-            most.second,
+            lowest_rate.first,
+            highest_rate.first,
+            lowest_rate.second,
+            highest_rate.second,
             bytes.first,
             bytes.second,
             total.ms_min,

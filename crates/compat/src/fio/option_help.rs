@@ -6,14 +6,61 @@ use crate::printer::{DropInError, ToolText};
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
+/// The type of an option's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ValueKind {
+    Text,
+    Int,
+    Bool,
+    Switch,
+    Time,
+    Size,
+    Ranges,
+    /// A number with a unit.
+    Scaled,
+    Floats,
+}
+
+impl ValueKind {
+    /// The type of this name in the table, which is part of the program: a misspelt one panics.
+    fn named(name: &str) -> Self {
+        match name {
+            "text" => Self::Text,
+            "int" => Self::Int,
+            "bool" => Self::Bool,
+            "switch" => Self::Switch,
+            "time" => Self::Time,
+            "size" => Self::Size,
+            "ranges" => Self::Ranges,
+            "scaled" => Self::Scaled,
+            "floats" => Self::Floats,
+            other => panic!("option_help.txt: '{other}' is no type"),
+        }
+    }
+
+    /// The type as fio names it.
+    fn as_fio(self) -> &'static str {
+        match self {
+            Self::Text => "string (opt=bla)",
+            Self::Int => "integer value (opt=100)",
+            Self::Bool => "boolean value (opt=1)",
+            Self::Switch => "empty or boolean value ([0|1])",
+            Self::Time => "string with time postfix (opt=10s)",
+            Self::Size => "size or percentage (opt=4k, opt=10%)",
+            Self::Ranges => "one to three ranges (opt=1k-4k[,4k-8k[,1k-8k]])",
+            Self::Scaled => "string with possible k/m/g postfix (opt=4k)",
+            Self::Floats => "list of floating point values separated by ':' (opt=5.9:7.8)",
+        }
+    }
+}
+
 /// The facts of an option that --cmdhelp prints.
 pub(super) struct OptionHelp {
     /// The name that stands for all.
     name: &'static str,
     /// Further names.
     aliases: Vec<&'static str>,
-    /// The type of its value, as the table names it.
-    pub(super) kind: &'static str,
+    pub(super) kind: ValueKind,
     /// The default; empty where there is none.
     default: &'static str,
     /// The least and the greatest value; empty where it has none.
@@ -32,8 +79,8 @@ struct EngineOption {
 }
 
 struct HelpTable {
-    of_jobs: Vec<OptionHelp>,
-    of_engines: Vec<EngineOption>,
+    job_options: Vec<OptionHelp>,
+    engine_options: Vec<EngineOption>,
 }
 
 /// The engines that jobs can use.
@@ -47,65 +94,59 @@ const WORD_WIDTH: usize = 20;
 
 static TABLE: LazyLock<HelpTable> = LazyLock::new(|| {
     let text = include_str!("option_help.txt");
-    let (of_jobs, of_engines) = text
+    let (job_part, engine_part) = text
         .split_once("\n[engines]\n")
         .expect("the table is part of the program, and has both parts");
-    let of_jobs = of_jobs.lines().filter(|line| !line.starts_with('#'));
-    HelpTable {
-        of_jobs: of_jobs.map(help_of_line).collect(),
-        of_engines: of_engines
-            .lines()
-            .filter_map(|line| line.split_once(" | "))
-            .map(|(engines, line)| EngineOption {
-                engines: engines.split(' ').collect(),
-                help: help_of_line(line),
-            })
-            .collect(),
+    let mut table = HelpTable {
+        job_options: Vec::new(),
+        engine_options: Vec::new(),
+    };
+    for line in job_part.lines().filter(|line| !line.starts_with('#')) {
+        table.job_options.push(OptionHelp::from_line(line));
     }
+    for line in engine_part.lines() {
+        let (engines, line) = line
+            .split_once(" | ")
+            .expect("an option of engines begins with their names");
+        table.engine_options.push(EngineOption {
+            engines: engines.split(' ').collect(),
+            help: OptionHelp::from_line(line),
+        });
+    }
+    table
 });
 
-fn help_of_line(line: &'static str) -> OptionHelp {
-    let mut cells = line.split('|').map(str::trim);
-    let mut names = cells.next().unwrap_or_default().split('/');
-    let kind = cells.next().unwrap_or_default();
-    let default = cells.next().unwrap_or_default();
-    let range = cells.next().unwrap_or_default();
-    let words = cells.next().unwrap_or_default();
-    let text = cells.next().unwrap_or_default();
-    OptionHelp {
-        name: names.next().unwrap_or_default(),
-        aliases: names.collect(),
-        kind,
-        default,
-        range: match (range, kind) {
-            ("none", _) => "",
-            ("", "int") => "min=0, max=-1",
-            ("", "bool") => "min=0, max=1",
-            (range, _) => range,
-        },
-        words: words.split_whitespace().collect(),
-        text,
-    }
-}
-
 impl OptionHelp {
+    /// Reads a line of the table, without the engines before it. A line with too few or too many
+    /// cells panics.
+    fn from_line(line: &'static str) -> Self {
+        let cells: Vec<&'static str> = line.split('|').map(str::trim).collect();
+        let [names, kind, default, range, words, text] = cells[..] else {
+            panic!("option_help.txt: '{line}' has not six cells");
+        };
+        let (name, aliases) = match names.split_once('/') {
+            Some((name, aliases)) => (name, aliases.split('/').collect()),
+            None => (names, Vec::new()),
+        };
+        let kind = ValueKind::named(kind);
+        Self {
+            name,
+            aliases,
+            kind,
+            default,
+            range: match (range, kind) {
+                ("none", _) => "",
+                ("", ValueKind::Int) => "min=0, max=-1",
+                ("", ValueKind::Bool) => "min=0, max=1",
+                (range, _) => range,
+            },
+            words: words.split_whitespace().collect(),
+            text,
+        }
+    }
+
     fn has_name(&self, name: &str) -> bool {
         self.name == name || self.aliases.contains(&name)
-    }
-
-    /// The type of its value, as fio names it.
-    fn kind_text(&self) -> &'static str {
-        match self.kind {
-            "int" => "integer value (opt=100)",
-            "bool" => "boolean value (opt=1)",
-            "switch" => "empty or boolean value ([0|1])",
-            "time" => "string with time postfix (opt=10s)",
-            "size" => "size or percentage (opt=4k, opt=10%)",
-            "ranges" => "one to three ranges (opt=1k-4k[,4k-8k[,1k-8k]])",
-            "scaled" => "string with possible k/m/g postfix (opt=4k)",
-            "floats" => "list of floating point values separated by ':' (opt=5.9:7.8)",
-            _ => "string (opt=bla)",
-        }
     }
 
     fn is_refused(&self) -> bool {
@@ -129,7 +170,7 @@ impl OptionHelp {
         for alias in &self.aliases {
             let _ = writeln!(text, "{:>WORD_WIDTH$}: {alias}", "alias");
         }
-        let _ = writeln!(text, "{:>WORD_WIDTH$}: {}", "type", self.kind_text());
+        let _ = writeln!(text, "{:>WORD_WIDTH$}: {}", "type", self.kind.as_fio());
         let default = if self.default.is_empty() {
             "no default"
         } else {
@@ -155,14 +196,14 @@ impl OptionHelp {
 
 /// The facts of an option under its first name, also of one of I/O engines.
 pub(super) fn help_of(name: &str) -> Option<&'static OptionHelp> {
-    let of_engines = TABLE.of_engines.iter().map(|option| &option.help);
-    let mut all = TABLE.of_jobs.iter().chain(of_engines);
-    all.find(|option| option.name == name)
+    let of_engines = TABLE.engine_options.iter().map(|option| &option.help);
+    let mut helps = TABLE.job_options.iter().chain(of_engines);
+    helps.find(|option| option.name == name)
 }
 
 /// The answer to `--cmdhelp`: about one option, or a line about each.
 pub(super) fn option_help(name: Option<&str>) -> ToolText {
-    let options = &TABLE.of_jobs;
+    let options = &TABLE.job_options;
     match name {
         None | Some("all") => {
             ToolText::out(options.iter().map(OptionHelp::line).collect::<String>())
@@ -190,13 +231,13 @@ pub(super) fn engine_help(words: Option<&str>) -> Result<ToolText, DropInError> 
         let text = format!("fio: engine {engine} not loadable\nIO engine {engine} not found\n");
         return Err(DropInError::Code(1, ToolText::err(text)));
     }
-    let mut own = TABLE
-        .of_engines
+    let mut options_of_engine = TABLE
+        .engine_options
         .iter()
         .filter(|option| option.engines.contains(&engine))
         .map(|option| &option.help);
     match option {
-        Some(name) => match own.find(|option| option.has_name(name)) {
+        Some(name) => match options_of_engine.find(|option| option.has_name(name)) {
             Some(option) => Ok(ToolText::out(option.details())),
             None => {
                 let text = format!("No such command: {name}\n");
@@ -204,7 +245,7 @@ pub(super) fn engine_help(words: Option<&str>) -> Result<ToolText, DropInError> 
             }
         },
         None => {
-            let lines: String = own.map(OptionHelp::line).collect();
+            let lines: String = options_of_engine.map(OptionHelp::line).collect();
             if lines.is_empty() {
                 return Ok(ToolText::out(format!(
                     "IO engine {engine} has no options\n"
@@ -222,7 +263,7 @@ mod tests {
 
     #[test]
     fn help_knows_every_option_under_the_first_name_of_the_job_options() {
-        for option in &TABLE.of_jobs {
+        for option in &TABLE.job_options {
             let known = fio_option(option.name).map(|known| known.name());
             assert_eq!(known, Some(option.name));
             for alias in &option.aliases {
@@ -231,7 +272,7 @@ mod tests {
             }
             assert!(!option.text.is_empty(), "{}", option.name);
         }
-        for option in &TABLE.of_engines {
+        for option in &TABLE.engine_options {
             assert!(
                 fio_option(option.help.name).is_some(),
                 "{}",
@@ -240,8 +281,11 @@ mod tests {
         }
         // fio takes both kinds of switch without a value.
         for option in FIO_OPTIONS.iter().filter(|option| option.is_switch) {
-            let found = TABLE.of_jobs.iter().find(|help| help.name == option.name());
-            let is_switch = found.is_none_or(|help| help.kind == "switch");
+            let found = TABLE
+                .job_options
+                .iter()
+                .find(|help| help.name == option.name());
+            let is_switch = found.is_none_or(|help| help.kind == ValueKind::Switch);
             assert!(is_switch, "{}", option.name());
         }
     }

@@ -1,6 +1,6 @@
 //! The values that fio takes for an option, from the table `option_help.txt`.
 
-use super::option_help::{OptionHelp, help_of};
+use super::option_help::{OptionHelp, ValueKind, help_of};
 use super::values::{Base, bytes};
 use diskproof_model::errno;
 
@@ -26,14 +26,27 @@ pub fn fio_value_error(name: &str, value: &str) -> Option<String> {
         return word_error(name, help, value);
     }
     match help.kind {
-        "int" => number_error(help, value),
-        "floats" => float_error(help, value),
-        "switch" if !is_number(value) => Some("write 0 or 1".to_owned()),
-        "text" if NUMBERS.contains(&name) && !is_number(value) => Some(NO_NUMBER.to_owned()),
-        "text" if NUMBERS.contains(&name) && is_too_large(value) => Some(TOO_LARGE.to_owned()),
-        "text" if name == "ignore_error" => ignored_error_error(value),
-        "ranges" => range_error(value),
-        _ => None,
+        ValueKind::Int => number_error(help, value),
+        ValueKind::Floats => float_error(help, value),
+        ValueKind::Ranges => range_error(value),
+        ValueKind::Switch if !is_number(value) => Some("write 0 or 1".to_owned()),
+        ValueKind::Text if name == "ignore_error" => ignored_error_error(value),
+        ValueKind::Text if NUMBERS.contains(&name) => {
+            if !is_number(value) {
+                Some(NO_NUMBER.to_owned())
+            } else if is_too_large(value) {
+                Some(TOO_LARGE.to_owned())
+            } else {
+                None
+            }
+        }
+        // The front end reads times, sizes and yes or no, and words it knows itself.
+        ValueKind::Text
+        | ValueKind::Switch
+        | ValueKind::Bool
+        | ValueKind::Time
+        | ValueKind::Size
+        | ValueKind::Scaled => None,
     }
 }
 

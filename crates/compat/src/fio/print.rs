@@ -69,14 +69,15 @@ impl FioOutput {
 pub(super) struct FioPrinter {
     pub(super) output: FioOutput,
     pub(super) described: DescribedJobs,
-    /// The file that everything goes to, in one piece.
+    /// The file of `--output`. The front end writes the text of [`ToolPrinter::end`] to it, so
+    /// every earlier text is kept until then.
     pub(super) saved_to: Option<PathBuf>,
     /// Nanoseconds after which the output is repeated while jobs run; `None`: never.
     pub(super) status_interval_ns: Option<u64>,
     /// Measurements that ended before the current jobs.
     pub(super) finished: Vec<Measurement>,
-    /// The text so far that goes to the file; empty without one.
-    pub(super) kept: String,
+    /// The text that goes to that file at the end; empty without one.
+    pub(super) unsaved_text: String,
     /// Jobs that failed, once the run is over.
     pub(super) failed_jobs: u64,
 }
@@ -106,7 +107,7 @@ impl FioPrinter {
         if self.saved_to.is_none() {
             return text;
         }
-        self.kept.push_str(&text);
+        self.unsaved_text.push_str(&text);
         String::new()
     }
 
@@ -120,9 +121,9 @@ impl FioPrinter {
         let mut processes = 0;
         for job in &self.described.jobs {
             let (name, group) = (&job.name, job.group);
-            let rw = self.value_or(job, "rw", "read");
+            let rw_option = self.value_or(job, "rw", "read");
+            let rw = shown_rw(&rw_option);
             let [reads, writes, trims] = job.block_sizes.map(|sizes| shown_sizes(sizes, job.base));
-            let rw = shown_rw(&rw);
             let engine = self.value_or(job, "ioengine", "psync");
             let depth = bytes(&self.value_or(job, "iodepth", "1"), Base::Binary).unwrap_or(1);
             let _ = writeln!(
@@ -165,8 +166,7 @@ impl FioPrinter {
         }
     }
 
-    /// The results in every form that was chosen. A job that did not run has the error of the run.
-    /// A line for each job that ended with an error, before all results.
+    /// A line for each job that ended with an error, which comes before all results.
     fn failures_text(&self, measurements: &[Measurement]) -> String {
         let mut text = String::new();
         if !self.output.has_normal {
@@ -181,10 +181,11 @@ impl FioPrinter {
         text
     }
 
-    fn results_text(&self, measurements: &[Measurement], so_far: &RunState<'_>) -> String {
+    /// The results in every form that was chosen. A job that did not run has the error of the run.
+    fn results_text(&self, measurements: &[Measurement], state: &RunState<'_>) -> String {
         let mut entries = entries(&self.described, measurements);
         for entry in &mut entries {
-            if let Some(name) = so_far.error
+            if let Some(name) = state.error
                 && !entry.is_blank
                 && entry.runtime_ms == 0
                 && entry.error.is_none()
@@ -193,11 +194,11 @@ impl FioPrinter {
             }
         }
         let frame = RunFrame {
-            unix_ns: so_far.unix_ns,
-            time: time_line(so_far.unix_ns),
+            unix_ns: state.unix_ns,
+            time: time_line(state.unix_ns),
             elapsed_s: elapsed_s(measurements),
             global: &self.described.global,
-            disks: self.shown_disks(so_far.disks),
+            disks: self.shown_disks(state.disks),
             entries: &entries,
         };
         let mut text = String::new();
@@ -210,26 +211,35 @@ impl FioPrinter {
             text.push_str(&document(&frame, form));
         }
         if self.output.has_normal {
-            text.push('\n');
-            let pid = std::process::id();
-            for entry in &entries {
-                if !entry.is_blank && (entry.runtime_ms > 0 || entry.error.is_some()) {
-                    text.push_str(&entry_text(entry, &frame, pid));
-                }
-            }
-            // A group without figures has its line, too.
-            for jobs in self
-                .described
-                .jobs
-                .chunk_by(|job, next| job.group == next.group)
-            {
-                let group = jobs[0].group;
-                let own = entries.iter().filter(|entry| !entry.is_blank);
-                let own: Vec<&JobEntry> = own.filter(|entry| entry.group == group).collect();
-                text.push_str(&group_text(group, &own));
-            }
-            text.push_str(&disk_lines(frame.disks));
+            text.push_str(&self.normal_text(&frame));
         }
+        text
+    }
+
+    /// The results for people: the entries, the groups, the disks.
+    fn normal_text(&self, frame: &RunFrame<'_>) -> String {
+        let mut text = "\n".to_owned();
+        let pid = std::process::id();
+        for entry in frame.entries {
+            if !entry.is_blank && (entry.runtime_ms > 0 || entry.error.is_some()) {
+                text.push_str(&entry_text(entry, frame, pid));
+            }
+        }
+        // A group without figures has its line, too.
+        for jobs in self
+            .described
+            .jobs
+            .chunk_by(|job, next| job.group == next.group)
+        {
+            let group = jobs[0].group;
+            let entries_of_group: Vec<&JobEntry> = frame
+                .entries
+                .iter()
+                .filter(|entry| !entry.is_blank && entry.group == group)
+                .collect();
+            text.push_str(&group_text(group, &entries_of_group));
+        }
+        text.push_str(&disk_lines(frame.disks));
         text
     }
 }
@@ -327,7 +337,7 @@ impl ToolPrinter for FioPrinter {
         text.push_str(&self.results_text(result.measurements, &state));
         self.failed_jobs = failed_jobs(&self.described, result.measurements);
         ToolText {
-            stdout: self.kept.clone() + &text,
+            stdout: self.unsaved_text.clone() + &text,
             stderr: self.failure_lines()
                 + &engine_notes(result.measurements)
                 + &cut_notes(result.measurements),
@@ -393,9 +403,9 @@ fn threads_and_processes(threads: u64, processes: u64) -> String {
 
 /// The smallest and the largest size of one direction.
 fn shown_sizes(sizes: SizeRange, base: Base) -> String {
-    let least = shortened(sizes.least, 4, base, "B");
-    let most = shortened(sizes.most, 4, base, "B");
-    format!("{least}-{most}")
+    let smallest = shortened(sizes.least, 4, base, "B");
+    let largest = shortened(sizes.most, 4, base, "B");
+    format!("{smallest}-{largest}")
 }
 
 /// A local time as ctime(3) writes it.

@@ -125,6 +125,21 @@ impl ContinuedErrors {
     }
 }
 
+/// True if a job goes on after an error of a request. As in fio, errors that are ignored count,
+/// too, unless the other option comes later.
+fn continues_after_errors(described: &DescribedJobs, job: &DescribedJob) -> bool {
+    let continues = match described.value(job, "continue_on_error").as_deref() {
+        None | Some("none" | "0") => false,
+        Some(_) => true,
+    };
+    let ignored_errors = described.value(job, "ignore_error").unwrap_or_default();
+    let ignores_any = ignored_errors
+        .split(',')
+        .any(|errors| !errors.trim().is_empty() && !errors.trim().starts_with(':'));
+    let ignores = ignores_any && described.is_set_later(job, "ignore_error", "continue_on_error");
+    continues || ignores
+}
+
 impl JobEntry {
     /// An entry of no job.
     fn blank() -> Self {
@@ -143,15 +158,11 @@ impl JobEntry {
         self.hides_clat = is_time_disabled(described, job, "disable_clat");
         self.hides_lat = is_time_disabled(described, job, "disable_lat");
         self.percentiles = percentile_list(described, job);
-        let continues = described.value(job, "continue_on_error");
-        let continues = !matches!(continues.as_deref(), None | Some("none" | "0"));
-        // As in fio, errors that are ignored are counted, too, unless the other option comes later.
-        let ignored = described.value(job, "ignore_error").unwrap_or_default();
-        let ignores = ignored
-            .split(',')
-            .any(|errors| !errors.trim().is_empty() && !errors.trim().starts_with(':'));
-        let ignores = ignores && described.is_set_later(job, "ignore_error", "continue_on_error");
-        self.continued = (continues || ignores).then(ContinuedErrors::default);
+        self.continued = if continues_after_errors(described, job) {
+            Some(ContinuedErrors::default())
+        } else {
+            None
+        };
     }
 
     /// As in fio, the sync at the end has no figures, and calls of fdatasync and
@@ -160,7 +171,12 @@ impl JobEntry {
         let call = match measurement.workload.sync {
             SyncPolicy::AtEnd => return,
             SyncPolicy::Every { call, .. } => call.into(),
-            _ => call_in_order(measurement.workload.shape.order.fio.as_deref()),
+            SyncPolicy::None
+            | SyncPolicy::WithWrite { .. }
+            | SyncPolicy::Shared { .. }
+            | SyncPolicy::OtherDescriptor { .. } => {
+                call_in_order(measurement.workload.shape.order.fio.as_deref())
+            }
         };
         let Some(sync) = measurement.ops.get(&OpKind::Sync) else {
             return;
@@ -240,7 +256,17 @@ impl JobEntry {
         match measurement.stopped {
             StopReason::TooSlow => self.error = Some(JobError::named("ETIMEDOUT")),
             StopReason::BelowFloor => self.error = Some(JobError::named("EIO")),
-            _ => {}
+            StopReason::Precision
+            | StopReason::Time
+            | StopReason::Bytes
+            | StopReason::Ops
+            | StopReason::Companion
+            | StopReason::Overloaded
+            | StopReason::Steady
+            | StopReason::Unread
+            | StopReason::Interrupted
+            | StopReason::Errors
+            | StopReason::Hung => {}
         }
         // As in fio, no single request may take longer where none is in flight beside it.
         if let Some(target) = measurement.workload.shape.latency_target
@@ -322,23 +348,26 @@ fn fsyncs(order: Option<&FioOrder>, syncs: u64, writes: u64) -> u64 {
     (u128::from(syncs) * fsyncs_due).div_ceil(all_due.max(1)) as u64
 }
 
-/// How many of the first so many writes are a multiple of any of these periods.
+/// How many of the first so many writes are a multiple of any of these periods, which are above 0:
+/// those of the first period and those of the others, less those of both.
 fn writes_with_any(periods: &[u128], writes: u128) -> u128 {
-    let Some((first, rest)) = periods.split_first() else {
+    let Some((first, others)) = periods.split_first() else {
         return 0;
     };
-    let mut both_periods = Vec::new();
-    for period in rest {
-        both_periods.push(least_common_multiple(*first, *period));
+    let mut common_periods = Vec::new();
+    for period in others {
+        common_periods.push(least_common_multiple(*first, *period));
     }
-    let both = writes_with_any(&both_periods, writes);
-    writes / first + writes_with_any(rest, writes) - both
+    let writes_with_both = writes_with_any(&common_periods, writes);
+    writes / first + writes_with_any(others, writes) - writes_with_both
 }
 
+/// The least common multiple of two numbers above 0.
 fn least_common_multiple(one: u128, other: u128) -> u128 {
-    let (mut divisor, mut rest) = (one, other);
-    while rest > 0 {
-        (divisor, rest) = (rest, divisor % rest);
+    assert!(one > 0 && other > 0, "{one} and {other}");
+    let (mut divisor, mut remainder) = (one, other);
+    while remainder > 0 {
+        (divisor, remainder) = (remainder, divisor % remainder);
     }
     one / divisor * other
 }
@@ -701,13 +730,13 @@ pub(super) fn percentiles(histogram: &LatencyHistogram, list: &[f64]) -> Vec<Per
 
 /// The bin in which so many percent of the total are reached.
 fn percentile_ns(bins: &BTreeMap<u64, u64>, total: u64, percent: f64) -> u64 {
-    let wanted = (percent / 100.0 * total as f64).ceil().max(1.0) as u64;
-    let mut seen = 0;
+    let rank = (percent / 100.0 * total as f64).ceil().max(1.0) as u64;
+    let mut latencies_up_to = 0;
     let mut last_ns = 0;
     for (ns, count) in bins {
-        seen += count;
+        latencies_up_to += count;
         last_ns = *ns;
-        if seen >= wanted {
+        if latencies_up_to >= rank {
             break;
         }
     }
@@ -787,12 +816,12 @@ fn add_job<'a>(
     // The index of the entry of each part of the job, by the name of its workload.
     let mut entry_of_part: BTreeMap<&str, usize> = BTreeMap::new();
     for workload in &job.workloads {
-        let own = own_measurements(workload, measurements);
+        let measured = own_measurements(workload, measurements);
         if job.files > 1
             && let Some(index) = entry_of_part.get(workload.name.as_str())
         {
             open[*index].entry.files += 1;
-            open[*index].members.extend(own);
+            open[*index].members.extend(measured);
             continue;
         }
         let copies = job.copies_of_workload();
@@ -800,11 +829,11 @@ fn add_job<'a>(
             Some(last) if is_grouped && last.entry.group == job.group => {
                 last.entry.take_options(described, job);
                 last.entry.jobs += copies;
-                last.members.extend(own);
+                last.members.extend(measured);
             }
             _ => open.push(OpenEntry {
                 entry: entry_of(described, job, copies),
-                members: own,
+                members: measured,
             }),
         }
         // The first entry of a part stays its entry.
@@ -859,8 +888,9 @@ fn own_measurements<'a>(
             .collect();
     };
     let depths = measurements.iter();
-    let least = depths.map(|measurement| measurement.workload.depth).min();
-    let depth = LatencySearch::of(target, &[], measurements).depth.or(least);
+    let smallest_depth = depths.map(|measurement| measurement.workload.depth).min();
+    let found_depth = LatencySearch::of(target, &[], measurements).depth;
+    let depth = found_depth.or(smallest_depth);
     measurements
         .iter()
         .filter(|measurement| Some(measurement.workload.depth) == depth)
@@ -1119,7 +1149,13 @@ mod tests {
         let (name, priorities) = group.by_priority(&group.directions[0]);
         let counts: Vec<(u8, u8, u64)> = priorities
             .iter()
-            .map(|own| (own.priority.class, own.priority.level, own.latency.count()))
+            .map(|latencies| {
+                (
+                    latencies.priority.class,
+                    latencies.priority.level,
+                    latencies.latency.count(),
+                )
+            })
             .collect();
         assert_eq!((name, counts), ("clat", vec![(2, 4, 200), (0, 0, 100)]));
     }
@@ -1167,5 +1203,31 @@ mod tests {
         entry.is_mixed = false;
         entry.set_samples(&[&writes]);
         assert_eq!(entry.directions[1].iops.mean, 100.0);
+    }
+
+    /// By hand: of the writes 1 to 12, 2, 4, 6, 8, 10, 12, 3 and 9 are multiples of 2 or 3, and 5
+    /// is one of 5.
+    #[test]
+    fn writes_with_any_period_count_once() {
+        assert_eq!(writes_with_any(&[], 12), 0);
+        assert_eq!(writes_with_any(&[4], 12), 3);
+        assert_eq!(writes_with_any(&[2, 3], 12), 8);
+        assert_eq!(writes_with_any(&[2, 3, 5], 12), 9);
+        assert_eq!(writes_with_any(&[2, 4], 12), 6);
+        assert_eq!(least_common_multiple(4, 6), 12);
+    }
+
+    #[test]
+    fn percentile_is_the_bin_in_which_its_share_is_reached() {
+        let bins = BTreeMap::from([(100, 50), (200, 49), (300, 1)]);
+        for (percent, ns) in [
+            (0.0, 100),
+            (50.0, 100),
+            (51.0, 200),
+            (99.0, 200),
+            (99.5, 300),
+        ] {
+            assert_eq!(percentile_ns(&bins, 100, percent), ns, "{percent} %");
+        }
     }
 }

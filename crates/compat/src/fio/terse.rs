@@ -210,12 +210,12 @@ fn add_percentiles(fields: &mut Vec<String>, entry: &JobEntry, latency: &Latency
 
 /// Minimum, maximum, mean and deviation of latencies, in microseconds.
 fn latency_fields(histogram: &LatencyHistogram) -> String {
-    let own = figures(histogram);
+    let summary = figures(histogram);
     format!(
         "{};{};{:.6};{:.6}",
-        own.min / 1000,
-        own.max / 1000,
-        own.mean / 1000.0,
-        own.deviation / 1000.0
+        summary.min / 1000,
+        summary.max / 1000,
+        summary.mean / 1000.0,
+        summary.deviation / 1000.0
     )
 }

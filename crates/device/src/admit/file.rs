@@ -61,7 +61,7 @@ pub(super) fn judge(
 }
 
 fn add_unreleased(overwriting: Overwriting, reasons: &mut RefusalReasons) {
-    let other = match overwriting {
+    let alternative = match overwriting {
         // Another tool's command line, which creates the file that it names.
         Overwriting::Own => "name a file that does not exist yet",
         Overwriting::Forbidden | Overwriting::Allowed => "name a directory for a scratch file",
@@ -69,7 +69,7 @@ fn add_unreleased(overwriting: Overwriting, reasons: &mut RefusalReasons) {
     reasons.add(
         "an existing file is only read unless you release it",
         Step::clause(format!(
-            "{other}, or add --overwrite: the content is lost, the size stays"
+            "{alternative}, or add --overwrite: the content is lost, the size stays"
         )),
     );
 }

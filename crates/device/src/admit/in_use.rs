@@ -70,11 +70,11 @@ const RAISE_LIMIT: &str = "raise the limit on open files (ulimit -n)";
 
 fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     let namespaces = MountTables::read(root);
-    let own: &[MountEntry] = match namespaces.tables.first() {
+    let own_mounts: &[MountEntry] = match namespaces.tables.first() {
         Some(table) => &table.mounts,
         None => &[],
     };
-    if own.is_empty() {
+    if own_mounts.is_empty() {
         reasons.add(
             "/proc/self/mountinfo cannot be read, so the mounts are unknown",
             Step::clause("mount /proc"),
@@ -82,7 +82,12 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
     }
     let mut files = Vec::new();
     for file in subject.files() {
-        files.extend(find_places(own, file.path, TargetKind::File, file.id));
+        files.extend(find_places(
+            own_mounts,
+            file.path,
+            TargetKind::File,
+            file.id,
+        ));
     }
     for table in &namespaces.tables {
         for mount in &table.mounts {

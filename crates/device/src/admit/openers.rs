@@ -269,14 +269,14 @@ fn node(stat: &Statx) -> Node {
 fn mapped(subject: &Subject<'_>, process: &Path) -> std::io::Result<Vec<String>> {
     let bytes = std::fs::read(process.join("maps"))?;
     let text = String::from_utf8_lossy(&bytes);
-    let mut seen = HashSet::new();
+    let mut looked_at = HashSet::new();
     let mut parts = Vec::new();
     for line in text.lines() {
         let Some(mapping) = Mapping::parse(line) else {
             continue;
         };
         // A library is mapped in several pieces: one look for all.
-        if seen.insert((mapping.device, mapping.inode, mapping.path)) {
+        if looked_at.insert((mapping.device, mapping.inode, mapping.path)) {
             parts.extend(mapped_at(subject, process, &mapping));
         }
     }

@@ -41,9 +41,9 @@ impl DiskTally {
         };
         for identity in identities {
             let layers = &identity.layers;
-            let own = layers.iter().find(|layer| layer.device == identity.device);
-            if let Some(own) = own {
-                tally.add(own, layers);
+            let layer_of_target = layers.iter().find(|layer| layer.device == identity.device);
+            if let Some(layer_of_target) = layer_of_target {
+                tally.add(layer_of_target, layers);
             }
         }
         tally

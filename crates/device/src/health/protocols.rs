@@ -49,12 +49,12 @@ impl Attribute<'_> {
             return None;
         }
         let has_raw = self.is_named(&LEFT_RAW) && (1..=FULL).contains(&self.raw);
-        let left = if has_raw {
+        let percent_left = if has_raw {
             self.value.min(self.raw)
         } else {
             self.value
         };
-        Some(FULL - left)
+        Some(FULL - percent_left)
     }
 
     fn is_named(&self, names: &[&str]) -> bool {
@@ -438,10 +438,10 @@ fn scsi_self_test(report: Report<'_>) -> Option<SelfTest> {
         ));
     }
     let now = if runs {
-        let left = report
+        let percent_left = report
             .percent("/scsi_self_test_status/completion_percent")
             .map(|done| 100_u32.saturating_sub(done));
-        Some(running(None, left))
+        Some(running(None, percent_left))
     } else {
         None
     };

@@ -135,8 +135,8 @@ fn throttles(mount: &Path, group: &str) -> Vec<IoLimit> {
             else {
                 continue;
             };
-            let known = limits.iter().position(|limit| limit.device == device);
-            let index = known.unwrap_or_else(|| {
+            let position_of_device = limits.iter().position(|limit| limit.device == device);
+            let index = position_of_device.unwrap_or_else(|| {
                 limits.push(unlimited(group, device));
                 limits.len() - 1
             });
@@ -219,8 +219,9 @@ pub(crate) fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
 /// The least that a group or one above it has left. In a container the path may be the host's, and
 /// only the groups from its own root on can be seen.
 fn free_in_group(mount: &Path, path: &str, figures: MemoryFigures) -> Option<u64> {
-    let own = mount.join(path.trim_start_matches('/'));
-    own.ancestors()
+    let group_path = mount.join(path.trim_start_matches('/'));
+    group_path
+        .ancestors()
         .take_while(|group| group.starts_with(mount))
         .filter_map(|group| left_in(group, figures))
         .min()

@@ -121,14 +121,14 @@ fn usb_speed(megabits: f64) -> LinkSpeed {
 /// USB 2 has no block code; 5 Gbit/s codes 8 bits in 10, 10 Gbit/s and more 128 in 132 (USB 3.2,
 /// 6.3.1 and 6.3.2).
 fn usb_bytes_per_second(megabits: f64) -> u64 {
-    let share = if megabits < 5_000.0 {
+    let coded_share = if megabits < 5_000.0 {
         1.0
     } else if megabits < 10_000.0 {
         CODED_8_IN_10
     } else {
         128.0 / 132.0
     };
-    (megabits * 1e6 * share / 8.0).round() as u64
+    (megabits * 1e6 * coded_share / 8.0).round() as u64
 }
 
 /// The fastest lane in a Binary Object Store: device capabilities SuperSpeed (type 3, 5 Gbit/s is
@@ -136,9 +136,9 @@ fn usb_bytes_per_second(megabits: f64) -> u64 {
 /// 9.6.2.5. `None` for a device that has neither, and for a broken descriptor.
 fn usb_megabits_max(bos: &[u8]) -> Option<f64> {
     let mut fastest: Option<f64> = None;
-    let mut rest = bos;
-    while let [length, ..] = *rest {
-        let (entry, behind) = rest.split_at_checked(usize::from(length).max(1))?;
+    let mut entries = bos;
+    while let [length, ..] = *entries {
+        let (entry, later_entries) = entries.split_at_checked(usize::from(length).max(1))?;
         let speeds = match entry {
             [_, 0x10, 0x03, _, low, ..] if low & 0b1000 != 0 => vec![5_000.0],
             [_, 0x10, 0x0A, ..] => entry
@@ -149,7 +149,7 @@ fn usb_megabits_max(bos: &[u8]) -> Option<f64> {
             _ => Vec::new(),
         };
         fastest = speeds.into_iter().chain(fastest).max_by(f64::total_cmp);
-        rest = behind;
+        entries = later_entries;
     }
     if fastest? > 0.0 { fastest } else { None }
 }

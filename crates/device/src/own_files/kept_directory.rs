@@ -101,10 +101,11 @@ impl KeptDirectory {
     /// may be that of a file of ours. The rename is durable after [`Self::sync`].
     pub fn replace_file(&self, name: &str, content: &[u8]) -> Result<(), OpenError> {
         let file = self.create_new(UNFINISHED)?;
-        let mut rest = content;
-        while !rest.is_empty() {
-            let written = rustix::io::write(&file, rest).map_err(self.failed("write a file"))?;
-            rest = &rest[written..];
+        let mut unwritten = content;
+        while !unwritten.is_empty() {
+            let written =
+                rustix::io::write(&file, unwritten).map_err(self.failed("write a file"))?;
+            unwritten = &unwritten[written..];
         }
         fsync(&file).map_err(self.failed("sync a file"))?;
         let folder = self.own.directory.as_fd();

@@ -144,16 +144,16 @@ impl<'i, 'a> View<'i, 'a> {
         self.length
     }
 
-    /// A part of it, cut to what there is; `None` where nothing is left.
+    /// A part of it, cut at its end; `None` where nothing is left.
     pub(crate) fn part(&self, start: u64, length: u64) -> Option<View<'i, 'a>> {
-        let there = self.length.checked_sub(start)?;
-        if length == 0 || there == 0 {
+        let bytes_to_end = self.length.checked_sub(start)?;
+        if length == 0 || bytes_to_end == 0 {
             return None;
         }
         Some(View {
             image: self.image,
             start: self.start + start,
-            length: length.min(there),
+            length: length.min(bytes_to_end),
         })
     }
 
@@ -168,9 +168,9 @@ impl<'i, 'a> View<'i, 'a> {
         while position < end {
             let chunk = self.image.chunk(position / CHUNK_BYTES)?;
             let from = (position % CHUNK_BYTES) as usize;
-            let taken = chunk.get(from..)?.iter().take((end - position) as usize);
+            let bytes_of_chunk = chunk.get(from..)?.iter().take((end - position) as usize);
             let before = bytes.len();
-            bytes.extend(taken);
+            bytes.extend(bytes_of_chunk);
             position += (bytes.len() - before) as u64;
             if bytes.len() == before {
                 return None;

@@ -56,8 +56,8 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
         }
     }
     // A partition that begins where the disk does has the disk's marks.
-    let mut seen = HashSet::new();
-    signatures.retain(|signature| seen.insert((signature.what, signature.offset)));
+    let mut places = HashSet::new();
+    signatures.retain(|signature| places.insert((signature.what, signature.offset)));
     ScanResult {
         signatures,
         unreadable: image.unreadable(),
@@ -70,13 +70,13 @@ pub(crate) fn scan(image: &Image<'_>, known: &[Slice]) -> ScanResult {
 pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     let mut scan_result = scan(image, known);
     let whole = image.whole();
-    // A text that a format has in two places, such as that of a GPT header, is told by its place.
-    let mut seen: HashSet<u64> = HashSet::new();
+    // A text that a format has in two places, such as that of a GPT header, is known by its place.
+    let mut offsets: HashSet<u64> = HashSet::new();
     for signature in &scan_result.signatures {
-        seen.insert(signature.offset);
+        offsets.insert(signature.offset);
     }
     for signature in remains::find(&whole) {
-        if seen.insert(signature.offset) {
+        if offsets.insert(signature.offset) {
             scan_result.signatures.push(signature);
         }
     }
@@ -93,8 +93,8 @@ pub(crate) fn scan_device(image: &Image<'_>, known: &[Slice]) -> ScanResult {
     }
     if scan_result.signatures.is_empty() {
         // A partition that begins or ends where the disk does has the disk's ends.
-        let mut seen = HashSet::new();
-        ends.retain(|unknown| seen.insert(unknown.offset));
+        let mut offsets_of_ends = HashSet::new();
+        ends.retain(|unknown| offsets_of_ends.insert(unknown.offset));
         scan_result.unknown = ends;
     } else {
         scan_result.has_remains = !ends.is_empty();

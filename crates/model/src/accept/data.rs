@@ -2,6 +2,7 @@
 
 use super::layout::{Piece, chunk_bytes};
 use super::states::{PieceState, PieceStates};
+use crate::divisor::greatest_common_divisor;
 use crate::health::DiskHealth;
 use crate::measurement::{ByteCount, CacheUse, DeviceUse, Hang};
 use crate::workload::{CachePolicy, EngineKind};
@@ -51,7 +52,7 @@ impl AcceptPlan {
     pub fn time_ns_guess(&self, rotational: Option<bool>) -> u64 {
         let rate = match rotational {
             Some(false) => GUESS_FLASH,
-            _ => GUESS_ROTATING,
+            Some(true) | None => GUESS_ROTATING,
         };
         let time_ns = |bytes: f64| (bytes / rate as f64 * 1e9) as u64;
         // Every block is written and read.
@@ -801,7 +802,7 @@ impl AcceptMeasurement {
             });
             return;
         };
-        known.divisor_bytes = common_divisor(known.divisor_bytes, distance);
+        known.divisor_bytes = greatest_common_divisor(known.divisor_bytes, distance);
         known.least_bytes = known.least_bytes.min(distance);
         known.ranges += 1;
         if at_bytes < known.at_bytes {
@@ -809,18 +810,6 @@ impl AcceptMeasurement {
             known.from_bytes = from_bytes;
         }
     }
-}
-
-/// The greatest common divisor.
-fn common_divisor(one: u64, other: u64) -> u64 {
-    let mut greater = one.max(other);
-    let mut less = one.min(other);
-    while less > 0 {
-        let rest = greater % less;
-        greater = less;
-        less = rest;
-    }
-    greater
 }
 
 #[cfg(test)]

@@ -203,14 +203,14 @@ fn in_words(why: &str) -> String {
     }
     for prefix in ["invalid type: ", "invalid value: ", "invalid length "] {
         if let Some(rest) = why.strip_prefix(prefix)
-            && let Some((found, needed)) = rest.split_once(", expected ")
+            && let Some((actual, expected)) = rest.split_once(", expected ")
         {
-            let found = if prefix == "invalid length " {
-                format!("a list of {found}")
+            let actual = if prefix == "invalid length " {
+                format!("a list of {actual}")
             } else {
-                type_in_words(found).to_owned()
+                type_in_words(actual).to_owned()
             };
-            return format!("{found} is in the place of {}", type_in_words(needed));
+            return format!("{actual} is in the place of {}", type_in_words(expected));
         }
     }
     why.to_owned()

@@ -177,12 +177,12 @@ impl<'de> Visitor<'de> for Value<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let (most, base) = (length_max(self.key), self.walk.path.len());
-        let mut seen = 0;
+        let (members_max, base) = (length_max(self.key), self.walk.path.len());
+        let mut member_count = 0;
         while let Some(key) = members.next_key::<String>()? {
-            seen += 1;
-            if seen > most {
-                return Err(self.walk.too_long("members", most));
+            member_count += 1;
+            if member_count > members_max {
+                return Err(self.walk.too_long("members", members_max));
             }
             self.walk.path.push('/');
             self.walk

@@ -62,8 +62,8 @@ impl Metric {
     pub fn of_operation(&self, op: OpRow<'_>) -> Option<Estimate> {
         let mut list = FigureList::default();
         list.operation(Key::default(), op);
-        let own = list.figures.iter().find(|figure| figure.metric == self)?;
-        Some(own.estimate())
+        let mut figures = list.figures.iter();
+        Some(figures.find(|figure| figure.metric == self)?.estimate())
     }
 }
 
@@ -77,14 +77,14 @@ fn workload_key(index: usize, m: &Row) -> Key<'_> {
 
 impl<'r> FigureList<'r> {
     fn workloads(&mut self, record: &'r Record) {
-        let mut seen: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+        let mut rows_by_name: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         for (index, m) in record.measurements.iter().enumerate() {
             let mut whole = workload_key(index, m);
-            let count = seen
+            let count = rows_by_name
                 .entry((m.data.target, &m.data.workload.name))
                 .or_insert(0);
             *count += 1;
-            // Labels tell workloads of the same name apart.
+            // Labels are unique, also those of workloads of the same name.
             let name = match *count {
                 1 => m.data.workload.name.clone(),
                 count => format!("{} ({count})", m.data.workload.name),

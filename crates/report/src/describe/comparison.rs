@@ -76,11 +76,11 @@ fn difference_blocks(letter: &str, candidate: &Candidate) -> Vec<Block> {
     if candidate.differences.is_empty() {
         return Vec::new();
     }
-    let rows = candidate
-        .differences
-        .iter()
-        .map(|fact| TableRow::from(vec![fact.what.clone(), fact.a.clone(), fact.b.clone()]))
-        .collect();
+    let mut rows = Vec::new();
+    for fact in &candidate.differences {
+        let cells = vec![fact.what.clone(), fact.a.clone(), fact.b.clone()];
+        rows.push(TableRow::from(cells));
+    }
     vec![
         Block::Heading(format!("what differs from A to {letter}")),
         Block::words("Facts that differ", ["", "A", letter], rows),
@@ -381,7 +381,14 @@ fn missing_ratio_text(metric: &MetricComparison) -> &'static str {
         Figure::CurveMin | Figure::CurveMax => {
             "no interval: the curves need ten points or more, and the same number of them"
         }
-        _ => "no interval: measured too briefly; measure for at least 2 s",
+        Figure::Iops
+        | Figure::Throughput
+        | Figure::Mean
+        | Figure::P50
+        | Figure::P99
+        | Figure::P99_9
+        | Figure::CurveAverage
+        | Figure::AccessTime => "no interval: measured too briefly; measure for at least 2 s",
     }
 }
 

@@ -119,7 +119,8 @@ fn own_time_text(cost: &LayerCost) -> String {
         // Wider than the whole latency: nothing is known.
         (CostMeaning::Noise, _) if cost.share.bound() >= Some(1.0) => UNCLEAR.to_owned(),
         (CostMeaning::Noise, Some(bound)) => format!("none ±{}", time_text(bound, None)),
-        _ => {
+        (CostMeaning::Noise, None)
+        | (CostMeaning::Lowest | CostMeaning::Real | CostMeaning::OtherBlocks, _) => {
             let text = time_text(own_time.difference, own_time.half_width_95);
             match own_time.half_width_95 {
                 Some(half) => format!("{text} ±{}", time_text(half, None)),

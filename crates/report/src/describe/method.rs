@@ -181,13 +181,13 @@ fn figure_command_blocks(record: &Record) -> Vec<Block> {
         let mut names = vec![&measurement.data.workload.name];
         names.extend(&measurement.figures.together_with);
         let workloads = list(names);
-        let what = match record.targets.get(measurement.data.target) {
+        let label = match record.targets.get(measurement.data.target) {
             Some(target) if record.targets.len() > 1 => {
                 format!("{workloads} on {}", target.path)
             }
-            _ => workloads,
+            Some(_) | None => workloads,
         };
-        blocks.push(command_block(what, text));
+        blocks.push(command_block(label, text));
     }
     if let Some(surface) = record.surface()
         && !surface.figures.reproduce.is_empty()

@@ -479,7 +479,12 @@ fn line_count(blocks: &[Block]) -> usize {
                 let has_names = table.columns.iter().any(|column| !column.name.is_empty());
                 table.rows.len() + usize::from(has_names)
             }
-            _ => 1,
+            Block::Heading(_)
+            | Block::Chart(_)
+            | Block::Finding(_)
+            | Block::Command { .. }
+            | Block::Ping(_)
+            | Block::Scan => 1,
         };
     }
     lines

@@ -162,10 +162,7 @@ fn survey_text(survey: &Survey) -> String {
 }
 
 fn curve_text(curve: &CurvePlan, operation: OpKind) -> String {
-    let done = match operation {
-        OpKind::Write => "written",
-        _ => "read",
-    };
+    let done = operation.done();
     let each = match curve.coverage {
         Coverage::Full => format!("all of it {done}"),
         // A sample is larger where the target answers so fast that its time could not be told.
@@ -275,7 +272,7 @@ fn longest_time_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]
     }
     let kind = match identities.first() {
         Some(identity) if identity.rotational() == Some(false) => "an SSD",
-        _ => "a rotating disk",
+        Some(_) | None => "a rotating disk",
     };
     match budget.deadline_ns {
         None => format!("as long as the disk needs, {time} at the usual speed of {kind}"),
@@ -534,7 +531,7 @@ fn workload_row(group: Group<'_>, workload: &Workload, shared_bytes: Option<u64>
     };
     let name = match workload.start {
         Start::WithPrevious => format!("{TOGETHER_PREFIX}{}", workload.name),
-        _ => workload.name.clone(),
+        Start::AfterPrevious => workload.name.clone(),
     };
     vec![
         name,
@@ -587,13 +584,20 @@ fn concurrent_ends(workloads: &[Workload]) -> Option<&'static str> {
             concurrent.push(workload);
         }
     }
-    let alone = concurrent.iter().filter(|workload| workload.ends_alone);
-    match alone.count() {
-        _ if concurrent.is_empty() => None,
-        0 => Some("the first to reach a limit ends all."),
-        count if count == concurrent.len() => Some("each ends at its own limit."),
-        _ => Some("some end all at their limit, and the others end alone."),
+    if concurrent.is_empty() {
+        return None;
     }
+    let ending_alone = concurrent
+        .iter()
+        .filter(|workload| workload.ends_alone)
+        .count();
+    Some(if ending_alone == 0 {
+        "the first to reach a limit ends all."
+    } else if ending_alone == concurrent.len() {
+        "each ends at its own limit."
+    } else {
+        "some end all at their limit, and the others end alone."
+    })
 }
 
 /// States the precision that ends workloads earlier, as a further sentence; `None` where no

@@ -261,7 +261,7 @@ fn cache_remark(measurement: &Row) -> Option<Remark> {
     let word = match cache.used {
         CachePolicy::Buffered if disk_had_to_read => "buffered, with reads",
         CachePolicy::Cached if disk_had_to_read => "cached, with reads",
-        _ => used,
+        CachePolicy::Direct | CachePolicy::Buffered | CachePolicy::Cached => used,
     };
     let text = format!("{used}: {why}");
     Some(Remark::new(RemarkKind::Cached, word, text))

@@ -200,12 +200,10 @@ fn stroke_row(stroke: &ShortStroke) -> Vec<String> {
 /// Names span, cache mode and engine, and says how much the curve read or wrote.
 fn conditions_text(surface: &SurfaceRecord) -> String {
     let data = &surface.data;
-    let (verb, done) = match data.survey.operation {
-        OpKind::Write => ("writes", "wrote"),
-        _ => ("reads", "read"),
-    };
+    let operation = data.survey.operation;
     let mut text = format!(
-        "{verb} {}, {}, {}",
+        "{}s {}, {}, {}",
+        operation.as_str(),
         labels::span(data.span_start_bytes, data.span_bytes),
         labels::cache(data.cache.used),
         data.engine.as_str()
@@ -214,8 +212,13 @@ fn conditions_text(surface: &SurfaceRecord) -> String {
         let bytes = format_bytes(surface.figures.curve_bytes);
         let share = format_percent(surface.figures.curve_share);
         let time = format_duration(data.curve_ns);
+        let past_tense = if operation == OpKind::Write {
+            "wrote"
+        } else {
+            "read"
+        };
         text.push_str(&format!(
-            "; the curve {done} {bytes} of it ({share}) in {time}"
+            "; the curve {past_tense} {bytes} of it ({share}) in {time}"
         ));
     }
     text

@@ -462,7 +462,7 @@ fn state_sign(cell: &SweepCell) -> char {
     match cell.state {
         CellState::Predicted => '~',
         CellState::Measured if is_rough(cell) => '?',
-        _ => ' ',
+        CellState::Measured | CellState::Impossible | CellState::Unknown => ' ',
     }
 }
 
@@ -481,7 +481,7 @@ fn is_rough(cell: &SweepCell) -> bool {
 fn no_figure_sign(cell: &SweepCell) -> &'static str {
     match cell.state {
         CellState::Impossible => "×",
-        _ => "–",
+        CellState::Measured | CellState::Predicted | CellState::Unknown => "–",
     }
 }
 

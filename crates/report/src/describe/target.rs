@@ -341,7 +341,12 @@ fn backing_text(is_direct: bool) -> String {
 fn unknown_of_disk(layer: &Layer) -> Option<String> {
     match layer.kind {
         LayerKind::Disk | LayerKind::Network => Some("unknown".to_owned()),
-        _ => None,
+        LayerKind::Partition
+        | LayerKind::DeviceMapper
+        | LayerKind::Md
+        | LayerKind::Loop
+        | LayerKind::Zram
+        | LayerKind::RamDisk => None,
     }
 }
 

@@ -50,7 +50,9 @@ fn block_group(group: &[Block], record: Option<&Record>) -> Markup {
         Block::Fact(_) => html! {
             dl.facts {
                 @for block in group {
-                    @if let Block::Fact(fact) = block { (fact_entry(fact)) }
+                    @if let Block::Fact(fact) = block {
+                        (fact_entry(fact))
+                    }
                 }
             }
         },
@@ -58,15 +60,21 @@ fn block_group(group: &[Block], record: Option<&Record>) -> Markup {
         Block::Command { what, text } => html! {
             p { (shown_whole(what)) ":" } (command(text, what))
         },
-        Block::Finding(found) => html! {
-            @if let Some(record) = record { (finding_article(record, found)) }
+        Block::Finding(finding) => match record {
+            Some(record) => finding_article(record, finding),
+            None => Markup::default(),
         },
         Block::Chart(_) | Block::Ping(_) | Block::Scan => Markup::default(),
     }
 }
 
 fn fact_entry(fact: &Fact) -> Markup {
-    html! { div { dt { (shown(&fact.label)) } dd { (shown_whole(&fact.text)) } } }
+    html! {
+        div {
+            dt { (shown(&fact.label)) }
+            dd { (shown_whole(&fact.text)) }
+        }
+    }
 }
 
 /// The class of a role in the style sheet; empty for ordinary text.
@@ -110,12 +118,12 @@ fn used_columns(table: &Table) -> Vec<UsedColumn<'_>> {
     let mut used = Vec::new();
     for (index, column) in table.columns.iter().enumerate() {
         let mut cells = table.rows.iter().map(|row| &row.cells[index]);
-        let is_used = match column.place {
-            _ if index == 0 => true,
-            Place::Drawn => cells.any(is_drawn),
-            _ => cells.any(|cell| !cell.text.trim().is_empty()),
+        let has_content = if column.place == Place::Drawn {
+            cells.any(is_drawn)
+        } else {
+            cells.any(|cell| !cell.text.trim().is_empty())
         };
-        if is_used {
+        if index == 0 || has_content {
             used.push(UsedColumn { index, column });
         }
     }
@@ -139,7 +147,13 @@ fn table_markup(table: &Table) -> Markup {
             @if !table.caption.is_empty() && !has_groups {
                 caption { (capitalized(&shown_whole(&table.caption))) }
             }
-            thead { tr { @for used in &columns { (column_heading(table, used)) } } }
+            thead {
+                tr {
+                    @for used in &columns {
+                        (column_heading(table, used))
+                    }
+                }
+            }
             @for group in table.rows.chunk_by(|_, next| next.group.is_none()) {
                 (row_group(group, &columns))
             }
@@ -204,11 +218,16 @@ fn table_row(row: &TableRow, columns: &[UsedColumn<'_>]) -> Markup {
         class => Some(class),
     };
     html! {
-        tr class=[row_class] { @for (position, used) in columns.iter().enumerate() {
-            @let one = &row.cells[used.index];
-            @if position == 0 { th.operation scope="row" { (shown_whole(one.text.trim())) } }
-            @else { (table_cell(one, used.column)) }
-        } }
+        tr class=[row_class] {
+            @for (position, used) in columns.iter().enumerate() {
+                @let cell = &row.cells[used.index];
+                @if position == 0 {
+                    th.operation scope="row" { (shown_whole(cell.text.trim())) }
+                } @else {
+                    (table_cell(cell, used.column))
+                }
+            }
+        }
     }
 }
 

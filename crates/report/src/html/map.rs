@@ -196,8 +196,9 @@ fn heat_classes_shown(scan: &Scan) -> usize {
 
 /// The class of a cell by its slowest block, from 0 on.
 fn heat_class(cell: &ScanCell, median_ns: u64) -> usize {
-    let times = cell.latency_max_ns as f64 / median_ns.max(1) as f64;
-    (times.max(1.0).log2().ceil().max(1.0) as usize).min(HEAT_CLASSES) - 1
+    let times_median = cell.latency_max_ns as f64 / median_ns.max(1) as f64;
+    let doublings = times_median.max(1.0).log2().ceil() as usize;
+    doublings.clamp(1, HEAT_CLASSES) - 1
 }
 
 /// The colours with the longest latency of each.

@@ -200,7 +200,10 @@ fn grid_markup(frame: &Frame) -> Markup {
 /// True if the labels of the right axis stand on the grid lines of the left one.
 fn shares_lines(ranges: &Ranges) -> bool {
     match &ranges.y_right {
-        Some(right) => right.scale == Scale::Linear && right.ticks.len() == ranges.y.ticks.len(),
+        Some(right) => {
+            let has_as_many_ticks = right.ticks.len() == ranges.y.ticks.len();
+            right.scale == Scale::Linear && has_as_many_ticks
+        }
         None => false,
     }
 }

@@ -94,7 +94,9 @@ fn metric_row(metric: &MetricComparison, top: f64, reach: f64) -> Markup {
         (text_up_to(RIGHT_A, top, FIGURE, &a))
         (text_up_to(RIGHT_B, top, FIGURE, &b))
         (text_up_to(RIGHT_CHANGE, top, CHANGE, &change))
-        @if let Some(ratio) = metric.ratio { (interval_markup(metric, ratio, top - 4.0, reach)) }
+        @if let Some(ratio) = metric.ratio {
+            (interval_markup(metric, ratio, top - 4.0, reach))
+        }
         (text_from(LEFT_VERDICT, top, FIGURE, metric.verdict.as_str()))
     }
 }

@@ -138,7 +138,10 @@ impl<'t> Grid<'t> {
         }
         for (line, graph) in self.lines.iter().zip(&graphs) {
             write_title(page, line.group);
-            let tones: Vec<Tone> = shown.iter().map(|index| line.cells[*index].tone).collect();
+            let mut tones = Vec::new();
+            for index in shown {
+                tones.push(line.cells[*index].tone);
+            }
             write_line(page, columns, &shown_texts(line, shown), &tones, graph);
         }
     }

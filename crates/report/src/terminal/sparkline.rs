@@ -105,7 +105,10 @@ pub(super) struct LogScale {
 impl LogScale {
     /// The share of the longest bar that a value has, from 0 to 1.
     pub(super) fn share(&self, value: f64) -> f64 {
-        ((value.max(self.low) / self.low).ln() / (self.high / self.low).ln()).min(1.0)
+        debug_assert!(self.low > 0.0 && self.high > self.low);
+        let distance = (value.max(self.low) / self.low).ln();
+        let length = (self.high / self.low).ln();
+        (distance / length).min(1.0)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::blocks::Blocks;
 use super::comparable::MeasuredWorkload;
-use super::latencies::{latency_estimate, merged_latencies};
-use super::pair::{ComparedRow, Pair};
-use super::rates::rate_estimate;
+use super::latencies::{LatencyFigure, latency_estimate, merged_latencies};
+use super::pair::{Pair, PendingMetric};
+use super::rates::{RateUnit, rate_estimate};
 use super::ratio::RatioEstimate;
 use super::side_estimate::SideEstimate;
 use diskproof_model::comparison::{Figure, PercentilePair};
@@ -24,33 +24,36 @@ const FIGURES: [Figure; 6] = [
 
 /// The metrics of a workload that both sides measured. `prefix` names the target where there are
 /// several.
-pub(super) fn workload_rows(prefix: &str, pair: &Pair<MeasuredWorkload<'_>>) -> Vec<ComparedRow> {
+pub(super) fn workload_metrics(
+    prefix: &str,
+    pair: &Pair<MeasuredWorkload<'_>>,
+) -> Vec<PendingMetric> {
     let Some(leader) = pair.a.first() else {
         return Vec::new();
     };
     let first = leader.row();
     let ops = common_ops(pair);
-    let is_mix = is_mix(&ops);
+    let has_mix = is_mix(&ops);
     let lead = lead_metric(first, &ops, pair);
     let blocks = Blocks::from_runs(&pair.a, &pair.b);
-    let mut rows = Vec::new();
+    let mut metrics = Vec::new();
     for op in compared_kinds(&ops) {
         let name = format!(
             "{prefix}{}.{}",
             first.data.workload.name,
-            kind_prefix(op, is_mix)
+            kind_prefix(op, has_mix)
         );
         for figure in FIGURES {
-            let Some(mut row) = figure_row(&name, pair, blocks.as_ref(), op, figure) else {
+            let Some(mut pending) = figure_metric(&name, pair, blocks.as_ref(), op, figure) else {
                 continue;
             };
-            row.metric.target = first.data.target;
-            row.metric.op = op;
-            row.metric.headline = lead == LeadMetric { op, figure };
-            rows.push(row);
+            pending.metric.target = first.data.target;
+            pending.metric.op = op;
+            pending.metric.headline = lead == LeadMetric { op, figure };
+            metrics.push(pending);
         }
     }
-    rows
+    metrics
 }
 
 /// The kinds of operation that have metrics; `None` stands for all operations of a mix together.
@@ -67,16 +70,16 @@ fn compared_kinds(ops: &[OpKind]) -> Vec<Option<OpKind>> {
 
 /// The metric of one figure, which follows `name_prefix` in its name; `None` where a side lacks the
 /// figure. Blocks of a live comparison decide the ratio where they have it.
-fn figure_row(
+fn figure_metric(
     name_prefix: &str,
     pair: &Pair<MeasuredWorkload<'_>>,
     blocks: Option<&Blocks<'_>>,
     op: Option<OpKind>,
     figure: Figure,
-) -> Option<ComparedRow> {
+) -> Option<PendingMetric> {
     let subject = &pair.a.first()?.row().data.workload.name;
     let mut estimates =
-        pair.side_estimates(|runs| estimate_of_side(&rows_of_runs(runs), op, figure))?;
+        pair.side_estimates(|runs| estimate_of_side(&measured_rows(runs), op, figure))?;
     let difference = match blocks {
         Some(blocks) => blocks.apply(op, figure, &mut estimates),
         None => None,
@@ -88,7 +91,7 @@ fn figure_row(
         None => estimates.ratio(),
     };
     let walls = pair.parts().map(|measured| measured.row().data.wall_ns);
-    Some(ComparedRow::new(
+    Some(PendingMetric::new(
         format!("{name_prefix}{}", figure.as_str()),
         subject,
         figure,
@@ -101,10 +104,10 @@ fn figure_row(
 
 /// The kind of operation before the figure in the name of a metric: `read.`, or nothing where the
 /// workload has only one kind.
-fn kind_prefix(op: Option<OpKind>, is_mix: bool) -> String {
+fn kind_prefix(op: Option<OpKind>, has_mix: bool) -> String {
     match op {
-        Some(op) if is_mix || op == OpKind::Sync => format!("{}.", op.as_str()),
-        _ => String::new(),
+        Some(op) if has_mix || op == OpKind::Sync => format!("{}.", op.as_str()),
+        Some(_) | None => String::new(),
     }
 }
 
@@ -116,7 +119,7 @@ pub(super) struct LeadingFigure {
 }
 
 /// The figure that represents a workload in one run; `None` where it has none.
-pub(super) fn leading_row(measured: MeasuredWorkload<'_>) -> Option<LeadingFigure> {
+pub(super) fn leading_figure(measured: MeasuredWorkload<'_>) -> Option<LeadingFigure> {
     let pair = Pair::with_itself(measured);
     let ops = common_ops(&pair);
     let row = measured.row();
@@ -129,17 +132,27 @@ pub(super) fn leading_row(measured: MeasuredWorkload<'_>) -> Option<LeadingFigur
     })
 }
 
-/// Returns `true` if reads and writes are mixed. Syncs follow writes, and do not count.
+/// Returns `true` if reads and writes are mixed.
 fn is_mix(ops: &[OpKind]) -> bool {
-    ops.iter().filter(|op| **op != OpKind::Sync).count() > 1
+    kinds_but_syncs(ops) > 1
+}
+
+/// The number of kinds without syncs, which follow writes.
+fn kinds_but_syncs(ops: &[OpKind]) -> usize {
+    ops.iter().filter(|op| **op != OpKind::Sync).count()
 }
 
 /// A figure of one side. Reads and writes together have no latency.
 fn estimate_of_side(runs: &[&Row], op: Option<OpKind>, figure: Figure) -> Option<SideEstimate> {
-    if matches!(figure, Figure::Iops | Figure::Throughput) {
-        return rate_estimate(runs, op, figure);
+    match figure {
+        Figure::Iops => rate_estimate(runs, op, RateUnit::Operations),
+        Figure::Throughput => rate_estimate(runs, op, RateUnit::Bytes),
+        Figure::Mean => latency_estimate(runs, op?, LatencyFigure::Mean),
+        Figure::P50 => latency_estimate(runs, op?, LatencyFigure::Quantile(0.50)),
+        Figure::P99 => latency_estimate(runs, op?, LatencyFigure::Quantile(0.99)),
+        Figure::P99_9 => latency_estimate(runs, op?, LatencyFigure::Quantile(0.999)),
+        Figure::CurveAverage | Figure::CurveMin | Figure::CurveMax | Figure::AccessTime => None,
     }
-    latency_estimate(runs, op?, figure)
 }
 
 /// The metric that represents a workload.
@@ -168,7 +181,7 @@ fn lead_metric(row: &Row, ops: &[OpKind], pair: &Pair<MeasuredWorkload<'_>>) -> 
     } else {
         Figure::Iops
     };
-    let is_single = ops.iter().filter(|op| **op != OpKind::Sync).count() == 1;
+    let is_single = kinds_but_syncs(ops) == 1;
     LeadMetric {
         op: if is_single { op } else { None },
         figure,
@@ -177,7 +190,7 @@ fn lead_metric(row: &Row, ops: &[OpKind], pair: &Pair<MeasuredWorkload<'_>>) -> 
 
 fn has_latency(side: &[MeasuredWorkload<'_>], op: Option<OpKind>, figure: Figure) -> bool {
     match op {
-        Some(op) => latency_estimate(&rows_of_runs(side), op, figure).is_some(),
+        Some(op) => estimate_of_side(&measured_rows(side), Some(op), figure).is_some(),
         None => false,
     }
 }
@@ -206,16 +219,14 @@ fn common_ops(pair: &Pair<MeasuredWorkload<'_>>) -> Vec<OpKind> {
 }
 
 /// The row of the workload in the record of each run.
-fn rows_of_runs<'a>(runs: &[MeasuredWorkload<'a>]) -> Vec<&'a Row> {
+fn measured_rows<'a>(runs: &[MeasuredWorkload<'a>]) -> Vec<&'a Row> {
     runs.iter().map(|measured| measured.row()).collect()
 }
 
-/// The latency distributions of both sides, for each kind of operation.
-pub(super) fn percentile_pairs(
-    pair: &Pair<MeasuredWorkload<'_>>,
-    comparable: bool,
-) -> Vec<PercentilePair> {
-    let (a, b) = (rows_of_runs(&pair.a), rows_of_runs(&pair.b));
+/// The latency distributions of both sides, for each kind of operation. The caller, who knows
+/// whether the workload is comparable, marks them as comparable.
+pub(super) fn percentile_pairs(pair: &Pair<MeasuredWorkload<'_>>) -> Vec<PercentilePair> {
+    let (a, b) = (measured_rows(&pair.a), measured_rows(&pair.b));
     let Some(first) = pair.parts().next().map(|measured| measured.row()) else {
         return Vec::new();
     };
@@ -228,7 +239,7 @@ pub(super) fn percentile_pairs(
                 subject: first.data.workload.name.clone(),
                 target: first.data.target,
                 op,
-                comparable,
+                comparable: false,
                 a: latencies_a.points(),
                 b: latencies_b.points(),
             });
