@@ -5,7 +5,7 @@
 use super::reasons::{
     Between, Compared, MeasuredSpan, Reasons, add_findings, cache_text, engine_text, kind_text,
 };
-use super::sides::{Run, WorkloadKey};
+use super::sides::{Run, WorkloadKey, is_live_pair};
 use super::workload_text::{
     BlockSizes, access_text, block_sizes_text, concurrent_text, load_text, percent_text,
     shape_text, span_text, streams_text, sync_text,
@@ -131,6 +131,11 @@ impl Compared for MeasuredWorkload<'_> {
     }
 
     fn add_differences(self, other: Self, reasons: &mut Reasons) {
+        if let Some(blocks) = few_blocks(self, other) {
+            let blocks = counted(blocks, "block");
+            let why = format!("only {blocks} of it: fewer than three do not show how it varies");
+            reasons.add("few-blocks", why);
+        }
         add_own_differences(reasons, self, other);
         add_concurrent_differences(reasons, self, other);
     }
@@ -151,6 +156,18 @@ impl Compared for MeasuredWorkload<'_> {
         let path = format!("/measurements/{}/", self.index);
         add_findings(reasons, name, self.run.record, &[&path], harmless);
     }
+}
+
+/// With fewer blocks, a live comparison does not know how much its slices vary from one to the next:
+/// the intervals within slices know nothing of the seconds between them.
+const BLOCKS_MIN: u64 = 3;
+
+/// The number of blocks of a live comparison that ended too early to tell; `None` of enough, and of
+/// other runs.
+fn few_blocks(a: MeasuredWorkload<'_>, b: MeasuredWorkload<'_>) -> Option<u64> {
+    let blocks = a.row().data.slices.len().min(b.row().data.slices.len()) as u64;
+    let is_few = (1..BLOCKS_MIN).contains(&blocks);
+    (is_few && is_live_pair(a.run.record, b.run.record)).then_some(blocks)
 }
 
 /// A fault of one measurement.

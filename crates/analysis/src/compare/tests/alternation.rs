@@ -85,6 +85,19 @@ fn alternation_rests_on_the_ratios_within_blocks() {
     close(back.ratio.unwrap().low_95, 1.0 / 1.114_207_381_4);
 }
 
+/// Two slices that lay seconds apart tell nothing of how the disk varies.
+#[test]
+fn alternation_of_fewer_than_three_blocks_is_not_compared() {
+    for (blocks, compared) in [(1, false), (2, false), (3, true)] {
+        let a = side("A", "one", &OF_A[..blocks]);
+        let b = side("B", "one", &[500, 600, 450][..blocks]);
+        let found = held(&[&a], &[&b]);
+        let codes = reasons(rate(&found));
+        assert_eq!(codes.is_empty(), compared, "{blocks}");
+        assert_eq!(codes.contains(&"few-blocks"), !compared, "{blocks}");
+    }
+}
+
 /// A side whose slices have these percentiles, in microseconds, and whose latencies together have
 /// this one.
 fn side_with_tail(letter: &str, slices_us: &[u64], merged_us: u64) -> Record {
