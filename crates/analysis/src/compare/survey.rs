@@ -359,7 +359,12 @@ impl Compared for Surveyed<'_> {
                 self.surface.data.access_errors.values().sum(),
             ),
         };
-        let places = [&["/results/0/data/device"], places].concat();
+        let whole: &[&str] = &[
+            "/results/0/data/device",
+            "/results/0/data/zero_blocks",
+            "/results/0/data/unwritten_bytes",
+        ];
+        let places = [whole, places].concat();
         add_findings(reasons, name, record, &places, &[]);
         let data = &self.surface.data;
         let is_cut_short = data.interrupted || data.hang.is_some();
