@@ -10,7 +10,8 @@ use diskproof_model::ping::PingFigures;
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::units::{format_duration, format_latency};
-use diskproof_model::verdict::{Grade, UseGrade};
+use diskproof_model::verdict::UseGrade;
+use std::cmp::Reverse;
 
 /// A headline of figures has at most this many clauses: the table follows.
 const CLAUSES_MAX: usize = 3;
@@ -60,29 +61,25 @@ fn expressions_with<'a>(
         .collect()
 }
 
-/// The headline of a graded run: `Good for scans and commits; limited for look-ups; poor for bulk
-/// load.`
+/// The headline of a graded run: `Good for scans and commits; limited for look-ups; poor or limited
+/// for bulk load.`
 pub(crate) fn graded_headline(grades: &[UseGrade]) -> String {
     let mut clauses = Vec::new();
-    for grade in [Grade::Good, Grade::Limited, Grade::Poor] {
-        let uses = uses_of_grade(grades, Some(grade));
-        if !uses.is_empty() {
-            clauses.push(format!("{} for {}", grade.as_str(), enumerated(&uses)));
-        }
+    let (mut graded, ungraded): (Vec<&UseGrade>, Vec<&UseGrade>) =
+        grades.iter().partition(|one| one.grade.is_some());
+    graded.sort_by_key(|one| Reverse(one.range()));
+    for alike in graded.chunk_by(|one, other| one.range() == other.range()) {
+        let words = alike[0].words();
+        clauses.push(format!("{words} for {}", enumerated(&use_names(alike))));
     }
-    let ungraded = uses_of_grade(grades, None);
     if !ungraded.is_empty() {
-        clauses.push(format!("not graded: {}", enumerated(&ungraded)));
+        clauses.push(format!("not graded: {}", enumerated(&use_names(&ungraded))));
     }
     sentence(&clauses.join("; "))
 }
 
-fn uses_of_grade(grades: &[UseGrade], grade: Option<Grade>) -> Vec<&str> {
-    grades
-        .iter()
-        .filter(|one| one.grade == grade)
-        .map(|one| one.name.as_str())
-        .collect()
+fn use_names<'a>(grades: &[&'a UseGrade]) -> Vec<&'a str> {
+    grades.iter().map(|one| one.name.as_str()).collect()
 }
 
 /// The headline of a run without grades: its result, else its first figures.
@@ -183,6 +180,42 @@ fn ping_clauses(ping: &PingFigures) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::fixture::{self, states};
+    use diskproof_model::record::Estimate;
+    use diskproof_model::verdict::{Grade, GradeThresholds};
+
+    #[test]
+    fn grade_that_the_interval_leaves_open_is_said_as_both() {
+        let use_grade = |name: &str, grade, or| UseGrade {
+            name: name.to_owned(),
+            measurement: 0,
+            grade,
+            or,
+            not_graded: None,
+            figure: Estimate {
+                n: 10,
+                value: 110e6,
+                half_width_95: Some(20e6),
+                unit: "B/s".to_owned(),
+            },
+            thresholds: GradeThresholds {
+                limited_from: 100e6,
+                good_from: 200e6,
+                source: "a test".to_owned(),
+            },
+            doubts: Vec::new(),
+        };
+        let grades = [
+            use_grade("bulk load", Some(Grade::Poor), Some(Grade::Limited)),
+            use_grade("scans", None, None),
+            use_grade("look-ups", Some(Grade::Limited), Some(Grade::Good)),
+            use_grade("commits", Some(Grade::Good), None),
+        ];
+        assert_eq!(
+            graded_headline(&grades),
+            "Good for commits; limited or good for look-ups; poor or limited for bulk load; not \
+             graded: scans."
+        );
+    }
 
     #[test]
     fn ping_with_idle_times_leads_with_the_disk_that_is_awake() {

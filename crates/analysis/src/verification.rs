@@ -2,7 +2,7 @@
 
 use crate::words::uncapitalised;
 use diskproof_model::finding::Cause;
-use diskproof_model::measurement::VerifyResult;
+use diskproof_model::measurement::{OpKind, VerifyResult};
 use diskproof_model::proof::{FigureSource, Objection};
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
@@ -14,6 +14,10 @@ struct Verification<'a> {
     results: Vec<&'a VerifyResult>,
     /// Bytes of the intact blocks that came from the disk.
     proven_bytes: u64,
+    /// Writes that succeeded.
+    writes: u64,
+    /// Writes that failed: their blocks are not read back.
+    failed_writes: u64,
     /// The reason why intact blocks prove nothing about the disk.
     objection: Option<Objection<'a>>,
     /// The real size of a counterfeit device; `None` of another.
@@ -47,6 +51,8 @@ impl<'a> Verification<'a> {
         let mut all = Self {
             results: Vec::new(),
             proven_bytes: 0,
+            writes: 0,
+            failed_writes: 0,
             objection: None,
             counterfeit: None,
         };
@@ -58,6 +64,10 @@ impl<'a> Verification<'a> {
             all.counterfeit = all
                 .counterfeit
                 .or(CounterfeitSize::from_row(record, m, verify));
+            if let Some(writes) = m.data.ops.get(&OpKind::Write) {
+                all.writes += writes.count;
+                all.failed_writes += writes.errors.values().sum::<u64>();
+            }
             let block_bytes = u64::from(m.data.workload.block_bytes);
             all.proven_bytes += verify.proven_blocks() * block_bytes;
             match record.objection(FigureSource::Measurement(index)) {
@@ -96,6 +106,11 @@ pub(crate) fn verification_headline(record: &Record) -> Option<String> {
             "Nothing is proved: {judged} read back intact, but {} ({})",
             uncapitalised(objection.finding.heading()),
             objection.finding.code
+        ),
+        (0, _, None) if all.failed_writes > 0 => format!(
+            "Not verified: {} of {} failed; {judged} read back intact",
+            all.failed_writes,
+            counted(all.writes + all.failed_writes, "write")
         ),
         (0, _, None) if proven == 0 => format!(
             "Nothing is proved: {judged} read back intact, but the page cache may still have held \
@@ -182,6 +197,21 @@ mod tests {
             states(&shown, &[part]);
         }
         assert_eq!(verification_headline(&fixture::record()), None);
+    }
+
+    #[test]
+    fn writes_that_failed_come_before_the_blocks_that_are_intact() {
+        let record = fixture::faulty("random-write-d32", |m| {
+            let writes = m.ops.get_mut(&OpKind::Write).unwrap();
+            writes.errors.insert("EIO".to_owned(), 169);
+            m.verify = Some(VerifyResult {
+                blocks: 87,
+                blocks_written: Some(87),
+                ..VerifyResult::default()
+            });
+        });
+        let headline = crate::verdict::verdict(&record).headline;
+        states(&headline, &["Not verified: 169 of ", "87 blocks"]);
     }
 
     #[test]

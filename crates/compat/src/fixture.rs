@@ -5,7 +5,7 @@ use crate::load::{DropInLoad, PlanContext};
 use crate::printer::ToolResult;
 use diskproof_model::measurement::{
     ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement,
-    StopReason,
+    StopReason, ZeroSample,
 };
 use diskproof_model::plan::{CachePolicy, EngineKind, Plan, Workload};
 use diskproof_model::surface::{CurvePoint, SurfaceMeasurement, Survey};
@@ -184,6 +184,8 @@ pub(crate) fn surface(survey: &Survey, rates: &[f64]) -> SurfaceMeasurement {
         access: Vec::new(),
         access_errors: BTreeMap::new(),
         scan: None,
+        zero_blocks: ZeroSample::default(),
+        unwritten_bytes: None,
         starved_ns: 0,
         asked: ByteCount::default(),
         device: DeviceUse::default(),

@@ -148,3 +148,28 @@ fn time_before_the_wait_is_no_part_of_a_blocking_read() {
     let second = sampler.next_completion().unwrap().unwrap();
     assert!(second.submitted_ns > submitted_by_ns, "{second:?}");
 }
+
+#[test]
+fn content_of_reads_is_looked_at() {
+    for (byte, expected) in [(0, 5), (7, 0)] {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(&vec![byte; 5 * BLOCK as usize], 0)
+            .unwrap();
+        let config = QueueConfig {
+            depth: 1,
+            request_bytes: BLOCK,
+            cache: CachePolicy::Cached,
+            seed: 1,
+            write_shift: 0,
+        };
+        let mut sampler = FileSampler::open(file.into(), EngineKind::Sync, config).unwrap();
+        for tag in 0..5 {
+            // A look so long after the last one that it is due.
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            sampler.submit(read(tag)).unwrap();
+            sampler.next_completion().unwrap();
+        }
+        let found = sampler.take_zero_blocks();
+        assert_eq!((found.sampled, found.zero), (5, expected), "{byte}");
+    }
+}

@@ -419,7 +419,8 @@ impl EngineUse {
 }
 
 impl ZeroSample {
-    fn merge(&mut self, other: Self) {
+    /// Adds blocks that were looked at elsewhere, or later.
+    pub fn merge(&mut self, other: Self) {
         let Self { sampled, zero } = other;
         self.sampled += sampled;
         self.zero += zero;

@@ -3,7 +3,7 @@
 //! the top of a record (`curve`, `access`).
 
 use crate::estimate::Estimate;
-use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, Hang, Interruption};
+use crate::measurement::{ByteCount, CacheUse, CpuTime, DeviceUse, Hang, Interruption, ZeroSample};
 use crate::op::OpKind;
 use crate::units::counted;
 use crate::workload::{EngineChoice, EngineKind, Span};
@@ -444,6 +444,12 @@ pub struct SurfaceMeasurement {
     /// The scan of every block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scan: Option<Scan>,
+    /// A look at the content of blocks that were read; empty in records of versions before 0.2.0.
+    #[serde(default)]
+    pub zero_blocks: ZeroSample,
+    /// Bytes of the span that were never written, where the filesystem tells; `None` of writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unwritten_bytes: Option<u64>,
     /// Nanoseconds for which the program was ready to go on and got no processor, as far as the
     /// kernel tells.
     pub starved_ns: u64,

@@ -265,6 +265,10 @@ pub struct Layer {
     /// none was requested or none came.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reported_write_cache: Option<WriteCache>,
+    /// True if the device takes writes that are durable when they end (FUA); without it the kernel
+    /// sends a flush after them. `None` in records of versions before 0.2.0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced_unit_access: Option<bool>,
     /// The bus and speed with which it is attached.
     pub link: Option<Link>,
     /// The file behind a loop device.

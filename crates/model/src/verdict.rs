@@ -51,6 +51,14 @@ pub struct UseGrade {
 }
 
 impl UseGrade {
+    /// The better and the worse end of the grades that the figure reaches; `None` where it supports
+    /// none.
+    pub fn range(&self) -> Option<[Grade; 2]> {
+        let grade = self.grade?;
+        let or = self.or.unwrap_or(grade);
+        Some([grade.max(or), grade.min(or)])
+    }
+
     /// The grade in words: `good`, `limited or good`, `not graded: unstable`.
     pub fn words(&self) -> String {
         match (self.grade, self.or, &self.not_graded) {

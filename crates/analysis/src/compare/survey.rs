@@ -375,7 +375,12 @@ impl Compared for Surveyed<'_> {
                 self.surface.data.access_errors.values().sum(),
             ),
         };
-        let paths = [&["/results/0/data/device"], part_paths].concat();
+        let whole: &[&str] = &[
+            "/results/0/data/device",
+            "/results/0/data/zero_blocks",
+            "/results/0/data/unwritten_bytes",
+        ];
+        let paths = [whole, part_paths].concat();
         add_findings(reasons, name, record, &paths, &[]);
         let data = &self.surface.data;
         let is_cut_short = data.interrupted || data.hang.is_some();

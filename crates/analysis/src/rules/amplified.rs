@@ -104,8 +104,11 @@ fn amplified_workload<'a>(
     }
     let own = Traffic::from_workload(record, measured)?.excess()?.own;
     let total_bytes = row.data.asked.total();
+    let own_writes = own
+        .writes
+        .saturating_sub(pending_bytes(record, row.data.target));
     let directions = [
-        write_direction(record, row, own.writes),
+        write_direction(record, row, own_writes),
         read_direction(record, row, target, own.reads),
     ];
     let mut amplified: Option<&Direction> = None;
@@ -130,6 +133,25 @@ fn amplified_workload<'a>(
         threshold_bytes: direction.asked_bytes as f64 + direction.excess_min(total_bytes),
         share: direction.excess_bytes as f64 / total_bytes.max(1) as f64,
     })
+}
+
+/// Bytes that other programs wrote during the run, and that the disk has not shown beside any
+/// workload: they may be those that the kernel writes back beside another one.
+fn pending_bytes(record: &Record, target: usize) -> u64 {
+    let (mut written_bytes, mut shown_bytes) = (0, 0);
+    for measured in real_rows(record) {
+        if measured.row.data.target != target {
+            continue;
+        }
+        let Some(traffic) = Traffic::from_workload(record, measured) else {
+            continue;
+        };
+        written_bytes += traffic.others_here().writes;
+        if let Some(excess) = traffic.excess() {
+            shown_bytes += excess.foreign.writes;
+        }
+    }
+    written_bytes.saturating_sub(shown_bytes)
 }
 
 /// The bytes beyond those requested that the disk wrote for the row with this index, without those
@@ -311,6 +333,36 @@ mod tests {
             finding.evidence[0].path,
             "/measurements/4/data/device/write_bytes"
         );
+    }
+
+    /// The kernel counts the bytes of a request that fails, and through the page cache those that it
+    /// reads ahead for it.
+    #[test]
+    fn requests_that_failed_amplify_nothing() {
+        let amplified = |errors: u64| {
+            check(&fixture::faulty("random-read-d1", |measurement| {
+                measurement.cache.used = CachePolicy::Buffered;
+                let reads = measurement.ops.get_mut(&OpKind::Read).unwrap();
+                reads.errors.insert("EIO".to_owned(), errors);
+                measurement.device.read_bytes += 200_000 * 8192;
+            }))
+        };
+        assert_eq!(amplified(200_000), None);
+        assert!(amplified(0).is_some());
+    }
+
+    /// As measured beside three `cp` of 1 GiB.
+    #[test]
+    fn writes_of_others_that_the_kernel_still_holds_amplify_nothing() {
+        for (copied, expected) in [(3 << 30, false), (500 << 20, true)] {
+            let record = fixture::changed(|run| {
+                let reads = &mut run.measurements[2].device;
+                reads.others = vec![process("cp", 0, copied)];
+                reads.write_bytes += 400 << 20;
+                run.measurements[4].device.write_bytes += 429 << 20;
+            });
+            assert_eq!(check(&record).is_some(), expected, "{copied}");
+        }
     }
 
     fn buffered_reads(factor: u64) -> Option<Diagnosis> {

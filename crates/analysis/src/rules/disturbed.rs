@@ -578,8 +578,29 @@ mod tests {
         }
     }
 
-    fn blamed_survey(change: fn(&mut SurfaceMeasurement)) -> Option<Diagnosis> {
+    fn blamed_survey(change: impl FnOnce(&mut SurfaceMeasurement)) -> Option<Diagnosis> {
         check(&surveyed::faulty(change))
+    }
+
+    /// The kernel counts the bytes of a request that fails.
+    #[test]
+    fn requests_that_failed_are_not_other_programs() {
+        for (failed, expected) in [(18_053, false), (100, true)] {
+            let record = fixture::faulty("random-read-d1", |measurement| {
+                let reads = measurement.ops.get_mut(&OpKind::Read).unwrap();
+                reads.errors.insert("EIO".to_owned(), failed);
+                measurement.device.read_bytes += 18_053 * 8192;
+            });
+            assert_eq!(check(&record).is_some(), expected, "{failed}");
+        }
+        let survey = |errors| {
+            blamed_survey(|survey| {
+                survey.curve[0].errors = errors;
+                survey.device.read_bytes += survey.asked.read_bytes / 5;
+            })
+        };
+        assert_eq!(survey(1000), None);
+        assert!(survey(0).is_some());
     }
 
     #[test]

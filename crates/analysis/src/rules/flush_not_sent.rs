@@ -3,6 +3,7 @@
 
 use super::commits::*;
 use super::rule::*;
+use diskproof_model::plan::WriteFlag;
 
 pub(super) const RULE: Rule = Rule {
     code: "flush-not-sent",
@@ -53,11 +54,78 @@ pub(super) fn lacks_flushes(record: &Record) -> bool {
 }
 
 fn all_unflushed(record: &Record) -> Vec<UnflushedCommits<'_>> {
-    let mut hits = Vec::new();
+    let mut hits: Vec<UnflushedCommits<'_>> = Vec::new();
+    let mut undecided = Vec::new();
     for session in all_sessions(record) {
-        hits.extend(unflushed_commits(record, session));
+        let row = session.measured.row;
+        match flush_need(record, row) {
+            FlushNeed::Certain => hits.extend(unflushed_commits(record, session)),
+            FlushNeed::Unknown => undecided.push(session),
+            FlushNeed::Absent => {}
+        }
+    }
+    // What drops the flushes of one method drops those of the others.
+    for session in undecided {
+        let target = session.measured.row.data.target;
+        if hits
+            .iter()
+            .any(|hit| hit.measured.row.data.target == target)
+        {
+            hits.extend(unflushed_commits(record, session));
+        }
     }
     hits
+}
+
+/// Whether the kernel has to send flushes that make the commits of a row durable.
+enum FlushNeed {
+    Certain,
+    /// The record does not say whether its writes were forced unit accesses.
+    Unknown,
+    /// Its writes may be forced unit accesses, or they are not made durable one by one.
+    Absent,
+}
+
+fn flush_need(record: &Record, row: &Row) -> FlushNeed {
+    let data = &row.data;
+    match data.workload.sync {
+        SyncPolicy::Every { .. }
+        | SyncPolicy::OtherDescriptor { .. }
+        | SyncPolicy::Shared { .. } => FlushNeed::Certain,
+        SyncPolicy::None | SyncPolicy::AtEnd => FlushNeed::Absent,
+        SyncPolicy::WithWrite { flag } => {
+            let Some(target) = record.targets.get(data.target) else {
+                return FlushNeed::Absent;
+            };
+            // Only a direct write carries the request itself, and in a filesystem only one that asks
+            // for its data alone (iomap_dio_bio_iter() in Linux's fs/iomap/direct-io.c). Every
+            // other one is followed by the filesystem's own sync.
+            let syncs_file = flag == WriteFlag::OpenSync && target.kind != TargetKind::BlockDevice;
+            if data.cache.used != CachePolicy::Direct || syncs_file {
+                return FlushNeed::Certain;
+            }
+            need_of_forced_writes(target)
+        }
+    }
+}
+
+/// A device without forced unit access gets a flush after the write instead. One such layer above
+/// the disks sends flushes to all of them.
+fn need_of_forced_writes(target: &TargetIdentity) -> FlushNeed {
+    for layer in &target.layers {
+        if !layer.below.is_empty() && layer.forced_unit_access == Some(false) {
+            return FlushNeed::Certain;
+        }
+    }
+    let mut need = FlushNeed::Certain;
+    for disk in target.disks() {
+        match disk.forced_unit_access {
+            Some(false) => {}
+            Some(true) => return FlushNeed::Absent,
+            None => need = FlushNeed::Unknown,
+        }
+    }
+    need
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
@@ -92,13 +160,8 @@ fn unflushed_commits<'a>(
     let row = session.measured.row;
     let flushes = row.data.device.flush_ops?;
     let commits = session.commits.data.count;
-    // A write with O_DSYNC may carry the request itself (FUA).
-    let is_synced = matches!(
-        row.data.workload.sync,
-        SyncPolicy::Every { .. } | SyncPolicy::OtherDescriptor { .. } | SyncPolicy::Shared { .. }
-    );
     let least = commits as f64 / wanted_depth(row).max(1.0) * SENT_MIN;
-    if !is_synced || has_cache_off(row) || flushes as f64 >= least {
+    if has_cache_off(row) || flushes as f64 >= least {
         return None;
     }
     let disks = disks_below(record, row);
@@ -126,7 +189,6 @@ mod tests {
     use super::*;
     use crate::fixture::states;
     use crate::rules::commits::tests::{each_layer, volatile, with_flushes};
-    use diskproof_model::plan::WriteFlag;
 
     pub(super) const EXAMPLES: Examples = Examples::new(without_flushes, with_flushes);
 
@@ -160,13 +222,72 @@ mod tests {
             layer.name = layer.name.replace("sda", "nvme0n1")
         });
         assert_eq!(check(&uncounted), None);
-        // A write with O_DSYNC may be a forced unit access, which is no flush.
-        let mut written = without_flushes();
-        for measurement in &mut written.measurements {
-            measurement.data.workload.sync = SyncPolicy::WithWrite {
+    }
+
+    /// The number of rows in doubt where every write had this flag and no flush was sent.
+    fn doubted(flag: WriteFlag, change: impl FnOnce(&mut Record)) -> usize {
+        let mut record = volatile(0);
+        for row in &mut record.measurements {
+            row.data.workload.sync = SyncPolicy::WithWrite { flag };
+        }
+        change(&mut record);
+        match check(&record) {
+            Some(finding) => finding.evidence.len(),
+            None => 0,
+        }
+    }
+
+    #[test]
+    fn writes_with_a_flag_need_flushes_unless_they_may_be_forced_unit_accesses() {
+        for (fua, flag, expected) in [
+            (Some(true), WriteFlag::OpenDsync, 0),
+            (Some(false), WriteFlag::OpenDsync, 1),
+            (Some(false), WriteFlag::RwfDsync, 1),
+            (None, WriteFlag::OpenDsync, 0),
+            // A filesystem syncs the whole file.
+            (Some(true), WriteFlag::OpenSync, 1),
+        ] {
+            let count = doubted(flag, |record| {
+                each_layer(record, |layer| layer.forced_unit_access = fua)
+            });
+            assert_eq!(count, expected, "{fua:?} {flag:?}");
+        }
+        let on_device = doubted(WriteFlag::OpenSync, |record| {
+            record.targets[0].kind = TargetKind::BlockDevice;
+            each_layer(record, |layer| layer.forced_unit_access = Some(true));
+        });
+        assert_eq!(on_device, 0);
+        let through_the_cache = doubted(WriteFlag::OpenDsync, |record| {
+            for row in &mut record.measurements {
+                row.data.cache.used = CachePolicy::Buffered;
+            }
+        });
+        assert_eq!(through_the_cache, 1);
+    }
+
+    #[test]
+    fn a_layer_without_forced_unit_access_sends_flushes_to_a_disk_that_has_it() {
+        let count = doubted(WriteFlag::OpenDsync, |record| {
+            each_layer(record, |layer| layer.forced_unit_access = Some(true));
+            let mut image = record.targets[0].layers[0].clone();
+            image.below = vec![image.name.clone()];
+            (image.name, image.forced_unit_access) = ("loop0".to_owned(), Some(false));
+            record.targets[0].layers.insert(0, image);
+        });
+        assert_eq!(count, 1);
+    }
+
+    #[test]
+    fn flushes_that_one_method_lacks_are_lacking_to_those_that_are_not_known_to_need_them() {
+        for (fua, expected) in [(None, 2), (Some(true), 1)] {
+            let mut record = volatile(0);
+            each_layer(&mut record, |layer| layer.forced_unit_access = fua);
+            let commits = record.measurements.last().unwrap().clone();
+            record.measurements.push(commits);
+            record.measurements.last_mut().unwrap().data.workload.sync = SyncPolicy::WithWrite {
                 flag: WriteFlag::OpenDsync,
             };
+            assert_eq!(check(&record).unwrap().evidence.len(), expected, "{fua:?}");
         }
-        assert_eq!(check(&written), None);
     }
 }

@@ -26,12 +26,25 @@ pub(super) const RULE: Rule = Rule {
 /// single accesses become longer by it.
 const SURVEY_SHARE_MIN: f64 = 0.05;
 
-/// Shorter measurements are over within a few turns of the scheduler.
-const WALL_NS_MIN: u64 = 1_000_000_000;
+/// A few turns of the scheduler take so long. A measurement that is over within less than a second
+/// may have as much of it by chance.
+const WAITED_NS_MIN: f64 = 20_000_000.0;
+
+/// From this share on the length of the measurement does not matter: rows of 0.4 s that waited for
+/// 84 to 96 % of their time showed a third to a fifth of the rate of the quiet machine.
+const SHARE_SUFFICIENT: f64 = 0.2;
+
+/// The share of so long a measurement from which on waiting shows, where it is `share_min` of a
+/// long one.
+fn share_that_shows(share_min: f64, wall_ns: u64) -> f64 {
+    let few_turns = WAITED_NS_MIN / wall_ns.max(1) as f64;
+    share_min.max(few_turns.min(SHARE_SUFFICIENT))
+}
 
 /// True if the survey waited for processors so long that it shows.
 pub(super) fn is_survey_starved(surface: &SurfaceRecord) -> bool {
-    surface.figures.starved_share >= SURVEY_SHARE_MIN && surface.data.wall_ns >= WALL_NS_MIN
+    let share_min = share_that_shows(SURVEY_SHARE_MIN, surface.data.wall_ns);
+    surface.figures.starved_share >= share_min
 }
 
 /// Share of a workload's time from which on it may show. With pread threads the mean
@@ -71,7 +84,8 @@ pub(super) fn waits_for_processor(row: &Row) -> bool {
 /// True if the workers waited for processors so long that it shows. Where the program itself used
 /// all of them up, its threads wait for each other: `cpu-limited` says that.
 pub(super) fn is_workload_starved(record: &Record, row: &Row) -> bool {
-    waits_for_processor(row) && row.data.wall_ns >= WALL_NS_MIN && !is_cpu_limited(record, row)
+    let share_min = share_that_shows(WORKLOAD_SHARE_MIN, row.data.wall_ns);
+    waits_for_processor(row) && row.data.starved.share >= share_min && !is_cpu_limited(record, row)
 }
 
 /// A sentence of the claim, with the figures that prove it.
@@ -107,8 +121,9 @@ fn starved_workloads(record: &Record) -> Option<Statement> {
     let mut observations = Vec::new();
     for hit in &hits {
         let share = hit.row.data.starved.share;
+        let share_min = share_that_shows(WORKLOAD_SHARE_MIN, hit.row.data.wall_ns);
         let place = "data/starved/share";
-        observations.push(hit.evidence(place, share, WORKLOAD_SHARE_MIN, "of the time"));
+        observations.push(hit.evidence(place, share, share_min, "of the time"));
     }
     Some(Statement {
         sentence: format!(
@@ -127,6 +142,7 @@ fn starved_survey(record: &Record) -> Option<Statement> {
         return None;
     }
     let share = surface.figures.starved_share;
+    let share_min = share_that_shows(SURVEY_SHARE_MIN, surface.data.wall_ns);
     let path = first_result_path("figures/starved_share");
     Some(Statement {
         sentence: format!(
@@ -134,7 +150,7 @@ fn starved_survey(record: &Record) -> Option<Statement> {
              times are ignored, and access times are longer.",
             format_percent(share)
         ),
-        evidence: vec![evidence_at(path, share, SURVEY_SHARE_MIN, "of the time")],
+        evidence: vec![evidence_at(path, share, share_min, "of the time")],
     })
 }
 
@@ -157,7 +173,7 @@ mod tests {
     use super::*;
     use crate::fixture::surveyed::{self, codes, rotating};
     use crate::fixture::{self, WALL_NS, states};
-    use diskproof_model::measurement::Starvation;
+    use diskproof_model::measurement::{CpuTime, Starvation};
     use diskproof_model::surface::DataSheet;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
@@ -196,6 +212,35 @@ mod tests {
         assert_eq!(waited(0.2, 8_000.0, 10), None);
         // Its own doing.
         assert_eq!(waited(0.07, 60_000.0, 95), None);
+    }
+
+    #[test]
+    fn short_measurement_is_starved_from_a_larger_share_on() {
+        for (wall_ns, share, expected) in [
+            (400_000_000, 0.84, true),
+            (400_000_000, 0.06, true),
+            (400_000_000, 0.04, false),
+            (50_000_000, 0.21, true),
+            (50_000_000, 0.19, false),
+        ] {
+            let mut record = fixture::record();
+            let row = fixture::measured(&mut record, "random-read-d1");
+            row.data.wall_ns = wall_ns;
+            row.data.starved = Starvation {
+                share,
+                mean_wait_ns: 6_600_000.0,
+            };
+            row.data.cpu = CpuTime::default();
+            assert_eq!(check(&record).is_some(), expected, "{wall_ns} {share}");
+        }
+        let survey = |share| {
+            check(&surveyed::faulty(|survey| {
+                survey.wall_ns = 100_000_000;
+                survey.starved_ns = share;
+            }))
+        };
+        assert!(survey(21_000_000).is_some());
+        assert_eq!(survey(19_000_000), None);
     }
 
     #[test]

@@ -39,6 +39,9 @@ const JOURNAL_BYTES: u64 = 16 << 10;
 /// A sync of btrfs with two copies of its metadata writes 160 KiB (81 KiB per flush on Linux 6.1).
 const TREE_BYTES: u64 = 256 << 10;
 
+/// The largest request of a survey: that of a stream without a queue.
+const SURVEY_REQUEST_BYTES: u64 = 8 << 20;
+
 /// The page cache reads the missing part of a smaller write.
 const PAGE_BYTES: u32 = 4096;
 
@@ -52,6 +55,8 @@ pub(super) struct Traffic<'a> {
     block_bytes: u32,
     /// The most that the disks read on top because small requests are rounded up, in bytes.
     rounded_bytes: u64,
+    /// The most that our requests that failed moved: the kernel counts them, we do not.
+    failed: Excess,
     /// True if all requests consist of whole pages of 4 KiB.
     whole_pages: bool,
     /// True if writes are synced.
@@ -96,6 +101,7 @@ impl<'a> Traffic<'a> {
             target: record.targets.get(row.data.target)?,
             block_bytes: rows.iter().map(|row| smallest_block(row)).min()?,
             rounded_bytes: 0,
+            failed: failed_by_workloads(&rows),
             whole_pages: rows.iter().all(|row| has_whole_pages(row)),
             commits: rows.iter().any(|row| commits(row)),
             cache,
@@ -119,6 +125,7 @@ impl<'a> Traffic<'a> {
             target,
             block_bytes: u32::MAX,
             rounded_bytes: record.access().len() as u64 * u64::from(sector_bytes),
+            failed: failed_by_survey(surface),
             whole_pages: true,
             commits: false,
             cache: surface.data.cache.used,
@@ -139,8 +146,12 @@ impl<'a> Traffic<'a> {
         }
         let reads = device
             .read_bytes
-            .saturating_sub(asked.read_bytes + self.rounded_bytes);
-        let writes = device.write_bytes.saturating_sub(asked.write_bytes);
+            .saturating_sub(asked.read_bytes + self.rounded_bytes)
+            .saturating_sub(self.failed.reads);
+        let writes = device
+            .write_bytes
+            .saturating_sub(asked.write_bytes)
+            .saturating_sub(self.failed.writes);
         let others = self.others_here();
         let foreign_writes = self.foreign_writes(writes, others.writes);
         // Beside the writes of others, what filesystems write at most for ours is no evidence.
@@ -184,7 +195,7 @@ impl<'a> Traffic<'a> {
 
     /// The traffic of other processes, as far as the other disks do not account for it. Nothing
     /// where these account for half of it: a process counts what it writes earlier than a disk.
-    fn others_here(&self) -> Excess {
+    pub(super) fn others_here(&self) -> Excess {
         let others = &self.device.others;
         let reads: u64 = others.iter().map(|process| process.read_bytes).sum();
         let writes: u64 = others.iter().map(|process| process.write_bytes).sum();
@@ -269,6 +280,50 @@ impl<'a> Traffic<'a> {
             && !is_raid(self.target)
             && !moves_more_than_asked(self.target)
             && !self.target.has_buffered_loop()
+    }
+}
+
+fn failed_by_workloads(rows: &[&Row]) -> Excess {
+    let mut failed = Excess::default();
+    for row in rows {
+        let mut largest = 0;
+        for block_bytes in block_sizes(row) {
+            largest = largest.max(u64::from(block_bytes));
+        }
+        for (kind, op) in &row.data.ops {
+            let bytes = op.errors.values().sum::<u64>().saturating_mul(largest);
+            let direction = match kind {
+                OpKind::Read => &mut failed.reads,
+                OpKind::Write | OpKind::Commit => &mut failed.writes,
+                OpKind::Trim | OpKind::Sync | OpKind::Transaction => continue,
+            };
+            *direction = direction.saturating_add(bytes);
+        }
+    }
+    failed
+}
+
+fn failed_by_survey(surface: &SurfaceRecord) -> Excess {
+    let data = &surface.data;
+    let mut requests: u64 = data.access_errors.values().sum();
+    for point in &data.curve {
+        requests += point.errors;
+    }
+    let mut bytes = requests.saturating_mul(SURVEY_REQUEST_BYTES);
+    if let Some(scan) = &data.scan {
+        // A block that fails is read again sector by sector.
+        let twice_bytes = 2 * u64::from(scan.block_bytes);
+        bytes = bytes.saturating_add(scan.failed_blocks().saturating_mul(twice_bytes));
+    }
+    match data.survey.operation {
+        OpKind::Write => Excess {
+            reads: 0,
+            writes: bytes,
+        },
+        _ => Excess {
+            reads: bytes,
+            writes: 0,
+        },
     }
 }
 

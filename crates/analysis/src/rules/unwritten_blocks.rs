@@ -3,6 +3,7 @@
 
 use super::rule::*;
 use crate::mechanics::surely_rotates;
+use diskproof_model::measurement::ZeroSample;
 
 pub(super) const RULE: Rule = Rule {
     code: "unwritten-blocks",
@@ -10,7 +11,7 @@ pub(super) const RULE: Rule = Rule {
     summary: "The reads included blocks without content: holes, discarded or never written. Such \
               reads do not reach the medium and look too fast.",
     remedy: Remedy::ByCase,
-    check: Check::Workloads(check),
+    check: Check::Run(check),
     says: Meaning::NotTheDisk {
         cause: Cause::EmptyBlocks,
     },
@@ -33,9 +34,11 @@ const SAMPLED_ALIKE_MIN: u64 = 5;
 /// Share of the blocks that may contain only zeros: databases keep some empty pages.
 const ZERO_MAX: f64 = 0.1;
 
-/// A workload that read empty blocks.
+/// A workload, or the survey, that read empty blocks.
 struct EmptyReads {
-    index: usize,
+    /// The index of the workload; `None` of the survey.
+    index: Option<usize>,
+    target: usize,
     severity: Severity,
     claim: String,
     evidence: Evidence,
@@ -45,13 +48,16 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<EmptyReads> = Vec::new();
     for measured in real_rows(record) {
         if measured.row.data.workload.streams.makes(OpKind::Read) {
-            hits.extend(unwritten_reads(measured).or_else(|| zero_reads(record, measured)));
+            hits.extend(EmptyReads::find(record, ReadBlocks::of_workload(measured)));
         }
+    }
+    if let Some(surface) = record.surface() {
+        hits.extend(EmptyReads::find(record, ReadBlocks::of_survey(surface)));
     }
     let worst = first_of_most_severe(&hits)?;
     let claim = format!(
         "Empty blocks were read in {}: {} Such reads need not reach the medium.",
-        workload_names(record, hits.iter().map(|hit| hit.index)),
+        places(record, hits.iter().map(|hit| hit.index)),
         worst.claim
     );
     let observations = hits.iter().map(|hit| hit.evidence.clone());
@@ -70,8 +76,7 @@ fn first_of_most_severe(hits: &[EmptyReads]) -> Option<&EmptyReads> {
 }
 
 fn remedy(record: &Record, worst: &EmptyReads) -> &'static str {
-    let target = record.measurements[worst.index].data.target;
-    match record.targets.get(target) {
+    match record.targets.get(worst.target) {
         Some(target) if target.kind == TargetKind::BlockDevice => {
             "Measure a device whose span has been written completely, or a part that contains data."
         }
@@ -82,53 +87,107 @@ fn remedy(record: &Record, worst: &EmptyReads) -> &'static str {
     }
 }
 
-/// Reads of a span that has holes.
-fn unwritten_reads(measured: Measured<'_>) -> Option<EmptyReads> {
-    let span_bytes = measured.row.data.span_bytes;
-    let unwritten_bytes = measured.row.data.unwritten_bytes?;
-    let most = UNWRITTEN_MAX * span_bytes as f64;
-    let observed = unwritten_bytes as f64;
-    if observed <= most {
-        return None;
-    }
-    let share = observed / span_bytes.max(1) as f64;
-    Some(EmptyReads {
-        index: measured.index,
-        severity: failure_if(share >= UNWRITTEN_FAILURE),
-        claim: format!(
-            "{} of {} ({}) were never written.",
-            format_bytes(unwritten_bytes),
-            format_bytes(span_bytes),
-            format_percent(share)
-        ),
-        evidence: measured.evidence("data/unwritten_bytes", observed, most, "B"),
-    })
+/// What is known of the blocks that a workload or the survey read.
+#[derive(Clone, Copy)]
+struct ReadBlocks {
+    /// The index of the workload; `None` of the survey.
+    index: Option<usize>,
+    target: usize,
+    span_bytes: u64,
+    unwritten_bytes: Option<u64>,
+    sample: ZeroSample,
 }
 
-/// Reads whose sampled blocks contain only zeros.
-fn zero_reads(record: &Record, measured: Measured<'_>) -> Option<EmptyReads> {
-    let sample = measured.row.data.zero_blocks;
-    let sampled_min = if sample.zero == sample.sampled {
-        SAMPLED_ALIKE_MIN
-    } else {
-        SAMPLED_MIN
-    };
-    let most = ZERO_MAX * sample.sampled as f64;
-    let observed = sample.zero as f64;
-    let target = &record.targets[measured.row.data.target];
-    if sample.sampled < sampled_min || observed < most || reads_zeros_off_platters(record, target) {
-        return None;
+impl ReadBlocks {
+    fn of_workload(measured: Measured<'_>) -> Self {
+        let data = &measured.row.data;
+        Self {
+            index: Some(measured.index),
+            target: data.target,
+            span_bytes: data.span_bytes,
+            unwritten_bytes: data.unwritten_bytes,
+            sample: data.zero_blocks,
+        }
     }
-    Some(EmptyReads {
-        index: measured.index,
-        severity: Severity::Warning,
-        claim: format!(
-            "{} of {} sampled blocks contain only zeros: never written, discarded, or actually \
-             zero.",
-            sample.zero, sample.sampled
-        ),
-        evidence: measured.evidence("data/zero_blocks/zero", observed, most, "1"),
-    })
+
+    fn of_survey(surface: &SurfaceRecord) -> Self {
+        let data = &surface.data;
+        Self {
+            index: None,
+            target: data.target,
+            span_bytes: data.span_bytes,
+            unwritten_bytes: data.unwritten_bytes,
+            sample: data.zero_blocks,
+        }
+    }
+
+    fn evidence(self, place: &str, observed: f64, threshold: f64, unit: &str) -> Evidence {
+        let path = format!("{}/{place}", data_path(self.index));
+        evidence_at(path, observed, threshold, unit)
+    }
+}
+
+impl EmptyReads {
+    fn find(record: &Record, blocks: ReadBlocks) -> Option<Self> {
+        match Self::of_holes(blocks) {
+            Some(found) => Some(found),
+            None => Self::of_zeros(record, blocks),
+        }
+    }
+
+    /// Reads of a span that has holes.
+    fn of_holes(blocks: ReadBlocks) -> Option<Self> {
+        let span_bytes = blocks.span_bytes;
+        let unwritten_bytes = blocks.unwritten_bytes?;
+        let most = UNWRITTEN_MAX * span_bytes as f64;
+        let observed = unwritten_bytes as f64;
+        if observed <= most {
+            return None;
+        }
+        let share = observed / span_bytes.max(1) as f64;
+        Some(Self {
+            index: blocks.index,
+            target: blocks.target,
+            severity: failure_if(share >= UNWRITTEN_FAILURE),
+            claim: format!(
+                "{} of {} ({}) were never written.",
+                format_bytes(unwritten_bytes),
+                format_bytes(span_bytes),
+                format_percent(share)
+            ),
+            evidence: blocks.evidence("unwritten_bytes", observed, most, "B"),
+        })
+    }
+
+    /// Reads whose sampled blocks contain only zeros.
+    fn of_zeros(record: &Record, blocks: ReadBlocks) -> Option<Self> {
+        let sample = blocks.sample;
+        let sampled_min = if sample.zero == sample.sampled {
+            SAMPLED_ALIKE_MIN
+        } else {
+            SAMPLED_MIN
+        };
+        let most = ZERO_MAX * sample.sampled as f64;
+        let observed = sample.zero as f64;
+        let target = &record.targets[blocks.target];
+        if sample.sampled < sampled_min
+            || observed < most
+            || reads_zeros_off_platters(record, target)
+        {
+            return None;
+        }
+        Some(Self {
+            index: blocks.index,
+            target: blocks.target,
+            severity: Severity::Warning,
+            claim: format!(
+                "{} of {} sampled blocks contain only zeros: never written, discarded, or \
+                 actually zero.",
+                sample.zero, sample.sampled
+            ),
+            evidence: blocks.evidence("zero_blocks/zero", observed, most, "1"),
+        })
+    }
 }
 
 /// True if zeros cost as much as any other content: disks that turn and take no discards have no
@@ -151,8 +210,7 @@ fn reads_zeros_off_platters(record: &Record, target: &TargetIdentity) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixture::{self, SPAN_BYTES, states};
-    use diskproof_model::measurement::ZeroSample;
+    use crate::fixture::{self, SPAN_BYTES, states, surveyed};
     use diskproof_model::target::Link;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
@@ -195,6 +253,25 @@ mod tests {
             let record = fixture::all_faulty(|measurement| measurement.zero_blocks = sample);
             assert_eq!(check(&record), None, "{sample:?}");
         }
+    }
+
+    #[test]
+    fn survey_of_empty_blocks_is_no_figure_of_the_disk() {
+        let of_survey = |zero| {
+            let mut run = surveyed::SurveyedDisk::rotating().run(1);
+            run.facts.targets[0].kind = TargetKind::BlockDevice;
+            run.facts.targets[0].layers[0].discard = Some(true);
+            run.surface.zero_blocks = zeros(100, zero);
+            check(&surveyed::judge(run))
+        };
+        let finding = of_survey(90).unwrap();
+        assert_eq!(
+            (finding.severity, &*finding.evidence[0].path),
+            (Severity::Warning, "/results/0/data/zero_blocks/zero")
+        );
+        assert_eq!(of_survey(9), None);
+        let holes = surveyed::faulty(|survey| survey.unwritten_bytes = Some(survey.span_bytes));
+        assert_eq!(check(&holes).unwrap().severity, Severity::Failure);
     }
 
     #[test]

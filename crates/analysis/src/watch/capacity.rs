@@ -3,6 +3,7 @@
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::MeasuredCapacity;
 use diskproof_model::plan::CachePolicy;
+use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::Row;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
@@ -50,13 +51,15 @@ fn is_same_disk(one: &Layer, other: &Layer) -> bool {
 }
 
 /// The most that the run measured on the watched device; `None` where it measured neither the
-/// requests nor the bytes per second of a direction there, as one of single workloads or of layers.
+/// requests nor the bytes per second of a direction there, as one of single workloads or of layers,
+/// or where its figures are not the disk's.
 pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<MeasuredCapacity> {
     let mut measured = Vec::new();
-    for row in &record.measurements {
+    for (index, row) in record.measurements.iter().enumerate() {
         if let Some(target) = record.targets.get(row.data.target)
             && is_capacity_of(target, watched)
             && is_answered_by_disk(row)
+            && record.objection(FigureSource::Measurement(index)).is_none()
         {
             measured.push(row);
         }
@@ -186,6 +189,7 @@ fn is_negligible(load: &DirectionStep, step: &DeviceStep) -> bool {
 mod tests {
     use super::*;
     use crate::fixture;
+    use diskproof_model::measurement::Measurement;
 
     #[test]
     fn capacity_is_the_most_of_the_same_disk() {
@@ -205,6 +209,25 @@ mod tests {
         let mut other = own.clone();
         other.layers[0].serial = Some("another".to_owned());
         assert_eq!(disk_capacity(&record, &other), None);
+    }
+
+    #[test]
+    fn figures_that_are_not_the_disks_are_no_capacity() {
+        let run = fixture::run();
+        let watched = TargetIdentity {
+            layers: run.facts.targets[0].disks().cloned().collect(),
+            ..run.facts.targets[0].clone()
+        };
+        let is_known = |change: fn(&mut Measurement)| {
+            disk_capacity(&fixture::all_faulty(change), &watched).is_some()
+        };
+        assert!(is_known(|_| {}));
+        assert!(!is_known(|m| m.unwritten_bytes = Some(m.span_bytes)));
+        assert!(!is_known(|m| {
+            for op in m.ops.values_mut() {
+                op.errors.insert("EIO".to_owned(), op.count);
+            }
+        }));
     }
 
     #[test]

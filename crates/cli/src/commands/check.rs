@@ -60,6 +60,8 @@ const ACCESS_PARTS: u64 = 13;
 const BURST_PARTS: u64 = 1;
 /// Parts of the time that calibration takes before the curve, at most.
 const CALIBRATION_PARTS: u64 = 2;
+/// Parts of the time of the whole survey of a device.
+const SURVEY_PARTS: u64 = CURVE_PARTS + ACCESS_PARTS + BURST_PARTS + CALIBRATION_PARTS;
 /// Parts of the time in which a scratch file is written for the first time.
 const FIRST_WRITE_PARTS: u64 = 4;
 /// Parts of the time in which a scratch file is overwritten by sequential writes.
@@ -128,6 +130,15 @@ impl SurveyStep {
             Self::Burst => "burst",
         }
     }
+
+    /// Its parts of the time.
+    fn parts(self) -> u64 {
+        match self {
+            Self::Curve => CALIBRATION_PARTS + CURVE_PARTS,
+            Self::Access => ACCESS_PARTS,
+            Self::Burst => BURST_PARTS,
+        }
+    }
 }
 
 const HELP: &str = "\
@@ -137,7 +148,7 @@ release it: a file with --overwrite, a device with --destroy and its serial,
 model or kernel name. Releasing destroys the content. A target that is in use or
 holds data of a known format is refused even then.
 --only and --skip take workload names and, for a device, curve, access and
-burst.
+burst; what is measured shares the whole time.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,
@@ -257,31 +268,22 @@ pub fn check_plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan,
     let measuring = &check.measuring;
     Failure::check_time(budget.time_ns)?;
     let scratch_bytes = measuring.scratch_bytes(identity, budget.scratch_bytes)?;
-    let (write_bytes, sequential_parts) = match scratch_bytes {
-        Some(bytes) => (bytes, REWRITE_PARTS),
-        // The span is the whole target, and the writes wear it no more than a scratch file would.
-        None => (
-            budget.scratch_bytes.min(identity.size_bytes),
-            REWRITE_PARTS + FIRST_WRITE_PARTS,
-        ),
+    let timing = Timing {
+        measuring,
+        budget,
+        scratch_bytes,
+        identity,
+        writes: measuring
+            .destructive
+            .write_ban(check.read_only, identity.kind)
+            .is_none(),
     };
-    let has_survey = identity.kind == TargetKind::BlockDevice;
-    let write_ban = measuring
-        .destructive
-        .write_ban(check.read_only, identity.kind);
-    // Where the workloads write, too, the survey takes its share of the time from them.
-    let shared_ns = if has_survey && write_ban.is_none() {
-        let survey_parts = CURVE_PARTS + ACCESS_PARTS + BURST_PARTS + CALIBRATION_PARTS;
-        budget.shared_ns() * TIME_PARTS / (TIME_PARTS + survey_parts)
-    } else {
-        budget.shared_ns()
-    };
-    let standard = standard_workloads(measuring, shared_ns, write_bytes, sequential_parts);
+    let standard = timing.workloads(timing.shared_ns());
     let mut known_names: Vec<&str> = standard
         .iter()
         .map(|workload| workload.name.as_str())
         .collect();
-    if has_survey {
+    if timing.has_survey() {
         known_names.extend(SurveyStep::ALL.map(SurveyStep::name));
     }
     check.selection.check_names(&known_names)?;
@@ -289,8 +291,9 @@ pub fn check_plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan,
         workloads,
         mut skipped,
     } = select_workloads(check, standard, identity.kind);
+    let shared_ns = timing.time_for(&workloads, &check.selection);
     let mut tasks = Vec::new();
-    if has_survey {
+    if timing.has_survey() {
         let mut survey = device_survey(measuring, shared_ns, identity);
         skipped.extend(remove_unselected_steps(&check.selection, &mut survey));
         if survey.curve.is_some() || survey.access.is_some() || survey.burst.is_some() {
@@ -298,9 +301,11 @@ pub fn check_plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan,
         }
     }
     if !workloads.is_empty() {
+        let mut timed = timing.workloads(shared_ns);
+        timed.retain(|one| workloads.iter().any(|selected| selected.name == one.name));
         tasks.push(Task::Workloads(Workloads {
             order: ORDER,
-            ..Workloads::as_planned(workloads)
+            ..Workloads::as_planned(timed)
         }));
     }
     if tasks.is_empty() {
@@ -321,6 +326,78 @@ pub fn check_plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan,
         skipped,
         ..measuring.plan("check", std::slice::from_ref(identity))
     })
+}
+
+/// The time of a run, and how its workloads and the survey share it.
+#[derive(Clone, Copy)]
+struct Timing<'a> {
+    measuring: &'a MeasuringFlags,
+    budget: TimeBudget,
+    scratch_bytes: Option<u64>,
+    identity: &'a TargetIdentity,
+    /// True if the user lets workloads write.
+    writes: bool,
+}
+
+impl Timing<'_> {
+    fn has_survey(self) -> bool {
+        self.identity.kind == TargetKind::BlockDevice
+    }
+
+    /// The time of which everything takes its parts, if nothing is left out.
+    fn shared_ns(self) -> u64 {
+        let shared_ns = self.budget.shared_ns();
+        // Where the workloads write, too, the survey takes its share of the time from them.
+        if self.has_survey() && self.writes {
+            shared_ns * TIME_PARTS / (TIME_PARTS + SURVEY_PARTS)
+        } else {
+            shared_ns
+        }
+    }
+
+    fn workloads(self, shared_ns: u64) -> Vec<Workload> {
+        let (write_bytes, sequential_parts) = match self.scratch_bytes {
+            Some(bytes) => (bytes, REWRITE_PARTS),
+            // The span is the whole target, and the writes wear it no more than a scratch file
+            // would.
+            None => (
+                self.budget.scratch_bytes.min(self.identity.size_bytes),
+                REWRITE_PARTS + FIRST_WRITE_PARTS,
+            ),
+        };
+        standard_workloads(self.measuring, shared_ns, write_bytes, sequential_parts)
+    }
+
+    /// The time of which these workloads and the selected steps of the survey take their parts: they
+    /// share that of what is left out.
+    fn time_for(self, selected: &[Workload], selection: &SelectionFlags) -> u64 {
+        let shared_ns = self.shared_ns();
+        let part_ns = shared_ns / TIME_PARTS;
+        let mut whole_ns = 0;
+        for workload in self.workloads(shared_ns) {
+            // Those that may not write leave their time to the survey.
+            if !self.has_survey() || self.writes || !workload.writes() {
+                whole_ns += time_of(&workload);
+            }
+        }
+        let mut used_ns: u64 = selected.iter().map(time_of).sum();
+        if self.has_survey() {
+            for step in SurveyStep::ALL {
+                let step_ns = step.parts() * part_ns;
+                whole_ns += step_ns;
+                if selection.excludes(step.name()).is_none() {
+                    used_ns += step_ns;
+                }
+            }
+        }
+        let times = whole_ns as f64 / used_ns.max(1) as f64;
+        (shared_ns as f64 * times) as u64
+    }
+}
+
+/// The time of a workload with its warm-up.
+fn time_of(workload: &Workload) -> u64 {
+    workload.stop.time_ns.unwrap_or(0) + workload.warmup_ns
 }
 
 /// The workloads to measure, and those that are skipped.

@@ -13,11 +13,12 @@ use diskproof_device::{
     own_allocated_bytes,
 };
 use diskproof_model::budget::{BeyondTargets, Budget, TargetUse};
-use diskproof_model::figure::Part;
+use diskproof_model::figure::{Part, names_of_part};
 use diskproof_model::files::{FileStep, FilesPlan};
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Decide, Plan, Workload};
 use diskproof_model::rate::RateCellKind;
+use diskproof_model::surface::SeekPattern;
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -276,10 +277,11 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
     }
     let workloads = plan.workloads();
     let Some(workload) = workloads.iter().find(|workload| workload.name == *name) else {
-        let names: Vec<&str> = workloads
+        let mut names: Vec<String> = workloads
             .iter()
-            .map(|workload| workload.name.as_str())
+            .map(|workload| workload.name.clone())
             .collect();
+        names.extend(survey_figures(plan));
         return Err(format!(
             "there is no workload '{name}'; there are {}",
             names.join(", ")
@@ -289,6 +291,23 @@ fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
         Some(kind) if !workload.makes(kind) => Err(format!("{name} has no such operations")),
         _ => Ok(()),
     }
+}
+
+/// The names of the figures of the parts of a survey that the plan measures.
+fn survey_figures(plan: &Plan) -> Vec<String> {
+    let mut names = Vec::new();
+    if let Some(survey) = plan.survey() {
+        if survey.curve.is_some() {
+            names.extend(names_of_part(Part::Curve));
+        }
+        if survey.access.is_some() {
+            names.extend(names_of_part(Part::Access(SeekPattern::Random)));
+        }
+        if survey.burst.is_some() {
+            names.extend(names_of_part(Part::Burst));
+        }
+    }
+    names
 }
 
 fn check_survey_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {

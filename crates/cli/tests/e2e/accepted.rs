@@ -107,6 +107,15 @@ fn only_and_skip_select_workloads() {
         workload_names(&record),
         ["random-read-d1", "commit-fdatasync"]
     );
+    // Both share the time of all.
+    for workload in &record.plan.workloads() {
+        let planned_ns = workload.stop.time_ns.unwrap() + workload.warmup_ns;
+        let name = &workload.name;
+        assert!(
+            planned_ns * 5 > 2 * record.plan.time_limit_ns.unwrap(),
+            "{name}: {planned_ns}"
+        );
+    }
     let ran = run_in(&here, &["check", "--skip", "random-write-d32", "--dry-run"]);
     ran.exits(0).shows("random-write-d32: --skip");
     let ran = run_in(&here, &["check", "--only", "random-reads", "--dry-run"]);

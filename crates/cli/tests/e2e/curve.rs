@@ -580,6 +580,7 @@ fn what_makes_no_sense_is_a_usage_error() {
         (&["--points", "0", "--no-access"], "nothing"),
         (&["--size", "1G"], "use --span"),
         (&["--no-access", "--expect", "access.mean<=5ms"], "access"),
+        (&["--expect", "curve.throughput>=5GB/s"], "curve.average"),
     ];
     for (flags, part) in cases {
         let ran = curve(&file, flags);

@@ -186,6 +186,18 @@ fn unwritten_blocks_are_detected() {
     {
         let zeros = Loop::over(&sparse, &["--direct-io=on"]);
         assert!(said(&zeros.node, &device).unwrap().contains("zeros"));
+        let node = zeros.node.to_str().unwrap();
+        for flags in [
+            "curve NODE --points 10 --no-access --expect curve.min>=1MB/s",
+            "curve NODE --points 0 --expect access.mean<=1s",
+            "ping NODE -c 50 -i 1ms --expect ping.mean<=1s",
+        ] {
+            let words = flags.replace("NODE", node) + " --no-history --json -q";
+            let ran = program::run(argv(&words));
+            ran.exits(5);
+            let seen = claim(&ran.record(), "unwritten-blocks");
+            assert!(seen.unwrap().contains("zeros"), "{flags}");
+        }
     }
     match Zram::new(128 * MIB) {
         Some(zram) => assert!(said(&zram.node, &device).unwrap().contains("zeros")),

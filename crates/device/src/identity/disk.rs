@@ -72,6 +72,7 @@ pub(crate) fn describe(
         request_bytes_max: read_kib(&queue.join("max_sectors_kb")),
         read_ahead_bytes: read_kib(&queue.join("read_ahead_kb")),
         write_cache: write_cache(&read_text(&queue.join("write_cache")).unwrap_or_default()),
+        forced_unit_access: read_number::<u32>(&queue.join("fua")).map(|fua| fua == 1),
         discard: read_number::<u64>(&queue.join("discard_max_bytes")).map(|bytes| bytes > 0),
         discard_granularity_bytes: read_number(&queue.join("discard_granularity"))
             .filter(|bytes| *bytes > 0),

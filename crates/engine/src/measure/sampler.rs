@@ -4,7 +4,7 @@
 use crate::io::any_backend::{AnyBackend, QueueConfig};
 use crate::io::clock::{Clock, WorkerClock};
 use crate::io::{Backend, END_OF_FILE, Extent, Op, Request, WaitMode};
-use diskproof_model::measurement::Interruption;
+use diskproof_model::measurement::{Interruption, ZeroSample};
 use diskproof_model::plan::EngineKind;
 use std::collections::VecDeque;
 use std::io;
@@ -58,6 +58,10 @@ impl Completion {
     }
 }
 
+/// After a look at the content of a block, as many nanoseconds pass as it has bytes. A look takes a
+/// tenth of that where all are zero, and ends at the first word with content.
+const LOOK_NS_PER_BYTE: u64 = 1;
+
 #[derive(Debug, Clone, Copy)]
 struct RequestSlot {
     request: SampleRequest,
@@ -107,6 +111,9 @@ pub struct Sampler<B, C> {
     /// When completions were received last.
     last_ns: u64,
     interruptions: Vec<Interruption>,
+    zero_blocks: ZeroSample,
+    /// The content of no block is looked at before this time.
+    next_look_ns: u64,
     /// End of the last interruption.
     resumed_ns: Option<u64>,
 }
@@ -143,6 +150,8 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
             ended_ns: None,
             last_ns: 0,
             interruptions: Vec::new(),
+            zero_blocks: ZeroSample::default(),
+            next_look_ns: 0,
             resumed_ns: None,
         }
     }
@@ -182,6 +191,26 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
     /// Interruptions of this process since the last call; their starts on CLOCK_MONOTONIC.
     pub fn take_interruptions(&mut self) -> Vec<Interruption> {
         std::mem::take(&mut self.interruptions)
+    }
+
+    /// The blocks since the last call whose content was looked at.
+    pub fn take_zero_blocks(&mut self) -> ZeroSample {
+        std::mem::take(&mut self.zero_blocks)
+    }
+
+    /// Looks at the content of the read in a slot that is free again and not yet in use.
+    fn look_at(&mut self, index: u32, now: u64) {
+        let request = self.slots[index as usize].request;
+        if request.op != Op::Read || now < self.next_look_ns {
+            return;
+        }
+        self.next_look_ns = now + u64::from(request.len) * LOOK_NS_PER_BYTE;
+        let is_zero = self
+            .backend
+            .buffers()
+            .is_zero(index as usize, request.len as usize);
+        self.zero_blocks.sampled += 1;
+        self.zero_blocks.zero += u64::from(is_zero);
     }
 
     /// Excludes the times before `now` in which the process did not run. Returns the time then.
@@ -253,6 +282,7 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
         let reaped = &mut self.reaped;
         self.backend
             .reap(&mut |slot, result| reaped.push((slot, result)));
+        let mut last_moved = None;
         for (index, result) in self.reaped.drain(..) {
             let slot = &mut self.slots[index as usize];
             let request = slot.request;
@@ -262,6 +292,9 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
                 continue;
             }
             self.free.push(index);
+            if result > 0 {
+                last_moved = Some(index);
+            }
             completions.push(Completion {
                 request,
                 submitted_ns: slot.submitted_ns,
@@ -275,6 +308,9 @@ impl<B: Backend, C: Clock> Sampler<B, C> {
                     .resumed_ns
                     .is_some_and(|resumed_ns| slot.submitted_ns <= resumed_ns),
             });
+        }
+        if let Some(index) = last_moved {
+            self.look_at(index, completed_ns);
         }
         Ok(())
     }

@@ -52,6 +52,7 @@ impl PingLog {
         let mut request = answer.request.clone();
         let began_ns = request.at_ns;
         request.at_ns = began_ns.saturating_sub(self.origin_ns);
+        self.measured.zero_blocks.merge(answer.zero_blocks);
         let asked = &mut self.measured.asked;
         match request.op {
             OpKind::Read => asked.read_bytes += u64::from(answer.bytes),

@@ -9,7 +9,7 @@ use crate::measure::counters::FATAL_ERRNOS;
 use crate::measure::result::EndReason;
 use crate::measure::sampler::{Completion, SampleRequest, Sampler};
 use crate::run::limits::after_write_of;
-use diskproof_model::measurement::{Interruption, Measurement, OpKind};
+use diskproof_model::measurement::{Interruption, Measurement, OpKind, ZeroSample};
 use diskproof_model::ping::{IgnoredBecause, PingPlan, SingleRequest};
 use diskproof_model::plan::{CachePolicy, RangeSync, Workload};
 use diskproof_model::stream::Streams;
@@ -87,6 +87,8 @@ pub(crate) struct PingAnswer {
     pub completed_ns: u64,
     /// Bytes that it asked for.
     pub bytes: u32,
+    /// A look at the content of its block, where it was a read.
+    pub zero_blocks: ZeroSample,
     /// Set for a write with a sync behind it.
     pub parts: Option<CommitParts>,
     /// The call that failed, where one did.
@@ -322,7 +324,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
 
     /// What the completions of a step's operations mean together.
     fn answer(
-        &self,
+        &mut self,
         step: &Step,
         next: NextRequest,
         first: Completion,
@@ -370,6 +372,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
             },
             completed_ns: last.completed_ns,
             bytes: step.len,
+            zero_blocks: self.sampler.take_zero_blocks(),
             parts,
             failed,
         }

@@ -5,7 +5,7 @@ use super::scan_log::ScanLog;
 use crate::io::errno_name;
 use crate::lock::lock;
 use crate::measure::usage;
-use diskproof_model::measurement::{CpuTime, Hang, Interruption};
+use diskproof_model::measurement::{CpuTime, Hang, Interruption, ZeroSample};
 use diskproof_model::surface::{AccessPoint, Burst, CurvePoint};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -33,6 +33,8 @@ pub(crate) struct SurveyResults {
     pub errors: BTreeMap<String, u64>,
     /// The scan of every block.
     pub scan: Option<ScanLog>,
+    /// A look at the content of blocks that were read, up to the end of the last step.
+    pub zero_blocks: ZeroSample,
     /// The time, in nanoseconds, in which the thread that surveys was ready and got no processor,
     /// up to the end of the last step.
     pub starved_ns: u64,

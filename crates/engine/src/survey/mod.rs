@@ -108,6 +108,8 @@ impl Session {
             access: results.access,
             access_errors: errors,
             scan: results.scan.map(|log| log.scan()),
+            zero_blocks: results.zero_blocks,
+            unwritten_bytes: prepared.unwritten_bytes,
             starved_ns: results.starved_ns,
             asked,
             device,
@@ -179,8 +181,13 @@ impl Session {
         let errors = selection.errors;
         let surveyed = survey_target(survey, target, cache.used, self.seed, engines);
         check_span(&streaming, target, SPAN_BYTES_MIN, surveyed.extent.length)?;
+        let unwritten_bytes = match survey.operation {
+            OpKind::Read => target.unwritten_bytes(surveyed.extent.start, surveyed.extent.length),
+            _ => None,
+        };
         Ok(PreparedSurvey {
             surveyed,
+            unwritten_bytes,
             cache,
             errors,
         })
@@ -219,6 +226,8 @@ impl SurveySelection<'_> {
 /// A target that is ready to be surveyed.
 struct PreparedSurvey {
     surveyed: SurveyTarget,
+    /// Bytes that were never written of what is read, where the filesystem tells.
+    unwritten_bytes: Option<u64>,
     cache: CacheUse,
     /// Errors of the disk on the requests before the survey.
     errors: EarlyErrors,

@@ -105,10 +105,11 @@ impl<'a, B: Backend, C: Clock> RequestQueue<'a, B, C> {
         }
     }
 
-    /// A step is over: logs its interruptions and its wait for processors.
+    /// A step is over: logs its interruptions, its wait for processors and the content that it saw.
     pub(crate) fn conclude_step(&mut self) {
         let mut results = self.log.results();
         results.starved_ns = self.sampler.starved_ns();
+        results.zero_blocks.merge(self.sampler.take_zero_blocks());
         results
             .interruptions
             .extend(self.sampler.take_interruptions());

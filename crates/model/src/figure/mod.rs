@@ -12,5 +12,5 @@ mod walk;
 pub use key::{Figure, Key, Metric, Part};
 pub use list::FigureList;
 pub(crate) use list::{survey_key, target_labels};
-pub use names::{Named, named, names_part_of_survey, threshold_names, unit_of};
+pub use names::{Named, named, names_of_part, names_part_of_survey, threshold_names, unit_of};
 pub use walk::{figures, part_figure, points};

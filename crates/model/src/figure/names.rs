@@ -62,6 +62,22 @@ pub fn named(text: &str) -> Option<Named<'_>> {
     None
 }
 
+/// The names that thresholds give to the figures of a part of a survey, such as `curve.average`.
+pub fn names_of_part(part: Part) -> Vec<String> {
+    match part {
+        Part::Curve => names_in("curve", metrics(CURVE)),
+        Part::Access(_) => names_in("access", metrics(ACCESS)),
+        Part::Burst => names_in("burst", metrics(BURST)),
+        Part::Workload | Part::Load | Part::FileStep | Part::Observed | Part::Other => Vec::new(),
+    }
+}
+
+fn names_in(subject: &str, metrics: impl Iterator<Item = &'static Metric>) -> Vec<String> {
+    metrics
+        .map(|metric| format!("{subject}.{}", metric.threshold))
+        .collect()
+}
+
 /// True if a metric of a workload with this name would be read as that of a part of a survey:
 /// `burst.throughput`, `access.p50`, `curve.max`. No workload may have such a name.
 pub fn names_part_of_survey(name: &str) -> bool {

@@ -221,7 +221,7 @@ tables! {
         "", "", "", "expectation_observed*", |one| one.observed;
     }
     GRADE: UseGrade {
-        "grade", "1", "", "grade", |of| of.grade.map(grade_value);
+        "grade", "1", "", "grade", |of| of.range().map(grade_value);
     }
     LIMITED_FROM: GradeThresholds {
         "", "", "", "grade_threshold*", |of| of.limited_from;
@@ -305,13 +305,17 @@ fn outcome_value(expectation: &Expectation) -> f64 {
     }
 }
 
-/// A grade: 2 good, 1 limited, 0 poor.
-fn grade_value(grade: Grade) -> f64 {
-    match grade {
-        Grade::Poor => 0.0,
-        Grade::Limited => 1.0,
-        Grade::Good => 2.0,
+/// A grade: 2 good, 1 limited, 0 poor. The mean of two where the interval reaches both.
+fn grade_value(range: [Grade; 2]) -> f64 {
+    let mut sum = 0.0;
+    for grade in range {
+        sum += match grade {
+            Grade::Poor => 0.0,
+            Grade::Limited => 1.0,
+            Grade::Good => 2.0,
+        };
     }
+    sum / 2.0
 }
 
 fn share(percent: u32) -> f64 {

@@ -259,7 +259,15 @@ fn confirmed_text(record: &Record, target: usize) -> Option<String> {
     } else {
         format!("confirm {} of the bytes", range_text(low, high))
     };
-    let why = difference_text(low, high);
+    let has_failed = record
+        .measurements
+        .iter()
+        .any(|measurement| measurement.data.target == target && measurement.errors_total() > 0);
+    let why = if high > HIGH_SHARE && has_failed {
+        "; requests that failed are in the counters, and not in the bytes"
+    } else {
+        difference_text(low, high)
+    };
     Some(format!("the kernel's counters of {names} {bytes}{why}"))
 }
 

@@ -111,14 +111,16 @@ fn the_shape_of_a_curve_is_no_error_of_it() {
 #[test]
 fn survey_is_tainted_by_findings_on_it() {
     let (a, mut b) = (surveyed_record(1.0, 1), surveyed_record(1.0, 2));
-    let mut found = |path| {
+    let mut found = |path: &str| {
         b.findings = vec![fixture::finding("disturbed", Severity::Warning, path)];
         held(&[&a], &[&b])
     };
-    assert_all(
-        &found("/results/0/data/device/read_bytes"),
-        Verdict::NotComparable,
-    );
+    for place in ["device/read_bytes", "zero_blocks/zero"] {
+        assert_all(
+            &found(&format!("/results/0/data/{place}")),
+            Verdict::NotComparable,
+        );
+    }
     for metric in found("/results/0/figures/seeks/random/min_ns").metrics {
         assert_eq!(
             metric.verdict == Verdict::NotComparable,

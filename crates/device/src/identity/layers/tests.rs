@@ -84,6 +84,7 @@ fn nvme_with_partition() -> FakeSysfs {
         ("queue/scheduler", "[none] mq-deadline"),
         ("queue/logical_block_size", "512"),
         ("queue/write_cache", "write through"),
+        ("queue/fua", "1"),
         ("queue/discard_max_bytes", "2199023255040"),
         ("wwid", "eui.0025385b21404d2f"),
     ];
@@ -128,6 +129,7 @@ fn nvme_partition_with_its_pcie_link() {
     assert_eq!(disk.firmware.as_deref(), Some("GXA7801Q"));
     assert_eq!(disk.vendor.as_deref(), None);
     assert_eq!(disk.write_cache, Some(WriteCache::WriteThrough));
+    assert_eq!(disk.forced_unit_access, Some(true));
     assert_eq!(disk.discard, Some(true));
     let text = [Some("8.0 GT/s PCIe x4"), Some("16.0 GT/s PCIe x4")];
     let bytes = [Some(3_938_461_538), Some(7_876_923_077)];
