@@ -14,10 +14,10 @@ const NO_DAEMON: &str =
 
 /// Times of a run: a busy machine may leave too few slots of the first one.
 const TIMES: [&str; 2] = ["1s", "5s"];
-/// Why hosts are not in the sum where the machine was too busy.
+/// Codes of hosts that are not in the sum because the machine was too busy.
 const TOO_BUSY: [&str; 3] = ["few-slots", "filled-late", "late"];
 
-/// What a launcher's processes have written to the files of a folder.
+/// A folder with the output of a launcher's processes.
 struct Launched {
     place: TempDir,
 }
@@ -91,8 +91,8 @@ fn assert_whole(fleet: &Value, rows: usize) {
     assert_eq!(fleet.get("refused"), None, "{fleet}");
 }
 
-/// Asserts that this many hosts are in the sum, and that the others are not for these reasons. Fails
-/// where the machine was too busy for the slots.
+/// Asserts that this many hosts are in the sum, and that the others are not for these reasons.
+/// Fails where the machine was too busy for the slots.
 fn assert_sum(fleet: &Value, hosts: usize, others: &[&str]) -> Result<(), String> {
     let codes = left_out(fleet);
     let is_too_busy = codes.iter().any(|code| TOO_BUSY.contains(&code.as_str()));

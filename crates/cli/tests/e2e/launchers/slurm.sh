@@ -2,7 +2,7 @@
 # works. To be the first process of PID, mount, network and UTS namespaces of its own: with it
 # everything ends that it has started, and what it mounts is seen by nobody else.
 set -eu
-nodes=$1 commands=$2
+nodes=$1 last=$(($1 - 1)) commands=$2
 export PATH=$PATH:/usr/sbin:/sbin
 mount -t tmpfs -o mode=755 testbed /run
 hostname testbed
@@ -42,20 +42,21 @@ SwitchType=switch/none
 SlurmdParameters=config_overrides
 InactiveLimit=0
 KillWait=2
-NodeName=n[0-$((nodes - 1))] NodeHostname=testbed NodeAddr=127.0.0.1 Port=[17001-$((17000 + nodes))] CPUs=1 State=UNKNOWN
+NodeName=DEFAULT CPUs=1 State=UNKNOWN
+NodeName=n[0-$last] NodeHostname=testbed NodeAddr=127.0.0.1 Port=[17001-$((17001 + last))]
 PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE
 CONF
 export SLURM_CONF=/run/slurm.conf
 until [ -S /run/munge/socket ]; do sleep 0.1; done
 slurmctld -D -c -f "$SLURM_CONF" >/run/slurmctld.out 2>&1 &
 controller=$!
-for node in $(seq 0 $((nodes - 1))); do
+for node in $(seq 0 "$last"); do
     mkdir "/run/spool/n$node"
     slurmd -D -N "n$node" -f "$SLURM_CONF" >"/run/slurmd-n$node.out" 2>&1 &
 done
 until [ "$(timeout 10 sinfo -h -t idle -o %D 2>/dev/null)" = "$nodes" ]; do
     if [ "$SECONDS" -gt 60 ] || ! kill -0 "$controller"; then
-        tail -n 20 /run/*.log >&2
+        tail -n 20 /run/*.out >&2
         exit 1
     fi
     sleep 0.2
