@@ -108,7 +108,7 @@ fn only_and_skip_select_workloads() {
         ["random-read-d1", "commit-fdatasync"]
     );
     // Both share the time of all.
-    for workload in &record.plan.workloads() {
+    for workload in record.plan.workloads() {
         let planned_ns = workload.stop.time_ns.unwrap() + workload.warmup_ns;
         let name = &workload.name;
         assert!(

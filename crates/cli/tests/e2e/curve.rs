@@ -565,7 +565,7 @@ fn what_makes_no_sense_is_a_usage_error() {
     random_file(&file, 4 * MIB);
     let record = place.path().join("record.json");
     std::fs::write(&record, "{}").unwrap();
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 12] = [
         (&["--spec", "rpm=fast"], "such as 7200"),
         (&["--span", "0-1G"], "has only 4 MiB"),
         (&["--span", "0-10%"], "smaller than 1 MiB"),
