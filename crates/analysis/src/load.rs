@@ -11,12 +11,12 @@ use diskproof_model::plan::Decide;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::rate::{
     BreakCause, BreakLimit, LoadControl, LoadData, LoadFigures, LoadOutcome, LoadRecord,
-    RateCellKind, RatePlan, RateTrial,
+    LoadStalls, RateCellKind, RatePlan, RateTrial,
 };
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
 use diskproof_model::target::TargetKind;
-use diskproof_model::units::{format_duration, format_latency, format_percent};
+use diskproof_model::units::{counted, format_duration, format_latency, format_percent};
 
 /// Up to this share of the latency limit, this program's own delay does not decide an answer.
 const GENERATOR_SHARE_MAX: f64 = 0.01;
@@ -81,12 +81,27 @@ pub(crate) fn load_figures(
         drift: answer.drift,
         falls: answer.falls,
         unseen_credit: answer.unseen_credit,
+        stalls: stalls_of_answer(&answer),
         generator_share: generator_share(plan, trials),
         generator_late_share: made_late_share(trials),
         cause: match group_cause(record, &rows, trials, answer.saturated) {
             Some(cause) => cause,
             None => break_cause(&rows),
         },
+    }
+}
+
+fn stalls_of_answer(answer: &RateAnswer) -> LoadStalls {
+    let stalls = answer.stalls;
+    let mean_s = stalls.length_s / f64::from(stalls.met.max(1));
+    LoadStalls {
+        met: stalls.met,
+        mean_ns: (mean_s * 1e9) as u64,
+        observed_ns: (stalls.observed_s * 1e9) as u64,
+        unseen_every_ns: (stalls.unseen_every_s() * 1e9) as u64,
+        unseen_ns: answer
+            .unseen_stall_s
+            .map(|length_s| (length_s * 1e9) as u64),
     }
 }
 
@@ -491,7 +506,10 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
         LoadOutcome::AtLeast => format!(
             "sustains at least {} {unit} {promise}{}",
             to_a_percent(figures.low),
-            not_broken_text(figures, plan)
+            match figures.control {
+                Some(control) if control.failed => break_text(figures),
+                _ => not_broken_text(figures, plan),
+            }
         ),
         LoadOutcome::PerhapsNone => perhaps_none_text(figures, unit, &promise),
         LoadOutcome::NotHeld => {
@@ -521,11 +539,20 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
     })
 }
 
-/// Why few late episodes decide nothing. Where the promise is kept nearly up to saturation there
+/// Why few late episodes decide nothing. A stall is one. Where the promise is kept nearly up to saturation there
 /// are none below it, and the rates of the hold and of the control say more than any longer search.
 fn few_episodes_text(load: &LoadRecord) -> String {
     let figures = &load.figures;
     let held = figures.held.and_then(|trial| load.data.trials.get(trial));
+    if figures.stalls.met > 0 && figures.low <= 0.0 {
+        return format!(
+            "{} of {} on average in {} may come so often that they alone break it; a longer --time \
+             or --prove sees more",
+            counted(u64::from(figures.stalls.met), "stall"),
+            format_duration(figures.stalls.mean_ns),
+            format_duration(figures.stalls.observed_ns)
+        );
+    }
     match (held, figures.control) {
         (Some(held), Some(control)) if control.failed => format!(
             "{} was held for {} and {} broke it, but between them only {} independent late \

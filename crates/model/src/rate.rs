@@ -275,6 +275,9 @@ pub struct LoadFigures {
     pub falls: u32,
     /// A credit of up to so many requests over a base of half the rate would not have shown.
     pub unseen_credit: f64,
+    /// The stalls that were met, and those that would not have shown.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub stalls: LoadStalls,
     /// The middle one of this program's own delays in the trials near the rate, over the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator_share: Option<f64>,
@@ -282,6 +285,24 @@ pub struct LoadFigures {
     pub generator_late_share: f64,
     /// The thing that broke the promise above the rate.
     pub cause: BreakCause,
+}
+
+/// The stalls of a search: times in which the target answered nothing, long enough to be told from
+/// the lateness of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LoadStalls {
+    /// Stalls that were met.
+    pub met: u32,
+    /// Their mean length beyond the limit, in nanoseconds; 0 without any.
+    pub mean_ns: u64,
+    /// The time in which a stall would have shown, in nanoseconds.
+    pub observed_ns: u64,
+    /// With 95 %, stalls of which none was met are rarer than one in this time, in nanoseconds.
+    pub unseen_every_ns: u64,
+    /// If they come that often, stalls of this length break the promise at the lower end of the
+    /// interval, in nanoseconds; absent where stalls were met.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unseen_ns: Option<u64>,
 }
 
 /// A rate that may be promised, with its interval.
@@ -325,7 +346,8 @@ impl LoadFigures {
 pub enum LoadOutcome {
     /// The lower end was held, and the promise broke above the upper one.
     Sustained,
-    /// The lower end was held; nothing that was offered broke the promise.
+    /// The lower end was held. Nothing that was offered broke the promise, or the hold alone shows
+    /// that it is kept, and between it and the rate that broke it too few late episodes were seen.
     AtLeast,
     /// Nothing is promised: perhaps no rate keeps the promise.
     PerhapsNone,

@@ -7,7 +7,7 @@ use diskproof_model::digits::{figure_text, rounded, to_a_percent};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Decide;
 use diskproof_model::rate::{
-    BreakLimit, LoadControl, LoadFigures, LoadRecord, RateCellKind, RatePlan, RateTrial,
+    BreakLimit, LoadControl, LoadFigures, LoadRecord, LoadStalls, RateCellKind, RatePlan, RateTrial,
 };
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
@@ -56,6 +56,7 @@ fn answer_facts(load: &LoadRecord, plan: &RatePlan) -> Vec<(&'static str, Option
         ("generator", generator_text(figures)),
         ("drift", figures.drift.map(drift_text)),
         ("fell", fell_text(figures)),
+        ("stalls", stalls_text(&figures.stalls)),
         ("credit", credit_text(figures, plan)),
     ]
 }
@@ -151,6 +152,27 @@ fn fell_text(figures: &LoadFigures) -> Option<String> {
             counted(u64::from(falls), "time")
         )),
     }
+}
+
+/// Says which stalls were met, or how long and how rare those may be that would not have shown:
+/// `none in 5 min 18 s; one of 430 ms every 1 min 46 s would break the promise by itself, and has a
+/// chance of 5 % not to show; a longer --prove sees rarer ones`. `None` of a search that ended before
+/// one would have shown.
+fn stalls_text(stalls: &LoadStalls) -> Option<String> {
+    let observed = format_duration(stalls.observed_ns);
+    if stalls.met > 0 {
+        return Some(format!(
+            "{} of {} on average in {observed}; the interval holds how often they may come",
+            stalls.met,
+            format_duration(stalls.mean_ns)
+        ));
+    }
+    Some(format!(
+        "none in {observed}; one of {} every {} would break the promise by itself, and has a chance \
+         of 5 % not to show; a longer --prove sees rarer ones",
+        format_duration(stalls.unseen_ns?),
+        format_duration(stalls.unseen_every_ns)
+    ))
 }
 
 /// Says how large a credit of the volume may be that this search could not notice. `None` where the
@@ -252,7 +274,7 @@ pub(crate) fn planned_text(plan: &RatePlan, searches: usize) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use diskproof_model::rate::{BreakCause, LoadOutcome};
+    use diskproof_model::rate::{BreakCause, LoadOutcome, LoadStalls};
 
     /// The figures of a search that ended before it came near the limit.
     pub(in crate::describe) fn unfinished() -> LoadFigures {
@@ -269,6 +291,7 @@ pub(super) mod tests {
             drift: None,
             falls: 0,
             unseen_credit: 0.0,
+            stalls: LoadStalls::default(),
             generator_share: None,
             generator_late_share: 0.0,
             cause: BreakCause {

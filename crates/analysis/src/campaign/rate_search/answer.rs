@@ -3,6 +3,7 @@
 
 use super::cell::MeasuredRate;
 use super::evidence::{Evidence, RateInterval};
+use super::stalls::{FittedLateness, StallEvidence};
 use super::{RateAnswer, RateSearch, SATURATION_TIMES};
 use diskproof_model::rate::{LoadOutcome, RateCellKind};
 use std::ops::Range;
@@ -45,14 +46,35 @@ impl RateSearch {
             drift: None,
             falls: self.falls,
             unseen_credit: self.unseen_credit(interval.rate / 2.0),
+            stalls: StallEvidence::seen(&self.since_fall, &self.fitted()),
+            unseen_stall_s: None,
+        }
+    }
+
+    /// The lateness that the fit expects of the target. A stall lowers the rate that the search takes
+    /// for saturated, and not the most that was served.
+    fn fitted(&self) -> FittedLateness {
+        let interval = self.fit.interval;
+        let mut served = self.saturated;
+        for cell in &self.since_fall {
+            if cell.cell.kind == RateCellKind::Saturation {
+                served = served.max(cell.served);
+            }
+        }
+        FittedLateness {
+            promised: self.promise.late_share,
+            rate: interval.rate,
+            slope: interval.slope,
+            served,
         }
     }
 
     /// The answer of a search that came to its end.
     ///
     /// The order of the outcomes is their order of importance: that perhaps no rate keeps the
-    /// promise, that the hold broke it, that the interval rests on too few episodes. The control
-    /// only decides whether the rate is the highest one.
+    /// promise, that the hold broke it, that the interval rests on too few episodes. A hold that
+    /// alone shows that its rate keeps the promise is a lower end in any of these cases, unless a
+    /// few stalls may break it. The control only decides whether the rate is the highest one.
     pub(super) fn answer(&self) -> RateAnswer {
         let interval = self.fit.interval;
         let mut low = interval.low;
@@ -64,26 +86,38 @@ impl RateSearch {
         }
         low = low.min((1.0 - PRINTED_SHARE) * interval.rate);
         high = high.max((1.0 + PRINTED_SHARE) * interval.rate);
-        let is_perhaps_none = low <= NO_RATE_SHARE * self.saturated;
-        if let Some(held) = self.held {
-            low = low.min(held);
-        }
-        let has_failed = self.control.is_some_and(|control| control.failed);
-        let outcome = if is_perhaps_none {
-            LoadOutcome::PerhapsNone
-        } else if self.held.is_none() {
-            LoadOutcome::NotHeld
-        } else if self.fit.episodes < EPISODES_MIN {
+        let no_rate = NO_RATE_SHARE * self.saturated;
+        let fitted = self.fitted();
+        let stalls = StallEvidence::seen(&self.since_fall, &fitted);
+        let low_by_stalls = stalls.lowest_rate(&fitted);
+        let mut outcome = if stalls.met > 0 && low_by_stalls <= no_rate && low > no_rate {
             LoadOutcome::FewEpisodes
-        } else if has_failed {
-            LoadOutcome::Sustained
         } else {
-            LoadOutcome::AtLeast
+            self.outcome(low <= no_rate)
+        };
+        low = match (outcome, self.held) {
+            (LoadOutcome::PerhapsNone, _) => 0.0,
+            (_, Some(held)) => low.min(held),
+            (_, None) => low,
+        };
+        if let Some(held) = self.held
+            && self.is_held_clearly
+            && low_by_stalls > no_rate
+            && !outcome.is_promise()
+        {
+            outcome = LoadOutcome::AtLeast;
+            low = held;
+            high = high.max(self.saturated);
+        }
+        low = if low_by_stalls > no_rate {
+            low.min(low_by_stalls)
+        } else {
+            0.0
         };
         RateAnswer {
             outcome,
-            low: if is_perhaps_none { 0.0 } else { low },
-            rate: interval.rate,
+            low,
+            rate: interval.rate.max(low),
             high,
             saturated: self.saturated,
             slope: interval.slope,
@@ -92,6 +126,23 @@ impl RateSearch {
             drift: drift.map(|drift| drift.share),
             falls: self.falls,
             unseen_credit: self.unseen_credit(interval.rate / 2.0),
+            stalls,
+            unseen_stall_s: stalls.unseen_length_s(&fitted, low),
+        }
+    }
+
+    /// The outcome without regard to stalls.
+    fn outcome(&self, is_perhaps_none: bool) -> LoadOutcome {
+        if is_perhaps_none {
+            LoadOutcome::PerhapsNone
+        } else if self.held.is_none() {
+            LoadOutcome::NotHeld
+        } else if self.fit.episodes < EPISODES_MIN {
+            LoadOutcome::FewEpisodes
+        } else if self.control.is_some_and(|control| control.failed) {
+            LoadOutcome::Sustained
+        } else {
+            LoadOutcome::AtLeast
         }
     }
 

@@ -29,6 +29,13 @@ pub struct Batch {
     pub late: f64,
 }
 
+impl Batch {
+    /// The share of its requests that were late; 0 without any.
+    pub(super) fn late_share(&self) -> f64 {
+        self.late / self.requests.max(1.0)
+    }
+}
+
 /// A cell with its measured batches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MeasuredRate {

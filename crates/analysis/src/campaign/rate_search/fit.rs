@@ -132,14 +132,18 @@ fn dispersion_of(cells: &[MeasuredRate], near: &[usize], guess: &FitInputs) -> D
         }
     }
     let seen = over_dispersion(&below).max(SEEN_ABOVE * over_dispersion(&just_above));
-    let idle_share = 1.0 - (guess.rate / guess.saturated).min(USE_MAX);
-    let expected = seen.max(HEAVY_TRAFFIC / (idle_share * idle_share));
+    let expected = seen.max(heavy_traffic(guess.rate / guess.saturated));
     Dispersion {
         below: expected,
         above: expected.max(over_dispersion(&above)),
         seen,
         border,
     }
+}
+
+/// The dispersion of the late requests of any queue at this use of the target.
+pub(super) fn heavy_traffic(usage: f64) -> f64 {
+    HEAVY_TRAFFIC / (1.0 - usage.min(USE_MAX)).powi(2)
 }
 
 /// With fewer late requests their variance is unknown.

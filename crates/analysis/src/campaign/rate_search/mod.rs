@@ -4,6 +4,9 @@
 //! answer twice. A *hold* at the lower end of the interval must keep the promise, and a *control*
 //! above the interval must break it.
 //!
+//! `stalls` bounds what rare stalls do to the promise: a search that met some for how often they
+//! may come, and one that met none by those that it can have missed.
+//!
 //! `coarse` has the first steps, `near` those near the limit, `proof` the hold and the control,
 //! `fit` the interval, `answer` the answer. `station` simulates targets for tests.
 //!
@@ -24,6 +27,7 @@ mod evidence;
 mod fit;
 mod near;
 mod proof;
+mod stalls;
 #[cfg(any(test, feature = "studies"))]
 pub mod station;
 #[cfg(test)]
@@ -34,6 +38,7 @@ pub use cell::{Batch, MeasuredRate, RateCell};
 use diskproof_model::rate::{LoadOutcome, RateCellKind};
 use evidence::FitInputs;
 use fit::{Fit, fit};
+pub use stalls::StallEvidence;
 
 /// The promise that the rate has to keep.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -133,6 +138,11 @@ pub struct RateAnswer {
     pub falls: u32,
     /// A credit of more requests than this, over a base of half the rate, would not have shown.
     pub unseen_credit: f64,
+    /// The stalls that were met, and the time in which they would have shown.
+    pub stalls: StallEvidence,
+    /// Stalls of this length, in seconds, that come as rarely as they can be missed would break the
+    /// promise at the lower end; `None` where stalls were met.
+    pub unseen_stall_s: Option<f64>,
 }
 
 /// A rate above the interval, at which the promise must break.
@@ -211,6 +221,8 @@ pub struct RateSearch {
     phase: Phase,
     /// Cells that the fit uses; those from before a fall are dropped.
     cells: Vec<MeasuredRate>,
+    /// All cells since the target last became slower, for the stalls that they met.
+    since_fall: Vec<MeasuredRate>,
     /// The served rate of every cell, for the credit that would not have shown.
     served_cells: Vec<ServedCell>,
     /// Seconds since the start of the search.
@@ -230,6 +242,8 @@ pub struct RateSearch {
     holds: u32,
     /// The rate of the last hold, unless that hold broke the promise.
     held: Option<f64>,
+    /// That hold alone shows that its rate keeps the promise.
+    is_held_clearly: bool,
     /// The number of times that the target became slower.
     falls: u32,
     /// The rate of the controls, as a multiple of the rate of the answer.
@@ -253,6 +267,7 @@ impl RateSearch {
             order: RandomOrder::new(seed),
             phase: Phase::Doubling,
             cells: Vec::new(),
+            since_fall: Vec::new(),
             served_cells: Vec::new(),
             now_s: 0.0,
             between_s: 0.0,
@@ -263,6 +278,7 @@ impl RateSearch {
             near_cells_at_hold: 0,
             holds: 0,
             held: None,
+            is_held_clearly: false,
             falls: 0,
             control_factor: None,
             control: None,
@@ -281,6 +297,7 @@ impl RateSearch {
             served: measured.served,
             time_s: measured.end_s - measured.start_s,
         });
+        self.since_fall.push(measured.clone());
         match self.phase.clone() {
             Phase::Doubling => self.after_doubling(&measured),
             Phase::Saturation { left } => self.after_saturation(measured, left),

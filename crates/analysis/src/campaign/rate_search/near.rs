@@ -194,6 +194,7 @@ impl RateSearch {
             .max(FALLEN_SHARE_MIN * self.saturated)
             .max(SERVED_MIN);
         self.cells = vec![measured];
+        self.since_fall.clear();
         self.near_cells = 0;
         self.near_cells_at_hold = 0;
         self.fit.interval = RateInterval {

@@ -1,12 +1,19 @@
 //! The proof of a search: a hold at the lower end of the interval that must keep the promise, and a
 //! control above the upper end that must break it.
 
+use super::answer::EPISODES_MIN;
 use super::cell::MeasuredRate;
-use super::fit::over_dispersion;
+use super::fit::{heavy_traffic, over_dispersion};
 use super::near::NEAR_S;
+use super::stalls::count_at_most;
 use super::{CONTROL_S, CONTROLS_MAX, NEAR_RATE_MIN, Phase, RateControl, RateSearch, SearchStep};
 use diskproof_model::rate::RateCellKind;
 
+/// No more than this share of the saturated rate is held: the queue of a target that is used more
+/// is as long by chance as by what is offered.
+const HELD_USE_MAX: f64 = 0.95;
+/// With few late episodes, this share of the rate of the fit is held.
+const QUIET_SHARE: f64 = 0.9;
 /// The most holds of a search.
 const HOLDS_MAX: u32 = 2;
 /// A hold is repeated if its rate was less than this share of the lower end after the refit: the
@@ -37,13 +44,40 @@ const GROWTH_LN_MAX: f64 = 5.0;
 impl RateSearch {
     pub(super) fn begin_hold(&mut self) -> SearchStep {
         self.phase = Phase::Hold;
-        let rate = self.fit.interval.low.max(NEAR_RATE_MIN * self.saturated);
+        let mut rate = self.fit.interval.low.max(NEAR_RATE_MIN * self.saturated);
+        if self.holds == 0 && self.fit.episodes < EPISODES_MIN {
+            rate = rate.max(self.quiet_rate());
+        }
+        rate = rate.min(HELD_USE_MAX * self.saturated);
         SearchStep::Cell(self.cell_at(RateCellKind::Hold, rate, self.times.hold_s))
+    }
+
+    /// A rate just below that of the fit, and below all that were late. Where the promise is kept nearly
+    /// up to saturation, few late episodes are seen below it, and the fit knows no lower end: the
+    /// hold has to find one.
+    fn quiet_rate(&self) -> f64 {
+        let mut border = self.fit.interval.rate.min(self.saturated);
+        for cell in &self.cells {
+            let is_late = cell.late() > self.promise.late_share * cell.requests();
+            if cell.measures_the_limit() && (cell.gave_up || is_late) {
+                border = border.min(cell.rate());
+            }
+        }
+        QUIET_SHARE * border
+    }
+
+    /// Returns `true` if a hold alone shows that its rate keeps the promise: with 97.5 %, a queue
+    /// that is used so much has fewer late requests than promised.
+    fn keeps_clearly(&self, hold: &MeasuredRate) -> bool {
+        let phi = over_dispersion(&[hold]).max(heavy_traffic(hold.rate() / self.saturated));
+        let most_late = phi * count_at_most(hold.late() / phi);
+        most_late <= self.promise.late_share * hold.requests()
     }
 
     pub(super) fn after_hold(&mut self, measured: MeasuredRate) -> SearchStep {
         let is_held = !measured.gave_up && !self.breaks_promise(&[&measured], HOLD_DEVIATIONS, 1.0);
         self.held = if is_held { Some(measured.rate()) } else { None };
+        self.is_held_clearly = is_held && self.keeps_clearly(&measured);
         self.holds += 1;
         self.near_cells_at_hold = self.near_cells;
         self.cells.push(measured);
