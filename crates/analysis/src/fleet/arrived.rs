@@ -76,8 +76,8 @@ impl ArrivedRun {
     /// one must not be hidden by another one that a launcher started later.
     fn is_of_machine_of(&self, hello: &Hello) -> bool {
         match (&self.machine, &hello.machine) {
-            (Some(own), Some(announced)) => own == announced,
-            _ => self.rank.is_some(),
+            (Some(machine), Some(announced)) => machine == announced,
+            (None, _) | (_, None) => self.rank.is_some(),
         }
     }
 
@@ -85,13 +85,13 @@ impl ArrivedRun {
         let Some(started) = &hello.started else {
             return false;
         };
-        let apart_ns = match self.rank {
+        let launch_ns = match self.rank {
             Some(_) => 0,
             None => ONE_LAUNCH_NS,
         };
         match (started.parse::<jiff::Timestamp>(), self.time) {
-            (Ok(started), Some(time)) => time.start_ns > started.as_nanosecond() + apart_ns,
-            _ => false,
+            (Ok(started), Some(time)) => time.start_ns > started.as_nanosecond() + launch_ns,
+            (Err(_), _) | (_, None) => false,
         }
     }
 }
@@ -133,17 +133,36 @@ pub(super) fn machines_of_hosts(runs: &[ArrivedRun]) -> BTreeMap<&str, usize> {
 
 /// The most of these times that one instant belongs to, which is the start of one of them.
 fn most_at_once(times: &[RunTime]) -> usize {
-    let mut most = 0;
+    let mut highest_count = 0;
     for time in times {
-        let now = RunTime {
+        let instant = RunTime {
             end_ns: time.start_ns,
             ..*time
         };
-        most = times
+        let count = times
             .iter()
-            .filter(|other| now.overlaps(**other))
-            .count()
-            .max(most);
+            .filter(|other| instant.overlaps(**other))
+            .count();
+        highest_count = highest_count.max(count);
     }
-    most
+    highest_count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(start_ns: i128, end_ns: i128) -> RunTime {
+        RunTime { start_ns, end_ns }
+    }
+
+    #[test]
+    fn times_that_touch_are_at_once() {
+        assert_eq!(most_at_once(&[]), 0);
+        assert_eq!(most_at_once(&[time(0, 10), time(11, 20)]), 1);
+        assert_eq!(most_at_once(&[time(0, 10), time(10, 20)]), 2);
+        // The first and the third never overlap.
+        assert_eq!(most_at_once(&[time(0, 10), time(5, 15), time(12, 20)]), 2);
+        assert_eq!(most_at_once(&[time(0, 30), time(5, 15), time(12, 20)]), 3);
+    }
 }
