@@ -19,10 +19,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Share of the span that may be holes: the metadata of a sparse image, not more.
-const UNWRITTEN_MAX: f64 = 0.01;
+const UNWRITTEN_SHARE_MAX: f64 = 0.01;
 
 /// From this share on most of the figure is not the medium's.
-const UNWRITTEN_FAILURE: f64 = 0.5;
+const UNWRITTEN_SHARE_FAILURE: f64 = 0.5;
 
 /// Fewer blocks than this are too few to judge their content, unless all agree.
 const SAMPLED_MIN: u64 = 20;
@@ -31,7 +31,7 @@ const SAMPLED_MIN: u64 = 20;
 const SAMPLED_ALIKE_MIN: u64 = 5;
 
 /// Share of the blocks that may contain only zeros: databases keep some empty pages.
-const ZERO_MAX: f64 = 0.1;
+const ZERO_SHARE_MAX: f64 = 0.1;
 
 /// A workload that read empty blocks.
 struct EmptyReads {
@@ -86,22 +86,22 @@ fn remedy(record: &Record, worst: &EmptyReads) -> &'static str {
 fn unwritten_reads(measured: Measured<'_>) -> Option<EmptyReads> {
     let span_bytes = measured.row.data.span_bytes;
     let unwritten_bytes = measured.row.data.unwritten_bytes?;
-    let most = UNWRITTEN_MAX * span_bytes as f64;
+    let unwritten_max = UNWRITTEN_SHARE_MAX * span_bytes as f64;
     let observed = unwritten_bytes as f64;
-    if observed <= most {
+    if observed <= unwritten_max {
         return None;
     }
     let share = observed / span_bytes.max(1) as f64;
     Some(EmptyReads {
         index: measured.index,
-        severity: failure_if(share >= UNWRITTEN_FAILURE),
+        severity: failure_if(share >= UNWRITTEN_SHARE_FAILURE),
         claim: format!(
             "{} of {} ({}) were never written.",
             format_bytes(unwritten_bytes),
             format_bytes(span_bytes),
             format_percent(share)
         ),
-        evidence: measured.evidence("data/unwritten_bytes", observed, most, "B"),
+        evidence: measured.evidence("data/unwritten_bytes", observed, unwritten_max, "B"),
     })
 }
 
@@ -113,10 +113,13 @@ fn zero_reads(record: &Record, measured: Measured<'_>) -> Option<EmptyReads> {
     } else {
         SAMPLED_MIN
     };
-    let most = ZERO_MAX * sample.sampled as f64;
+    let zeros_max = ZERO_SHARE_MAX * sample.sampled as f64;
     let observed = sample.zero as f64;
     let target = &record.targets[measured.row.data.target];
-    if sample.sampled < sampled_min || observed < most || reads_zeros_off_platters(record, target) {
+    if sample.sampled < sampled_min
+        || observed < zeros_max
+        || reads_zeros_off_platters(record, target)
+    {
         return None;
     }
     Some(EmptyReads {
@@ -127,7 +130,7 @@ fn zero_reads(record: &Record, measured: Measured<'_>) -> Option<EmptyReads> {
              zero.",
             sample.zero, sample.sampled
         ),
-        evidence: measured.evidence("data/zero_blocks/zero", observed, most, "1"),
+        evidence: measured.evidence("data/zero_blocks/zero", observed, zeros_max, "1"),
     })
 }
 
@@ -138,7 +141,12 @@ fn reads_zeros_off_platters(record: &Record, target: &TargetIdentity) -> bool {
         let is_plain = match layer.kind {
             LayerKind::Partition => true,
             LayerKind::Disk => layer.discard == Some(false) && surely_rotates(record, layer),
-            _ => false,
+            LayerKind::DeviceMapper
+            | LayerKind::Md
+            | LayerKind::Loop
+            | LayerKind::Zram
+            | LayerKind::RamDisk
+            | LayerKind::Network => false,
         };
         if !is_plain {
             return false;
