@@ -6,7 +6,7 @@ use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SECOND, parse_from_one};
 use crate::plan_file::PlanFile;
 use crate::saved::{
-    HistoryFileFlag, HistoryOptions, history_place, is_after, open_if_there, short,
+    HistoryFileFlag, HistoryOptions, history_place, is_after, open_if_there, short_id,
 };
 use crate::session::{Measured, MeasuringJob, Shown, measure};
 use clap::Parser;
@@ -392,7 +392,7 @@ fn judge_saved_run(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
         return unknown(format!("{path}: the time of the newest run cannot be read"));
     };
     if is_after(&run.started, now) {
-        let (run_id, start) = (short(&run.run_id), &run.started);
+        let (run_id, start) = (short_id(&run.run_id), &run.started);
         return unknown(format!(
             "{path}: the newest run begins in the future, at {start}; if a clock was wrong, \
              'diskproof history delete {run_id}' removes it"

@@ -12,13 +12,15 @@ pub(crate) fn tool() -> Tool {
     }
 }
 
-/// An instant as text in UTC, RFC 3339 with nine digits after the second.
+/// An instant as text in UTC, RFC 3339 with nine digits after the second. An instant beyond the
+/// year 9999, which no clock that was ever set shows, becomes the start of 1970.
 pub(crate) fn timestamp(instant: SystemTime) -> String {
     let time = jiff::Timestamp::try_from(instant).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     format!("{time:.9}")
 }
 
-/// 128 random bits in hex: unique among all runs on all machines.
+/// 128 random bits in hex: unique among all runs on all machines. Where the kernel gives no random
+/// bits, it is unique among the runs of a machine.
 pub(crate) fn run_id() -> String {
     random_bytes::<16>()
         .iter()
@@ -59,16 +61,19 @@ pub(crate) fn command_line() -> Vec<String> {
         .collect()
 }
 
-/// A seed for a run without `--seed`.
+/// JSON readers in every language keep a number of so many bits exact.
+const SEED_BITS: u32 = 53;
+
+/// A seed for a run without `--seed`, of [`SEED_BITS`] bits.
 pub(crate) fn random_seed() -> u64 {
-    // Below 2⁵³: JSON readers in every language keep it exact.
-    u64::from_le_bytes(random_bytes::<8>()) >> 11
+    u64::from_le_bytes(random_bytes::<8>()) >> (u64::BITS - SEED_BITS)
 }
 
+/// Random bytes of the kernel, or bytes that differ between runs of this machine.
 fn random_bytes<const N: usize>() -> [u8; N] {
     let mut bytes = [0; N];
     if rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()).is_err() {
-        // Before Linux 3.17, or blocked by seccomp: time and process id still differ between runs.
+        // Blocked by seccomp: time and process id still differ between runs.
         let now_ns = jiff::Timestamp::now().as_nanosecond() as u64;
         let process = u64::from(std::process::id()) << 32;
         let unique = (now_ns ^ process).to_le_bytes();
@@ -82,6 +87,30 @@ fn random_bytes<const N: usize>() -> [u8; N] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn timestamp_has_nine_digits_in_utc() {
+        let instant = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_700_000_000_000_000_001);
+        assert_eq!(timestamp(instant), "2023-11-14T22:13:20.000000001Z");
+    }
+
+    #[test]
+    fn run_id_has_32_digits_and_differs() {
+        let id = run_id();
+        assert_eq!(id.len(), 32);
+        assert!(id.bytes().all(|byte| byte.is_ascii_hexdigit()), "{id}");
+        assert_ne!(id, run_id());
+    }
+
+    #[test]
+    fn seed_is_exact_in_a_double() {
+        for _ in 0..100 {
+            let seed = random_seed();
+            assert!(seed < 1 << SEED_BITS, "{seed}");
+            assert_eq!(seed as f64 as u64, seed);
+        }
+    }
 
     #[test]
     fn machine_is_a_digest_of_its_id() {

@@ -36,7 +36,7 @@ pub use reader::{boot_id, directory_change_time, read_content, region_fingerprin
 pub use rehearsal::{RehearsedCut, rehearse};
 pub use run::{
     CutMethod, CutTarget, LogEnd, RunDescription, RunLog, RunProgress, StreamKind, WORKERS_MAX,
-    WriteStream, short,
+    WriteStream, short_id,
 };
 pub use run_files::{PAGES_FILE, holds_only_files_of_run};
 pub use server::{ListenError, LogServer};

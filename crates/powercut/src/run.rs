@@ -372,12 +372,12 @@ impl RunDescription {
 
     /// The name of the run's own directory inside the target.
     pub fn directory_name(&self) -> String {
-        format!(".diskproof-powercut-{}", short(&self.run))
+        format!(".diskproof-powercut-{}", short_id(&self.run))
     }
 }
 
 /// Returns the first eight digits of a run's name, by which people name it.
-pub fn short(run: &str) -> &str {
+pub fn short_id(run: &str) -> &str {
     run.get(..8).unwrap_or(run)
 }
 

@@ -7,7 +7,7 @@ use crate::deadline_stream::{DeadlineStream, FRAME_TIMEOUT};
 use crate::log_store::{LogStore, OpenLog, check_follows};
 use crate::places::{ConnectionPlaces, Place, PlaceUse};
 use crate::protocol::{WireError, WireMessage, refusal};
-use crate::run::{LogEnd, RunProgress, short};
+use crate::run::{LogEnd, RunProgress, short_id};
 use crate::token::{PROOF_BYTES, Token};
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
@@ -141,7 +141,7 @@ impl Served<'_> {
                 self.keep_place(PlaceUse::Writer)?;
                 let mut log = self.store.create(&run)?;
                 stream.send(&WireMessage::Logged)?;
-                let (name, host, path) = (short(&run.run), &run.host, &run.target.path);
+                let (name, host, path) = (short_id(&run.run), &run.host, &run.target.path);
                 let peer = self.peer;
                 (self.note)(&format!("run {name} of {host} writes to {path} ({peer})"));
                 (self.note)(&match keep_log(stream, &mut log, run.streams.len()) {

@@ -2,7 +2,7 @@
 
 use crate::judge::{CutReport, CutVerdict, NotProvenReason, StreamOutcome};
 use crate::rehearsal::RehearsedCut;
-use crate::run::{RunDescription, StreamKind, short};
+use crate::run::{RunDescription, StreamKind, short_id};
 use diskproof_model::units::counted;
 use std::io::{self, Write};
 
@@ -23,7 +23,7 @@ pub fn write_report(
         writeln!(out, "    {command}")?;
     }
     writeln!(out)?;
-    writeln!(out, "  run      {} of {}", short(&run.run), run.host)?;
+    writeln!(out, "  run      {} of {}", short_id(&run.run), run.host)?;
     writeln!(out, "  target   {}", run.target.path)?;
     let (seconds, method) = (report.reported_seconds, run.method.name());
     writeln!(out, "  written  {seconds:.1} s, pages by {method}")?;

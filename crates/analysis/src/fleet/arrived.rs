@@ -138,17 +138,36 @@ pub(super) fn machines_of_hosts(runs: &[ArrivedRun]) -> BTreeMap<&str, usize> {
 
 /// The most of these times that one instant belongs to, which is the start of one of them.
 fn most_at_once(times: &[RunTime]) -> usize {
-    let mut most = 0;
+    let mut highest_count = 0;
     for time in times {
-        let now = RunTime {
+        let instant = RunTime {
             end_ns: time.start_ns,
             ..*time
         };
-        most = times
+        let count = times
             .iter()
-            .filter(|other| now.overlaps(**other))
-            .count()
-            .max(most);
+            .filter(|other| instant.overlaps(**other))
+            .count();
+        highest_count = highest_count.max(count);
     }
-    most
+    highest_count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn time(start_ns: i128, end_ns: i128) -> RunTime {
+        RunTime { start_ns, end_ns }
+    }
+
+    #[test]
+    fn times_that_touch_are_at_once() {
+        assert_eq!(most_at_once(&[]), 0);
+        assert_eq!(most_at_once(&[time(0, 10), time(11, 20)]), 1);
+        assert_eq!(most_at_once(&[time(0, 10), time(10, 20)]), 2);
+        // The first and the third never overlap.
+        assert_eq!(most_at_once(&[time(0, 10), time(5, 15), time(12, 20)]), 2);
+        assert_eq!(most_at_once(&[time(0, 30), time(5, 15), time(12, 20)]), 3);
+    }
 }

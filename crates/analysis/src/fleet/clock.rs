@@ -111,19 +111,19 @@ impl RunClock {
     /// The offset by what both hosts state of their wall clocks; `None` where one states nothing.
     /// One kernel has one clock even where its error is unknown.
     fn offset_by_wall_clocks(&self, other: &Self) -> Option<ClockOffset> {
-        let own = self.wall.as_ref()?;
-        let others = other.wall.as_ref()?;
-        if own.boot_id.is_some() && own.boot_id == others.boot_id {
+        let wall = self.wall.as_ref()?;
+        let other_wall = other.wall.as_ref()?;
+        if wall.boot_id.is_some() && wall.boot_id == other_wall.boot_id {
             return Some(ClockOffset {
                 offset_ns: 0,
-                bound_ns: own.apart_ns.saturating_add(others.apart_ns),
+                bound_ns: wall.apart_ns.saturating_add(other_wall.apart_ns),
                 compared_ns: None,
                 basis: ClockBasis::SameClock,
             });
         }
         Some(ClockOffset {
             offset_ns: 0,
-            bound_ns: wall_bound_ns(own)?.saturating_add(wall_bound_ns(others)?),
+            bound_ns: wall_bound_ns(wall)?.saturating_add(wall_bound_ns(other_wall)?),
             compared_ns: None,
             basis: ClockBasis::WallClocks,
         })
@@ -137,10 +137,12 @@ impl RunClock {
     fn offset_by_fences(&self, other: &Self) -> Option<ClockOffset> {
         let (mut least_ns, mut most_ns) = (i128::MIN, i128::MAX);
         let mut compared_ns = None;
-        for (own, others) in self.fences.iter().zip(&other.fences) {
-            least_ns = least_ns.max(other.unix_ns(others.entered_ns) - self.unix_ns(own.left_ns));
-            most_ns = most_ns.min(other.unix_ns(others.left_ns) - self.unix_ns(own.entered_ns));
-            compared_ns = Some(own.left_ns);
+        for (fence, other_fence) in self.fences.iter().zip(&other.fences) {
+            let entered_ns = self.unix_ns(fence.entered_ns);
+            let left_ns = self.unix_ns(fence.left_ns);
+            least_ns = least_ns.max(other.unix_ns(other_fence.entered_ns) - left_ns);
+            most_ns = most_ns.min(other.unix_ns(other_fence.left_ns) - entered_ns);
+            compared_ns = Some(fence.left_ns);
         }
         if compared_ns.is_none() || least_ns > most_ns {
             return None;

@@ -173,17 +173,17 @@ impl Groups {
         let mut is_example = false;
         let mut with_figures = Vec::new();
         for (index, target) in record.targets.iter().enumerate() {
-            let own: Vec<&RepresentativeFigure> = figures
+            let figures_of_target: Vec<&RepresentativeFigure> = figures
                 .iter()
                 .filter(|figure| figure.target == index)
                 .collect();
-            if own.is_empty() {
+            if figures_of_target.is_empty() {
                 continue;
             }
             with_figures.push(index);
             let kind = self.kind_of(target);
             let mut values = Vec::new();
-            for figure in own {
+            for figure in figures_of_target {
                 let matched = self.metric_of(kind, figure, record, &mut is_example);
                 values.push(value(figure, matched.index, matched.symptoms, record));
             }
@@ -220,7 +220,7 @@ impl Groups {
                 && (self.likeness == Likeness::SameStorage
                     || kind.rotational == rotational
                         && kind.model == model
-                        && are_like(kind.disk_bytes, disk_bytes))
+                        && are_sizes_alike(kind.disk_bytes, disk_bytes))
         });
         if let Some(index) = known {
             return index;
@@ -245,26 +245,25 @@ impl Groups {
         record: &Record,
         is_example: &mut bool,
     ) -> MatchedMetric {
-        let mut count = 0;
+        let mut known_conditions = 0;
         for (index, metric) in self.kinds[kind].metrics.iter().enumerate() {
             if metric.part != figure.part || metric.metric != figure.metric {
                 continue;
             }
-            count += 1;
+            known_conditions += 1;
             // If the record has two targets of one kind, it is itself an example that is not kept
             // yet.
-            let example = metric.example.map(|index| self.examples.get(index));
-            let usual = match example {
-                Some(Some(kept)) => kept,
-                Some(None) => record,
-                None => continue,
+            let Some(example_index) = metric.example else {
+                continue;
             };
-            let differences = figure
-                .part
-                .differences(record, figure.target, usual, metric.target);
+            let example = self.examples.get(example_index).unwrap_or(record);
+            let differences =
+                figure
+                    .part
+                    .differences(record, figure.target, example, metric.target);
             if differences
                 .iter()
-                .all(|difference| figure.part.is_symptom(difference, record, usual))
+                .all(|difference| figure.part.is_symptom(difference, record, example))
             {
                 return MatchedMetric {
                     index: Some(index),
@@ -272,7 +271,7 @@ impl Groups {
                 };
             }
         }
-        if count >= CONDITIONS_MAX {
+        if known_conditions >= CONDITIONS_MAX {
             return MatchedMetric {
                 index: None,
                 symptoms: Vec::new(),
@@ -348,9 +347,9 @@ impl Groups {
     /// The samples of all rows of a kind, one column for each of its metrics.
     pub(super) fn samples_by_metric(&self, kind: usize) -> Vec<Vec<Sample>> {
         let mut columns = vec![Vec::new(); self.kinds[kind].metrics.len()];
-        for (row, own_row) in self.rows_of(kind) {
+        for (index, row) in self.rows_of(kind) {
             for (metric, column) in columns.iter_mut().enumerate() {
-                column.extend(own_row.sample(row, metric));
+                column.extend(row.sample(index, metric));
             }
         }
         columns
@@ -410,29 +409,34 @@ impl Row {
     }
 
     /// The mean of the runs in a metric, for the row with this index; `None` where no value can be
-    /// judged.
-    pub(super) fn sample(&self, row: usize, metric: usize) -> Option<Sample> {
-        let (mut count, mut speed, mut squares) = (0.0, 0.0, 0.0);
+    /// judged. The errors of the runs are independent.
+    pub(super) fn sample(&self, index: usize, metric: usize) -> Option<Sample> {
+        let (mut count, mut speed_sum, mut error_squares) = (0.0, 0.0, 0.0);
         for value in self.faultless_values(metric) {
             count += 1.0;
-            speed += value.speed;
-            squares += value.error.powi(2);
+            speed_sum += value.speed;
+            error_squares += value.error.powi(2);
         }
         if count == 0.0 {
             return None;
         }
         Some(Sample {
-            row,
-            value: speed / count,
-            error: squares.sqrt() / count,
+            row: index,
+            value: speed_sum / count,
+            error: error_squares.sqrt() / count,
         })
     }
 
-    /// The machine of all its runs; `None` where one of them does not tell it, or another one.
+    /// The machine of all its runs; `None` where the record of one does not have it, or has another
+    /// one.
     pub(super) fn machine(&self) -> Option<String> {
-        let machine = self.runs.first()?.launch.machine.clone();
-        let is_of_all = self.runs.iter().all(|run| run.launch.machine == machine);
-        machine.filter(|_| is_of_all)
+        let machine = self.runs.first()?.launch.machine.clone()?;
+        for run in &self.runs {
+            if run.launch.machine.as_ref() != Some(&machine) {
+                return None;
+            }
+        }
+        Some(machine)
     }
 
     /// Returns `true` if all runs of the row ended before their plans did.
@@ -484,11 +488,18 @@ fn part_of_reference(metric: &FleetMetric, examples: &[Record]) -> PartOfRun {
             let mut steps = files.steps.iter().map(|row| row.data.step);
             steps.find(|step| step.name() == metric.subject)
         });
-    match (metric.figure, step) {
-        (_, Some(step)) => PartOfRun::Step(step),
-        (Figure::CurveAverage, None) => PartOfRun::Curve,
-        (Figure::AccessTime, None) => PartOfRun::Access,
-        _ => PartOfRun::Workload(metric.subject.clone()),
+    if let Some(step) = step {
+        return PartOfRun::Step(step);
+    }
+    match metric.figure {
+        Figure::CurveAverage | Figure::CurveMin | Figure::CurveMax => PartOfRun::Curve,
+        Figure::AccessTime => PartOfRun::Access,
+        Figure::Iops
+        | Figure::Throughput
+        | Figure::Mean
+        | Figure::P50
+        | Figure::P99
+        | Figure::P99_9 => PartOfRun::Workload(metric.subject.clone()),
     }
 }
 
@@ -566,20 +577,20 @@ fn findings_of_target(record: &Record, target: usize) -> Vec<FindingOfRow> {
 }
 
 fn concerns_target(record: &Record, finding: &Finding, target: usize) -> bool {
-    let (mut own, mut others) = (false, false);
+    let mut concerns_others = false;
     for (index, row) in record.measurements.iter().enumerate() {
         if finding.concerns(index) {
             if row.data.target == target {
-                own = true;
-            } else {
-                others = true;
+                return true;
             }
+            concerns_others = true;
         }
     }
-    own || !others
+    !concerns_others
 }
 
-fn are_like(bytes: u64, other_bytes: u64) -> bool {
+/// Returns `true` if two disks of these sizes may be of one kind.
+pub(super) fn are_sizes_alike(bytes: u64, other_bytes: u64) -> bool {
     bytes.abs_diff(other_bytes) as f64 <= SIZE_TOLERANCE * bytes.max(other_bytes) as f64
 }
 
@@ -596,5 +607,18 @@ fn model_text(target: &TargetIdentity) -> String {
     match &target.filesystem {
         Some(filesystem) if target.layers.is_empty() => filesystem.kind.clone(),
         _ => models.join(" + "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_within_a_hundredth_of_the_larger_one_are_alike() {
+        assert!(are_sizes_alike(990, 1000));
+        assert!(!are_sizes_alike(989, 1000));
+        assert!(are_sizes_alike(1000, 990));
+        assert!(are_sizes_alike(0, 0));
     }
 }

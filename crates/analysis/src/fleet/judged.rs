@@ -80,20 +80,20 @@ fn measures_by_reference(
 ) -> Vec<Measure> {
     let mut measures = Vec::new();
     for (group, saved) in reference.groups.iter().enumerate() {
-        for (row, own_row) in groups.rows_of(group) {
-            if excluded.contains(&row) {
+        for (index, row) in groups.rows_of(group) {
+            if excluded.contains(&index) {
                 continue;
             }
             let mut distances = BTreeMap::new();
             for (metric, saved_metric) in saved.metrics.iter().enumerate() {
                 if let (Some(scale), Some(sample)) =
-                    (&saved_metric.scale, own_row.sample(row, metric))
+                    (&saved_metric.scale, row.sample(index, metric))
                 {
                     distances.insert(metric, judge_by(scale, sample));
                 }
             }
             for overall in &saved.overall {
-                if let Some(distance) = overall_by(overall, row, &distances) {
+                if let Some(distance) = overall_by(overall, index, &distances) {
                     measures.push(Measure {
                         group,
                         metric: None,
@@ -119,20 +119,20 @@ fn overall_by(
     row: usize,
     distances: &BTreeMap<usize, Distance>,
 ) -> Option<Distance> {
-    let (mut t, mut log) = (0.0, 0.0);
+    let (mut t_sum, mut log_sum) = (0.0, 0.0);
     for metric in &overall.metrics {
         let distance = distances.get(metric)?;
-        t += distance.t;
-        log += distance.distance;
+        t_sum += distance.t;
+        log_sum += distance.distance;
     }
     let count = overall.metrics.len() as f64;
     let sample = Sample {
         row,
-        value: t / count,
+        value: t_sum / count,
         error: 0.0,
     };
     Some(Distance {
-        distance: log / count,
+        distance: log_sum / count,
         ..judge_by(&overall.scale, sample)
     })
 }
@@ -148,10 +148,14 @@ fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<
         let Some(saved) = saved_row(row, reference) else {
             continue;
         };
-        if saved.state == RowState::Suspect {
-            suspects.insert(index, suspect_metrics(saved));
-        } else if saved.state == RowState::Alike {
-            once_alike.insert(index);
+        match saved.state {
+            RowState::Suspect => {
+                suspects.insert(index, suspect_metrics(saved));
+            }
+            RowState::Alike => {
+                once_alike.insert(index);
+            }
+            RowState::Slower | RowState::Faster | RowState::Errors | RowState::NotJudged => {}
         }
     }
     let suspect_rows: BTreeSet<usize> = suspects.keys().copied().collect();
@@ -220,8 +224,8 @@ fn saved_columns(groups: &Groups, reference: &FleetRecord) -> Vec<SavedColumn> {
                 continue;
             };
             let mut samples = Vec::new();
-            for (row, own_row) in groups.rows_of(group) {
-                samples.extend(own_row.sample(row, metric));
+            for (index, row) in groups.rows_of(group) {
+                samples.extend(row.sample(index, metric));
             }
             columns.push(SavedColumn {
                 group,
@@ -309,6 +313,6 @@ fn saved_row<'a>(row: &Row, reference: &'a FleetRecord) -> Option<&'a FleetRow> 
     }
     match matches.as_slice() {
         [saved] => Some(saved),
-        _ => None,
+        [] | [_, _, ..] => None,
     }
 }

@@ -1,4 +1,5 @@
-//! When, where and with which rank a run was launched: what tells machines of one name apart.
+//! When, where and with which rank a run was launched: the facts that distinguish machines of one
+//! name.
 
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
@@ -9,11 +10,11 @@ pub(super) struct Launch {
     rank: Option<u32>,
     /// The comparison that it is a side of. Its sides take turns on one machine.
     comparison: Option<String>,
-    /// `None` where the record does not tell its start.
+    /// `None` where the record does not state its start.
     pub time: Option<RunTime>,
-    /// The start of the kernel under it; `None` where the record does not tell it.
+    /// The start of the kernel under it; `None` where the record does not state it.
     boot_id: Option<String>,
-    /// The machine; `None` where the record does not tell it, and where its disks have serial
+    /// The machine; `None` where the record does not state it, and where its disks have serial
     /// numbers that no other disks have: those are the same in any machine.
     pub machine: Option<String>,
     /// True if its disks have such serial numbers.
@@ -53,8 +54,8 @@ impl Launch {
         }
         let is_same_machine = self.machine.is_some() && self.machine == other.machine;
         let is_of_another_kernel = match (&self.boot_id, &other.boot_id) {
-            (Some(own), Some(others)) => own != others && !is_same_machine,
-            _ => false,
+            (Some(boot), Some(other_boot)) => boot != other_boot && !is_same_machine,
+            (None, _) | (_, None) => false,
         };
         is_of_another_kernel || self.time.is_none() || other.time.is_none()
     }
@@ -62,16 +63,18 @@ impl Launch {
     /// Returns `true` if both are of different machines, whatever their names.
     fn is_elsewhere(&self, other: &Self) -> bool {
         match (&self.machine, &other.machine) {
-            (Some(own), Some(others)) => own != others,
-            _ => false,
+            (Some(machine), Some(other_machine)) => machine != other_machine,
+            (None, _) | (_, None) => false,
         }
     }
 
     /// Returns `true` if both measured at the same time, as one process after the other does not.
     pub(super) fn is_at_once(&self, other: &Self) -> bool {
         match (self.time, other.time) {
-            (Some(own), Some(others)) => own.overlaps(others) && !self.is_of_one_comparison(other),
-            _ => false,
+            (Some(time), Some(other_time)) => {
+                time.overlaps(other_time) && !self.is_of_one_comparison(other)
+            }
+            (None, _) | (_, None) => false,
         }
     }
 
@@ -117,5 +120,100 @@ impl RunTime {
 
     pub(super) fn overlaps(self, other: Self) -> bool {
         self.start_ns <= other.end_ns && other.start_ns <= self.end_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEASURED: RunTime = RunTime {
+        start_ns: 0,
+        end_ns: 10,
+    };
+    const LATER: RunTime = RunTime {
+        start_ns: 20,
+        end_ns: 30,
+    };
+
+    fn launch(rank: u32, time: RunTime) -> Launch {
+        Launch {
+            rank: Some(rank),
+            comparison: None,
+            time: Some(time),
+            boot_id: None,
+            machine: None,
+            is_on_known_disks: false,
+        }
+    }
+
+    fn on_machine(name: &str, launch: Launch) -> Launch {
+        Launch {
+            machine: Some(name.to_owned()),
+            ..launch
+        }
+    }
+
+    fn under_kernel(boot_id: &str, launch: Launch) -> Launch {
+        Launch {
+            boot_id: Some(boot_id.to_owned()),
+            ..launch
+        }
+    }
+
+    #[test]
+    fn runs_that_overlap_are_of_two_machines() {
+        let first = launch(0, MEASURED);
+        assert!(first.is_apart(&launch(0, MEASURED)));
+        assert!(!first.is_apart(&launch(0, LATER)));
+    }
+
+    #[test]
+    fn sides_of_one_comparison_are_of_one_machine() {
+        let sides = [0, 1].map(|rank| Launch {
+            comparison: Some("c".to_owned()),
+            ..launch(rank, MEASURED)
+        });
+        assert!(!sides[0].is_apart(&sides[1]));
+    }
+
+    #[test]
+    fn machine_ids_decide_before_time_and_rank() {
+        let first = on_machine("m", launch(0, MEASURED));
+        assert!(first.is_apart(&on_machine("n", launch(0, LATER))));
+        assert!(!first.is_apart(&on_machine("m", launch(1, LATER))));
+        assert!(first.is_of_same_place(&on_machine("m", launch(1, LATER))));
+    }
+
+    /// The next launch gives a host another rank, and a machine that was restarted in between has
+    /// another kernel. Both together mean another machine, unless the ids are equal.
+    #[test]
+    fn another_rank_under_another_kernel_is_another_machine() {
+        let first = under_kernel("k", launch(0, MEASURED));
+        assert!(!first.is_apart(&under_kernel("k", launch(1, LATER))));
+        assert!(!first.is_apart(&under_kernel("l", launch(0, LATER))));
+        let other = under_kernel("l", launch(1, LATER));
+        assert!(first.is_apart(&other));
+        assert!(!on_machine("m", first).is_apart(&on_machine("m", other)));
+    }
+
+    #[test]
+    fn another_rank_without_a_time_is_another_machine() {
+        let without_time = Launch {
+            time: None,
+            ..launch(1, LATER)
+        };
+        assert!(launch(0, MEASURED).is_apart(&without_time));
+    }
+
+    /// Nothing proves that clones which measured one after the other are one machine.
+    #[test]
+    fn place_needs_a_proof() {
+        assert!(!launch(0, MEASURED).is_of_same_place(&launch(0, LATER)));
+        let disks = [MEASURED, LATER].map(|time| Launch {
+            is_on_known_disks: true,
+            ..launch(0, time)
+        });
+        assert!(disks[0].is_of_same_place(&disks[1]));
     }
 }

@@ -1,13 +1,19 @@
-//! Machines that share a name, as pods and clones do: which runs of a host's name and target are
-//! one row. Two runs that overlap in time are of two machines, and so are runs of two machine ids.
-//! Ranks tell rows apart only where this is so: the next launch gives a host another rank.
+//! Separates machines that share a name, as pods and clones do: decides which runs of a host's name
+//! and target are one row. Two runs that overlap in time are of two machines, and so are runs of
+//! two machine ids. Ranks separate rows only where this is so: the next launch gives a host another
+//! rank.
 
 use super::row::{Part, Row, RunOfRow};
 use diskproof_model::comparison::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rows of the machines that these rows are of, which differ in rank alone.
+/// One row or more for each machine that these rows are of, which differ in rank alone.
 pub(super) fn rows_of_machines(rows: Vec<Row>) -> Vec<Row> {
+    let names: BTreeSet<(&str, &str)> = rows
+        .iter()
+        .map(|row| (row.host.as_str(), row.target.as_str()))
+        .collect();
+    debug_assert!(names.len() <= 1, "rows of several names: {names:?}");
     let mut machines = BTreeSet::new();
     for run in rows.iter().flat_map(|row| &row.runs) {
         machines.extend(run.launch.machine.clone());
@@ -21,11 +27,11 @@ pub(super) fn rows_of_machines(rows: Vec<Row>) -> Vec<Row> {
             rows_by_machine.entry(machine).or_default().push(row);
         }
     }
-    let mut parted = Vec::new();
+    let mut separated = Vec::new();
     for rows in rows_by_machine.into_values() {
-        parted.extend(rows_of_machine(rows));
+        separated.extend(rows_of_machine(rows));
     }
-    parted
+    separated
 }
 
 /// Splits a row by the machines of its runs. Runs of unknown machines stay together.
@@ -50,32 +56,32 @@ fn parts_by_machine(mut row: Row) -> BTreeMap<Option<String>, Row> {
 /// The rows of runs that are of one machine as far as their machine ids tell: one row, one for each
 /// rank, or one for each run.
 fn rows_of_machine(rows: Vec<Row>) -> Vec<Row> {
-    let mut parted = Vec::new();
+    let mut separated = Vec::new();
     if !has_pair(&rows, |one, other| one.launch.is_apart(&other.launch)) {
-        parted.extend(joined_row(rows));
-        return parted;
+        separated.extend(joined_row(rows));
+        return separated;
     }
     for row in rows {
         let is_of_several = has_pair(std::slice::from_ref(&row), |one, other| {
             one.launch.is_at_once(&other.launch)
         });
         if is_of_several {
-            parted.extend(row_for_each_run(row));
+            separated.extend(row_for_each_run(row));
         } else {
-            parted.extend(joined_row(vec![row]));
+            separated.extend(joined_row(vec![row]));
         }
     }
-    parted
+    separated
 }
 
-/// Returns `true` if this holds for two runs of these rows.
-fn has_pair(rows: &[Row], holds: impl Fn(&RunOfRow, &RunOfRow) -> bool) -> bool {
-    let mut earlier: Vec<&RunOfRow> = Vec::new();
+/// Returns `true` if any two runs of these rows match.
+fn has_pair(rows: &[Row], is_match: impl Fn(&RunOfRow, &RunOfRow) -> bool) -> bool {
+    let mut runs_before: Vec<&RunOfRow> = Vec::new();
     for run in rows.iter().flat_map(|row| &row.runs) {
-        if earlier.iter().any(|other| holds(run, other)) {
+        if runs_before.iter().any(|other| is_match(run, other)) {
             return true;
         }
-        earlier.push(run);
+        runs_before.push(run);
     }
     false
 }
@@ -85,9 +91,9 @@ fn row_for_each_run(mut row: Row) -> Vec<Row> {
     let mut rows = Vec::new();
     for run in std::mem::take(&mut row.runs) {
         let part = Part::Run(run.run.run_id.clone());
-        let mut own = part_of_row(&row, part, Some(at_once()));
-        own.runs.push(run);
-        rows.push(own);
+        let mut row_of_run = part_of_row(&row, part, Some(at_once()));
+        row_of_run.runs.push(run);
+        rows.push(row_of_run);
     }
     rows
 }
@@ -129,7 +135,7 @@ fn joined_row(rows: Vec<Row>) -> Option<Row> {
     Some(joined)
 }
 
-/// Says that machine ids part the row from others.
+/// The reason of a row that machine ids separate from others.
 fn other_machine() -> Reason {
     Reason {
         code: "other-machine".to_owned(),
@@ -137,7 +143,7 @@ fn other_machine() -> Reason {
     }
 }
 
-/// Says that the time parts the runs of a name.
+/// The reason of a row that the time separates from others.
 fn at_once() -> Reason {
     Reason {
         code: "at-once".to_owned(),
@@ -147,7 +153,7 @@ fn at_once() -> Reason {
     }
 }
 
-/// Says that runs were averaged that may be of several machines.
+/// The reason of a row whose runs may be of several machines.
 fn unproven() -> Reason {
     Reason {
         code: "unproven".to_owned(),

@@ -61,7 +61,7 @@ pub struct Fleet {
     /// Thresholds of the runs that they did not meet.
     unmet: Vec<UnmetThreshold>,
     /// The runs that were added, by id, each with its host and start.
-    seen: BTreeMap<String, SeenRun>,
+    added_runs: BTreeMap<String, AddedRun>,
     /// The runs of which a record counts.
     arrived: Vec<ArrivedRun>,
     reference: Option<Box<FleetRecord>>,
@@ -69,9 +69,9 @@ pub struct Fleet {
     storage: Option<SumStorage>,
 }
 
-/// What tells two runs of one id apart.
+/// The facts that distinguish two runs of one id.
 #[derive(Debug)]
-struct SeenRun {
+struct AddedRun {
     host: String,
     started: String,
 }
@@ -107,11 +107,11 @@ impl Fleet {
     /// A fleet that is judged by a saved one. Its rows are hosts or disks as in that one, unless
     /// the user says otherwise.
     pub fn with_reference(reference: FleetRecord, storage: Option<SumStorage>) -> Self {
-        let asked = match (storage, reference.rows_are) {
+        let storage = match (storage, reference.rows_are) {
             (None, RowUnit::Hosts) => Some(SumStorage::Shared),
-            (storage, _) => storage,
+            (_, RowUnit::Hosts | RowUnit::Disks | RowUnit::Sides) => storage,
         };
-        let mut fleet = Self::new(asked);
+        let mut fleet = Self::new(storage);
         fleet.groups.take_kinds(&reference);
         fleet.reference = Some(Box::new(reference));
         fleet
@@ -119,16 +119,16 @@ impl Fleet {
 
     /// Adds a record. Each run counts once.
     pub fn add(&mut self, record: &Record) -> Added {
-        let own = SeenRun {
+        let run = AddedRun {
             host: host_name(record),
             started: record.started.clone(),
         };
-        if let Some(seen) = self.seen.get(&record.run_id) {
+        if let Some(earlier) = self.added_runs.get(&record.run_id) {
             // A copy may have another name of the host, as an anonymous one has.
-            let is_copy = seen.host == own.host || seen.started == own.started;
+            let is_copy = earlier.host == run.host || earlier.started == run.started;
             return if is_copy { Added::Again } else { Added::SameId };
         }
-        self.seen.insert(record.run_id.clone(), own);
+        self.added_runs.insert(record.run_id.clone(), run);
         self.together.add(record);
         let is_tested = self.tested.add(record);
         let measured = self.groups.add(&record.host.name, record);
@@ -145,7 +145,7 @@ impl Fleet {
 
     /// Returns `true` if a record of this run was added.
     pub fn has_run(&self, run_id: &str) -> bool {
-        self.seen.contains_key(run_id)
+        self.added_runs.contains_key(run_id)
     }
 
     /// Returns `true` if no record counts.

@@ -1,27 +1,28 @@
-//! The names of rows: the host, and what distinguishes rows of one host. Names of different hosts
-//! differ because a host's name has no space.
+//! Names the rows of a fleet: by their host, and by a property that distinguishes rows of one host.
+//! Names of different hosts differ because a host's name has no space.
 
 use super::row::{Part, Row};
 use diskproof_model::target::TargetKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name of each row; all are different. Where nothing else tells rows of a host apart, they are
-/// numbered.
+/// The name of each row, whose target is of the kind at its index; all are different. Rows of a
+/// host that nothing else distinguishes are numbered.
 pub(super) fn names(rows: &[Row], kinds: &[TargetKind]) -> Vec<String> {
+    assert_eq!(rows.len(), kinds.len());
     let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate() {
         hosts.entry(&row.host).or_default().push(index);
     }
     let mut names = vec![String::new(); rows.len()];
     for row_indices in hosts.values() {
-        for name_of in NAMES {
-            let mut distinct = BTreeSet::new();
+        for name_row in NAMINGS {
+            let mut distinct_names = BTreeSet::new();
             for index in row_indices {
-                distinct.insert(name_of(&rows[*index], kinds[*index]));
+                distinct_names.insert(name_row(&rows[*index], kinds[*index]));
             }
-            if distinct.len() == row_indices.len() {
+            if distinct_names.len() == row_indices.len() {
                 for index in row_indices {
-                    names[*index] = name_of(&rows[*index], kinds[*index]);
+                    names[*index] = name_row(&rows[*index], kinds[*index]);
                 }
                 break;
             }
@@ -32,11 +33,15 @@ pub(super) fn names(rows: &[Row], kinds: &[TargetKind]) -> Vec<String> {
             }
         }
     }
+    debug_assert!(
+        BTreeSet::from_iter(&names).len() == names.len(),
+        "two rows have one name: {names:?}"
+    );
     names
 }
 
 /// Ways to name a row, the shortest first. A host takes the first one by which its rows differ.
-const NAMES: [fn(&Row, TargetKind) -> String; 8] = [
+const NAMINGS: [fn(&Row, TargetKind) -> String; 8] = [
     by_host,
     by_disks,
     by_target,
@@ -72,7 +77,7 @@ fn by_rank_and_target(row: &Row, _kind: TargetKind) -> String {
     format!("{}{} {}", row.host, rank(row), row.target)
 }
 
-/// Machines of one name are told apart by what parted them.
+/// Machines of one name are named by what distinguishes them.
 fn by_part(row: &Row, _kind: TargetKind) -> String {
     format!("{}{}{}", row.host, rank(row), part(row))
 }
@@ -115,4 +120,67 @@ fn part(row: &Row) -> String {
     };
     let digits: String = id.chars().take(ID_DIGITS).collect();
     format!(" ({word} {digits})")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(host: &str, disk: &str, target: &str) -> Row {
+        Row {
+            host: host.to_owned(),
+            rank: None,
+            target: target.to_owned(),
+            disks: vec![disk.to_owned()],
+            serials: Vec::new(),
+            kind: 0,
+            part: Part::All,
+            identity: None,
+            runs: Vec::new(),
+        }
+    }
+
+    fn directory_names(rows: &[Row]) -> Vec<String> {
+        names(rows, &vec![TargetKind::Directory; rows.len()])
+    }
+
+    #[test]
+    fn host_is_enough_for_its_only_directory() {
+        let rows = [row("db1", "sda", "/data"), row("db2", "sda", "/data")];
+        assert_eq!(directory_names(&rows), ["db1", "db2"]);
+    }
+
+    #[test]
+    fn device_shows_its_disk() {
+        let rows = [row("db1", "sda", "/dev/sda")];
+        assert_eq!(names(&rows, &[TargetKind::BlockDevice]), ["db1 sda"]);
+    }
+
+    #[test]
+    fn directories_of_a_host_are_named_by_the_first_property_that_differs() {
+        let by_disk = [row("db1", "sda", "/a"), row("db1", "sdb", "/b")];
+        assert_eq!(directory_names(&by_disk), ["db1 sda", "db1 sdb"]);
+        let by_target = [row("db1", "sda", "/a"), row("db1", "sda", "/b")];
+        assert_eq!(directory_names(&by_target), ["db1 /a", "db1 /b"]);
+        let mut by_rank = [row("db1", "sda", "/a"), row("db1", "sda", "/a")];
+        (by_rank[0].rank, by_rank[1].rank) = (Some(0), Some(1));
+        assert_eq!(directory_names(&by_rank), ["db1 #0", "db1 #1"]);
+    }
+
+    #[test]
+    fn part_shows_the_beginning_of_its_id() {
+        let mut rows = [row("db1", "sda", "/a"), row("db1", "sda", "/a")];
+        rows[0].part = Part::Machine("0123456789abcdef".to_owned());
+        rows[1].part = Part::Run("fedcba9876543210".to_owned());
+        assert_eq!(
+            directory_names(&rows),
+            ["db1 (machine 01234567)", "db1 (run fedcba98)"]
+        );
+    }
+
+    #[test]
+    fn rows_without_a_difference_are_numbered() {
+        let rows = [row("db1", "sda", "/a"), row("db1", "sda", "/a")];
+        assert_eq!(directory_names(&rows), ["db1 (1)", "db1 (2)"]);
+    }
 }

@@ -1,4 +1,4 @@
-//! The reasons why a row of a fleet, or one of its figures, was not judged.
+//! Explains why a row of a fleet, or one of its figures, was not judged.
 
 use super::groups::{Groups, Metric};
 use super::row::Row;
@@ -20,30 +20,33 @@ pub(super) fn imprecise_reason() -> Reason {
 /// conditions.
 pub(super) fn few_alike_reason(groups: &Groups, kind: usize, metric: usize) -> Reason {
     let metrics = &groups.kinds[kind].metrics;
-    let own = &metrics[metric];
-    let others = metrics
+    let not_judged = &metrics[metric];
+    let other = metrics
         .iter()
-        .find(|other| other.metric == own.metric && other.example != own.example);
-    if let Some(others) = others
-        && let Some(reason) = first_difference(groups, own, others)
+        .find(|other| other.metric == not_judged.metric && other.example != not_judged.example);
+    if let Some(other) = other
+        && let Some(reason) = first_difference(groups, not_judged, other)
     {
         return reason;
     }
     Reason {
-        code: "few-alike".to_owned(),
+        code: FEW_ALIKE.to_owned(),
         why: "fewer than three disks of this kind measured it under the same conditions".to_owned(),
     }
 }
 
 /// The first difference between the conditions of two metrics; `None` where an example is missing.
-fn first_difference(groups: &Groups, own: &Metric, others: &Metric) -> Option<Reason> {
-    let record = groups.examples.get(own.example?)?;
-    let usual = groups.examples.get(others.example?)?;
-    let differences = own
+fn first_difference(groups: &Groups, metric: &Metric, other: &Metric) -> Option<Reason> {
+    let record = groups.examples.get(metric.example?)?;
+    let other_record = groups.examples.get(other.example?)?;
+    let differences = metric
         .part
-        .differences(record, own.target, usual, others.target);
+        .differences(record, metric.target, other_record, other.target);
     differences.into_iter().next()
 }
+
+/// The code of a figure that fewer than three rows measured under the same conditions.
+const FEW_ALIKE: &str = "few-alike";
 
 /// The code of a row that lacks what others measured.
 const INCOMPLETE: &str = "incomplete";
@@ -112,26 +115,28 @@ pub(super) fn few_controls() -> Reason {
 }
 
 /// The reason why nothing of a row was judged.
-pub(super) fn reason_not_judged(row: &FleetRow, like_rows: usize, basis: FleetBasis) -> Reason {
+pub(super) fn reason_not_judged(row: &FleetRow, rows_of_kind: usize, basis: FleetBasis) -> Reason {
     let first = row.values.iter().find_map(|value| value.not_judged.clone());
-    let fault = first.filter(|reason| reason.code != "few-alike");
-    match (fault, basis) {
-        (Some(reason), _) => reason,
-        (None, FleetBasis::Reference | FleetBasis::SecondLook) => Reason {
-            code: "not-in-reference".to_owned(),
-            why: "the saved fleet has no disk of this kind that measured the same".to_owned(),
-        },
-        (None, _) if like_rows < ROWS_MIN => Reason {
-            code: "alone".to_owned(),
-            why: match like_rows {
-                1 => "alone of its kind".to_owned(),
-                count => format!("only {count} of its kind"),
-            },
-        },
-        (None, _) => Reason {
-            code: "few-alike".to_owned(),
-            why: "fewer than three disks of its kind measured the same".to_owned(),
-        },
+    if let Some(fault) = first.filter(|reason| reason.code != FEW_ALIKE) {
+        return fault;
+    }
+    let (code, why) = match basis {
+        FleetBasis::Reference | FleetBasis::SecondLook => (
+            "not-in-reference",
+            "the saved fleet has no disk of this kind that measured the same".to_owned(),
+        ),
+        FleetBasis::EachOther if rows_of_kind == 1 => ("alone", "alone of its kind".to_owned()),
+        FleetBasis::EachOther if rows_of_kind < ROWS_MIN => {
+            ("alone", format!("only {rows_of_kind} of its kind"))
+        }
+        FleetBasis::EachOther => (
+            FEW_ALIKE,
+            "fewer than three disks of its kind measured the same".to_owned(),
+        ),
+    };
+    Reason {
+        code: code.to_owned(),
+        why,
     }
 }
 

@@ -93,9 +93,9 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
     for test in &judged.tests {
         tests_of_rows[test.distance.row].push(test);
     }
-    let mut counts = vec![0; groups.kinds.len()];
+    let mut rows_by_kind = vec![0; groups.kinds.len()];
     for row in &groups.rows {
-        counts[row.kind] += 1;
+        rows_by_kind[row.kind] += 1;
     }
     let mut rows = Vec::new();
     for (index, draft) in groups.rows.iter().enumerate() {
@@ -123,15 +123,16 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
         if is_control {
             row.state = RowState::Alike;
         }
-        let suspected_of = judged.suspects.get(&index);
-        if let Some(metrics) = suspected_of
+        let suspect_metrics = judged.suspects.get(&index);
+        if let Some(metrics) = suspect_metrics
             && matches!(row.state, RowState::Alike | RowState::NotJudged)
             && (tests.is_empty() || has_unanswered(metrics, tests))
         {
             row.state = RowState::NotJudged;
             row.not_judged = Some(few_controls());
         } else if row.state == RowState::NotJudged {
-            row.not_judged = Some(reason_not_judged(&row, counts[draft.kind], judged.basis));
+            let rows_of_kind = rows_by_kind[draft.kind];
+            row.not_judged = Some(reason_not_judged(&row, rows_of_kind, judged.basis));
         }
         if matches!(
             row.state,
@@ -195,22 +196,19 @@ fn has_unanswered(metrics: &BTreeSet<usize>, tests: &[&Test]) -> bool {
 /// The state of a row by its tests: the weightiest one counts. If all are imprecise, the row is not
 /// judged.
 fn state_of_tests(tests: &[&Test]) -> RowState {
-    let has = |weight: Weight, is_wanted: fn(f64) -> bool| {
-        tests
-            .iter()
-            .any(|test| test.weight == weight && is_wanted(test.distance.distance))
-    };
     if tests.iter().all(|test| test.weight == Weight::Imprecise) {
-        RowState::NotJudged
-    } else if has(Weight::Differs, |distance| distance < 0.0) {
-        RowState::Slower
-    } else if has(Weight::Differs, |distance| distance > 0.0) {
-        RowState::Faster
-    } else if has(Weight::Suspect, |_| true) {
-        RowState::Suspect
-    } else {
-        RowState::Alike
+        return RowState::NotJudged;
     }
+    let mut state = RowState::Alike;
+    for test in tests {
+        match test.weight {
+            Weight::Differs if test.distance.distance < 0.0 => return RowState::Slower,
+            Weight::Differs => state = RowState::Faster,
+            Weight::Suspect if state == RowState::Alike => state = RowState::Suspect,
+            Weight::Suspect | Weight::Alike | Weight::Imprecise => {}
+        }
+    }
+    state
 }
 
 fn distance_of(test: &Test) -> FleetDistance {
@@ -229,13 +227,13 @@ fn row_values(groups: &Groups, index: usize, is_control: bool, tests: &[&Test]) 
     let mut values = Vec::new();
     for (metric, metric_of_kind) in groups.kinds[row.kind].metrics.iter().enumerate() {
         let test = tests.iter().find(|test| test.metric == Some(metric));
-        let mut of_metric = row
-            .runs
-            .iter()
-            .flat_map(|run| &run.values)
-            .filter(|value| value.metric == Some(metric));
         let Some(sample) = row.sample(index, metric) else {
-            if let Some(value) = of_metric.next() {
+            let faulty_value = row
+                .runs
+                .iter()
+                .flat_map(|run| &run.values)
+                .find(|value| value.metric == Some(metric));
+            if let Some(value) = faulty_value {
                 values.push(FleetValue {
                     metric,
                     value: value.value,
@@ -291,8 +289,12 @@ fn usual_of_kinds(
                 findings: saved.findings.clone(),
             },
             None => {
-                let like = groups.rows_of(kind).filter(|(row, _)| is_like(&rows[*row]));
-                Usual::from_rows(&like.map(|(_, row)| row).collect::<Vec<&Row>>())
+                let like_rows: Vec<&Row> = groups
+                    .rows_of(kind)
+                    .filter(|(index, _)| is_like(&rows[*index]))
+                    .map(|(_, row)| row)
+                    .collect();
+                Usual::from_rows(&like_rows)
             }
         });
     }
@@ -312,9 +314,9 @@ fn group_records(
 ) -> Vec<FleetGroup> {
     let mut records = Vec::new();
     for (index, kind) in groups.kinds.iter().enumerate() {
-        let of_kind: Vec<usize> = groups.rows_of(index).map(|(row, _)| row).collect();
+        let row_indices: Vec<usize> = groups.rows_of(index).map(|(row, _)| row).collect();
         let judged = &judged.groups[index];
-        let metrics = metric_records(groups, kind, judged, rows, &of_kind);
+        let metrics = metric_records(groups, kind, judged, rows, &row_indices);
         let spreads = metrics.iter().flat_map(|metric| &metric.scale);
         let ordered = sorted(spreads.map(|scale: &FleetScale| scale.spread));
         records.push(FleetGroup {
@@ -322,7 +324,7 @@ fn group_records(
             rotational: kind.rotational,
             model: kind.model.clone(),
             disk_bytes: kind.disk_bytes,
-            rows: of_kind.len(),
+            rows: row_indices.len(),
             spread: if ordered.is_empty() {
                 None
             } else {
@@ -349,24 +351,24 @@ fn metric_records(
     kind: &Kind,
     judged: &JudgedGroup,
     rows: &[FleetRow],
-    of_kind: &[usize],
+    row_indices: &[usize],
 ) -> Vec<FleetMetric> {
     let mut records = Vec::new();
     for (index, metric) in kind.metrics.iter().enumerate() {
         let (mut values, mut speeds) = (Vec::new(), Vec::new());
-        let mut like = Vec::new();
-        let mut count = 0;
-        for row in of_kind {
+        let mut like_rows = Vec::new();
+        let mut rows_with_metric = 0;
+        for row in row_indices {
             let value = rows[*row].values.iter().find(|value| value.metric == index);
             let Some(value) = value else {
                 continue;
             };
-            count += 1;
+            rows_with_metric += 1;
             if is_like(&rows[*row]) && value.state != RowState::NotJudged {
                 let draft = &groups.rows[*row];
                 speeds.extend(draft.sample(*row, index).map(|sample| sample.value));
                 values.push(value.value);
-                like.push(draft);
+                like_rows.push(draft);
             }
         }
         records.push(FleetMetric {
@@ -375,15 +377,15 @@ fn metric_records(
             figure: metric.figure,
             better: metric.better,
             unit: metric.unit.clone(),
-            rows: count,
+            rows: rows_with_metric,
             example: metric.example,
             target: metric.target,
             five_numbers: five_numbers(&sorted(values)),
             scale: match judged.columns.get(index) {
                 Some(Some(column)) => Some(scale_without_odd(column.scale, speeds)),
-                _ => None,
+                Some(None) | None => None,
             },
-            latencies: merged_latencies(&like, index),
+            latencies: merged_latencies(&like_rows, index),
         });
     }
     records
@@ -455,27 +457,26 @@ fn keep_scales(fleet: &mut FleetRecord, reference: &FleetRecord) {
 
 /// Drops the examples of metrics without a scale, which judge no other row, and renumbers the rest.
 fn drop_unused(fleet: &mut FleetRecord) {
-    let mut used = BTreeMap::new();
+    // The new index of each example that stays, by its old one.
+    let mut new_indices = BTreeMap::new();
     for group in &mut fleet.groups {
         for metric in &mut group.metrics {
             if metric.scale.is_none() {
                 metric.example = None;
             }
             if let Some(example) = &mut metric.example {
-                let next = used.len();
-                *example = *used.entry(*example).or_insert(next);
+                let next = new_indices.len();
+                *example = *new_indices.entry(*example).or_insert(next);
             }
         }
     }
-    let mut kept: Vec<_> = std::mem::take(&mut fleet.examples)
-        .into_iter()
-        .map(Some)
-        .collect();
-    let mut numbers: Vec<(usize, usize)> = used.into_iter().collect();
-    numbers.sort_by_key(|(_, new)| *new);
-    for (old, _) in numbers {
-        fleet.examples.extend(kept[old].take());
+    let mut renumbered = BTreeMap::new();
+    for (old, example) in std::mem::take(&mut fleet.examples).into_iter().enumerate() {
+        if let Some(new) = new_indices.get(&old) {
+            renumbered.insert(*new, example);
+        }
     }
+    fleet.examples.extend(renumbered.into_values());
     for group in &mut fleet.groups {
         for metric in &mut group.metrics {
             if metric.example.is_none() {
@@ -524,15 +525,17 @@ fn is_open(row: &FleetRow) -> bool {
 }
 
 fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {
-    let is_wrong = |row: &FleetRow| matches!(row.state, RowState::Slower | RowState::Errors);
-    let has_lost = fleet.refused.iter().any(|refused| refused.is_lost);
-    let has_missed = fleet.unmet.iter().any(|threshold| !threshold.undecided);
-    if fleet.rows.iter().any(is_wrong) || fleet.missing_count() > 0 || has_lost || has_missed {
+    let has_lost_input = fleet.refused.iter().any(|refused| refused.is_lost);
+    let has_missed_threshold = fleet.unmet.iter().any(|threshold| !threshold.undecided);
+    if fleet.rows.iter().any(is_bad)
+        || fleet.missing_count() > 0
+        || has_lost_input
+        || has_missed_threshold
+    {
         return FleetOutcome::Differs;
     }
-    let is_judged = |row: &FleetRow| row.state != RowState::NotJudged;
     let has_open = fleet.rows.iter().any(is_open) || !fleet.missing.is_empty();
-    let rows = if has_open || !fleet.unmet.is_empty() {
+    let outcome_of_rows = if has_open || !fleet.unmet.is_empty() {
         FleetOutcome::Undecided
     } else if !fleet.rows.iter().any(is_judged) {
         FleetOutcome::TooFew
@@ -540,11 +543,71 @@ fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {
         FleetOutcome::Alike
     };
     match tested::outcome_of_tests(&fleet.tested) {
-        None => rows,
-        Some(FleetOutcome::Alike) if fleet.rows.is_empty() && rows == FleetOutcome::TooFew => {
+        None => outcome_of_rows,
+        Some(FleetOutcome::Alike)
+            if fleet.rows.is_empty() && outcome_of_rows == FleetOutcome::TooFew =>
+        {
             FleetOutcome::Alike
         }
-        Some(FleetOutcome::Alike) => rows,
+        Some(FleetOutcome::Alike) => outcome_of_rows,
         Some(outcome) => outcome,
+    }
+}
+
+/// True of a row that somebody has to look at.
+fn is_bad(row: &FleetRow) -> bool {
+    matches!(row.state, RowState::Slower | RowState::Errors)
+}
+
+fn is_judged(row: &FleetRow) -> bool {
+    row.state != RowState::NotJudged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fleet::spread::Distance;
+
+    fn test(weight: Weight, distance: f64) -> Test {
+        Test {
+            group: 0,
+            metric: Some(0),
+            distance: Distance {
+                row: 0,
+                distance,
+                t: 0.0,
+                p_value: 1.0,
+                is_imprecise: false,
+            },
+            p_adjusted: 1.0,
+            weight,
+        }
+    }
+
+    #[test]
+    fn weightiest_test_is_the_state_of_a_row() {
+        let slower = test(Weight::Differs, -0.5);
+        let faster = test(Weight::Differs, 0.5);
+        let suspect = test(Weight::Suspect, -0.2);
+        let alike = test(Weight::Alike, 0.0);
+        let imprecise = test(Weight::Imprecise, 0.0);
+        assert_eq!(state_of_tests(&[]), RowState::NotJudged);
+        assert_eq!(state_of_tests(&[&imprecise]), RowState::NotJudged);
+        assert_eq!(state_of_tests(&[&imprecise, &alike]), RowState::Alike);
+        assert_eq!(state_of_tests(&[&suspect, &alike]), RowState::Suspect);
+        assert_eq!(state_of_tests(&[&suspect, &faster]), RowState::Faster);
+        assert_eq!(state_of_tests(&[&faster, &suspect]), RowState::Faster);
+        assert_eq!(state_of_tests(&[&faster, &slower]), RowState::Slower);
+    }
+
+    /// The quartiles of four values lie at the indices 0.75 and 2.25.
+    #[test]
+    fn five_numbers_are_interpolated() {
+        assert!(five_numbers(&[]).is_empty());
+        assert_eq!(five_numbers(&[7.0]), [7.0; 5]);
+        assert_eq!(
+            five_numbers(&[1.0, 2.0, 3.0, 5.0]),
+            [1.0, 1.75, 2.5, 3.5, 5.0]
+        );
     }
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Fewer rows than this are not judged.
 pub(super) const ROWS_MIN: usize = 3;
 /// The smallest spread that is believed of a fleet, as a logarithm.
-const FLOOR: f64 = 0.05;
+const SPREAD_MIN: f64 = 0.05;
 /// Degrees of freedom of the prior spread.
 const PRIOR_FREEDOM: f64 = 4.0;
 /// Degrees of freedom of a fleet's spread where its suspects are measured again.
@@ -37,8 +37,8 @@ const NORMAL_QUARTILE: f64 = 0.6745;
 /// Half the rate of the others, as a logarithm. A row whose error hides such a distance cannot
 /// count as alike.
 const HALF_THE_RATE: f64 = std::f64::consts::LN_2;
-/// One distance of one row is seen if chance alone makes it with less than this probability.
-const SEEN: f64 = 0.05;
+/// A distance of one row counts as seen if chance alone makes it with at most this probability.
+const P_VALUE_MAX: f64 = 0.05;
 /// Fewer rows than this do not show their spread: the floor is used.
 const SPREAD_ROWS_MIN: usize = 5;
 /// Keeps a ratio of distances finite where all rows are equal.
@@ -99,17 +99,17 @@ pub(super) fn judge(columns: &[Vec<Sample>], repeats: Option<f64>) -> JudgedGrou
         places.push(places_of(column));
     }
     let tail = tail_of_faster(&places);
-    let common = common_spread(&places);
+    let spread_of_metrics = common_spread(&places);
     let mut judged = JudgedGroup::default();
-    for (samples, own_places) in columns.iter().zip(&places) {
+    for (samples, places_of_column) in columns.iter().zip(&places) {
         if samples.len() < ROWS_MIN {
             judged.columns.push(None);
             continue;
         }
         let floor = if samples.len() >= SPREAD_ROWS_MIN {
-            common.max(FLOOR)
+            spread_of_metrics.max(SPREAD_MIN)
         } else {
-            repeats.unwrap_or(0.0).max(FLOOR)
+            repeats.unwrap_or(0.0).max(SPREAD_MIN)
         };
         let prior = Prior {
             spread: floor,
@@ -117,7 +117,7 @@ pub(super) fn judge(columns: &[Vec<Sample>], repeats: Option<f64>) -> JudgedGrou
         };
         judged
             .columns
-            .push(Some(judged_column(samples, own_places, prior, tail)));
+            .push(Some(judged_column(samples, places_of_column, prior, tail)));
     }
     judged.overall = overall(&judged.columns, tail);
     judged
@@ -133,12 +133,12 @@ pub(super) fn judge_by(scale: &FleetScale, sample: Sample) -> Distance {
         spread: scale.floor,
         freedom: PRIOR_FREEDOM,
     };
-    let excess = (sample.error.powi(2) - scale.error_squared).max(0.0);
+    let excess_variance = (sample.error.powi(2) - scale.error_squared).max(0.0);
     let tail = Tail::new(scale.tail_freedom);
     Yardstick::new(place.spread, prior, scale.rows, tail).distance(
         sample.row,
         place.distance,
-        excess,
+        excess_variance,
     )
 }
 
@@ -156,15 +156,15 @@ pub(super) fn judge_again(
         spread,
     } = MedianSpread::of_ordered(&values);
     let prior = Prior {
-        spread: scale.spread.max(FLOOR),
+        spread: scale.spread.max(SPREAD_MIN),
         freedom: SECOND_LOOK_FREEDOM,
     };
     let yardstick = Yardstick::new(spread, prior, others.len(), Tail::normal());
     suspects
         .iter()
         .map(|sample| {
-            let excess = (sample.error.powi(2) - scale.error_squared).max(0.0);
-            yardstick.distance(sample.row, sample.value - center, excess)
+            let excess_variance = (sample.error.powi(2) - scale.error_squared).max(0.0);
+            yardstick.distance(sample.row, sample.value - center, excess_variance)
         })
         .collect()
 }
@@ -245,34 +245,38 @@ struct Yardstick {
 }
 
 impl Yardstick {
-    fn new(spread: f64, prior: Prior, others: usize, tail: Tail) -> Self {
-        let others = others as f64;
-        let own_freedom = EFFICIENCY * (others - 1.0).max(0.0);
-        let scaled = spread * NORMAL_QUARTILE / tail.upper_quartile;
-        let freedom = prior.freedom + own_freedom;
-        let moderated =
-            (prior.freedom * prior.spread.powi(2) + own_freedom * scaled.powi(2)) / freedom;
+    /// The yardstick from the `spread` of `other_rows` rows: the mean of their variance and of the
+    /// prior's, by their degrees of freedom, and the error of the median.
+    fn new(spread: f64, prior: Prior, other_rows: usize, tail: Tail) -> Self {
+        assert!(other_rows > 0, "a row is judged by others");
+        let other_rows = other_rows as f64;
+        let freedom_of_rows = EFFICIENCY * (other_rows - 1.0);
+        let spread_of_rows = spread * NORMAL_QUARTILE / tail.upper_quartile;
+        let freedom = prior.freedom + freedom_of_rows;
+        let squares =
+            prior.freedom * prior.spread.powi(2) + freedom_of_rows * spread_of_rows.powi(2);
         Self {
-            variance: moderated * (1.0 + MEDIAN_VARIANCE / others),
+            variance: squares / freedom * (1.0 + MEDIAN_VARIANCE / other_rows),
             freedom: freedom.min(tail.freedom.max(prior.freedom)),
         }
     }
 
-    /// `excess` is the variance of the row's own error beyond the usual one.
-    fn distance(&self, row: usize, distance: f64, excess: f64) -> Distance {
-        let t = distance / (self.variance + excess).sqrt();
+    /// `excess_variance` is the variance of the row's own error beyond the usual one.
+    fn distance(&self, row: usize, distance: f64, excess_variance: f64) -> Distance {
+        let t = distance / (self.variance + excess_variance).sqrt();
         Distance {
             row,
             distance,
             t,
             p_value: student::two_sided(t.abs(), self.freedom),
-            is_imprecise: self.sees_half_the_rate(0.0) && !self.sees_half_the_rate(excess),
+            is_imprecise: self.reveals_half_the_rate(0.0)
+                && !self.reveals_half_the_rate(excess_variance),
         }
     }
 
-    fn sees_half_the_rate(&self, excess: f64) -> bool {
-        let t = HALF_THE_RATE / (self.variance + excess).sqrt();
-        student::two_sided(t, self.freedom) <= SEEN
+    fn reveals_half_the_rate(&self, excess_variance: f64) -> bool {
+        let t = HALF_THE_RATE / (self.variance + excess_variance).sqrt();
+        student::two_sided(t, self.freedom) <= P_VALUE_MAX
     }
 }
 
@@ -281,11 +285,11 @@ fn judged_column(samples: &[Sample], places: &[Place], prior: Prior, tail: Tail)
     let error_squared = median(&sorted(samples.iter().map(|sample| sample.error.powi(2))));
     let mut rows = Vec::new();
     for (sample, place) in samples.iter().zip(places) {
-        let excess = (sample.error.powi(2) - error_squared).max(0.0);
+        let excess_variance = (sample.error.powi(2) - error_squared).max(0.0);
         rows.push(Yardstick::new(place.spread, prior, others, tail).distance(
             sample.row,
             place.distance,
-            excess,
+            excess_variance,
         ));
     }
     let values = sorted(samples.iter().map(|sample| sample.value));
@@ -312,18 +316,20 @@ fn overall(columns: &[Option<JudgedColumn>], tail: Tail) -> Vec<OverallColumn> {
     let mut distances: BTreeMap<usize, Vec<(usize, Distance)>> = BTreeMap::new();
     for (metric, column) in columns.iter().enumerate() {
         for distance in column.iter().flat_map(|column| &column.rows) {
-            let of_row = distances.entry(distance.row).or_default();
-            of_row.push((metric, *distance));
+            distances
+                .entry(distance.row)
+                .or_default()
+                .push((metric, *distance));
         }
     }
     let mut sets: BTreeMap<Vec<usize>, Vec<Distance>> = BTreeMap::new();
-    for (row, own_distances) in distances {
-        let metrics = own_distances.iter().map(|(metric, _)| *metric).collect();
-        let count = own_distances.len() as f64;
+    for (row, distances_of_row) in distances {
+        let metrics = distances_of_row.iter().map(|(metric, _)| *metric).collect();
+        let count = distances_of_row.len() as f64;
         let (mut distance_sum, mut t_sum) = (0.0, 0.0);
-        for (_, own) in &own_distances {
-            distance_sum += own.distance;
-            t_sum += own.t;
+        for (_, distance) in &distances_of_row {
+            distance_sum += distance.distance;
+            t_sum += distance.t;
         }
         sets.entry(metrics).or_default().push(Distance {
             row,
@@ -366,19 +372,19 @@ fn places_of(samples: &[Sample]) -> Vec<Place> {
         return Vec::new();
     }
     let values = sorted(samples.iter().map(|sample| sample.value));
-    let of_all = if samples.len() >= ALL_ROWS_FROM {
+    let usual_of_all = if samples.len() >= ALL_ROWS_FROM {
         Some(MedianSpread::of_ordered(&values))
     } else {
         None
     };
     let mut places = Vec::new();
     for sample in samples {
-        let usual = match of_all {
-            Some(of_all) => of_all,
+        let usual = match usual_of_all {
+            Some(usual_of_all) => usual_of_all,
             None => {
                 let mut others = values.clone();
-                let own = others.partition_point(|value| *value < sample.value);
-                others.remove(own);
+                let index_of_row = others.partition_point(|value| *value < sample.value);
+                others.remove(index_of_row);
                 MedianSpread::of_ordered(&others)
             }
         };

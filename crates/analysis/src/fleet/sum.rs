@@ -127,8 +127,8 @@ fn member_record(member: &Member<'_>) -> SumMember {
     SumMember {
         name: member.run.name.clone(),
         run_id: member.run.run_id.clone(),
-        bound_ns: member.place.bound_ns,
-        clock: member.place.basis,
+        bound_ns: member.clock_offset.bound_ns,
+        clock: member.clock_offset.basis,
         skipped: (0..member.run.together.slots)
             .filter(|number| !numbers.contains(number))
             .collect(),
@@ -146,16 +146,19 @@ fn common_slots(members: &[Member<'_>]) -> BTreeMap<u32, Time> {
     };
     let mut numbers = first.run.whole_slots();
     for member in members {
-        let own = member.run.whole_slots();
-        numbers.retain(|number| own.contains(number));
+        let slots_of_member = member.run.whole_slots();
+        numbers.retain(|number| slots_of_member.contains(number));
     }
     for number in numbers {
         let mut time: Option<Time> = None;
         for member in members {
             for row in &member.run.rows {
                 for slot in row.slots.iter().filter(|slot| slot.number == number) {
-                    let own = member.run.sure_time(&member.place, slot);
-                    time = Some(time.map_or(own, |other: Time| other.within(own)));
+                    let time_of_row = member.run.sure_time(&member.clock_offset, slot);
+                    time = Some(match time {
+                        Some(common_time) => common_time.within(time_of_row),
+                        None => time_of_row,
+                    });
                 }
             }
         }
@@ -243,7 +246,9 @@ fn workload_sum(
 
 /// The rates of a member in `time`, which is on the clock of the first member.
 fn rates_of(member: &Member<'_>, slot: &MeasuredSlot, op: &SlottedOp, time: Time) -> Option<Rates> {
-    let start_ns = member.run.shared_time_ns(&member.place, slot.start_ns);
+    let start_ns = member
+        .run
+        .shared_time_ns(&member.clock_offset, slot.start_ns);
     let from_ns = u64::try_from((time.from_ns - start_ns).max(0)).ok()?;
     let until_ns = u64::try_from((time.until_ns - start_ns).max(0)).ok()?;
     op.rates(
@@ -296,7 +301,11 @@ fn start_spread(members: &[Member<'_>]) -> Option<StartSpread> {
         let mut starts = Vec::new();
         for member in members {
             if let Some(slot) = member.run.slot(number) {
-                starts.push(member.run.shared_time_ns(&member.place, slot.began_ns));
+                starts.push(
+                    member
+                        .run
+                        .shared_time_ns(&member.clock_offset, slot.began_ns),
+                );
             }
         }
         if let (Some(first), Some(last)) = (starts.iter().min(), starts.iter().max()) {

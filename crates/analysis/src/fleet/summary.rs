@@ -60,7 +60,7 @@ pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
         .filter(|row| row.state == RowState::NotJudged && !is_incomplete(row))
         .count();
     clauses.extend(incomplete_clause(&incomplete));
-    for (number, what) in [
+    for (count, clause) in [
         (rows_in_state(fleet, RowState::Suspect), "suspect"),
         (not_judged, "not judged"),
         (fleet.missing_count(), "missing"),
@@ -68,12 +68,18 @@ pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
             fleet.missing.len() - fleet.missing_count(),
             "perhaps missing",
         ),
-        (hosts_with_unmet(fleet, false), "missed a threshold"),
-        (hosts_with_unmet(fleet, true), "left a threshold undecided"),
+        (
+            hosts_with_unmet(fleet, UnmetKind::Missed),
+            "missed a threshold",
+        ),
+        (
+            hosts_with_unmet(fleet, UnmetKind::Undecided),
+            "left a threshold undecided",
+        ),
         (fleet.refused.len(), "refused"),
     ] {
-        if number > 0 {
-            clauses.push(format!("{number} {what}"));
+        if count > 0 {
+            clauses.push(format!("{count} {clause}"));
         }
     }
     crate::words::sentence(&clauses.join("; "))
@@ -84,11 +90,18 @@ fn is_alike(row: &FleetRow) -> bool {
     matches!(row.state, RowState::Alike | RowState::Suspect) && !is_incomplete(row)
 }
 
-/// The number of hosts with a threshold that was missed, or left undecided.
-fn hosts_with_unmet(fleet: &FleetRecord, undecided: bool) -> usize {
+/// Why a threshold is unmet.
+#[derive(PartialEq, Eq)]
+enum UnmetKind {
+    Missed,
+    Undecided,
+}
+
+/// The number of hosts with a threshold that is unmet for this reason.
+fn hosts_with_unmet(fleet: &FleetRecord, kind: UnmetKind) -> usize {
     let mut names = BTreeSet::new();
     for threshold in &fleet.unmet {
-        if threshold.undecided == undecided {
+        if threshold.undecided == (kind == UnmetKind::Undecided) {
             names.insert(&threshold.name);
         }
     }
@@ -207,5 +220,32 @@ fn speed_text(speed: f64) -> String {
         format!("{speed:.1} times as fast")
     } else {
         format!("{:.0} % faster", (speed - 1.0) * 100.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_differences_are_factors_and_small_ones_are_percent() {
+        for (speed, text) in [
+            (0.11, "9.1 times slower"),
+            (0.5, "2.0 times slower"),
+            (0.8, "20 % slower"),
+            (1.25, "25 % faster"),
+            (2.0, "2.0 times as fast"),
+        ] {
+            assert_eq!(speed_text(speed), text);
+        }
+    }
+
+    #[test]
+    fn incomplete_rows_are_named_up_to_three() {
+        assert_eq!(incomplete_clause(&[]), None);
+        let one = incomplete_clause(&["db5"]).unwrap();
+        assert_eq!(one, "1 measured only in part: db5");
+        let four = incomplete_clause(&["a", "b", "c", "d"]).unwrap();
+        assert_eq!(four, "4 measured only in part: a, b, c and 1 more");
     }
 }

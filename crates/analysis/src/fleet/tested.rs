@@ -1,6 +1,7 @@
 //! Acceptance tests among the records of many hosts: the verdict on each disk, and the disks that
 //! are slower than the others of their model.
 
+use super::groups::are_sizes_alike;
 use super::spread::{Sample, judge};
 use super::verdicts::{Weight, tests};
 use crate::accept::words::{accept_headline, capacity_text, reason_against};
@@ -10,8 +11,6 @@ use diskproof_model::record::Record;
 use diskproof_model::units::{counted, format_percent};
 use std::collections::BTreeMap;
 
-/// The sizes of disks of one model differ by at most this share.
-const SIZE_SHARE_MAX: f64 = 0.01;
 /// A sentence names at most this many disks; the table has all.
 const NAMED_MAX: usize = 3;
 
@@ -133,10 +132,10 @@ impl TestedDisks {
             if disk.model.is_empty() {
                 continue;
             }
-            let same = models
+            let disks_of_model = models
                 .iter_mut()
                 .find(|model| is_same_model(&self.disks[model[0]], disk));
-            match same {
+            match disks_of_model {
                 Some(model) => model.push(index),
                 None => models.push(vec![index]),
             }
@@ -171,8 +170,7 @@ fn read_rate(disk: &TestedDisk) -> Option<f64> {
 
 /// Returns `true` if both disks claim to be of the same model and size.
 fn is_same_model(one: &TestedDisk, other: &TestedDisk) -> bool {
-    let (size, other_size) = (one.claimed_bytes as f64, other.claimed_bytes as f64);
-    one.model == other.model && (size - other_size).abs() <= SIZE_SHARE_MAX * size
+    one.model == other.model && are_sizes_alike(one.claimed_bytes, other.claimed_bytes)
 }
 
 /// The place of a disk in the table: a disk that a reader has to act on comes first.
@@ -180,7 +178,7 @@ fn urgency(disk: &TestedDisk) -> u8 {
     match disk.verdict {
         AcceptVerdict::Reject => 0,
         AcceptVerdict::Undecided => 1,
-        _ if disk.slower.is_some() => 2,
+        AcceptVerdict::NoFraudFound | AcceptVerdict::Accept if disk.slower.is_some() => 2,
         AcceptVerdict::NoFraudFound => 3,
         AcceptVerdict::Accept => 4,
     }
@@ -210,7 +208,7 @@ pub(super) fn tests_clause(disks: &[TestedDisk]) -> Option<String> {
         return None;
     }
     let mut clauses = Vec::new();
-    for (verdict, word) in [
+    for (verdict, participle) in [
         (AcceptVerdict::Accept, "accepted"),
         (AcceptVerdict::NoFraudFound, "without a sign of fraud"),
         (AcceptVerdict::Reject, "rejected"),
@@ -228,9 +226,9 @@ pub(super) fn tests_clause(disks: &[TestedDisk]) -> Option<String> {
         let count = texts.len();
         let is_named = matches!(verdict, AcceptVerdict::Reject | AcceptVerdict::Undecided);
         clauses.push(if is_named {
-            format!("{count} {word}: {}", first_texts(texts))
+            format!("{count} {participle}: {}", first_texts(texts))
         } else {
-            format!("{count} {word}")
+            format!("{count} {participle}")
         });
     }
     let mut slower = Vec::new();
@@ -265,10 +263,10 @@ fn disk_text(disk: &TestedDisk) -> String {
 
 /// The first of these texts, and the number of the others.
 fn first_texts(mut texts: Vec<String>) -> String {
-    let more = texts.len().saturating_sub(NAMED_MAX);
-    if more > 0 {
+    let not_named = texts.len().saturating_sub(NAMED_MAX);
+    if not_named > 0 {
         texts.truncate(NAMED_MAX);
-        texts.push(format!("{more} more"));
+        texts.push(format!("{not_named} more"));
     }
     texts.join(", ")
 }

@@ -1,5 +1,5 @@
-//! Targets that a run was to measure, and of which it has no figure: a disk that answered nothing
-//! is missing, and not one that is left out.
+//! Finds the targets that a run was to measure and has no figure of: a disk that answered nothing
+//! is reported as missing.
 
 use super::launch::Launch;
 use super::row::Row;

@@ -1,8 +1,8 @@
-//! A limiter with a credit: a token bucket, which lets a burst pass until its credit is spent and
-//! then its base rate. It shows itself by three things together. A rate falls to a plateau that is
-//! more even than a medium. Whatever else waits for the limiter gets the same plateau. And since
-//! then nothing got more than the bucket can have refilled meanwhile: a disk whose writes became
-//! slow still reads as fast as before. Works on what a target moved over time.
+//! Finds a limiter with a credit in what a target moved over time: a token bucket, which lets a
+//! burst pass until its credit is spent and then its base rate. It shows itself by three things
+//! together. A rate falls to a plateau that is more even than a medium. Whatever else waits for the
+//! limiter gets the same plateau. And since then nothing got more than the bucket can have refilled
+//! meanwhile: a disk whose writes became slow still reads as fast as before.
 
 use crate::estimate::{is_of_limiter, mean, scatter, step_down};
 use diskproof_model::limiter::BurstCredit;
@@ -74,9 +74,9 @@ pub(crate) struct Stretch {
     pub(crate) family: String,
     /// Requests in flight over all workers.
     pub(crate) depth: f64,
-    /// True if the row writes or syncs: a full write cache then looks like a limiter.
-    pub(crate) writes: bool,
-    /// The block size.
+    /// True if its row writes or syncs: a full write cache then looks like a limiter.
+    pub(crate) has_writes: bool,
+    /// The largest size of its requests.
     pub(crate) block_bytes: f64,
     /// Decides whether the stretch can show a base rate or only use credit.
     pub(crate) role: Role,
@@ -138,7 +138,7 @@ fn per_second(cells: &[f64], cell_ns: f64) -> f64 {
     mean(cells) * 1e9 / cell_ns
 }
 
-/// A limiter whose credit was seen to end. Amounts are in `unit`, rates in `unit` per second.
+/// A limiter whose credit ended during the run. Amounts are in `unit`, rates in `unit` per second.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bucket {
     /// The unit of the limit.
@@ -174,16 +174,16 @@ impl Bucket {
 
     /// True if a rate is above the base for more than counting and the machine explain.
     pub(crate) fn is_above(&self, rate: f64) -> bool {
-        rate > ABOVE * self.base
+        rate > USES_CREDIT_ABOVE * self.base
     }
 }
 
 /// A rate above this multiple of the base uses credit.
-const ABOVE: f64 = 1.02;
+const USES_CREDIT_ABOVE: f64 = 1.02;
 /// Plateaus of one limiter differ by less than this share, or by two requests.
-const ALIKE: f64 = 0.01;
+const LEVELS_ALIKE: f64 = 0.01;
 /// A plateau is even up to this standard deviation over its mean: a medium scatters more.
-const EVEN: f64 = 0.004;
+const EVEN_SCATTER_MAX: f64 = 0.004;
 /// With fewer requests even cells may be chance.
 const REQUESTS_MIN: f64 = 40.0;
 /// If cells are too few for a deviation, their running count may lie in a range of so many requests
@@ -235,7 +235,7 @@ impl Plateau<'_> {
     }
 
     fn is_at(&self, level: f64) -> bool {
-        (self.level / level - 1.0).abs() <= ALIKE.max(2.0 / self.requests)
+        (self.level / level - 1.0).abs() <= LEVELS_ALIKE.max(2.0 / self.requests)
     }
 }
 
@@ -281,12 +281,12 @@ fn candidates(stretches: &[Stretch], unit: Unit) -> Vec<Candidate> {
     let mut levels: Vec<f64> = plateaus.iter().map(|plateau| plateau.level).collect();
     levels.sort_by(f64::total_cmp);
     let mut candidates = Vec::new();
-    let mut last = 0.0;
+    let mut level_before = 0.0;
     for level in levels {
-        if level <= last * (1.0 + ALIKE) {
+        if level <= level_before * (1.0 + LEVELS_ALIKE) {
             continue;
         }
-        last = level;
+        level_before = level;
         let members: Vec<&Plateau<'_>> = plateaus
             .iter()
             .filter(|plateau| plateau.is_at(level))
@@ -314,9 +314,9 @@ fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
         return None;
     }
     // The last cell may not be full.
-    let full = stretch.requests.len().checked_sub(1)?;
+    let full_cells = stretch.requests.len().checked_sub(1)?;
     let counts = stretch.counts(unit);
-    let requests = &counts[..full];
+    let requests = &counts[..full_cells];
     let cells_min = (PLATEAU_NS_MIN / stretch.cell_ns).ceil() as usize;
     // The step comes first: a short burst hardly makes the whole uneven.
     let step = step_down(requests, cells_min.max(2), FALL_MIN)
@@ -329,18 +329,21 @@ fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
         None if is_even(requests, stretch.cell_ns) => (0, None),
         None => return None,
     };
-    let own = &requests[from..];
+    let plateau_requests = &requests[from..];
     // The rest of a burst after a pause may hide in the first fifth of an even whole.
-    let settled = from + own.len() / 5;
+    let settled = from + plateau_requests.len() / 5;
+    let level = per_second(&stretch.moved(unit)[settled..full_cells], stretch.cell_ns);
+    if level <= 0.0 {
+        return None;
+    }
     Some(Plateau {
         stretch,
         from,
-        level: per_second(&stretch.moved(unit)[settled..full], stretch.cell_ns),
+        level,
         counts: counts[from..].to_vec(),
-        requests: own.iter().sum(),
+        requests: plateau_requests.iter().sum(),
         before,
     })
-    .filter(|plateau| plateau.level > 0.0)
 }
 
 /// True if requests completed more evenly than any medium answers them.
@@ -350,17 +353,18 @@ fn is_even(requests: &[f64], cell_ns: f64) -> bool {
         return false;
     }
     if let Some(scatter) = scatter(requests) {
-        return scatter <= EVEN;
+        return scatter <= EVEN_SCATTER_MAX;
     }
-    let each = total / requests.len() as f64;
-    let mut ahead: f64 = 0.0;
-    let (mut low, mut high) = (0.0f64, 0.0f64);
+    let per_cell = total / requests.len() as f64;
+    // The distance of the running count from a straight line.
+    let mut distance: f64 = 0.0;
+    let (mut lowest, mut highest) = (0.0f64, 0.0f64);
     for cell in requests {
-        ahead += cell - each;
-        low = low.min(ahead);
-        high = high.max(ahead);
+        distance += cell - per_cell;
+        lowest = lowest.min(distance);
+        highest = highest.max(distance);
     }
-    high - low <= LINE_REQUESTS
+    highest - lowest <= LINE_REQUESTS
 }
 
 /// The bucket whose base rate these plateaus show; `None` where they do not prove a limiter.
@@ -375,15 +379,15 @@ fn bucket_of_plateaus(
         .map(|member| member.level * member.length_ns())
         .sum::<f64>()
         / total_ns;
-    let fallen: Vec<&&Plateau<'_>> = members
+    let fallen_members: Vec<&&Plateau<'_>> = members
         .iter()
         .filter(|member| has_fallen(stretches, member, base, unit))
         .collect();
     let mut rows: Vec<usize> = members.iter().map(|member| member.stretch.row).collect();
     rows.sort_unstable();
     rows.dedup();
-    let is_sure = rows.len() > 1 || fallen.iter().any(|member| is_long(member));
-    if fallen.is_empty() || total_ns < PLATEAUS_NS_MIN || !is_sure {
+    let is_sure = rows.len() > 1 || fallen_members.iter().any(|member| is_long(member));
+    if fallen_members.is_empty() || total_ns < PLATEAUS_NS_MIN || !is_sure {
         return None;
     }
     let spent_ns = members
@@ -393,58 +397,67 @@ fn bucket_of_plateaus(
     if !is_paid(stretches, members, base, unit) {
         return None;
     }
-    let first = spent_before(stretches, spent_ns, base, unit);
-    let later = spent_again(stretches, members, base, unit);
-    let seen = seen_credit(first, &later);
-    let least = REFILL_TIMES_MIN * uncertain_amount(members, base, unit);
     let burst = highest_rate(stretches, base, unit)?;
-    // Less is none: a rate that was a little higher for a moment is no credit that was spent.
-    (first > uncertain_amount(members, base, unit)).then(|| Bucket {
+    let first_amount = spent_before(stretches, spent_ns, base, unit);
+    let uncertain = uncertain_amount(members, base, unit);
+    // A rate that was a little higher for a moment did not spend a credit.
+    if first_amount <= uncertain {
+        return None;
+    }
+    let later = spent_again(stretches, members, base, unit);
+    let size = size_of_credit(first_amount, &later);
+    let refill_min = REFILL_TIMES_MIN * uncertain;
+    Some(Bucket {
         unit,
         base,
         burst,
-        credit: seen.amount,
-        is_whole: seen.is_whole,
-        has_refilled: later.iter().any(|again| again.is_refill(least)),
+        credit: size.amount,
+        is_whole: size.is_whole,
+        has_refilled: later.iter().any(|spent| spent.is_refill(refill_min)),
         spent_ns,
         rows,
-        has_reads: members.iter().any(|member| !member.stretch.writes),
+        has_reads: members.iter().any(|member| !member.stretch.has_writes),
     })
 }
 
 /// True if the rate was higher before a plateau: earlier in its stretch, or in an earlier stretch
 /// of the same family with at most as many requests in flight.
 fn has_fallen(stretches: &[Stretch], plateau: &Plateau<'_>, base: f64, unit: Unit) -> bool {
-    if plateau
-        .before
-        .is_some_and(|before| before >= FALL_MIN * base)
+    if let Some(before) = plateau.before
+        && before >= FALL_MIN * base
     {
         return true;
     }
-    let own = plateau.stretch;
-    stretches
-        .iter()
-        .filter(|other| other.start_ns < own.start_ns && other.role == Role::Closed)
-        .filter(|other| other.family == own.family && other.length_ns() >= RATE_NS_MIN)
-        .filter(|other| other.depth <= own.depth)
-        .any(|other| {
-            let least = if other.depth < own.depth {
-                SHALLOWER_FALL_MIN
-            } else {
-                FALL_MIN
-            };
-            // Few requests differ by chance.
-            let requests: f64 = other.requests.iter().sum();
-            let by_chance = CHANCE_ERRORS / requests.min(plateau.requests).max(1.0).sqrt();
-            other.rate(unit) >= (least + by_chance) * base
-        })
+    let stretch = plateau.stretch;
+    for earlier in stretches {
+        let is_comparable = earlier.start_ns < stretch.start_ns
+            && earlier.role == Role::Closed
+            && earlier.family == stretch.family
+            && earlier.length_ns() >= RATE_NS_MIN
+            && earlier.depth <= stretch.depth;
+        if !is_comparable {
+            continue;
+        }
+        let fall_min = if earlier.depth < stretch.depth {
+            SHALLOWER_FALL_MIN
+        } else {
+            FALL_MIN
+        };
+        // Few requests differ by chance.
+        let requests: f64 = earlier.requests.iter().sum();
+        let by_chance = CHANCE_ERRORS / requests.min(plateau.requests).max(1.0).sqrt();
+        if earlier.rate(unit) >= (fall_min + by_chance) * base {
+            return true;
+        }
+    }
+    false
 }
 
 /// True if a plateau is even for longer than chance explains.
 fn is_long(plateau: &Plateau<'_>) -> bool {
-    let own = &plateau.counts;
+    let counts = &plateau.counts;
     plateau.length_ns() >= PLATEAUS_NS_MIN
-        && (is_of_limiter(own) || scatter(own).is_none() && plateau.requests >= REQUESTS_MIN)
+        && (is_of_limiter(counts) || scatter(counts).is_none() && plateau.requests >= REQUESTS_MIN)
 }
 
 /// A fall to an even rate, too shortly before the end to prove a limiter.
@@ -533,7 +546,7 @@ struct PlacedCell {
 }
 
 /// All cells of the stretches in the order of time; those of plateaus are marked as empty.
-fn placed(stretches: &[Stretch], members: &[&Plateau<'_>], unit: Unit) -> Vec<PlacedCell> {
+fn cells_in_order(stretches: &[Stretch], members: &[&Plateau<'_>], unit: Unit) -> Vec<PlacedCell> {
     let mut cells = Vec::new();
     for stretch in stretches {
         let own_plateau = members
@@ -570,7 +583,7 @@ fn uncertain_amount(members: &[&Plateau<'_>], base: f64, unit: Unit) -> f64 {
 fn is_paid(stretches: &[Stretch], members: &[&Plateau<'_>], base: f64, unit: Unit) -> bool {
     let allowed = uncertain_amount(members, base, unit);
     let (mut tokens, mut last_ns) = (0.0, None);
-    for cell in placed(stretches, members, unit) {
+    for cell in cells_in_order(stretches, members, unit) {
         let Some(from_ns) = last_ns else {
             if cell.is_empty {
                 last_ns = Some(cell.start_ns);
@@ -592,11 +605,11 @@ fn is_paid(stretches: &[Stretch], members: &[&Plateau<'_>], base: f64, unit: Uni
     true
 }
 
-/// The credit that was used beyond the refill until a moment. The bucket is assumed to be full at
-/// first.
+/// The credit that was used beyond the refill until a moment, in `unit`. The bucket is assumed to
+/// be full at first.
 pub(crate) fn spent_before(stretches: &[Stretch], until_ns: f64, base: f64, unit: Unit) -> f64 {
     let (mut used, mut last_ns) = (0.0f64, None);
-    for cell in placed(stretches, &[], unit) {
+    for cell in cells_in_order(stretches, &[], unit) {
         if cell.start_ns >= until_ns {
             break;
         }
@@ -604,8 +617,8 @@ pub(crate) fn spent_before(stretches: &[Stretch], until_ns: f64, base: f64, unit
         used = (used - passed_ns * base / 1e9).max(0.0) + cell.moved;
         last_ns = Some(cell.start_ns);
     }
-    let left_ns = until_ns - last_ns.unwrap_or(until_ns);
-    (used - left_ns * base / 1e9).max(0.0)
+    let passed_ns = until_ns - last_ns.unwrap_or(until_ns);
+    (used - passed_ns * base / 1e9).max(0.0)
 }
 
 /// A credit that was used up again after it had refilled.
@@ -622,8 +635,8 @@ const REFILL_TIMES_MIN: f64 = 10.0;
 
 impl SpentAgain {
     /// True if it was used up when the refill was, of at least this amount.
-    fn is_refill(&self, least: f64) -> bool {
-        self.used >= least && self.spilled.abs() <= SPILLED_SHARE_MIN * self.used
+    fn is_refill(&self, amount_min: f64) -> bool {
+        self.used >= amount_min && self.spilled.abs() <= SPILLED_SHARE_MIN * self.used
     }
 }
 
@@ -638,7 +651,7 @@ fn spent_again(
     let mut spent = Vec::new();
     let mut last_ns = None;
     let (mut tokens, mut used) = (0.0, 0.0f64);
-    for cell in placed(stretches, members, unit) {
+    for cell in cells_in_order(stretches, members, unit) {
         let Some(from_ns) = last_ns else {
             if cell.is_empty {
                 last_ns = Some(cell.start_ns);
@@ -669,32 +682,33 @@ fn spent_again(
 /// from its refill: less may be the error of the base rate.
 const SPILLED_SHARE_MIN: f64 = 0.1;
 /// Amounts that differ by less than this share are the same.
-const SAME_AMOUNT: f64 = 0.03;
+const SAME_AMOUNT_SHARE: f64 = 0.03;
 
-/// The size of a bucket, as far as it was seen.
-struct SeenCredit {
+/// The size of a bucket, as far as the run shows it.
+struct CreditSize {
     amount: f64,
+    /// True if the bucket was full before this amount was used, so that it holds no more.
     is_whole: bool,
 }
 
 /// The size of a bucket that was used up first at this amount, and then at others. Whether it was
 /// full at the start of the run is not known. A bucket that spilled before it was used up again
 /// was full, unless that gave less than it had at first: something else used the credit, then.
-fn seen_credit(first: f64, later: &[SpentAgain]) -> SeenCredit {
-    let mut seen = SeenCredit {
-        amount: first,
+fn size_of_credit(first_amount: f64, later: &[SpentAgain]) -> CreditSize {
+    let mut size = CreditSize {
+        amount: first_amount,
         is_whole: false,
     };
-    for again in later {
-        let was_full = again.spilled >= SPILLED_SHARE_MIN * again.used;
-        if again.used > (1.0 + SAME_AMOUNT) * seen.amount {
-            seen.amount = again.used;
-            seen.is_whole = was_full;
-        } else if again.used >= (1.0 - SAME_AMOUNT) * seen.amount {
-            seen.is_whole |= was_full;
+    for spent in later {
+        let was_full = spent.spilled >= SPILLED_SHARE_MIN * spent.used;
+        if spent.used > (1.0 + SAME_AMOUNT_SHARE) * size.amount {
+            size.amount = spent.used;
+            size.is_whole = was_full;
+        } else if spent.used >= (1.0 - SAME_AMOUNT_SHARE) * size.amount {
+            size.is_whole |= was_full;
         }
     }
-    seen
+    size
 }
 
 /// The most credit that can have been refilled by a moment. The bucket was empty when it was first
@@ -710,7 +724,7 @@ pub(crate) fn tokens(stretches: &[Stretch], bucket: &Bucket, now_ns: f64) -> f64
     }
     let members: Vec<&Plateau<'_>> = members.iter().collect();
     let (mut tokens, mut last_ns) = (0.0f64, bucket.spent_ns);
-    for cell in placed(stretches, &members, bucket.unit) {
+    for cell in cells_in_order(stretches, &members, bucket.unit) {
         if cell.start_ns < last_ns {
             continue;
         }
@@ -731,17 +745,17 @@ pub(crate) fn tokens(stretches: &[Stretch], bucket: &Bucket, now_ns: f64) -> f64
 /// rate is clearly above it.
 fn highest_rate(stretches: &[Stretch], base: f64, unit: Unit) -> Option<f64> {
     let mut highest = 0.0f64;
-    for stretch in stretches
-        .iter()
-        .filter(|stretch| stretch.role == Role::Closed)
-    {
+    for stretch in stretches {
+        if stretch.role != Role::Closed {
+            continue;
+        }
         let cells = stretch.moved(unit);
         let cells_min = (RATE_NS_MIN / stretch.cell_ns).ceil().max(1.0) as usize;
-        let fast = cells
+        let fast_cells = cells
             .iter()
-            .take_while(|cell| **cell * 1e9 / stretch.cell_ns > (ABOVE * base))
+            .take_while(|cell| **cell * 1e9 / stretch.cell_ns > (USES_CREDIT_ABOVE * base))
             .count();
-        let length = fast.max(cells_min).min(cells.len());
+        let length = fast_cells.max(cells_min).min(cells.len());
         if length >= cells_min {
             highest = highest.max(per_second(&cells[..length], stretch.cell_ns));
         }
@@ -750,16 +764,20 @@ fn highest_rate(stretches: &[Stretch], base: f64, unit: Unit) -> Option<f64> {
             None => stretch.rate(unit),
         });
     }
-    (highest >= FALL_MIN * base).then_some(highest)
+    if highest >= FALL_MIN * base {
+        Some(highest)
+    } else {
+        None
+    }
 }
 
 /// A rate that was kept without a pause.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Held {
-    /// In the unit that was asked for, per second.
+pub(crate) struct HeldRate {
+    /// In the unit of the caller's question, per second.
     pub(crate) rate: f64,
-    /// The time for which it was kept, in nanoseconds.
-    pub(crate) ns: f64,
+    /// The time for which it was kept.
+    pub(crate) held_ns: f64,
 }
 
 /// A rate counts as kept while every stretch reaches at least this share of it.
@@ -769,7 +787,7 @@ const PAUSE_NS_MAX: f64 = 50e6;
 
 /// The highest rate of a stretch, and the longest time without a pause for which about that rate
 /// was kept. Only such a time excludes a credit, because slower times refill it.
-pub(crate) fn held(stretches: &[Stretch], unit: Unit) -> Option<Held> {
+pub(crate) fn held_rate(stretches: &[Stretch], unit: Unit) -> Option<HeldRate> {
     let rate = stretches
         .iter()
         .filter(|stretch| stretch.role != Role::Unmeasured && stretch.length_ns() >= RATE_NS_MIN)
@@ -792,38 +810,44 @@ pub(crate) fn held(stretches: &[Stretch], unit: Unit) -> Option<Held> {
         end_ns = end_ns.max(stretch.end_ns());
         longest_ns = longest_ns.max(end_ns - begin_ns);
     }
-    Some(Held {
+    Some(HeldRate {
         rate,
-        ns: longest_ns,
+        held_ns: longest_ns,
     })
 }
 
 /// A row is compared with the base in batches of this length.
 const BATCH_NS: f64 = 100e6;
 /// The part of a row after its last burst counts from this length on.
-const LEFT_NS_MIN: f64 = 500e6;
+const SUSTAINED_NS_MIN: f64 = 500e6;
 
 /// The measured time of a row after which it used no credit, in nanoseconds. From there on its
 /// figures are those of the base. `None` where it never used any, or where too little is left.
 pub(crate) fn sustained_from_ns(stretches: &[Stretch], row: usize, bucket: &Bucket) -> Option<f64> {
-    let (mut offset_ns, mut last_ns) = (0.0, None);
-    let own = stretches
-        .iter()
-        .filter(|stretch| stretch.row == row && stretch.is_in_row);
-    for stretch in own {
+    let (mut measured_ns, mut burst_end_ns) = (0.0, None);
+    for stretch in stretches {
+        if stretch.row != row || !stretch.is_in_row {
+            continue;
+        }
         let cells = stretch.moved(bucket.unit);
-        let size = (BATCH_NS / stretch.cell_ns).ceil().max(1.0) as usize;
-        for (number, batch) in cells.chunks(size).enumerate() {
-            let one_request = request_amount(stretch, bucket.unit) * 1e9 / BATCH_NS;
-            let rate = per_second(batch, stretch.cell_ns);
-            if batch.len() == size && rate > ABOVE * bucket.base + 2.0 * one_request {
-                let end = (number + 1) * size;
-                last_ns = Some(offset_ns + end as f64 * stretch.cell_ns);
+        let batch_cells = (BATCH_NS / stretch.cell_ns).ceil().max(1.0) as usize;
+        // A batch may hold two requests more by the place of its ends alone.
+        let rate_of_request = request_amount(stretch, bucket.unit) * 1e9 / BATCH_NS;
+        let rate_max = USES_CREDIT_ABOVE * bucket.base + 2.0 * rate_of_request;
+        for (number, batch) in cells.chunks(batch_cells).enumerate() {
+            let is_whole = batch.len() == batch_cells;
+            if is_whole && per_second(batch, stretch.cell_ns) > rate_max {
+                let end_cell = (number + 1) * batch_cells;
+                burst_end_ns = Some(measured_ns + end_cell as f64 * stretch.cell_ns);
             }
         }
-        offset_ns += stretch.length_ns();
+        measured_ns += stretch.length_ns();
     }
-    last_ns.filter(|last_ns| offset_ns - last_ns >= LEFT_NS_MIN)
+    let burst_end_ns = burst_end_ns?;
+    if measured_ns - burst_end_ns < SUSTAINED_NS_MIN {
+        return None;
+    }
+    Some(burst_end_ns)
 }
 
 /// The amount of one request in the unit: 1, or its bytes.

@@ -1,11 +1,13 @@
-//! Limiters with a burst credit: what a run moved on each target in the order of the clock, and the
-//! credit that it shows. Rows, findings, the verdict and campaigns ask it, so that none of them
-//! calls a burst something else.
+//! Finds limiters with a burst credit: puts what a run moved on each target into the order of the
+//! clock, and looks for the credit that it shows. Rows, findings, the verdict and campaigns ask
+//! this module, so that all of them have the same bursts.
 
 mod bucket;
 pub(crate) mod words;
 
-pub(crate) use bucket::{Bucket, Held, Role, Stretch, Unit, bucket, held, sustained_from_ns};
+pub(crate) use bucket::{
+    Bucket, HeldRate, Role, Stretch, Unit, bucket, held_rate, sustained_from_ns,
+};
 pub(crate) use bucket::{LateFall, counts_in, late_fall, spent_before, tokens};
 
 use crate::estimate;
@@ -29,7 +31,7 @@ const LATER_WARMUP_PARTS: u64 = WARMUP_PARTS - 1;
 /// A warm-up has no series of its own. The first cells after it, up to this many, give its rate.
 const WARMUP_CELLS: usize = 10;
 
-/// A credit that was seen to end on a target, and all that moved on that target's disk.
+/// A credit that ended on a target during the run, and all that moved on that target's disk.
 pub(crate) struct FoundCredit {
     pub(crate) target: usize,
     pub(crate) bucket: Bucket,
@@ -46,12 +48,15 @@ impl FoundCredit {
     /// are listed as `in_burst`.
     pub(crate) fn record(&self, rows: &[Row]) -> BurstCredit {
         let bucket = &self.bucket;
-        let is_in_burst = |row: &usize| {
-            let m = &rows[*row];
-            m.data.target == self.target
-                && waits_for_disk(&m.data)
-                && bucket.is_above(rate_of(m, bucket.unit))
-        };
+        let mut in_burst = Vec::new();
+        for (index, row) in rows.iter().enumerate() {
+            if row.data.target == self.target
+                && waits_for_disk(&row.data)
+                && bucket.is_above(rate_of(row, bucket.unit))
+            {
+                in_burst.push(index);
+            }
+        }
         BurstCredit {
             target: self.target,
             unit: bucket.unit.per_second().to_owned(),
@@ -62,7 +67,7 @@ impl FoundCredit {
             burst_ns: bucket.burst_ns() as u64,
             refill_ns: bucket.refill_ns() as u64,
             at_base: bucket.rows.clone(),
-            in_burst: (0..rows.len()).filter(is_in_burst).collect(),
+            in_burst,
             has_reads: bucket.has_reads,
             has_refilled: bucket.has_refilled,
         }
@@ -78,7 +83,7 @@ pub(crate) fn rate_of(m: &Row, unit: Unit) -> f64 {
     }
 }
 
-/// The burst credits that were seen to end, at most one for each measured target.
+/// The burst credits that ended during the run, at most one for each measured target.
 pub(crate) fn found_credits(
     data: &RunData,
     plan: &Plan,
@@ -115,8 +120,8 @@ impl<'a> TargetsOfDisk<'a> {
             return true;
         }
         match (self.targets.get(self.target), self.targets.get(other)) {
-            (Some(own), Some(other)) => own.shares_disk(other),
-            _ => false,
+            (Some(identity), Some(other_identity)) => identity.shares_disk(other_identity),
+            (None, _) | (_, None) => false,
         }
     }
 
@@ -161,12 +166,11 @@ fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<St
             Role::Shared
         };
         let kind = RowKind::new(row, &m.workload, role);
-        let planned = plan.workloads().iter().find(|w| w.name == m.workload.name);
         let parts = Parts {
             start_ns: m.start_ns,
             wall_ns: m.wall_ns,
             slices: &m.slices,
-            warmup_ns: planned.map_or(0, |w| w.warmup_ns),
+            warmup_ns: planned_warmup_ns(plan, &m.workload.name),
         };
         stretches.extend(kind.stretches(&parts, &series));
         if let Some(filled) = m.laid_out {
@@ -185,13 +189,22 @@ fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<St
     in_order(stretches)
 }
 
+/// The warm-up of the workload with this name; 0 where the plan has none of this name.
+fn planned_warmup_ns(plan: &Plan, name: &str) -> u64 {
+    let mut workloads = plan.workloads().iter();
+    match workloads.find(|workload| workload.name == name) {
+        Some(workload) => workload.warmup_ns,
+        None => 0,
+    }
+}
+
 /// The slices of another side of a comparison as one cell: nothing finer is recorded.
 fn stretch_beside(moved: &MovedBeside) -> Stretch {
     Stretch {
         row: OTHER_SIDE,
         family: String::new(),
         depth: 0.0,
-        writes: false,
+        has_writes: false,
         block_bytes: 0.0,
         role: Role::Shared,
         is_in_row: false,
@@ -254,11 +267,12 @@ pub(crate) fn stretches_of_cells<'a>(
         } else {
             Role::Shared
         };
-        let mut own = RowKind::new(row, cell.workload, role).stretches(&parts, cell.moved);
-        for stretch in &mut own {
+        let mut cell_stretches =
+            RowKind::new(row, cell.workload, role).stretches(&parts, cell.moved);
+        for stretch in &mut cell_stretches {
             stretch.is_in_row &= cell.is_own;
         }
-        stretches.extend(own);
+        stretches.extend(cell_stretches);
     }
     in_order(stretches)
 }
@@ -419,7 +433,7 @@ struct RowKind {
     row: usize,
     family: String,
     depth: f64,
-    writes: bool,
+    has_writes: bool,
     block_bytes: f64,
     role: Role,
 }
@@ -433,7 +447,7 @@ impl RowKind {
                 w.access, w.streams, w.block_bytes, w.block_mix, w.sync
             ),
             depth: f64::from(w.depth) * f64::from(w.workers),
-            writes: !w.streams.is_only(OpKind::Read) || w.sync != SyncPolicy::None,
+            has_writes: !w.streams.is_only(OpKind::Read) || w.sync != SyncPolicy::None,
             block_bytes: f64::from(w.block_sizes().fold(0, u32::max)),
             role,
         }
@@ -444,7 +458,7 @@ impl RowKind {
             row: self.row,
             family: self.family.clone(),
             depth: self.depth,
-            writes: self.writes,
+            has_writes: self.has_writes,
             block_bytes: self.block_bytes,
             role,
             is_in_row: role != Role::Unmeasured,
@@ -511,8 +525,11 @@ impl RowKind {
             bytes: (bytes as f64 * share) as u64,
             ..Cell::default()
         };
-        let start_ns = end_ns.saturating_sub(warmup_ns) as f64;
-        (warmup_ns > 0).then(|| self.stretch(Role::Unmeasured, start_ns, warmup_ns as f64, &[cell]))
+        if warmup_ns == 0 {
+            return None;
+        }
+        let start_ns = end_ns - warmup_ns;
+        Some(self.stretch(Role::Unmeasured, start_ns as f64, warmup_ns as f64, &[cell]))
     }
 
     /// The filling of the scratch file, from `from_ns` until the row begins.
@@ -550,7 +567,7 @@ impl RowKind {
 
 /// The highest rate of a run on a target, and the longest time without a pause for which it kept
 /// about that rate. One slice is one cell. `None` where nothing ran in a closed loop.
-pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option<Held> {
+pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option<HeldRate> {
     let mut stretches = Vec::new();
     for (row, m) in record.measurements.iter().enumerate() {
         let workload = &m.data.workload;
@@ -575,7 +592,7 @@ pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option
                 row,
                 family: String::new(),
                 depth: 0.0,
-                writes: false,
+                has_writes: false,
                 block_bytes: 0.0,
                 role: Role::Closed,
                 is_in_row: true,
@@ -586,7 +603,7 @@ pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option
             });
         }
     }
-    held(&stretches, unit)
+    held_rate(&stretches, unit)
 }
 
 /// The fall of a target within the last second of its rows; see [`late_fall`].
@@ -643,13 +660,11 @@ pub(crate) fn credit_before(
         let Some(series) = estimate::summed(ops.map(|op| op.data.shown_series())) else {
             continue;
         };
-        let mut workloads = record.plan.workloads().iter();
-        let planned = workloads.find(|w| w.name == m.data.workload.name);
         let kind = RowKind {
             row,
             family: String::new(),
             depth: 0.0,
-            writes: false,
+            has_writes: false,
             block_bytes: 0.0,
             role: Role::Closed,
         };
@@ -657,7 +672,7 @@ pub(crate) fn credit_before(
             start_ns: m.data.start_ns,
             wall_ns: m.data.wall_ns,
             slices: &m.data.slices,
-            warmup_ns: planned.map_or(0, |w| w.warmup_ns),
+            warmup_ns: planned_warmup_ns(&record.plan, &m.data.workload.name),
         };
         stretches.extend(kind.stretches(&parts, &series));
         if let Some(filled) = m.data.laid_out {

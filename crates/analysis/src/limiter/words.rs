@@ -154,9 +154,12 @@ fn untested_target(record: &Record, target: usize) -> Option<Untested> {
             continue;
         };
         let test = CreditTest::new(record, target, unit, held.rate);
-        if held.ns < test.ns as f64 {
+        if held.held_ns < test.ns as f64 {
             let rate = figure_text(held.rate, None, unit.per_second());
-            kept.push(format!("{rate} for {}", format_duration(held.ns as u64)));
+            kept.push(format!(
+                "{rate} for {}",
+                format_duration(held.held_ns as u64)
+            ));
             command.get_or_insert(test.command);
         }
     }

@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// An access may take this many times as long as computed: sheets omit the electronics and round in
 /// their favour.
-const SLOWER: f64 = 1.15;
+const EXPECTED_TIMES_MAX: f64 = 1.15;
 
 /// Smallest share of the average seek that random accesses over the whole surface take on an honest
 /// disk: sheets round up a little, not by half.
@@ -40,7 +40,7 @@ const TURN_SHARE_MIN: f64 = 0.9;
 
 /// The top rate over the sheet's, where it contradicts nothing. A narrower range accuses disks
 /// whose sheet rounds; a wider one misses a link that takes an eighth.
-const RATE: std::ops::Range<f64> = 0.88..1.25;
+const TOP_RATE_SHARE: std::ops::Range<f64> = 0.88..1.25;
 
 /// Fewer accesses tell nothing: their average depends on where they went.
 const ACCESSES_MIN: u64 = 20;
@@ -61,18 +61,18 @@ struct Contradiction {
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface()?;
-    let mut found: Vec<Contradiction> = Vec::new();
-    found.extend(access_time(record, surface));
-    found.extend(top_rate(record, surface));
-    if found.is_empty() {
+    let mut contradictions: Vec<Contradiction> = Vec::new();
+    contradictions.extend(access_time(record, surface));
+    contradictions.extend(top_rate(record, surface));
+    if contradictions.is_empty() {
         return None;
     }
-    let claims: Vec<&str> = found
+    let claims: Vec<&str> = contradictions
         .iter()
         .map(|contradiction| contradiction.claim.as_str())
         .collect();
     let claim = format!("{}.", claims.join(". "));
-    let remedy = if found
+    let remedy = if contradictions
         .iter()
         .any(|contradiction| contradiction.side == Side::Faster)
     {
@@ -80,7 +80,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     } else {
         REMEDY_SLOWER
     };
-    let observations = found
+    let observations = contradictions
         .iter()
         .map(|contradiction| contradiction.evidence.clone());
     Some(Diagnosis::new(Severity::Warning, claim, observations).with_remedy(remedy))
@@ -116,7 +116,7 @@ impl ExpectedAccess {
     /// The longest average that contradicts nothing.
     fn longest_ns(&self) -> f64 {
         match self.seek_ns {
-            Some(seek_ns) => SLOWER * (self.half_turn_ns() + seek_ns as f64),
+            Some(seek_ns) => EXPECTED_TIMES_MAX * (self.half_turn_ns() + seek_ns as f64),
             None => self.half_turn_ns() + self.longest_seek_ns(),
         }
     }
@@ -216,13 +216,13 @@ fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Contradiction> {
     let top = record.curve()[index].bytes_per_second;
     let share = top / promised;
     // A flat top below the sheet's rate is one fact and told by `flat-top`.
-    if RATE.contains(&share) || (share < 1.0 && flat_top::is_flat(record)) {
+    if TOP_RATE_SHARE.contains(&share) || (share < 1.0 && flat_top::is_flat(record)) {
         return None;
     }
-    let (side, limit) = if share >= RATE.end {
-        (Side::Faster, RATE.end)
+    let (side, limit) = if share >= TOP_RATE_SHARE.end {
+        (Side::Faster, TOP_RATE_SHARE.end)
     } else {
-        (Side::Slower, RATE.start)
+        (Side::Slower, TOP_RATE_SHARE.start)
     };
     Some(Contradiction {
         claim: format!(
@@ -312,8 +312,8 @@ mod tests {
             // This is what flat-top finds.
             (rotating(|disk| disk.cap = Some(70e6)), SHEET),
         ] {
-            let found = check(&record(&disk, sheet));
-            assert_eq!(found, None, "{disk:?} {sheet:?}");
+            let diagnosis = check(&record(&disk, sheet));
+            assert_eq!(diagnosis, None, "{disk:?} {sheet:?}");
         }
         assert_eq!(check(&SurveyedDisk::solid().record(1)), None);
     }

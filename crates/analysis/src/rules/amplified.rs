@@ -2,7 +2,7 @@
 //! it. `disturbed` reports what other processes moved.
 
 use super::rule::*;
-use super::traffic::{Traffic, commits, has_whole_pages};
+use super::traffic::{Direction, Traffic, commits, has_whole_pages};
 
 pub(super) const RULE: Rule = Rule {
     code: "amplified",
@@ -29,17 +29,18 @@ const EXCESS_BYTES_MIN: u64 = 4 << 20;
 /// Read-ahead that a worker may not have used when its time was over, in windows of the kernel: the
 /// one in use and the next, doubled where sequential reads were announced
 /// (POSIX_FADV_SEQUENTIAL in posix_fadvise(2)).
-const WINDOWS: u64 = 4;
+const READ_AHEAD_WINDOWS_MAX: u64 = 4;
 
 /// A workload for which the disk moved too much.
 struct AmplifiedWorkload<'a> {
     measured: Measured<'a>,
     target: &'a TargetIdentity,
-    kind: OpKind,
+    direction: Direction,
     /// The bytes that the disk moved, without those of other programs.
     bytes: u64,
     /// All that the disk moved.
     moved_bytes: u64,
+    /// The bytes that the workload requested in this direction.
     asked_bytes: u64,
     /// It would have been too much from here on.
     threshold_bytes: f64,
@@ -50,10 +51,7 @@ struct AmplifiedWorkload<'a> {
 impl AmplifiedWorkload<'_> {
     /// `it read 8 MiB, 2.0 times the 4 MiB that were requested`
     fn clause(&self) -> String {
-        let verb = match self.kind {
-            OpKind::Read => "read",
-            _ => "wrote",
-        };
+        let verb = self.direction.past_tense();
         let moved = format_bytes(self.bytes);
         if self.asked_bytes == 0 {
             return format!("it {verb} {moved}, although no such operation was requested");
@@ -66,12 +64,9 @@ impl AmplifiedWorkload<'_> {
     }
 
     fn evidence(&self) -> Evidence {
-        let place = match self.kind {
-            OpKind::Read => "data/device/read_bytes",
-            _ => "data/device/write_bytes",
-        };
+        let path = format!("data/device/{}", self.direction.counter());
         self.measured
-            .evidence(place, self.moved_bytes as f64, self.threshold_bytes, "B")
+            .evidence(&path, self.moved_bytes as f64, self.threshold_bytes, "B")
     }
 }
 
@@ -102,36 +97,35 @@ fn amplified_workload<'a>(
     if is_redundant(target) {
         return None;
     }
-    let own = Traffic::from_workload(record, measured)?.excess()?.own;
+    let excess = Traffic::from_workload(record, measured)?.excess()?.own;
     let total_bytes = row.data.asked.total();
-    let own_writes = own
+    let own_writes = excess
         .writes
         .saturating_sub(pending_bytes(record, row.data.target));
-    let directions = [
-        write_direction(record, row, own_writes),
-        read_direction(record, row, target, own.reads),
+    let moved_by_direction = [
+        written_bytes(record, row, own_writes),
+        read_bytes(record, row, target, excess.reads),
     ];
-    let mut amplified: Option<&Direction> = None;
-    for direction in &directions {
-        let excess_bytes = direction.excess_bytes;
+    let mut amplified: Option<&MovedBytes> = None;
+    for moved in &moved_by_direction {
         let is_larger = match amplified {
-            Some(other) => excess_bytes > other.excess_bytes,
+            Some(other) => moved.excess_bytes > other.excess_bytes,
             None => true,
         };
-        if direction.is_amplified(total_bytes) && is_larger {
-            amplified = Some(direction);
+        if moved.is_amplified(total_bytes) && is_larger {
+            amplified = Some(moved);
         }
     }
-    let direction = amplified?;
+    let moved = amplified?;
     Some(AmplifiedWorkload {
         measured,
         target,
-        kind: direction.kind,
-        bytes: direction.asked_bytes + direction.excess_bytes,
-        moved_bytes: direction.moved_bytes,
-        asked_bytes: direction.asked_bytes,
-        threshold_bytes: direction.asked_bytes as f64 + direction.excess_min(total_bytes),
-        share: direction.excess_bytes as f64 / total_bytes.max(1) as f64,
+        direction: moved.direction,
+        bytes: moved.asked_bytes + moved.excess_bytes,
+        moved_bytes: moved.moved_bytes,
+        asked_bytes: moved.asked_bytes,
+        threshold_bytes: moved.asked_bytes as f64 + moved.excess_min(total_bytes),
+        share: moved.excess_bytes as f64 / total_bytes.max(1) as f64,
     })
 }
 
@@ -176,8 +170,8 @@ fn is_redundant(target: &TargetIdentity) -> bool {
 }
 
 /// The bytes that the disks read, or those that they wrote, for a workload.
-struct Direction {
-    kind: OpKind,
+struct MovedBytes {
+    direction: Direction,
     moved_bytes: u64,
     asked_bytes: u64,
     /// Bytes beyond the request that are not another program's.
@@ -186,7 +180,7 @@ struct Direction {
     usual_bytes: Option<u64>,
 }
 
-impl Direction {
+impl MovedBytes {
     /// The least excess that counts, of a workload that requested so much in all.
     fn excess_min(&self, total_bytes: u64) -> f64 {
         let usual_bytes = self.usual_bytes.unwrap_or(u64::MAX);
@@ -198,15 +192,15 @@ impl Direction {
     }
 }
 
-fn read_direction(
+fn read_bytes(
     record: &Record,
     row: &Row,
     target: &TargetIdentity,
     excess_bytes: u64,
-) -> Direction {
+) -> MovedBytes {
     let read_ahead_bytes = unused_read_ahead_bytes(target, &concurrent_rows(record, row));
-    Direction {
-        kind: OpKind::Read,
+    MovedBytes {
+        direction: Direction::Read,
         moved_bytes: row.data.device.read_bytes,
         asked_bytes: row.data.asked.read_bytes,
         excess_bytes,
@@ -214,11 +208,11 @@ fn read_direction(
     }
 }
 
-fn write_direction(record: &Record, row: &Row, excess_bytes: u64) -> Direction {
+fn written_bytes(record: &Record, row: &Row, excess_bytes: u64) -> MovedBytes {
     // Every commit writes a block of the journal, which may be more than itself.
     let has_journal = concurrent_rows(record, row).iter().any(|row| commits(row));
-    Direction {
-        kind: OpKind::Write,
+    MovedBytes {
+        direction: Direction::Write,
         moved_bytes: row.data.device.write_bytes,
         asked_bytes: row.data.asked.write_bytes,
         excess_bytes,
@@ -240,7 +234,7 @@ fn unused_read_ahead_bytes(target: &TargetIdentity, rows: &[&Row]) -> u64 {
         .iter()
         .map(|row| u64::from(row.data.workload.workers))
         .sum();
-    WINDOWS * window_bytes * workers
+    READ_AHEAD_WINDOWS_MAX * window_bytes * workers
 }
 
 /// The cause of the additional bytes, as far as the workload and its target show it.
@@ -249,39 +243,39 @@ fn explanation(record: &Record, hit: &AmplifiedWorkload<'_>) -> Explanation {
     let is_buffered = row.data.cache.used != CachePolicy::Direct;
     let is_partial = !has_whole_pages(row);
     let is_sequential = row.data.workload.access == Access::Sequential;
-    let (cause, remedy) = match hit.kind {
-        OpKind::Write if is_buffered && is_partial => (
+    let (cause, remedy) = match hit.direction {
+        Direction::Write if is_buffered && is_partial => (
             "Through the page cache the kernel writes whole pages of 4 KiB, and first reads the \
              missing parts.",
             "Write whole pages (--bs 4k or a multiple), or collect small writes first. Measure \
              without --buffered for the disk's own figure.",
         ),
-        OpKind::Read if hit.asked_bytes == 0 && is_buffered && is_partial => (
+        Direction::Read if hit.asked_bytes == 0 && is_buffered && is_partial => (
             "If a block does not fill a whole page or filesystem block, the kernel reads the rest \
              before it writes.",
             "Write whole blocks at multiples of their size (--bs 4k or a multiple).",
         ),
-        OpKind::Read if is_buffered && is_partial => (
+        Direction::Read if is_buffered && is_partial => (
             "Through the page cache the kernel reads whole pages of 4 KiB.",
             "Read whole pages (--bs 4k or a multiple). Measure without --buffered for the disk's \
              own figure.",
         ),
-        OpKind::Read if is_buffered && !is_sequential => (
+        Direction::Read if is_buffered && !is_sequential => (
             "The kernel reads ahead data that was not requested.",
             "Reduce the read-ahead (blockdev --setra), or announce random accesses (posix_fadvise \
              with POSIX_FADV_RANDOM). Measure without --buffered for the disk's own figure.",
         ),
-        OpKind::Read if is_buffered => (
+        Direction::Read if is_buffered => (
             "The kernel read ahead data that the page cache dropped before it was used.",
             "Reduce the read-ahead (blockdev --setra), use fewer --jobs, or keep more memory free \
              for the page cache.",
         ),
-        _ if hit.target.has_buffered_loop() => (
+        Direction::Read | Direction::Write if hit.target.has_buffered_loop() => (
             "The loop device uses the page cache of the file behind it, which reads ahead and \
              writes whole pages.",
             "Turn on direct I/O for the loop device: losetup --direct-io=on.",
         ),
-        _ => {
+        Direction::Read | Direction::Write => {
             let remedy = "Check the filesystem (data=journal, copy on write, block size) and other \
                           users of the disk (iotop, pidstat -d). If possible, measure the block \
                           device itself.";

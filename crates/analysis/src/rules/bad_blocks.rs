@@ -36,7 +36,7 @@ const REMEDY_NOT_THE_PATTERN: &str = "If the file was filled with this pattern a
 
 /// The claim names so many damaged blocks, which is enough to look at; the record names up to a
 /// hundred.
-const NAMED: usize = 3;
+const NAMED_MAX: usize = 3;
 
 /// A workload whose blocks were read back.
 #[derive(Clone, Copy)]
@@ -110,7 +110,7 @@ fn first_bad_blocks(result: &VerifyResult) -> String {
     let named: Vec<String> = result
         .bad
         .iter()
-        .take(NAMED)
+        .take(NAMED_MAX)
         .map(|block| format!("offset {}: {}", block.offset_bytes, block.why))
         .collect();
     format!(": {}", named.join("; "))
@@ -270,9 +270,13 @@ pub(super) mod tests {
     fn is_counterfeit(record: &Record) -> bool {
         let headline = crate::verification::verification_headline(record).unwrap();
         let is_named = headline.contains("are real");
-        let found = check(record).unwrap();
-        assert_eq!(found.remedy == REMEDY_COUNTERFEIT, is_named, "{headline}");
-        assert_eq!(found.claim.contains("holds"), is_named, "{headline}");
+        let diagnosis = check(record).unwrap();
+        assert_eq!(
+            diagnosis.remedy == REMEDY_COUNTERFEIT,
+            is_named,
+            "{headline}"
+        );
+        assert_eq!(diagnosis.claim.contains("holds"), is_named, "{headline}");
         is_named
     }
 

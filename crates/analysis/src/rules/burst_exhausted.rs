@@ -27,7 +27,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// A workload with this share of the highest rate before the fall was limited by the burst. Others
 /// were limited by their own waits, so their rate says nothing of the limiter.
-const FAST_SHARE: f64 = 0.9;
+const BURST_RATE_SHARE_MIN: f64 = 0.9;
 
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     by_credit(record).or_else(|| by_fall(record))
@@ -35,21 +35,21 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
 
 /// The credits that the whole run on each target shows.
 pub(super) fn by_credit(record: &Record) -> Option<Diagnosis> {
-    let mut found: Option<Diagnosis> = None;
+    let mut diagnosis: Option<Diagnosis> = None;
     for credit in disk_credits(record) {
         if may_be_cache(record, credit) {
             continue;
         }
-        let more = credit_diagnosis(record, credit);
-        match &mut found {
-            Some(all) => {
-                all.claim = format!("{} {}", all.claim, more.claim);
-                all.evidence.extend(more.evidence);
+        let other = credit_diagnosis(record, credit);
+        match &mut diagnosis {
+            Some(joined) => {
+                joined.claim = format!("{} {}", joined.claim, other.claim);
+                joined.evidence.extend(other.evidence);
             }
-            None => found = Some(more),
+            None => diagnosis = Some(other),
         }
     }
-    found
+    diagnosis
 }
 
 /// A fall of single workloads, to a rate that is even or too short to tell.
@@ -71,7 +71,7 @@ pub(super) struct CreditOfFall {
 /// The credits that workloads show which fell for good, at most one for each target. Reads have to
 /// fall, or to show after the fall of writes that the same limits them.
 pub(super) fn credits_of_falls(record: &Record) -> Vec<CreditOfFall> {
-    let mut found = Vec::new();
+    let mut credits = Vec::new();
     for slowed in slowed_on_each_target(record) {
         let Some(witness) = best_witness(record, &slowed) else {
             continue;
@@ -82,13 +82,13 @@ pub(super) fn credits_of_falls(record: &Record) -> Vec<CreditOfFall> {
         let Some(credit) = credit_of_fall(record, &slowed, witness, unit) else {
             continue;
         };
-        found.push(CreditOfFall {
+        credits.push(CreditOfFall {
             credit,
             observations: slowed.iter().map(SlowedWorkload::evidence).collect(),
             command: witness.measured.row.figures.reproduce.clone(),
         });
     }
-    found
+    credits
 }
 
 /// True if a limiter may be what made a workload slower: the rate after the fall is as even as only
@@ -127,7 +127,7 @@ fn unit_of_fall(
 fn limited_by_burst<'a, 'b>(slowed: &'a [SlowedWorkload<'b>]) -> Vec<&'a SlowedWorkload<'b>> {
     let mut limited: Vec<&SlowedWorkload<'_>> = slowed.iter().collect();
     if let Some(fastest) = largest_by(slowed, |hit| hit.fall.before) {
-        limited.retain(|hit| hit.fall.before >= FAST_SHARE * fastest.fall.before);
+        limited.retain(|hit| hit.fall.before >= BURST_RATE_SHARE_MIN * fastest.fall.before);
     }
     limited
 }
@@ -238,8 +238,8 @@ pub(crate) mod tests {
         let record = fixture::faulty("sequential-read", |measurement| {
             fast_until(measurement, 2_500_000_000, 4)
         });
-        let found = check(&record).unwrap();
-        states(&found.claim, &["MB/s for ever", "GB allows"]);
+        let diagnosis = check(&record).unwrap();
+        states(&diagnosis.claim, &["MB/s for ever", "GB allows"]);
         let [fallen] = &credits_of_falls(&record)[..] else {
             panic!("one target");
         };
@@ -304,10 +304,18 @@ pub(crate) mod tests {
             (None, false, true),
         ] {
             let record = reads_around_fall_of_writes(rate_after);
-            let found = check(&record);
-            assert_eq!(found.is_some(), is_credit, "{rate_after:?}: {found:?}");
-            let found = cache_cliff::check(&record);
-            assert_eq!(found.is_some(), is_cache, "{rate_after:?}: {found:?}");
+            let diagnosis = check(&record);
+            assert_eq!(
+                diagnosis.is_some(),
+                is_credit,
+                "{rate_after:?}: {diagnosis:?}"
+            );
+            let diagnosis = cache_cliff::check(&record);
+            assert_eq!(
+                diagnosis.is_some(),
+                is_cache,
+                "{rate_after:?}: {diagnosis:?}"
+            );
         }
     }
 
@@ -325,9 +333,9 @@ pub(crate) mod tests {
             ..credit.clone()
         };
         record.burst_credits = vec![credit, other];
-        let found = check(&record).unwrap();
-        states(&found.claim, &["1500/s for ever", "200/s for ever"]);
-        assert!(found.evidence.len() >= 2);
+        let diagnosis = check(&record).unwrap();
+        states(&diagnosis.claim, &["1500/s for ever", "200/s for ever"]);
+        assert!(diagnosis.evidence.len() >= 2);
     }
 
     /// No more of either finding in these changed records of both.

@@ -24,7 +24,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// A rate above this multiple of that after a late fall may be one of a burst.
-const ABOVE_LATE: f64 = 1.1;
+const TIMES_LATE_RATE: f64 = 1.1;
 
 fn check(record: &Record) -> Option<Diagnosis> {
     let Some(mut found) = by_credit(record) else {
@@ -110,7 +110,7 @@ fn late_burst(record: &Record, target: usize) -> Option<LateBurst<'_>> {
     let mut faster: Vec<Measured<'_>> = Vec::new();
     for measured in real_rows(record) {
         let row = measured.row;
-        let is_faster = rate_of(row, fall.unit) > ABOVE_LATE * fall.after;
+        let is_faster = rate_of(row, fall.unit) > TIMES_LATE_RATE * fall.after;
         let is_of_load = waits_for_disk(&row.data) && !is_after_pause(record, row);
         if row.data.target == target && is_of_load && is_faster {
             faster.push(measured);
@@ -226,13 +226,13 @@ pub(super) mod tests {
 
     #[test]
     fn figure_of_a_burst_names_what_lasts() {
-        let found = check(&figure_of_a_burst()).unwrap();
+        let diagnosis = check(&figure_of_a_burst()).unwrap();
         assert_eq!(
-            found.evidence[0].path,
+            diagnosis.evidence[0].path,
             "/measurements/3/figures/ops/read/iops/value"
         );
         states(
-            &found.claim,
+            &diagnosis.claim,
             &["1500/s for ever", "3000/s for 13 s after a pause"],
         );
         assert_eq!(check(&sustained()), None);
@@ -273,20 +273,20 @@ pub(super) mod tests {
             in_burst: vec![2],
             ..credit()
         });
-        let found = check(&record).unwrap();
+        let diagnosis = check(&record).unwrap();
         for index in [2, 3] {
             let place = format!("/measurements/{index}/");
             assert!(
-                found
+                diagnosis
                     .evidence
                     .iter()
                     .any(|evidence| evidence.path.starts_with(&place))
             );
         }
         states(
-            &found.claim,
+            &diagnosis.claim,
             &["/data allows 1500/s", "/other allows 200/s"],
         );
-        states(&found.remedy, &["1500/s and 200/s"]);
+        states(&diagnosis.remedy, &["1500/s and 200/s"]);
     }
 }

@@ -99,7 +99,7 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
     }
     let time_at_rate = held_by_rows(record, plateau.target, plateau.unit)?;
     let test = CreditTest::new(record, plateau.target, plateau.unit, plateau.rate);
-    if time_at_rate.ns >= test.ns as f64 {
+    if time_at_rate.held_ns >= test.ns as f64 {
         return None;
     }
     let claim = format!(
@@ -108,7 +108,7 @@ fn by_plateau(record: &Record) -> Option<Diagnosis> {
          for ever.",
         workload_names(record, plateau.rows.iter().copied()),
         limit_text(plateau.rate, plateau.unit.per_second()),
-        format_duration(time_at_rate.ns as u64),
+        format_duration(time_at_rate.held_ns as u64),
     );
     let remedy = format!(
         "Look up whether the volume has burst credit, or measure without a pause for {}: '{}'.",
@@ -135,9 +135,9 @@ mod tests {
 
     #[test]
     fn untested_credit_names_the_command_and_its_time() {
-        let found = check(&untested()).unwrap();
-        states(&found.claim, &["3000/s", "5.0 s"]);
-        states(&found.remedy, &["diskproof run /data", "--time 60m"]);
+        let diagnosis = check(&untested()).unwrap();
+        states(&diagnosis.claim, &["3000/s", "5.0 s"]);
+        states(&diagnosis.remedy, &["diskproof run /data", "--time 60m"]);
         let mut known = untested();
         known.burst_credits = vec![credit()];
         assert_eq!(check(&known), None);
@@ -165,12 +165,15 @@ mod tests {
     #[test]
     fn fall_of_writes_without_reads_after_it_is_undecided() {
         let record = even_fall_of_writes(None);
-        let found = by_fall_of_writes(&record).unwrap();
+        let diagnosis = by_fall_of_writes(&record).unwrap();
         states(
-            &found.claim,
+            &diagnosis.claim,
             &["sequential-write fell", "210 MB/s", "sequential-read"],
         );
-        states(&found.remedy, &["diskproof sustain /data --rw randread"]);
+        states(
+            &diagnosis.remedy,
+            &["diskproof sustain /data --rw randread"],
+        );
     }
 
     #[test]

@@ -117,7 +117,7 @@ pub(super) struct SlowedWorkload<'a> {
     pub(super) op: OpRow<'a>,
     pub(super) fall: LastingFall,
     /// The least fall that is no chance.
-    least: f64,
+    fall_min: f64,
 }
 
 impl SlowedWorkload<'_> {
@@ -184,7 +184,7 @@ impl SlowedWorkload<'_> {
     pub(super) fn evidence(&self) -> Evidence {
         let place = format!("figures/ops/{}/iops/value", self.kind.as_str());
         let observed = self.op.figures.iops.value;
-        let threshold = self.fall.before / self.least;
+        let threshold = self.fall.before / self.fall_min;
         self.measured.evidence(&place, observed, threshold, "1/s")
     }
 }
@@ -350,12 +350,12 @@ fn slowed_workload(measured: Measured<'_>, company: Company) -> Option<SlowedWor
     {
         return None;
     }
-    let least = estimate::least_fall_to(
+    let fall_min = estimate::least_fall_to(
         &series,
         row.figures.settling_ns.max(fall.at_ns),
         row.data.wall_ns,
     );
-    if fall.after <= 0.0 || fall.before < least * fall.after {
+    if fall.after <= 0.0 || fall.before < fall_min * fall.after {
         return None;
     }
     Some(SlowedWorkload {
@@ -363,7 +363,7 @@ fn slowed_workload(measured: Measured<'_>, company: Company) -> Option<SlowedWor
         kind,
         op,
         fall: refined(fall, &series),
-        least,
+        fall_min,
     })
 }
 
@@ -400,8 +400,8 @@ fn refined(fall: LastingFall, series: &TimeSeries) -> LastingFall {
         return fall;
     };
     let seconds = cell_ns as f64 / 1e9;
-    let more = cell.ops as f64 - fall.after * seconds;
-    let share = (more / ((fall.before - fall.after) * seconds)).clamp(0.0, 1.0);
+    let excess_ops = cell.ops as f64 - fall.after * seconds;
+    let share = (excess_ops / ((fall.before - fall.after) * seconds)).clamp(0.0, 1.0);
     let begin_ns = series.start_ns + number * cell_ns;
     LastingFall {
         at_ns: begin_ns + (share * cell_ns as f64) as u64,

@@ -26,15 +26,15 @@ pub(super) const RULE: Rule = Rule {
 
 /// A rate counts as above the link from this share on: the link's rate is exact, a sample's time is
 /// not quite.
-const LINK_SHARE: f64 = 1.05;
+const LINK_SHARE_MAX: f64 = 1.05;
 
 /// An access counts as one without a platter when it takes less than this share of a turn; of
 /// honest ones as few in a hundred do, before any seek.
-const TURN_SHARE: f64 = 0.05;
+const TURN_SHARE_MAX: f64 = 0.05;
 
 /// Smallest share of random accesses that must be that fast: honest ones and a read-ahead that
 /// happened to fit are fewer.
-const FAST_MIN: f64 = 0.15;
+const FAST_SHARE_MIN: f64 = 0.15;
 
 /// A speed that no disk behind this link, or with this platter, reaches.
 struct ImpossibleSpeed {
@@ -86,8 +86,8 @@ fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<ImpossibleSpe
             bytes_per_second: burst.throughput.value,
         });
     }
-    let most = LINK_SHARE * link_rate;
-    rates.retain(|rate| rate.bytes_per_second > most);
+    let rate_max = LINK_SHARE_MAX * link_rate;
+    rates.retain(|rate| rate.bytes_per_second > rate_max);
     let names = link_names(record, surface.data.target);
     let mut speeds = Vec::new();
     for rate in rates {
@@ -98,7 +98,7 @@ fn above_the_link(record: &Record, surface: &SurfaceRecord) -> Vec<ImpossibleSpe
                 format_throughput(rate.bytes_per_second),
                 format_throughput(link_rate)
             ),
-            evidence: evidence_at(rate.path, rate.bytes_per_second, most, "B/s"),
+            evidence: evidence_at(rate.path, rate.bytes_per_second, rate_max, "B/s"),
         });
     }
     speeds
@@ -126,7 +126,7 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<I
     }
     let rpm = reported_rpm(record)?;
     let turn_ns = 60e9 / f64::from(rpm);
-    let fast_ns = TURN_SHARE * turn_ns;
+    let fast_ns = TURN_SHARE_MAX * turn_ns;
     let random = surface.figures.seeks.get(&SeekPattern::Random)?;
     let mut accesses = 0_u32;
     let mut fast = 0_u32;
@@ -137,7 +137,7 @@ fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<I
         }
     }
     let share = f64::from(fast) / f64::from(accesses.max(1));
-    if share < FAST_MIN {
+    if share < FAST_SHARE_MIN {
         return None;
     }
     let path = first_result_path("figures/seeks/random/min_ns");

@@ -46,8 +46,8 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
             continue;
         }
         let is_cache = !have_reads(&hits) && !are_reads_limited(record, &hits);
-        if is_cache && let Some(found) = by_fall(record, &hits) {
-            return Some(found);
+        if is_cache && let Some(diagnosis) = by_fall(record, &hits) {
+            return Some(diagnosis);
         }
     }
     None

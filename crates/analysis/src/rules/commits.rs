@@ -16,16 +16,16 @@ pub(super) struct SessionCommits<'a> {
 
 /// The commits of each row that made enough of them.
 pub(super) fn all_sessions(record: &Record) -> Vec<SessionCommits<'_>> {
-    let mut found = Vec::new();
+    let mut sessions = Vec::new();
     for measured in real_rows(record) {
         let Some(commits) = measured.row.op(OpKind::Commit) else {
             continue;
         };
         if commits.data.count >= COMMITS_MIN {
-            found.push(SessionCommits { measured, commits });
+            sessions.push(SessionCommits { measured, commits });
         }
     }
-    found
+    sessions
 }
 
 /// The commits of each row that was one session without other load.

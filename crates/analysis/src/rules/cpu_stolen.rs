@@ -71,8 +71,12 @@ mod tests {
             (0.03, Some(Severity::Note)),
             (0.019, None),
         ] {
-            let found = check(&stolen(share));
-            assert_eq!(found.map(|finding| finding.severity), severity, "{share}");
+            let diagnosis = check(&stolen(share));
+            assert_eq!(
+                diagnosis.map(|finding| finding.severity),
+                severity,
+                "{share}"
+            );
         }
         assert_eq!(check(&fixture::record()), None);
     }

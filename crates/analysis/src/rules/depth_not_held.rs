@@ -22,15 +22,15 @@ const ROUNDS_MIN: f64 = 20.0;
 
 /// Smallest share of the depth that must have reached the disks' queues: the way there and back is
 /// part of our latency, not of theirs.
-const QUEUED_MIN: f64 = 0.5;
+const QUEUED_SHARE_MIN: f64 = 0.5;
 
 /// From this share of its waits on, a worker that had time to wait found its requests done: they
 /// were carried out while it submitted them.
-const DONE_MIN: f64 = 0.9;
+const DONE_SHARE_MIN: f64 = 0.9;
 
 /// A worker that uses more of a processor than this, or would if it got one, may find requests done
 /// because it came late.
-const IDLE_SHARE: f64 = 0.5;
+const PROCESSOR_SHARE_MAX: f64 = 0.5;
 
 /// Or that has waited for one for this share of what a request takes, each time on average.
 const LATE_SHARE: f64 = 0.25;
@@ -75,7 +75,7 @@ fn remedy(worst: &Row) -> String {
             "uring",
             ", and Linux AIO through the page cache always does",
         ),
-        _ => ("aio", ""),
+        EngineKind::Uring | EngineKind::Sync | EngineKind::Mmap | EngineKind::Null => ("aio", ""),
     };
     format!(
         "Try another I/O engine (--engine {other} or --engine sync): some filesystems complete or \
@@ -124,7 +124,7 @@ fn shallow_queue(measured: Measured<'_>) -> Option<ShallowQueue<'_>> {
         });
     }
     if let Some(share) = row.data.engine.done_before_wait
-        && share >= DONE_MIN
+        && share >= DONE_SHARE_MIN
         && has_time_to_wait(row)
     {
         let place = "data/engine/done_before_wait";
@@ -132,10 +132,10 @@ fn shallow_queue(measured: Measured<'_>) -> Option<ShallowQueue<'_>> {
             measured,
             // One at a time for each.
             depth: workers,
-            evidence: measured.evidence(place, share, DONE_MIN, "share"),
+            evidence: measured.evidence(place, share, DONE_SHARE_MIN, "share"),
         });
     }
-    let queued = QUEUED_MIN * wanted_depth(row);
+    let queued = QUEUED_SHARE_MIN * wanted_depth(row);
     let depth = row.data.device.queue_depth?;
     if !shows_own_requests(row) || depth_with_processors(row, depth) >= queued {
         return None;
@@ -167,7 +167,7 @@ fn has_time_to_wait(row: &Row) -> bool {
     let starved = &row.data.starved;
     let came_late = waits_for_processor(row) && starved.mean_wait_ns >= LATE_SHARE * latency_ns;
     let workers = f64::from(row.data.workload.workers);
-    !came_late && row.cpu_share() + starved.share * workers < IDLE_SHARE * workers
+    !came_late && row.cpu_share() + starved.share * workers < PROCESSOR_SHARE_MAX * workers
 }
 
 /// True if the disks' queues hold what this workload alone had in flight: random direct I/O that
@@ -292,14 +292,14 @@ mod tests {
 
     /// True if reads that waited for processors have a shallow queue.
     fn is_shallow(share: f64, mean_wait_ns: f64, change: fn(&mut Measurement)) -> bool {
-        let found = check(&reads(|measurement| {
+        let diagnosis = check(&reads(|measurement| {
             change(measurement);
             measurement.starved = Starvation {
                 share,
                 mean_wait_ns,
             };
         }));
-        found.is_some()
+        diagnosis.is_some()
     }
 
     #[test]

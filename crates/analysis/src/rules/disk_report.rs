@@ -118,11 +118,11 @@ pub(super) mod tests {
 
     /// Severity, first figure and its threshold of the only finding.
     pub(in crate::rules) fn observed(record: &Record, code: &str) -> (Severity, f64, f64) {
-        let found = one(record, code);
+        let finding = one(record, code);
         (
-            found.severity,
-            found.evidence[0].observed,
-            found.evidence[0].threshold,
+            finding.severity,
+            finding.evidence[0].observed,
+            finding.evidence[0].threshold,
         )
     }
 

@@ -1,7 +1,7 @@
 //! `disturbed`: others used the disk meanwhile. `traffic` decides which bytes are theirs.
 
 use super::rule::*;
-use super::traffic::Traffic;
+use super::traffic::{Direction, Traffic};
 use diskproof_model::digits::rounded;
 use diskproof_model::measurement::OtherProcess;
 use std::collections::BTreeMap;
@@ -46,22 +46,13 @@ const NAMED_MAX: usize = 3;
 /// A workload or survey during which others moved too much.
 struct Disturbance<'a> {
     traffic: Traffic<'a>,
-    /// What others did more of, reads or writes.
-    kind: OpKind,
+    /// The direction in which others moved more.
+    direction: Direction,
     /// The bytes that they moved, in this direction.
     excess_bytes: u64,
     /// The same over all bytes that were requested; infinite where none were.
     share: f64,
     evidence: Evidence,
-}
-
-impl Disturbance<'_> {
-    fn verb(&self) -> &'static str {
-        match self.kind {
-            OpKind::Read => "read",
-            _ => "wrote",
-        }
-    }
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
@@ -80,7 +71,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
              ({}). {}",
             places(record, hits.iter().map(|hit| hit.traffic.index)),
             worst.traffic.name,
-            worst.verb(),
+            worst.direction.past_tense(),
             format_bytes(worst.excess_bytes),
             share_text(worst.share),
             culprits(record, &hits)
@@ -122,30 +113,35 @@ fn disturbance(traffic: Traffic<'_>) -> Option<Disturbance<'_>> {
     if (excess_bytes as f64) < excess_min {
         return None;
     }
-    let kind = if foreign.reads >= foreign.writes {
-        OpKind::Read
+    let direction = if foreign.reads >= foreign.writes {
+        Direction::Read
     } else {
-        OpKind::Write
+        Direction::Write
     };
     Some(Disturbance {
-        kind,
+        direction,
         excess_bytes,
         share: excess_bytes as f64 / asked_bytes as f64,
-        evidence: excess_evidence(&traffic, kind, excess_min),
+        evidence: excess_evidence(&traffic, direction, excess_min),
         traffic,
     })
 }
 
 /// The counter of the disks that shows the excess, beside what was requested and the least excess.
-fn excess_evidence(traffic: &Traffic<'_>, kind: OpKind, excess_min: f64) -> Evidence {
+fn excess_evidence(traffic: &Traffic<'_>, direction: Direction, excess_min: f64) -> Evidence {
     let device = traffic.device;
     let asked = traffic.asked;
-    let (counter, moved, own) = match kind {
-        OpKind::Read => ("read_bytes", device.read_bytes, asked.read_bytes),
-        _ => ("write_bytes", device.write_bytes, asked.write_bytes),
+    let (moved_bytes, asked_bytes) = match direction {
+        Direction::Read => (device.read_bytes, asked.read_bytes),
+        Direction::Write => (device.write_bytes, asked.write_bytes),
     };
-    let path = format!("{}/{counter}", traffic.path());
-    evidence_at(path, moved as f64, own as f64 + excess_min, "B")
+    let path = format!("{}/{}", traffic.path(), direction.counter());
+    evidence_at(
+        path,
+        moved_bytes as f64,
+        asked_bytes as f64 + excess_min,
+        "B",
+    )
 }
 
 /// The processes that caused it, as far as the kernel shows.
@@ -366,12 +362,12 @@ mod tests {
             ("ext4", 290 << 20, false, "bytes of another disk"),
             ("ext4", 10 << 20, true, "of this disk"),
         ] {
-            let found = blamed(filesystem, 1 << 40, 7, |measurement| {
+            let diagnosis = blamed(filesystem, 1 << 40, 7, |measurement| {
                 measurement.device.write_bytes = measurement.asked.write_bytes + (298 << 20);
                 measurement.device.others = vec![process("rustc", 0, 300 << 20)];
                 measurement.device.elsewhere_bytes = Some(elsewhere);
             });
-            assert_eq!(found.is_some(), expected, "{filesystem}: {why}");
+            assert_eq!(diagnosis.is_some(), expected, "{filesystem}: {why}");
         }
     }
 
@@ -468,7 +464,7 @@ mod tests {
     fn inode_tables_beside_commits_are_not_laid_on_processes() {
         for (tables, extra, expected) in [(24 << 20, 2 << 20, false), (300 << 20, 200 << 20, true)]
         {
-            let found = blamed("ext4", 4 << 30, 7, |measurement| {
+            let diagnosis = blamed("ext4", 4 << 30, 7, |measurement| {
                 measurement.device.write_bytes = measurement.asked.write_bytes * 3 + tables;
                 measurement.device.others = vec![
                     process("ext4lazyinit", 0, 0),
@@ -476,7 +472,7 @@ mod tests {
                     process("rustc", 0, extra),
                 ];
             });
-            assert_eq!(found.is_some(), expected, "{tables}");
+            assert_eq!(diagnosis.is_some(), expected, "{tables}");
         }
     }
 

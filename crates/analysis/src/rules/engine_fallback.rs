@@ -76,13 +76,13 @@ fn unavailable_engines(fallbacks: &[&Fallback], used: &str, scope: &str) -> Stat
 
 /// One fallback of each engine and cause.
 fn distinct_fallbacks<'a>(hits: &[Measured<'a>]) -> Vec<&'a Fallback> {
-    let mut all: Vec<&Fallback> = hits
+    let mut fallbacks: Vec<&Fallback> = hits
         .iter()
         .flat_map(|hit| &hit.row.data.engine.fallbacks)
         .collect();
-    all.sort_by_key(|fallback| (fallback.from, fallback.cause));
-    all.dedup_by_key(|fallback| (fallback.from, fallback.cause));
-    all
+    fallbacks.sort_by_key(|fallback| (fallback.from, fallback.cause));
+    fallbacks.dedup_by_key(|fallback| (fallback.from, fallback.cause));
+    fallbacks
 }
 
 /// `io_uring was refused by the kernel (EPERM)`
@@ -134,7 +134,9 @@ fn remedy(fallback: &Fallback) -> &'static str {
         (FallbackCause::Missing, _) => {
             "Use a kernel that has it, io_uring since 5.1, or accept the note."
         }
-        _ => "None is needed.",
+        (FallbackCause::Refused | FallbackCause::Unusable | FallbackCause::Slower, _) => {
+            "None is needed."
+        }
     }
 }
 

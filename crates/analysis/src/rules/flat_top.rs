@@ -58,7 +58,7 @@ const GAIN_MIN: f64 = 0.025;
 
 /// Largest deviation of a flat part on a ragged disk, over the curve's scatter. Where the disk is
 /// not the limit, its raggedness does not show.
-const CALM: f64 = 0.5;
+const CALM_SCATTER_SHARE: f64 = 0.5;
 
 /// A link carries about this share of its coded rate at most and at least: frames and answers take
 /// the rest (SATA 90 to 97 %, PCIe 80 to 95 %, USB 3 70 to 90 %, USB 2 with its polling 55 to 75
@@ -69,7 +69,7 @@ const LINK_SHARE: std::ops::RangeInclusive<f64> = 0.7..=1.03;
 const LINK_SHARE_USB2: std::ops::RangeInclusive<f64> = 0.45..=1.03;
 
 /// The coded rate of a USB 2 link, in bytes per second.
-const USB2: f64 = 60e6;
+const USB2_BYTES_PER_SECOND: f64 = 60e6;
 
 /// From this share of one CPU on the program may itself be the limit.
 const CPU_SHARE: f64 = 0.85;
@@ -149,7 +149,8 @@ fn plateau(shape: &Shape, reach: Reach, measured: Mechanics) -> Option<Plateau> 
     let (top, later) = top_and_later(shape, points)?;
     // On a ragged disk chance makes long levels; but where the disk is not the limit, it is not
     // ragged either.
-    if is_ragged(shape, Mechanics::Rotating) && deviation_within(shape, top) > CALM * shape.scatter
+    if is_ragged(shape, Mechanics::Rotating)
+        && deviation_within(shape, top) > CALM_SCATTER_SHARE * shape.scatter
     {
         return None;
     }
@@ -292,12 +293,13 @@ fn expected_start(shape: &Shape, top: &Level, later: &[Level]) -> Option<f64> {
     for level in later {
         falling.extend(places(shape, level, top));
     }
-    let all = [flat.as_slice(), falling.as_slice()].concat();
+    let all_places = [flat.as_slice(), falling.as_slice()].concat();
     let falling_line = Line::through(&falling)?;
-    let alone = Line::through(&all)?.squared_deviations(&all);
-    let both = Line::FLAT.squared_deviations(&flat) + falling_line.squared_deviations(&falling);
+    let line_deviations = Line::through(&all_places)?.squared_deviations(&all_places);
+    let plateau_deviations =
+        Line::FLAT.squared_deviations(&flat) + falling_line.squared_deviations(&falling);
     let start = falling_line.value_at(flat.first()?.x);
-    if both > UNEXPLAINED_MAX * alone || start <= 0.0 {
+    if plateau_deviations > UNEXPLAINED_MAX * line_deviations || start <= 0.0 {
         return None;
     }
     Some(start.sqrt() * top.rate())
@@ -386,7 +388,7 @@ fn link_names(record: &Record, target: usize) -> String {
 
 /// The share of its coded rate that a link carries.
 fn usual_share(link_rate: f64) -> std::ops::RangeInclusive<f64> {
-    if link_rate <= USB2 {
+    if link_rate <= USB2_BYTES_PER_SECOND {
         LINK_SHARE_USB2
     } else {
         LINK_SHARE

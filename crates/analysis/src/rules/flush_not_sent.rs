@@ -25,10 +25,10 @@ pub(super) const RULE: Rule = Rule {
 /// The kernel sends a flush for each sync of one session, and at least one for each round of
 /// several, whose syncs a journal may join. A part of the measured time may lack those that lie at
 /// its edges.
-const SENT_MIN: f64 = 0.5;
+const FLUSHES_PER_ROUND_MIN: f64 = 0.5;
 /// Disks with request queues, whose flushes the kernel counts (blk_account_io_flush() in Linux's
 /// block/blk-flush.c). NVMe disks with several paths have none, and count no flush at all.
-const COUNTED: [&str; 6] = ["sd", "vd", "xvd", "loop", "nbd", "mmcblk"];
+const FLUSH_COUNTING_DISKS: [&str; 6] = ["sd", "vd", "xvd", "loop", "nbd", "mmcblk"];
 
 /// Commits on volatile disks that received too few flushes.
 struct UnflushedCommits<'a> {
@@ -36,7 +36,7 @@ struct UnflushedCommits<'a> {
     flushes: u64,
     commits: u64,
     /// The fewest flushes that make so many commits durable.
-    least: f64,
+    flushes_min: f64,
     /// The names of the disks.
     disks: String,
 }
@@ -148,7 +148,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         hits.iter().map(|hit| {
             let flushes = hit.flushes as f64;
             hit.measured
-                .evidence("data/device/flush_ops", flushes, hit.least, "flushes")
+                .evidence("data/device/flush_ops", flushes, hit.flushes_min, "flushes")
         }),
     ))
 }
@@ -160,8 +160,8 @@ fn unflushed_commits<'a>(
     let row = session.measured.row;
     let flushes = row.data.device.flush_ops?;
     let commits = session.commits.data.count;
-    let least = commits as f64 / wanted_depth(row).max(1.0) * SENT_MIN;
-    if has_cache_off(row) || flushes as f64 >= least {
+    let flushes_min = commits as f64 / wanted_depth(row).max(1.0) * FLUSHES_PER_ROUND_MIN;
+    if has_cache_off(row) || flushes as f64 >= flushes_min {
         return None;
     }
     let disks = disks_below(record, row);
@@ -175,13 +175,15 @@ fn unflushed_commits<'a>(
         measured: session.measured,
         flushes,
         commits,
-        least,
+        flushes_min,
         disks: disk_names(&disks),
     })
 }
 
 fn has_flush_counter(disk: &Layer) -> bool {
-    COUNTED.iter().any(|kind| disk.name.starts_with(kind))
+    FLUSH_COUNTING_DISKS
+        .iter()
+        .any(|kind| disk.name.starts_with(kind))
 }
 
 #[cfg(test)]

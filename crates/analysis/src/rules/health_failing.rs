@@ -57,16 +57,16 @@ mod tests {
 
     #[test]
     fn failed_verdict_and_alarm_are_failures() {
-        let found = one(&failing_disk(), "health-failing");
-        assert_eq!(found.severity, Severity::Failure);
+        let finding = one(&failing_disk(), "health-failing");
+        assert_eq!(finding.severity, Severity::Failure);
         states(
-            &found.claim,
+            &finding.claim,
             &["nvme0n1 (Micron_7450)", "it has become read-only"],
         );
         let alarm = faulty(|disk| disk.alarms = vec!["x is at 1".to_owned()]);
-        let found = one(&alarm, "health-failing");
-        assert_eq!(found.evidence[0].path, "/health/1/alarms");
-        states(&found.claim, &["raises an alarm: x is at 1"]);
+        let finding = one(&alarm, "health-failing");
+        assert_eq!(finding.evidence[0].path, "/health/1/alarms");
+        states(&finding.claim, &["raises an alarm: x is at 1"]);
         let two = faulty(|disk| disk.alarms = vec!["x".to_owned(), "y".to_owned()]);
         states(&one(&two, "health-failing").claim, &["raises alarms: x, y"]);
     }

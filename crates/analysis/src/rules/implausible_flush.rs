@@ -23,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// Short logs let a page that comes right behind pass, so that there may be this many times as many
 /// commits.
-const TURNS_SHORT: f64 = 1.5;
+const SHORT_LOG_TIMES: f64 = 1.5;
 /// The fastest disks that were built, for one that does not report how fast it turns.
 const RPM_MAX: u32 = 15_000;
 
@@ -31,16 +31,16 @@ const RPM_MAX: u32 = 15_000;
 struct FastCommits<'a> {
     session: SessionCommits<'a>,
     /// Commits per second, by the revolutions.
-    most: f64,
+    commits_max: f64,
     /// More are not explained by short logs.
-    limit: f64,
+    commits_limit: f64,
     rotation: Rotation,
 }
 
 impl FastCommits<'_> {
     /// Revolutions for each commit.
     fn turns_each(&self) -> f64 {
-        self.most / self.session.commits.figures.iops.value
+        self.commits_max / self.session.commits.figures.iops.value
     }
 }
 
@@ -64,15 +64,18 @@ fn check(record: &Record) -> Option<Diagnosis> {
             "{}, so it can make at most {:.0} commits per second durable, but {} made {}. A cache \
              acknowledged them; they survive a power cut only if it is protected.",
             worst.rotation.clause,
-            worst.most,
+            worst.commits_max,
             row.data.workload.name,
             row.figures.ops[&OpKind::Commit].iops.value_text(),
         ),
         hits.iter().map(|hit| {
             let rate = hit.session.commits.figures.iops.value;
-            hit.session
-                .measured
-                .evidence("figures/ops/commit/iops/value", rate, hit.limit, "1/s")
+            hit.session.measured.evidence(
+                "figures/ops/commit/iops/value",
+                rate,
+                hit.commits_limit,
+                "1/s",
+            )
         }),
     ))
 }
@@ -83,17 +86,17 @@ fn fast_commits<'a>(record: &Record, session: SessionCommits<'a>) -> Option<Fast
         return None;
     };
     let rotation = rotation(record, disk)?;
-    let most = f64::from(rotation.rpm) / 60.0 * commits_per_turn(session);
+    let commits_max = f64::from(rotation.rpm) / 60.0 * commits_per_turn(session);
     let rate = &session.commits.figures.iops;
-    let least = rate.value - rate.half_width_95.unwrap_or(0.0);
-    let limit = most * TURNS_SHORT;
-    if least <= limit {
+    let rate_low = rate.value - rate.half_width_95.unwrap_or(0.0);
+    let commits_limit = commits_max * SHORT_LOG_TIMES;
+    if rate_low <= commits_limit {
         return None;
     }
     Some(FastCommits {
         session,
-        most,
-        limit,
+        commits_max,
+        commits_limit,
         rotation,
     })
 }
@@ -103,7 +106,9 @@ fn fast_commits<'a>(record: &Record, session: SessionCommits<'a>) -> Option<Fast
 fn commits_per_turn(session: SessionCommits<'_>) -> f64 {
     match session.measured.row.data.workload.access {
         Access::Sequential => 1.0,
-        _ => 2.0,
+        Access::Backward | Access::Stride { .. } | Access::Random { .. } | Access::Zoned { .. } => {
+            2.0
+        }
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// A device that discards less than this share of the requested bytes ignores trims. The counters
 /// of a short part of the measured time are scaled, so that little is no evidence.
-const DISCARDED_MIN: f64 = 0.5;
+const DISCARDED_SHARE_MIN: f64 = 0.5;
 
 /// More trims than this share of the span meet blocks that were trimmed before. The warm-up and the
 /// last pass of several workers may exceed the span by little.
@@ -90,15 +90,15 @@ fn below_granularity(target: &TargetIdentity, measured: Measured<'_>) -> Option<
 fn not_discarded(measured: Measured<'_>) -> Option<IneffectiveTrims> {
     let asked = measured.row.data.asked.trim_bytes as f64;
     let discarded = measured.row.data.device.trim_bytes? as f64;
-    let least = DISCARDED_MIN * asked;
-    if discarded >= least {
+    let discarded_min = DISCARDED_SHARE_MIN * asked;
+    if discarded >= discarded_min {
         return None;
     }
     let share = format_percent(discarded / asked);
     Some(IneffectiveTrims {
         index: measured.index,
         claim: format!("the device discarded {share} of the requested bytes."),
-        evidence: measured.evidence("data/device/trim_bytes", discarded, least, "B"),
+        evidence: measured.evidence("data/device/trim_bytes", discarded, discarded_min, "B"),
     })
 }
 
@@ -106,8 +106,8 @@ fn not_discarded(measured: Measured<'_>) -> Option<IneffectiveTrims> {
 fn trimmed_again(measured: Measured<'_>, trimmed_bytes: u64) -> Option<IneffectiveTrims> {
     let data = &measured.row.data;
     let writes_again = data.workload.streams.following_kind(OpKind::Trim) == Some(OpKind::Write);
-    let most = PASSES_MAX * data.span_bytes as f64;
-    if trimmed_bytes as f64 <= most || writes_again {
+    let passes_bytes_max = PASSES_MAX * data.span_bytes as f64;
+    if trimmed_bytes as f64 <= passes_bytes_max || writes_again {
         return None;
     }
     Some(IneffectiveTrims {
@@ -117,7 +117,12 @@ fn trimmed_again(measured: Measured<'_>, trimmed_bytes: u64) -> Option<Ineffecti
             format_bytes(trimmed_bytes),
             format_bytes(data.span_bytes)
         ),
-        evidence: measured.evidence("data/ops/trim/bytes", trimmed_bytes as f64, most, "B"),
+        evidence: measured.evidence(
+            "data/ops/trim/bytes",
+            trimmed_bytes as f64,
+            passes_bytes_max,
+            "B",
+        ),
     })
 }
 

@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// The claim names so many interruptions, the longest: those explain what a reader sees in a chart.
-const NAMED: usize = 3;
+const NAMED_MAX: usize = 3;
 
 /// An interruption of a workload or of the survey.
 struct PlacedInterruption {
@@ -30,20 +30,23 @@ struct PlacedInterruption {
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let all = interruptions(record);
-    if all.is_empty() {
+    let found_interruptions = interruptions(record);
+    if found_interruptions.is_empty() {
         return None;
     }
-    let mut named: Vec<String> = all
+    let mut named: Vec<String> = found_interruptions
         .iter()
-        .take(NAMED)
+        .take(NAMED_MAX)
         .map(|event| format!("{}, {}", describe_event(&event.interruption), event.place))
         .collect();
-    let unnamed = all.len().saturating_sub(NAMED);
+    let unnamed = found_interruptions.len().saturating_sub(NAMED_MAX);
     if unnamed > 0 {
         named.push(format!("{unnamed} more"));
     }
-    let requests: u64 = all.iter().map(|event| event.interruption.requests).sum();
+    let requests: u64 = found_interruptions
+        .iter()
+        .map(|event| event.interruption.requests)
+        .sum();
     Some(Diagnosis::new(
         Severity::Note,
         format!(
@@ -51,18 +54,18 @@ fn check(record: &Record) -> Option<Diagnosis> {
             named.join("; "),
             counted(requests, "request")
         ),
-        all.into_iter().map(|event| event.evidence),
+        found_interruptions.into_iter().map(|event| event.evidence),
     ))
 }
 
 /// All interruptions, the longest first.
 fn interruptions(record: &Record) -> Vec<PlacedInterruption> {
-    let mut all = Vec::new();
+    let mut found_interruptions = Vec::new();
     for measured in measured_rows(record) {
         for (number, interruption) in measured.row.data.interruptions.iter().enumerate() {
             let place = format!("data/interruptions/{number}/length_ns");
             let length_ns = interruption.length_ns as f64;
-            all.push(PlacedInterruption {
+            found_interruptions.push(PlacedInterruption {
                 place: place_in_workload(record, measured.row, interruption),
                 interruption: *interruption,
                 evidence: measured.evidence(&place, length_ns, 0.0, "ns"),
@@ -73,15 +76,15 @@ fn interruptions(record: &Record) -> Vec<PlacedInterruption> {
         for (number, interruption) in surface.data.interruptions.iter().enumerate() {
             let path = first_result_path(&format!("data/interruptions/{number}/length_ns"));
             let since_ns = interruption.start_ns.saturating_sub(surface.data.start_ns);
-            all.push(PlacedInterruption {
+            found_interruptions.push(PlacedInterruption {
                 place: format!("{} into {SURVEY}", format_duration(since_ns)),
                 interruption: *interruption,
                 evidence: evidence_at(path, interruption.length_ns as f64, 0.0, "ns"),
             });
         }
     }
-    all.sort_by_key(|event| std::cmp::Reverse(event.interruption.length_ns));
-    all
+    found_interruptions.sort_by_key(|event| std::cmp::Reverse(event.interruption.length_ns));
+    found_interruptions
 }
 
 fn place_in_workload(record: &Record, row: &Row, interruption: &Interruption) -> String {

@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Points of the curve named as evidence.
-const POINTS_NAMED: usize = 10;
+const POINTS_NAMED_MAX: usize = 10;
 
 /// The errors of a run. The scan of a survey has its own findings.
 #[derive(Default)]
@@ -66,7 +66,7 @@ impl<'a> Failures<'a> {
             }
             failed += 1;
             first_offset.get_or_insert(point.offset_bytes);
-            if failed <= POINTS_NAMED {
+            if failed <= POINTS_NAMED_MAX {
                 let path = first_result_path(&format!("data/curve/{index}/errors"));
                 self.evidence
                     .push(evidence_at(path, point.errors as f64, 0.0, "1"));

@@ -238,8 +238,11 @@ mod tests {
         for row in &mut record.measurements {
             row.data.target = 1;
         }
-        let found = check(&record).unwrap();
-        assert!(!found.claim.contains("close to the limit"), "{found:?}");
+        let diagnosis = check(&record).unwrap();
+        assert!(
+            !diagnosis.claim.contains("close to the limit"),
+            "{diagnosis:?}"
+        );
     }
     use crate::fixture::surveyed::{self, SurveyedDisk};
     use crate::fixture::{self, states};

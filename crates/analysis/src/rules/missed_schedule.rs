@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Share of late starts that a queue may have now and then.
-const MISSED_MAX: f64 = 0.01;
+const MISSED_SHARE_MAX: f64 = 0.01;
 
 fn missed_starts(row: &Row) -> f64 {
     row.data.missed_starts.unwrap_or(0) as f64
@@ -39,7 +39,7 @@ fn missed_share(row: &Row) -> f64 {
 
 /// True if more than a few of the starts of an open loop were late or not made.
 pub(super) fn is_missed(row: &Row) -> bool {
-    row.data.workload.rate.is_some() && missed_starts(row) > MISSED_MAX * wanted_starts(row)
+    row.data.workload.rate.is_some() && missed_starts(row) > MISSED_SHARE_MAX * wanted_starts(row)
 }
 
 /// True of the control of a search, which offers more than the target keeps a promise for, so that
@@ -71,7 +71,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             workload_name(record, worst),
         ),
         hits.iter().map(|hit| {
-            let threshold = MISSED_MAX * wanted_starts(hit.row);
+            let threshold = MISSED_SHARE_MAX * wanted_starts(hit.row);
             hit.evidence("data/missed_starts", missed_starts(hit.row), threshold, "1")
         }),
     ))

@@ -315,9 +315,9 @@ mod tests {
             let document = serde_json::to_value(&record).unwrap();
             for evidence in &finding.evidence {
                 let path = &evidence.path;
-                let found = document.pointer(path);
-                let found = found.unwrap_or_else(|| panic!("{code}: {path} is not in the record"));
-                if let Some(number) = found.as_f64() {
+                let value = document.pointer(path);
+                let value = value.unwrap_or_else(|| panic!("{code}: {path} is not in the record"));
+                if let Some(number) = value.as_f64() {
                     assert_eq!(number, evidence.observed, "{code}: {path}");
                 }
                 // JSON has no infinity.

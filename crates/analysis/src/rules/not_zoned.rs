@@ -23,7 +23,7 @@ pub(super) const RULE: Rule = Rule {
 
 /// A rotating disk's outer half is faster than its inner half by more than this; noise of an SSD
 /// makes less. The inner half is faster where it was never written, or on a busy machine.
-const RATIO_MAX: f64 = 1.1;
+const HALVES_RATIO_MAX: f64 = 1.1;
 
 /// The rates of a disk that is equally fast everywhere, in bytes per second.
 struct EqualHalves {
@@ -81,8 +81,8 @@ fn equal_halves(record: &Record) -> Option<EqualHalves> {
         first_half: median(first_half),
         second_half: median(second_half),
     };
-    let is_faster_first = halves.first_half > RATIO_MAX * halves.second_half;
-    let is_faster_second = halves.second_half > RATIO_MAX * halves.first_half;
+    let is_faster_first = halves.first_half > HALVES_RATIO_MAX * halves.second_half;
+    let is_faster_second = halves.second_half > HALVES_RATIO_MAX * halves.first_half;
     if is_faster_first || is_faster_second {
         return None;
     }

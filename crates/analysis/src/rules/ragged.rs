@@ -44,10 +44,10 @@ const HEALTHY_EVEN: f64 = 0.012;
 
 /// A scatter of this many times the samples' own error is explained by it: the parts of a sample
 /// that a pause hits are not independent.
-const OWN_ERRORS: f64 = 2.0;
+const SAMPLE_ERRORS_MAX: f64 = 2.0;
 
 /// By how many of its own standard deviations the scatter must exceed the healthy one.
-const SURENESS: f64 = 3.0;
+const SURE_DEVIATIONS: f64 = 3.0;
 
 /// The standard deviation of a scatter from `n` points is about 1/√(n/2) of it: an upper quartile
 /// of what lies outside is less efficient than a variance.
@@ -61,17 +61,17 @@ const FAR_SHARE: f64 = 0.1;
 const DIPS_MAX: usize = 7;
 
 /// Least rise from one stretch to the next that counts, as a share.
-const RISE: f64 = 0.04;
+const RISE_SHARE_MIN: f64 = 0.04;
 
 /// From so many rises on, the surface goes up and down instead of having slow places, if there are
-/// also [`UPS_MIN`] of both together. A healthy curve has none.
+/// also [`RISING_STEPS_MIN`] of both together. A healthy curve has none.
 const RISES_MIN: usize = 2;
 /// The least number of rises and slow places together that shows an uneven surface. One slow place
 /// ends with a rise, so few of both are still places.
-const UPS_MIN: usize = 5;
+const RISING_STEPS_MIN: usize = 5;
 
 /// Points named as evidence, the most distant ones.
-const NAMED: usize = 3;
+const NAMED_MAX: usize = 3;
 
 /// Returns `true` if this rule finds something.
 pub(super) fn is_curve_ragged(record: &Record) -> bool {
@@ -89,13 +89,13 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let claim = claim(record, &shape, &strays)?;
     let observations = strays
         .iter()
-        .take(NAMED)
+        .take(NAMED_MAX)
         .map(|stray| point_evidence(shape.points[stray.point].index, record, stray.expected));
     let is_serious = shape.scatter >= SCATTER_ROTATING || is_uneven(&shape);
     let remedy = match mechanics {
         Mechanics::Solid => REMEDY_SOLID,
-        _ if is_serious => REMEDY,
-        _ => REMEDY_SLIGHT,
+        Mechanics::Rotating | Mechanics::Unknown if is_serious => REMEDY,
+        Mechanics::Rotating | Mechanics::Unknown => REMEDY_SLIGHT,
     };
     Some(Diagnosis::new(warning_if(is_serious), claim, observations).with_remedy(remedy))
 }
@@ -143,19 +143,21 @@ pub(super) fn is_ragged(shape: &Shape, mechanics: Mechanics) -> bool {
         (Mechanics::Solid, _) => (SCATTER_SOLID, HEALTHY_SOLID),
         (_, None) => (SCATTER_ROTATING, HEALTHY_ROTATING),
         (_, Some(error)) => (
-            (OWN_ERRORS * error).clamp(SCATTER_EVEN, SCATTER_ROTATING),
-            (OWN_ERRORS * error).clamp(HEALTHY_EVEN, HEALTHY_ROTATING),
+            (SAMPLE_ERRORS_MAX * error).clamp(SCATTER_EVEN, SCATTER_ROTATING),
+            (SAMPLE_ERRORS_MAX * error).clamp(HEALTHY_EVEN, HEALTHY_ROTATING),
         ),
     };
-    let by_chance = healthy * (1.0 + SURENESS / (EFFICIENCY * shape.points.len() as f64).sqrt());
+    let by_chance =
+        healthy * (1.0 + SURE_DEVIATIONS / (EFFICIENCY * shape.points.len() as f64).sqrt());
     shape.scatter >= by_chance.max(least) || (mechanics != Mechanics::Solid && is_uneven(shape))
 }
 
 /// True if the unevenness goes in stretches of many points each, up and down over the whole
 /// surface: then no few of them are the exception.
 pub(super) fn is_uneven(shape: &Shape) -> bool {
-    let rises = shape.rises(RISE);
-    shape.dips.len() > DIPS_MAX || (rises >= RISES_MIN && rises + shape.dips.len() >= UPS_MIN)
+    let rises = shape.rises(RISE_SHARE_MIN);
+    shape.dips.len() > DIPS_MAX
+        || (rises >= RISES_MIN && rises + shape.dips.len() >= RISING_STEPS_MIN)
 }
 
 #[cfg(test)]
@@ -214,9 +216,9 @@ pub(super) mod tests {
                 .curve
                 .iter_mut()
                 .for_each(|p| p.standard_error = error);
-            let found = check(&surveyed::judge(run));
+            let diagnosis = check(&surveyed::judge(run));
             assert_eq!(
-                found.map(|finding| finding.severity),
+                diagnosis.map(|finding| finding.severity),
                 severity,
                 "{error:?} {disk:?}"
             );

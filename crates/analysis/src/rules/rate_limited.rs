@@ -30,11 +30,11 @@ pub(super) const RULE: Rule = Rule {
 const SCATTER_MAX_EVEN: f64 = 0.004;
 
 /// Reads and writes of one limiter differ by at most this share.
-const APART_MAX: f64 = 0.005;
+const DIFFERENCE_SHARE_MAX: f64 = 0.005;
 
 /// The share of a group's limit at which a rate has reached it. Kernels count in slices of time, so
 /// a rate may be a little higher.
-const REACHED: std::ops::RangeInclusive<f64> = 0.9..=1.03;
+const REACHED_SHARE: std::ops::RangeInclusive<f64> = 0.9..=1.03;
 
 /// From this share of a link's bandwidth on the link is the limit: protocols take the rest.
 const LINK_SHARE: f64 = 0.85;
@@ -83,7 +83,7 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
     for hit in &hits {
         observations.extend(hit.evidence());
     }
-    let found = Diagnosis::new(Severity::Warning, group_claim(record, &hits), observations)
+    let diagnosis = Diagnosis::new(Severity::Warning, group_claim(record, &hits), observations)
         .with_remedy(
             "Raise the limit of the group (io.max, or blkio.throttle in version 1; systemd: \
              IOReadIOPSMax=, IOWriteIOPSMax=, IOReadBandwidthMax=, IOWriteBandwidthMax=), or \
@@ -92,9 +92,9 @@ fn by_group(record: &Record) -> Option<Diagnosis> {
     match first.index {
         Some(index) => {
             let command = &record.measurements[index].figures.reproduce;
-            Some(found.with_command(command))
+            Some(diagnosis.with_command(command))
         }
-        None => Some(found),
+        None => Some(diagnosis),
     }
 }
 
@@ -248,7 +248,7 @@ struct GroupLimit {
 
 impl GroupLimit {
     fn is_reached(self, observed: f64) -> bool {
-        REACHED.contains(&(observed / self.allowed.max(1.0)))
+        REACHED_SHARE.contains(&(observed / self.allowed.max(1.0)))
     }
 
     fn statement(self, record: &Record) -> GroupStatement {
@@ -274,7 +274,7 @@ fn group_limits(record: &Record, target: usize) -> Vec<GroupLimit> {
     let Some(target) = record.targets.get(target) else {
         return Vec::new();
     };
-    let mut found = Vec::new();
+    let mut limits = Vec::new();
     for (number, limit) in record.host.io_limits.iter().enumerate() {
         if !target
             .layers
@@ -285,7 +285,7 @@ fn group_limits(record: &Record, target: usize) -> Vec<GroupLimit> {
         }
         for key in &LIMIT_KEYS {
             if let Some(allowed) = (key.value)(limit) {
-                found.push(GroupLimit {
+                limits.push(GroupLimit {
                     number,
                     key,
                     allowed: allowed as f64,
@@ -293,7 +293,7 @@ fn group_limits(record: &Record, target: usize) -> Vec<GroupLimit> {
             }
         }
     }
-    found
+    limits
 }
 
 /// A limit of a control group, as other findings name it that it explains.
@@ -445,7 +445,7 @@ fn limited_plateau(record: &Record) -> Vec<EvenWorkload<'_>> {
 }
 
 fn is_near(one: f64, other: f64) -> bool {
-    (one / other - 1.0).abs() <= APART_MAX
+    (one / other - 1.0).abs() <= DIFFERENCE_SHARE_MAX
 }
 
 fn by_plateau(record: &Record) -> Option<Diagnosis> {
@@ -476,7 +476,7 @@ fn plateau_claim(record: &Record, alike: &[EvenWorkload<'_>]) -> Option<String> 
         "{} ran at {}, constant to {}, so a limiter sets the rate, not the medium. {limiter} More \
          requests in flight would only wait longer.",
         workload_names(record, alike.iter().map(|row| row.measured.index)),
-        figure_text(first.rate, Some(first.rate * APART_MAX), unit),
+        figure_text(first.rate, Some(first.rate * DIFFERENCE_SHARE_MAX), unit),
         format_percent(scatter.max(0.001))
     ))
 }
@@ -630,13 +630,13 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
 
 /// True if the run has no workload of other streams to compare with.
 fn is_only_kind(record: &Record, one: &EvenWorkload<'_>) -> bool {
-    let own = &one.measured.row.data;
+    let data = &one.measured.row.data;
     for measured in real_rows(record) {
         let row = measured.row;
-        let is_comparable = row.data.target == own.target
+        let is_comparable = row.data.target == data.target
             && wanted_depth(row) >= 2.0
             && has_large_blocks(row) == has_large_blocks(one.measured.row);
-        if is_comparable && row.data.workload.streams != own.workload.streams {
+        if is_comparable && row.data.workload.streams != data.workload.streams {
             return false;
         }
     }
@@ -826,10 +826,10 @@ pub(in crate::rules) mod tests {
             ..limit
         };
         assert!(rates.iter().all(|rate| *rate < 0.9 * sum), "{rates:?}");
-        let Some(found) = limited(together, of_both) else {
+        let Some(diagnosis) = limited(together, of_both) else {
             panic!("{rates:?}");
         };
-        states(&found.claim, &["2 of 8 workloads", "ran at 12,000/s"]);
+        states(&diagnosis.claim, &["2 of 8 workloads", "ran at 12,000/s"]);
     }
 
     /// The tracks of one zone pass below the head like a clock.

@@ -93,13 +93,13 @@ mod tests {
     #[test]
     fn uneven_rate_after_a_fall_of_reads_is_that_of_no_limiter() {
         let uneven = uneven_after(burst());
-        let found = check(&uneven).unwrap();
+        let diagnosis = check(&uneven).unwrap();
         assert_eq!(burst_exhausted::check(&uneven), None);
         // The writes of the fixture did not fall.
-        assert_eq!(found.evidence.len(), 1);
+        assert_eq!(diagnosis.evidence.len(), 1);
         let mut virtual_disk = uneven;
         virtual_disk.host.hypervisor = Some("kvm".to_owned());
         assert_eq!(burst_exhausted::check(&virtual_disk), None);
-        assert_ne!(check(&virtual_disk).unwrap().claim, found.claim);
+        assert_ne!(check(&virtual_disk).unwrap().claim, diagnosis.claim);
     }
 }

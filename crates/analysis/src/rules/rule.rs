@@ -529,14 +529,14 @@ pub(super) struct PlacedLayer<'a> {
 
 /// Every layer of every target.
 pub(super) fn layers(record: &Record) -> Vec<PlacedLayer<'_>> {
-    let mut found = Vec::new();
+    let mut disks = Vec::new();
     for (target_index, target) in record.targets.iter().enumerate() {
         for (layer_index, layer) in target.layers.iter().enumerate() {
             let path = format!("/targets/{target_index}/layers/{layer_index}");
-            found.push(PlacedLayer { path, layer });
+            disks.push(PlacedLayer { path, layer });
         }
     }
-    found
+    disks
 }
 
 /// True if a workload addresses its span at random.

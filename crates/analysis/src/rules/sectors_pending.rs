@@ -68,13 +68,13 @@ mod tests {
 
     #[test]
     fn pending_sectors_are_a_failure_of_a_rotating_disk_and_a_warning_of_flash() {
-        let found = one(&disk_with_pending_sectors(), "sectors-pending");
+        let finding = one(&disk_with_pending_sectors(), "sectors-pending");
         assert_eq!(
-            (found.severity, found.evidence.len()),
+            (finding.severity, finding.evidence.len()),
             (Severity::Failure, 2)
         );
         assert_eq!(
-            (found.evidence[0].observed, found.evidence[1].observed),
+            (finding.evidence[0].observed, finding.evidence[1].observed),
             (8.0, 1.0)
         );
         let flash = faulty(|disk| disk.pending_sectors = Some(1));

@@ -57,15 +57,15 @@ mod tests {
 
     #[test]
     fn failed_self_test_is_a_failure_with_its_age() {
-        let found = one(&faulty(failed_self_test), "self-test-failed");
-        assert_eq!(found.severity, Severity::Failure);
-        states(&found.claim, &["read failure", "52 power-on hours"]);
+        let finding = one(&faulty(failed_self_test), "self-test-failed");
+        assert_eq!(finding.severity, Severity::Failure);
+        states(&finding.claim, &["read failure", "52 power-on hours"]);
         let recent = faulty(|disk| {
             failed_self_test(disk);
             disk.power_on_hours = Some(101);
         });
-        let found = one(&recent, "self-test-failed");
-        states(&found.claim, &["1 power-on hour ago"]);
+        let finding = one(&recent, "self-test-failed");
+        states(&finding.claim, &["1 power-on hour ago"]);
         let aborted = faulty(|disk| disk.self_test = self_test(None, None));
         assert_eq!(aborted.findings, []);
     }

@@ -226,8 +226,8 @@ fn missing_bytes(counted: &CountedBytes<'_>) -> Option<MissingBytes> {
     let mut observations = Vec::new();
     for direction in &short {
         let path = format!("{}/device/{}", data_path(counted.index), direction.counter);
-        let least = direction.least_share * direction.asked as f64;
-        observations.push(evidence_at(path, direction.moved as f64, least, "B"));
+        let moved_min = direction.least_share * direction.asked as f64;
+        observations.push(evidence_at(path, direction.moved as f64, moved_min, "B"));
     }
     let shortfall = format!(
         "{} only {} of the {} requested",

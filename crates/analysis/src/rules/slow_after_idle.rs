@@ -27,7 +27,7 @@ const SLOW_THIRDS: u64 = 2;
 
 /// Largest share of slow requests without an idle time, in parts of the whole: with more, the disk
 /// is slow anyway.
-const AWAKE_PARTS: u64 = 10;
+const AWAKE_SLOW_PARTS: u64 = 10;
 
 /// From this cost of waking up on, sessions notice.
 const COST_NS_WARNING: u64 = 10_000_000;
@@ -72,11 +72,11 @@ impl SlowWaker<'_> {
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let mut found: Vec<SlowWaker<'_>> = Vec::new();
+    let mut wakers: Vec<SlowWaker<'_>> = Vec::new();
     for measured in real_rows(record) {
-        found.extend(slow_waker(measured));
+        wakers.extend(slow_waker(measured));
     }
-    let worst = found.iter().max_by_key(|waker| waker.cost_ns())?;
+    let worst = wakers.iter().max_by_key(|waker| waker.cost_ns())?;
     let first = worst.first();
     let target = worst.measured.row.data.target;
     let claim = format!(
@@ -92,7 +92,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         format_duration(first.idle_ns),
     );
     let severity = warning_if(worst.cost_ns() >= COST_NS_WARNING);
-    let observations = found.iter().flat_map(SlowWaker::evidence);
+    let observations = wakers.iter().flat_map(SlowWaker::evidence);
     Some(Diagnosis::new(severity, claim, observations).with_remedy(remedy(record, target)))
 }
 
@@ -100,7 +100,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
 fn slow_waker(measured: Measured<'_>) -> Option<SlowWaker<'_>> {
     let ping = measured.row.figures.ping.as_ref()?;
     let awake = ping.after_idle.first()?;
-    if awake.idle_ns > 0 || awake.slow * AWAKE_PARTS > awake.mean.n {
+    if awake.idle_ns > 0 || awake.slow * AWAKE_SLOW_PARTS > awake.mean.n {
         return None;
     }
     let mut from = 1;

@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// The claim names so many blocks, the slowest, to try by hand; the record names up to a thousand.
-const NAMED: usize = 4;
+const NAMED_MAX: usize = 4;
 
 /// A block that was slow at both readings, and its place in the list of the record.
 struct PlacedBlock<'a> {
@@ -82,7 +82,7 @@ fn slowest_blocks(scan: &Scan) -> Vec<PlacedBlock<'_>> {
         slowest.push(PlacedBlock { index, block });
     }
     slowest.sort_by_key(|placed| std::cmp::Reverse(placed.block.latency_ns));
-    slowest.truncate(NAMED);
+    slowest.truncate(NAMED_MAX);
     slowest
 }
 

@@ -40,7 +40,7 @@ const LOSS_MIN_SINGLE: f64 = 0.16;
 const SCATTER_MAX: f64 = 0.25;
 
 /// The claim names so many stretches, the slowest: a sentence with more is not read.
-const ZONES_NAMED: usize = 3;
+const ZONES_NAMED_MAX: usize = 3;
 
 /// A slow stretch that the second reading does not refute.
 struct SlowZone<'a> {
@@ -57,12 +57,12 @@ impl SlowZone<'_> {
     }
 
     fn clause(&self) -> String {
-        let again = match self.second_rate {
+        let second_reading = match self.second_rate {
             Some(rate) => format!(", and {} at a second reading", format_throughput(rate)),
             None => String::new(),
         };
         format!(
-            "from {} to {} it reaches {}, {} less than the {} on both sides{again}",
+            "from {} to {} it reaches {}, {} less than the {} on both sides{second_reading}",
             gigabytes(self.from_bytes),
             gigabytes(self.to_bytes),
             format_throughput(self.dip.rate),
@@ -94,7 +94,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let zones = slow_zones(record, surface, &shape, mechanics);
     let slowest = zones.first()?;
     let mut observations = Vec::new();
-    for zone in zones.iter().take(ZONES_NAMED) {
+    for zone in zones.iter().take(ZONES_NAMED_MAX) {
         observations.extend(zone.evidence(record, &shape));
     }
     let severity = warning_if(slowest.is_confirmed());
@@ -168,15 +168,15 @@ fn unless_refuted<'a>(
 fn claim(zones: &[SlowZone<'_>], slowest: &SlowZone<'_>) -> String {
     let clauses: Vec<String> = zones
         .iter()
-        .take(ZONES_NAMED)
+        .take(ZONES_NAMED_MAX)
         .map(SlowZone::clause)
         .collect();
-    let more = match zones.len().saturating_sub(ZONES_NAMED) {
+    let unnamed_text = match zones.len().saturating_sub(ZONES_NAMED_MAX) {
         0 => String::new(),
-        more => format!("; {more} more"),
+        unnamed => format!("; {unnamed} more"),
     };
     format!(
-        "{}: {}{more}. {}",
+        "{}: {}{unnamed_text}. {}",
         headline(zones.len(), slowest.is_confirmed()),
         clauses.join("; "),
         consequence(slowest.is_confirmed())
@@ -251,13 +251,13 @@ mod tests {
         let surface = record.surface().unwrap();
         let shape = Shape::from_curve(record.curve(), reach(&record, surface)).unwrap();
         let zones = slow_zones(&record, surface, &shape, mechanics(&record));
-        assert!(zones.len() > ZONES_NAMED);
+        assert!(zones.len() > ZONES_NAMED_MAX);
         assert!(zones.is_sorted_by(|one, other| loss(one.dip) >= loss(other.dip)));
-        let found = check(&record).unwrap();
+        let diagnosis = check(&record).unwrap();
         let first = format!("slow once: from {} to", gigabytes(zones[0].from_bytes));
-        states(&found.claim, &[&first, "60 % less", " more. "]);
+        states(&diagnosis.claim, &[&first, "60 % less", " more. "]);
         let span = format!("--span {}-", zones[0].from_bytes);
-        states(&found.remedy, &[&span]);
+        states(&diagnosis.remedy, &[&span]);
     }
 
     #[test]
@@ -278,15 +278,22 @@ mod tests {
             point.busy_ns *= 2;
             point.latency_max_ns *= 2;
         }
-        let again = points_to_confirm(&run.surface.curve);
-        assert!(again.iter().filter(|i| (80..90).contains(*i)).count() == 3 && again.len() == 7);
+        let second_reading = points_to_confirm(&run.surface.curve);
+        assert!(
+            second_reading
+                .iter()
+                .filter(|i| (80..90).contains(*i))
+                .count()
+                == 3
+                && second_reading.len() == 7
+        );
         run.surface
             .curve
             .iter_mut()
             .for_each(|p| p.later_bytes_per_second = None);
         let once = check(&surveyed::judge(run.clone())).unwrap();
         assert_eq!(once.severity, Severity::Note);
-        for index in again {
+        for index in second_reading {
             let point = &mut run.surface.curve[index];
             let place = point.offset_bytes as f64 / truth.size_bytes as f64;
             point.later_bytes_per_second = Some(truth.rate_at(place));
@@ -310,8 +317,8 @@ mod tests {
             disk.size_bytes = 1_000_000_000_000;
             disk.slow = vec![(start..start + 0.03, 0.88)];
             for seed in 0..5 {
-                let found = check(&disk.record(seed));
-                let severity = found.map(|finding| finding.severity);
+                let diagnosis = check(&disk.record(seed));
+                let severity = diagnosis.map(|finding| finding.severity);
                 assert_eq!(severity, Some(Severity::Warning), "{seed} {disk:?}");
             }
         }

@@ -34,11 +34,11 @@ const LATENCIES_MIN: f64 = 10.0;
 
 /// A limiter explains a pause of up to this many times what it needs for the requests in flight:
 /// the kernel counts in slices, and may let the whole queue of one slice wait for the next.
-const QUEUES_MAX: f64 = 2.0;
+const QUEUE_TIMES_MAX: f64 = 2.0;
 
 /// The claim names so many pauses, the longest: with more the sentence is not read, and the
 /// evidence has them all.
-const PAUSES_NAMED: usize = 3;
+const PAUSES_NAMED_MAX: usize = 3;
 
 /// A pause without a completion.
 struct Pause {
@@ -66,16 +66,16 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let longest_ns = pauses.first()?.length_ns;
     let named: Vec<String> = pauses
         .iter()
-        .take(PAUSES_NAMED)
+        .take(PAUSES_NAMED_MAX)
         .map(describe_pause)
         .collect();
-    let more = match pauses.len().saturating_sub(PAUSES_NAMED) {
+    let unnamed_text = match pauses.len().saturating_sub(PAUSES_NAMED_MAX) {
         0 => String::new(),
         n => format!("; and in {}", counted(n as u64, "more workload")),
     };
     let mut claim = format!(
-        "No request completed {}{more}. A transaction that commits during such a pause waits as \
-         long.",
+        "No request completed {}{unnamed_text}. A transaction that commits during such a pause \
+         waits as long.",
         named.join("; ")
     );
     let mut observations: Vec<Evidence> = pauses.into_iter().map(|pause| pause.evidence).collect();
@@ -127,7 +127,7 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     }
     let mut limit = None;
     if let Some(reached) = limit_of_workload(record, measured) {
-        if length_ns as f64 <= QUEUES_MAX * reached.queue_ns {
+        if length_ns as f64 <= QUEUE_TIMES_MAX * reached.queue_ns {
             return None;
         }
         limit = Some(reached.statement);

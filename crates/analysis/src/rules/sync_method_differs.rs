@@ -25,7 +25,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// One of two equal methods may use FUA writes and the other flushes, which differ by less.
-const METHODS_APART: f64 = 4.0;
+const METHODS_RATIO_MIN: f64 = 4.0;
 
 /// A row of commits, and the interval of its rate.
 #[derive(Clone, Copy)]
@@ -67,7 +67,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             widest.ratio,
         ),
         pairs.iter().map(|pair| {
-            let threshold = pair.slow.rate() * METHODS_APART;
+            let threshold = pair.slow.rate() * METHODS_RATIO_MIN;
             pair.fast.session.measured.evidence(
                 "figures/ops/commit/iops/value",
                 pair.fast.rate(),
@@ -102,7 +102,7 @@ fn far_apart<'a>(methods: &[CommitMethod<'a>]) -> Vec<MethodPair<'a>> {
         let mut pairs = Vec::new();
         for slow in methods {
             let ratio = fast.low / slow.high.max(f64::MIN_POSITIVE);
-            if ratio >= METHODS_APART && differ_in_method_alone(fast, slow) {
+            if ratio >= METHODS_RATIO_MIN && differ_in_method_alone(fast, slow) {
                 pairs.push(MethodPair {
                     fast: *fast,
                     slow: *slow,
@@ -148,7 +148,10 @@ fn guarantee(sync: SyncPolicy) -> Option<SyncCall> {
             WriteFlag::OpenDsync | WriteFlag::RwfDsync => SyncCall::Fdatasync,
             WriteFlag::OpenSync => SyncCall::Fsync,
         }),
-        _ => None,
+        SyncPolicy::None
+        | SyncPolicy::AtEnd
+        | SyncPolicy::Every { writes: 2.., .. }
+        | SyncPolicy::Shared { .. } => None,
     }
 }
 
@@ -219,11 +222,11 @@ mod tests {
         }
         // 9000/s against 300/s ± 1 %: the ends of the intervals decide.
         for (half_width, expected) in [(4500.0, true), (90_000.0, false)] {
-            let found = changed_method(&|measurement| {
+            let diagnosis = changed_method(&|measurement| {
                 let commits = measurement.figures.ops.get_mut(&OpKind::Commit).unwrap();
                 commits.iops.half_width_95 = Some(half_width);
             });
-            assert_eq!(found.is_some(), expected, "{half_width}");
+            assert_eq!(diagnosis.is_some(), expected, "{half_width}");
         }
     }
 }

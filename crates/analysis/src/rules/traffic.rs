@@ -1,5 +1,5 @@
-//! The bytes that the disks moved beyond those requested, and whether other programs caused it.
-//! Every judgement on foreign traffic comes from here.
+//! Finds the bytes that the disks moved beyond those requested, and decides whether other programs
+//! caused them. Every judgement on foreign traffic comes from here.
 //!
 //! Bytes beyond the request prove other programs only where neither our own requests nor the
 //! filesystem explain them: reads past the page cache, and writes to a bare device or beside pure
@@ -45,6 +45,31 @@ const SURVEY_REQUEST_BYTES: u64 = 8 << 20;
 /// The page cache reads the missing part of a smaller write.
 const PAGE_BYTES: u32 = 4096;
 
+/// The direction in which a disk moved bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Direction {
+    Read,
+    Write,
+}
+
+impl Direction {
+    /// `read` or `wrote`.
+    pub(super) fn past_tense(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "wrote",
+        }
+    }
+
+    /// The name of the disk's counter in records.
+    pub(super) fn counter(self) -> &'static str {
+        match self {
+            Self::Read => "read_bytes",
+            Self::Write => "write_bytes",
+        }
+    }
+}
+
 /// The bytes that were requested from a target's disks, and those that the disks counted, of a
 /// workload or of the survey.
 pub(super) struct Traffic<'a> {
@@ -58,9 +83,9 @@ pub(super) struct Traffic<'a> {
     /// The most that our requests that failed moved: the kernel counts them, we do not.
     failed: Excess,
     /// True if all requests consist of whole pages of 4 KiB.
-    whole_pages: bool,
+    has_whole_pages: bool,
     /// True if writes are synced.
-    commits: bool,
+    has_commits: bool,
     cache: CachePolicy,
     pub(super) asked: ByteCount,
     pub(super) device: &'a DeviceUse,
@@ -102,8 +127,8 @@ impl<'a> Traffic<'a> {
             block_bytes: rows.iter().map(|row| smallest_block(row)).min()?,
             rounded_bytes: 0,
             failed: failed_by_workloads(&rows),
-            whole_pages: rows.iter().all(|row| has_whole_pages(row)),
-            commits: rows.iter().any(|row| commits(row)),
+            has_whole_pages: rows.iter().all(|row| has_whole_pages(row)),
+            has_commits: rows.iter().any(|row| commits(row)),
             cache,
             asked: row.data.asked,
             device: &row.data.device,
@@ -126,8 +151,8 @@ impl<'a> Traffic<'a> {
             block_bytes: u32::MAX,
             rounded_bytes: record.access().len() as u64 * u64::from(sector_bytes),
             failed: failed_by_survey(surface),
-            whole_pages: true,
-            commits: false,
+            has_whole_pages: true,
+            has_commits: false,
             cache: surface.data.cache.used,
             asked: surface.data.asked,
             device: &surface.data.device,
@@ -212,7 +237,7 @@ impl<'a> Traffic<'a> {
 
     /// The most that filesystems write for our own requests.
     fn metadata_bytes(&self) -> u64 {
-        let syncs = if self.commits {
+        let syncs = if self.has_commits {
             self.asked.write_bytes / u64::from(self.block_bytes.max(1))
         } else {
             0
@@ -266,7 +291,7 @@ impl<'a> Traffic<'a> {
             self.block_bytes < logical_bytes.max(physical_bytes)
         });
         let is_buffered = self.cache != CachePolicy::Direct || target.has_buffered_loop();
-        let reads_ahead = is_buffered && (self.asked.read_bytes > 0 || !self.whole_pages);
+        let reads_ahead = is_buffered && (self.asked.read_bytes > 0 || !self.has_whole_pages);
         let reads_parity = self.asked.write_bytes > 0 && is_raid(target);
         let rewrites = copies_on_write(target) || reads_parity || moves_more_than_asked(target);
         !is_rounded && !reads_ahead && !rewrites
@@ -352,9 +377,9 @@ impl MetadataOwner<'_> {
 
 /// The filesystem of the target, and those that hold the files behind loop devices.
 fn filesystems(target: &TargetIdentity) -> Vec<MetadataOwner<'_>> {
-    let mut found = Vec::new();
+    let mut owners = Vec::new();
     if target.kind != TargetKind::BlockDevice {
-        found.push(match &target.filesystem {
+        owners.push(match &target.filesystem {
             Some(known) => MetadataOwner {
                 kind: &known.kind,
                 size_bytes: known.size_bytes,
@@ -375,12 +400,12 @@ fn filesystems(target: &TargetIdentity) -> Vec<MetadataOwner<'_>> {
                 size_bytes += below.size_bytes;
             }
         }
-        found.push(MetadataOwner {
+        owners.push(MetadataOwner {
             kind: layer.backing_filesystem.as_deref().unwrap_or_default(),
             size_bytes,
         });
     }
-    found
+    owners
 }
 
 fn copies_on_write(target: &TargetIdentity) -> bool {
@@ -397,8 +422,9 @@ fn is_raid(target: &TargetIdentity) -> bool {
         .any(|layer| layer.kind == LayerKind::Md)
 }
 
-/// True if a layer may read or write more than it is asked for, whatever the request: volumes that
-/// are an array, a cache or a snapshot. The record tells the user of a mapping, not its type.
+/// True if a layer may read or write more than it is asked for, whatever the request: volumes of
+/// the device mapper that are an array, a cache or a snapshot, and bcache. The record states the
+/// user of a mapping, not its type.
 fn moves_more_than_asked(target: &TargetIdentity) -> bool {
     target.layers.iter().any(|layer| match layer.kind {
         LayerKind::DeviceMapper => match mapped_by(layer) {
@@ -408,7 +434,12 @@ fn moves_more_than_asked(target: &TargetIdentity) -> bool {
             user => layer.below.len() > 1 || lies_on_mapping_of(user, layer, target),
         },
         LayerKind::Disk => layer.name.starts_with("bcache"),
-        _ => false,
+        LayerKind::Partition
+        | LayerKind::Md
+        | LayerKind::Loop
+        | LayerKind::Zram
+        | LayerKind::RamDisk
+        | LayerKind::Network => false,
     })
 }
 

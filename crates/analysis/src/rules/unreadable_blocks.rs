@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Ranges named in the claim; the record names up to a thousand.
-const NAMED: usize = 4;
+const NAMED_MAX: usize = 4;
 
 fn check(record: &Record) -> Option<Diagnosis> {
     match record.accept() {
@@ -55,19 +55,19 @@ fn check_scan(record: &Record) -> Option<Diagnosis> {
     let path = first_result_path("data/scan/unreadable_bytes");
     let mut observations = vec![evidence_at(path, scan.unreadable_bytes as f64, 0.0, "B")];
     let mut places = Vec::new();
-    for (index, range) in scan.unreadable.iter().enumerate().take(NAMED) {
+    for (index, range) in scan.unreadable.iter().enumerate().take(NAMED_MAX) {
         let path = first_result_path(&format!("data/scan/unreadable/{index}/length_bytes"));
         observations.push(evidence_at(path, range.length_bytes as f64, 0.0, "B"));
         places.push(describe_range(range));
     }
-    let more = match scan.unreadable.len().saturating_sub(NAMED) {
+    let unnamed_text = match scan.unreadable.len().saturating_sub(NAMED_MAX) {
         0 => String::new(),
-        more => format!("; and {more} more"),
+        unnamed => format!("; and {unnamed} more"),
     };
     Some(Diagnosis::new(
         Severity::Failure,
         format!(
-            "{} could not be read: {}{more}.",
+            "{} could not be read: {}{unnamed_text}.",
             format_bytes(scan.unreadable_bytes),
             places.join("; ")
         ),

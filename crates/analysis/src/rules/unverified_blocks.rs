@@ -90,16 +90,16 @@ mod tests {
             (earlier(1000, 900, 100, 0), Severity::Warning, "64 KiB"),
         ] {
             assert_eq!(bad_blocks::check(&record), None);
-            let found = check(&record).unwrap();
-            assert_eq!(found.severity, severity);
-            states(&found.claim, &[part]);
+            let diagnosis = check(&record).unwrap();
+            assert_eq!(diagnosis.severity, severity);
+            states(&diagnosis.claim, &[part]);
         }
         let one = check(&earlier(1, 1, 0, 1)).unwrap().claim;
         states(&one, &["1 of 1000 blocks", "has no signature"]);
         let one = check(&earlier(11, 10, 1, 1)).unwrap().claim;
         states(&one, &["1 of them is the start of a block"]);
-        let found = bad_blocks::check(&earlier(907, 900, 0, 1)).unwrap();
-        assert_eq!(found.severity, Severity::Failure);
-        states(&found.claim, &["7 of 1000"]);
+        let diagnosis = bad_blocks::check(&earlier(907, 900, 0, 1)).unwrap();
+        assert_eq!(diagnosis.severity, Severity::Failure);
+        states(&diagnosis.claim, &["7 of 1000"]);
     }
 }

@@ -20,10 +20,10 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Share of the span that may be holes: the metadata of a sparse image, not more.
-const UNWRITTEN_MAX: f64 = 0.01;
+const UNWRITTEN_SHARE_MAX: f64 = 0.01;
 
 /// From this share on most of the figure is not the medium's.
-const UNWRITTEN_FAILURE: f64 = 0.5;
+const UNWRITTEN_SHARE_FAILURE: f64 = 0.5;
 
 /// Fewer blocks than this are too few to judge their content, unless all agree.
 const SAMPLED_MIN: u64 = 20;
@@ -32,7 +32,7 @@ const SAMPLED_MIN: u64 = 20;
 const SAMPLED_ALIKE_MIN: u64 = 5;
 
 /// Share of the blocks that may contain only zeros: databases keep some empty pages.
-const ZERO_MAX: f64 = 0.1;
+const ZERO_SHARE_MAX: f64 = 0.1;
 
 /// A workload, or the survey, that read empty blocks.
 struct EmptyReads {
@@ -139,7 +139,7 @@ impl EmptyReads {
     fn of_holes(blocks: ReadBlocks) -> Option<Self> {
         let span_bytes = blocks.span_bytes;
         let unwritten_bytes = blocks.unwritten_bytes?;
-        let most = UNWRITTEN_MAX * span_bytes as f64;
+        let most = UNWRITTEN_SHARE_MAX * span_bytes as f64;
         let observed = unwritten_bytes as f64;
         if observed <= most {
             return None;
@@ -148,7 +148,7 @@ impl EmptyReads {
         Some(Self {
             index: blocks.index,
             target: blocks.target,
-            severity: failure_if(share >= UNWRITTEN_FAILURE),
+            severity: failure_if(share >= UNWRITTEN_SHARE_FAILURE),
             claim: format!(
                 "{} of {} ({}) were never written.",
                 format_bytes(unwritten_bytes),
@@ -167,7 +167,7 @@ impl EmptyReads {
         } else {
             SAMPLED_MIN
         };
-        let most = ZERO_MAX * sample.sampled as f64;
+        let most = ZERO_SHARE_MAX * sample.sampled as f64;
         let observed = sample.zero as f64;
         let target = &record.targets[blocks.target];
         if sample.sampled < sampled_min
@@ -197,7 +197,12 @@ fn reads_zeros_off_platters(record: &Record, target: &TargetIdentity) -> bool {
         let is_plain = match layer.kind {
             LayerKind::Partition => true,
             LayerKind::Disk => layer.discard == Some(false) && surely_rotates(record, layer),
-            _ => false,
+            LayerKind::DeviceMapper
+            | LayerKind::Md
+            | LayerKind::Loop
+            | LayerKind::Zram
+            | LayerKind::RamDisk
+            | LayerKind::Network => false,
         };
         if !is_plain {
             return false;

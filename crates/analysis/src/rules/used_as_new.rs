@@ -40,10 +40,11 @@ const LOGGED_HOURS_MAX: u64 = (1 << 16) - 1;
 /// smartctl's database says, and the last hour is not yet counted.
 const WRITING_TIMES_MIN: f64 = 2.0;
 /// No disk writes faster than its link: SATA carries 600 MB/s, which no rotating disk exceeds on
-/// any link; two ports of SAS-4 carry 4.8 GB/s; four lanes of PCIe 6.0 carry 32 GB/s.
-const SATA_OR_ROTATING: f64 = 600e6;
-const SAS: f64 = 4.8e9;
-const NVME: f64 = 32e9;
+/// any link; two ports of SAS-4 carry 4.8 GB/s; four lanes of PCIe 6.0 carry 32
+/// GB/s.
+const SATA_BYTES_PER_SECOND: f64 = 600e6;
+const SAS_BYTES_PER_SECOND: f64 = 4.8e9;
+const NVME_BYTES_PER_SECOND: f64 = 32e9;
 
 /// A counter that contradicts the power-on hours.
 struct Contradiction {
@@ -130,9 +131,9 @@ fn is_older(hours: u64, claimed_hours: u64) -> bool {
 /// The highest rate at which a disk can have been written; `None` where its link is not known.
 fn bytes_per_second_max(disk: &DiskHealth) -> Option<f64> {
     match (disk.protocol.as_deref()?, disk.rotation_rpm) {
-        ("ATA", _) | ("SCSI", Some(1..)) => Some(SATA_OR_ROTATING),
-        ("SCSI", _) => Some(SAS),
-        ("NVMe", _) => Some(NVME),
+        ("ATA", _) | ("SCSI", Some(1..)) => Some(SATA_BYTES_PER_SECOND),
+        ("SCSI", _) => Some(SAS_BYTES_PER_SECOND),
+        ("NVMe", _) => Some(NVME_BYTES_PER_SECOND),
         _ => None,
     }
 }
@@ -176,10 +177,10 @@ mod tests {
 
     #[test]
     fn farm_hours_above_the_smart_hours_are_reported_with_both() {
-        let found = one(&seagate(38, 21_934), "used-as-new");
-        assert_eq!(found.severity, Severity::Warning);
-        states(&found.claim, &["38 power-on hours", "21934"]);
-        let figures = (found.evidence[0].observed, found.evidence[0].threshold);
+        let finding = one(&seagate(38, 21_934), "used-as-new");
+        assert_eq!(finding.severity, Severity::Warning);
+        states(&finding.claim, &["38 power-on hours", "21934"]);
+        let figures = (finding.evidence[0].observed, finding.evidence[0].threshold);
         assert_eq!(figures, (21_934.0, 38.0));
     }
 
@@ -204,8 +205,8 @@ mod tests {
 
     #[test]
     fn log_of_a_later_hour_proves_a_reset_unless_it_may_have_overflowed() {
-        let found = one(&tested(12, 4711), "used-as-new");
-        states(&found.claim, &["12 power-on hours", "hour 4711"]);
+        let finding = one(&tested(12, 4711), "used-as-new");
+        states(&finding.claim, &["12 power-on hours", "hour 4711"]);
         for (hours, logged_hours) in [(4711, 12), (100, 100), (100, 101), (7, 65_535)] {
             assert_eq!(tested(hours, logged_hours).findings, [], "{logged_hours}");
         }

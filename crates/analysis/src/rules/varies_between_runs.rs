@@ -27,7 +27,7 @@ const WIDTH_MIN: f64 = 0.10;
 const TIMES_WITHIN_MIN: f64 = 2.0;
 
 /// Share of the half-width that the last digit of a rate shows.
-const FINEST: f64 = 0.1;
+const LAST_DIGIT_SHARE: f64 = 0.1;
 
 /// A workload whose rate varies from run to run.
 struct VaryingWorkload<'a> {
@@ -50,7 +50,7 @@ impl VaryingWorkload<'_> {
         } else {
             (1.0, "1/s")
         };
-        let finest = Some(FINEST * self.half_width() * scale);
+        let finest = Some(LAST_DIGIT_SHARE * self.half_width() * scale);
         let low = figure_text(low_iops * scale, finest, unit);
         let high = figure_text(high_iops * scale, finest, unit);
         joined_range(&low, &high)
@@ -80,36 +80,36 @@ impl VaryingWorkload<'_> {
 }
 
 fn check(record: &Record) -> Option<Diagnosis> {
-    let mut found: Vec<VaryingWorkload<'_>> = Vec::new();
+    let mut hits: Vec<VaryingWorkload<'_>> = Vec::new();
     for measured in real_rows(record) {
-        found.extend(varying_workload(measured));
+        hits.extend(varying_workload(measured));
     }
-    let worst = largest_by(&found, |varying| varying.width())?;
+    let worst = largest_by(&hits, |varying| varying.width())?;
     let runs = worst.runs;
     Some(Diagnosis::new(
         Severity::Note,
         format!(
             "Runs of {} differ by more than a single run shows. {} earlier runs of {} reached {}; \
              expect {} from the next one.",
-            workload_names(record, found.iter().map(|varying| varying.measured.index)),
+            workload_names(record, hits.iter().map(|varying| varying.measured.index)),
             runs.earlier_runs,
             workload_name(record, worst.measured.row),
             worst.range(runs.lowest_iops, runs.highest_iops),
             worst.range(runs.next_low_iops, runs.next_high_iops),
         ),
-        found.iter().flat_map(VaryingWorkload::evidence),
+        hits.iter().flat_map(VaryingWorkload::evidence),
     ))
 }
 
 fn varying_workload(measured: Measured<'_>) -> Option<VaryingWorkload<'_>> {
     let runs = measured.row.run_to_run?;
-    let found = VaryingWorkload { measured, runs };
+    let varying = VaryingWorkload { measured, runs };
     let within = runs.within_iops.unwrap_or(0.0);
-    let is_wide = found.width() >= WIDTH_MIN && found.half_width() >= TIMES_WITHIN_MIN * within;
+    let is_wide = varying.width() >= WIDTH_MIN && varying.half_width() >= TIMES_WITHIN_MIN * within;
     if !is_wide {
         return None;
     }
-    Some(found)
+    Some(varying)
 }
 
 #[cfg(test)]

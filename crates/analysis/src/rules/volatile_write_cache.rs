@@ -43,7 +43,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
         hit.disk.write_cache == Some(WriteCache::WriteThrough)
     });
     let option = hits.iter().find_map(|hit| hit.option);
-    let found = if !never_flushed.is_empty() {
+    let diagnosis = if !never_flushed.is_empty() {
         never_flushed_by_kernel(&never_flushed)
     } else if let Some(option) = option {
         mounted_without_flushes(&names(&hits, |hit| hit.option == Some(option)), option)
@@ -57,7 +57,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
             .iter()
             .map(|hit| evidence_at(&hit.path, 1.0, 0.0, "write back"))
             .collect(),
-        ..found
+        ..diagnosis
     })
 }
 
@@ -133,15 +133,15 @@ fn has_commits(record: &Record, target: usize) -> bool {
 
 fn volatile_disks(index: usize, target: &TargetIdentity) -> Vec<VolatileDisk<'_>> {
     let option = option_without_flushes(target);
-    let mut found = Vec::new();
+    let mut volatile = Vec::new();
     for (layer_index, disk) in target.layers.iter().enumerate() {
         let cache = disk.reported_write_cache.or(disk.write_cache);
         if disk.kind == LayerKind::Disk && cache == Some(WriteCache::WriteBack) {
             let path = format!("/targets/{index}/layers/{layer_index}/write_cache");
-            found.push(VolatileDisk { path, disk, option });
+            volatile.push(VolatileDisk { path, disk, option });
         }
     }
-    found
+    volatile
 }
 
 fn option_without_flushes(target: &TargetIdentity) -> Option<&str> {
@@ -202,8 +202,8 @@ mod tests {
             {
                 layer.reported_write_cache = Some(disk);
             }
-            let found = check(&record).map(|finding| finding.severity);
-            assert_eq!(found, severity, "{kernel:?} {disk:?}");
+            let diagnosis = check(&record).map(|finding| finding.severity);
+            assert_eq!(diagnosis, severity, "{kernel:?} {disk:?}");
         }
     }
 
@@ -224,8 +224,8 @@ mod tests {
                 ..member.clone()
             };
             layers.extend([member, mirrored]);
-            let found = check(&record).unwrap();
-            let text = format!("{} {}", found.claim, found.remedy);
+            let diagnosis = check(&record).unwrap();
+            let text = format!("{} {}", diagnosis.claim, diagnosis.remedy);
             states(&text, &parts);
         }
     }

@@ -22,7 +22,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Time to order another one: a disk that took four years to get here has one left.
-const WEAR_PERCENT: u32 = 80;
+const WEAR_PERCENT_WARNING: u32 = 80;
 
 /// The endurance that the vendor warrants is consumed (NVMe 1.4, 5.14.1.2, "Percentage Used"; JEDEC
 /// JESD218): the disk need no longer keep data without power for the months that JESD218 demands.
@@ -33,9 +33,9 @@ fn check(disk: &DiskHealth) -> Option<Diagnosis> {
     let mut observations = Vec::new();
     let mut severity = Severity::Warning;
     if let Some(wear) = disk.wear_percent
-        && wear >= WEAR_PERCENT
+        && wear >= WEAR_PERCENT_WARNING
     {
-        let mut threshold = WEAR_PERCENT;
+        let mut threshold = WEAR_PERCENT_WARNING;
         if wear >= WORN_OUT_PERCENT {
             threshold = WORN_OUT_PERCENT;
             severity = Severity::Failure;
@@ -78,8 +78,8 @@ mod tests {
 
     #[test]
     fn wear_is_a_warning_and_its_end_a_failure() {
-        let found = observed(&faulty(|disk| disk.wear_percent = Some(85)), "worn-out");
-        assert_eq!(found, (Severity::Warning, 85.0, 80.0));
+        let diagnosis = observed(&faulty(|disk| disk.wear_percent = Some(85)), "worn-out");
+        assert_eq!(diagnosis, (Severity::Warning, 85.0, 80.0));
         let used_up = observed(&faulty(|disk| disk.wear_percent = Some(103)), "worn-out");
         assert_eq!(used_up.0, Severity::Failure);
         let spare = observed(&faulty(|disk| disk.spare_percent = Some(10)), "worn-out");

@@ -9,7 +9,7 @@ use crate::agreement::Agreement;
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, files, is_stdout};
 use crate::output_files::{Output, note_written, open_documents};
-use crate::saved::{earlier_runs, load_all, named_or_recorded, short};
+use crate::saved::{earlier_runs, load_all, named_or_recorded, short_id};
 use crate::stdio::{
     ColorWhen, Presentation, Verbosity, colored_comparison_page, eprint_line, ignore_closed_pipe,
     to_stdout, write_colored_page,
@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 
 pub use flags::CompareFlags;
 pub(crate) use flags::parse_margin;
-pub(crate) use question::{compared, group};
+pub(crate) use question::{compare_groups, run_group};
 
 /// A record under the name that the page shows.
 struct NamedRecord {
@@ -47,7 +47,7 @@ struct SideRuns {
 impl SideRuns {
     fn group(&self) -> RunGroup<'_> {
         let runs = self.runs.iter().map(|run| (run.name.as_str(), &run.record));
-        group(&self.label, runs)
+        run_group(&self.label, runs)
     }
 }
 
@@ -82,7 +82,7 @@ fn load_named(reference: &str, history: Option<&Path>) -> Result<Vec<NamedRecord
         let name = if is_only {
             reference
         } else {
-            short(&record.run_id)
+            short_id(&record.run_id)
         };
         named.push(NamedRecord {
             name: name.to_owned(),
@@ -98,33 +98,33 @@ fn earlier_groups(earlier: &[StoredRun]) -> Vec<RunGroup<'_>> {
     for run in earlier {
         let label = run.label.as_deref().unwrap_or_default();
         let runs = groups.entry(label).or_default();
-        runs.push((short(&run.record.run_id), &run.record));
+        runs.push((short_id(&run.record.run_id), &run.record));
     }
     groups
         .into_iter()
-        .map(|(label, runs)| group(label, runs))
+        .map(|(label, runs)| run_group(label, runs))
         .collect()
 }
 
 /// Compares: measures where the arguments name targets, else reads saved runs. The exit code says
 /// how the `--fail-on` conditions came out.
-pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
-    if let Some(targets) = live::live_targets(compare)? {
-        return run_live(compare, &targets);
+pub fn run(flags: &CompareFlags) -> anyhow::Result<Exit> {
+    if let Some(targets) = live::live_targets(flags)? {
+        return run_live(flags, &targets);
     }
-    if let Some(flag) = compare.live.first_given() {
+    if let Some(flag) = flags.live.first_given() {
         return Err(Failure::Usage(format!(
             "{flag} applies only to live comparisons, not to saved runs; name directories, files \
              or block devices"
         ))
         .into());
     }
-    let history = compare.history_file.file();
+    let history = flags.history_file.file();
     let mut sides = Vec::new();
-    for reference in references(compare)? {
+    for reference in references(flags)? {
         sides.push(find_side(reference, history)?);
     }
-    let outputs = open_named_outputs(compare)?;
+    let outputs = open_named_outputs(flags)?;
     let records: Vec<&Record> = sides
         .iter()
         .flat_map(|side| &side.runs)
@@ -134,14 +134,14 @@ pub fn run(compare: &CompareFlags) -> anyhow::Result<Exit> {
     let Some((baseline, candidates)) = sides.split_first() else {
         return Err(Failure::Usage(TOO_FEW.to_owned()).into());
     };
-    let comparison = compared(
-        compare.margin,
+    let comparison = compare_groups(
+        flags.margin,
         baseline.group(),
         candidates.iter().map(SideRuns::group).collect(),
         earlier_groups(&earlier),
-        &compare.limits,
+        &flags.limits,
     )?;
-    present(compare, &comparison, &outputs)
+    present_comparison(flags, &comparison, &outputs)
 }
 
 /// The sides of a repeated comparison.
@@ -193,10 +193,10 @@ pub(crate) fn repeat(
     record: &Record,
     live: &LivePlan,
     targets: &[PathBuf],
-    flags: &MeasuringFlags,
+    measuring: &MeasuringFlags,
     agreement: Agreement,
 ) -> anyhow::Result<Exit> {
-    let compare = &CompareFlags::repeating(live, flags, agreement)?;
+    let flags = &CompareFlags::repeating(live, measuring, agreement)?;
     let RepeatedSides { targets, labels } = repeated_sides(record, &live.sides, targets)?;
     if labels.len() < 2 {
         let text = "the record compares fewer than two sides, so there is nothing to repeat";
@@ -205,8 +205,8 @@ pub(crate) fn repeat(
     for target in &targets {
         keep_from_outputs(target);
     }
-    let identities = flags.probe_all(&targets)?;
-    live::check_kinds(&identities, &compare.live)?;
+    let identities = measuring.probe_all(&targets)?;
+    live::check_kinds(&identities, &flags.live)?;
     let recorded_kind = record.targets.first().map(|target| target.kind);
     let has_other_kind = identities
         .iter()
@@ -216,7 +216,7 @@ pub(crate) fn repeat(
         return Err(Failure::Usage(text.to_owned()).into());
     }
     let mut side_plan = Plan {
-        seed: flags.seed.unwrap_or(record.plan.seed),
+        seed: measuring.seed.unwrap_or(record.plan.seed),
         origin: Origin::new("compare", crate::provenance::command_line()),
         method: METHOD_VERSION,
         ..record.plan.clone()
@@ -227,54 +227,54 @@ pub(crate) fn repeat(
     {
         paths.clone_from(&labels);
     }
-    let outputs = open_named_outputs(compare)?;
-    let outcome = live::measure_sides(compare, flags, &labels, identities, &side_plan)?;
-    present_live(compare, outcome, &outputs)
+    let outputs = open_named_outputs(flags)?;
+    let outcome = live::measure_sides(flags, measuring, &labels, identities, &side_plan)?;
+    present_live_comparison(flags, outcome, &outputs)
 }
 
 /// Measures these targets, or settings of the only one, and compares them.
-fn run_live(compare: &CompareFlags, targets: &[String]) -> anyhow::Result<Exit> {
+fn run_live(flags: &CompareFlags, targets: &[String]) -> anyhow::Result<Exit> {
     for target in targets {
         keep_from_outputs(Path::new(target));
     }
-    let outputs = open_named_outputs(compare)?;
-    present_live(compare, live::run(compare, targets)?, &outputs)
+    let outputs = open_named_outputs(flags)?;
+    present_live_comparison(flags, live::run(flags, targets)?, &outputs)
 }
 
 /// Presents the end of a live comparison. How the run ended goes before what the comparison says.
-fn present_live(
-    compare: &CompareFlags,
+fn present_live_comparison(
+    flags: &CompareFlags,
     outcome: LiveOutcome,
     outputs: &[Output],
 ) -> anyhow::Result<Exit> {
     let exit = match outcome.comparison {
-        Some(comparison) => present(compare, &comparison, outputs)?,
+        Some(comparison) => present_comparison(flags, &comparison, outputs)?,
         None => Exit::Done,
     };
     Ok(outcome.early_exit.unwrap_or(exit))
 }
 
 /// Saves and prints a comparison, and returns how the conditions came out.
-fn present(
-    compare: &CompareFlags,
+fn present_comparison(
+    flags: &CompareFlags,
     comparison: &Comparison,
     outputs: &[Output],
 ) -> anyhow::Result<Exit> {
     // A full disk must not cost the page and the verdict.
-    let saved = save(comparison, outputs, Verbosity::lines(compare.live.quiet));
-    let presentation = if compare.json || compare.outputs.iter().any(|path| is_stdout(path)) {
+    let saved = save_comparison(comparison, outputs, Verbosity::lines(flags.live.quiet));
+    let presentation = if flags.json || flags.outputs.iter().any(|path| is_stdout(path)) {
         Presentation::Json
     } else {
         Presentation::Page
     };
-    let detail = if compare.all {
+    let detail = if flags.all {
         MetricDetail::All
     } else {
         MetricDetail::Independent
     };
-    print(comparison, presentation, detail, compare.color)?;
+    print_comparison(comparison, presentation, detail, flags.color)?;
     saved?;
-    let undecided_exit = if compare.fail_on_undecided {
+    let undecided_exit = if flags.fail_on_undecided {
         Exit::Undecided
     } else {
         Exit::Done
@@ -287,9 +287,9 @@ const TOO_FEW: &str = "name at least two runs, such as 'compare latest~1 latest'
                        such as 'compare /mnt/old /mnt/new'. 'diskproof history' lists the runs";
 
 /// The arguments that name sides, the baseline first.
-fn references(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
-    let mut references = compare.runs.clone();
-    if let Some(baseline) = &compare.baseline {
+fn references(flags: &CompareFlags) -> Result<Vec<String>, Failure> {
+    let mut references = flags.runs.clone();
+    if let Some(baseline) = &flags.baseline {
         if references.is_empty() {
             references.push("latest".to_owned());
         }
@@ -301,9 +301,9 @@ fn references(compare: &CompareFlags) -> Result<Vec<String>, Failure> {
     Ok(references)
 }
 
-fn open_named_outputs(compare: &CompareFlags) -> Result<Vec<Output>, Failure> {
-    let paths = files(&[&compare.outputs, &compare.html]);
-    open_outputs(&paths, compare.history_file.file())
+fn open_named_outputs(flags: &CompareFlags) -> Result<Vec<Output>, Failure> {
+    let paths = files(&[&flags.outputs, &flags.html]);
+    open_outputs(&paths, flags.history_file.file())
 }
 
 /// Opens the files of a comparison.
@@ -320,7 +320,7 @@ pub(super) fn open_outputs(
 }
 
 /// Writes a comparison to all output files.
-pub(super) fn save(
+pub(super) fn save_comparison(
     comparison: &Comparison,
     outputs: &[Output],
     verbosity: Verbosity,
@@ -342,7 +342,7 @@ pub(super) fn save(
 }
 
 /// Prints a comparison on stdout; `detail` and `color` are those of a page.
-pub(crate) fn print(
+pub(crate) fn print_comparison(
     comparison: &Comparison,
     presentation: Presentation,
     detail: MetricDetail,

@@ -137,9 +137,10 @@ pub fn run(curve: &CurveFlags) -> anyhow::Result<Exit> {
     let identity = flags.probe(&curve.target)?;
     let plan = curve_plan(curve, &identity)?;
     if identity.kind != TargetKind::BlockDevice && !flags.quiet {
-        let surveyed = match identity.kind {
-            TargetKind::Directory => "a scratch file in it",
-            _ => "this file",
+        let surveyed = if identity.kind == TargetKind::Directory {
+            "a scratch file in it"
+        } else {
+            "this file"
         };
         crate::stdio::eprint_line(&format!(
             "{}: positions are offsets in {surveyed}, which may lie anywhere on the disk; name the \

@@ -105,9 +105,9 @@ fn export_comparison(export: &ExportFlags, comparison: &Comparison) -> anyhow::R
         return Err(Failure::Usage(text.to_owned()).into());
     }
     let outputs = compare::open_outputs(&export.files(), export.history_file.file())?;
-    compare::save(comparison, &outputs, export.verbosity())?;
+    compare::save_comparison(comparison, &outputs, export.verbosity())?;
     if export.prints_json() {
-        compare::print(
+        compare::print_comparison(
             comparison,
             Presentation::Json,
             MetricDetail::All,

@@ -3,7 +3,7 @@
 use crate::failure::{Exit, Failure};
 use crate::saved::{
     HistoryFileFlag, empty_text, history_place, import, is_after, load_file, open, open_if_there,
-    parse_label, print_notes, recover_unsaved_runs, run_id, saved_record, short,
+    parse_label, print_notes, recover_unsaved_runs, run_id, saved_record, short_id,
 };
 use crate::stdio::{ColorWhen, Presentation, Verbosity, eprint_line, print_document, style};
 use diskproof_analysis::compare::Limit;
@@ -200,7 +200,7 @@ fn list_runs(list: &List) -> anyhow::Result<Exit> {
     };
     if let Some(first) = unreadable.first() {
         let count = counted(unreadable.len() as u64, "run");
-        let id = short(first);
+        let id = short_id(first);
         eprint_line(&format!(
             "warning: skipped {count} that cannot be read, such as {id}: damaged, or saved by \
              another version of diskproof"
@@ -294,13 +294,13 @@ fn judged_run(trend: &Trend, now: Timestamp) -> String {
     if let Some(run_id) = &trend.newest_without_figure {
         return format!(
             "run {} ended early, or has not measured enough for this figure",
-            short(run_id)
+            short_id(run_id)
         );
     }
     let Some(newest) = trend.points.last() else {
         return "no saved run has measured enough for this figure".to_owned();
     };
-    let run = format!("run {}", short(&newest.run_id));
+    let run = format!("run {}", short_id(&newest.run_id));
     if is_after(&newest.started, now) {
         return format!("{run} begins in the future, at {}", newest.started);
     }
@@ -421,7 +421,7 @@ fn set_label(history: &mut History, run: &str, label: &str) -> anyhow::Result<Ex
     let id = run_id(history, run)?;
     let new_label = if label.is_empty() { None } else { Some(label) };
     history.label(&id, new_label).map_err(Failure::History)?;
-    let run = short(&id);
+    let run = short_id(&id);
     match new_label {
         Some(label) => eprint_line(&format!("run {run} now has the label {label}")),
         None => eprint_line(&format!("run {run} now has no label")),

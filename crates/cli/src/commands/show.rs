@@ -192,14 +192,14 @@ fn show_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<
 fn write_comparison(show: &ShowFlags, comparison: &Comparison) -> anyhow::Result<Exit> {
     let paths = files(&[&show.outputs, &show.html]);
     let outputs = compare::open_outputs(&paths, show.history_file.file())?;
-    compare::save(comparison, &outputs, Verbosity::lines(show.quiet))?;
+    compare::save_comparison(comparison, &outputs, Verbosity::lines(show.quiet))?;
     if show.prints_json() || outputs.is_empty() {
         let detail = if show.verbose {
             MetricDetail::All
         } else {
             MetricDetail::Independent
         };
-        compare::print(comparison, show.presentation(), detail, show.color)?;
+        compare::print_comparison(comparison, show.presentation(), detail, show.color)?;
     }
     Ok(Exit::Done)
 }

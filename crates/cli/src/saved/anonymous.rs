@@ -145,7 +145,7 @@ fn replace_name(text: &mut String, place: &str, placeholders: &mut Placeholders)
 /// Replaces the names that an administrator gave volumes and files, where they stand in for a model
 /// or within the name of a layer.
 fn replace_volume_names(record: &mut Record, placeholders: &mut Placeholders) {
-    let mut named_disks = Vec::new();
+    let mut renamed_disks = Vec::new();
     for layer in record
         .targets
         .iter_mut()
@@ -156,11 +156,11 @@ fn replace_volume_names(record: &mut Record, placeholders: &mut Placeholders) {
         {
             let text = without_volume_name(layer, model, placeholders);
             layer.model = Some(text);
-            named_disks.push(layer.name.clone());
+            renamed_disks.push(layer.name.clone());
         }
     }
     for health in &mut record.health {
-        if named_disks.contains(&health.disk) {
+        if renamed_disks.contains(&health.disk) {
             health.model = None;
         }
     }

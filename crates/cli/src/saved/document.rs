@@ -24,8 +24,8 @@ const OPEN_LIMIT: Duration = Duration::from_secs(5);
 const READ_LIMIT: Duration = Duration::from_secs(60);
 /// A pipe, as in `show <(diskproof check --json)`, answers when the run before it is over.
 const PIPE_LIMIT: Duration = Duration::from_secs(15 * 60);
-/// Name of the threads that read documents.
-const THREAD: &str = "diskproof-saved";
+/// The name of the threads that read documents, as ps(1) shows it.
+const THREAD_NAME: &str = "diskproof-saved";
 
 /// A saved document.
 #[derive(Debug)]
@@ -105,7 +105,7 @@ fn within<T: Send + 'static>(
     limit: Duration,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    match Deferred::start_or_run(THREAD, work).wait(limit) {
+    match Deferred::start_or_run(THREAD_NAME, work).wait(limit) {
         Waited::Done(result) => result,
         Waited::TimedOut(_) | Waited::Lost => Err(io::Error::new(
             io::ErrorKind::TimedOut,

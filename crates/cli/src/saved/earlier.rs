@@ -137,10 +137,10 @@ fn repetitions(
     Ok(earlier)
 }
 
-/// Verbs that measure what a disk can do.
-const VERBS: [&str; 2] = ["check", "sweep"];
-/// The newest records, which are read for one device.
-const READ_MAX: usize = 10;
+/// Verbs that measure the capacity of a disk.
+const CAPACITY_VERBS: [&str; 2] = ["check", "sweep"];
+/// At most so many records, the newest, are read for the capacity of one device.
+const CAPACITY_RECORDS_MAX: usize = 10;
 
 /// The history, where it can be read.
 fn readable(history: Option<&Path>) -> Option<History> {
@@ -156,7 +156,7 @@ pub(crate) fn capacities(
         return vec![None; devices.len()];
     };
     let mut runs: Vec<SavedRun> = Vec::new();
-    for verb in VERBS {
+    for verb in CAPACITY_VERBS {
         let filter = Filter {
             verb: Some(verb.to_owned()),
             ..Filter::default()
@@ -183,7 +183,7 @@ fn newest_capacity(
     let candidates = runs
         .iter()
         .filter(|run| may_concern(run, device, layer))
-        .take(READ_MAX);
+        .take(CAPACITY_RECORDS_MAX);
     for run in candidates {
         if let Some(record) = saved_record(history, &run.run_id)
             && let Some(capacity) = disk_capacity(&record, device)
@@ -213,7 +213,7 @@ fn may_concern(run: &SavedRun, device: &TargetIdentity, layer: &Layer) -> bool {
 }
 
 /// The newest runs of a disk, which are searched for its access time.
-const SURVEYS_MAX: u64 = 50;
+const ACCESS_RUNS_MAX: u64 = 50;
 
 /// The access time across the whole of the only rotating disk below a directory or file, as far as
 /// the history knows it: a file covers a small part of a disk only.
@@ -228,7 +228,7 @@ pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Op
     let history = readable(history)?;
     let filter = Filter {
         target: Some(TargetFilter::Path(format!("/dev/{}", disk.name))),
-        limit: Some(SURVEYS_MAX),
+        limit: Some(ACCESS_RUNS_MAX),
         ..Filter::default()
     };
     for run in history.list(&filter).ok()?.runs {

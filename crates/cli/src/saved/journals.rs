@@ -21,7 +21,8 @@ const COST_DIVISOR: u32 = 50;
 const WRITTEN_WITHIN: Duration = Duration::from_millis(500);
 /// The longest wait for the end of the journal: writing or removing a few files takes milliseconds.
 const ENDED_WITHIN: Duration = Duration::from_secs(1);
-const THREAD: &str = "diskproof-journal";
+/// The name of the threads that write journals, as ps(1) shows it.
+const THREAD_NAME: &str = "diskproof-journal";
 
 /// The journals of the records that a run is going to have, and when they were written last.
 pub(crate) struct Journals {
@@ -67,7 +68,7 @@ impl Journals {
     /// made from this instant on.
     pub(crate) fn keep(&mut self, begun: Instant, records: Vec<Option<Record>>) {
         let journals = self.journals.clone();
-        let writing = Deferred::start_or_run(THREAD, move || {
+        let writing = Deferred::start_or_run(THREAD_NAME, move || {
             for (journal, record) in journals.iter().zip(records) {
                 if let Some(record) = record {
                     journal.keep(&record)?;
@@ -87,7 +88,7 @@ impl Journals {
 /// Removes journals: the run is in the history now.
 pub(crate) fn end_journals(journals: Vec<Arc<Journal>>) {
     // What stays is found by the next reader of the history, which knows the run.
-    let ending = Deferred::start_or_run(THREAD, move || {
+    let ending = Deferred::start_or_run(THREAD_NAME, move || {
         for journal in &journals {
             let _ = journal.end();
         }
@@ -99,7 +100,7 @@ pub(crate) fn end_journals(journals: Vec<Arc<Journal>>) {
 /// history saves it. Says what is left of the run there.
 pub(crate) fn leave_in_journal(journal: Arc<Journal>, record: &Arc<Record>) -> LeftInJournal {
     let record = Arc::clone(record);
-    let keeping = Deferred::start_or_run(THREAD, move || {
+    let keeping = Deferred::start_or_run(THREAD_NAME, move || {
         let kept = journal.leave(&record);
         match (kept, journal.kept_file()) {
             (Ok(()), Some(path)) => LeftInJournal::Record(path),
@@ -151,5 +152,36 @@ impl LeftInJournal {
             ),
             (None, LeftInJournal::Unknown) => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(kept_in: Option<&str>, left: LeftInJournal) -> Option<String> {
+        left.text(kept_in.map(Path::new))
+    }
+
+    /// The whole record in the journal needs nothing else; else the file of the user is the best
+    /// there is.
+    #[test]
+    fn user_hears_of_the_most_complete_copy() {
+        let journal = PathBuf::from("/state/journal");
+        let whole = text(Some("a.json"), LeftInJournal::Record(journal.clone())).unwrap();
+        assert!(whole.contains("/state/journal"), "{whole}");
+        let in_file = text(Some("a.json"), LeftInJournal::EarlierState(journal.clone())).unwrap();
+        assert!(in_file.contains("a.json"), "{in_file}");
+        let earlier = text(None, LeftInJournal::EarlierState(journal)).unwrap();
+        assert!(earlier.contains("/state/journal"), "{earlier}");
+        assert!(text(None, LeftInJournal::Nothing).is_some());
+        assert_eq!(text(None, LeftInJournal::Unknown), None);
+    }
+
+    #[test]
+    fn without_a_journal_nothing_is_due() {
+        let journals = Journals::new(Vec::new());
+        assert!(journals.is_empty());
+        assert!(!journals.is_due());
     }
 }

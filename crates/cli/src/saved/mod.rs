@@ -39,9 +39,9 @@ pub(crate) use stream::{RefusedPart, Streamed, read_stream};
 pub(crate) use unfinished::{DiskKey, InHistory, TestJournal};
 
 /// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
-pub(crate) const SHORT_ID: usize = 8;
+pub(crate) const SHORT_ID_DIGITS: usize = 8;
 /// Fewer digits are more likely a mistyped label.
-const PREFIX_MIN: usize = 4;
+const ID_PREFIX_DIGITS_MIN: usize = 4;
 /// A clock that is set while a run is saved may be so much behind its start.
 const CLOCK_STEP: SignedDuration = SignedDuration::from_secs(60);
 /// Digits of a whole run id.
@@ -174,7 +174,7 @@ pub(crate) fn keep(record: &Record, page: &str, options: &HistoryOptions) -> Vec
         Ok(saved) => {
             let mut notes = Vec::new();
             notes.extend(damage_warning(&place.path, &saved));
-            let id = short(&record.run_id);
+            let id = short_id(&record.run_id);
             notes.push(SaveNote::Saved(match label {
                 Some(label) => {
                     format!("saved as {id}, label {label}; 'diskproof show {id}' prints it again")
@@ -264,7 +264,7 @@ pub(crate) fn recover_unsaved_runs(place: &HistoryPlace) -> Result<Vec<String>, 
         notes.push(format!("a run that had not been saved stays: {error}"));
     }
     for run in left.runs {
-        let id = short(&run.run_id).to_owned();
+        let id = short_id(&run.run_id).to_owned();
         let journal = run.path();
         let why = match recover(place, run) {
             Ok(Recovered::Nothing) => continue,
@@ -356,8 +356,8 @@ fn damage_warning(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
 }
 
 /// The first digits of a run's id, as lists show it.
-pub(crate) fn short(run_id: &str) -> &str {
-    run_id.get(..SHORT_ID).unwrap_or(run_id)
+pub(crate) fn short_id(run_id: &str) -> &str {
+    run_id.get(..SHORT_ID_DIGITS).unwrap_or(run_id)
 }
 
 /// The record that `reference` names: a file, `latest`, `latest~N`, a label (its newest run) or the
@@ -448,7 +448,7 @@ fn record_of_file(reference: &str) -> Result<Option<Record>, Failure> {
 /// The run with this id as this program judges it.
 fn get(history: &History, id: &str) -> Result<StoredRun, Failure> {
     match history.get(id)? {
-        Some(stored) => Ok(judged(stored, short(id))),
+        Some(stored) => Ok(judged(stored, short_id(id))),
         None => Err(Failure::Usage(format!(
             "another process has just removed run {id} from the history"
         ))),
@@ -470,7 +470,7 @@ pub(crate) fn run_id(history: &History, reference: &str) -> Result<String, Failu
     if let Some(id) = history.labelled(reference)?.into_iter().next() {
         return Ok(id);
     }
-    if reference.len() < PREFIX_MIN || !is_hex(reference) {
+    if reference.len() < ID_PREFIX_DIGITS_MIN || !is_hex(reference) {
         let why = "no run has this label, and an id is at least 4 hexadecimal digits";
         return Err(no_such_run(reference, why));
     }

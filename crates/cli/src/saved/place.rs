@@ -21,7 +21,7 @@ const HISTORY_LIMIT: Duration = Duration::from_secs(60);
 /// Finding out whether files exist takes milliseconds.
 const LOOK_LIMIT: Duration = Duration::from_secs(5);
 /// Name of the threads that read and write the history.
-const THREAD: &str = "diskproof-saved";
+const THREAD_NAME: &str = "diskproof-saved";
 /// Root's home where passwd(5) does not name it.
 const ROOT_HOME: &str = "/root";
 
@@ -29,7 +29,7 @@ const ROOT_HOME: &str = "/root";
 pub(crate) fn history_place(history: Option<&Path>) -> Result<HistoryPlace, Failure> {
     let mut environment = HistoryEnvironment::real();
     // DISKPROOF_NO_HISTORY prevents saving, not reading.
-    environment.off = false;
+    environment.is_off = false;
     match environment.place(history) {
         Destination::At(place) => Ok(reached(place)?),
         Destination::Off | Destination::Nowhere => {
@@ -70,11 +70,11 @@ fn in_real_folder(path: &Path) -> Result<PathBuf, PathError> {
 /// them. `flag` is the value of --history.
 pub(crate) fn register_history(flag: Option<&Path>) {
     let mut environment = HistoryEnvironment::real();
-    environment.off = false;
+    environment.is_off = false;
     let Destination::At(place) = environment.place(flag) else {
         return;
     };
-    let registering = Deferred::start_or_run(THREAD, move || {
+    let registering = Deferred::start_or_run(THREAD_NAME, move || {
         for path in place.files() {
             register(&path, InputRole::History);
         }
@@ -89,7 +89,7 @@ pub(super) fn history_answer<T: Send + 'static>(
     work: impl FnOnce(&HistoryPlace) -> Result<T, HistoryError> + Send + 'static,
 ) -> Result<T, Failure> {
     let thread_place = place.clone();
-    match Deferred::start_or_run(THREAD, move || work(&thread_place)).wait(HISTORY_LIMIT) {
+    match Deferred::start_or_run(THREAD_NAME, move || work(&thread_place)).wait(HISTORY_LIMIT) {
         Waited::Done(result) => Ok(result?),
         Waited::TimedOut(_) | Waited::Lost => Err(Failure::History(HistoryError::NoAnswer {
             path: place.path.clone(),
@@ -143,7 +143,7 @@ pub(super) struct HistoryEnvironment {
     /// The value of DISKPROOF_HISTORY.
     named: Option<OsString>,
     /// True if DISKPROOF_NO_HISTORY is set.
-    off: bool,
+    is_off: bool,
     /// The value of XDG_STATE_HOME.
     state_home: Option<OsString>,
     /// The value of HOME.
@@ -167,7 +167,7 @@ impl HistoryEnvironment {
     pub(super) fn real() -> Self {
         Self {
             named: variable("DISKPROOF_HISTORY"),
-            off: variable("DISKPROOF_NO_HISTORY").is_some(),
+            is_off: variable("DISKPROOF_NO_HISTORY").is_some(),
             state_home: variable("XDG_STATE_HOME"),
             home: variable("HOME"),
             root_home: if geteuid().is_root() {
@@ -183,7 +183,7 @@ impl HistoryEnvironment {
         if let Some(path) = flag {
             return named_file(path);
         }
-        if self.off {
+        if self.is_off {
             return Destination::Off;
         }
         if let Some(path) = &self.named {
@@ -263,7 +263,7 @@ mod tests {
     fn environment() -> HistoryEnvironment {
         HistoryEnvironment {
             named: None,
-            off: false,
+            is_off: false,
             state_home: None,
             home: None,
             root_home: None,
@@ -306,9 +306,12 @@ mod tests {
         };
         let expected = destination("h.db", Folders::Expected);
         assert_eq!(named.place(None), expected);
-        let off = HistoryEnvironment { off: true, ..named };
-        assert_eq!(off.place(None), Destination::Off);
-        let flag = off.place(Some(Path::new("other.db")));
+        let without_saving = HistoryEnvironment {
+            is_off: true,
+            ..named
+        };
+        assert_eq!(without_saving.place(None), Destination::Off);
+        let flag = without_saving.place(Some(Path::new("other.db")));
         assert_eq!(flag, destination("other.db", Folders::Expected));
         let empty = HistoryEnvironment {
             home: value(""),

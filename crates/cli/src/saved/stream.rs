@@ -185,11 +185,11 @@ impl Reader<'_> {
     /// Takes the documents of a line, or of the part of it behind a byte order mark: the rest of
     /// the open one, then any number of others.
     fn take_documents(&mut self, line: &str, has_piece: bool) {
-        let mut rest = line;
+        let mut unread = line;
         loop {
             if self.open.is_none() {
-                rest = rest.trim_start();
-                if !rest.starts_with('{') {
+                unread = unread.trim_start();
+                if !unread.starts_with('{') {
                     break;
                 }
             }
@@ -198,14 +198,14 @@ impl Reader<'_> {
                 ..OpenDocument::default()
             });
             open.has_piece |= has_piece;
-            match open.add(rest) {
+            match open.add(unread) {
                 AddedText::Whole => {
                     self.open = Some(open);
                     return;
                 }
                 AddedText::Completed(length) => {
                     self.take_closed(&open);
-                    rest = &rest[length..];
+                    unread = &unread[length..];
                 }
             }
         }

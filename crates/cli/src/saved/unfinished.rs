@@ -63,9 +63,10 @@ impl DiskKey {
             }
             name.push('-');
         }
+        debug_assert!(name.is_ascii(), "{name} is cut at any byte");
         // The end of a path says more than its beginning.
-        let skipped = name.len().saturating_sub(NAME_BYTES_MAX);
-        format!("{}{}", &name[skipped..], self.size_bytes)
+        let skipped_bytes = name.len().saturating_sub(NAME_BYTES_MAX);
+        format!("{}{}", &name[skipped_bytes..], self.size_bytes)
     }
 }
 
@@ -166,5 +167,49 @@ impl TestJournal {
     /// Removes the journal of a test that is over: its record takes the place of the journal.
     pub(crate) fn end(&self, _saved: InHistory) -> Result<(), Failure> {
         Ok(self.journal.end()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::target::Layer;
+
+    fn disk(kind: TargetKind, serial: Option<&str>) -> TargetIdentity {
+        let mut identity = diskproof_device::probe(std::path::Path::new("/")).unwrap();
+        "/dev/sdä".clone_into(&mut identity.path);
+        identity.kind = kind;
+        identity.size_bytes = 1000;
+        identity.layers = vec![Layer {
+            model: Some("WD Red".to_owned()),
+            serial: serial.map(str::to_owned),
+            ..Layer::default()
+        }];
+        identity
+    }
+
+    #[test]
+    fn device_with_a_serial_number_is_known_without_its_path() {
+        let key = DiskKey::new(&disk(TargetKind::BlockDevice, Some("S1")));
+        assert_eq!(key.place, None);
+        assert_eq!(key.file_name(), "WD_Red-S1-1000");
+    }
+
+    /// Each letter that a file name should not have becomes one underscore.
+    #[test]
+    fn device_without_a_serial_number_and_a_file_are_known_by_their_path() {
+        let without_serial = DiskKey::new(&disk(TargetKind::BlockDevice, None));
+        assert_eq!(without_serial.file_name(), "WD_Red-_dev_sd_-1000");
+        let file = DiskKey::new(&disk(TargetKind::File, Some("S1")));
+        assert_eq!(file.file_name(), "WD_Red-S1-_dev_sd_-1000");
+    }
+
+    #[test]
+    fn long_name_keeps_its_end() {
+        let mut target = disk(TargetKind::File, None);
+        target.path = format!("/{}/disk.img", "a".repeat(100));
+        let name = DiskKey::new(&target).file_name();
+        assert_eq!(name.len(), NAME_BYTES_MAX + "1000".len());
+        assert!(name.ends_with("a_disk_img-1000"), "{name}");
     }
 }

@@ -333,8 +333,8 @@ struct AcceptProgress<'a> {
 impl AcceptProgress<'_> {
     /// The share that is done once no more than this is left.
     fn share_without(&self, left_bytes: u64) -> f64 {
-        let left = left_bytes as f64 / self.progress.left_bytes.max(1) as f64;
-        1.0 - (1.0 - self.progress.share) * left
+        let share_left = left_bytes as f64 / self.progress.left_bytes.max(1) as f64;
+        1.0 - (1.0 - self.progress.share) * share_left
     }
 
     /// `writing 43 %, 181 MB/s, 6 h left, nothing wrong so far`.

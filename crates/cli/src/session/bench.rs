@@ -282,7 +282,16 @@ impl Bench {
                     failed(measurement, "a request took longer")
                 }
                 StopReason::BelowFloor => failed(measurement, "the rate was lower"),
-                _ => continue,
+                StopReason::TooSlow
+                | StopReason::Precision
+                | StopReason::Time
+                | StopReason::Bytes
+                | StopReason::Ops
+                | StopReason::Companion
+                | StopReason::Hung
+                | StopReason::Overloaded
+                | StopReason::Steady
+                | StopReason::Unread => continue,
             }));
         }
         // No further request goes to a target that still has some.

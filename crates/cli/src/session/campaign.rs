@@ -579,12 +579,12 @@ impl CampaignBench for PreparedCells<'_> {
                 self.sink.progress.look_at_end();
                 return Err(EarlyEnd::interrupted());
             }
-            let left = end.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let time_left = end.saturating_duration_since(Instant::now());
+            if time_left.is_zero() {
                 return Ok(());
             }
-            self.sink.progress.show_pause(left);
-            std::thread::sleep(left.min(PAUSE_POLL));
+            self.sink.progress.show_pause(time_left);
+            std::thread::sleep(time_left.min(PAUSE_POLL));
         }
     }
 

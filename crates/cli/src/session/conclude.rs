@@ -156,9 +156,9 @@ pub(super) fn conclude<'a>(
             end.end_journal();
         }
         None => {
-            let left = end.leave_in_journal(&record);
+            let left_journal = end.leave_in_journal(&record);
             if printed.is_unsaved
-                && let Some(text) = left.text(printed.kept_in.as_deref())
+                && let Some(text) = left_journal.text(printed.kept_in.as_deref())
             {
                 eprint_line(&format!("note: {text}"));
             }

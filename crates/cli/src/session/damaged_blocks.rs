@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// So many blocks of a workload are named; the record names up to a hundred.
-const NAMED: usize = 3;
+const NAMED_MAX: usize = 3;
 
 /// A line for each of the first damaged blocks, and one with their number. Empty where no target
 /// with several files has any.
@@ -36,7 +36,7 @@ fn lines_of_row(tool: &str, row: &Row, kept: &KeptFile, plan: &Plan) -> String {
     ) else {
         return text;
     };
-    for block in verify.bad.iter().take(NAMED) {
+    for block in verify.bad.iter().take(NAMED_MAX) {
         let place = kept.place(block.offset_bytes, target_bytes);
         let file = KeptFile::path_of(place.name, Path::new(target));
         let _ = writeln!(

@@ -27,12 +27,12 @@ pub(super) fn join(
     let Order::InSlots(slots) = plan.order() else {
         return None;
     };
-    let taken = take_fences(session);
+    let launcher_fences = take_fences(session);
     let (origin, first_slot_ns) = if let Some(StartAt::Time(time)) = flags.start_at {
         let first_slot_ns = ns_between(session.started(), SystemTime::from(time));
         (SlotOrigin::GivenTime, first_slot_ns)
-    } else if let Some(last) = taken.fences.last()
-        && taken.failure.is_none()
+    } else if let Some(last) = launcher_fences.fences.last()
+        && launcher_fences.failure.is_none()
     {
         let first_slot_ns = last.left_ns.saturating_add(slots.lead_ns);
         (SlotOrigin::Fence, first_slot_ns as i64)
@@ -45,8 +45,8 @@ pub(super) fn join(
         first_slot_ns,
         origin,
         ready_ns: None,
-        fences: taken.fences,
-        fence_failure: taken.failure,
+        fences: launcher_fences.fences,
+        fence_failure: launcher_fences.failure,
         skipped: Vec::new(),
     })
 }
@@ -105,5 +105,21 @@ fn ns_between(start: SystemTime, end: SystemTime) -> i64 {
     match end.duration_since(start) {
         Ok(later) => i64::try_from(later.as_nanos()).unwrap_or(i64::MAX),
         Err(error) => -i64::try_from(error.duration().as_nanos()).unwrap_or(i64::MAX),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    /// A slot that lies before the start of the run was missed by that much.
+    #[test]
+    fn time_to_an_earlier_instant_is_negative() {
+        let start = SystemTime::UNIX_EPOCH + Duration::from_secs(10);
+        let earlier = start - Duration::from_nanos(5);
+        assert_eq!(ns_between(start, start + Duration::from_nanos(7)), 7);
+        assert_eq!(ns_between(start, earlier), -5);
+        assert_eq!(ns_between(start, start), 0);
     }
 }

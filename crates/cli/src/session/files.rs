@@ -223,8 +223,8 @@ impl FilesProgress<'_> {
             figures.push(format!("{}/s", format_rate(rates.iops)));
         }
         if let Some(left_ns) = self.display.announced_left_ns() {
-            let left = format_duration(left_ns / SECOND * SECOND);
-            figures.push(format!("at most {left} left"));
+            let whole_seconds = format_duration(left_ns / SECOND * SECOND);
+            figures.push(format!("at most {whole_seconds} left"));
         }
         figures.extend(self.display.silence_text(progress));
         figures.join(", ")

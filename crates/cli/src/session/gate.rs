@@ -148,15 +148,15 @@ fn admit_within(
                 size_bytes, count, ..
             } => Intent::Files { size_bytes, count },
             TargetUse::Scratch { size_bytes, .. } => {
-                let kept = match kept_files.get(index) {
-                    Some(Some(kept)) => Some(kept),
+                let kept_file = match kept_files.get(index) {
+                    Some(Some(kept_file)) => Some(kept_file),
                     Some(None) | None => None,
                 };
                 Intent::KeptFiles {
-                    name: kept.and_then(KeptFile::first_name),
+                    name: kept_file.and_then(KeptFile::first_name),
                     size_bytes,
-                    allocated_bytes: match kept {
-                        Some(kept) => kept_allocated_bytes(kept, identity, size_bytes),
+                    allocated_bytes: match kept_file {
+                        Some(kept_file) => kept_allocated_bytes(kept_file, identity, size_bytes),
                         None => 0,
                     },
                 }
@@ -187,15 +187,15 @@ fn admit_server(
 
 /// The part of `size_bytes` in this directory for which kept files of an earlier run have blocks.
 /// Blocks beyond a file's equal part are not written again, and do not count.
-fn kept_allocated_bytes(kept: &KeptFile, directory: &TargetIdentity, size_bytes: u64) -> u64 {
+fn kept_allocated_bytes(kept_file: &KeptFile, directory: &TargetIdentity, size_bytes: u64) -> u64 {
     match &directory.filesystem {
         Some(filesystem) if filesystem.overwrites_without_space() => {}
         Some(_) | None => return 0,
     }
-    let part_bytes = size_bytes / kept.names.len().max(1) as u64;
+    let part_bytes = size_bytes / kept_file.names.len().max(1) as u64;
     let directory = Path::new(&directory.path);
     let mut bytes = 0;
-    for name in &kept.names {
+    for name in &kept_file.names {
         bytes += own_allocated_bytes(&directory.join(name)).min(part_bytes);
     }
     bytes
@@ -311,12 +311,12 @@ fn survey_figures(plan: &Plan) -> Vec<String> {
 }
 
 fn check_survey_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
-    let is_planned = match (plan.survey(), expected.part) {
-        (Some(survey), Part::Curve) => survey.curve.is_some(),
-        (Some(survey), Part::Access(_)) => survey.access.is_some(),
-        (Some(survey), Part::Burst) => survey.burst.is_some(),
-        _ => false,
-    };
+    let is_planned = plan.survey().is_some_and(|survey| match expected.part {
+        Part::Curve => survey.curve.is_some(),
+        Part::Access(_) => survey.access.is_some(),
+        Part::Burst => survey.burst.is_some(),
+        Part::Workload | Part::FileStep | Part::Load | Part::Observed | Part::Other => false,
+    });
     if is_planned {
         Ok(())
     } else {
@@ -329,10 +329,10 @@ fn check_survey_answerable(plan: &Plan, expected: &Expected) -> Result<(), Strin
 fn check_load_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
     let workloads = plan.workloads();
     if expected.part == Part::Load {
-        return match workloads.len() {
-            1 => Ok(()),
-            _ => Err("load.rate is that of one search, and this run has several".to_owned()),
-        };
+        if workloads.len() == 1 {
+            return Ok(());
+        }
+        return Err("load.rate is that of one search, and this run has several".to_owned());
     }
     let mut names = Vec::new();
     if workloads.len() == 1 {

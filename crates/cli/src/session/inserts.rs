@@ -353,8 +353,8 @@ fn try_settings(
     let mut plan = planned.clone();
     if let Some(end) = sink.progress.announced_end() {
         // What came before may have taken longer than planned.
-        let left = end.saturating_duration_since(Instant::now());
-        let left_ns = (left.as_nanos() as u64).max(plan.time_ns / TRIAL_TIME_DIVISOR);
+        let time_left = end.saturating_duration_since(Instant::now());
+        let left_ns = (time_left.as_nanos() as u64).max(plan.time_ns / TRIAL_TIME_DIVISOR);
         plan.time_ns = plan.time_ns.min(left_ns);
     }
     let mut trials = Trials {

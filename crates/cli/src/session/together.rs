@@ -219,10 +219,10 @@ fn wait_until(instant_ns: i64, bench: &Bench, sink: &Sink) -> Result<(), EarlyEn
         if interrupt::signal().is_some() {
             return Err(EarlyEnd::interrupted());
         }
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
+        let time_left = end.saturating_duration_since(Instant::now());
+        if time_left.is_zero() {
             return Ok(());
         }
-        std::thread::sleep(left.min(LOOK_EVERY));
+        std::thread::sleep(time_left.min(LOOK_EVERY));
     }
 }

@@ -106,8 +106,8 @@ impl Trials<'_> {
         };
         let trials = self.plan.trials.clone();
         for (number, trial) in trials.iter().enumerate() {
-            let rest = time.saturating_sub(begun.elapsed());
-            let share = rest / (trials.len() - number) as u32;
+            let time_left = time.saturating_sub(begun.elapsed());
+            let time_of_trial = time_left / (trials.len() - number) as u32;
             let mut measured = TrialMeasurement {
                 trial: trial.clone(),
                 pairs: Vec::new(),
@@ -116,7 +116,7 @@ impl Trials<'_> {
                 disk_bytes: Some(0),
                 plans: None,
             };
-            let tried = self.try_one(&mut measured, table.as_ref(), share, sink);
+            let tried = self.try_one(&mut measured, table.as_ref(), time_of_trial, sink);
             self.bench.line.clear();
             let ended = match tried {
                 // Only a restart may fail without loss: all else has been measured.
@@ -266,9 +266,10 @@ impl Trials<'_> {
                     beat(&bench.heartbeat, &mut bench.line, &shown);
                 })?;
         let seconds = result.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
-        let count = match load {
-            TrialLoad::Join => result.scans,
-            _ => result.pages,
+        let count = if load == TrialLoad::Join {
+            result.scans
+        } else {
+            result.pages
         };
         Ok(TrialSlice {
             rate: count as f64 / seconds,

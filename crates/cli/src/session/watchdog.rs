@@ -193,8 +193,8 @@ fn leave_behind(
             ended
         }
         Some(Leftover::Server) => {
-            let left = PostgresError::removed_later(Path::new(&targets[0].path));
-            end_with_leftover(ended, &left)
+            let leftover_error = PostgresError::removed_later(Path::new(&targets[0].path));
+            end_with_leftover(ended, &leftover_error)
         }
         None => ended,
     }

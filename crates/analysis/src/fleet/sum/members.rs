@@ -10,6 +10,7 @@ use diskproof_model::units::format_duration;
 /// A run is part of the sum if its slots overlap with those of the first member by at least this
 /// share on average.
 const OVERLAP_MIN: f64 = 0.5;
+
 /// The runs whose slots overlap with those of the first member, which comes first. The others are
 /// added to `left_out` with the reason.
 pub(super) fn members<'r>(
@@ -21,8 +22,8 @@ pub(super) fn members<'r>(
     };
     let mut members = Vec::new();
     for run in candidates {
-        match place_in_sum(first, run) {
-            Ok(place) => members.push(Member { run, place }),
+        match clock_offset_in_sum(first, run) {
+            Ok(clock_offset) => members.push(Member { run, clock_offset }),
             Err(reason) => left_out.push(LeftOut {
                 name: run.name.clone(),
                 reason,
@@ -72,39 +73,44 @@ fn first_member<'r>(candidates: &[&'r RunInSlots]) -> Option<&'r RunInSlots> {
 }
 
 /// The offset of a run's clock from that of the first member, or why the run is not in the sum.
-fn place_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockOffset, Reason> {
+fn clock_offset_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockOffset, Reason> {
     if run.run_id == first.run_id {
         return Ok(ClockOffset::ITSELF);
     }
-    let Some(place) = run.clock.offset_to(&first.clock) else {
+    let Some(offset) = run.clock.offset_to(&first.clock) else {
         return Err(reason(
             "clock-unknown",
             "nothing tells how wrong its clock may be. Use a launcher with fences, a time service, \
              or --clock-bound",
         ));
     };
-    let (mut sure, mut shared) = (Vec::new(), Vec::new());
+    // The shares of each slot that overlap for certain, and if the clocks had no error.
+    let (mut sure_overlaps, mut stated_overlaps) = (Vec::new(), Vec::new());
     let mut apart_ns: Option<i128> = None;
     for number in run.whole_slots() {
-        let (Some(theirs), Some(ours)) = (first.slot(number), run.slot(number)) else {
+        let (Some(slot_of_first), Some(slot)) = (first.slot(number), run.slot(number)) else {
             continue;
         };
-        let longest_ns = theirs.wall_ns.max(ours.wall_ns).max(1) as f64;
-        let reference = first.sure_time(&ClockOffset::ITSELF, theirs);
-        let overlap_ns = run.sure_time(&place, ours).within(reference).length_ns();
-        sure.push(overlap_ns as f64 / longest_ns);
-        let stated = run.sure_time(&place.without_bound(), ours);
-        let stated_ns = stated.within(reference).length_ns();
-        shared.push(stated_ns as f64 / longest_ns);
-        let distance_ns = run.shared_time_ns(&place, ours.start_ns)
-            - first.shared_time_ns(&ClockOffset::ITSELF, theirs.start_ns);
-        apart_ns = Some(apart_ns.map_or(distance_ns, |other: i128| other.min(distance_ns)));
+        let longest_ns = slot_of_first.wall_ns.max(slot.wall_ns).max(1) as f64;
+        let time_of_first = first.sure_time(&ClockOffset::ITSELF, slot_of_first);
+        let sure_time = run.sure_time(&offset, slot).within(time_of_first);
+        sure_overlaps.push(sure_time.length_ns() as f64 / longest_ns);
+        let stated_time = run
+            .sure_time(&offset.without_bound(), slot)
+            .within(time_of_first);
+        stated_overlaps.push(stated_time.length_ns() as f64 / longest_ns);
+        let distance_ns = run.shared_time_ns(&offset, slot.start_ns)
+            - first.shared_time_ns(&ClockOffset::ITSELF, slot_of_first.start_ns);
+        apart_ns = Some(match apart_ns {
+            Some(least_ns) => distance_ns.min(least_ns),
+            None => distance_ns,
+        });
     }
-    if is_enough(&sure) {
-        return Ok(place);
+    if is_enough(&sure_overlaps) {
+        return Ok(offset);
     }
-    Err(if is_enough(&shared) {
-        let bound = format_duration(place.bound_ns);
+    Err(if is_enough(&stated_overlaps) {
+        let bound = format_duration(offset.bound_ns);
         reason(
             "clock-bound",
             &format!(

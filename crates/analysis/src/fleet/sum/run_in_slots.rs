@@ -198,18 +198,18 @@ impl RunInSlots {
     }
 
     /// Converts a time after the start of the run to the clock of the first member.
-    pub(super) fn shared_time_ns(&self, place: &ClockOffset, ns: u64) -> i128 {
-        self.clock.unix_ns(ns) + place.offset_ns
+    pub(super) fn shared_time_ns(&self, offset: &ClockOffset, ns: u64) -> i128 {
+        self.clock.unix_ns(ns) + offset.offset_ns
     }
 
     /// The measured time of a slot on the clock of the first member, shortened at both ends by the
     /// possible error of the clocks.
-    pub(super) fn sure_time(&self, place: &ClockOffset, slot: &MeasuredSlot) -> Time {
+    pub(super) fn sure_time(&self, offset: &ClockOffset, slot: &MeasuredSlot) -> Time {
         let end_ns = slot.start_ns.saturating_add(slot.wall_ns);
-        let bound_ns = i128::from(place.bound_at(end_ns));
+        let bound_ns = i128::from(offset.bound_at(end_ns));
         Time {
-            from_ns: self.shared_time_ns(place, slot.start_ns) + bound_ns,
-            until_ns: self.shared_time_ns(place, end_ns) - bound_ns,
+            from_ns: self.shared_time_ns(offset, slot.start_ns) + bound_ns,
+            until_ns: self.shared_time_ns(offset, end_ns) - bound_ns,
         }
     }
 }
@@ -240,12 +240,12 @@ pub(super) fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
             }
         }
     }
-    let measured: BTreeSet<usize> = rows
+    let measured_groups: BTreeSet<usize> = rows
         .iter()
         .filter(|row| !row.slots.is_empty())
         .map(|row| row.group)
         .collect();
-    rows.retain(|row| measured.contains(&row.group));
+    rows.retain(|row| measured_groups.contains(&row.group));
     rows
 }
 
@@ -253,9 +253,9 @@ pub(super) fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
 #[derive(Debug)]
 pub(super) struct SlottedRow {
     pub(super) workload: String,
-    /// The place of its target among those of the run.
+    /// The index of its target among those of the run.
     pub(super) target: usize,
-    /// The place of its workload among the groups of the plan: a group has its slots in common.
+    /// The index of its group in the plan: the workloads of a group have their slots in common.
     pub(super) group: usize,
     pub(super) slots: Vec<MeasuredSlot>,
     pub(super) ops: BTreeMap<OpKind, SlottedOp>,
@@ -292,7 +292,7 @@ impl SlottedRow {
         }
         let mut ops = BTreeMap::new();
         for (kind, op) in &measured.ops {
-            let seen = op.seen_latencies();
+            let latencies = op.seen_latencies();
             let cells = op.series.cells.iter();
             let op = SlottedOp {
                 interval_ns: op.series.interval_ns.max(1),
@@ -302,7 +302,7 @@ impl SlottedRow {
                         bytes: cell.bytes,
                     })
                     .collect(),
-                latencies: StoredLatencies::new(&seen.to_part()),
+                latencies: StoredLatencies::new(&latencies.to_part()),
             };
             ops.insert(*kind, op);
         }
@@ -366,7 +366,7 @@ pub(super) fn plan_hash(record: &Record) -> u64 {
 /// A run, with the offset of its clock from that of the first member.
 pub(super) struct Member<'r> {
     pub(super) run: &'r RunInSlots,
-    pub(super) place: ClockOffset,
+    pub(super) clock_offset: ClockOffset,
 }
 
 /// A stretch of time on the clock of the first member.
@@ -393,5 +393,52 @@ pub(super) fn reason(code: &str, why: &str) -> Reason {
     Reason {
         code: code.to_owned(),
         why: why.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::histogram::LatencyHistogram;
+
+    /// Cells of a tenth of a second with 1, 2, 3 and 4 operations of 10 bytes.
+    fn op() -> SlottedOp {
+        SlottedOp {
+            interval_ns: 100_000_000,
+            cells: (1..=4)
+                .map(|ops| CellCount {
+                    ops,
+                    bytes: 10 * ops,
+                })
+                .collect(),
+            latencies: StoredLatencies::new(&LatencyHistogram::new().to_part()),
+        }
+    }
+
+    /// From 0.05 s to 0.35 s the second and the third cell are whole: 5 operations in 0.2 s.
+    #[test]
+    fn rates_come_from_whole_cells() {
+        let rates = op().rates(50_000_000, 350_000_000).unwrap();
+        assert_eq!(rates.iops, 25.0);
+        assert_eq!(rates.bytes_per_second, 250.0);
+        assert!(op().rates(50_000_000, 150_000_000).is_none());
+    }
+
+    #[test]
+    fn times_without_a_common_instant_have_no_length() {
+        let early = Time {
+            from_ns: 0,
+            until_ns: 10,
+        };
+        let late = Time {
+            from_ns: 4,
+            until_ns: 20,
+        };
+        assert_eq!(early.within(late).length_ns(), 6);
+        let later = Time {
+            from_ns: 15,
+            ..late
+        };
+        assert_eq!(early.within(later).length_ns(), 0);
     }
 }

@@ -156,7 +156,7 @@ impl Machine {
             row: number,
             family: format!("{} {}", row.reads, row.block),
             depth: row.depth,
-            writes: row.reads < 1.0,
+            has_writes: row.reads < 1.0,
             block_bytes: row.block,
             role: Role::Closed,
             is_in_row: true,
@@ -422,7 +422,7 @@ fn mixed_sizes(seed: u64) -> Stretch {
         row: 0,
         family: "mixed".to_owned(),
         depth: 32.0,
-        writes: false,
+        has_writes: false,
         block_bytes: 65_536.0,
         role: Role::Closed,
         is_in_row: true,
@@ -497,7 +497,7 @@ fn falling(row: usize, block_bytes: f64, rates: [f64; 2], late_s: f64, scatter: 
         row,
         family: format!("row {row}"),
         depth: 32.0,
-        writes: false,
+        has_writes: false,
         block_bytes,
         role: Role::Closed,
         is_in_row: true,
@@ -638,13 +638,106 @@ fn longest_time_without_a_pause_is_what_excludes_a_credit() {
     let disk = &healthy()[0].1;
     let mut machine = Machine::of(disk, 1);
     in_turns(&mut machine, &check_rows(), 4, 1.0);
-    let apart = held(&machine.stretches, Unit::Requests).unwrap();
-    assert!(apart.ns <= 3e9, "{apart:?}");
+    let apart = held_rate(&machine.stretches, Unit::Requests).unwrap();
+    assert!(apart.held_ns <= 3e9, "{apart:?}");
     let mut machine = Machine::of(disk, 1);
     for _ in 0..4 {
         machine.run(0, &row("a", 1.0, 8192.0, 32.0), 5.0);
     }
-    let together = held(&machine.stretches, Unit::Requests).unwrap();
-    assert!((20e9..20.1e9).contains(&together.ns), "{together:?}");
-    assert_eq!(held(&[], Unit::Requests), None);
+    let together = held_rate(&machine.stretches, Unit::Requests).unwrap();
+    assert!((20e9..20.1e9).contains(&together.held_ns), "{together:?}");
+    assert_eq!(held_rate(&[], Unit::Requests), None);
+}
+
+/// Cells of 10 ms with these numbers of requests of 4 KiB, by row 0 alone.
+fn stretch_of(start_ns: f64, requests: &[f64]) -> Stretch {
+    Stretch {
+        row: 0,
+        family: String::new(),
+        depth: 1.0,
+        has_writes: false,
+        block_bytes: 4096.0,
+        role: Role::Closed,
+        is_in_row: true,
+        start_ns,
+        cell_ns: CELL_NS,
+        requests: requests.to_vec(),
+        bytes: requests.iter().map(|cell| cell * 4096.0).collect(),
+    }
+}
+
+/// By hand, with a base of 100 requests per second, of which a cell refills 1: cells of 5, 5 and 5
+/// use 5, then 5 − 1 + 5 = 9, then 13, and until the end of the third cell 1 is refilled.
+#[test]
+fn spent_credit_is_what_the_refill_did_not_pay() {
+    let stretches = [stretch_of(0.0, &[5.0, 5.0, 5.0])];
+    let used = spent_before(&stretches, 3.0 * CELL_NS, 100.0, Unit::Requests);
+    assert!((used - 12.0).abs() < 1e-9, "{used}");
+    // A pause of 80 ms refills 8, and a bucket that is full takes no more.
+    let after_pause = spent_before(&stretches, 11.0 * CELL_NS, 100.0, Unit::Requests);
+    assert!((after_pause - 4.0).abs() < 1e-9, "{after_pause}");
+    let long_after = spent_before(&stretches, 100.0 * CELL_NS, 100.0, Unit::Requests);
+    assert_eq!(long_after, 0.0);
+}
+
+#[test]
+fn size_of_a_credit_is_the_largest_amount_that_was_used() {
+    let spilled = SpentAgain {
+        used: 200.0,
+        spilled: 50.0,
+    };
+    let exact = SpentAgain {
+        used: 200.0,
+        spilled: 0.0,
+    };
+    let smaller = SpentAgain {
+        used: 50.0,
+        spilled: 50.0,
+    };
+    for (first_amount, later, amount, is_whole) in [
+        (100.0, Vec::new(), 100.0, false),
+        (100.0, vec![exact], 200.0, false),
+        (100.0, vec![spilled], 200.0, true),
+        (100.0, vec![smaller], 100.0, false),
+    ] {
+        let size = size_of_credit(first_amount, &later);
+        assert_eq!((size.amount, size.is_whole), (amount, is_whole));
+    }
+}
+
+/// Cells that are too few for a deviation are even if their running count stays near a line.
+#[test]
+fn few_cells_are_even_along_a_line() {
+    let cell_ns = PLATEAU_NS_MIN / 2.0;
+    assert!(is_even(&[30.0, 30.0], cell_ns));
+    assert!(is_even(&[31.0, 29.0], cell_ns));
+    assert!(!is_even(&[34.0, 26.0], cell_ns));
+    // Fewer than forty requests may be even by chance, and so may a time below 200 ms.
+    assert!(!is_even(&[15.0, 15.0], cell_ns));
+    assert!(!is_even(&[30.0, 30.0], cell_ns / 2.0));
+}
+
+/// Twenty cells above the base, then sixty at it: the row used no credit after 200 ms.
+#[test]
+fn row_is_sustained_after_its_last_burst() {
+    let bucket = Bucket {
+        unit: Unit::Requests,
+        base: 1000.0,
+        burst: 3000.0,
+        credit: 400.0,
+        is_whole: false,
+        has_refilled: false,
+        spent_ns: 20.0 * CELL_NS,
+        rows: vec![0],
+        has_reads: true,
+    };
+    let mut cells = vec![30.0; 20];
+    cells.extend([10.0; 60]);
+    let stretches = [stretch_of(0.0, &cells)];
+    let from_ns = sustained_from_ns(&stretches, 0, &bucket).unwrap();
+    assert_eq!(from_ns, 20.0 * CELL_NS);
+    assert_eq!(sustained_from_ns(&stretches, 1, &bucket), None);
+    // Less than half a second at the base is not enough.
+    let short = [stretch_of(0.0, &cells[..60])];
+    assert_eq!(sustained_from_ns(&short, 0, &bucket), None);
 }

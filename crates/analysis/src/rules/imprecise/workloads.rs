@@ -23,13 +23,13 @@ pub(super) const WALL_NS_MIN: u64 = BATCHES_MIN as u64 * SERIES_INTERVAL_NS;
 /// Longest time that is suggested; what needs more does not get precise by waiting.
 const SUGGESTED_NS_MAX: f64 = 3600e9;
 /// The shortest time to suggest, in seconds: five slices of two.
-const LONGER_S: u64 = 10;
+const SUGGESTED_SECONDS_MIN: u64 = 10;
 
 /// Share of an interval from which on it is that of the runs, not of this one.
-const OF_RUNS: f64 = 0.99;
+const SHARE_OF_RUNS_MIN: f64 = 0.99;
 
 /// An interval of a few batches is itself known to about this factor.
-const SPLIT_FACTOR: f64 = 1.5;
+const SPLIT_ERROR_FACTOR: f64 = 1.5;
 
 /// A workload whose rate is not known well enough.
 struct ImpreciseWorkload<'a> {
@@ -74,21 +74,21 @@ fn claim(record: &Record, hits: &[ImpreciseWorkload<'_>], worst: &ImpreciseWorkl
 
 /// The places of the workloads of which this is true.
 fn indices_of(hits: &[ImpreciseWorkload<'_>], is_true: fn(&Row) -> bool) -> Vec<usize> {
-    let mut found = Vec::new();
+    let mut indices = Vec::new();
     for hit in hits {
         if is_true(hit.measured.row) {
-            found.push(hit.measured.index);
+            indices.push(hit.measured.index);
         }
     }
-    found
+    indices
 }
 
 /// Only the depth that a search found is a result of it.
 fn is_result(record: &Record, row: &Row) -> bool {
-    let Some(found) = record.latency_search().and_then(LatencySearch::found) else {
+    let Some(answer) = record.latency_search().and_then(LatencySearch::found) else {
         return true;
     };
-    found.workload == row.data.workload.name
+    answer.workload == row.data.workload.name
 }
 
 fn unanswered_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
@@ -282,11 +282,11 @@ fn judged_width(row: &Row, op: OpRow<'_>) -> f64 {
     let Some(total) = width_of_mix(row) else {
         return own;
     };
-    let all: u64 = ops.iter().map(|(_, op)| op.data.count).sum();
-    let share = op.data.count as f64 / all as f64;
+    let total_ops: u64 = ops.iter().map(|(_, op)| op.data.count).sum();
+    let share = op.data.count as f64 / total_ops as f64;
     // Relative half-width of a binomial count.
     let split = 1.96 * ((1.0 - share) / op.data.count as f64).sqrt();
-    if own <= (total * total + (SPLIT_FACTOR * split).powi(2)).sqrt() {
+    if own <= (total * total + (SPLIT_ERROR_FACTOR * split).powi(2)).sqrt() {
         total
     } else {
         own
@@ -369,7 +369,7 @@ fn longer_time(record: &Record, row: &Row) -> String {
     let has_own_time = record.plan.order().is_as_given() && record.plan.time_limit_ns.is_none();
     if is_short_stroke(&row.data.workload.name) || has_own_time {
         let planned_ns = row.data.workload.stop.time_ns.unwrap_or(0);
-        let seconds = LONGER_S.max(planned_ns.div_ceil(1_000_000_000));
+        let seconds = SUGGESTED_SECONDS_MIN.max(planned_ns.div_ceil(1_000_000_000));
         format!("{option} {seconds}s")
     } else {
         option.to_owned()
@@ -380,7 +380,7 @@ fn longer_time(record: &Record, row: &Row) -> String {
 /// the precision wanted.
 fn remedy_of_width(record: &Record, row: &Row, width: f64, option: &str) -> String {
     if let Some(runs) = row.run_to_run
-        && runs.relative_half_width() > OF_RUNS * width
+        && runs.relative_half_width() > SHARE_OF_RUNS_MIN * width
     {
         return "Compare several runs per side, because runs of this plan differ that much. A \
                 longer measurement hardly helps."

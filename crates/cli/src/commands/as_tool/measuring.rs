@@ -68,7 +68,7 @@ fn print_release_command(
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     let flag = match kind {
         TargetKind::BlockDevice => "--destroy NAME",
-        _ => "--overwrite",
+        TargetKind::File | TargetKind::Directory => "--overwrite",
     };
     eprint_line(&format!(
         "to release it: diskproof as {flag} {} {}",

@@ -2,7 +2,7 @@
 //! alternation, and the records of the sides. The campaign decides what is measured.
 
 use super::flags::{CompareFlags, LiveFlags};
-use super::question::{compared, group};
+use super::question::{compare_groups, run_group};
 use crate::failure::{Exit, Failure};
 use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, scratch_file_bytes};
 use crate::interrupt;
@@ -43,9 +43,9 @@ pub(super) struct LiveOutcome {
 }
 
 /// Measures these targets, or settings of the only one, and compares.
-pub(super) fn run(compare: &CompareFlags, targets: &[String]) -> anyhow::Result<LiveOutcome> {
-    let live_flags = &compare.live;
-    let measuring = &compare.measuring();
+pub(super) fn run(flags: &CompareFlags, targets: &[String]) -> anyhow::Result<LiveOutcome> {
+    let live_flags = &flags.live;
+    let measuring = &flags.measuring();
     let mut identities = Vec::new();
     for target in targets {
         identities.push(measuring.probe(Path::new(target))?);
@@ -63,21 +63,21 @@ pub(super) fn run(compare: &CompareFlags, targets: &[String]) -> anyhow::Result<
         };
         (&commands[..], settings)
     };
-    let side_plan = live_plan(compare, measuring, &identities, sides, labels.len())?;
-    check_limits(&compare.limits, &side_plan)?;
-    measure_sides(compare, measuring, labels, identities, &side_plan)
+    let side_plan = live_plan(flags, measuring, &identities, sides, labels.len())?;
+    check_limits(&flags.limits, &side_plan)?;
+    measure_sides(flags, measuring, labels, identities, &side_plan)
 }
 
 /// Measures the sides of a comparison, which have these names and the plan `side_plan`. The
 /// commands are those of the flags.
 pub(super) fn measure_sides(
-    compare: &CompareFlags,
+    flags: &CompareFlags,
     measuring: &MeasuringFlags,
     labels: &[String],
     identities: Vec<TargetIdentity>,
     side_plan: &Plan,
 ) -> anyhow::Result<LiveOutcome> {
-    let live_flags = &compare.live;
+    let live_flags = &flags.live;
     let mut plan = Plan {
         targets: identities
             .iter()
@@ -102,7 +102,7 @@ pub(super) fn measure_sides(
         job.sides = Some(sides.clone());
     }
     match session::run(job)? {
-        Some(ended) => conclude(compare, measuring, labels, &sides, &ended),
+        Some(ended) => conclude(flags, measuring, labels, &sides, &ended),
         None => Ok(LiveOutcome {
             comparison: None,
             early_exit: Some(Exit::Done),
@@ -149,16 +149,16 @@ fn is_metric_of(metric: &str, workload: &str) -> bool {
 }
 
 /// The targets to measure, as the user named them; `None` where the arguments name saved runs.
-pub(crate) fn live_targets(compare: &CompareFlags) -> Result<Option<Vec<String>>, Failure> {
-    if !compare.live.prepare.is_empty() {
-        let target = target_of_settings(compare)?;
+pub(crate) fn live_targets(flags: &CompareFlags) -> Result<Option<Vec<String>>, Failure> {
+    if !flags.live.prepare.is_empty() {
+        let target = target_of_settings(flags)?;
         return Ok(Some(vec![target]));
     }
-    if compare.baseline.is_some() {
+    if flags.baseline.is_some() {
         return Ok(None);
     }
-    let history = compare.history_file.history.as_deref();
-    let (targets, saved_runs): (Vec<String>, Vec<String>) = compare
+    let history = flags.history_file.history.as_deref();
+    let (targets, saved_runs): (Vec<String>, Vec<String>) = flags
         .runs
         .iter()
         .cloned()
@@ -178,14 +178,14 @@ pub(crate) fn live_targets(compare: &CompareFlags) -> Result<Option<Vec<String>>
 }
 
 /// The target of which --prepare sets up each side.
-fn target_of_settings(compare: &CompareFlags) -> Result<String, Failure> {
-    let problem = if compare.baseline.is_some() {
+fn target_of_settings(flags: &CompareFlags) -> Result<String, Failure> {
+    let problem = if flags.baseline.is_some() {
         "--baseline names saved runs; omit it"
-    } else if compare.live.prepare.len() < 2 {
+    } else if flags.live.prepare.len() < 2 {
         "a single --prepare gives nothing to compare; use one for each side, such as \
          --prepare 'CMD A' --prepare 'CMD B'"
     } else {
-        match &compare.runs[..] {
+        match &flags.runs[..] {
             [] => return Ok(".".to_owned()),
             [target] => return Ok(target.clone()),
             _ => {
@@ -314,16 +314,16 @@ const SCRATCH_BYTES_REOPENED: u64 = 128 << 20;
 
 /// The plan of one side, which has the workloads' time on that side.
 fn live_plan(
-    compare: &CompareFlags,
+    flags: &CompareFlags,
     measuring: &MeasuringFlags,
     identities: &[TargetIdentity],
     sides: Sides,
     side_count: usize,
 ) -> Result<Plan, Failure> {
-    let flags = &compare.live;
-    let scratch_bytes = scratch_size(flags, identities)?;
-    let default_ns = if flags.quick { QUICK_NS } else { TIME_NS };
-    let time_ns = flags.time.unwrap_or(default_ns);
+    let live_flags = &flags.live;
+    let scratch_bytes = scratch_size(live_flags, identities)?;
+    let default_ns = if live_flags.quick { QUICK_NS } else { TIME_NS };
+    let time_ns = live_flags.time.unwrap_or(default_ns);
     Failure::check_time(time_ns)?;
     let write_bytes = match scratch_bytes {
         Some(bytes) => bytes,
@@ -331,7 +331,7 @@ fn live_plan(
     };
     // Their times are replaced by those of the sides.
     let standard = standard_workloads(measuring, time_ns, write_bytes, WORKLOAD_PARTS);
-    let selected = select_workloads(flags, standard, identities)?;
+    let selected = select_workloads(live_flags, standard, identities)?;
     let layout_ns = time_ns / LAYOUT_DIVISOR;
     let mut cells_ns = time_ns - time_ns / END_DIVISOR;
     if scratch_bytes.is_some() {
@@ -342,12 +342,12 @@ fn live_plan(
         .map_err(|why| Failure::Usage(format!("{why}, or fewer workloads (--only)")))?;
     let live = LivePlan {
         sides,
-        margin: compare.margin,
+        margin: flags.margin,
         cells_ns,
     };
     let scratch = match scratch_bytes {
         None => None,
-        Some(bytes) if flags.reopen => Some(Scratch::of_size(bytes)),
+        Some(bytes) if live_flags.reopen => Some(Scratch::of_size(bytes)),
         Some(bytes) => Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_LEAST, layout_ns)),
     };
     Ok(Plan {
@@ -444,7 +444,7 @@ const SAVE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Saves a record of each side, and compares them.
 fn conclude(
-    compare: &CompareFlags,
+    flags: &CompareFlags,
     measuring: &MeasuringFlags,
     labels: &[String],
     sides: &ComparedSides,
@@ -472,7 +472,7 @@ fn conclude(
             is_unmeasured = true;
             continue;
         }
-        let notes = save(record, measuring.history.clone());
+        let notes = save_record(record, measuring.history.clone());
         are_saved &= in_history(&notes).is_some();
         print_notes(&format!("{}: ", side_name(index)), &notes, verbosity);
     }
@@ -491,17 +491,11 @@ fn conclude(
     interrupt::end_at_once();
     let mut groups = Vec::new();
     for (index, record) in records.iter().enumerate() {
-        let name = saved::short(&record.run_id);
-        groups.push(group(&labels[index], [(name, record.as_ref())]));
+        let name = saved::short_id(&record.run_id);
+        groups.push(run_group(&labels[index], [(name, record.as_ref())]));
     }
     let baseline = groups.remove(0);
-    let comparison = compared(
-        compare.margin,
-        baseline,
-        groups,
-        Vec::new(),
-        &compare.limits,
-    )?;
+    let comparison = compare_groups(flags.margin, baseline, groups, Vec::new(), &flags.limits)?;
     let failed = records.iter().any(|record| session::has_errors(record));
     let exit = match early_exit {
         None if failed || !run.results.hung.is_empty() => Some(Exit::Failed),
@@ -514,7 +508,7 @@ fn conclude(
 }
 
 /// Saves a record in the history, and says where. Gives up after [`SAVE_LIMIT`].
-fn save(record: &Arc<Record>, options: HistoryOptions) -> Vec<SaveNote> {
+fn save_record(record: &Arc<Record>, options: HistoryOptions) -> Vec<SaveNote> {
     let own_record = Arc::clone(record);
     let save = Deferred::start_or_run("diskproof-save", move || {
         let page = crate::stdio::colored_record_page(&own_record, Detail::Whole);

@@ -12,7 +12,7 @@ use diskproof_model::record::Record;
 const SIDES_JUDGED_MIN: usize = 5;
 
 /// A side of a comparison: runs under one label, each with its name.
-pub(crate) fn group<'a>(
+pub(crate) fn run_group<'a>(
     label: &str,
     runs: impl IntoIterator<Item = (&'a str, &'a Record)>,
 ) -> RunGroup<'a> {
@@ -30,7 +30,7 @@ pub(crate) fn group<'a>(
 
 /// Compares a baseline with candidates. `history` has earlier runs, which show how much runs vary.
 /// Fails for a side without runs, and for a limit on a metric that no run has.
-pub(crate) fn compared<'a>(
+pub(crate) fn compare_groups<'a>(
     margin: f64,
     baseline: RunGroup<'a>,
     candidates: Vec<RunGroup<'a>>,

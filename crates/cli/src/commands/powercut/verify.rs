@@ -15,7 +15,7 @@ use diskproof_model::units::format_duration;
 use diskproof_powercut::{
     CutError, CutReport, CutTarget, CutVerdict, NotProvenReason, PAGES_FILE, RunDescription,
     RunLog, StreamContent, VerifyFacts, boot_id, directory_change_time, holds_only_files_of_run,
-    judge, read_content, region_fingerprint, short, write_report,
+    judge, read_content, region_fingerprint, short_id, write_report,
 };
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -102,7 +102,7 @@ fn warn_of_other_host(run: &RunDescription, host: &str) {
         "warning: host {} wrote run {}, and this is host {host}. Verify it here only if its disk \
          was moved to this host. Select another run with --run ID",
         run.host,
-        short(&run.run)
+        short_id(&run.run)
     ));
 }
 
@@ -117,7 +117,7 @@ fn check_same_target(
         Some(why) if !flags.same_target => Err(Failure::Usage(format!(
             "{}: this is not the target of run {}: {why}. If it is, add --same-target",
             current_target.path,
-            short(&run.run)
+            short_id(&run.run)
         ))),
         Some(_) | None => Ok(()),
     }
@@ -306,7 +306,7 @@ fn newest_runs_sentence(runs: &[RunDescription]) -> String {
     }
     let mut names = Vec::new();
     for run in runs.iter().take(LISTED_RUNS_MAX) {
-        let id = short(&run.run);
+        let id = short_id(&run.run);
         names.push(format!("{id} ({} on {})", run.target.path, run.host));
     }
     format!(
@@ -320,7 +320,7 @@ fn newest_runs_sentence(runs: &[RunDescription]) -> String {
 fn deciding_command(flags: &CutVerifyFlags, log: &RunLog) -> String {
     let path = quoted(&flags.target.display().to_string());
     let server = flags.connection.words();
-    let run = short(&log.description.run);
+    let run = short_id(&log.description.run);
     format!("diskproof powercut verify {path} {server} --run {run} --same-target")
 }
 

@@ -226,7 +226,7 @@ fn instruct(flags: &CutWriteFlags, run: &RunDescription, verbosity: Verbosity) {
     }
     verbosity.note(&format!(
         "run {}: pages by {}; the log at {} confirms them",
-        diskproof_powercut::short(&run.run),
+        diskproof_powercut::short_id(&run.run),
         run.method.name(),
         flags.connection.server
     ));

@@ -4,7 +4,7 @@
 use crate::agreement::{Agreement, agree};
 use crate::commands::accept::repeated_test;
 use crate::commands::check::layers;
-use crate::commands::compare::{self, compared, group};
+use crate::commands::compare::{self, compare_groups, run_group};
 use crate::commands::ping::abort_thresholds;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
@@ -287,15 +287,15 @@ fn show_changes(name: &str, before: &Record, again: &Record, color: ColorWhen) -
     } else {
         again.plan.targets.join(", ")
     };
-    let comparison = compared(
+    let comparison = compare_groups(
         MARGIN,
-        group(name, [(name, before)]),
-        vec![group(&label, [(label.as_str(), again)])],
+        run_group(name, [(name, before)]),
+        vec![run_group(&label, [(label.as_str(), again)])],
         Vec::new(),
         &[],
     )?;
     ignore_closed_pipe(to_stdout(|out| writeln!(out)))?;
-    compare::print(
+    compare::print_comparison(
         &comparison,
         Presentation::Page,
         MetricDetail::Independent,

@@ -4,7 +4,7 @@
 use crate::failure::{Exit, Failure, exit_of};
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::interrupt;
-use crate::saved::{history_place, make_history, open_if_there, saved_record, short};
+use crate::saved::{history_place, make_history, open_if_there, saved_record, short_id};
 use crate::session::{Measured, MeasuringJob, Shown, measure};
 use crate::stdio::{Presentation, eprint_line, print_document, print_text};
 use diskproof_analysis::drift::drift;
@@ -299,7 +299,7 @@ impl<'a> Series<'a> {
                      {}' prints it. Begin a new series with another --label",
                     self.label,
                     target.path,
-                    short(&record.run_id)
+                    short_id(&record.run_id)
                 )));
             }
         }

@@ -199,8 +199,8 @@ impl Drop for ServerWatch {
         // broken connection. A name lookup may hold the thread longer, and is not waited for.
         let end = Instant::now() + LEAVE_WITHIN;
         loop {
-            let left = end.saturating_duration_since(Instant::now());
-            if self.messages.recv_timeout(left).is_err() {
+            let time_left = end.saturating_duration_since(Instant::now());
+            if self.messages.recv_timeout(time_left).is_err() {
                 break;
             }
         }

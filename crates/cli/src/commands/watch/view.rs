@@ -85,11 +85,11 @@ impl LiveView {
     pub(super) fn wait_until(&mut self, due: Instant, mut meanwhile: impl FnMut()) -> ViewWait {
         while interrupt::signal().is_none() {
             meanwhile();
-            let left = due.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let time_left = due.saturating_duration_since(Instant::now());
+            if time_left.is_zero() {
                 return ViewWait::Due;
             }
-            std::thread::sleep(left.min(LOOK_EVERY));
+            std::thread::sleep(time_left.min(LOOK_EVERY));
             if let ViewKind::Screen(screen) = &self.kind
                 && screen.has_quit()
             {

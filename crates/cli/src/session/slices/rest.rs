@@ -23,14 +23,14 @@ impl RestOfRun {
     /// What the slices so far have left.
     pub(super) fn after(rotations: &[Rotation<'_>]) -> Self {
         let mean_ns = mean_overhead_ns(rotations);
-        let mut rest = Self::default();
+        let mut rest_of_run = Self::default();
         for schedule in rotations.iter().flatten() {
             if schedule.left > 0 {
-                rest.planned_ns += schedule.left_ns;
-                rest.overhead_ns += schedule.left_overhead_ns(mean_ns);
+                rest_of_run.planned_ns += schedule.left_ns;
+                rest_of_run.overhead_ns += schedule.left_overhead_ns(mean_ns);
             }
         }
-        rest
+        rest_of_run
     }
 
     /// The share of its planned time that the next slice gets while so much time is left; `None`
@@ -49,16 +49,16 @@ impl RestOfRun {
 /// own sync, and does not count.
 fn mean_overhead_ns(rotations: &[Rotation<'_>]) -> u64 {
     let mut sum_ns: u64 = 0;
-    let mut known: u64 = 0;
+    let mut overhead_count: u64 = 0;
     for schedule in rotations.iter().flatten() {
         if let Some(overhead_ns) = schedule.overhead_ns
             && schedule.done > 0
         {
             sum_ns += overhead_ns;
-            known += 1;
+            overhead_count += 1;
         }
     }
-    sum_ns / known.max(1)
+    sum_ns / overhead_count.max(1)
 }
 
 /// Joins the remaining slices until each gets at least half of its planned time in what is left. On
@@ -81,4 +81,24 @@ fn most_delayed<'a, 'p>(rotations: &'a mut [Rotation<'p>]) -> Option<&'a mut Sli
         .flatten()
         .filter(|schedule| schedule.is_joinable())
         .max_by_key(|schedule| schedule.left_overhead_ns(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By hand: of 100 s that are planned, 10 s more are expected for overheads. With 60 s left the
+    /// slices get 50 s, which is half of their time.
+    #[test]
+    fn share_is_what_the_overheads_leave() {
+        let rest = RestOfRun {
+            planned_ns: 100,
+            overhead_ns: 10,
+        };
+        assert_eq!(rest.share_of(60), Some(0.5));
+        // More than planned is not used, and each slice gets a tenth however late the run is.
+        assert_eq!(rest.share_of(200), Some(1.0));
+        assert_eq!(rest.share_of(1), Some(SHARE_MIN));
+        assert_eq!(rest.share_of(0), None);
+    }
 }

@@ -105,11 +105,11 @@ impl ServerThread {
 
     fn sleep_until(&self, due: Instant) {
         while !self.stop.load(Ordering::Relaxed) {
-            let left = due.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            let time_left = due.saturating_duration_since(Instant::now());
+            if time_left.is_zero() {
                 return;
             }
-            std::thread::sleep(left.min(LOOK_EVERY));
+            std::thread::sleep(time_left.min(LOOK_EVERY));
         }
     }
 
