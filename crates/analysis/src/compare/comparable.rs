@@ -158,8 +158,8 @@ impl Compared for MeasuredWorkload<'_> {
     }
 }
 
-/// With fewer blocks, a live comparison does not know how much its slices vary from one to the next:
-/// the intervals within slices know nothing of the seconds between them.
+/// With fewer blocks, a live comparison does not know how much its slices vary from one to the
+/// next: the intervals within slices know nothing of the seconds between them.
 const BLOCKS_MIN: u64 = 3;
 
 /// The number of blocks of a live comparison that ended too early to tell; `None` of enough, and of

@@ -184,8 +184,8 @@ mod tests {
         CreditTest::new(&record, 0, Unit::Requests, 3000.0)
     }
 
-    /// 5.4 million requests: at 300/s in 2000 s, at 2700/s in five hours. A larger volume hardly falls:
-    /// it has the test of one whose base is not documented.
+    /// 5.4 million requests: at 300/s in 2000 s, at 2700/s in five hours. A larger volume hardly
+    /// falls: it has the test of one whose base is not documented.
     #[test]
     fn test_is_as_long_as_the_credit_lasts() {
         for (gib, minutes, time) in [

@@ -329,8 +329,8 @@ mod tests {
         );
     }
 
-    /// The kernel counts the bytes of a request that fails, and through the page cache those that it
-    /// reads ahead for it.
+    /// The kernel counts the bytes of a request that fails, and through the page cache those that
+    /// it reads ahead for it.
     #[test]
     fn requests_that_failed_amplify_nothing() {
         let amplified = |errors: u64| {

@@ -97,8 +97,8 @@ fn flush_need(record: &Record, row: &Row) -> FlushNeed {
             let Some(target) = record.targets.get(data.target) else {
                 return FlushNeed::Absent;
             };
-            // Only a direct write carries the request itself, and in a filesystem only one that asks
-            // for its data alone (iomap_dio_bio_iter() in Linux's fs/iomap/direct-io.c). Every
+            // Only a direct write carries the request itself, and in a filesystem only one that
+            // asks for its data alone (iomap_dio_bio_iter() in Linux's fs/iomap/direct-io.c). Every
             // other one is followed by the filesystem's own sync.
             let syncs_file = flag == WriteFlag::OpenSync && target.kind != TargetKind::BlockDevice;
             if data.cache.used != CachePolicy::Direct || syncs_file {

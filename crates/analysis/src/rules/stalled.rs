@@ -44,8 +44,8 @@ const PAUSES_NAMED_MAX: usize = 3;
 struct Pause {
     /// The workload, or the survey, as a list names it.
     place: String,
-    /// Nanoseconds from the start of the workload or survey to the pause; `None` of one over the end
-    /// of a slice, whose requests ended after the measured time.
+    /// Nanoseconds from the start of the workload or survey to the pause; `None` of one over the
+    /// end of a slice, whose requests ended after the measured time.
     start_ns: Option<u64>,
     length_ns: u64,
     /// Requests that waited.

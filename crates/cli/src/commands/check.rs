@@ -368,8 +368,8 @@ impl Timing<'_> {
         standard_workloads(self.measuring, shared_ns, write_bytes, sequential_parts)
     }
 
-    /// The time of which these workloads and the selected steps of the survey take their parts: they
-    /// share that of what is left out.
+    /// The time of which these workloads and the selected steps of the survey take their parts:
+    /// they share that of what is left out.
     fn time_for(self, selected: &[Workload], selection: &SelectionFlags) -> u64 {
         let shared_ns = self.shared_ns();
         let part_ns = shared_ns / TIME_PARTS;

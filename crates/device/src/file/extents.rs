@@ -35,8 +35,8 @@ pub(crate) fn shared_bytes(fd: BorrowedFd<'_>, size_bytes: u64) -> Option<u64> {
     bytes_of_extents(parts, size_bytes, |extent| extent.flags & SHARED != 0)
 }
 
-/// Bytes of a file of this size that have no blocks; what lies beyond its end does not count. `None`
-/// where the filesystem does not answer FIEMAP.
+/// Bytes of a file of this size that have no blocks; what lies beyond its end does not count.
+/// `None` where the filesystem does not answer FIEMAP.
 pub(crate) fn unallocated_bytes(fd: BorrowedFd<'_>, size_bytes: u64) -> Option<u64> {
     let parts = extents_in(fd, 0, size_bytes, DirtyPages::Kept);
     let allocated = bytes_of_extents(parts, size_bytes, |_| true)?;

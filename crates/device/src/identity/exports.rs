@@ -1,6 +1,6 @@
 //! What this machine's kernel exports to other machines and guests as disks: by its SCSI, NVMe, USB
-//! and RDMA targets, by SCST, and to domains of Xen. Such a driver opens a disk without claiming it, and not
-//! from a process. Reads configfs and sysfs.
+//! and RDMA targets, by SCST, and to domains of Xen. Such a driver opens a disk without claiming
+//! it, and not from a process. Reads configfs and sysfs.
 
 use crate::kernel::sysroot::{SysRoot, list, read_text};
 use std::path::{Path, PathBuf};

@@ -27,9 +27,9 @@ pub(crate) struct LoadLimits {
 }
 
 impl LoadLimits {
-    /// The limits of a thread of a workload that starts at `start_ns`; `None` without any. Operations
-    /// of `write_kind` stand for its writes. Rates are limited for each worker: each of its threads
-    /// must reach its share of them.
+    /// The limits of a thread of a workload that starts at `start_ns`; `None` without any.
+    /// Operations of `write_kind` stand for its writes. Rates are limited for each worker: each of
+    /// its threads must reach its share of them.
     pub(crate) fn from_ends(
         ends: &EarlyEnds,
         write_kind: OpKind,

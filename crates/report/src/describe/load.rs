@@ -156,8 +156,8 @@ fn fell_text(figures: &LoadFigures) -> Option<String> {
 
 /// Says which stalls were met, or how long and how rare those may be that would not have shown:
 /// `none in 5 min 18 s; one of 430 ms every 1 min 46 s would break the promise by itself, and has a
-/// chance of 5 % not to show; a longer --prove sees rarer ones`. `None` of a search that ended before
-/// one would have shown.
+/// chance of 5 % not to show; a longer --prove sees rarer ones`. `None` of a search that ended
+/// before one would have shown.
 fn stalls_text(stalls: &LoadStalls) -> Option<String> {
     let observed = format_duration(stalls.observed_ns);
     if stalls.met > 0 {

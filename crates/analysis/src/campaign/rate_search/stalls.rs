@@ -133,8 +133,8 @@ impl StallEvidence {
         fitted.served * (1.0 - self.share_at_most() / fitted.promised).max(0.0)
     }
 
-    /// Stalls of this length, in seconds, break the promise at this rate by themselves, if they come
-    /// as rarely as a search can miss them. `None` where stalls were met.
+    /// Stalls of this length, in seconds, break the promise at this rate by themselves, if they
+    /// come as rarely as a search can miss them. `None` where stalls were met.
     pub(super) fn unseen_length_s(&self, fitted: &FittedLateness, rate: f64) -> Option<f64> {
         if self.met > 0 {
             return None;
@@ -150,7 +150,8 @@ impl StallEvidence {
 }
 
 /// Returns `true` if a cell after this one kept the promise at no lower rate: the target did not
-/// become slower, it stalled. Cells of other kinds are too short to tell, or meant to be overloaded.
+/// become slower, it stalled. Cells of other kinds are too short to tell, or meant to be
+/// overloaded.
 fn is_served_later(cell: &MeasuredRate, later: &[MeasuredRate], fitted: &FittedLateness) -> bool {
     let is_judged = match cell.cell.kind {
         RateCellKind::Near | RateCellKind::Repeated | RateCellKind::Hold => true,
@@ -204,8 +205,8 @@ pub(super) fn count_at_most(events: f64) -> f64 {
     chi_square_at_most(2.0 * (events + 1.0)) / 2.0
 }
 
-/// The 97.5 % quantile of chi-square with so many degrees of freedom (Wilson & Hilferty 1931): 11.13
-/// of 11.14 with four.
+/// The 97.5 % quantile of chi-square with so many degrees of freedom (Wilson & Hilferty 1931):
+/// 11.13 of 11.14 with four.
 fn chi_square_at_most(freedom: f64) -> f64 {
     let spread = 2.0 / (9.0 * freedom);
     freedom * (1.0 - spread + NORMAL_95 * spread.sqrt()).powi(3)

@@ -476,8 +476,8 @@ fn fall_in_the_last_second_is_seen_but_proves_no_limiter() {
     }
 }
 
-/// A row that falls from one rate to another `late_s` before its end, three seconds after its start,
-/// with this relative scatter of each cell.
+/// A row that falls from one rate to another `late_s` before its end, three seconds after its
+/// start, with this relative scatter of each cell.
 fn falling(row: usize, block_bytes: f64, rates: [f64; 2], late_s: f64, scatter: f64) -> Stretch {
     let mut rng = TestRng(row as u64 + 1);
     let mut due = 0.0;

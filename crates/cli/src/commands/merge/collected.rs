@@ -431,10 +431,7 @@ mod tests {
         // The number of hosts decides, and so does a list of them.
         assert_eq!(missing(dead, whole, Some(2)), [""; 0]);
         let list = ["db0", "db1"].map(str::to_owned).to_vec();
-        assert_eq!(
-            missing_of(dead, whole, Some(Roster::Hosts(list))),
-            [""; 0]
-        );
+        assert_eq!(missing_of(dead, whole, Some(Roster::Hosts(list))), [""; 0]);
         assert_eq!(missing(dead, &whole[..1], Some(1)), [""; 0]);
         let rows = missing_rows_of(dead, whole, Some(Roster::Count(3)));
         assert_eq!((rows.len(), rows[0].undecided), (2, false), "{rows:?}");

@@ -127,8 +127,7 @@ fn by_gaps<'r>(runs: &[&'r LaunchedRun]) -> Vec<Vec<&'r LaunchedRun>> {
 }
 
 fn are_all_ranks(runs: &[&LaunchedRun]) -> bool {
-    runs.iter()
-        .all(|run| matches!(run.place, Place::Rank(_)))
+    runs.iter().all(|run| matches!(run.place, Place::Rank(_)))
 }
 
 /// True if the gaps between launches are clearly longer than those within them. Both are sorted.
