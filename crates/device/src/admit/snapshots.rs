@@ -57,7 +57,8 @@ pub(super) fn notes(root: &SysRoot, target: &TargetIdentity) -> Vec<String> {
     let mut notes = Vec::new();
     for snapshot in snapshots(root, target) {
         notes.push(format!(
-            "the snapshot {} keeps what is overwritten, and is lost when its {} are full; see 'lvs'",
+            "the snapshot {} keeps what is overwritten, and is lost when its {} are full; see \
+             'lvs'",
             snapshot.name,
             format_bytes(snapshot.store_bytes)
         ));

@@ -168,8 +168,8 @@ fn stalls_text(stalls: &LoadStalls) -> Option<String> {
         ));
     }
     Some(format!(
-        "none in {observed}; one of {} every {} would break the promise by itself, and has a chance \
-         of 5 % not to show; a longer --prove sees rarer ones",
+        "none in {observed}; one of {} every {} would break the promise by itself, and has a \
+         chance of 5 % not to show; a longer --prove sees rarer ones",
         format_duration(stalls.unseen_ns?),
         format_duration(stalls.unseen_every_ns)
     ))
