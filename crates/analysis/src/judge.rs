@@ -65,7 +65,7 @@ use diskproof_model::trend::RunToRun;
 /// 13: a slow first request before one slice limits the depth of no other. A sweep states no knee
 /// that may be below its first depth, and advice stays within the depths that were measured. An
 /// acceptance test is judged by the health and the reads of all its runs.
-pub const JUDGING_VERSION: u32 = 13;
+pub const JUDGING_VERSION: u32 = 14;
 
 /// Everything about a run that is not a measurement.
 #[derive(Debug, Clone, PartialEq)]

@@ -68,7 +68,7 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 /// 13: searches for a rate go on through stalls, whose late requests count, and a long proof takes
 /// no time from the cells before it. Rounds and cells of one load go on counting to the next sync
 /// and pause.
-pub const METHOD_VERSION: u32 = 13;
+pub const METHOD_VERSION: u32 = 14;
 /// The most workloads of a plan: more take longer than a day at a minute each.
 pub const WORKLOADS_MAX: usize = 1440;
 
