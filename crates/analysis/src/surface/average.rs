@@ -40,8 +40,9 @@ pub(super) fn rate_summary(curve: &[CurvePoint], span: Range<u64>) -> Option<Rat
     let half_width_95 =
         half_width_95(&samples, &weights).map(|width| width / seconds_per_byte * value);
     Some(RateSummary {
-        min,
-        max,
+        // A span that is one stretch has its rate by bytes, and its average by position.
+        min: min.min(value),
+        max: max.max(value),
         average: Estimate::new(samples.len() as u64, value, half_width_95, "B/s"),
     })
 }
@@ -213,6 +214,25 @@ mod tests {
         // The last points are too few for a rate of their own.
         point_ms.extend([1, 1]);
         assert!(rates(&point_ms).max <= 1.1 * slow.max);
+    }
+
+    #[test]
+    fn average_lies_between_the_extremes() {
+        // Two points that are one stretch, of which the first stands for most of the span.
+        let curve = [
+            CurvePoint::read_once(0, 1 << 20, 1_000_000),
+            CurvePoint::read_once(63 << 20, 1 << 20, 3_000_000),
+        ];
+        let rates = rate_summary(&curve, 0..64 << 20).unwrap();
+        let average = rates.average.value;
+        assert!(rates.min <= average && average <= rates.max, "{rates:?}");
+        let reversed = [
+            CurvePoint::read_once(0, 1 << 20, 3_000_000),
+            CurvePoint::read_once(1 << 20, 8 << 20, 1_000_000),
+        ];
+        let rates = rate_summary(&reversed, 0..64 << 20).unwrap();
+        let average = rates.average.value;
+        assert!(rates.min <= average && average <= rates.max, "{rates:?}");
     }
 
     #[test]
