@@ -539,8 +539,9 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
     })
 }
 
-/// Why few late episodes decide nothing. A stall is one. Where the promise is kept nearly up to saturation there
-/// are none below it, and the rates of the hold and of the control say more than any longer search.
+/// Why few late episodes, or a few stalls, decide nothing. Where the promise is kept nearly up to
+/// saturation there are none below it, and the rates of the hold and of the control say more than
+/// any longer search.
 fn few_episodes_text(load: &LoadRecord) -> String {
     let figures = &load.figures;
     let held = figures.held.and_then(|trial| load.data.trials.get(trial));

@@ -51,8 +51,8 @@ impl RateSearch {
         }
     }
 
-    /// The lateness that the fit expects of the target. A stall lowers the rate that the search takes
-    /// for saturated, and not the most that was served.
+    /// The lateness that the fit expects of the target. A stall lowers the rate that the search
+    /// takes for saturated, and not the most that was served.
     fn fitted(&self) -> FittedLateness {
         let interval = self.fit.interval;
         let mut served = self.saturated;

@@ -52,9 +52,9 @@ impl RateSearch {
         SearchStep::Cell(self.cell_at(RateCellKind::Hold, rate, self.times.hold_s))
     }
 
-    /// A rate just below that of the fit, and below all that were late. Where the promise is kept nearly
-    /// up to saturation, few late episodes are seen below it, and the fit knows no lower end: the
-    /// hold has to find one.
+    /// A rate just below that of the fit, and below all that were late. Where the promise is kept
+    /// nearly up to saturation, few late episodes are seen below it, and the fit knows no lower
+    /// end: the hold has to find one.
     fn quiet_rate(&self) -> f64 {
         let mut border = self.fit.interval.rate.min(self.saturated);
         for cell in &self.cells {

@@ -73,8 +73,8 @@ impl StallEvidence {
     pub(super) fn seen(cells: &[MeasuredRate], fitted: &FittedLateness) -> Self {
         let mut evidence = Self::default();
         for (index, cell) in cells.iter().enumerate() {
-            let usage = cell.rate() / fitted.served;
-            if usage <= OBSERVED_USE_MAX && cell.cell.kind != RateCellKind::Saturation {
+            let is_within = cell.rate() <= OBSERVED_USE_MAX * fitted.served;
+            if is_within && !is_meant_to_be_late(cell, fitted) {
                 evidence.observed_s += cell.batches.len() as f64 * cell.cell.batch_s;
                 evidence.add_cell(cell, &cells[index + 1..], fitted);
             }
@@ -133,8 +133,8 @@ impl StallEvidence {
         fitted.served * (1.0 - self.share_at_most() / fitted.promised).max(0.0)
     }
 
-    /// Stalls of this length, in seconds, break the promise at this rate by themselves, if they come
-    /// as rarely as a search can miss them. `None` where stalls were met.
+    /// Stalls of this length, in seconds, break the promise at this rate by themselves, if they
+    /// come as rarely as a search can miss them. `None` where stalls were met.
     pub(super) fn unseen_length_s(&self, fitted: &FittedLateness, rate: f64) -> Option<f64> {
         if self.met > 0 {
             return None;
@@ -149,8 +149,21 @@ impl StallEvidence {
     }
 }
 
+/// Returns `true` if the cell shows the end of the capacity as it should, and not a stall.
+fn is_meant_to_be_late(cell: &MeasuredRate, fitted: &FittedLateness) -> bool {
+    match cell.cell.kind {
+        RateCellKind::Saturation => true,
+        RateCellKind::Control => cell.is_overloaded(fitted.promised),
+        RateCellKind::Doubling
+        | RateCellKind::Curve
+        | RateCellKind::Near
+        | RateCellKind::Repeated
+        | RateCellKind::Hold => false,
+    }
+}
+
 /// Returns `true` if a cell after this one kept the promise at no lower rate: the target did not
-/// become slower, it stalled. Cells of other kinds are too short to tell, or meant to be overloaded.
+/// become slower, it stalled. Cells of other kinds are too short to tell, or meant to be late.
 fn is_served_later(cell: &MeasuredRate, later: &[MeasuredRate], fitted: &FittedLateness) -> bool {
     let is_judged = match cell.cell.kind {
         RateCellKind::Near | RateCellKind::Repeated | RateCellKind::Hold => true,
@@ -204,8 +217,8 @@ pub(super) fn count_at_most(events: f64) -> f64 {
     chi_square_at_most(2.0 * (events + 1.0)) / 2.0
 }
 
-/// The 97.5 % quantile of chi-square with so many degrees of freedom (Wilson & Hilferty 1931): 11.13
-/// of 11.14 with four.
+/// The 97.5 % quantile of chi-square with so many degrees of freedom (Wilson & Hilferty 1931):
+/// 11.13 of 11.14 with four.
 fn chi_square_at_most(freedom: f64) -> f64 {
     let spread = 2.0 / (9.0 * freedom);
     freedom * (1.0 - spread + NORMAL_95 * spread.sqrt()).powi(3)

@@ -134,8 +134,8 @@ fn queue_without_stalls_has_met_none() {
     }
 }
 
-/// A promise that is kept nearly up to saturation: few late episodes are seen below it, and what was
-/// held is promised.
+/// A promise that is kept nearly up to saturation: few late episodes are seen below it, and what
+/// was held is promised.
 #[test]
 fn hold_just_below_saturation_is_a_lower_end() {
     let station = Station::new(4, 2500.0, Service::Constant);
