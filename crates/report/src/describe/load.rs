@@ -7,7 +7,7 @@ use diskproof_model::digits::{figure_text, rounded, to_a_percent};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::Decide;
 use diskproof_model::rate::{
-    BreakLimit, LoadControl, LoadFigures, LoadRecord, LoadStalls, RateCellKind, RatePlan, RateTrial,
+    BreakLimit, LoadControl, LoadFigures, LoadRecord, RateCellKind, RatePlan, RateTrial,
 };
 use diskproof_model::record::Record;
 use diskproof_model::row::Row;
@@ -56,7 +56,7 @@ fn answer_facts(load: &LoadRecord, plan: &RatePlan) -> Vec<(&'static str, Option
         ("generator", generator_text(figures)),
         ("drift", figures.drift.map(drift_text)),
         ("fell", fell_text(figures)),
-        ("stalls", stalls_text(&figures.stalls)),
+        ("stalls", stalls_text(figures)),
         ("credit", credit_text(figures, plan)),
     ]
 }
@@ -154,11 +154,10 @@ fn fell_text(figures: &LoadFigures) -> Option<String> {
     }
 }
 
-/// Says which stalls were met, or how long and how rare those may be that would not have shown:
-/// `none in 5 min 18 s; one of 430 ms every 1 min 46 s would break the promise by itself, and has a
-/// chance of 5 % not to show; a longer --prove sees rarer ones`. `None` of a search that ended
-/// before one would have shown.
-fn stalls_text(stalls: &LoadStalls) -> Option<String> {
+/// Says which stalls were met, or how long and how rare those may be that would not have shown.
+/// `None` of a search that promises nothing and met none.
+fn stalls_text(figures: &LoadFigures) -> Option<String> {
+    let stalls = &figures.stalls;
     let observed = format_duration(stalls.observed_ns);
     if stalls.met > 0 {
         return Some(format!(
@@ -166,6 +165,9 @@ fn stalls_text(stalls: &LoadStalls) -> Option<String> {
             stalls.met,
             format_duration(stalls.mean_ns)
         ));
+    }
+    if !figures.outcome.is_promise() {
+        return None;
     }
     Some(format!(
         "none in {observed}; one of {} every {} would break the promise by itself, and has a \

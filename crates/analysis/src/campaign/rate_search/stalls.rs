@@ -73,8 +73,8 @@ impl StallEvidence {
     pub(super) fn seen(cells: &[MeasuredRate], fitted: &FittedLateness) -> Self {
         let mut evidence = Self::default();
         for (index, cell) in cells.iter().enumerate() {
-            let usage = cell.rate() / fitted.served;
-            if usage <= OBSERVED_USE_MAX && cell.cell.kind != RateCellKind::Saturation {
+            let is_within = cell.rate() <= OBSERVED_USE_MAX * fitted.served;
+            if is_within && !is_meant_to_be_late(cell, fitted) {
                 evidence.observed_s += cell.batches.len() as f64 * cell.cell.batch_s;
                 evidence.add_cell(cell, &cells[index + 1..], fitted);
             }
@@ -149,9 +149,26 @@ impl StallEvidence {
     }
 }
 
+/// Returns `true` if the cell shows the end of the capacity as it should, and not a stall.
+fn is_meant_to_be_late(cell: &MeasuredRate, fitted: &FittedLateness) -> bool {
+    match cell.cell.kind {
+        RateCellKind::Saturation => true,
+        RateCellKind::Control => cell.is_overloaded(fitted.promised),
+        RateCellKind::Doubling
+        | RateCellKind::Curve
+        | RateCellKind::Near
+        | RateCellKind::Repeated
+        | RateCellKind::Hold => false,
+    }
+}
+
 /// Returns `true` if a cell after this one kept the promise at no lower rate: the target did not
+<<<<<<< HEAD
 /// become slower, it stalled. Cells of other kinds are too short to tell, or meant to be
 /// overloaded.
+=======
+/// become slower, it stalled. Cells of other kinds are too short to tell, or meant to be late.
+>>>>>>> load21
 fn is_served_later(cell: &MeasuredRate, later: &[MeasuredRate], fitted: &FittedLateness) -> bool {
     let is_judged = match cell.cell.kind {
         RateCellKind::Near | RateCellKind::Repeated | RateCellKind::Hold => true,
