@@ -522,7 +522,7 @@ mod tests {
     #[test]
     fn verdict_of_a_quiet_disk_has_grades_and_no_warning() {
         let verdict = verdict(&fixture::record());
-        let headline = "Good for look-ups; limited for bulk load, scans and commits.";
+        let headline = "Limited or good for look-ups; limited for bulk load, scans and commits.";
         assert_eq!(verdict.headline, headline);
         assert_eq!(
             (&verdict.worst, verdict.trust.level),

@@ -219,7 +219,8 @@ mod tests {
             ..run.facts.targets[0].clone()
         };
         let is_known = |change: fn(&mut Measurement)| {
-            disk_capacity(&fixture::all_faulty(change), &watched).is_some()
+            let record = fixture::all_faulty(change);
+            disk_capacity(&record, &watched).is_some_and(|found| found.read_iops.is_some())
         };
         assert!(is_known(|_| {}));
         assert!(!is_known(|m| m.unwritten_bytes = Some(m.span_bytes)));
