@@ -61,4 +61,4 @@ until [ "$(timeout 10 sinfo -h -t idle -o %D 2>/dev/null)" = "$nodes" ]; do
     fi
     sleep 0.2
 done
-timeout 120 bash -euc "$commands"
+timeout 300 bash -euc "$commands"

@@ -62,4 +62,4 @@ for number in $(seq "$count"); do
     done
     $SSH "h$number" true || { cat "/run/sshd-$number.log" >&2; exit 1; }
 done
-timeout 120 bash -euc "$commands"
+timeout 300 bash -euc "$commands"
