@@ -539,11 +539,7 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
     })
 }
 
-<<<<<<< HEAD
-/// Why few late episodes decide nothing. A stall is one. Where the promise is kept nearly up to
-=======
 /// Why few late episodes, or a few stalls, decide nothing. Where the promise is kept nearly up to
->>>>>>> load21
 /// saturation there are none below it, and the rates of the hold and of the control say more than
 /// any longer search.
 fn few_episodes_text(load: &LoadRecord) -> String {

@@ -163,12 +163,7 @@ fn is_meant_to_be_late(cell: &MeasuredRate, fitted: &FittedLateness) -> bool {
 }
 
 /// Returns `true` if a cell after this one kept the promise at no lower rate: the target did not
-<<<<<<< HEAD
-/// become slower, it stalled. Cells of other kinds are too short to tell, or meant to be
-/// overloaded.
-=======
 /// become slower, it stalled. Cells of other kinds are too short to tell, or meant to be late.
->>>>>>> load21
 fn is_served_later(cell: &MeasuredRate, later: &[MeasuredRate], fitted: &FittedLateness) -> bool {
     let is_judged = match cell.cell.kind {
         RateCellKind::Near | RateCellKind::Repeated | RateCellKind::Hold => true,
