@@ -48,6 +48,11 @@ impl<'a> MeasuredWorkload<'a> {
         &self.run.record.measurements[self.index]
     }
 
+    /// The number of its slices. A workload that was measured in one go lists none.
+    fn slices(self) -> u64 {
+        self.row().data.slices.len().max(1) as u64
+    }
+
     /// The workload as it was requested.
     fn requested(self) -> &'a Workload {
         &self.row().data.workload
@@ -165,9 +170,15 @@ const BLOCKS_MIN: u64 = 3;
 /// The number of blocks of a live comparison that ended too early to tell; `None` of enough, and of
 /// other runs.
 fn few_blocks(a: MeasuredWorkload<'_>, b: MeasuredWorkload<'_>) -> Option<u64> {
-    let blocks = a.row().data.slices.len().min(b.row().data.slices.len()) as u64;
-    let is_few = (1..BLOCKS_MIN).contains(&blocks);
-    (is_few && is_live_pair(a.run.record, b.run.record)).then_some(blocks)
+    if !is_live_pair(a.run.record, b.run.record) {
+        return None;
+    }
+    let blocks = a.slices().min(b.slices());
+    if blocks < BLOCKS_MIN {
+        Some(blocks)
+    } else {
+        None
+    }
 }
 
 /// A fault of one measurement.

@@ -137,8 +137,8 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
         if matches!(
             row.state,
             RowState::Alike | RowState::Faster | RowState::Suspect
-        ) && let Some(reason) = incomplete_reason(groups, draft)
-            .or_else(|| imprecise_where_others_are_not(groups, judged, index))
+        ) && let Some(reason) =
+            incomplete_reason(groups, draft).or_else(|| imprecise_where_others_are_not(tests))
         {
             // A suspect stays one: its figures are to be measured again.
             if row.state != RowState::Suspect {
@@ -155,33 +155,18 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
     rows
 }
 
-/// The reason why a row is not alike of which some figures are imprecise that most others of its
-/// kind have precisely; `None` without such figures.
-fn imprecise_where_others_are_not(
-    groups: &Groups,
-    judged: &JudgedRows,
-    row: usize,
-) -> Option<Reason> {
-    let kind = groups.rows[row].kind;
-    let mut figures = 0;
-    for metric in 0..groups.kinds[kind].metrics.len() {
-        let (mut all, mut imprecise, mut is_own) = (0, 0, false);
-        for test in &judged.tests {
-            let of_row = test.distance.row;
-            if test.metric != Some(metric) || groups.rows[of_row].kind != kind {
-                continue;
-            }
-            all += 1;
-            if test.weight == Weight::Imprecise {
-                imprecise += 1;
-                is_own |= of_row == row;
-            }
-        }
-        if is_own && 2 * imprecise < all {
-            figures += 1;
-        }
+/// The reason why a row is not alike of which some figures are imprecise, while the usual ones of
+/// its kind are not; `None` without such figures.
+fn imprecise_where_others_are_not(tests: &[&Test]) -> Option<Reason> {
+    let figures = tests
+        .iter()
+        .filter(|test| test.metric.is_some() && test.weight == Weight::Imprecise)
+        .count();
+    if figures > 0 {
+        Some(partly_imprecise_reason(figures))
+    } else {
+        None
     }
-    (figures > 0).then(|| partly_imprecise_reason(figures))
 }
 
 /// Returns `true` if one of these metrics has no test that could decide.

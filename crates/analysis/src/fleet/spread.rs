@@ -135,7 +135,8 @@ pub(super) fn judge_by(scale: &FleetScale, sample: Sample) -> Distance {
     };
     let excess_variance = (sample.error.powi(2) - scale.error_squared).max(0.0);
     let tail = Tail::new(scale.tail_freedom);
-    Yardstick::new(place.spread, prior, scale.rows, tail).distance(
+    // A document from elsewhere may say that there were none.
+    Yardstick::new(place.spread, prior, scale.rows.max(1), tail).distance(
         sample.row,
         place.distance,
         excess_variance,

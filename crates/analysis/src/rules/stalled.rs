@@ -2,6 +2,7 @@
 //! requests is their latency. The limiter of a control group lets requests pass in lumps: pauses
 //! between them, at its rate, are not the disk's.
 
+use super::disturbed::is_disturbed;
 use super::rate_limited::{GroupStatement, limit_of_workload};
 use super::rule::*;
 use diskproof_model::series::TimeSeries;
@@ -113,6 +114,10 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     if may_be_written_back || row.data.hang.is_some() {
         return None;
     }
+    // A commit also waits for what other programs have left to be written.
+    if row.data.cache.used != CachePolicy::Direct && is_disturbed(record, measured) {
+        return None;
+    }
     // `slow-after-idle` reports a disk that has to wake up.
     if let Some(ping) = &row.figures.ping
         && !ping.after_idle.is_empty()
@@ -120,7 +125,7 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
         return None;
     }
     let ops = row.headline_ops();
-    let seen = pause_in_series(row, &ops).or_else(|| pause_over_the_end(row, &ops))?;
+    let seen = longer(pause_in_series(row, &ops), pause_over_the_end(row, &ops))?;
     let length_ns = seen.length_ns;
     if length_ns < LENGTH_NS_MIN || (length_ns as f64) < LATENCIES_MIN * usual_latency_ns(&ops) {
         return None;
@@ -180,18 +185,25 @@ fn pause_in_series(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> Option<SeenPause> 
 }
 
 /// A pause over the end of a slice, or of the workload: the requests in flight end after the
-/// measured time, and are in no cell. It is told by as many latencies as the queue has places: one
-/// slow request, while the others go on, is only a latency.
+/// measured time, and are in no cell, but in the distribution. It is told by as many of them as the
+/// queue has places: one slow request, while the others go on, is only a latency. Of a paced row,
+/// whose queue is hardly ever full, one is enough.
 fn pause_over_the_end(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> Option<SeenPause> {
+    let longest_in_cells_ns = slowest_cell(ops)?.latency_ns;
     let mut latencies: Vec<(u64, u64, OpKind)> = Vec::new();
     for (kind, op) in ops {
         for bucket in op.data.latency.buckets() {
-            latencies.push((bucket.low_ns, bucket.count, *kind));
+            if bucket.low_ns > longest_in_cells_ns {
+                latencies.push((bucket.low_ns, bucket.count, *kind));
+            }
         }
     }
     latencies.sort_unstable_by_key(|(low_ns, ..)| std::cmp::Reverse(*low_ns));
     let (longest_ns, _, kind) = *latencies.first()?;
-    let mut left = wanted_depth(row) as u64;
+    let mut left = match row.data.workload.rate {
+        Some(_) => 1,
+        None => wanted_depth(row) as u64,
+    };
     for (low_ns, count, _) in latencies {
         left = left.saturating_sub(count);
         if left == 0 {
@@ -204,6 +216,13 @@ fn pause_over_the_end(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> Option<SeenPaus
         }
     }
     None
+}
+
+/// The longer pause of two.
+fn longer(one: Option<SeenPause>, other: Option<SeenPause>) -> Option<SeenPause> {
+    one.into_iter()
+        .chain(other)
+        .max_by_key(|pause| pause.length_ns)
 }
 
 /// The longest latency of a row.
@@ -404,6 +423,24 @@ mod tests {
         states(&finding.claim, &["in random-read-d32", "32 requests"]);
         states(&finding.evidence[0].path, &["/data/ops/read/latency"]);
         assert_eq!(check(&waiting(31)), None);
+        // As many, of which each ended in a cell of its own while the others went on.
+        let spread = reads(|measurement| {
+            for op in measurement.ops.values_mut() {
+                op.latency.record_many(2000 * MS, 32);
+                for cell in op.series.cells.iter_mut().take(32) {
+                    cell.latency_max_ns = 2000 * MS;
+                }
+            }
+        });
+        assert_eq!(check(&spread), None);
+        // Of a paced row the queue is hardly ever full.
+        let paced = reads(|measurement| {
+            measurement.workload.rate = Some(1000.0);
+            for op in measurement.ops.values_mut() {
+                op.latency.record_many(2000 * MS, 3);
+            }
+        });
+        assert!(check(&paced).is_some());
     }
 
     /// Commits go through the page cache, and wait for the disk all the same.

@@ -45,13 +45,15 @@ fn after_help() -> String {
     for tool in drop_ins() {
         let _ = writeln!(text, "  {:<15}{}", tool.name, tool.summary);
     }
-    text.push_str(
-        "\nOptions and output are those of the tool; 'diskproof as TOOL --help' lists the \
-         options.\nA line on stderr reports figures with a different meaning. Runs are saved in \
-         the\nhistory. diskproof's flags go before the tool. A file is overwritten only \
-         with\n--overwrite, a device only with --destroy NAME. 'diskproof help drop-in' lists \
-         every\noption and every difference.\n\nExit codes are those of the tool.\n\nExamples:\n",
-    );
+    text.push_str(concat!(
+        "\nOptions and output are those of the tool; 'diskproof as TOOL --help' lists the\n",
+        "options. A line on stderr reports figures with a different meaning. Runs are\n",
+        "saved in the history. diskproof's flags go before the tool. A file is\n",
+        "overwritten only with --overwrite, a device only with --destroy NAME.\n",
+        "'diskproof help drop-in' lists every option and every difference.\n",
+        "\nExit codes are those of the tool.\n",
+        "\nExamples:\n",
+    ));
     for tool in drop_ins() {
         let example = format!("  diskproof as {} {}", tool.name, tool.example);
         let _ = writeln!(text, "{}", continued(&example));

@@ -25,9 +25,8 @@ const AGE_HOURS_MAX: i64 = 876_000_000;
 
 /// Below the help of `history`.
 const HELP: &str = concat!(
-    "Without a command, history lists the runs, newest first. Ages: 90d, 12w, 36h, 1y. 'prune' \
-     never\n",
-    "removes a run with a label.\n",
+    "Without a command, history lists the runs, newest first. Ages: 90d, 12w, 36h,\n",
+    "1y. 'prune' never removes a run with a label.\n",
     "\n",
     "Examples:\n",
     "  diskproof history --since 7d\n",

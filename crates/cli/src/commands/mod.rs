@@ -104,20 +104,24 @@ mod tests {
         examples.lines().collect()
     }
 
-    /// clap breaks longer lines, also within quotes.
-    fn check_help_columns(command: &clap::Command) {
+    /// The lines below the flags of a verb that clap breaks, also within quotes.
+    fn long_lines_of_help(command: &clap::Command) -> Vec<String> {
         let help = command.get_after_help().map(ToString::to_string);
+        let mut long = Vec::new();
         for line in help.unwrap_or_default().lines() {
-            assert!(line.chars().count() <= 80, "{}: {line}", command.get_name());
+            if line.chars().count() > 80 {
+                long.push(format!("{}: {line}", command.get_name()));
+            }
         }
         for inner in command.get_subcommands() {
-            check_help_columns(inner);
+            long.extend(long_lines_of_help(inner));
         }
+        long
     }
 
     #[test]
     fn lines_of_help_are_not_broken_again() {
-        check_help_columns(&Args::command());
+        assert_eq!(long_lines_of_help(&Args::command()), [""; 0]);
     }
 
     #[test]

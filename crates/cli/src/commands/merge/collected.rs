@@ -1,6 +1,6 @@
 //! The records that `merge` has read, and what it could not use.
 
-use super::roster::Roster;
+use super::roster::{LaterLaunches, Roster};
 use super::source::Source;
 use crate::failure::Failure;
 use crate::saved::{
@@ -198,22 +198,22 @@ impl Collected {
     }
 
     /// The hosts and ranks of the roster of which nothing came. The roster also decides of runs
-    /// that nothing else proves to be repeated: where the records alone fill it, they were; where
-    /// it has a gap that they fill, they were not.
+    /// that nothing else proves to be repeated: where the records alone fill each launch, they were;
+    /// where one has a gap that they fill, they were not.
     fn absent(&self, roster: &Roster, began: &mut BegunRuns<'_>) -> Vec<String> {
         let mut hellos = began.delivered.clone();
         hellos.extend(&began.lost);
-        let absent_without = roster.absent(&self.fleet, &hellos);
-        if absent_without.is_empty() {
+        let gaps_without = roster.absent(&self.fleet, &hellos, LaterLaunches::AreApart);
+        if gaps_without.is_empty() {
             began.possibly_repeated.clear();
-            return absent_without;
+        } else {
+            hellos.extend(&began.possibly_repeated);
+            let gaps = roster.absent(&self.fleet, &hellos, LaterLaunches::AreApart);
+            if gaps != gaps_without {
+                began.lost.append(&mut began.possibly_repeated);
+            }
         }
-        hellos.extend(&began.possibly_repeated);
-        let absent = roster.absent(&self.fleet, &hellos);
-        if absent != absent_without {
-            began.lost.append(&mut began.possibly_repeated);
-        }
-        absent
+        roster.absent(&self.fleet, &hellos, LaterLaunches::MakeUp)
     }
 
     /// The runs that announced themselves and were not repeated for certain.

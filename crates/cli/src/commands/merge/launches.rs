@@ -109,10 +109,15 @@ fn by_gaps<'r>(runs: &[&'r LaunchedRun]) -> Vec<Vec<&'r LaunchedRun>> {
         }
     }
     gaps.sort_unstable();
-    let (within, between) = gaps.split_at(gaps.len().saturating_sub(parts - 1));
+    let longest = parts - 1;
+    let cut_gaps = if are_all_ranks(runs) {
+        longest.min(gaps.len())
+    } else {
+        clear_gaps(&gaps, longest)
+    };
     let mut cuts = BTreeSet::new();
-    if are_all_ranks(runs) || are_clear(within, between) {
-        cuts.extend(between.iter().map(|(_, index)| *index));
+    for (_, index) in gaps.iter().rev().take(cut_gaps) {
+        cuts.insert(*index);
     }
     let mut split = vec![Vec::new()];
     for (index, run) in runs.iter().enumerate() {
@@ -130,12 +135,20 @@ fn are_all_ranks(runs: &[&LaunchedRun]) -> bool {
     runs.iter().all(|run| matches!(run.place, Place::Rank(_)))
 }
 
-/// True if the gaps between launches are clearly longer than those within them. Both are sorted.
-fn are_clear(within: &[(i128, usize)], between: &[(i128, usize)]) -> bool {
-    match (within.last(), between.first()) {
-        (Some((longest_ns, _)), Some((shortest_ns, _))) => *shortest_ns >= CLEAR_GAP * longest_ns,
-        _ => true,
+/// The number of the longest gaps, `most` or fewer, that are clearly longer than all others. The gaps
+/// are in ascending order.
+fn clear_gaps(gaps: &[(i128, usize)], most: usize) -> usize {
+    for cut in (1..=most.min(gaps.len())).rev() {
+        let shortest_cut = gaps.len() - cut;
+        let is_clear = match shortest_cut.checked_sub(1) {
+            Some(longest_within) => gaps[shortest_cut].0 >= CLEAR_GAP * gaps[longest_within].0,
+            None => true,
+        };
+        if is_clear {
+            return cut;
+        }
     }
+    0
 }
 
 /// Joins each part with the one before it, unless most of the places of the larger one are in both.
@@ -253,6 +266,13 @@ mod tests {
         let found = launches(&all);
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].hosts.len(), &found[0].job), (4, &None));
+        // A day later again, where one is started twice and another one never comes.
+        for (second, host) in [(86_400, "a"), (86_461, "b"), (86_522, "c"), (86_590, "c")] {
+            all.push(host_run(second, host, "/data"));
+        }
+        let found = launches(&all);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[1].hosts.len(), 3);
     }
 
     #[test]

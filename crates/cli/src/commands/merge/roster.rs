@@ -46,7 +46,12 @@ impl Roster {
 
     /// The hosts or ranks of which neither a record came nor one of these announcements, of each
     /// launch.
-    pub(super) fn absent(&self, fleet: &Fleet, hellos: &[&Hello]) -> Vec<String> {
+    pub(super) fn absent(
+        &self,
+        fleet: &Fleet,
+        hellos: &[&Hello],
+        later: LaterLaunches,
+    ) -> Vec<String> {
         let machines = fleet.machines_of_hosts();
         let runs = launched_runs(fleet.arrived(), hellos, &machines);
         let mut ranked = Vec::new();
@@ -56,13 +61,22 @@ impl Roster {
             }
         }
         match self {
-            Self::Hosts(hosts) => absent_hosts_of_launches(hosts, &launches(&runs)),
+            Self::Hosts(hosts) => absent_hosts_of_launches(hosts, &launches(&runs), later),
             Self::Count(count) if ranked.is_empty() => {
-                absent_host_counts(*count as usize, &launches(&runs), &machines)
+                absent_host_counts(*count as usize, &launches(&runs), &machines, later)
             }
             Self::Count(count) => absent_ranks(*count, &launches(&ranked)),
         }
     }
+}
+
+/// What later launches mean for a host that a launch lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LaterLaunches {
+    /// Its run in one of them makes up for the lost one.
+    MakeUp,
+    /// Each launch is to have each host.
+    AreApart,
 }
 
 /// The runs of records, and those that only announced themselves.
@@ -162,11 +176,12 @@ fn absent_host_counts(
     count: usize,
     launches: &[Launch],
     machines: &BTreeMap<&str, usize>,
+    later: LaterLaunches,
 ) -> Vec<String> {
     let mut absent = Vec::new();
     for launch in launches {
         let mut hosts = 0;
-        for host in hosts_there(launch, launches) {
+        for host in hosts_there(launch, launches, later) {
             hosts += machines.get(host).copied().unwrap_or(1);
         }
         let lacking = count.saturating_sub(hosts);
@@ -183,11 +198,18 @@ fn absent_host_counts(
 
 /// The hosts that a launch had, or that were made up for later. Launches without a common host are
 /// parts of one: the hosts of the other one are there, too.
-fn hosts_there<'l>(launch: &'l Launch, launches: &'l [Launch]) -> BTreeSet<&'l str> {
-    let mut there = BTreeSet::new();
+fn hosts_there<'l>(
+    launch: &'l Launch,
+    launches: &'l [Launch],
+    later: LaterLaunches,
+) -> BTreeSet<&'l str> {
+    let mut there: BTreeSet<&str> = launch.hosts.iter().map(String::as_str).collect();
     for other in launches {
-        let is_later = other.start_ns >= launch.start_ns;
-        if is_later || other.hosts.is_disjoint(&launch.hosts) {
+        let makes_up = match later {
+            LaterLaunches::MakeUp => other.start_ns > launch.start_ns,
+            LaterLaunches::AreApart => false,
+        };
+        if makes_up || other.hosts.is_disjoint(&launch.hosts) {
             there.extend(other.hosts.iter().map(String::as_str));
         }
     }
@@ -196,12 +218,16 @@ fn hosts_there<'l>(launch: &'l Launch, launches: &'l [Launch]) -> BTreeSet<&'l s
 
 /// The hosts of a list that each launch lacks. One that came in no launch is named once. A launch
 /// of fewer ranks than the list has hosts, or of which all ranks came, is whole with these.
-fn absent_hosts_of_launches(hosts: &[String], launches: &[Launch]) -> Vec<String> {
+fn absent_hosts_of_launches(
+    hosts: &[String],
+    launches: &[Launch],
+    later: LaterLaunches,
+) -> Vec<String> {
     let all_names = launches.iter().flat_map(|launch| &launch.hosts);
     let in_none = absent_hosts(hosts, all_names.map(String::as_str).collect());
     let mut absent = in_none.clone();
     for launch in launches {
-        let lacking_hosts = absent_hosts(hosts, hosts_there(launch, launches));
+        let lacking_hosts = absent_hosts(hosts, hosts_there(launch, launches, later));
         let lacking = match launch.size {
             Some(size) if launches.len() > 1 => {
                 let lacking_ranks = absent_ranks_of(launch, size);
@@ -305,6 +331,7 @@ fn without_domain(name: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
+    use super::LaterLaunches::MakeUp;
     use super::*;
 
     #[test]
@@ -356,12 +383,12 @@ mod tests {
         let whole = launch_of_hosts(0, &["db1", "db2.rack", "db3"], None);
         let lacking = launch_of_hosts(60, &["db1", "db3"], None);
         assert_eq!(
-            absent_hosts_of_launches(&list, std::slice::from_ref(&whole)),
+            absent_hosts_of_launches(&list, std::slice::from_ref(&whole), MakeUp),
             ["db4"]
         );
         // A host that never came is named once.
         assert_eq!(
-            absent_hosts_of_launches(&list, &[whole, lacking]),
+            absent_hosts_of_launches(&list, &[whole, lacking], MakeUp),
             ["db4", "db2 of the launch at 1970-01-01T00:01:00Z"]
         );
         // Two halves of the list, each whole.
@@ -369,8 +396,8 @@ mod tests {
             launch_of_hosts(0, &["db1", "db2"], Some(2)),
             launch_of_hosts(60, &["db3", "db4"], Some(2)),
         ];
-        assert_eq!(absent_hosts_of_launches(&list, &halves), [""; 0]);
-        assert_eq!(absent_hosts_of_launches(&list, &[]), list);
+        assert_eq!(absent_hosts_of_launches(&list, &halves, MakeUp), [""; 0]);
+        assert_eq!(absent_hosts_of_launches(&list, &[], MakeUp), list);
     }
 
     #[test]
@@ -404,8 +431,8 @@ mod tests {
                 of_step(9, &["db1", "db2", "db3", "db4"], None),
             ],
         ] {
-            assert_eq!(absent_hosts_of_launches(&list, &launches), [""; 0]);
-            let lacking = absent_host_counts(4, &launches, &BTreeMap::new());
+            assert_eq!(absent_hosts_of_launches(&list, &launches, MakeUp), [""; 0]);
+            let lacking = absent_host_counts(4, &launches, &BTreeMap::new(), MakeUp);
             assert_eq!(lacking, [""; 0], "{launches:?}");
         }
     }
@@ -418,7 +445,7 @@ mod tests {
         ];
         let machines = BTreeMap::from([("db1", 1), ("pod", 2)]);
         assert_eq!(
-            absent_host_counts(4, &two, &machines),
+            absent_host_counts(4, &two, &machines, MakeUp),
             ["2 of 4 hosts of the launch at 1970-01-01T00:01:00Z"]
         );
     }
