@@ -51,21 +51,14 @@ impl RateSearch {
         }
     }
 
-    /// The lateness that the fit expects of the target. A stall lowers the rate that the search
-    /// takes for saturated, and not the most that was served.
+    /// The lateness that the fit expects of the target.
     fn fitted(&self) -> FittedLateness {
         let interval = self.fit.interval;
-        let mut served = self.saturated;
-        for cell in &self.since_fall {
-            if cell.cell.kind == RateCellKind::Saturation {
-                served = served.max(cell.served);
-            }
-        }
         FittedLateness {
             promised: self.promise.late_share,
             rate: interval.rate,
             slope: interval.slope,
-            served,
+            served: self.saturated,
         }
     }
 
@@ -86,6 +79,12 @@ impl RateSearch {
         }
         low = low.min((1.0 - PRINTED_SHARE) * interval.rate);
         high = high.max((1.0 + PRINTED_SHARE) * interval.rate);
+        // A rate that kept the promise is no bound, whatever the saturation cell served.
+        if let Some(control) = &self.control
+            && !control.failed
+        {
+            high = high.max(control.factor * interval.rate);
+        }
         let no_rate = NO_RATE_SHARE * self.saturated;
         let fitted = self.fitted();
         let stalls = StallEvidence::seen(&self.since_fall, &fitted);

@@ -87,22 +87,28 @@ impl StallEvidence {
         let idle = 1.0 - cell.rate() / fitted.served;
         let cluster_min = CLUSTER_TIMES * heavy_traffic(1.0 - idle);
         let mut longest_s: f64 = 0.0;
+        let mut whole_s = 0.0;
         for cluster in late_clusters(cell, fitted) {
-            if cluster.late >= cluster_min {
-                let drained = if cluster.is_cut { 1.0 } else { idle };
-                let length_s = cluster.late / cell.rate() * drained;
+            if cluster.late < cluster_min {
+                continue;
+            }
+            let drained = if cluster.is_cut { 1.0 } else { idle };
+            let length_s = cluster.late / cell.rate() * drained;
+            if cluster.is_cut && cell.gave_up {
+                whole_s = length_s;
+            } else {
                 longest_s = longest_s.max(length_s);
                 self.add(length_s);
             }
         }
-        let whole_s = if cell.gave_up {
-            // A request waited for that long: it came as the stall began.
-            cell.cell.give_up_s
-        } else if cell.is_saturated(fitted.promised) && is_served_later(cell, later, fitted) {
-            cell.late() / cell.rate() * idle
-        } else {
-            0.0
-        };
+        if cell.gave_up {
+            // A request waited for that long: it came as the stall began that ended the cell.
+            self.add(cell.cell.give_up_s.max(whole_s));
+            return;
+        }
+        if cell.is_saturated(fitted.promised) && is_served_later(cell, later, fitted) {
+            whole_s = cell.late() / cell.rate() * idle;
+        }
         if longest_s < whole_s {
             self.add(whole_s);
         }
