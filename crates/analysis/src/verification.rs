@@ -65,8 +65,11 @@ impl<'a> Verification<'a> {
                 .counterfeit
                 .or(CounterfeitSize::from_row(record, m, verify));
             if let Some(writes) = m.data.ops.get(&OpKind::Write) {
-                all.writes += writes.count;
-                all.failed_writes += writes.errors.values().sum::<u64>();
+                // Errors are those of the whole time, and so is the series.
+                all.writes = all.writes.saturating_add(writes.series.total().ops);
+                for errors in writes.errors.values() {
+                    all.failed_writes = all.failed_writes.saturating_add(*errors);
+                }
             }
             let block_bytes = u64::from(m.data.workload.block_bytes);
             all.proven_bytes += verify.proven_blocks() * block_bytes;

@@ -186,6 +186,19 @@ pub(crate) fn base_of_burst(target: &TargetIdentity, rate: f64, unit: &str) -> O
     is_burst.then_some(base)
 }
 
+/// True if a rate is documented as that of a burst whose end is no fall that a test would show.
+pub(crate) fn is_hardly_a_burst(target: &TargetIdentity, rate: f64, unit: &str) -> bool {
+    let Some(disk) = only_disk(target) else {
+        return false;
+    };
+    let base = gp2_base_iops(disk.size_bytes as f64 / GIB);
+    unit == "1/s"
+        && is_named(disk, "Amazon Elastic Block Store")
+        && base < GP2_IOPS_BURST
+        && is_near(rate, GP2_IOPS_BURST, LIMIT_SHARE)
+        && rate < LEAST_FALL * base
+}
+
 fn gp2_base_iops(size_gib: f64) -> f64 {
     (GP2_IOPS_PER_GIB * size_gib).clamp(GP2_IOPS_MIN, GP2_IOPS_MAX)
 }

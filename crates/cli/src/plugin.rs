@@ -279,10 +279,10 @@ fn state_of_limits(
 /// Judges the reads by the two limits, in nanoseconds.
 fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<Answer> {
     let path = record.plan.targets.join(", ");
-    let Some(op) = record
+    let Some((row, op)) = record
         .measurements
         .iter()
-        .find_map(|row| row.op(OpKind::Read))
+        .find_map(|row| Some((row, row.op(OpKind::Read)?)))
     else {
         return Ok(unknown(format!("{path}: nothing was measured")));
     };
@@ -297,7 +297,10 @@ fn judge_reads(record: &Record, warning: u64, critical: u64) -> anyhow::Result<A
         let text = "no read was answered within 4 s".to_owned();
         (State::Critical, text)
     } else {
-        let is_none_late = op.data.count >= NONE_LATE_READS_MIN && latency.max <= warning;
+        // A read that was never answered is in no latency.
+        let is_none_late = op.data.count >= NONE_LATE_READS_MIN
+            && latency.max <= warning
+            && row.data.hang.is_none();
         let state = state_of_limits(&within_warning, &within_critical, is_none_late);
         let text = reads_text(op.data.count, latency, &within_warning, state);
         (state, text)

@@ -1,7 +1,7 @@
 //! Texts about limiters with a burst credit, and the command that tests for one.
 
 use super::{Unit, held_by_rows};
-use crate::volume_types::base_of_burst;
+use crate::volume_types::{base_of_burst, is_hardly_a_burst};
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::limiter::BurstCredit;
 use diskproof_model::record::Record;
@@ -153,6 +153,11 @@ fn untested_target(record: &Record, target: usize) -> Option<Untested> {
         let Some(held) = held_by_rows(record, target, unit) else {
             continue;
         };
+        if let Some(identity) = record.targets.get(target)
+            && is_hardly_a_burst(identity, held.rate, unit.per_second())
+        {
+            continue;
+        }
         let test = CreditTest::new(record, target, unit, held.rate);
         if held.held_ns < test.ns as f64 {
             let rate = figure_text(held.rate, None, unit.per_second());

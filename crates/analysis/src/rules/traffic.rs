@@ -7,7 +7,9 @@
 //! its bytes.
 
 use super::rule::*;
+use diskproof_model::errno;
 use diskproof_model::measurement::{ByteCount, DeviceUse};
+use std::collections::BTreeMap;
 
 /// Filesystems that write whole trees anew, and read them for that and for checksums.
 const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
@@ -308,15 +310,26 @@ impl<'a> Traffic<'a> {
     }
 }
 
+/// The errors of requests that reached the disk: a full filesystem moves nothing.
+fn errors_of_disk(errors: &BTreeMap<String, u64>) -> u64 {
+    let mut sum: u64 = 0;
+    for (errno, count) in errors {
+        if errno::is_of_disk(errno) {
+            sum = sum.saturating_add(*count);
+        }
+    }
+    sum
+}
+
 fn failed_by_workloads(rows: &[&Row]) -> Excess {
     let mut failed = Excess::default();
     for row in rows {
-        let mut largest = 0;
-        for block_bytes in block_sizes(row) {
-            largest = largest.max(u64::from(block_bytes));
-        }
         for (kind, op) in &row.data.ops {
-            let bytes = op.errors.values().sum::<u64>().saturating_mul(largest);
+            let request_bytes = match op.bytes.checked_div(op.count) {
+                Some(mean_bytes) => mean_bytes,
+                None => u64::from(row.data.workload.block_bytes),
+            };
+            let bytes = errors_of_disk(&op.errors).saturating_mul(request_bytes);
             let direction = match kind {
                 OpKind::Read => &mut failed.reads,
                 OpKind::Write | OpKind::Commit => &mut failed.writes,
@@ -330,9 +343,9 @@ fn failed_by_workloads(rows: &[&Row]) -> Excess {
 
 fn failed_by_survey(surface: &SurfaceRecord) -> Excess {
     let data = &surface.data;
-    let mut requests: u64 = data.access_errors.values().sum();
+    let mut requests = errors_of_disk(&data.access_errors);
     for point in &data.curve {
-        requests += point.errors;
+        requests = requests.saturating_add(point.errors);
     }
     let mut bytes = requests.saturating_mul(SURVEY_REQUEST_BYTES);
     if let Some(scan) = &data.scan {

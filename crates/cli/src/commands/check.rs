@@ -148,7 +148,7 @@ release it: a file with --overwrite, a device with --destroy and its serial,
 model or kernel name. Releasing destroys the content. A target that is in use or
 holds data of a known format is refused even then.
 --only and --skip take workload names and, for a device, curve, access and
-burst; what is measured shares the whole time.
+burst; the workloads that are measured share the whole time.
 Sizes: 8k = 8 KiB, 8kB = 8000 bytes, 4GiB. Durations: 500ms, 30s, 2m.
 
 Exit codes: 0 done, 1 a threshold was missed, 2 usage, 3 refused for safety,

@@ -5,7 +5,7 @@
 
 use super::reasons::{RefusalReasons, Step};
 use crate::kernel::sysroot::{SysRoot, list, read_number, read_text};
-use diskproof_model::target::TargetIdentity;
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{SECTOR_BYTES, format_bytes};
 use std::path::Path;
 
@@ -35,6 +35,14 @@ fn judge_in(
     written_bytes: u64,
     reasons: &mut RefusalReasons,
 ) {
+    let step = match target.kind {
+        TargetKind::Directory => {
+            "Use a smaller --size, wait until the snapshot is not needed, or extend it (lvextend)."
+        }
+        TargetKind::File | TargetKind::BlockDevice => {
+            "Wait until the snapshot is not needed, or extend it (lvextend)."
+        }
+    };
     for snapshot in snapshots(root, target) {
         if written_bytes > snapshot.store_bytes {
             reasons.add(
@@ -44,9 +52,7 @@ fn judge_in(
                     snapshot.name,
                     format_bytes(snapshot.store_bytes)
                 ),
-                Step::sentence(
-                    "Remove the snapshot first (lvremove), or use a smaller --size or file.",
-                ),
+                Step::sentence(step),
             );
         }
     }

@@ -63,6 +63,12 @@ impl Pauses {
         self
     }
 
+    /// The same, where the first pause comes before the first operation and ends at this time.
+    pub(crate) fn held_until(mut self, until_ns: u64) -> Self {
+        self.hold = Hold::Until(until_ns);
+        self
+    }
+
     /// An operation has started.
     pub(crate) fn count_start(&mut self) {
         self.started += 1;

@@ -38,7 +38,7 @@ use diskproof_model::measurement::CpuTime;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{Access, CachePolicy, EngineKind, SyncPolicy, Workload, WriteFlag};
 use diskproof_model::series::TimeSeries;
-use diskproof_model::shape::{AccessAdvice, KindRate, ThinkTime};
+use diskproof_model::shape::{AccessAdvice, Arrivals, KindRate, ThinkTime};
 use rustix::io::ReadWriteFlags;
 use rustix::mm::{Advice, ProtFlags};
 use std::any::Any;
@@ -95,7 +95,13 @@ pub(crate) struct ThreadConfig {
 impl ThreadConfig {
     /// Threads of each worker: several where the depth comes from threads with one request each.
     fn threads_per_worker(&self) -> u64 {
-        self.threads / u64::from(self.prepared.known.workload.workers).max(1)
+        (self.threads / u64::from(self.prepared.known.workload.workers).max(1)).max(1)
+    }
+
+    /// The place of this thread among those of its worker, from 0.
+    fn place_in_worker(&self) -> u64 {
+        // The upper half of the number is that of the assignment.
+        u64::from(self.random_stream as u32) % self.threads_per_worker()
     }
 }
 
@@ -385,7 +391,16 @@ fn pauses_of(config: &ThreadConfig, schedule: WorkerSchedule) -> Option<Pauses> 
     let earlier = &config.prepared.earlier;
     let requests = earlier.requests / config.threads;
     let own_think = think_of_thread(think, config.threads_per_worker());
-    Some(Pauses::new(own_think, schedule.start_ns).after(requests, earlier.ran_ns))
+    let pauses = Pauses::new(own_think, schedule.start_ns).after(requests, earlier.ran_ns);
+    match config.place_in_worker() {
+        0 => Some(pauses),
+        // They take turns where a pause is longer for each of them.
+        place if own_think.pause_ns > think.pause_ns => {
+            let turn_ns = place.saturating_mul(think.pause_ns);
+            Some(pauses.held_until(schedule.start_ns.saturating_add(turn_ns)))
+        }
+        _ => Some(pauses),
+    }
 }
 
 /// The pauses of each thread of a worker, so that all of them together start as much as the worker
@@ -394,7 +409,7 @@ fn think_of_thread(worker: ThinkTime, threads: u64) -> ThinkTime {
     let mut own = worker;
     if worker.pause_ops.is_multiple_of(threads) {
         own.pause_ops /= threads;
-    } else {
+    } else if worker.busy_ns.is_none() {
         own.pause_ns = worker.pause_ns.saturating_mul(threads);
     }
     own
@@ -419,8 +434,16 @@ fn kind_pacer(config: &ThreadConfig, schedule: WorkerSchedule) -> Option<(OpKind
     let KindRate { kind, per_second } = starts.kind_rate?;
     let rate = per_second / config.threads as f64;
     let seed = config.seed ^ config.random_stream;
-    let pacer = Pacer::new(schedule.start_ns, rate, starts.arrivals, seed);
-    Some((kind, pacer))
+    // The threads of a worker take turns at its even starts.
+    let turn_ns = match starts.arrivals {
+        Arrivals::Even => {
+            let workers = config.threads / config.threads_per_worker();
+            config.place_in_worker() as f64 * workers as f64 * 1e9 / per_second
+        }
+        Arrivals::Poisson => 0.0,
+    };
+    let start_ns = schedule.start_ns.saturating_add(turn_ns as u64);
+    Some((kind, Pacer::new(start_ns, rate, starts.arrivals, seed)))
 }
 
 /// The time between a worker's waking up and a start.

@@ -259,16 +259,25 @@ fn confirmed_text(record: &Record, target: usize) -> Option<String> {
     } else {
         format!("confirm {} of the bytes", range_text(low, high))
     };
-    let has_failed = record
-        .measurements
-        .iter()
-        .any(|measurement| measurement.data.target == target && measurement.errors_total() > 0);
-    let why = if high > HIGH_SHARE && has_failed {
+    let why = if high > HIGH_SHARE && do_failures_explain(record, target, high) {
         "; requests that failed are in the counters, and not in the bytes"
     } else {
         difference_text(low, high)
     };
     Some(format!("the kernel's counters of {names} {bytes}{why}"))
+}
+
+/// True if requests that failed make up at least half of what the counters show beyond the bytes,
+/// of which they show this multiple.
+fn do_failures_explain(record: &Record, target: usize, shown: f64) -> bool {
+    let (mut asked_bytes, mut failed_bytes) = (0.0, 0.0);
+    for row in &record.measurements {
+        if row.data.target == target {
+            asked_bytes += row.data.asked.total() as f64;
+            failed_bytes += row.errors_total() as f64 * f64::from(row.data.workload.block_bytes);
+        }
+    }
+    failed_bytes >= 0.5 * (shown - 1.0) * asked_bytes
 }
 
 /// The device whose counters confirm the trims of a target; `None` where none was confirmed.

@@ -198,8 +198,8 @@ impl Collected {
     }
 
     /// The hosts and ranks of the roster of which nothing came. The roster also decides of runs
-    /// that nothing else proves to be repeated: where the records alone fill each launch, they were;
-    /// where one has a gap that they fill, they were not.
+    /// that nothing else proves to be repeated: where the records alone fill each launch, they
+    /// were; where one has a gap that they fill, they were not.
     fn absent(&self, roster: &Roster, began: &mut BegunRuns<'_>) -> Vec<String> {
         let mut hellos = began.delivered.clone();
         hellos.extend(&began.lost);

@@ -135,8 +135,8 @@ fn are_all_ranks(runs: &[&LaunchedRun]) -> bool {
     runs.iter().all(|run| matches!(run.place, Place::Rank(_)))
 }
 
-/// The number of the longest gaps, `most` or fewer, that are clearly longer than all others. The gaps
-/// are in ascending order.
+/// The number of the longest gaps, `most` or fewer, that are clearly longer than all others. The
+/// gaps are in ascending order.
 fn clear_gaps(gaps: &[(i128, usize)], most: usize) -> usize {
     for cut in (1..=most.min(gaps.len())).rev() {
         let shortest_cut = gaps.len() - cut;
