@@ -67,7 +67,7 @@ impl ArrivedRun {
         }
     }
 
-    /// Whether this run repeats the one that was announced: it began later on the same targets of
+    /// Tells if this run repeats the one that was announced: it began later on the same targets of
     /// the same host and rank, and came to its end. An announcement without a start is of an
     /// earlier version, and has no order. Pods share names and have no machine id, so that without
     /// ranks only equal ids prove a repetition.

@@ -147,8 +147,8 @@ fn firmware_is_a_reason_and_no_name_by_itself() {
 fn fleet_grows_by_the_same_with_each_record() {
     let mut fleet = Fleet::new(None);
     let mut kept = Vec::new();
-    for number in 0..80 {
-        if number % 20 == 0 {
+    for number in 0..16 {
+        if number % 4 == 0 {
             kept.push(format!("{fleet:?}").len() as f64);
         }
         assert_eq!(fleet.add(&record(number)), Added::Counted);
@@ -158,7 +158,7 @@ fn fleet_grows_by_the_same_with_each_record() {
     let (half, other_half) = (kept[2] - kept[1], kept[4] - kept[3]);
     assert!((half / other_half - 1.0).abs() < 0.05, "{kept:?}");
     let record_bytes = format!("{:?}", record(0)).len() as f64;
-    assert!(half / 20.0 < record_bytes / 4.0, "{kept:?} {record_bytes}");
+    assert!(half / 4.0 < record_bytes / 4.0, "{kept:?} {record_bytes}");
 }
 
 #[test]

@@ -452,7 +452,7 @@ fn lead_of(config: &ThreadConfig) -> Lead {
     Lead::for_worker(config.depth, processors)
 }
 
-/// What a wait for a start came to.
+/// The end of a wait for a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StartWait {
     /// The start is here, by the clock and by its reference.
