@@ -65,6 +65,10 @@ use diskproof_model::trend::RunToRun;
 /// 13: a slow first request before one slice limits the depth of no other. A sweep states no knee
 /// that may be below its first depth, and advice stays within the depths that were measured. An
 /// acceptance test is judged by the health and the reads of all its runs.
+///
+/// 14: commits through the page cache and pauses over the end of a slice can stall, a fall in the
+/// last second needs a limiter's evenness, flushes of O_DSYNC are asked for, and the survey's content
+/// counts. Stalls that were met bound the rate of `load`; a grade that is open says so.
 pub const JUDGING_VERSION: u32 = 14;
 
 /// Everything about a run that is not a measurement.

@@ -68,6 +68,9 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 /// 13: searches for a rate go on through stalls, whose late requests count, and a long proof takes
 /// no time from the cells before it. Rounds and cells of one load go on counting to the next sync
 /// and pause.
+///
+/// 14: the threads of a worker share its rate and its pauses, a search holds no more than 95 % of
+/// what is served, and the workloads that `check` selects share the whole time.
 pub const METHOD_VERSION: u32 = 14;
 /// The most workloads of a plan: more take longer than a day at a minute each.
 pub const WORKLOADS_MAX: usize = 1440;
