@@ -43,6 +43,9 @@ fn ascii_equivalent(c: char) -> char {
         '▲' | '△' => '^',
         '▼' | '▽' => 'v',
         '≠' => '!',
+        '✓' => '+',
+        '✗' => 'x',
+        '°' => 'o',
         _ => '?',
     }
 }
@@ -50,6 +53,11 @@ fn ascii_equivalent(c: char) -> char {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn signs_of_verdicts_stay_apart() {
+        assert_eq!(transliterate("✓ a ✗ b ? c 35 °C"), "+ a x b ? c 35 oC");
+    }
 
     #[test]
     fn transliteration_keeps_columns() {

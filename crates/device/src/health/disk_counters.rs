@@ -132,8 +132,8 @@ fn add_smart_log(text: &str, counters: &mut DiskCounters) {
 }
 
 /// Reads what `nvme amzn stats -o json` says: microseconds in which more was asked for than the
-/// volume or the instance allows. `None` where it says none of it. Versions of nvme-cli name the
-/// limits of the instance in two ways.
+/// volume or the instance allows. `None` where it lacks one of the four. Versions of nvme-cli name
+/// the limits of the instance in two ways.
 fn read_amzn_stats(text: &str) -> Option<ExceededLimits> {
     let stats: Value = serde_json::from_str(text).ok()?;
     let instance_iops = count(&stats, "ec2_instance_ebs_performance_exceeded_iops")
