@@ -240,14 +240,27 @@ pub(crate) fn lasting_fall_of(record: &Record, index: usize) -> Option<LastingFa
     }
 }
 
+/// A disk of which this share of the requests failed did not become slower.
+const FAILED_SHARE: f64 = 0.1;
+
 /// True if a fall of a workload may be the disk's: neither the page cache, nor the machine, nor
-/// other programs explain it.
+/// other programs explain it, nor requests that failed.
 pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
     let measured = measured_at(record, index);
     let row = measured.row;
     !(may_be_page_cache(record, row)
+        || have_many_failed(row)
         || is_workload_starved(record, row)
         || is_disturbed(record, measured))
+}
+
+/// True if so many requests of a row failed that its rate shows nothing else.
+fn have_many_failed(row: &Row) -> bool {
+    let mut done: u64 = 0;
+    for op in row.data.ops.values() {
+        done = done.saturating_add(op.count);
+    }
+    row.errors_total() as f64 > FAILED_SHARE * done as f64
 }
 
 /// True if the slower zones of a disk that turns explain a fall of a load which goes along its

@@ -6,6 +6,7 @@ use diskproof_model::record::Record;
 use diskproof_simdisk::SimDisk;
 use diskproof_simdisk::spec::parse;
 use diskproof_simdisk::testbed::place;
+use std::io::Write as _;
 
 /// Four requests at a time, 2 ms each: half of them are within 11.4 ms up to a depth of 22.
 const MODEL: &str = "read-latency=2ms,channels=4";
@@ -21,6 +22,10 @@ fn the_greatest_depth_within_a_latency_is_found() {
     let here = place();
     let disk = here.path().join("disk");
     let _served = SimDisk::serve(parse(MODEL).unwrap(), 64 << 20, &disk).unwrap();
+    // Of blocks that were never written no depth is named.
+    let mut written = std::fs::File::options().write(true).open(&disk).unwrap();
+    written.write_all(&vec![0x5A; 64 << 20]).unwrap();
+    drop(written);
     let target = disk.to_str().unwrap();
     let ran = diskproof!(
         "run {target} --bs 4k --depth 64 --latency-target 11.4ms --latency-percentile 50 \

@@ -2,7 +2,7 @@
 
 use crate::program::{argv, eventually, names, program, run, with_enough_time};
 use diskproof_model::advice::Advice;
-use diskproof_model::record::{Kept, Record};
+use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::{can_run, place};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
@@ -300,10 +300,11 @@ fn real_server_accepts_every_line_of_the_settings() {
     let here = place();
     let short = argv("--quick --only fdatasync --time 1s --size 16M");
     let words = ["commit", here.path().to_str().unwrap(), "--json", "-q"];
-    let mut record = run(words.into_iter().chain(short)).record();
-    record.plan.questions.postgres_version = Some(version);
+    let measured = run(words.into_iter().chain(short)).record();
     // Without its data it says what it stores.
-    (record.advice, record.kept) = (settings(), Kept::FiguresOnly);
+    let mut record = measured.figures_only();
+    record.plan.questions.postgres_version = Some(version);
+    record.advice = settings();
     let (saved, data) = (here.path().join("run.json"), here.path().join("data"));
     std::fs::write(&saved, serde_json::to_string(&record).unwrap()).unwrap();
     let ran = run([
