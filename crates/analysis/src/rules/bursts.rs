@@ -486,4 +486,20 @@ pub(super) mod tests {
             has_refilled: false,
         }
     }
+
+    #[test]
+    fn disk_that_answers_with_errors_did_not_become_slower() {
+        let row = |errors: u64| {
+            fixture::faulty("random-read-d32", move |measurement| {
+                for op in measurement.ops.values_mut() {
+                    op.errors.insert("EIO".to_owned(), errors);
+                }
+            })
+        };
+        let index = 3;
+        let name = &row(0).measurements[index].data.workload.name;
+        assert_eq!(name, "random-read-d32");
+        assert!(may_accuse_disk(&row(3), index));
+        assert!(!may_accuse_disk(&row(1_000_000), index));
+    }
 }
