@@ -3,7 +3,7 @@
 # everything ends that it has started, and what it mounts is seen by nobody else.
 set -eu
 # The mounts of other tests would stay in use here after these have ended.
-awk '$2 ~ /diskproof/ {print $2}' /proc/self/mounts | tac | while read -r point; do
+awk '$2 ~ /diskproof-test-/ {print $2}' /proc/self/mounts | tac | while read -r point; do
     umount -l "$(printf '%b' "$point")" 2>/dev/null || true
 done
 nodes=$1 last=$(($1 - 1)) commands=$2
