@@ -67,8 +67,8 @@ use diskproof_model::trend::RunToRun;
 /// acceptance test is judged by the health and the reads of all its runs.
 ///
 /// 14: commits through the page cache and pauses over the end of a slice can stall, a fall in the
-/// last second needs a limiter's evenness, flushes of O_DSYNC are asked for, and the survey's content
-/// counts. Stalls that were met bound the rate of `load`; a grade that is open says so.
+/// last second needs a limiter's evenness, flushes of O_DSYNC are asked for, and the survey's
+/// content counts. Stalls that were met bound the rate of `load`; a grade that is open says so.
 pub const JUDGING_VERSION: u32 = 14;
 
 /// Everything about a run that is not a measurement.

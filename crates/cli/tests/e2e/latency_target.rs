@@ -52,9 +52,9 @@ fn the_greatest_depth_within_a_latency_is_found() {
         miss.depth > depth && miss.late * 2 > miss.requests,
         "{found:?}"
     );
+    // No counters show what a filesystem of a process does.
     let headline = &record.verdict.as_ref().unwrap().headline;
-    let begin = format!("Depth {depth} keeps 50 % of the requests within 11.4 ms");
-    assert!(headline.starts_with(&begin), "{headline}");
+    assert!(headline.ends_with("(unproven)."), "{headline}");
 }
 
 #[test]
