@@ -124,6 +124,7 @@ fn weigh(tests: &mut [Test], margin: f64, suspects: &Suspects) {
         test.weight = if distance.abs() >= log_margin && p_adjusted <= ALPHA {
             Weight::Differs
         } else if distance <= -log_margin && is_unlikely_alone {
+            // A negative distance is slower.
             Weight::Suspect
         } else if is_imprecise {
             Weight::Imprecise

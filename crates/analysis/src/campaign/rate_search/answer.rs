@@ -25,6 +25,12 @@ const DRIFT_RATE_MIN: f64 = 0.6;
 /// The rate of each half is searched up to this multiple of the answer.
 const DRIFT_RATE_MAX: f64 = 1.6;
 
+/// The ends of the interval that is printed, in transactions per second.
+struct AnswerEnds {
+    low: f64,
+    high: f64,
+}
+
 impl RateSearch {
     /// The answer by the cells so far, for a search that does not go on.
     pub fn unfinished(&self) -> RateAnswer {
@@ -64,55 +70,42 @@ impl RateSearch {
 
     /// The answer of a search that came to its end.
     ///
-    /// The order of the outcomes is their order of importance: that perhaps no rate keeps the
-    /// promise, that the hold broke it, that the interval rests on too few episodes. A hold that
-    /// alone shows that its rate keeps the promise is a lower end in any of these cases, unless a
-    /// few stalls may break it. The control only decides whether the rate is the highest one.
+    /// A hold that alone shows that its rate keeps the promise is a lower end whatever the fit says,
+    /// unless stalls that were met may break it.
     pub(super) fn answer(&self) -> RateAnswer {
         let interval = self.fit.interval;
-        let mut low = interval.low;
-        let mut high = interval.high;
-        let drift = self.drift();
-        if let Some(drift) = &drift {
-            low = low.min(drift.later.low);
-            high = high.max(drift.later.high);
-        }
-        low = low.min((1.0 - PRINTED_SHARE) * interval.rate);
-        high = high.max((1.0 + PRINTED_SHARE) * interval.rate);
-        // A rate that kept the promise is no bound, whatever the saturation cell served.
-        if let Some(control) = &self.control
-            && !control.failed
-        {
-            high = high.max(control.factor * interval.rate);
-        }
-        let no_rate = NO_RATE_SHARE * self.saturated;
         let fitted = self.fitted();
         let stalls = StallEvidence::seen(&self.since_fall, &fitted);
         let low_by_stalls = stalls.lowest_rate(&fitted);
-        let mut outcome = if stalls.met > 0 && low_by_stalls <= no_rate && low > no_rate {
+        let stalls_leave_a_rate = low_by_stalls > self.no_rate();
+        let drift = self.drift();
+        let ends = self.widened_ends(drift.as_ref());
+        let outcome_of_fit = if stalls.met > 0 && !stalls_leave_a_rate && ends.low > self.no_rate()
+        {
             LoadOutcome::FewEpisodes
         } else {
-            self.outcome(low <= no_rate)
+            self.outcome_of_fit(ends.low <= self.no_rate())
         };
-        low = match (outcome, self.held) {
+        let is_by_hold_alone =
+            self.is_held_clearly && stalls_leave_a_rate && !outcome_of_fit.is_promise();
+        let low_without_stalls = match (outcome_of_fit, self.held) {
+            (_, Some(held)) if is_by_hold_alone => held,
             (LoadOutcome::PerhapsNone, _) => 0.0,
-            (_, Some(held)) => low.min(held),
-            (_, None) => low,
+            (_, Some(held)) => ends.low.min(held),
+            (_, None) => ends.low,
         };
-        if let Some(held) = self.held
-            && self.is_held_clearly
-            && low_by_stalls > no_rate
-            && !outcome.is_promise()
-        {
-            outcome = LoadOutcome::AtLeast;
-            low = held;
-            high = high.max(self.saturated);
-        }
-        low = if low_by_stalls > no_rate {
-            low.min(low_by_stalls)
+        let low = if stalls_leave_a_rate {
+            low_without_stalls.min(low_by_stalls)
         } else {
             0.0
         };
+        let (outcome, high) = if is_by_hold_alone {
+            (LoadOutcome::AtLeast, ends.high.max(self.saturated))
+        } else {
+            (outcome_of_fit, ends.high)
+        };
+        debug_assert!(low <= high, "{low} to {high}");
+        debug_assert!(low > 0.0 || !outcome.is_promise(), "{outcome:?}");
         RateAnswer {
             outcome,
             low,
@@ -130,8 +123,36 @@ impl RateSearch {
         }
     }
 
-    /// The outcome without regard to stalls.
-    fn outcome(&self, is_perhaps_none: bool) -> LoadOutcome {
+    /// If the lower end is at most this rate, perhaps none keeps the promise.
+    fn no_rate(&self) -> f64 {
+        NO_RATE_SHARE * self.saturated
+    }
+
+    /// The interval of the fit, with what it does not know: a drift of the target, and a control
+    /// that kept the promise.
+    fn widened_ends(&self, drift: Option<&Drift>) -> AnswerEnds {
+        let interval = self.fit.interval;
+        let mut ends = AnswerEnds {
+            low: interval.low.min((1.0 - PRINTED_SHARE) * interval.rate),
+            high: interval.high.max((1.0 + PRINTED_SHARE) * interval.rate),
+        };
+        if let Some(drift) = drift {
+            ends.low = ends.low.min(drift.later.low);
+            ends.high = ends.high.max(drift.later.high);
+        }
+        // A rate that kept the promise is no bound, whatever the saturation cell served.
+        if let Some(control) = &self.control
+            && !control.failed
+        {
+            ends.high = ends.high.max(control.factor * interval.rate);
+        }
+        ends
+    }
+
+    /// The outcome without regard to stalls, in the order of importance: that perhaps no rate keeps
+    /// the promise, that the hold broke it, that the interval rests on too few episodes. The control
+    /// only decides whether the rate is the highest one.
+    fn outcome_of_fit(&self, is_perhaps_none: bool) -> LoadOutcome {
         if is_perhaps_none {
             LoadOutcome::PerhapsNone
         } else if self.held.is_none() {
