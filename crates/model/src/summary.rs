@@ -1,4 +1,5 @@
-//! Every number that more than one printer shows, computed once.
+//! Numbers of rows and steps that follow from what they count, for printers and for the analysis:
+//! each is computed here, once.
 
 use crate::estimate::Estimate;
 use crate::files::{FileOperation, FileSyncTime};
@@ -43,7 +44,7 @@ impl Row {
     }
 
     /// Start of the time that the figures cover, in nanoseconds after the start of the measured
-    /// time. Rates of records before method 6 begin at `settling_ns`, all else at zero.
+    /// time.
     pub fn steady_from_ns(&self) -> u64 {
         let last = self.figures.phases.last();
         last.map_or(0, |phase| phase.start_ns.saturating_sub(self.data.start_ns))

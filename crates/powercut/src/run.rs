@@ -1,5 +1,6 @@
 //! The description of a run, as the writer announces it to the log: its streams, their slots, and
-//! the target. Pure. Everything here may come from the network, so all of it is checked.
+//! the target. Pure. Everything here may come from the network, so all of it is checked. It is the
+//! body of a frame and the log on disk: a change of these types is one of `protocol::VERSION`.
 
 use crate::page::{PAGE_BYTES, PageLabel};
 use diskproof_model::target::{LayerKind, TargetIdentity, TargetKind};

@@ -1,5 +1,5 @@
-//! Tells whether two runs measured what a condition names alike, so that a trend may follow from
-//! its figures.
+//! Decides whether two runs measured a named part of a record under the same conditions. A trend
+//! leaves out runs that did not.
 
 use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;
@@ -11,9 +11,9 @@ use diskproof_model::plan::{Decide, Workload};
 use diskproof_model::rate::RatePlan;
 use diskproof_model::record::Record;
 
-/// True if two runs measured the part of a record that a condition names alike, so that its figures
-/// are comparable. Also where one of them lacks the part, and of an observed load, which has no
-/// conditions.
+/// True if two runs measured the part that a condition names under the same conditions, so that its
+/// figures are comparable. True as well where one of them lacks the part, and of an observed load,
+/// which has no conditions.
 pub(crate) fn measured_alike(one: &Record, other: &Record, named: &Named<'_>) -> bool {
     let (one, other) = (&Run::without_name(one), &Run::without_name(other));
     match named.part {
@@ -75,6 +75,7 @@ impl<'a> Promise<'a> {
         let Decide::Rate(RatePlan {
             percent,
             limit_ns,
+            // A longer search of one promise has a narrower interval of the same rate.
             time_ns: _,
             hold_ns,
         }) = workloads.decide

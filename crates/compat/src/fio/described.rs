@@ -1,4 +1,5 @@
-//! The options of jobs that were read, under any of their names.
+//! What the jobs of a fio command line say beyond their workloads: their options under any of their
+//! names, the commands around them, and the errors that fio has for a group.
 
 use super::job_options::fio_option;
 use crate::job_command::{CommandTime, JobCommand};
