@@ -70,8 +70,8 @@ impl RateSearch {
 
     /// The answer of a search that came to its end.
     ///
-    /// A hold that alone shows that its rate keeps the promise is a lower end whatever the fit says,
-    /// unless stalls that were met may break it.
+    /// A hold that alone shows that its rate keeps the promise is a lower end whatever the fit
+    /// says, unless stalls that were met may break it.
     pub(super) fn answer(&self) -> RateAnswer {
         let interval = self.fit.interval;
         let fitted = self.fitted();
@@ -150,8 +150,8 @@ impl RateSearch {
     }
 
     /// The outcome without regard to stalls, in the order of importance: that perhaps no rate keeps
-    /// the promise, that the hold broke it, that the interval rests on too few episodes. The control
-    /// only decides whether the rate is the highest one.
+    /// the promise, that the hold broke it, that the interval rests on too few episodes. The
+    /// control only decides whether the rate is the highest one.
     fn outcome_of_fit(&self, is_perhaps_none: bool) -> LoadOutcome {
         if is_perhaps_none {
             LoadOutcome::PerhapsNone
