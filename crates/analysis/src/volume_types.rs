@@ -176,27 +176,26 @@ const LEAST_FALL: f64 = 1.1;
 /// The rate that a volume falls back to when its credit ends, if this rate is documented as that of
 /// its burst; `None` where it is not, or where the base is hardly lower.
 pub(crate) fn base_of_burst(target: &TargetIdentity, rate: f64, unit: &str) -> Option<f64> {
+    gp2_base_of_burst(target, rate, unit).filter(|base| rate >= LEAST_FALL * base)
+}
+
+/// True if a rate is documented as that of a burst whose end is no fall that a test would show.
+pub(crate) fn is_hardly_a_burst(target: &TargetIdentity, rate: f64, unit: &str) -> bool {
+    match gp2_base_of_burst(target, rate, unit) {
+        Some(base) => rate < LEAST_FALL * base,
+        None => false,
+    }
+}
+
+/// What a gp2 volume has for ever, if this rate is that of its burst.
+fn gp2_base_of_burst(target: &TargetIdentity, rate: f64, unit: &str) -> Option<f64> {
     let disk = only_disk(target)?;
     let base = gp2_base_iops(disk.size_bytes as f64 / GIB);
     let is_burst = unit == "1/s"
         && is_named(disk, "Amazon Elastic Block Store")
         && base < GP2_IOPS_BURST
-        && is_near(rate, GP2_IOPS_BURST, LIMIT_SHARE)
-        && rate >= LEAST_FALL * base;
-    is_burst.then_some(base)
-}
-
-/// True if a rate is documented as that of a burst whose end is no fall that a test would show.
-pub(crate) fn is_hardly_a_burst(target: &TargetIdentity, rate: f64, unit: &str) -> bool {
-    let Some(disk) = only_disk(target) else {
-        return false;
-    };
-    let base = gp2_base_iops(disk.size_bytes as f64 / GIB);
-    unit == "1/s"
-        && is_named(disk, "Amazon Elastic Block Store")
-        && base < GP2_IOPS_BURST
-        && is_near(rate, GP2_IOPS_BURST, LIMIT_SHARE)
-        && rate < LEAST_FALL * base
+        && is_near(rate, GP2_IOPS_BURST, LIMIT_SHARE);
+    if is_burst { Some(base) } else { None }
 }
 
 fn gp2_base_iops(size_gib: f64) -> f64 {

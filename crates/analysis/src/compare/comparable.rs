@@ -182,14 +182,14 @@ fn few_blocks(a: MeasuredWorkload<'_>, b: MeasuredWorkload<'_>) -> Option<u64> {
 }
 
 /// A fault of one measurement.
-struct StopFault {
-    code: &'static str,
+pub(super) struct StopFault {
+    pub(super) code: &'static str,
     /// What happened: the rest of a sentence whose subject is the run.
-    predicate: &'static str,
+    pub(super) predicate: &'static str,
 }
 
 /// The fault that a stop shows; `None` where the measurement ended as it should.
-fn fault_of_stop(stopped: StopReason) -> Option<StopFault> {
+pub(super) fn fault_of_stop(stopped: StopReason) -> Option<StopFault> {
     let (code, predicate) = match stopped {
         StopReason::Interrupted => ("interrupted", "was cut short by an interrupt"),
         StopReason::Errors => ("io-errors", "stopped: too many operations failed"),

@@ -2,6 +2,7 @@
 //! a step does not measure the same thing in two runs. The number of rounds and the time may
 //! differ, because rounds are repetitions.
 
+use super::comparable::fault_of_stop;
 use super::earlier::EarlierRuns;
 use super::pair::{Pair, PartOnSides, PendingMetric};
 use super::reasons::{Compared, Reasons, add_findings};
@@ -145,31 +146,11 @@ impl Compared for StepOfRun<'_> {
 
     fn add_faults(self, _harmless: &[&str], reasons: &mut Reasons) {
         let (name, step) = (self.name, self.step());
-        let mut has_errors = !step.data.op.errors.is_empty();
-        match step.data.stopped {
-            StopReason::Interrupted => {
-                reasons.add(
-                    "interrupted",
-                    format!("{name} was cut short by an interrupt"),
-                );
-            }
-            StopReason::Hung => {
-                let why = format!("{name} timed out: the target stopped answering");
-                reasons.add("hung", why);
-            }
-            StopReason::Errors => has_errors = true,
-            StopReason::Precision
-            | StopReason::Time
-            | StopReason::Bytes
-            | StopReason::Ops
-            | StopReason::Companion
-            | StopReason::TooSlow
-            | StopReason::BelowFloor
-            | StopReason::Overloaded
-            | StopReason::Steady
-            | StopReason::Unread => {}
+        let is_ended_by_errors = step.data.stopped == StopReason::Errors;
+        if !is_ended_by_errors && let Some(fault) = fault_of_stop(step.data.stopped) {
+            reasons.add(fault.code, format!("{name} {}", fault.predicate));
         }
-        if has_errors {
+        if is_ended_by_errors || !step.data.op.errors.is_empty() {
             reasons.add("io-errors", format!("operations failed in {name}"));
         }
         let path = format!("/results/0/steps/{}/", self.index);

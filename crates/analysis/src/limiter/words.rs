@@ -75,7 +75,7 @@ const BASE_SHARE: f64 = 0.5;
 /// Test times are whole steps of ten minutes.
 const STEP_MINUTES: f64 = 10.0;
 /// The shortest test. There is no longest one: a shorter test would call a volume free of credit
-/// that spends its own for days, as EBS gp2 does from some 900 GiB on.
+/// that spends its own for hours, as EBS gp2 does below some 900 GiB.
 const MINUTES_MIN: f64 = 30.0;
 /// Longer tests are whole hours.
 const HOURS_FROM_MINUTES: f64 = 1440.0;
