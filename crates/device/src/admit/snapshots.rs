@@ -24,6 +24,13 @@ struct Snapshot {
     store_bytes: u64,
 }
 
+impl Snapshot {
+    /// True if its store lies below a target, which is then the snapshot itself.
+    fn is_below(&self, target: &TargetIdentity) -> bool {
+        target.layers.iter().any(|layer| layer.name == self.store)
+    }
+}
+
 /// Refuses to write more to a target than a snapshot can keep: it would surely be lost.
 pub(super) fn judge(target: &TargetIdentity, written_bytes: u64, reasons: &mut RefusalReasons) {
     judge_in(&SysRoot::default(), target, written_bytes, reasons);
@@ -83,9 +90,8 @@ fn snapshots(root: &SysRoot, target: &TargetIdentity) -> Vec<Snapshot> {
         }
     }
     // What is written to a snapshot itself lies in its own store alone.
-    let is_own = |snapshot: &Snapshot| target.layers.iter().any(|one| one.name == snapshot.store);
-    if found.iter().any(is_own) {
-        found.retain(is_own);
+    if found.iter().any(|snapshot| snapshot.is_below(target)) {
+        found.retain(|snapshot| snapshot.is_below(target));
     }
     found
 }
