@@ -389,6 +389,7 @@ mod tests {
             label: None,
             note: None,
             partial: false,
+            undecided: false,
             method: 9,
             worst: None,
             findings: Vec::new(),

@@ -30,6 +30,9 @@ pub(crate) fn measure_fitness(
     let profile = Profile::read(name)?;
     let mut judged_flags = flags.clone();
     let mut note = format!("fitness for {name}");
+    if let Some(words) = &profile.file.note {
+        note = format!("{words}; {note}");
+    }
     let mut fit_limits = Vec::new();
     for limit in &profile.file.limits {
         let line = format!(
@@ -204,6 +207,11 @@ impl Profile {
         if file.limits.is_empty() {
             return Err(Failure::Usage(format!(
                 "{shown}: the file has no [[limit]] to check; see 'diskproof help fitness'"
+            )));
+        }
+        if !file.targets.is_empty() {
+            return Err(Failure::Usage(format!(
+                "{shown}: 'targets': --for measures the target of the command line; remove the key"
             )));
         }
         Ok(Self { file, shown })

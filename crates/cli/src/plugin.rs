@@ -411,6 +411,9 @@ fn judge_saved_run(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
     } else if run.partial {
         let text = format!("the newest run ended early, {age} ago");
         (State::Unknown, text)
+    } else if run.undecided {
+        let text = format!("the newest run is undecided, {age} ago");
+        (State::Unknown, text)
     } else {
         (State::Ok, format!("no warning, measured {age} ago"))
     };
@@ -610,6 +613,7 @@ mod tests {
             label: None,
             note: None,
             partial: false,
+            undecided: false,
             method: 9,
             worst: worst.map(|severity| SavedFinding {
                 severity,
@@ -643,6 +647,12 @@ mod tests {
             let answer = judge_saved_run(&run, now, u64::MAX);
             assert_eq!(answer.state, state, "{finding:?}");
         }
+        let mut undecided = saved_run(None);
+        undecided.undecided = true;
+        assert_eq!(
+            judge_saved_run(&undecided, now, u64::MAX).state,
+            State::Unknown
+        );
     }
 
     #[test]

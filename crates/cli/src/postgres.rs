@@ -38,16 +38,16 @@ const VERSION_BYTES_MAX: u64 = 64;
 const ANCESTORS: usize = 3;
 
 /// The major version of the server whose settings are advised: that of the flag, that of the data
-/// directory on the target, or that of the only installed server. `None` where none is found, or
-/// several are installed.
-pub(crate) fn postgres_version(flag: Option<u32>, target: &Path) -> Option<u32> {
-    if flag.is_some() {
-        return flag;
-    }
-    match data_version(target) {
-        Some(version) => Some(version),
-        None => only_installed_version(&[DEBIAN, RED_HAT]),
-    }
+/// directory on the target, that of the server that the run starts, or that of the only installed
+/// one. `None` where none is found, or several are installed.
+pub(crate) fn postgres_version(
+    flag: Option<u32>,
+    target: &Path,
+    started_server: Option<u32>,
+) -> Option<u32> {
+    flag.or_else(|| data_version(target))
+        .or(started_server)
+        .or_else(|| only_installed_version(&[DEBIAN, RED_HAT]))
 }
 
 /// The version of the server that made the data directory at or above the target.
@@ -377,7 +377,7 @@ mod tests {
         std::fs::create_dir_all(&inner).unwrap();
         std::fs::write(place.path().join("PG_VERSION"), "17\n").unwrap();
         assert_eq!(data_version(&inner), Some(17));
-        assert_eq!(postgres_version(Some(13), &inner), Some(13));
+        assert_eq!(postgres_version(Some(13), &inner, None), Some(13));
         std::fs::write(place.path().join("PG_VERSION"), "9.6\n").unwrap();
         assert_eq!(data_version(&inner), None);
     }

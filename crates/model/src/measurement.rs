@@ -121,8 +121,8 @@ pub struct Measurement {
     /// of the run; `None` before. In a record, `slices` have it.
     #[serde(skip)]
     pub began_ns: Option<u64>,
-    /// The measured time that was planned, in nanoseconds, where the time limit of the run left
-    /// clearly less.
+    /// The measured time that was planned, in nanoseconds, where the time limit of the run or its
+    /// early end left clearly less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortened_from_ns: Option<u64>,
     /// The newest requests of a ping, in order; empty for every other workload.
@@ -242,6 +242,51 @@ pub struct Hang {
     /// took longer than the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub late: bool,
+}
+
+/// The place of an instant of the run in a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MeasuredPlace {
+    /// Before its first measured request.
+    WarmUp,
+    /// After so much measured time, in nanoseconds. The time between its slices is that of others.
+    After {
+        /// The measured time.
+        measured_ns: u64,
+    },
+    /// When its measured time was over.
+    End,
+}
+
+impl Measurement {
+    /// The place of an instant, in nanoseconds after the start of the run.
+    pub fn place_of(&self, instant_ns: u64) -> MeasuredPlace {
+        let whole = [(self.start_ns, self.wall_ns)];
+        let slices: Vec<(u64, u64)> = match self.slices.as_slice() {
+            [] => whole.to_vec(),
+            slices => slices
+                .iter()
+                .map(|slice| (slice.start_ns, slice.wall_ns))
+                .collect(),
+        };
+        let mut place = MeasuredPlace::WarmUp;
+        let mut before_ns = 0;
+        for (index, (start_ns, wall_ns)) in slices.iter().enumerate() {
+            let Some(into_ns) = instant_ns.checked_sub(*start_ns) else {
+                break;
+            };
+            let is_over = into_ns >= *wall_ns;
+            place = if is_over && index + 1 == slices.len() {
+                MeasuredPlace::End
+            } else {
+                MeasuredPlace::After {
+                    measured_ns: before_ns + into_ns.min(*wall_ns),
+                }
+            };
+            before_ns += wall_ns;
+        }
+        place
+    }
 }
 
 /// A time in which this program did not run. Every figure excludes it.

@@ -121,6 +121,14 @@ pub struct Scratch {
     pub fill: Fill,
 }
 
+impl Scratch {
+    /// True if each target has a file of its own name and size, as the jobs of other tools do. Two
+    /// of them may lie in one directory.
+    pub fn has_own_files(&self) -> bool {
+        !self.sizes_bytes.is_empty()
+    }
+}
+
 /// The way in which a scratch file gets its content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]

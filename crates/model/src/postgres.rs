@@ -7,6 +7,13 @@ use crate::series::TimeSeries;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+/// The major version in a server's version, such as 15 in `15.8` and 19 in `19beta1`; `None` where
+/// it begins with no number.
+pub fn major_version(version: &str) -> Option<u32> {
+    let digits = version.split(|sign: char| !sign.is_ascii_digit()).next()?;
+    digits.parse().ok()
+}
+
 /// The loads and trials of a temporary server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PostgresPlan {

@@ -6,8 +6,10 @@ use crate::finding::Severity;
 use crate::op::OpKind;
 use crate::rate::RateCellKind;
 use crate::record::Record;
+use crate::results::ResultAnswer;
 use crate::row::Row;
 use crate::surface::SeekPattern;
+use crate::target::TargetIdentity;
 use crate::task::Decide;
 use crate::workload::Access;
 use serde::{Deserialize, Serialize};
@@ -35,6 +37,9 @@ pub struct SavedRun {
     pub note: Option<String>,
     /// True if the run ended before its plan did.
     pub partial: bool,
+    /// True if a result of the run, such as that of an acceptance test, is undecided.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub undecided: bool,
     /// Version of the measuring method.
     pub method: u32,
     /// The heaviest finding; absent where there is none.
@@ -103,11 +108,15 @@ impl SavedRun {
             started: record.started.clone(),
             verb: record.plan.origin.verb.clone(),
             targets: paths.collect(),
-            disks: disks(record),
+            disks: disks_below(&record.targets),
             host: record.host.name.clone(),
             label: label.map(str::to_owned),
             note: record.note.clone(),
             partial: record.partial,
+            undecided: record
+                .results
+                .iter()
+                .any(|result| result.inner().answer() == ResultAnswer::Undecided),
             method: record.method,
             worst: worst(record),
             findings: serious_findings(record),
@@ -116,9 +125,19 @@ impl SavedRun {
     }
 }
 
-fn disks(record: &Record) -> Vec<SavedDisk> {
+/// Returns `true` if the same disks lie below both lists of targets, by serial number where they
+/// have one: a kernel name may change from boot to boot.
+pub fn have_same_disks(some: &[TargetIdentity], others: &[TargetIdentity]) -> bool {
+    let (some, others) = (disks_below(some), disks_below(others));
+    some.iter()
+        .map(SavedDisk::best_name)
+        .eq(others.iter().map(SavedDisk::best_name))
+}
+
+/// The disks below targets, each once.
+fn disks_below(targets: &[TargetIdentity]) -> Vec<SavedDisk> {
     let mut disks: Vec<SavedDisk> = Vec::new();
-    for layer in record.targets.iter().flat_map(|target| target.disks()) {
+    for layer in targets.iter().flat_map(|target| target.disks()) {
         let disk = SavedDisk {
             name: layer.name.clone(),
             model: layer.model.clone(),

@@ -144,9 +144,11 @@ fn write_kept(advice: &[Advice], version: Option<u32>, out: &mut dyn Write) -> i
 /// True if the names before the colon are those of settings with advice.
 fn names_advised_setting(text: &str, advice: &[Advice]) -> bool {
     let (names, _) = text.split_once(':').unwrap_or((text, ""));
-    advice
+    let advised: Vec<&str> = advice
         .iter()
-        .any(|named| names.split(", ").any(|name| name == named.setting))
+        .flat_map(|named| named.setting.split(", "))
+        .collect();
+    names.split(", ").any(|name| advised.contains(&name))
 }
 
 /// True if a text is a word that may stand in the file outside of a comment. The record may come
@@ -209,6 +211,22 @@ mod tests {
             "{text}"
         );
         text
+    }
+
+    #[test]
+    fn settings_with_advice_of_their_own_are_named_once() {
+        let mut record = crate::fixture::record();
+        record.advice = vec![Advice {
+            setting: "fsync, synchronous_commit".to_owned(),
+            value: None,
+            range: None,
+            why: "Not tried.".to_owned(),
+            from: Vec::new(),
+            default: None,
+            condition: None,
+        }];
+        let text = crate::fixture::written(|out| write_record(&record, out));
+        assert_eq!(text.matches("synchronous_commit").count(), 1, "{text}");
     }
 
     #[test]

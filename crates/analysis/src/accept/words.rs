@@ -173,12 +173,10 @@ pub(crate) fn damage_text(data: &AcceptMeasurement) -> String {
     if let Some(text) = wrong_text(data) {
         parts.push(text);
     }
-    if parts.is_empty() {
-        parts.push(format!(
-            "{} could not be written{}",
-            format_bytes(data.failed_writes_bytes),
-            errnos_text(data)
-        ));
+    if parts.is_empty()
+        && let Some(text) = unwritable_text(data)
+    {
+        parts.push(text);
     }
     format!("of {claimed}, {}", parts.join("; "))
 }
@@ -198,6 +196,19 @@ pub(crate) fn unreadable_text(data: &AcceptMeasurement) -> Option<String> {
         format_bytes(data.bad_bytes.failed),
         errnos_text(data),
         first_at_text(first.map(|range| range.offset_bytes))
+    ))
+}
+
+/// The bytes whose writes failed, such as `4 KiB could not be written (EIO)`; `None` where every
+/// write succeeded.
+pub(crate) fn unwritable_text(data: &AcceptMeasurement) -> Option<String> {
+    if data.failed_writes_bytes == 0 {
+        return None;
+    }
+    Some(format!(
+        "{} could not be written{}",
+        format_bytes(data.failed_writes_bytes),
+        errnos_text(data)
     ))
 }
 

@@ -10,7 +10,7 @@ use super::wal_sync_method::SETTING as WAL_SYNC_METHOD;
 use diskproof_model::advice::{Advice, may_have_setting};
 use diskproof_model::digits::{figure_to_digits, rounded};
 use diskproof_model::finding::Cause;
-use diskproof_model::postgres::{TrialOutcome, TrialRow};
+use diskproof_model::postgres::{TrialOutcome, TrialRow, major_version};
 use diskproof_model::record::Record;
 
 /// Settings that make a server faster at the price of its data. No trial changes them, so that they
@@ -37,9 +37,18 @@ pub(super) fn apply_trials(record: &Record, advice: &mut Vec<Advice>) {
     // An unknown version may have it: its line for the server's file is a comment then.
     let version = record.plan.questions.postgres_version;
     let has_combine_limit = may_have_setting(version, COMBINE_LIMIT);
+    let is_of_other_version = match (version, major_version(&postgres.version)) {
+        (Some(asked), Some(tried)) => asked != tried,
+        _ => false,
+    };
     advice.push(leave_alone(UNSAFE_SETTINGS, UNSAFE_WHY.to_owned(), &[]));
     for tried in &postgres.trials {
         let index = find_or_insert(tried.data.trial.setting.as_str(), advice);
+        if is_of_other_version {
+            // Other versions have other defaults, and a value may mean something else there.
+            add_outcome(tried, &postgres.version, &mut advice[index]);
+            continue;
+        }
         apply_trial(tried, record, &mut advice[index]);
         if has_combine_limit && let Some(limit) = combine_limit_advice(tried) {
             advice.insert(index, limit);
@@ -58,6 +67,16 @@ fn find_or_insert(setting: &str, advice: &mut Vec<Advice>) -> usize {
         .unwrap_or(advice.len());
     advice.insert(index, leave_alone(setting, String::new(), &[]));
     index
+}
+
+/// Says what a trial on another version showed, which decides nothing.
+fn add_outcome(tried: &TrialRow, version: &str, entry: &mut Advice) {
+    let outcome = outcome_text(tried);
+    entry.why = format!(
+        "Tried on PostgreSQL {version} only: {outcome} {}",
+        entry.why
+    );
+    entry.why.truncate(entry.why.trim_end().len());
 }
 
 /// Changes the advice on a setting to what its trial showed. A decision of the server replaces the
@@ -312,6 +331,23 @@ mod tests {
     }
 
     #[test]
+    fn trial_on_another_version_decides_nothing() {
+        let of_version = |version| {
+            let gain = (2.6, 2.5, 2.7);
+            let trial = tried("effective_io_concurrency", TrialOutcome::Faster, gain);
+            let mut record = record_with(vec![trial]);
+            record.plan.questions.postgres_version = version;
+            let advice = crate::advice::advised_settings(&record);
+            find(&advice, "effective_io_concurrency").clone()
+        };
+        assert_eq!(of_version(Some(15)).value.as_deref(), Some("16"));
+        assert_eq!(of_version(None).value.as_deref(), Some("16"));
+        let newer = of_version(Some(18));
+        assert_ne!(newer.default.as_deref(), Some("1"), "{newer:?}");
+        states(&newer.why, &["PostgreSQL 15.8 only", "2.6×"]);
+    }
+
+    #[test]
     fn measured_loss_ends_the_advice() {
         let delay = |outcome, gain| {
             let mut trial = tried("commit_delay", outcome, gain);
@@ -369,6 +405,9 @@ mod tests {
             let trial = tried("io_combine_limit", TrialOutcome::Faster, gain);
             let mut record = record_with(vec![trial]);
             record.plan.questions.postgres_version = Some(version);
+            if let Some(TaskResult::Inserts(inserts)) = record.results.last_mut() {
+                inserts.version = format!("{version}.1");
+            }
             let advice = crate::advice::advised_settings(&record);
             let names = advice.iter().map(|entry| entry.setting.clone());
             names.filter(|name| name.contains("combine_limit")).count()

@@ -2,7 +2,7 @@
 //! requests were in flight is `late`; a disk that went on after a pause is `stalled`.
 
 use super::rule::*;
-use diskproof_model::measurement::Hang;
+use diskproof_model::measurement::{Hang, MeasuredPlace};
 
 pub(super) const RULE: Rule = Rule {
     code: "hung",
@@ -101,12 +101,15 @@ fn timed_out(hang: Option<Hang>) -> Option<Hang> {
 fn workload_clause(record: &Record, row: &Row, hang: Hang) -> String {
     let path = target_path(record, row.data.target);
     let name = &row.data.workload.name;
-    let since = match hang.since_ns.checked_sub(row.data.start_ns) {
-        Some(into_ns) if into_ns >= row.data.wall_ns => {
+    let since = match row.data.place_of(hang.since_ns) {
+        MeasuredPlace::WarmUp => format!("during the warm-up of {name}"),
+        MeasuredPlace::After { measured_ns } => {
+            format!("{} into {name}", format_duration(measured_ns))
+        }
+        MeasuredPlace::End if row.data.verify.is_some() => {
             format!("while the data of {name} was read back")
         }
-        Some(into_ns) => format!("{} into {name}", format_duration(into_ns)),
-        None => format!("during the warm-up of {name}"),
+        MeasuredPlace::End => format!("at the end of {name}"),
     };
     let requests = counted(hang.requests, "request");
     let lasted = format_duration(hang.lasted_ns);
@@ -120,8 +123,9 @@ fn workload_clause(record: &Record, row: &Row, hang: Hang) -> String {
 pub(super) mod tests {
     use super::*;
     use crate::fixture::{self, states, surveyed};
-    use diskproof_model::measurement::Measurement;
+    use diskproof_model::measurement::{Measurement, PerOp};
     use diskproof_model::record::Stalled;
+    use diskproof_model::window::TimeSlice;
 
     pub(super) const EXAMPLES: Examples = Examples::new(
         || reads(|measurement| measurement.hang = hang(measurement.start_ns + 2 * SECOND, 47, 32)),
@@ -155,6 +159,46 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn time_between_slices_is_none_of_the_workload() {
+        let record = fixture::faulty("random-write-d32", |measurement| {
+            measurement.start_ns = 8 * SECOND;
+            measurement.wall_ns = 15 * SECOND;
+            measurement.slices = [(8, 5), (20, 5), (36, 5)]
+                .map(|(start_s, wall_s)| TimeSlice {
+                    start_ns: start_s * SECOND,
+                    wall_ns: wall_s * SECOND,
+                    ops: PerOp::new(),
+                    slot: None,
+                })
+                .to_vec();
+            measurement.hang = hang(38 * SECOND, 49, 1);
+        });
+        let row = &record
+            .measurements
+            .iter()
+            .find(|row| row.data.hang.is_some());
+        let place = |second| row.unwrap().data.place_of(second * SECOND);
+        let after = |seconds| MeasuredPlace::After {
+            measured_ns: seconds * SECOND,
+        };
+        assert_eq!(
+            [7, 9, 17, 20, 38, 41].map(place),
+            [
+                MeasuredPlace::WarmUp,
+                after(1),
+                after(5),
+                after(5),
+                after(12),
+                MeasuredPlace::End
+            ]
+        );
+        states(
+            &check(&record).unwrap().claim,
+            &["12 s into random-write-d32"],
+        );
+    }
+
+    #[test]
     fn a_hang_before_or_after_the_measured_time_is_none_of_it() {
         let warm_up = reads(|measurement| {
             measurement.start_ns = SECOND;
@@ -169,7 +213,7 @@ pub(super) mod tests {
         });
         states(
             &check(&later).unwrap().claim,
-            &["random-write-d32 was read back: 1 request "],
+            &["at the end of random-write-d32: 1 request "],
         );
     }
 

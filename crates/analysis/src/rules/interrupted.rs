@@ -1,7 +1,7 @@
 //! `interrupted`: this program did not run for a while; the figures exclude that time.
 
 use super::rule::*;
-use diskproof_model::measurement::{Interruption, InterruptionKind};
+use diskproof_model::measurement::{Interruption, InterruptionKind, MeasuredPlace};
 
 pub(super) const RULE: Rule = Rule {
     code: "interrupted",
@@ -89,9 +89,12 @@ fn interruptions(record: &Record) -> Vec<PlacedInterruption> {
 
 fn place_in_workload(record: &Record, row: &Row, interruption: &Interruption) -> String {
     let name = workload_name(record, row);
-    match interruption.start_ns.checked_sub(row.data.start_ns) {
-        Some(since_ns) => format!("{} into {name}", format_duration(since_ns)),
-        None => format!("during the warm-up of {name}"),
+    match row.data.place_of(interruption.start_ns) {
+        MeasuredPlace::WarmUp => format!("during the warm-up of {name}"),
+        MeasuredPlace::After { measured_ns } => {
+            format!("{} into {name}", format_duration(measured_ns))
+        }
+        MeasuredPlace::End => format!("at the end of {name}"),
     }
 }
 

@@ -70,6 +70,7 @@ mod traffic;
 mod unproven;
 mod unreadable_blocks;
 mod unverified_blocks;
+mod unwritable_blocks;
 mod unwritten_blocks;
 mod used_as_new;
 mod varies_between_runs;
@@ -101,6 +102,7 @@ static RULES: &[Rule] = &[
     bad_blocks::RULE,
     unverified_blocks::RULE,
     unreadable_blocks::RULE,
+    unwritable_blocks::RULE,
     health_failing::RULE,
     self_test_failed::RULE,
     sectors_pending::RULE,

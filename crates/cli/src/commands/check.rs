@@ -320,7 +320,7 @@ pub fn check_plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan,
         tasks,
         questions: Questions {
             data_sheet: check.spec,
-            postgres_version: postgres_version(check.pg_version, &check.target),
+            postgres_version: postgres_version(check.pg_version, &check.target, None),
             ..Questions::default()
         },
         skipped,

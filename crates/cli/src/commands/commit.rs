@@ -202,13 +202,12 @@ pub fn commit_plan(
         }
         None => None,
     };
-    let named_version = commit.pg_version.or(server_version);
     Ok(Plan {
         scratch,
         time_limit_ns,
         tasks: vec![task],
         questions: Questions {
-            postgres_version: postgres_version(named_version, &commit.target),
+            postgres_version: postgres_version(commit.pg_version, &commit.target, server_version),
             ..Questions::default()
         },
         skipped: selected.skipped,

@@ -316,7 +316,7 @@ fn sweep_plan(sweep: &SweepFlags, identity: &TargetIdentity) -> Result<Plan, Fai
             ..Workloads::as_planned(matrix.cells)
         })],
         questions: Questions {
-            postgres_version: postgres_version(sweep.pg_version, &sweep.target),
+            postgres_version: postgres_version(sweep.pg_version, &sweep.target, None),
             ..Questions::default()
         },
         skipped: matrix.skipped,

@@ -616,8 +616,20 @@ fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> Result<
     {
         return Ok(Exit::Signal(signal));
     }
+    // Also for those who see no page: --json, --quiet, stdout into a file.
+    for line in record.expectations.iter().filter_map(unmet_text) {
+        eprint_line(&line);
+    }
+    if !end.results.hung.is_empty() {
+        return Ok(Exit::Failed);
+    }
+    Ok(exit_of_record(record, undecided))
+}
+
+/// The exit code that follows from a record alone.
+pub(crate) fn exit_of_record(record: &Record, undecided: UndecidedMeans) -> Exit {
     let by_thresholds = exit_of_expectations(record, undecided);
-    let exit = if !end.results.hung.is_empty() || has_errors(record) {
+    if has_errors(record) {
         Exit::Failed
     } else if has_answer(record, ResultAnswer::Rejected) || by_thresholds == Exit::ThresholdMissed {
         Exit::ThresholdMissed
@@ -625,8 +637,7 @@ fn exit_of(record: &Record, end: EndedRun, undecided: UndecidedMeans) -> Result<
         Exit::Undecided
     } else {
         by_thresholds
-    };
-    Ok(exit)
+    }
 }
 
 fn has_answer(record: &Record, answer: ResultAnswer) -> bool {
@@ -637,10 +648,6 @@ fn has_answer(record: &Record, answer: ResultAnswer) -> bool {
 }
 
 fn exit_of_expectations(record: &Record, undecided: UndecidedMeans) -> Exit {
-    // Also for those who see no page: --json, --quiet, stdout into a file.
-    for line in record.expectations.iter().filter_map(unmet_text) {
-        eprint_line(&line);
-    }
     let outcomes: Vec<ExpectationOutcome> = record
         .expectations
         .iter()

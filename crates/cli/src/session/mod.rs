@@ -31,7 +31,7 @@ mod trials;
 mod watchdog;
 mod workloads;
 
-pub(crate) use conclude::{Measured, has_errors, process_may_stay};
+pub(crate) use conclude::{Measured, exit_of_record, has_errors, process_may_stay};
 pub(crate) use gate::admit_all;
 pub(crate) use job::{Agreed, MeasuringJob, ProgressView, SettingCommands, Shown};
 pub(crate) use open::run_facts;

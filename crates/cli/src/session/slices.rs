@@ -84,6 +84,14 @@ impl<'p> SliceOrder<'p> {
         RestOfRun::after(&self.rotations).share_of(left_ns)
     }
 
+    /// The groups that were measured in part only.
+    pub(super) fn unfinished(&mut self) -> impl Iterator<Item = &mut SliceSchedule<'p>> {
+        self.rotations
+            .iter_mut()
+            .flatten()
+            .filter(|schedule| schedule.done > 0 && schedule.left > 0)
+    }
+
     /// What is left of the group whose turn it is.
     pub(super) fn schedule(&mut self, turn: &SliceTurn<'p>) -> &mut SliceSchedule<'p> {
         &mut self.rotations[turn.rotation][turn.member]

@@ -221,7 +221,7 @@ fn finish_own_files(files: Vec<OpenTarget>, facts: &RunFacts) {
         return;
     }
     let is_of_tool = match &facts.plan.scratch {
-        Some(scratch) => !scratch.sizes_bytes.is_empty(),
+        Some(scratch) => scratch.has_own_files(),
         None => false,
     };
     // A write that hangs may hold the lock of the file's inode.

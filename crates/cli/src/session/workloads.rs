@@ -54,6 +54,23 @@ impl Running for WorkloadsRun<'_> {
         }
         Ok(Stepped::More)
     }
+
+    /// Says of every workload whose turns were not over how much time it was to get.
+    fn end(
+        mut self: Box<Self>,
+        ended: Result<(), EarlyEnd>,
+        _bench: &mut Bench,
+        sink: &mut Sink,
+    ) -> Result<(), EarlyEnd> {
+        if ended.is_err() {
+            for schedule in self.order.unfinished() {
+                schedule.drop_rest();
+                mark_shortened(schedule, sink);
+            }
+            sink.keep_results();
+        }
+        ended
+    }
 }
 
 /// Measures the next slice of a group, or ends the group where no share of the time is left.

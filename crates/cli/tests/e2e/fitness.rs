@@ -91,4 +91,10 @@ fn wrong_profile_is_an_error_with_its_line() {
         .tells("one of postgresql, etcd, mysql, mysql-8.0, sqlite");
     let ran = run(["run", &profile(files.path(), "log.iops>=1"), target]);
     ran.exits(2).tells("check --for");
+    // A profile judges the target of the command line, and never another one.
+    let file = profile(files.path(), "log.iops>=1");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("targets = [\"/elsewhere\"]\n{text}")).unwrap();
+    let ran = run(["check", target, "--for", &file, "--dry-run"]);
+    ran.exits(2).tells("'targets'");
 }

@@ -1,8 +1,8 @@
 //! A program that is stopped in the middle of a run, and continued: the pause is in no figure.
 
 use crate::program::hanging_disk::Running;
-use crate::program::{argv, needs};
-use diskproof_model::measurement::{Interruption, InterruptionKind, OpKind};
+use crate::program::{PipedRun, argv, needs, sim_disk};
+use diskproof_model::measurement::{Interruption, InterruptionKind, OpKind, StopReason};
 use diskproof_model::record::Record;
 use diskproof_simdisk::testbed::place;
 use diskproof_simdisk::{SimDisk, spec};
@@ -51,6 +51,32 @@ fn only_one(interruptions: &[Interruption], stopped: Duration) -> Interruption {
         "{one:?}"
     );
     *one
+}
+
+/// Workloads take turns, so each has a part of its time when a run ends early.
+#[test]
+fn each_workload_of_a_run_that_ended_early_is_cut_short() {
+    needs!();
+    let place = place();
+    let disk = sim_disk(&place, "latency=1ms,channels=4", 256 << 20);
+    let path = disk.path().to_str().unwrap().to_owned();
+    let running = PipedRun::start(["check", &path, "--time", "60s", "--json", "--no-history"]);
+    assert!(crate::program::eventually(|| disk.stats().reads > 8000));
+    let ran = running.interrupt();
+    let record = ran.exits(130).record();
+    let mut unfinished = record.measurements.clone();
+    unfinished.retain(|row| {
+        let planned_ns = row.data.workload.stop.time_ns.unwrap();
+        row.data.stopped == StopReason::Time && row.data.wall_ns < planned_ns / 2
+    });
+    assert!(!unfinished.is_empty());
+    for row in unfinished {
+        let data = &row.data;
+        assert_eq!(
+            data.shortened_from_ns, data.workload.stop.time_ns,
+            "{data:?}"
+        );
+    }
 }
 
 #[test]

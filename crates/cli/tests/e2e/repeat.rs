@@ -98,6 +98,24 @@ fn run_of_each_kind_is_repeated_with_its_tasks() {
     }
 }
 
+/// Jobs of another tool may have several files in one directory.
+#[test]
+fn files_of_one_directory_are_repeated() {
+    let here = Here::new();
+    let directory = here.directory("files");
+    let job = here.record_path("two.fio");
+    let text = format!(
+        "[a]\nfilename={directory}/a\nsize=1m\nrw=write\n[b]\nfilename={directory}/b\nsize=1m\n\
+         rw=write\n"
+    );
+    std::fs::write(&job, text).unwrap();
+    let path = here.record_path("first.json");
+    let [job, record] = [&job, &path].map(|path| path.to_str().unwrap());
+    run(["as", "-o", record, "fio", job]).exits(0);
+    assert_eq!(saved_record(record).targets.len(), 2);
+    run(["run", record, "--dry-run"]).exits(0);
+}
+
 /// A record is a file like any other: its plan is looked at before anything is opened.
 #[test]
 fn plan_without_a_request_or_an_end_is_refused() {

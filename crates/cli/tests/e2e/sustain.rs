@@ -10,7 +10,9 @@ use diskproof_model::sustain::DropCause;
 use diskproof_simdisk::SimDisk;
 use diskproof_simdisk::spec::parse;
 use diskproof_simdisk::testbed::{Disk, Loop, TempDir, place};
+use serde_json::Value;
 use std::io::{Read as _, Write as _};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// 100/s for ever, 700/s for five seconds after a pause.
@@ -204,6 +206,17 @@ fn series_that_was_killed_goes_on_and_ends() {
     }
     let other_load = command.replace("--rate 50", "--rate 60");
     run(other_load.split(' ')).exits(2).tells("another load");
+    for (edit, difference) in [
+        (
+            measured_by_method_1 as fn(&mut Value),
+            "measures in another way",
+        ),
+        (measured_on_another_disk, "on another disk"),
+    ] {
+        let edited_history = edited_copy(&history, here.path(), edit);
+        let again = command.replace("/history.db", &format!("/{edited_history}"));
+        run(again.split(' ')).exits(2).tells(difference);
+    }
     // The default label is the same for every target. This series is not over.
     let other_target = format!(
         "sustain {} --size 16MiB --every 20s --for 40s --time 10s --rate 50 --history {}",
@@ -213,6 +226,34 @@ fn series_that_was_killed_goes_on_and_ends() {
     let other = PipedRun::start(other_target.split(' '));
     other.wait_for_run();
     other.kill();
+}
+
+fn measured_by_method_1(record: &mut Value) {
+    record["method"] = 1.into();
+    record["plan"]["method"] = 1.into();
+}
+
+fn measured_on_another_disk(record: &mut Value) {
+    record["targets"][0]["layers"] = serde_json::json!([{
+        "name": "sdz", "kind": "disk", "device": "8:0", "below": [], "size_bytes": 64 << 20,
+        "serial": "ANOTHER", "read_only": false
+    }]);
+}
+
+/// The name of a history with the newest run of this one, edited, under the label of its series.
+fn edited_copy(history: &Path, folder: &Path, edit: fn(&mut Value)) -> String {
+    let name = "edited.db";
+    let edited_history = folder.join(name);
+    let _ = std::fs::remove_file(&edited_history);
+    let shown = diskproof!("show latest --json --history {}", history.display());
+    let mut record: Value = serde_json::from_str(&shown.out).unwrap();
+    edit(&mut record);
+    let file = folder.join("edited.json");
+    std::fs::write(&file, record.to_string()).unwrap();
+    let place = edited_history.display();
+    diskproof!("history import {} --history {place}", file.display()).exits(0);
+    diskproof!("history label latest sustain-every-20s --history {place}").exits(0);
+    name.to_owned()
 }
 
 /// Days of measurements are not begun where none of them could be saved.
@@ -260,12 +301,16 @@ fn undecided_threshold_of_a_measurement_is_the_exit_code_of_the_series() {
     let _served = SimDisk::serve(parse(HEALTHY).unwrap(), 64 << 20, &disk).unwrap();
     let target = disk.display();
     let history = here.path().join("history.db");
-    let ran = diskproof!(
-        "sustain {target} --every 20s --for 20s --time 10s --rate 50 --history {} --expect \
-         sustained.mean<=1us",
-        history.display()
-    );
-    ran.exits(5).shows("too few for a trend");
+    let series = || {
+        diskproof!(
+            "sustain {target} --every 20s --for 20s --time 10s --rate 50 --history {} --expect \
+             sustained.mean<=1us",
+            history.display()
+        )
+    };
+    series().exits(5).shows("too few for a trend");
+    // Once more after its end: nothing is measured, and what was undecided stays so.
+    series().exits(5).tells("the series is over");
 }
 
 /// Where a sustained load is, by the line on stderr that begins it.

@@ -129,11 +129,14 @@ impl TaskResult {
 
 impl Record {
     /// Time from the start of the run to the end of its last measurement, survey, load of a server
-    /// or step on files, in nanoseconds.
+    /// or step on files, or of the wait for a disk that hung, in nanoseconds.
     pub fn elapsed_ns(&self) -> u64 {
         let mut end_ns = 0;
         for row in &self.measurements {
             end_ns = row.end_ns().max(end_ns);
+            if let Some(hang) = row.data.hang {
+                end_ns = hang.since_ns.saturating_add(hang.lasted_ns).max(end_ns);
+            }
         }
         for result in &self.results {
             if let Some(own) = result.inner().own_requests() {

@@ -117,13 +117,11 @@ fn all_remarks(measurement: &Row) -> Vec<Remark> {
     remarks
 }
 
-/// Notes that earlier steps took longer than planned, so that the run's time limit shortened this
-/// measurement.
+/// Notes that the run's time limit, or its early end, shortened this measurement.
 fn shortened_remark(measurement: &Row) -> Option<Remark> {
     let planned = format_duration(measurement.data.shortened_from_ns?);
     let time = format_duration(measurement.data.wall_ns);
-    let why = "because of the time limit of the run";
-    let text = format!("measured for {time} instead of {planned} {why}");
+    let text = format!("measured for {time} instead of {planned}, because the run was over");
     Some(Remark::new(RemarkKind::Shortened, "shortened", text))
 }
 

@@ -5,6 +5,7 @@ use diskproof_model::block::Block;
 use diskproof_model::measurement::StopReason;
 use diskproof_model::plan::Plan;
 use diskproof_model::record::Record;
+use diskproof_model::row::Row;
 use diskproof_model::units::format_duration;
 
 /// `check /data1, /data2`: the verb and its targets. A run on layers names its highest one.
@@ -61,7 +62,7 @@ fn progress_text(record: &Record) -> Option<String> {
     let cut_short = record
         .measurements
         .iter()
-        .filter(|row| row.data.stopped == StopReason::Interrupted)
+        .filter(|row| is_cut_short(row))
         .count();
     let finished = measured - cut_short;
     let mut parts = vec![format!("{finished} of {planned} workloads finished")];
@@ -73,6 +74,13 @@ fn progress_text(record: &Record) -> Option<String> {
     }
     let elapsed = format_duration(record.elapsed_ns());
     Some(format!(". After {elapsed}: {}.", list(parts)))
+}
+
+/// True of a row that was not measured as long as planned, because the run ended.
+fn is_cut_short(row: &Row) -> bool {
+    let stopped = row.data.stopped;
+    row.data.shortened_from_ns.is_some()
+        || matches!(stopped, StopReason::Interrupted | StopReason::Hung)
 }
 
 /// The number of measurements that the workloads of a plan have, one on each of their targets.

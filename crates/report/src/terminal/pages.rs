@@ -181,6 +181,7 @@ mod tests {
             label: Some("base".to_owned()),
             note: None,
             partial: true,
+            undecided: false,
             method: 1,
             worst: Some(SavedFinding {
                 severity: Severity::Failure,

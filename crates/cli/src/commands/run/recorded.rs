@@ -9,7 +9,7 @@ use crate::commands::ping::abort_thresholds;
 use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::observed_load::ObservedLoad;
-use crate::postgres::ServerFlags;
+use crate::postgres::{ServerFlags, trial_plan};
 use crate::saved::{load_file, named_or_recorded};
 use crate::session::{Agreed, Measured, MeasuringJob, measure};
 use crate::stdio::{ColorWhen, Presentation, ignore_closed_pipe, to_stdout};
@@ -21,6 +21,7 @@ use diskproof_analysis::watch::{LikeTarget, like_plan, like_workloads};
 use diskproof_device::WriteCacheSwitch;
 use diskproof_model::observed::LikePlan;
 use diskproof_model::plan::{Decide, Origin, Plan, Questions, Sides, Task, Workload};
+use diskproof_model::postgres::major_version;
 use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_postgres::Programs;
@@ -112,7 +113,10 @@ pub(super) fn repeat(
         };
     }
     let identities = flags.probe_all(&named_or_recorded(targets, &record))?;
-    crate::targets::refuse_duplicates(&identities)?;
+    match &record.plan.scratch {
+        Some(scratch) if scratch.has_own_files() => {}
+        _ => crate::targets::refuse_duplicates(&identities)?,
+    }
     let mut plan = repeated_plan(&record, &identities, flags.seed)
         .map_err(|why| Failure::Usage(format!("{name}: {why}")))?;
     repeat_test_anew(&mut plan, &identities, flags)?;
@@ -189,8 +193,18 @@ fn find_programs(
             programs.folder.display()
         )));
     }
+    let recorded_version = major_version(&inserts.server.version);
     inserts.server.programs = programs.folder.display().to_string();
     inserts.server.version.clone_from(&programs.version_text);
+    if recorded_version != Some(programs.version) {
+        // Another version has other settings and other defaults.
+        if let Some(recorded) = &inserts.server.trial {
+            inserts.server.trial = Some(trial_plan(programs.version, recorded.time_ns));
+        }
+        if plan.questions.postgres_version == recorded_version {
+            plan.questions.postgres_version = Some(programs.version);
+        }
+    }
     let notice = format!(
         "This run starts a temporary PostgreSQL server in {}, with the programs in {}.",
         identity.path,

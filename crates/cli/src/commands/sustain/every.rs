@@ -5,14 +5,15 @@ use crate::failure::{Exit, Failure, exit_of};
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::interrupt;
 use crate::saved::{history_place, make_history, open_if_there, saved_record, short_id};
-use crate::session::{Measured, MeasuringJob, Shown, measure};
+use crate::session::{Measured, MeasuringJob, Shown, exit_of_record, measure};
 use crate::stdio::{Presentation, eprint_line, print_document, print_text};
 use diskproof_analysis::drift::drift;
 use diskproof_device::host_facts;
 use diskproof_history::Filter;
 use diskproof_model::budget::TargetUse;
-use diskproof_model::plan::Plan;
+use diskproof_model::plan::{METHOD_VERSION, Plan};
 use diskproof_model::record::Record;
+use diskproof_model::saved::have_same_disks;
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::trend::{Drift, DriftAnswer, LatencyPoint};
 use diskproof_model::units::{
@@ -80,13 +81,13 @@ pub(super) fn run(request: &SeriesRequest<'_>) -> anyhow::Result<Exit> {
     interrupt::end_cleanly();
     let target = request.measuring.probe(request.target)?;
     let plan = (request.plan_for)(&target)?;
-    series.refuse_other_load(&target, &plan)?;
+    series.refuse_another_series(&target, &plan)?;
     // Days of measurements that cannot be saved are not begun.
     make_history(request.measuring.history.file())?;
     series.announce(&target, &plan)?;
     let mut attempts_s: Vec<i64> = Vec::new();
     let mut own_points: Vec<LatencyPoint> = Vec::new();
-    let mut worst_exit = Exit::Done;
+    let mut worst_exit = series.worst_saved_exit(&target, &plan)?;
     loop {
         let SeriesPoints { points, unsaved } = series.all_points(&target, &plan, &own_points);
         let Some(due_s) = series.due_s(&points, &attempts_s) else {
@@ -209,7 +210,7 @@ impl<'a> Series<'a> {
         flags.json = self.request.measuring.json;
         let identity = flags.probe(self.request.target)?;
         let plan = (self.request.plan_for)(&identity)?;
-        self.refuse_other_load(&identity, &plan)?;
+        self.refuse_another_series(&identity, &plan)?;
         if !flags.json {
             let text = message(&self.plan_text(&plan, &identity), Some(PLAN_COLUMNS));
             print_text(&format!("{text}\n\n"))?;
@@ -220,11 +221,15 @@ impl<'a> Series<'a> {
     /// Says on stderr what is measured, and how much of it is done.
     fn announce(&self, target: &TargetIdentity, plan: &Plan) -> anyhow::Result<()> {
         let mut text = self.plan_text(plan, target);
-        let measured = self.points(target, plan)?.len() as u64;
-        if measured > 0 {
+        let points = self.points(target, plan)?;
+        if !points.is_empty() {
+            let next = match self.due_s(&points, &[]) {
+                Some(_) => "the series continues",
+                None => "the series is over. Another --label begins a new one",
+            };
             text.push_str(&format!(
-                ". The history has {} of it under '{}'; the series continues",
-                counted(measured, "measurement"),
+                ". The history has {} of it under '{}'; {next}",
+                counted(points.len() as u64, "measurement"),
                 self.label
             ));
         }
@@ -289,14 +294,14 @@ impl<'a> Series<'a> {
         Ok(records)
     }
 
-    /// Refuses a label under which another load of this target is saved: a trend over both would
-    /// show the difference between the loads.
-    fn refuse_other_load(&self, target: &TargetIdentity, plan: &Plan) -> Result<(), Failure> {
+    /// Refuses a label under which something else than this series is saved: a trend over both
+    /// would show the difference between them.
+    fn refuse_another_series(&self, target: &TargetIdentity, plan: &Plan) -> Result<(), Failure> {
         for record in self.saved_records(target)? {
-            if !self.has_same_load(&record.plan, plan) {
+            if let Some(difference) = self.difference(&record, target, plan) {
                 return Err(Failure::Usage(format!(
-                    "the label '{}' has a measurement of {} with another load; 'diskproof show \
-                     {}' prints it. Begin a new series with another --label",
+                    "the label '{}' has a measurement of {} {difference}; 'diskproof show {}' \
+                     prints it. Begin a new series with another --label",
                     self.label,
                     target.path,
                     short_id(&record.run_id)
@@ -304,6 +309,26 @@ impl<'a> Series<'a> {
             }
         }
         Ok(())
+    }
+
+    /// What makes a saved run another series than that of this plan; `None` where it is one of its
+    /// measurements.
+    fn difference(
+        &self,
+        saved: &Record,
+        target: &TargetIdentity,
+        plan: &Plan,
+    ) -> Option<&'static str> {
+        if saved.method != METHOD_VERSION {
+            return Some("by a version of diskproof that measures in another way");
+        }
+        if !have_same_disks(&saved.targets, std::slice::from_ref(target)) {
+            return Some("on another disk");
+        }
+        if !self.has_same_load(&saved.plan, plan) {
+            return Some("with another load");
+        }
+        None
     }
 
     /// The load decides, and the scratch file where `--size` sets it: without that, the file is
@@ -314,16 +339,33 @@ impl<'a> Series<'a> {
         saved.workloads() == plan.workloads() && is_same_size
     }
 
-    /// The measurements of the series so far, the oldest first.
+    /// The saved runs of the series.
+    fn saved_measurements(
+        &self,
+        target: &TargetIdentity,
+        plan: &Plan,
+    ) -> Result<Vec<Record>, Failure> {
+        let mut records = self.saved_records(target)?;
+        records.retain(|record| self.difference(record, target, plan).is_none());
+        Ok(records)
+    }
+
+    /// The points of the saved measurements, the oldest first.
     fn points(&self, target: &TargetIdentity, plan: &Plan) -> Result<Vec<LatencyPoint>, Failure> {
-        let mut points = Vec::new();
-        for record in self.saved_records(target)? {
-            if self.has_same_load(&record.plan, plan) {
-                points.extend(latency_point(&record));
-            }
-        }
+        let records = self.saved_measurements(target, plan)?;
+        let mut points: Vec<LatencyPoint> = records.iter().filter_map(latency_point).collect();
         points.sort_by_key(|point| point.at_s);
         Ok(points)
+    }
+
+    /// The worst exit code of the measurements that were saved before this process began.
+    fn worst_saved_exit(&self, target: &TargetIdentity, plan: &Plan) -> Result<Exit, Failure> {
+        let undecided = self.flags.undecided;
+        let mut worst = Exit::Done;
+        for record in self.saved_measurements(target, plan)? {
+            worst = worse_exit(worst, exit_of_record(&record, undecided));
+        }
+        Ok(worst)
     }
 
     /// The measurements of the series so far, with those of this process that could not be saved. A
