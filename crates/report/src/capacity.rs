@@ -13,7 +13,8 @@ use diskproof_model::rays::RayFigures;
 use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::sweep::{CellState, SweepMatrix, SweepOperation};
 
-/// The size for which schedulers state operations per second.
+/// The size for which schedulers state operations per second: `IOC_PAGE_SIZE` of the kernel's
+/// blk-iocost.c, and the size of Ceph's `osd bench`.
 const PAGE_BYTES: u32 = 4096;
 
 /// The most that a disk can do in one direction.
@@ -30,11 +31,13 @@ pub(crate) struct DiskCapacity<'a> {
 }
 
 impl DiskCapacity<'_> {
-    /// The 99th percentile of the latency where the disk is busy: at twice the depth of the knee or
-    /// more, in nanoseconds.
+    /// The 99th percentile of the latency where the disk is busy, in nanoseconds: that of the
+    /// smallest depth which is at least twice the depth of the knee. `None` where no such latency
+    /// was measured. The factor of two is chosen: at the knee itself the disk is not always busy.
     pub(crate) fn busy_p99_ns(&self) -> Option<u64> {
         let knee = self.random.knee.as_ref()?;
         let busy_depth = knee.depth.saturating_mul(2);
+        // The depths of one block size ascend.
         for cell in &self.random.cells {
             if cell.block_bytes == knee.block_bytes
                 && cell.depth >= busy_depth
@@ -68,11 +71,11 @@ fn swept_capacity(
         return None;
     }
     let matrices = &record.sweep()?.matrices;
-    let random_matrix = matrix_of(matrices, random)?;
+    let random_matrix = matrix_with(matrices, random)?;
     let mut throughputs = Vec::new();
     throughputs.extend(best_throughput(random_matrix));
     let mut sequential_iops = None;
-    if let Some(matrix) = matrix_of(matrices, sequential) {
+    if let Some(matrix) = matrix_with(matrices, sequential) {
         throughputs.extend(best_throughput(matrix));
         sequential_iops = page_iops(matrix);
     }
@@ -100,7 +103,7 @@ pub(crate) fn swept_doubt(record: &Record) -> Option<&'static str> {
     is_partial.then_some("The sweep ended early: a later cell may be faster.")
 }
 
-fn matrix_of(matrices: &[SweepMatrix], operation: SweepOperation) -> Option<&SweepMatrix> {
+fn matrix_with(matrices: &[SweepMatrix], operation: SweepOperation) -> Option<&SweepMatrix> {
     matrices.iter().find(|matrix| matrix.operation == operation)
 }
 

@@ -242,6 +242,7 @@ pub(crate) fn severity(severity: Severity) -> &'static str {
 
 /// A number from 0 on with three digits, at most three of them decimals: `0.051`, `8.21`, `5120`.
 pub(crate) fn three_digits(value: f64) -> String {
+    // Each limit is the least value that would round to a fourth digit.
     let decimals = match value {
         v if v == 0.0 || v >= 99.95 => 0,
         v if v >= 9.995 => 1,

@@ -16,7 +16,8 @@ use diskproof_model::units::format_duration;
 /// With more measurements than this, only the first one and those that change over time have a
 /// chart: the others would hide them.
 const MEASUREMENTS_MAX: usize = 16;
-/// The codes of findings about changes over time.
+/// The codes of findings about changes over time. The rules are in `analysis`, which this crate does
+/// not know: a test looks these codes up in docs/findings.md.
 const CHANGE_CODES: [&str; 4] = ["burst-exhausted", "ragged", "reads-fell", "stalled"];
 
 /// Says how to read the chart of a measurement.
@@ -401,6 +402,14 @@ mod tests {
             value,
             half_width_95: None,
             unit: unit.to_owned(),
+        }
+    }
+
+    #[test]
+    fn codes_of_changes_are_those_of_findings() {
+        let findings = include_str!("../../../../docs/findings.md");
+        for code in CHANGE_CODES {
+            assert!(findings.contains(&format!("\n| `{code}` | ")), "{code}");
         }
     }
 

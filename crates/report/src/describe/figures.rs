@@ -20,9 +20,10 @@ use diskproof_model::units::{counted, format_latency, format_percent};
 
 /// A rate with a wider relative half-width is too uncertain to compare methods by it. With a larger
 /// value, short pages show tables whose order is chance; with a smaller one, they hide real
-/// differences.
+/// differences. Chosen, not measured.
 const NOISY_WIDTH: f64 = 0.4;
-/// A table with fewer rates does not compare methods, and is shown however noisy it is.
+/// A table with fewer rates does not compare methods, and is shown however noisy it is. The page of
+/// `commit` compares the four values of wal_sync_method and sessions that share syncs.
 const NOISY_RATES_MIN: usize = 5;
 
 /// Block size, depth, span and cache mode: a figure has no meaning without them.
@@ -247,7 +248,8 @@ impl FigureColumn {
     }
 }
 
-/// The columns of the table. Where not all fit, those with the highest `Roomy` give way first.
+/// The columns of the table, in the order of the cells of [`measurement_rows`]. Where not all fit,
+/// those with the highest `Roomy` are dropped first.
 const COLUMNS: [FigureColumn; 17] = [
     FigureColumn::words("op", Always),
     FigureColumn::words("block", Roomy(9)),
@@ -289,6 +291,7 @@ fn measurement_rows(measurement: &Row, unit: LatencyUnit) -> Vec<TableRow> {
             .map(|part| part.cell.ops as f64 / part.length_s)
             .collect();
         cells.push(Cell::drawn(Mark::Course(rates)));
+        debug_assert_eq!(cells.len(), COLUMNS.len(), "a cell for each column");
         rows.push(TableRow::from(cells));
     }
     if rows.is_empty() {

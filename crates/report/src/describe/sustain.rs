@@ -175,6 +175,8 @@ fn recovery_text(recovery: &Recovery) -> String {
     )
 }
 
+/// Says whether the rate was steady. The five rounds, the 20 % and the 10 % are those of SNIA's
+/// Solid State Storage Performance Test Specification, by which `analysis` decides.
 fn steady_text(state: &SteadyState) -> String {
     let rounds = format!(
         "{} of {}",

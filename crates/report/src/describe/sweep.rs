@@ -20,8 +20,8 @@ const ROUGH_WIDTH: f64 = 0.1;
 /// A span counts as fast if its rate is at least this many times that of the longest one; the texts
 /// below state this limit.
 const FAST_GAIN: f64 = 2.0;
-/// If random reads take longer on average, the disk may have an arm: with rotating platters they
-/// do.
+/// If random reads take longer on average, the disk may have an arm. Half a turn of the fastest
+/// platters, at 15,000 rpm, takes 2 ms; a read of an SSD takes far less.
 const ARM_MIN_NS: f64 = 2e6;
 
 /// Latencies of a table are in µs if the median is below this, else in ms. Below a millisecond,
