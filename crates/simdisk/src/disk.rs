@@ -88,8 +88,8 @@ struct Server {
     counters: RequestCounts,
     /// Buffers for the next reads.
     spare: Mutex<Vec<Vec<u8>>>,
-    /// Replies held back while the disk hangs.
-    kept: Mutex<Option<HeldReplies>>,
+    /// Replies held back while the disk hangs; `None` where it answers.
+    held: Mutex<Option<HeldReplies>>,
 }
 
 /// Replies that a hanging disk holds back.
@@ -175,7 +175,7 @@ impl SimDisk {
             schedule: ReplySchedule::new(Box::new(DiskMachine::start(&model, size_bytes))),
             counters: RequestCounts::default(),
             spare: Mutex::default(),
-            kept: Mutex::default(),
+            held: Mutex::default(),
         });
         let connection = Connection::mount(mount_point, Root::RegularFile)?;
         let channels = connection.channels(READERS)?;
@@ -226,29 +226,35 @@ impl SimDisk {
 
     /// Stops answering these requests until [`SimDisk::answer_again`].
     pub fn hang_at(&self, which: Hanging) {
-        let mut kept = self
+        let mut held = self
             .server
-            .kept
+            .held
             .lock()
             .expect("no holder of the lock panics");
-        kept.get_or_insert_with(|| HeldReplies {
-            which,
-            answers: Vec::new(),
-        })
-        .which = which;
+        match &mut *held {
+            Some(replies) => replies.which = which,
+            None => {
+                *held = Some(HeldReplies {
+                    which,
+                    answers: Vec::new(),
+                });
+            }
+        }
     }
 
     /// Answers every request that a hanging disk has held back, and the following ones in time.
     pub fn answer_again(&self) {
-        let kept = self
+        let held = self
             .server
-            .kept
+            .held
             .lock()
             .expect("no holder of the lock panics")
             .take();
-        kept.into_iter()
-            .flat_map(|kept| kept.answers)
-            .for_each(|pending| self.server.deliver(pending));
+        if let Some(replies) = held {
+            for pending in replies.answers {
+                self.server.deliver(pending);
+            }
+        }
     }
 
     /// Fails every request with EIO from now on, like a disk that was pulled out, until
@@ -453,6 +459,7 @@ impl Server {
             Operation::Flush => &counters.flushes,
         };
         requests.fetch_add(1, Ordering::Relaxed);
+        // A write that begins at the end of the disk or behind it, as on a block device.
         if request.operation == Operation::Write && request.length_bytes == 0 {
             return Err(libc::ENOSPC);
         }
@@ -460,7 +467,7 @@ impl Server {
             .faults
             .lock()
             .expect("no holder of the lock panics")
-            .judge(request.operation, &request.span())? as usize;
+            .transfer(request.operation, &request.span())? as usize;
         match request.operation {
             Operation::Read => {
                 let mut buffer = self.take_buffer(length);
@@ -497,18 +504,20 @@ impl Server {
         }
     }
 
+    /// Answers a request whose time has come, unless the disk hangs.
     fn send(&self, pending: PendingReply) {
-        match &mut *self.kept.lock().expect("no holder of the lock panics") {
-            Some(kept)
-                if kept.which == Hanging::Everything
+        match &mut *self.held.lock().expect("no holder of the lock panics") {
+            Some(held)
+                if held.which == Hanging::Everything
                     || matches!(pending.answer, Reply::Flushed) =>
             {
-                kept.answers.push(pending)
+                held.answers.push(pending)
             }
             _ => self.deliver(pending),
         }
     }
 
+    /// Answers a request, whether the disk hangs or not.
     fn deliver(&self, pending: PendingReply) {
         let PendingReply {
             channel,

@@ -5,7 +5,7 @@ use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel, transfe
 use std::collections::HashMap;
 
 /// The time that the buffers at both ends bridge: a host that pauses for less between two requests
-/// loses nothing of the link's rate.
+/// loses nothing of the link's rate. Chosen: longer than a program takes for its next request.
 const BUFFERED_NS: u64 = 1_000_000;
 
 /// A disk behind a link. The link passes bytes on while the disk still delivers (cut-through), one
