@@ -14,7 +14,8 @@ use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workl
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use print::{
-    COLUMNS, Column, DataDirection, FigureUnit, MatrixPrinter, SizePair, Sizes, doubling, test,
+    COLUMNS, Column, DataDirection, FigureUnit, MatrixPrinter, SizePair, Sizes, doubling,
+    test_number,
 };
 use std::path::Path;
 use std::sync::LazyLock;
@@ -35,13 +36,14 @@ const AUTO_FILE_KIB_MIN: u64 = 64;
 const AUTO_FILE_KIB_MAX: u64 = 512 * KIB;
 /// IOzone's default of -q: the largest record of -a.
 const AUTO_RECORD_KIB_MAX: u64 = 16 * KIB;
-/// The largest file that is taken here: a PiB.
+/// The largest file that is accepted here: a PiB.
 const FILE_KIB_MAX: u64 = 1 << 40;
-/// The largest record that is taken here: a GiB, which fits into a buffer.
+/// The largest record that is accepted here: a GiB, which fits into a buffer.
 const RECORD_KIB_MAX: u64 = 1 << 20;
 /// IOzone's default of -j, in records.
 const STRIDE_DEFAULT: u64 = 17;
-/// The largest stride that is taken here, in records.
+/// The largest stride that is accepted here, in records: with the largest record its bytes fit 64
+/// bits.
 const STRIDE_MAX: u64 = 1 << 20;
 /// The number of the first test that does not run here. Tests count from 0.
 const FIRST_MISSING_TEST: u32 = 6;
@@ -267,13 +269,13 @@ impl PairsLoad {
         // The test of rewriting uses the record in the middle.
         let records = bytes / record_bytes;
         let (offset_bytes, length_bytes) = match column.test {
-            test::RECORD_REWRITE => (records / 2 * record_bytes, record_bytes),
+            test_number::RECORD_REWRITE => (records / 2 * record_bytes, record_bytes),
             _ => (0, bytes),
         };
         let access = match column.test {
-            test::RANDOM => RANDOM,
-            test::BACKWARD => Access::Backward,
-            test::STRIDE if self.stride < records => Access::Stride {
+            test_number::RANDOM => RANDOM,
+            test_number::BACKWARD => Access::Backward,
+            test_number::STRIDE if self.stride < records => Access::Stride {
                 stride_bytes: self.stride * record_bytes,
             },
             _ => Access::Sequential,
@@ -298,7 +300,7 @@ impl PairsLoad {
     }
 
     /// The workloads of all pairs, each pair in a part of the file.
-    fn parts(&self) -> FileParts {
+    fn file_parts(&self) -> FileParts {
         let mut workloads = Vec::new();
         let mut start_bytes = 0;
         for pair in self.printer.sizes.pairs() {
@@ -331,7 +333,7 @@ impl DropInLoad for PairsLoad {
             let path = self.head.path();
             return Err(DROP_IN.target_error(&format!("{path}: no directory")));
         }
-        let parts = self.parts();
+        let parts = self.file_parts();
         Ok(DROP_IN.plan(context, Some(parts.file_bytes), parts.workloads))
     }
 

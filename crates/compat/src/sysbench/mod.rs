@@ -7,7 +7,9 @@ mod tests;
 use crate::command::{GivenArguments, LongDashes, parse};
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext, PrimeRequest};
-use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, blocking_workload, span_of, sync_every};
+use crate::plan::{
+    OPEN_DSYNC, OPEN_SYNC, SECOND, THREADS_MAX, blocking_workload, span_of, sync_every,
+};
 use crate::printer::{DropInError, ToolPrinter, ToolText};
 use crate::tool_totals::OpsSoFar;
 use diskproof_model::plan::{
@@ -25,17 +27,15 @@ use std::sync::LazyLock;
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("sysbench.txt"), start));
 
-/// The most threads that are started here.
-const THREADS_MAX: u64 = 1024;
 /// The largest block of --file-block-size: it has to fit into a buffer of each thread.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
-/// The longest time in seconds: 100 days.
+/// The longest time in seconds: 100 days, which in nanoseconds is far from the end of 64 bits.
 const TIME_MAX: u64 = 100 * 86_400;
 /// The largest number of --cpu-max-prime. A single event takes hours long before it.
 const PRIME_MAX: u64 = 1 << 40;
 /// The largest count and seed: a JSON number beyond it is not exact.
 const COUNT_MAX: u64 = 1 << 53;
-/// The most events per second of --rate.
+/// The most events per second of --rate: more than any machine starts.
 const RATE_MAX: u64 = 1 << 40;
 /// The largest sum of the files: a PiB.
 const TOTAL_BYTES_MAX: u64 = 1 << 50;
@@ -389,7 +389,7 @@ fn read_ratio(given: &GivenArguments) -> Result<f64, String> {
     }
 }
 
-/// The warning of sysbench about the old way to name a test.
+/// The warning of sysbench about the old way to name a test; `None` where it was not used.
 fn warning_of_test(given: &GivenArguments) -> Option<String> {
     if !given.has("test") {
         return None;

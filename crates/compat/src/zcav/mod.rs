@@ -26,9 +26,9 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 /// zcav's default of -b.
 const BLOCK_MIB: u64 = 512;
-/// The largest block that is taken here.
+/// The largest block that is accepted here, a TiB.
 const BLOCK_MIB_MAX: u64 = 1 << 20;
-/// The most passes that are made here.
+/// The most passes that are made here. Chosen.
 const LOOPS_MAX: u64 = 100;
 /// zcav's first line.
 const HEADING: &str = "#block offset (GiB), MiB/s, time\n";
@@ -58,7 +58,7 @@ struct BlocksLoad {
     loops_left: u32,
     start_bytes: u64,
     end_bytes: Option<u64>,
-    /// One of so many blocks is read (-s).
+    /// One of so many blocks is read (-s); 1 reads all.
     skip: u64,
 }
 
@@ -280,8 +280,13 @@ struct MeasuredBlock {
 }
 
 impl MeasuredBlock {
-    /// The mean without the fastest and the slowest third.
+    /// The mean without the fastest and the slowest third, which are rounded down: of two passes it
+    /// has both.
     fn mean_seconds(&mut self) -> f64 {
+        debug_assert!(
+            !self.seconds.is_empty(),
+            "a block is made by its first pass"
+        );
         self.seconds.sort_by(f64::total_cmp);
         let third = self.seconds.len() / 3;
         let kept = &self.seconds[third..self.seconds.len() - third];
