@@ -322,4 +322,24 @@ mod tests {
         );
         assert_eq!(block(8192, &[]), "8 KiB");
     }
+
+    #[test]
+    fn number_has_three_digits_also_where_it_is_rounded_up() {
+        let cases = [
+            (0.0, "0"),
+            (0.0512, "0.051"),
+            (0.9994, "0.999"),
+            (0.9996, "1.00"),
+            (8.214, "8.21"),
+            (9.996, "10.0"),
+            (99.96, "100"),
+            (5120.0, "5120"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(three_digits(value), text);
+        }
+        assert_eq!(third_digit_unit(1234.0), 10.0);
+        assert_eq!(third_digit_unit(-5.0), 0.01);
+        assert_eq!(third_digit_unit(0.0), 0.0);
+    }
 }

@@ -8,7 +8,7 @@ use crate::text::trimmed;
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
 /// More steps, for an axis whose labels stand on the grid lines of another one.
 const STEPS_SHARED: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
-/// The most labels on a horizontal axis. Chosen for pictures of 800 pixels or more.
+/// The most labels on a horizontal axis. Chosen for pictures about 1000 pixels wide.
 const TICKS_ACROSS: usize = 10;
 /// Labels on the axis of percentiles are at least this part of its length apart: they are two to
 /// five characters long.

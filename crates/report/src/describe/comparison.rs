@@ -22,7 +22,7 @@ const TIMES_MAX: f64 = 1000.0;
 /// A shorter measured time would print as 0 ms.
 const SHORTEST_NS: u64 = 1_000_000;
 /// The two figures of a row have at most this many digits, even where the printed change does not
-/// follow from them: more would not fit their columns.
+/// follow from them. Chosen: longer numbers are hard to compare.
 const DIGITS_MAX: i32 = 6;
 
 /// The metrics that a page shows.

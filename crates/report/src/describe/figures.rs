@@ -549,3 +549,24 @@ fn rates_text(record: &Record, workload: &str) -> String {
         .collect();
     rates.join(" + ")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// True if rates of 100/s with these half-widths are too noisy to compare.
+    fn is_too_noisy(half_widths: &[f64]) -> bool {
+        let rates: Vec<Estimate> = half_widths
+            .iter()
+            .map(|half_width| Estimate::new(10, 100.0, Some(*half_width), "1/s"))
+            .collect();
+        noise_warning(rates.iter(), "commits").is_some()
+    }
+
+    #[test]
+    fn most_of_five_rates_or_more_are_noisy_beyond_their_limit() {
+        assert!(is_too_noisy(&[41.0, 41.0, 41.0, 40.0, 40.0]));
+        assert!(!is_too_noisy(&[41.0, 41.0, 40.0, 40.0, 40.0]));
+        assert!(!is_too_noisy(&[41.0; 4]));
+    }
+}

@@ -189,3 +189,38 @@ pub(super) fn names_text(names: &[&str]) -> String {
     let shown = names[..NAMES_MAX].join(", ");
     format!("{shown} and {} more", names.len() - NAMES_MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(accounted: f64) -> SumMember {
+        SumMember {
+            name: "db1".to_owned(),
+            run_id: String::new(),
+            bound_ns: 0,
+            clock: ClockBasis::SameClock,
+            skipped: Vec::new(),
+            skipped_targets: Vec::new(),
+            accounted: Some(accounted),
+        }
+    }
+
+    #[test]
+    fn host_with_other_traffic_is_named_unless_the_disks_are_shared() {
+        let mut sum = crate::fixture::fleet_sum();
+        sum.members = vec![member(1.019), member(0.981)];
+        assert!(other_traffic_facts(&sum).is_empty());
+        sum.members = vec![member(1.021), member(0.979)];
+        assert_eq!(other_traffic_facts(&sum).len(), 2);
+        sum.storage = SumStorage::Shared;
+        assert!(other_traffic_facts(&sum).is_empty());
+    }
+
+    #[test]
+    fn names_beyond_eight_are_counted() {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+        assert_eq!(names_text(&names[..8]), "a, b, c, d, e, f, g, h");
+        assert_eq!(names_text(&names), "a, b, c, d, e, f, g, h and 2 more");
+    }
+}

@@ -359,3 +359,24 @@ pub(crate) fn engines_text(record: &Record, target: usize) -> Option<String> {
     }
     Some(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_of_the_counters_are_explained_beyond_a_tenth() {
+        assert_eq!(difference_text(0.9, 1.1), "");
+        assert_eq!(difference_text(0.89, 1.1), "; a cache answered the rest");
+        assert!(difference_text(0.9, 1.11).starts_with("; the rest comes from"));
+        assert!(difference_text(0.89, 1.11).starts_with("; less if"));
+    }
+
+    #[test]
+    fn share_below_all_is_not_printed_as_all() {
+        assert_eq!(share_text(0.9999), "99.9\u{a0}%");
+        assert_eq!(share_text(1.0), "100.0\u{a0}%");
+        assert_eq!(range_text(0.5, 0.5), "50.0\u{a0}%");
+        assert_eq!(range_text(0.5, 1.25), "50.0\u{a0}% to 125.0\u{a0}%");
+    }
+}

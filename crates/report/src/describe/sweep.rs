@@ -664,4 +664,16 @@ mod tests {
         let digits = [0.0512, 8.214, 5120.4].map(labels::three_digits);
         assert_eq!(digits, ["0.051", "8.21", "5120"]);
     }
+
+    #[test]
+    fn sign_of_a_cell_says_how_well_it_is_known() {
+        let mut cell = matrix_of_one_cell(None).cells.remove(0);
+        assert_eq!(state_sign(&cell), '?');
+        cell.iops = Some(Estimate::new(30, 100.0, Some(10.0), "1/s"));
+        assert_eq!(state_sign(&cell), ' ');
+        cell.iops = Some(Estimate::new(30, 100.0, Some(10.1), "1/s"));
+        assert_eq!(state_sign(&cell), '?');
+        cell.state = CellState::Predicted;
+        assert_eq!(state_sign(&cell), '~');
+    }
 }

@@ -297,8 +297,8 @@ fn write_server_rates(page: &mut Page<'_>, step: &ServerStep) {
     }
 }
 
-/// The lines of a table: the names of its columns, then its rows. Empty where it is too wide, or has
-/// no rows.
+/// The lines of a table: the names of its columns, then its rows. Empty where it is too wide, or
+/// has no rows.
 fn table_lines(table: &Table, width: usize) -> Vec<String> {
     if table.rows.is_empty() {
         return Vec::new();
