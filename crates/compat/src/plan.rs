@@ -10,8 +10,8 @@ use diskproof_model::plan::{
 /// A second in nanoseconds.
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// The most threads that a drop-in starts, each with a stack and a buffer. Chosen: more than the
-/// queues of any disk are deep, and few enough for the limits of a usual user.
+/// The most threads that a command line may request of a drop-in. Each has a stack and a buffer.
+/// Chosen: more is more likely a mistake than a test.
 pub(crate) const THREADS_MAX: u64 = 1024;
 
 /// Random requests, for which every block is as likely as another one.

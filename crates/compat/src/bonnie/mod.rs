@@ -35,8 +35,8 @@ const SIZE_MIB_DEFAULT: u64 = 1024;
 const SEEKS_DEFAULT: u64 = 8192;
 /// bonnie++'s number of processes that seek.
 const SEEKERS_DEFAULT: u64 = 5;
-/// The most copies that run at the same time here. Each is a thread, and has [`SEEKERS_MAX`] more
-/// at most. Chosen.
+/// The most copies that run at the same time here. Each is a thread, and in the seeks as many as -s
+/// names. Chosen.
 const CONCURRENCY_MAX: u64 = 200;
 /// The smallest size that bonnie++ takes for a file without -s, in MiB.
 const SIZE_MIB_MIN: u64 = 300;
@@ -56,8 +56,7 @@ const RUNS_MAX: u64 = 100;
 const FILES_DEFAULT: u64 = 16;
 /// The most files, in units of 1024: the ten million that a plan may have.
 const FILES_MAX: u64 = 9765;
-/// The largest of many files. Chosen: larger ones measure the disk's rate, which the large file
-/// does better.
+/// The largest of many files. Chosen.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 /// The most directories of many files. Chosen.
 const DIRECTORIES_MAX: u64 = 10_000;
@@ -101,24 +100,7 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
         seeks,
         seekers,
     } = large_file(given, concurrency)?;
-    // Of several runs, bonnie++ has no tests of many files.
-    let files = match (size_mib, given.value("n")) {
-        (0, Some("0")) => return Err("-s 0 -n 0 leaves no test".to_owned()),
-        (_, Some("0")) => None,
-        (0, _) if runs > 1 => {
-            return Err("-x above 1 needs -s above 0; run it again".to_owned());
-        }
-        (_, _) if runs > 1 => None,
-        (_, text) => Some(read_files(text.unwrap_or_default(), sync_of_files(given))?),
-    };
-    let formats = [
-        ("1.98", CsvFormat::V198),
-        ("1.96", CsvFormat::V196),
-        ("1.03", CsvFormat::V103),
-    ];
-    let csv = given
-        .choice("csv", &formats)
-        .map_err(|other| format!("--csv {other}: use 1.03, 1.96 or 1.98"))?;
+    let files = many_files(given, size_mib, runs)?;
     let mut notes = given.notes.clone();
     if size_mib > 0 {
         notes.extend(notes_of_large_file(given, runs));
@@ -140,13 +122,42 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
             seed: 0,
             is_quiet: given.has("q"),
             runs: runs as u32,
-            csv,
+            csv: csv_format(given)?,
             files,
         },
         is_direct: given.has("D"),
         syncs_each: given.has("b"),
         seed: seed(given),
     })
+}
+
+/// The tests of many files; `None` where they do not run. Of several runs, bonnie++ has none.
+fn many_files(
+    given: &GivenArguments,
+    size_mib: u64,
+    runs: u64,
+) -> Result<Option<FilesPlan>, String> {
+    match (size_mib, given.value("n")) {
+        (0, Some("0")) => Err("-s 0 -n 0 leaves no test".to_owned()),
+        (_, Some("0")) => Ok(None),
+        (0, _) if runs > 1 => Err("-x above 1 needs -s above 0; run it again".to_owned()),
+        (_, _) if runs > 1 => Ok(None),
+        (_, text) => {
+            let files = read_files(text.unwrap_or_default(), sync_of_files(given))?;
+            Ok(Some(files))
+        }
+    }
+}
+
+fn csv_format(given: &GivenArguments) -> Result<CsvFormat, String> {
+    let formats = [
+        ("1.98", CsvFormat::V198),
+        ("1.96", CsvFormat::V196),
+        ("1.03", CsvFormat::V103),
+    ];
+    given
+        .choice("csv", &formats)
+        .map_err(|other| format!("--csv {other}: use 1.03, 1.96 or 1.98"))
 }
 
 fn seed(given: &GivenArguments) -> Option<u64> {

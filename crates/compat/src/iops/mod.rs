@@ -28,7 +28,7 @@ const SECONDS_MAX: u64 = 86_400;
 /// The sector of a disk that does not report its own, in bytes.
 const SECTOR_BYTES: u32 = 512;
 /// The most that the buffers of all threads hold together, in bytes. Larger sizes are skipped.
-/// Chosen: any machine with a disk has as much memory to spare.
+/// Chosen, not measured.
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// The words of -p, and their meaning. The first is the default.
 const PATTERNS: [(&str, RequestOrder); 2] = [

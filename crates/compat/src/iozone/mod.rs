@@ -209,6 +209,27 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
 
 /// The lines before the table.
 fn head(load: &PairsLoad, given: &GivenArguments, arguments: &[String]) -> String {
+    let mut lines = settings_lines(load, given);
+    lines.push(format!("Command line used: iozone {}", arguments.join(" ")));
+    if load.printer.unit == FigureUnit::Kilobytes {
+        lines.push("Output is in kBytes/sec".to_owned());
+    }
+    lines.push("Time Resolution = 0.000000001 seconds.".to_owned());
+    let stride = load.stride;
+    lines.push(format!("File stride size set to {stride} * record size."));
+    let mut text = format!(
+        "\tIozone: Performance Test of File I/O\n\t        Version $Revision: 3.508 $ (emulated \
+         by diskproof {})\n\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for line in lines {
+        text += &format!("\t{line}\n");
+    }
+    text
+}
+
+/// A line for each setting that the command line changes.
+fn settings_lines(load: &PairsLoad, given: &GivenArguments) -> Vec<String> {
     let is_auto = given.has("a");
     let mut lines: Vec<String> = Vec::new();
     if is_auto {
@@ -244,22 +265,7 @@ fn head(load: &PairsLoad, given: &GivenArguments, arguments: &[String]) -> Strin
     if given.has("o") {
         lines.push("SYNC Mode. ".to_owned());
     }
-    lines.push(format!("Command line used: iozone {}", arguments.join(" ")));
-    if load.printer.unit == FigureUnit::Kilobytes {
-        lines.push("Output is in kBytes/sec".to_owned());
-    }
-    lines.push("Time Resolution = 0.000000001 seconds.".to_owned());
-    let stride = load.stride;
-    lines.push(format!("File stride size set to {stride} * record size."));
-    let mut text = format!(
-        "\tIozone: Performance Test of File I/O\n\t        Version $Revision: 3.508 $ (emulated \
-         by diskproof {})\n\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    for line in lines {
-        text += &format!("\t{line}\n");
-    }
-    text
+    lines
 }
 
 impl PairsLoad {

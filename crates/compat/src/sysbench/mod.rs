@@ -238,22 +238,44 @@ fn above_zero(number: u64) -> Option<u64> {
     if number > 0 { Some(number) } else { None }
 }
 
+/// The files of a test, and its requests to them.
+struct TestFiles {
+    count: u64,
+    file_bytes: u64,
+    /// The block size of the command line.
+    block_bytes: u64,
+    /// The size of a request: sysbench cuts it at the end of its file.
+    request_bytes: u64,
+    /// Bytes of the whole requests that fit into all files together.
+    used_bytes: u64,
+}
+
+fn read_test_files(given: &GivenArguments) -> Result<TestFiles, String> {
+    let block_bytes = number(given, "file-block-size", 1..=BLOCK_BYTES_MAX, 16_384)?;
+    let count = number(given, "file-num", 1..=FILES_MAX, 128)?;
+    let total_bytes = number(given, "file-total-size", 1..=TOTAL_BYTES_MAX, 2 << 30)?;
+    let file_bytes = total_bytes / count;
+    if file_bytes == 0 {
+        let text = format!("--file-total-size={total_bytes}: {count} files have no bytes each");
+        return Err(text);
+    }
+    let request_bytes = block_bytes.min(file_bytes);
+    Ok(TestFiles {
+        count,
+        file_bytes,
+        block_bytes,
+        request_bytes,
+        used_bytes: total_bytes / request_bytes * request_bytes,
+    })
+}
+
 fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     let name = given.value("file-test-mode").unwrap_or_default();
     let Some(mode) = MODES.iter().find(|known| known.name == name).copied() else {
         return Err(format!("Invalid IO operations mode: {name}."));
     };
     let settings = run_settings(given)?;
-    let block_bytes = number(given, "file-block-size", 1..=BLOCK_BYTES_MAX, 16_384)?;
-    let files = number(given, "file-num", 1..=FILES_MAX, 128)?;
-    let total_bytes = number(given, "file-total-size", 1..=TOTAL_BYTES_MAX, 2 << 30)?;
-    let file_bytes = total_bytes / files;
-    if file_bytes == 0 {
-        let text = format!("--file-total-size={total_bytes}: {files} files have no bytes each");
-        return Err(text);
-    }
-    // sysbench cuts a request at the end of its file.
-    let request_bytes = block_bytes.min(file_bytes);
+    let files = read_test_files(given)?;
     let io_mode = read_io_mode(given)?;
     let flags = read_extra_flags(given)?;
     let ratio = read_ratio(given)?;
@@ -261,20 +283,19 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     let asked_syncs = read_syncs(given, read_permille)?;
     let syncs = flags.sync.map_or(asked_syncs, FileSyncs::with_flag);
     let notes = notes(given, &flags, io_mode, read_permille, settings.threads);
-    let used_bytes = total_bytes / request_bytes * request_bytes;
     Ok(FileioLoad {
         head: LoadHead::new(LoadTarget::Existing(".".into()), notes),
-        total_bytes: used_bytes,
+        total_bytes: files.used_bytes,
         workload: Workload {
             streams: Streams::with_reads(read_permille),
             depth: io_mode.depth as u32,
             workers: settings.threads as u32,
-            span: span_of(0, used_bytes),
+            span: span_of(0, files.used_bytes),
             stop: Stop {
                 time_ns: settings.time_ns,
                 bytes: settings
                     .events
-                    .map(|events| events.saturating_mul(request_bytes)),
+                    .map(|events| events.saturating_mul(files.request_bytes)),
                 ..Stop::default()
             },
             rate: settings.rate.map(|rate| rate as f64),
@@ -288,16 +309,16 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
                 ModeKind::Create => Layout::Provides,
                 _ => Layout::Needed,
             },
-            ..blocking_workload(mode.name, mode.order.access(), request_bytes as u32)
+            ..blocking_workload(mode.name, mode.order.access(), files.request_bytes as u32)
         },
         shown: ShownSettings {
             settings,
             mode,
             flags: flags.text,
-            files,
-            file_bytes,
-            block_bytes,
-            request_bytes,
+            files: files.count,
+            file_bytes: files.file_bytes,
+            block_bytes: files.block_bytes,
+            request_bytes: files.request_bytes,
             ratio,
             syncs: syncs.text,
             io_mode: io_mode.text,

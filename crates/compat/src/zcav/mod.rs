@@ -71,21 +71,7 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
 fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
     let devices = read_devices(given)?;
     let mut notes = given.notes.clone();
-    let mut block_mib = BLOCK_MIB;
-    if let Some(text) = given.value("b") {
-        let (block, chunk) = match text.split_once(':') {
-            Some((block, chunk)) => (block, Some(chunk)),
-            None => (text, None),
-        };
-        if let Some(chunk) = chunk {
-            mib("-b", chunk)?;
-            notes.push("the chunk size has no effect: the engine chooses it".to_owned());
-        }
-        block_mib = mib("-b", block)?;
-    }
-    if !(1..=BLOCK_MIB_MAX).contains(&block_mib) {
-        return Err(format!("-b {block_mib}: use from 1 to {BLOCK_MIB_MAX} MiB"));
-    }
+    let block_mib = read_block_mib(given, &mut notes)?;
     notes.push("requests bypass the page cache; the lines come at the end".to_owned());
     if devices.len() > 1 {
         notes.push("the devices are measured one after the other, not together".to_owned());
@@ -114,6 +100,27 @@ fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
         end_bytes,
         skip: given.number("s", 2..=20)?.unwrap_or(1),
     })
+}
+
+/// Reads the value of -b, such as `512` or `512:1`: the size of a block, and that of a chunk, which
+/// has no effect here.
+fn read_block_mib(given: &GivenArguments, notes: &mut Vec<String>) -> Result<u64, String> {
+    let Some(text) = given.value("b") else {
+        return Ok(BLOCK_MIB);
+    };
+    let block_mib = match text.split_once(':') {
+        Some((block, chunk)) => {
+            mib("-b", chunk)?;
+            notes.push("the chunk size has no effect: the engine chooses it".to_owned());
+            mib("-b", block)?
+        }
+        None => mib("-b", text)?,
+    };
+    if (1..=BLOCK_MIB_MAX).contains(&block_mib) {
+        Ok(block_mib)
+    } else {
+        Err(format!("-b {block_mib}: use from 1 to {BLOCK_MIB_MAX} MiB"))
+    }
 }
 
 /// Files in order. As in zcav, a log belongs to the file that follows it.
