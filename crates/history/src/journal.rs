@@ -86,7 +86,8 @@ impl Journal {
         Ok(Self { base, _lock: lock })
     }
 
-    /// Replaces the record in the journal. Where that fails, the journal holds the record before it.
+    /// Replaces the record in the journal. Where that fails, the journal holds the record before
+    /// it.
     pub fn keep(&self, record: &Record) -> Result<(), HistoryError> {
         let next = with_suffix(&self.base, NEXT);
         let replaced = self.replace_record(&next, record);

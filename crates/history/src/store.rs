@@ -18,7 +18,8 @@ const WRITABLE: OpenFlags =
     OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NOFOLLOW);
 
 /// The most runs that one transaction deletes. The log of a transaction holds the pages of all its
-/// runs, and has to fit on a full disk. Chosen, not measured: with 1, each run would cost two syncs.
+/// runs, and has to fit on a full disk. Chosen, not measured: with one run, each would cost its own
+/// syncs.
 const DELETED_AT_ONCE: usize = 16;
 
 /// The `f_type` of statfs(2) of the filesystems where shared memory and locks are those of one
