@@ -145,7 +145,7 @@ pub struct ExitCodes {
     pub usage: u8,
     /// The target cannot be used: it is missing, refused or too small.
     pub target: u8,
-    /// The target cannot be opened for the direct I/O that the command line asks for.
+    /// The target cannot be opened for the direct I/O that the command line requests.
     pub direct: u8,
     /// Exit code after a run that failed.
     pub run: u8,

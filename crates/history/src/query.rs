@@ -30,7 +30,7 @@ pub struct Filter {
     pub limit: Option<u64>,
 }
 
-/// The targets that a filter asks for.
+/// The targets that a filter selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetFilter {
     /// The one with this path, whatever characters it has.

@@ -2,10 +2,10 @@
 //! (`DiskMachine`).
 
 pub mod cliff;
+pub mod completions;
 pub mod counterfeit;
 pub mod credits;
 pub mod direct;
-pub mod done;
 #[cfg(test)]
 pub(crate) mod drive;
 pub mod faults;

@@ -91,7 +91,7 @@ pub fn parse(text: &str) -> Result<Model, SpecError> {
         .enumerate()
     {
         match part.split_once('=') {
-            Some((key, value)) => set(&mut model, key, value)?,
+            Some((key, value)) => set_key(&mut model, key, value)?,
             None if index == 0 => {
                 let named = gallery::named(part).ok_or_else(|| SpecError::UnknownName {
                     name: part.to_owned(),
@@ -119,7 +119,7 @@ fn gallery_names() -> String {
 
 /// Sets what a key describes. The functions below return `None` for a value that the key cannot
 /// have.
-fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
+fn set_key(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
     let outcome = match key {
         "iops" | "channels" | "latency" | "read-latency" | "write-latency" | "flush"
         | "bandwidth" | "read-bandwidth" | "write-bandwidth" | "cliff" | "credits"

@@ -67,7 +67,7 @@ const REWRITE_READ_PERMILLE: u16 = 500;
 /// Permille of reads in the seeks: bonnie++ writes back one block of ten.
 const SEEKS_READ_PERMILLE: u16 = 900;
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BonnieLoad {
     head: LoadHead,

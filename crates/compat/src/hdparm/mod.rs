@@ -39,7 +39,7 @@ const OFFSET_GIB_MAX: u64 = 1 << 33;
 /// Bytes of what hdparm calls a MB.
 const MIB: f64 = 1_048_576.0;
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TimingLoad {
     head: LoadHead,

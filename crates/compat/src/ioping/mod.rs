@@ -38,12 +38,12 @@ const RAPID_WORK_BYTES: u64 = 64 << 20;
 const RAPID_NS: u64 = 3 * SECOND;
 /// The kernel splits larger requests (MAX_RW_COUNT).
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
-/// A file or a device is overwritten only if writing was asked for this often, as in ioping.
+/// A file or a device is overwritten only if writing was requested this often, as in ioping.
 const WRITE_FLAGS_NEEDED: usize = 3;
 /// Scratch files are made of pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 struct IopingLoad {
     head: LoadHead,
@@ -58,7 +58,7 @@ struct IopingLoad {
     /// The first requests, which are not counted (-a).
     warmup_requests: u64,
     seed: Option<u64>,
-    /// The number of times that writing was asked for: a file or a device needs three (-WWW).
+    /// The number of times that writing was requested: a file or a device needs three (-WWW).
     write_flags: usize,
     form: OutputForm,
 }

@@ -36,7 +36,7 @@ const PATTERNS: [(&str, RequestOrder); 2] = [
     ("sequential", RequestOrder::Sequential),
 ];
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SizesLoad {
     head: LoadHead,

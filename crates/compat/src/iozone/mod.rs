@@ -48,7 +48,7 @@ const STRIDE_MAX: u64 = 1 << 20;
 /// The number of the first test that does not run here. Tests count from 0.
 const FIRST_MISSING_TEST: u32 = 6;
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 struct PairsLoad {
     head: LoadHead,

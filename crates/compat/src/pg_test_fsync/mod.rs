@@ -34,7 +34,7 @@ const NOT_DIRECT: &str = "* This file system and its mount options do not suppor
 const OPEN_FILE: &str =
     "'write, fsync, close' and 'write, close, fsync' keep the file open, without open and close";
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FsyncLoad {
     head: LoadHead,

@@ -34,7 +34,7 @@ const FILES_MAX: usize = 64;
 /// The most blocks of a file: 8 EiB, beyond which an offset has no 63 bits.
 const BLOCKS_MAX: u64 = 1 << 50;
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 struct ScanLoad {
     head: LoadHead,

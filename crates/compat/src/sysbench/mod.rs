@@ -44,7 +44,7 @@ const PAGE_BYTES: u64 = 4096;
 /// The most files. One file of ours replaces them.
 const FILES_MAX: u64 = 1_000_000;
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 struct FileioLoad {
     head: LoadHead,

@@ -45,7 +45,7 @@ struct Device {
     log: Option<PathBuf>,
 }
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BlocksLoad {
     head: LoadHead,

@@ -281,13 +281,10 @@ fn filesystem_at<'m>(mounts: &'m str, path: &Path) -> Option<&'m str> {
 /// Creates the mount point; a dead mount that a killed server left there is unmounted first. One of
 /// another program stays.
 fn prepare_mount_point(path: &Path, root: Root) -> Result<PathBuf, ServeError> {
-    let mount_point_error = |source| ServeError::MountPoint {
-        path: path.to_owned(),
-        source,
-    };
     let is_dead = std::fs::metadata(path).is_err_and(|e| e.raw_os_error() == Some(libc::ENOTCONN));
     if is_dead && is_own_mount(path) {
-        unmount(path, UnmountFlags::DETACH).map_err(|e| mount_point_error(e.into()))?;
+        unmount(path, UnmountFlags::DETACH)
+            .map_err(|error| mount_point_error(path, error.into()))?;
     }
     match root {
         Root::RegularFile => drop(
@@ -295,11 +292,21 @@ fn prepare_mount_point(path: &Path, root: Root) -> Result<PathBuf, ServeError> {
                 .append(true)
                 .create(true)
                 .open(path)
-                .map_err(mount_point_error)?,
+                .map_err(|error| mount_point_error(path, error))?,
         ),
-        Root::Directory => std::fs::create_dir_all(path).map_err(mount_point_error)?,
+        Root::Directory => {
+            std::fs::create_dir_all(path).map_err(|error| mount_point_error(path, error))?;
+        }
     }
-    path.canonicalize().map_err(mount_point_error)
+    path.canonicalize()
+        .map_err(|error| mount_point_error(path, error))
+}
+
+fn mount_point_error(path: &Path, source: std::io::Error) -> ServeError {
+    ServeError::MountPoint {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 #[cfg(test)]

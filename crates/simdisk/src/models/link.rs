@@ -1,6 +1,6 @@
 //! A link between disk and host that is slower than the disk may be: the curve's flat top.
 
-use super::done::DoneQueue;
+use super::completions::CompletionQueue;
 use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel, transfer_ns};
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ pub struct Linked {
     bytes_per_s: u64,
     under_way: HashMap<u64, DiskRequest>,
     free_ns: u64,
-    done: DoneQueue,
+    done: CompletionQueue,
 }
 
 impl Linked {
@@ -26,7 +26,7 @@ impl Linked {
             bytes_per_s,
             under_way: HashMap::new(),
             free_ns: 0,
-            done: DoneQueue::default(),
+            done: CompletionQueue::default(),
         }
     }
 
