@@ -176,7 +176,7 @@ fn leading_metric(candidate: &Candidate) -> Option<&MetricComparison> {
     if largest.is_some() {
         return largest.copied();
     }
-    // By the names of workloads: a group of sessions that share syncs, for instance, has this word.
+    // By the names of workloads: `commit-fdatasync` of `check`, for instance.
     let commits = metrics
         .iter()
         .find(|metric| metric.subject.contains("commit"));
