@@ -9,9 +9,10 @@ pub(crate) fn local_time(unix_ns: u64) -> Zoned {
     time.to_zoned(TimeZone::system())
 }
 
-/// A number as C prints it with `%.6g`, or another number of significant digits, without trailing
-/// zeros. Infinities and NaN appear as Rust prints them.
+/// A number as C prints it with `%.6g`, or another number of significant digits (at least one),
+/// without trailing zeros. Infinities and NaN appear as Rust prints them.
 pub(crate) fn format_general(value: f64, significant: usize) -> String {
+    debug_assert!(significant > 0);
     let most = significant as i32;
     if value == 0.0 || !value.is_finite() {
         return format!("{value}");

@@ -160,7 +160,7 @@ pub(crate) fn in_range(
 /// An option with its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GivenOption {
-    /// The short form without its dash, or the long one where there is no short form.
+    /// The key of the option ([`DropInOption::key`]); empty for an operand.
     pub name: &'static str,
     /// The value; `None` of a flag.
     pub value: Option<String>,
@@ -169,6 +169,9 @@ pub(crate) struct GivenOption {
 /// A command line, read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct GivenArguments {
+    /// The options that the tool has; to ask for any other one is a fault of this program. Empty
+    /// where the tool reads its command line by itself, as fio does.
+    pub known: &'static [DropInOption],
     /// Options in order; an operand among them is an option without a name.
     pub options: Vec<GivenOption>,
     /// Words that are no options, in order.
@@ -180,18 +183,29 @@ pub(crate) struct GivenArguments {
 }
 
 impl GivenArguments {
-    /// The last value of an option.
+    /// The last value of an option, by its name as in [`GivenOption`]; `None` where it was not
+    /// given, and for a flag.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        self.assert_known(name);
         let last = self.options.iter().rfind(|given| given.name == name)?;
         last.value.as_deref()
     }
 
     /// Every value that was given to an option, in order.
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.assert_known(name);
         self.options
             .iter()
             .filter(move |given| given.name == name)
             .map(|given| given.value.as_deref().unwrap_or_default())
+    }
+
+    /// Fails a test that asks for a misspelt option, which nobody could have given.
+    fn assert_known(&self, name: &str) {
+        debug_assert!(
+            self.known.is_empty() || self.known.iter().any(|option| option.key() == name),
+            "the tool has no option {name}"
+        );
     }
 
     /// The number of times that an option was given.
@@ -261,7 +275,10 @@ pub(crate) fn parse(
         options,
         long_dashes,
         rest: arguments.iter(),
-        given: GivenArguments::default(),
+        given: GivenArguments {
+            known: options,
+            ..GivenArguments::default()
+        },
     };
     while let Some(argument) = reader.rest.next() {
         if argument == "--" {
@@ -281,6 +298,7 @@ pub(crate) fn parse(
     Ok(reader.given)
 }
 
+/// Reads the arguments of a command line one by one.
 struct OptionReader<'a> {
     options: &'static [DropInOption],
     long_dashes: LongDashes,
@@ -304,7 +322,7 @@ impl OptionReader<'_> {
         let is_short = self.short_named(first).is_some();
         let name = text.split('=').next().unwrap_or(text);
         // As _getopt_internal_r of glibc decides: one letter that is an option is that option.
-        let is_long = !is_short || text.chars().count() > 1 && !self.named_like(name).is_empty();
+        let is_long = !is_short || (text.chars().count() > 1 && !self.named_like(name).is_empty());
         if is_long && self.long_dashes == LongDashes::OneOrTwo {
             self.read_long_option("-", text)
         } else {
@@ -401,7 +419,7 @@ impl OptionReader<'_> {
         option: &'static DropInOption,
         value: Option<String>,
     ) -> Result<(), OptionError> {
-        let name = option.short.strip_prefix('-').unwrap_or(option.long);
+        let name = option.key();
         option.admit(&mut self.given.notes)?;
         self.given.prints = self.given.prints.or(option.prints);
         self.given.options.push(GivenOption { name, value });

@@ -60,6 +60,15 @@ impl DropInOption {
         }
     }
 
+    /// The name by which the code of a tool asks for the option: the short form without its dash or
+    /// its `=`, or the long form where there is no short one.
+    pub(crate) fn key(&self) -> &'static str {
+        match self.short {
+            "" => self.long,
+            short => short.trim_start_matches('-').trim_end_matches('='),
+        }
+    }
+
     /// Fails if the option is refused, and adds a note if it has no effect.
     pub(crate) fn admit(&self, notes: &mut Vec<String>) -> Result<(), String> {
         let name = self.written();
@@ -136,7 +145,7 @@ pub struct ExitCodes {
     pub usage: u8,
     /// The target cannot be used: it is missing, refused or too small.
     pub target: u8,
-    /// The target cannot be opened for the direct I/O that the command line asks for.
+    /// The target cannot be opened for the direct I/O that the command line requests.
     pub direct: u8,
     /// Exit code after a run that failed.
     pub run: u8,
@@ -201,7 +210,8 @@ fn read_differences(list: &str) -> Vec<&'static str> {
     sentences
 }
 
-/// Reads a list such as `usage 1, target 2, run 3, signal 0`, of which the signal may be missing.
+/// Reads a list such as `usage 1, target 2, direct 3, run 4, signal 0`. Without `direct` its code
+/// is that of the target; without `signal` the run ends as a shell reports it.
 fn read_exits(text: &str) -> Result<ExitCodes, String> {
     let target = required_exit_code(text, "target")?;
     Ok(ExitCodes {

@@ -1,4 +1,4 @@
-//! The load that a command line asks for: of disks, with its targets, its plan and its output, or
+//! The load that a command line requests: of disks, with its targets, its plan and its output, or
 //! of processors.
 
 use crate::printer::{DropInError, PrimePrinter, ToolPrinter};

@@ -10,6 +10,10 @@ use diskproof_model::plan::{
 /// A second in nanoseconds.
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
+/// The most threads that a command line may request of a drop-in. Each has a stack and a buffer.
+/// Chosen: more is more likely a mistake than a test.
+pub(crate) const THREADS_MAX: u64 = 1024;
+
 /// Random requests, for which every block is as likely as another one.
 pub(crate) const RANDOM: Access = Access::Random {
     distribution: Distribution::Uniform,

@@ -119,6 +119,10 @@ pub trait PrimePrinter {
 }
 
 /// Turns a run into a tool's text, step by step. Each step returns text for stdout.
+///
+/// The caller calls [`Self::begin`] first, then a function for each thing that happens, in the
+/// order in which it happens, and [`Self::end`] last. A printer of several loads
+/// ([`crate::NextPrinter::SamePrinter`]) has an end for each of them, and one beginning.
 pub trait ToolPrinter: Send {
     /// The text before the first request.
     fn begin(&mut self) -> String {

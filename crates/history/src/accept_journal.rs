@@ -10,7 +10,8 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-/// Follows the name of the history; the id of the device comes behind it.
+/// Follows the name of the history; the id of the device comes behind it. Part of a file's name, so
+/// a change loses the tests that were killed before it.
 const INFIX: &str = ".accept-";
 /// Ends the name of the file that takes the journal's place once it is complete.
 const NEXT: &str = ".next";
@@ -23,7 +24,7 @@ pub struct AcceptJournal {
 
 impl AcceptJournal {
     /// The journal of the disk that this name stands for: letters, digits, `-` and `_`.
-    pub fn of_disk(place: &HistoryPlace, disk: &str) -> Result<Self, HistoryError> {
+    pub fn for_disk(place: &HistoryPlace, disk: &str) -> Result<Self, HistoryError> {
         let path = with_suffix(&place.resolved()?, &format!("{INFIX}{disk}.json"));
         Ok(Self { path })
     }
@@ -34,7 +35,8 @@ impl AcceptJournal {
     }
 
     /// The text that was written last; `None` where there is no journal. Of damaged bytes it has
-    /// replacement characters, which no test has written.
+    /// replacement characters, which no test has written. A file that is longer than a document may
+    /// be is cut, and so no document either.
     pub fn read(&self) -> Result<Option<String>, HistoryError> {
         let Some(file) = open_own(&self.path, File::options().read(true))? else {
             return Ok(None);
@@ -46,7 +48,7 @@ impl AcceptJournal {
         Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))
     }
 
-    /// Replaces what it holds. Where that fails, it holds what it did before.
+    /// Replaces the text of the journal. Where that fails, the journal holds the text before it.
     pub fn keep(&self, text: &str) -> Result<(), HistoryError> {
         if let Err(error) = self.replace(text) {
             // The error of the write says why. A part of the text is of no use.
@@ -66,7 +68,7 @@ impl AcceptJournal {
         File::open(folder_of(&self.path))?.sync_all()
     }
 
-    /// Removes it: the test is over, or begins anew.
+    /// Removes the journal: the test is over, or begins anew.
     pub fn end(&self) -> Result<(), HistoryError> {
         for path in [with_suffix(&self.path, NEXT), self.path.clone()] {
             remove_if_there(&path).with_path(&path)?;
@@ -87,12 +89,12 @@ mod tests {
             path: folder.path().join("history.db"),
             folders: Folders::Expected,
         };
-        let journal = AcceptJournal::of_disk(&place, "S1-1000").unwrap();
+        let journal = AcceptJournal::for_disk(&place, "S1-1000").unwrap();
         assert_eq!(journal.read().unwrap(), None);
         journal.keep("one").unwrap();
         journal.keep("two").unwrap();
         assert_eq!(journal.read().unwrap().as_deref(), Some("two"));
-        let other = AcceptJournal::of_disk(&place, "S2-1000").unwrap();
+        let other = AcceptJournal::for_disk(&place, "S2-1000").unwrap();
         assert_eq!(other.read().unwrap(), None);
         std::fs::write(journal.path(), b"on\xffe").unwrap();
         assert_eq!(journal.read().unwrap().as_deref(), Some("on\u{fffd}e"));

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// Less free space than this, in bytes, counts as a full disk. SQLite reports an I/O error when it
 /// cannot extend the shared memory of a log. Where blocks are smaller than pages, as on a small
 /// ext4, it allocates only one block of each page, and a full disk ends the program by SIGBUS
-/// (`unixShmMap` of SQLite 3.53).
+/// (`unixShmMap` of SQLite 3.53). That memory grows by 32 KiB; the limit is several times as much.
 const FREE_BYTES_MIN: u64 = 256 << 10;
 
 /// The reason why a history could not be used, in words for the user.
@@ -256,13 +256,14 @@ impl<T> WithPath<T> for rusqlite::Result<T> {
     }
 }
 
-/// The limit on file sizes of this process, in bytes.
+/// The limit on file sizes of this process, in bytes; `None` without one.
 fn size_limit() -> Option<u64> {
     getrlimit(Resource::Fsize).current
 }
 
-/// The limit on file sizes, where it may have been met. SQLite hides the error number. A disk that
-/// fails to write fails to sync or to read sooner or later, and is then named as the cause.
+/// The limit on file sizes, where a write may have met it; `None` for other errors, and without a
+/// limit. SQLite hides the error number, so a disk that fails to write looks the same; it fails to
+/// sync or to read sooner or later, and is then named as the cause.
 fn limit_met(error: &rusqlite::Error) -> Option<u64> {
     const WRITES: [i32; 4] = [
         ffi::SQLITE_IOERR_WRITE,

@@ -15,6 +15,8 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// Follows the name of the history in the names of its journals; the id of the run comes behind it.
+/// Other versions of the program look for these names: a change of one of them, or of the ends
+/// below, leaves the journals of killed runs unread.
 const INFIX: &str = ".run-";
 /// Ends the name of the file that the run holds locked: a free lock shows that it was killed. The
 /// file holds the label that the run is to have.
@@ -25,7 +27,7 @@ const NEW_LOCK: &str = ".lock-new";
 const RECORD: &str = ".json";
 /// Ends the name of the file that takes the record's place once it is complete.
 const NEXT: &str = ".next";
-/// A longer label is none: a power cut may leave any bytes.
+/// No more of a label is read: a power cut may leave any bytes. A label of a user is far shorter.
 const LABEL_BYTES_MAX: u64 = 4096;
 
 /// The journal of a run. Its lock is held until the process ends.
@@ -84,7 +86,8 @@ impl Journal {
         Ok(Self { base, _lock: lock })
     }
 
-    /// Replaces what the journal holds. Where that fails, it holds what it did before.
+    /// Replaces the record in the journal. Where that fails, the journal holds the record before
+    /// it.
     pub fn keep(&self, record: &Record) -> Result<(), HistoryError> {
         let next = with_suffix(&self.base, NEXT);
         let replaced = self.replace_record(&next, record);

@@ -5,21 +5,24 @@
 //! written.
 
 use crate::error::{HistoryError, WithPath as _};
-use crate::place::{exists, open_own, start_of, with_suffix};
+use crate::place::{LOCK_SUFFIX, exists, open_own, start_of, with_suffix};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The longest wait for other processes, here and for SQLite's own locks. A save takes
-/// milliseconds; slow disks and a queue of savers take seconds.
+/// The longest wait for other processes, here and for SQLite's own locks; the text of
+/// [`HistoryError::Busy`] states it. A save takes milliseconds; slow disks and a queue of savers
+/// take seconds. Chosen, not measured.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(20);
 /// A save takes milliseconds, so a waiting process looks as often.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
-/// The longest that a process may take between making a lock file and marking it.
+/// The longest that a process may take between making a lock file and marking it: two system calls.
+/// Chosen, not measured.
 const MARK_WAIT: Duration = Duration::from_secs(1);
-/// Content of a lock file.
+/// Content of a lock file. Every version of the program looks for it: a history whose lock file has
+/// another content is refused.
 const MARK: &[u8] = b"diskproof history\n";
 
 /// The lock of the files of one history, held until dropped.
@@ -72,7 +75,7 @@ impl PlaceLock {
 
     /// Opens the lock file, or makes it.
     fn open(history: &Path) -> Result<Self, HistoryError> {
-        let path = with_suffix(history, ".lock");
+        let path = with_suffix(history, LOCK_SUFFIX);
         let mut options = File::options();
         options.read(true).write(true).mode(0o600);
         match options.clone().create_new(true).open(&path) {
@@ -128,7 +131,7 @@ impl PlaceLock {
 /// and never written. Any other content is that of another program, as in `Cargo.lock` of a history
 /// `Cargo`, and is an error.
 pub(crate) fn read_mark(history: &Path) -> Result<bool, HistoryError> {
-    let path = with_suffix(history, ".lock");
+    let path = with_suffix(history, LOCK_SUFFIX);
     match start_of(&path)? {
         Some(content) if content == MARK => Ok(true),
         Some(content) if !content.is_empty() => Err(HistoryError::made_by_others(&path)),
@@ -163,5 +166,17 @@ pub(crate) fn make_file(path: &Path) -> Result<(), HistoryError> {
             lock.discard();
             Err(HistoryError::kernel(path, error))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn error_of_a_busy_history_states_the_wait() {
+        let error = HistoryError::Busy(PathBuf::from("history")).to_string();
+        let wait = format!(" for {} s.", LOCK_WAIT.as_secs());
+        assert!(error.contains(&wait), "{error}");
     }
 }

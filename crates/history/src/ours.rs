@@ -136,7 +136,9 @@ impl SideFile {
     fn is_of_sqlite(&self) -> bool {
         let version_of_shm = SHM_VERSION.to_ne_bytes();
         let (magics, header_bytes): (&[&[u8]], usize) = match self.suffix {
+            // The header of the log.
             "-wal" => (&[&WAL_MAGIC_LITTLE_ENDIAN, &WAL_MAGIC_BIG_ENDIAN], 32),
+            // The first of the two copies of the index's header.
             "-shm" => (&[&version_of_shm], 48),
             // The magic and the number of records.
             "-journal" => (&[&JOURNAL_MAGIC], 12),

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 
 /// The bytes that are read of a file to see who made it: the header of a SQLite database.
 const HEADER_BYTES: u64 = 100;
-/// The files that SQLite puts beside a database.
+/// Ends the name of the lock file beside a history.
+pub(crate) const LOCK_SUFFIX: &str = ".lock";
+/// The ends of the names of the files that SQLite puts beside a database.
 pub(crate) const SQLITE_SUFFIXES: [&str; 3] = ["-journal", "-shm", "-wal"];
 /// The most symlinks that are followed, as many as the kernel follows (path_resolution(7)).
 const SYMLINKS_MAX: usize = 40;
@@ -38,14 +40,14 @@ pub enum Folders {
 impl HistoryPlace {
     /// The history and the files beside it that belong to it.
     pub fn files(&self) -> Vec<PathBuf> {
-        ["", ".lock"]
+        ["", LOCK_SUFFIX]
             .into_iter()
             .chain(SQLITE_SUFFIXES)
             .map(|suffix| with_suffix(&self.path, suffix))
             .collect()
     }
 
-    /// The path of the file, as [`Self::resolved`] finds it; `None` where there is none.
+    /// The path of the file, as [`Self::resolved`] finds it; `None` where there is no file.
     pub(crate) fn existing(&self) -> Option<Result<PathBuf, HistoryError>> {
         match exists(&self.path) {
             Ok(true) => Some(self.resolved()),

@@ -30,7 +30,7 @@ pub struct Filter {
     pub limit: Option<u64>,
 }
 
-/// The targets that a filter asks for.
+/// The targets that a filter selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetFilter {
     /// The one with this path, whatever characters it has.
@@ -77,7 +77,7 @@ impl History {
     /// The short forms of matching runs, newest first.
     pub fn list(&self, filter: &Filter) -> Result<Listing, HistoryError> {
         self.select_runs(filter)
-            .map_err(|error| self.failed(&error))
+            .map_err(|error| self.history_error(&error))
     }
 
     fn select_runs(&self, filter: &Filter) -> rusqlite::Result<Listing> {
@@ -168,7 +168,7 @@ impl History {
             .connection
             .query_row(query, [run_id], |row| <Packed>::try_from(row))
             .optional()
-            .map_err(|error| self.failed(&error))?;
+            .map_err(|error| self.history_error(&error))?;
         let Some((record, page, label)) = row else {
             return Ok(None);
         };
@@ -187,7 +187,7 @@ impl History {
         values: [Value; N],
     ) -> Result<Vec<String>, HistoryError> {
         self.select_ids(query, values)
-            .map_err(|error| self.failed(&error))
+            .map_err(|error| self.history_error(&error))
     }
 
     fn select_ids<const N: usize>(

@@ -61,7 +61,7 @@ pub fn make_writable(place: &HistoryPlace) -> Result<(), HistoryError> {
 /// Saves a run in the file at `path`, if that is not damaged.
 fn save_in(path: &Path, run: &NewRun<'_>) -> Result<SaveOutcome, HistoryError> {
     let mut history = History::open_or_make(path)?;
-    history.vet()?;
+    history.refuse_damaged()?;
     history.add(run)
 }
 

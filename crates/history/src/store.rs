@@ -18,7 +18,8 @@ const WRITABLE: OpenFlags =
     OpenFlags::SQLITE_OPEN_READ_WRITE.union(OpenFlags::SQLITE_OPEN_NOFOLLOW);
 
 /// The most runs that one transaction deletes. The log of a transaction holds the pages of all its
-/// runs, and has to fit on a full disk.
+/// runs, and has to fit on a full disk. Chosen, not measured: with one run, each would cost its own
+/// syncs.
 const DELETED_AT_ONCE: usize = 16;
 
 /// The `f_type` of statfs(2) of the filesystems where shared memory and locks are those of one
@@ -135,15 +136,15 @@ impl History {
         Ok(removed)
     }
 
-    /// Checks the whole file for damage.
-    pub(crate) fn vet(&self) -> Result<(), HistoryError> {
+    /// Checks the whole file, and returns an error if it is damaged.
+    pub(crate) fn refuse_damaged(&self) -> Result<(), HistoryError> {
         match first_fault(&self.connection, "quick_check") {
             Ok(None) => Ok(()),
             Ok(Some(what)) => Err(HistoryError::Damaged {
                 path: self.path.clone(),
                 what,
             }),
-            Err(error) => Err(self.failed(&error)),
+            Err(error) => Err(self.history_error(&error)),
         }
     }
 
@@ -154,7 +155,7 @@ impl History {
         change: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, HistoryError> {
         self.change_at_once(change)
-            .map_err(|error| self.failed(&error))
+            .map_err(|error| self.history_error(&error))
     }
 
     fn change_at_once<T>(
@@ -170,7 +171,7 @@ impl History {
     }
 
     /// The error of this history for one of SQLite.
-    pub(crate) fn failed(&self, error: &rusqlite::Error) -> HistoryError {
+    pub(crate) fn history_error(&self, error: &rusqlite::Error) -> HistoryError {
         HistoryError::sqlite(&self.path, error)
     }
 }

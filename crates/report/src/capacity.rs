@@ -13,7 +13,8 @@ use diskproof_model::rays::RayFigures;
 use diskproof_model::record::{Record, TaskResult};
 use diskproof_model::sweep::{CellState, SweepMatrix, SweepOperation};
 
-/// The size for which schedulers state operations per second.
+/// The size for which schedulers state operations per second: `IOC_PAGE_SIZE` of the kernel's
+/// blk-iocost.c, and the size of Ceph's `osd bench`.
 const PAGE_BYTES: u32 = 4096;
 
 /// The most that a disk can do in one direction.
@@ -30,11 +31,13 @@ pub(crate) struct DiskCapacity<'a> {
 }
 
 impl DiskCapacity<'_> {
-    /// The 99th percentile of the latency where the disk is busy: at twice the depth of the knee or
-    /// more, in nanoseconds.
+    /// The 99th percentile of the latency where the disk is busy, in nanoseconds: that of the
+    /// smallest depth which is at least twice the depth of the knee. `None` where no such latency
+    /// was measured. The factor of two is chosen: at the knee itself the disk is not always busy.
     pub(crate) fn busy_p99_ns(&self) -> Option<u64> {
         let knee = self.random.knee.as_ref()?;
         let busy_depth = knee.depth.saturating_mul(2);
+        // The depths of one block size ascend.
         for cell in &self.random.cells {
             if cell.block_bytes == knee.block_bytes
                 && cell.depth >= busy_depth
@@ -68,11 +71,11 @@ fn swept_capacity(
         return None;
     }
     let matrices = &record.sweep()?.matrices;
-    let random_matrix = matrix_of(matrices, random)?;
+    let random_matrix = matrix_with(matrices, random)?;
     let mut throughputs = Vec::new();
     throughputs.extend(best_throughput(random_matrix));
     let mut sequential_iops = None;
-    if let Some(matrix) = matrix_of(matrices, sequential) {
+    if let Some(matrix) = matrix_with(matrices, sequential) {
         throughputs.extend(best_throughput(matrix));
         sequential_iops = page_iops(matrix);
     }
@@ -100,7 +103,7 @@ pub(crate) fn swept_doubt(record: &Record) -> Option<&'static str> {
     is_partial.then_some("The sweep ended early: a later cell may be faster.")
 }
 
-fn matrix_of(matrices: &[SweepMatrix], operation: SweepOperation) -> Option<&SweepMatrix> {
+fn matrix_with(matrices: &[SweepMatrix], operation: SweepOperation) -> Option<&SweepMatrix> {
     matrices.iter().find(|matrix| matrix.operation == operation)
 }
 
@@ -272,7 +275,8 @@ fn moved_per_second(record: &Record, name: &str) -> Option<MovedPerSecond> {
 mod tests {
     use super::*;
     use diskproof_model::finding::{Cause, Evidence, Finding, Meaning, Severity};
-    use diskproof_model::sweep::SweepRecord;
+    use diskproof_model::record::Estimate;
+    use diskproof_model::sweep::{CostModel, DepthKnee, SweepCell, SweepRecord};
 
     #[test]
     fn sweep_that_a_cache_answered_decides_nothing_and_one_that_ended_early_is_in_doubt() {
@@ -310,5 +314,87 @@ mod tests {
             swept_objection(&record).unwrap().finding.code,
             "served-from-cache"
         );
+    }
+
+    fn cell(block_bytes: u32, depth: u32, iops: f64, p99_ns: Option<u64>) -> SweepCell {
+        SweepCell {
+            block_bytes,
+            depth,
+            state: CellState::Measured,
+            why: None,
+            iops: Some(Estimate::new(30, iops, Some(1.0), "1/s")),
+            throughput: None,
+            latency_mean_ns: None,
+            latency_p50_ns: None,
+            latency_p99_ns: p99_ns,
+            latency_max_ns: None,
+        }
+    }
+
+    fn matrix(cells: Vec<SweepCell>) -> SweepMatrix {
+        SweepMatrix {
+            operation: SweepOperation::RandRead,
+            cells,
+            knee: None,
+            bandwidth_limit: None,
+            cost_model: None,
+        }
+    }
+
+    fn busy_p99_ns(random: &SweepMatrix) -> Option<u64> {
+        let capacity = DiskCapacity {
+            bytes_per_second: 1e9,
+            random_iops: 4100.0,
+            sequential_iops: None,
+            random,
+        };
+        capacity.busy_p99_ns()
+    }
+
+    #[test]
+    fn latency_of_a_busy_disk_is_that_of_twice_the_knee_or_more() {
+        let mut random = matrix(vec![
+            cell(4096, 4, 4000.0, Some(400)),
+            cell(4096, 8, 4100.0, None),
+            cell(4096, 16, 4100.0, Some(1600)),
+            cell(4096, 32, 4100.0, Some(3200)),
+        ]);
+        assert_eq!(busy_p99_ns(&random), None);
+        random.knee = Some(DepthKnee {
+            block_bytes: 4096,
+            depth: 4,
+            depth_low: 4,
+            depth_high: Some(4),
+            iops: Estimate::new(30, 4000.0, None, "1/s"),
+            iops_single: None,
+        });
+        assert_eq!(busy_p99_ns(&random), Some(1600));
+    }
+
+    #[test]
+    fn larger_block_counts_as_a_page_only_at_a_depth_without_one() {
+        let mut random = matrix(vec![
+            cell(4096, 1, 1000.0, None),
+            cell(4096, 8, 5000.0, None),
+            cell(8192, 8, 9000.0, None),
+        ]);
+        assert_eq!(page_iops(&random), Some(5000.0));
+        random.cells.push(cell(8192, 16, 6000.0, None));
+        assert_eq!(page_iops(&random), Some(6000.0));
+    }
+
+    #[test]
+    fn rate_of_pages_that_were_not_measured_is_predicted() {
+        let mut random = matrix(Vec::new());
+        assert_eq!(page_iops(&random), None);
+        // 100 µs for the request, and 100 µs for its 4096 bytes.
+        random.cost_model = Some(CostModel {
+            base_ns: 0.0,
+            request_ns: 100_000.0,
+            bytes_per_second: 40.96e6,
+            model_error: 0.0,
+            cells_fitted: 10,
+        });
+        assert_eq!(page_iops(&random).map(f64::round), Some(5000.0));
     }
 }

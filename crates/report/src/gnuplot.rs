@@ -10,7 +10,8 @@ use diskproof_model::record::Record;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// A series with more points is drawn as small dots, so that their density shows.
+/// A series with more points is drawn as small dots, so that their density shows. Chosen by the
+/// look of pictures 1200 pixels wide.
 const POINTS_MANY: usize = 150;
 
 /// Longer names are cut; two of this length fit side by side in the legend.

@@ -242,6 +242,7 @@ pub(crate) fn severity(severity: Severity) -> &'static str {
 
 /// A number from 0 on with three digits, at most three of them decimals: `0.051`, `8.21`, `5120`.
 pub(crate) fn three_digits(value: f64) -> String {
+    // Each limit is the least value that would round to a fourth digit.
     let decimals = match value {
         v if v == 0.0 || v >= 99.95 => 0,
         v if v >= 9.995 => 1,
@@ -320,5 +321,25 @@ mod tests {
             "75 % 4 KiB, 25 % 64 KiB"
         );
         assert_eq!(block(8192, &[]), "8 KiB");
+    }
+
+    #[test]
+    fn number_has_three_digits_also_where_it_is_rounded_up() {
+        let cases = [
+            (0.0, "0"),
+            (0.0512, "0.051"),
+            (0.9994, "0.999"),
+            (0.9996, "1.00"),
+            (8.214, "8.21"),
+            (9.996, "10.0"),
+            (99.96, "100"),
+            (5120.0, "5120"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(three_digits(value), text);
+        }
+        assert_eq!(third_digit_unit(1234.0), 10.0);
+        assert_eq!(third_digit_unit(-5.0), 0.01);
+        assert_eq!(third_digit_unit(0.0), 0.0);
     }
 }

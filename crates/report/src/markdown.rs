@@ -18,7 +18,7 @@ use std::io::{self, Write};
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     let request = request_text(&record.plan);
     let started = start_text(&record.started);
-    writeln!(out, "# {}\n", cell(&format!("{request} · {started}")))?;
+    writeln!(out, "# {}\n", escaped(&format!("{request} · {started}")))?;
     write_blocks(&headline_blocks(record), out)?;
     for section in sections(record) {
         let is_kept = ["expectations", "figures", "findings"].contains(&section.id);
@@ -32,7 +32,7 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
 /// Writes the summaries and the table of a comparison.
 pub(crate) fn write_comparison(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     for candidate in &comparison.candidates {
-        writeln!(out, "**{}**\n", cell(&candidate.summary))?;
+        writeln!(out, "**{}**\n", escaped(&candidate.summary))?;
     }
     write_blocks(&blocks(comparison, MetricDetail::Independent), out)
 }
@@ -56,19 +56,23 @@ fn write_blocks(blocks: &[Block], out: &mut dyn Write) -> io::Result<()> {
             Block::Fact(_) | Block::Finding(_) | Block::Command { .. }
         );
         match block {
-            Block::Heading(text) => writeln!(out, "\n## {}\n", cell(text))?,
-            Block::Text(Tone::Bold, text) => writeln!(out, "**{}**\n", cell(text))?,
-            Block::Text(_, text) => writeln!(out, "{}\n", cell(text))?,
-            Block::Fact(fact) => writeln!(out, "* {}: {}", cell(&fact.label), cell(&fact.text))?,
+            Block::Heading(text) => writeln!(out, "\n## {}\n", escaped(text))?,
+            Block::Text(Tone::Bold, text) => writeln!(out, "**{}**\n", escaped(text))?,
+            Block::Text(_, text) => writeln!(out, "{}\n", escaped(text))?,
+            Block::Fact(fact) => {
+                writeln!(out, "* {}: {}", escaped(&fact.label), escaped(&fact.text))?
+            }
             Block::Table(table) => write_table(table, out)?,
             Block::Finding(finding) => writeln!(
                 out,
                 "* **{}: {}.** {}",
                 labels::severity(finding.severity),
-                cell(finding.heading()),
-                cell(&finding.claim)
+                escaped(finding.heading()),
+                escaped(&finding.claim)
             )?,
-            Block::Command { what, text } => writeln!(out, "* {}: {}", cell(what), cell(text))?,
+            Block::Command { what, text } => {
+                writeln!(out, "* {}: {}", escaped(what), escaped(text))?
+            }
             Block::Chart(_) | Block::Ping(_) | Block::Scan => {}
         }
     }
@@ -85,7 +89,7 @@ fn write_table(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     for row in &table.rows {
         group = row.group.as_ref().unwrap_or(group);
         let texts = columns.line(&group.title, &group.note, |index| &row.cells[index].text);
-        let cells: Vec<String> = texts.iter().map(|text| cell(text.trim())).collect();
+        let cells: Vec<String> = texts.iter().map(|text| escaped(text.trim())).collect();
         writeln!(out, "| {} |", cells.join(" | "))?;
     }
     writeln!(out)?;
@@ -97,7 +101,12 @@ fn write_warnings(table: &Table, out: &mut dyn Write) -> io::Result<()> {
     let mut has_warnings = false;
     for group in table.rows.iter().flat_map(|row| &row.group) {
         if !group.warning.is_empty() {
-            writeln!(out, "* {}: {}", cell(&group.title), cell(&group.warning))?;
+            writeln!(
+                out,
+                "* {}: {}",
+                escaped(&group.title),
+                escaped(&group.warning)
+            )?;
             has_warnings = true;
         }
     }
@@ -159,7 +168,7 @@ impl TextColumns {
 }
 
 /// A text without anything that Markdown or HTML would act on.
-fn cell(text: &str) -> String {
+fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     let mut before = None;
     let cleaned = clean(text);
@@ -204,15 +213,18 @@ mod tests {
 
     #[test]
     fn cells_contain_no_markup() {
-        assert_eq!(cell("a|b"), "a\\|b");
-        assert_eq!(cell("<img src=x> & *b*"), "&lt;img src=x&gt; &amp; \\*b\\*");
+        assert_eq!(escaped("a|b"), "a\\|b");
         assert_eq!(
-            cell("[x](y)\n# z"),
+            escaped("<img src=x> & *b*"),
+            "&lt;img src=x&gt; &amp; \\*b\\*"
+        );
+        assert_eq!(
+            escaped("[x](y)\n# z"),
             "\\[x\\](y)\\n\\# z".replace("\\n", "\\\\n")
         );
-        assert_eq!(cell("~~gone~~"), "\\~\\~gone\\~\\~");
-        assert_eq!(cell("disk of @admin"), "disk of @<!-- -->admin");
-        assert_eq!(cell("root@db1, 5 @ 3"), "root@db1, 5 @ 3");
+        assert_eq!(escaped("~~gone~~"), "\\~\\~gone\\~\\~");
+        assert_eq!(escaped("disk of @admin"), "disk of @<!-- -->admin");
+        assert_eq!(escaped("root@db1, 5 @ 3"), "root@db1, 5 @ 3");
     }
 
     #[test]

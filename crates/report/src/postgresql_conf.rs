@@ -12,10 +12,11 @@ use std::io::{self, Write};
 
 /// Columns of a comment, with its `#`, so that the file fits 80 columns.
 const COMMENT_COLUMNS: usize = 78;
-/// A longer name or value does not become a setting; every one of PostgreSQL is shorter.
+/// A longer name or value does not become a setting: names have at most 63 bytes (NAMEDATALEN of
+/// PostgreSQL, less its NUL), and the values of advice are numbers and words.
 const WORD_BYTES_MAX: usize = 63;
 /// Settings that no figure of a disk decides: a line with the first and the last version that have
-/// them, their names, and why.
+/// them (`*`: no limit), their names, and why.
 const LEAVE_ALONE: &str = include_str!("postgresql_conf.txt");
 
 /// Writes the settings.
@@ -37,12 +38,12 @@ pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
     for advice in advised {
         write_setting(advice, version, out)?;
     }
-    write_others(&record.advice, out)?;
+    write_settings_of_other_servers(&record.advice, out)?;
     write_kept(&record.advice, version, out)
 }
 
 /// Writes the settings of other servers as comments: they stand in files of their own.
-fn write_others(advice: &[Advice], out: &mut dyn Write) -> io::Result<()> {
+fn write_settings_of_other_servers(advice: &[Advice], out: &mut dyn Write) -> io::Result<()> {
     for other in advice {
         if let Some(value) = &other.value
             && other.server() != "PostgreSQL"
@@ -260,6 +261,18 @@ mod tests {
         assert_eq!(settings(Some(19), &advice)[3], no_workers);
         let no_reads = format!("#{reads}    # PostgreSQL 13 or newer");
         assert_eq!(settings(None, &advice)[2..], [no_reads, no_workers]);
+    }
+
+    #[test]
+    fn lines_of_settings_to_leave_alone_begin_with_two_versions() {
+        for line in LEAVE_ALONE.lines() {
+            let words: Vec<&str> = line.splitn(3, ' ').collect();
+            assert_eq!(words.len(), 3, "{line}");
+            for version in &words[..2] {
+                assert!(*version == "*" || version.parse::<u32>().is_ok(), "{line}");
+            }
+            assert!(words[2].contains(": "), "{line}");
+        }
     }
 
     #[test]

@@ -217,7 +217,8 @@ fn write_disk(record: &Record, doubt: Option<&'static str>, out: &mut dyn Write)
     writeln!(out, "  - mountpoint: {}", serde_json::to_string(place)?)
 }
 
-/// Seastar's scheduler keeps requests below these rates, so that latencies stay low.
+/// Writes the properties of one direction from rays. Seastar's scheduler keeps requests below these
+/// rates so that latencies stay low, so the operations are those at which the promise was held.
 fn write_ray_properties(
     name: &str,
     direction: &RayDirection,
@@ -247,7 +248,7 @@ pub(crate) fn write_ceph(record: &Record, out: &mut dyn Write) -> io::Result<()>
     )
 }
 
-/// The kind of device that Ceph tells apart: what rotates, and what does not.
+/// The kind of device in the names of Ceph's settings: `hdd` for what rotates, else `ssd`.
 fn ceph_kind(record: &Record) -> &'static str {
     let mut disks = record.targets.iter().flat_map(|target| target.disks());
     if disks.any(|disk| disk.rotational == Some(true)) {

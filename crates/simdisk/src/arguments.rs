@@ -44,13 +44,13 @@ impl Arguments {
             };
             *slot = Some(value);
         }
-        let model = text_of("--model", model)?.ok_or_else(|| missing("--model"))?;
+        let model = utf8_text("--model", model)?.ok_or_else(|| missing("--model"))?;
         if model == "help" {
             return Err(help());
         }
         Ok(Self {
             model: spec::parse(model).map_err(|error| error.to_string())?,
-            size_bytes: size_bytes(text_of("--size", size)?, model)?,
+            size_bytes: size_bytes(utf8_text("--size", size)?, model)?,
             mount_point: mount.ok_or_else(|| missing("--mount"))?.into(),
             medium: match backing {
                 Some(path) => Medium::File(path.into()),
@@ -61,7 +61,7 @@ impl Arguments {
 }
 
 /// The value of an argument that is no path; `None` where it is not given.
-fn text_of<'a>(key: &str, value: Option<&'a OsString>) -> Result<Option<&'a str>, String> {
+fn utf8_text<'a>(key: &str, value: Option<&'a OsString>) -> Result<Option<&'a str>, String> {
     let Some(value) = value else {
         return Ok(None);
     };

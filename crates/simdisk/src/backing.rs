@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::RwLock;
 
 const SECTOR: usize = SECTOR_BYTES as usize;
-/// The most sectors in the write cache: 512 MiB, more than a disk has. A full cache is written to
-/// the medium, whether a flush asked for it or not.
+/// The most sectors in the write cache: 512 MiB, more than the cache of a disk has. A full cache is
+/// written to the medium, whether a flush requested it or not.
 const CACHED_MAX: usize = (512 << 20) / SECTOR;
 
 /// The place where a disk keeps its content.
@@ -37,10 +37,13 @@ pub(crate) struct Backing {
     volatile: RwLock<Volatile>,
 }
 
-/// Sectors that a power cut would lose.
+/// The write cache: sectors that a power cut would lose.
 #[derive(Debug, Default)]
 struct Volatile {
+    /// The content of each, by its number.
     sectors: HashMap<u64, Box<[u8; SECTOR]>>,
+    /// The number of writes so far, which decides together with the sector whether one is stored at
+    /// once ([`CacheModel::destages`]).
     writes: u64,
 }
 
@@ -135,15 +138,15 @@ impl Backing {
         } in sectors(offset_bytes, data.len())
         {
             if !volatile.sectors.contains_key(&sector) && volatile.sectors.len() >= CACHED_MAX {
-                self.empty(&mut volatile)?;
+                self.destage_all(&mut volatile)?;
             }
             let content = match volatile.sectors.entry(sector) {
                 Entry::Occupied(cached) => cached.into_mut(),
-                Entry::Vacant(place) => place.insert(self.load(sector)?),
+                Entry::Vacant(place) => place.insert(self.load_sector(sector)?),
             };
             content[within..within + buffer.len()].copy_from_slice(&data[buffer]);
             if self.write_cache.destages(sector, sequence) {
-                self.store(sector, content)?;
+                self.store_sector(sector, content)?;
                 volatile.sectors.remove(&sector);
             }
         }
@@ -156,13 +159,13 @@ impl Backing {
             return Ok(());
         }
         let mut volatile = self.volatile.write().expect("no holder of the lock panics");
-        self.empty(&mut volatile)
+        self.destage_all(&mut volatile)
     }
 
-    /// Stores every sector of the cache. After an error all of them are in it still.
-    fn empty(&self, volatile: &mut Volatile) -> io::Result<()> {
+    /// Stores every sector of the cache and empties it. After an error all of them are still in it.
+    fn destage_all(&self, volatile: &mut Volatile) -> io::Result<()> {
         for (sector, content) in &volatile.sectors {
-            self.store(*sector, content)?;
+            self.store_sector(*sector, content)?;
         }
         volatile.sectors.clear();
         Ok(())
@@ -188,7 +191,8 @@ impl Backing {
         Ok(())
     }
 
-    fn load(&self, sector: u64) -> io::Result<Box<[u8; SECTOR]>> {
+    /// Reads a sector from the medium; the bytes beyond the end of the disk are zero.
+    fn load_sector(&self, sector: u64) -> io::Result<Box<[u8; SECTOR]>> {
         let mut content = Box::new([0; SECTOR]);
         let length = self.sector_length(sector);
         self.file
@@ -196,7 +200,8 @@ impl Backing {
         Ok(content)
     }
 
-    fn store(&self, sector: u64, content: &[u8; SECTOR]) -> io::Result<()> {
+    /// Writes a sector to the medium.
+    fn store_sector(&self, sector: u64, content: &[u8; SECTOR]) -> io::Result<()> {
         self.file.write_all_at(
             &content[..self.sector_length(sector)],
             sector * SECTOR_BYTES,

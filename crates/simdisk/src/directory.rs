@@ -31,14 +31,19 @@ pub struct SimDirectory {
     thread: Option<JoinHandle<()>>,
 }
 
+/// The state of the directory, which only its thread changes.
 struct Tree {
     direct: DirectAccess,
     refusals: Arc<AtomicU64>,
+    /// The number of each file that has a name.
     names: BTreeMap<Vec<u8>, u64>,
+    /// Every file that has a name or that the kernel knows, by its number.
     nodes: HashMap<u64, FileNode>,
+    /// The number of the next new file. Numbers are never used again.
     next_node: u64,
 }
 
+/// A file in memory.
 struct FileNode {
     content: File,
     mode: u32,
@@ -237,6 +242,7 @@ impl Tree {
         Ok(open_flag::KEEP_CACHE)
     }
 
+    /// Counts a refusal, and returns its error.
     fn refuse(&self) -> io::Error {
         self.refusals.fetch_add(1, Ordering::Relaxed);
         errno(libc::EINVAL)

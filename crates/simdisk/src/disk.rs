@@ -88,8 +88,8 @@ struct Server {
     counters: RequestCounts,
     /// Buffers for the next reads.
     spare: Mutex<Vec<Vec<u8>>>,
-    /// Replies held back while the disk hangs.
-    kept: Mutex<Option<HeldReplies>>,
+    /// Replies held back while the disk hangs; `None` where it answers.
+    held: Mutex<Option<HeldReplies>>,
 }
 
 /// Replies that a hanging disk holds back.
@@ -175,7 +175,7 @@ impl SimDisk {
             schedule: ReplySchedule::new(Box::new(DiskMachine::start(&model, size_bytes))),
             counters: RequestCounts::default(),
             spare: Mutex::default(),
-            kept: Mutex::default(),
+            held: Mutex::default(),
         });
         let connection = Connection::mount(mount_point, Root::RegularFile)?;
         let channels = connection.channels(READERS)?;
@@ -204,17 +204,16 @@ impl SimDisk {
     /// The counts so far.
     pub fn stats(&self) -> Stats {
         let counters = &self.server.counters;
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Stats {
-            reads: get(&counters.reads),
-            writes: get(&counters.writes),
-            flushes: get(&counters.flushes),
-            data_flushes: get(&counters.data_flushes),
-            trims: get(&counters.trims),
-            trimmed_bytes: get(&counters.trimmed_bytes),
-            read_bytes: get(&counters.read_bytes),
-            written_bytes: get(&counters.written_bytes),
-            errors: get(&counters.errors),
+            reads: count(&counters.reads),
+            writes: count(&counters.writes),
+            flushes: count(&counters.flushes),
+            data_flushes: count(&counters.data_flushes),
+            trims: count(&counters.trims),
+            trimmed_bytes: count(&counters.trimmed_bytes),
+            read_bytes: count(&counters.read_bytes),
+            written_bytes: count(&counters.written_bytes),
+            errors: count(&counters.errors),
             depth_max: self.server.schedule.waiting_max() as u64,
         }
     }
@@ -226,29 +225,35 @@ impl SimDisk {
 
     /// Stops answering these requests until [`SimDisk::answer_again`].
     pub fn hang_at(&self, which: Hanging) {
-        let mut kept = self
+        let mut held = self
             .server
-            .kept
+            .held
             .lock()
             .expect("no holder of the lock panics");
-        kept.get_or_insert_with(|| HeldReplies {
-            which,
-            answers: Vec::new(),
-        })
-        .which = which;
+        match &mut *held {
+            Some(replies) => replies.which = which,
+            None => {
+                *held = Some(HeldReplies {
+                    which,
+                    answers: Vec::new(),
+                });
+            }
+        }
     }
 
     /// Answers every request that a hanging disk has held back, and the following ones in time.
     pub fn answer_again(&self) {
-        let kept = self
+        let held = self
             .server
-            .kept
+            .held
             .lock()
             .expect("no holder of the lock panics")
             .take();
-        kept.into_iter()
-            .flat_map(|kept| kept.answers)
-            .for_each(|pending| self.server.deliver(pending));
+        if let Some(replies) = held {
+            for pending in replies.answers {
+                self.server.deliver(pending);
+            }
+        }
     }
 
     /// Fails every request with EIO from now on, like a disk that was pulled out, until
@@ -303,6 +308,11 @@ impl std::fmt::Debug for Server {
             .field("backing", &self.backing)
             .finish_non_exhaustive()
     }
+}
+
+/// The present value of a counter.
+fn count(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
 }
 
 impl Store for Backing {
@@ -453,6 +463,7 @@ impl Server {
             Operation::Flush => &counters.flushes,
         };
         requests.fetch_add(1, Ordering::Relaxed);
+        // A write that begins at the end of the disk or behind it, as on a block device.
         if request.operation == Operation::Write && request.length_bytes == 0 {
             return Err(libc::ENOSPC);
         }
@@ -460,55 +471,58 @@ impl Server {
             .faults
             .lock()
             .expect("no holder of the lock panics")
-            .judge(request.operation, &request.span())? as usize;
+            .transfer(request.operation, &request.span())? as usize;
         match request.operation {
-            Operation::Read => {
-                let mut buffer = self.take_buffer(length);
-                let bytes = &mut buffer[..length];
-                self.counterfeit
-                    .read(&self.backing, request.offset_bytes, bytes)?;
-                counters
-                    .read_bytes
-                    .fetch_add(length as u64, Ordering::Relaxed);
-                Ok(Reply::Data { buffer, length })
-            }
+            Operation::Read => self.read(request.offset_bytes, length),
             Operation::Write => {
                 let data = data.get(..length).ok_or(libc::EIO)?;
-                self.counterfeit
-                    .write(&self.backing, request.offset_bytes, data)?;
-                counters
-                    .written_bytes
-                    .fetch_add(length as u64, Ordering::Relaxed);
-                Ok(Reply::Written(length as u32))
+                self.write(request.offset_bytes, data)
             }
-            Operation::Trim => {
-                self.counterfeit
-                    .trim(&self.backing, request.offset_bytes, length)?;
-                counters
-                    .trimmed_bytes
-                    .fetch_add(length as u64, Ordering::Relaxed);
-                Ok(Reply::Trimmed)
-            }
-            Operation::Flush => self
-                .backing
-                .flush()
-                .map(|()| Reply::Flushed)
-                .map_err(errno_of),
+            Operation::Trim => self.trim(request.offset_bytes, length),
+            Operation::Flush => match self.backing.flush() {
+                Ok(()) => Ok(Reply::Flushed),
+                Err(error) => Err(errno_of(error)),
+            },
         }
     }
 
+    fn read(&self, offset_bytes: u64, length: usize) -> Result<Reply, i32> {
+        let mut buffer = self.take_buffer(length);
+        self.counterfeit
+            .read(&self.backing, offset_bytes, &mut buffer[..length])?;
+        let bytes = &self.counters.read_bytes;
+        bytes.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(Reply::Data { buffer, length })
+    }
+
+    fn write(&self, offset_bytes: u64, data: &[u8]) -> Result<Reply, i32> {
+        self.counterfeit.write(&self.backing, offset_bytes, data)?;
+        let bytes = &self.counters.written_bytes;
+        bytes.fetch_add(data.len() as u64, Ordering::Relaxed);
+        Ok(Reply::Written(data.len() as u32))
+    }
+
+    fn trim(&self, offset_bytes: u64, length: usize) -> Result<Reply, i32> {
+        self.counterfeit.trim(&self.backing, offset_bytes, length)?;
+        let bytes = &self.counters.trimmed_bytes;
+        bytes.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(Reply::Trimmed)
+    }
+
+    /// Answers a request whose time has come, unless the disk hangs.
     fn send(&self, pending: PendingReply) {
-        match &mut *self.kept.lock().expect("no holder of the lock panics") {
-            Some(kept)
-                if kept.which == Hanging::Everything
+        match &mut *self.held.lock().expect("no holder of the lock panics") {
+            Some(held)
+                if held.which == Hanging::Everything
                     || matches!(pending.answer, Reply::Flushed) =>
             {
-                kept.answers.push(pending)
+                held.answers.push(pending)
             }
             _ => self.deliver(pending),
         }
     }
 
+    /// Answers a request, whether the disk hangs or not.
     fn deliver(&self, pending: PendingReply) {
         let PendingReply {
             channel,

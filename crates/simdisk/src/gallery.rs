@@ -5,7 +5,7 @@
 
 /// A disk that a command line can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Named {
+pub struct NamedDisk {
     /// The name of the command line.
     pub name: &'static str,
     /// Bytes that it claims, unless the command line gives a size.
@@ -19,61 +19,61 @@ pub struct Named {
 const GB: u64 = 1_000_000_000;
 
 /// Every named disk, in the order of the help.
-pub const GALLERY: [Named; 9] = [
-    Named {
+pub const GALLERY: [NamedDisk; 9] = [
+    NamedDisk {
         name: "unthrottled",
         size_bytes: 4 * GB,
         about: "answers at once: the server's own limit",
         spec: "",
     },
-    Named {
+    NamedDisk {
         name: "ssd-sata",
         size_bytes: 480 * GB,
         about: "a SATA SSD: 90 µs reads, 95k IOPS, 550/510 MB/s",
         spec: "read-latency=90us,write-latency=40us,flush=1ms,channels=16,iops=95000,\
                read-bandwidth=550MB,write-bandwidth=510MB",
     },
-    Named {
+    NamedDisk {
         name: "nvme-slc-cliff",
         size_bytes: 1000 * GB,
         about: "an NVMe SSD: 70 µs reads, 3.5/3.0 GB/s, after 4 GiB written 500 MB/s",
         spec: "read-latency=70us,write-latency=15us,flush=300us,channels=64,read-bandwidth=3500MB,\
                write-bandwidth=3000MB,cliff=4GiB@500MB",
     },
-    Named {
+    NamedDisk {
         name: "momentus-7200.4",
         size_bytes: 320 * GB,
         about: "a 7200 rpm laptop disk: 92 to 49 MB/s across the surface, 14.9 ms access, 67 \
                 random IOPS, SATA 3 Gb/s",
         spec: MOMENTUS,
     },
-    Named {
+    NamedDisk {
         name: "momentus-7200.4-capped",
         size_bytes: 320 * GB,
         about: "the same behind a bottleneck of 78 MB/s: a curve with a flat top",
         spec: MOMENTUS_CAPPED,
     },
-    Named {
+    NamedDisk {
         name: "laptop-5400",
         size_bytes: 500 * GB,
         about: "a 5400 rpm laptop disk: 110 to 52 MB/s, 17.7 ms access",
         spec: "rpm=5400,seek=1500us/12ms/24ms,rate=110MB/52MB,zones=24,queue=32,buffer=8MiB,\
                overhead=144us,link=285MB",
     },
-    Named {
+    NamedDisk {
         name: "cloud-credits",
         size_bytes: 100 * GB,
         about: "a cloud volume: bursts at 3000 IOPS for 30,000 credits, then 300 IOPS; 128 MB/s",
         spec: "read-latency=600us,write-latency=900us,flush=1ms,credits=30000@3000/300,\
                bandwidth=128MB",
     },
-    Named {
+    NamedDisk {
         name: "cloud-3000-iops",
         size_bytes: 100 * GB,
         about: "a cloud volume: never more than 3000 IOPS or 125 MB/s",
         spec: "read-latency=500us,write-latency=700us,flush=1ms,iops=3000,bandwidth=125MB",
     },
-    Named {
+    NamedDisk {
         name: "raid0-old-pair",
         size_bytes: 160 * GB,
         about: "RAID-0 of two old 5400 rpm disks, 64 KiB chunks: together 84 to 44 MB/s, 18.3 ms \
@@ -83,7 +83,7 @@ pub const GALLERY: [Named; 9] = [
     },
 ];
 
-/// A constant, so that its capped sister differs in the link alone.
+/// The figures of the Momentus 7200.4; [`MOMENTUS_CAPPED`] differs in the link alone.
 const MOMENTUS: &str = "rpm=7200,seek=1ms/10600us/22ms,rate=92MB/49MB,zones=24,queue=32,\
                         buffer=16MiB,overhead=133us,link=285MB";
 /// [`MOMENTUS`] on a link that is slower than its outer zones.
@@ -91,7 +91,7 @@ const MOMENTUS_CAPPED: &str = "rpm=7200,seek=1ms/10600us/22ms,rate=92MB/49MB,zon
                                buffer=16MiB,overhead=133us,link=78MB";
 
 /// The entry of that name.
-pub fn named(name: &str) -> Option<&'static Named> {
+pub fn named(name: &str) -> Option<&'static NamedDisk> {
     GALLERY.iter().find(|named| named.name == name)
 }
 

@@ -157,6 +157,9 @@ struct LoopConfig {
     reserved: [u64; 8],
 }
 
+// The kernel reads as many bytes, whatever Rust takes the structures for.
+const _: () = assert!(size_of::<LoopInfo>() == 232 && size_of::<LoopConfig>() == 304);
+
 impl LoopDevice {
     /// Makes a block device with sectors of `sector_bytes` (512 to 4096) of the regular file
     /// `path`.

@@ -2,10 +2,10 @@
 //! (`DiskMachine`).
 
 pub mod cliff;
+pub mod completions;
 pub mod counterfeit;
 pub mod credits;
 pub mod direct;
-pub mod done;
 #[cfg(test)]
 pub(crate) mod drive;
 pub mod faults;
@@ -156,7 +156,7 @@ impl TimingModel for DiskMachine {
                 slow::extra_ns(&self.slow, &span) + self.ragged.map_or(0, |r| r.extra_ns(&span));
         }
         if let Some(sleeper) = &mut self.sleeper {
-            request.extra_ns += sleeper.extra_ns(request.arrival_ns);
+            request.extra_ns += sleeper.wake_delay_ns(request.arrival_ns);
         }
         self.timing.submit(request);
     }

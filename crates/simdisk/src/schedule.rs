@@ -11,8 +11,13 @@ use std::time::{Duration, Instant};
 /// The end of a sleep is spun, because a thread on a virtual machine wakes up late by about this
 /// much.
 const SPIN_MAX_NS: u64 = 50_000;
-/// Spinning takes at most this share of a sleep: the program under test needs the processors too.
+/// Spinning takes at most one part in so many of a sleep: the program under test needs the
+/// processors too.
 const SPIN_SHARE: u64 = 2;
+
+/// The longest sleep of the timer, an hour. Without a pending reply it would be infinite; the timer
+/// then only looks again.
+const SLEEP_MAX_NS: u64 = 3_600_000_000_000;
 
 /// Replies of type `A` that wait for their time.
 pub(crate) struct ReplySchedule<A> {
@@ -27,7 +32,9 @@ pub(crate) struct ReplySchedule<A> {
 
 struct ScheduleState<A> {
     timing: Box<dyn TimingModel>,
+    /// The replies, by the tickets of their requests.
     waiting: HashMap<u64, A>,
+    /// The most that waited at once.
     waiting_max: usize,
     /// The time at which the timer thread sends the next reply by itself.
     wakes_ns: u64,
@@ -95,7 +102,7 @@ impl<A: Send> ReplySchedule<A> {
                 continue;
             }
             let next_ns = state.timing.next_ns().unwrap_or(u64::MAX);
-            let left_ns = next_ns.saturating_sub(now_ns).min(3_600_000_000_000);
+            let left_ns = next_ns.saturating_sub(now_ns).min(SLEEP_MAX_NS);
             state.wakes_ns = next_ns;
             let sleep = Duration::from_nanos(left_ns - self.spin_max_ns.min(left_ns / SPIN_SHARE));
             let (woken, outcome) = self
@@ -127,6 +134,7 @@ impl<A: Send> ReplySchedule<A> {
 }
 
 impl<A> ScheduleState<A> {
+    /// Takes the replies whose time has come, in the order of their ends.
     fn take_due(&mut self, now_ns: u64) -> Vec<A> {
         std::iter::from_fn(|| self.timing.take_done(now_ns))
             .filter_map(|c| self.waiting.remove(&c.ticket))

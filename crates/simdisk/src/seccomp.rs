@@ -18,6 +18,8 @@ pub fn forbid(command: &mut Command, calls: &[libc::c_long]) {
 fn filter(calls: &[libc::c_long]) -> Vec<libc::sock_filter> {
     let load_number = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0);
     let count = calls.len();
+    // Jumps of classic BPF have eight bits.
+    assert!(count <= usize::from(u8::MAX), "{count} calls are too many");
     let compare = calls
         .iter()
         .enumerate()

@@ -91,7 +91,7 @@ pub fn parse(text: &str) -> Result<Model, SpecError> {
         .enumerate()
     {
         match part.split_once('=') {
-            Some((key, value)) => set(&mut model, key, value)?,
+            Some((key, value)) => set_key(&mut model, key, value)?,
             None if index == 0 => {
                 let named = gallery::named(part).ok_or_else(|| SpecError::UnknownName {
                     name: part.to_owned(),
@@ -119,7 +119,7 @@ fn gallery_names() -> String {
 
 /// Sets what a key describes. The functions below return `None` for a value that the key cannot
 /// have.
-fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
+fn set_key(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
     let outcome = match key {
         "iops" | "channels" | "latency" | "read-latency" | "write-latency" | "flush"
         | "bandwidth" | "read-bandwidth" | "write-bandwidth" | "cliff" | "credits"
@@ -151,7 +151,7 @@ fn set(model: &mut Model, key: &str, value: &str) -> Result<(), SpecError> {
             read_counterfeit(key, value).map(|fake| model.counterfeit = Some(fake))
         }
         "stripe" | "link" | "ragged" | "stall" | "sleep" | "slow" | "cache" | "direct" => {
-            set_any(model, key, value)
+            set_part_of_any_disk(model, key, value)
         }
         _ => {
             return Err(SpecError::UnknownKey {
@@ -198,7 +198,7 @@ fn set_flash(flash: &mut Flash, key: &str, value: &str) -> Option<()> {
                 baseline_per_s: positive_size(baseline)?,
             });
         }
-        _ => {
+        "credits" => {
             let (operations, rates) = value.split_once('@')?;
             let (burst, baseline) = rates.split_once('/')?;
             flash.credits = Some(Credits {
@@ -207,6 +207,7 @@ fn set_flash(flash: &mut Flash, key: &str, value: &str) -> Option<()> {
                 baseline_per_s: positive(baseline)?,
             });
         }
+        _ => return None,
     }
     Some(())
 }
@@ -254,12 +255,13 @@ fn set_rotating(disk: &mut Rotating, key: &str, value: &str) -> Option<()> {
         "zones" => geometry.zones = number_of_parts(value)?,
         "queue" => disk.queue_depth = small_positive(value)?,
         "buffer" => disk.buffer_bytes = size(value)?,
-        _ => disk.overhead_ns = time(value)?,
+        "overhead" => disk.overhead_ns = time(value)?,
+        _ => return None,
     }
     Some(())
 }
 
-fn set_any(model: &mut Model, key: &str, value: &str) -> Option<()> {
+fn set_part_of_any_disk(model: &mut Model, key: &str, value: &str) -> Option<()> {
     match key {
         "stripe" => {
             let (count, chunk) = value.split_once('/')?;
@@ -301,7 +303,7 @@ fn set_any(model: &mut Model, key: &str, value: &str) -> Option<()> {
             });
         }
         "cache" => model.write_cache = read_write_cache(value)?,
-        _ => {
+        "direct" => {
             model.direct = match value {
                 "accepted" => DirectAccess::Accepted,
                 "refused-at-open" => DirectAccess::RefusedAtOpen,
@@ -309,6 +311,7 @@ fn set_any(model: &mut Model, key: &str, value: &str) -> Option<()> {
                 _ => return None,
             }
         }
+        _ => return None,
     }
     Some(())
 }

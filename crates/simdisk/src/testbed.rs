@@ -134,9 +134,7 @@ impl Mount {
             point: point.to_owned(),
         }
     }
-}
 
-impl Mount {
     /// Unmounts with a single try. The error is the message of umount(8), such as `target is busy`.
     pub fn unmount_at_once(self) -> Result<(), String> {
         let output = Command::new("umount").arg(&self.point).output().unwrap();

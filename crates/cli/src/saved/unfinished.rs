@@ -106,7 +106,7 @@ impl TestJournal {
     pub(super) fn beside(place: &HistoryPlace, identity: &TargetIdentity) -> Result<Self, Failure> {
         let disk = DiskKey::new(identity);
         let name = disk.file_name();
-        let journal = history_answer(place, move |place| AcceptJournal::of_disk(place, &name))?;
+        let journal = history_answer(place, move |place| AcceptJournal::for_disk(place, &name))?;
         Ok(Self {
             journal: Arc::new(journal),
             disk,

@@ -17,8 +17,8 @@ use diskproof_model::plan::{
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use print::{
-    CHUNK_BYTES, CsvFormat, FILES_UNIT, READ, REWRITE, RunLabels, SEEKS, TablePrinter, WRITE,
-    name_in_run,
+    CHUNK_BYTES, CsvFormat, FILES_UNIT, LARGE_FILE_TESTS, READ, REWRITE, RunLabels, SEEKS,
+    TablePrinter, WRITE, name_in_run,
 };
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -35,7 +35,8 @@ const SIZE_MIB_DEFAULT: u64 = 1024;
 const SEEKS_DEFAULT: u64 = 8192;
 /// bonnie++'s number of processes that seek.
 const SEEKERS_DEFAULT: u64 = 5;
-/// The most copies that run at the same time here. Each is a thread.
+/// The most copies that run at the same time here. Each is a thread, and in the seeks as many as -s
+/// names. Chosen.
 const CONCURRENCY_MAX: u64 = 200;
 /// The smallest size that bonnie++ takes for a file without -s, in MiB.
 const SIZE_MIB_MIN: u64 = 300;
@@ -45,19 +46,19 @@ const ROUNDED_TO_MIB: u64 = 1024;
 const SIZE_MIB_MAX: u64 = 1 << 30;
 /// The smallest chunk of bonnie++.
 const CHUNK_BYTES_MIN: u64 = 256;
-/// The most seeks that -s may ask for.
+/// The most seeks that -s may request: with the largest chunk their bytes fit 64 bits.
 const SEEKS_MAX: u64 = 1 << 40;
-/// The most processes that seek.
+/// The most processes that seek. Chosen, as [`crate::plan::THREADS_MAX`].
 const SEEKERS_MAX: u64 = 1024;
-/// The most runs of -x. Each has its part of the file, and four workloads.
+/// The most runs of -x. Each has its part of the file, and four workloads. Chosen.
 const RUNS_MAX: u64 = 100;
 /// bonnie++'s number of files, in units of 1024.
 const FILES_DEFAULT: u64 = 16;
 /// The most files, in units of 1024: the ten million that a plan may have.
 const FILES_MAX: u64 = 9765;
-/// The largest of many files.
+/// The largest of many files. Chosen.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// The most directories of many files.
+/// The most directories of many files. Chosen.
 const DIRECTORIES_MAX: u64 = 10_000;
 /// A day stands in for the limit of time that bonnie++ does not have.
 const FILES_NS: u64 = 86_400 * 1_000_000_000;
@@ -66,12 +67,12 @@ const REWRITE_READ_PERMILLE: u16 = 500;
 /// Permille of reads in the seeks: bonnie++ writes back one block of ten.
 const SEEKS_READ_PERMILLE: u16 = 900;
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BonnieLoad {
     head: LoadHead,
-    /// True if this load is the tests of many files, and false if it is those of a large one.
-    is_of_files: bool,
+    /// True if this load measures many files, and false if it measures a large one.
+    measures_files: bool,
     labels: RunLabels,
     /// True if the file is created with O_DIRECT (-D).
     is_direct: bool,
@@ -99,24 +100,7 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
         seeks,
         seekers,
     } = large_file(given, concurrency)?;
-    // Of several runs, bonnie++ has no tests of many files.
-    let files = match (size_mib, given.value("n")) {
-        (0, Some("0")) => return Err("-s 0 -n 0 leaves no test".to_owned()),
-        (_, Some("0")) => None,
-        (0, _) if runs > 1 => {
-            return Err("-x above 1 needs -s above 0; run it again".to_owned());
-        }
-        (_, _) if runs > 1 => None,
-        (_, text) => Some(read_files(text.unwrap_or_default(), sync_of_files(given))?),
-    };
-    let formats = [
-        ("1.98", CsvFormat::V198),
-        ("1.96", CsvFormat::V196),
-        ("1.03", CsvFormat::V103),
-    ];
-    let csv = given
-        .choice("csv", &formats)
-        .map_err(|other| format!("--csv {other}: use 1.03, 1.96 or 1.98"))?;
+    let files = many_files(given, size_mib, runs)?;
     let mut notes = given.notes.clone();
     if size_mib > 0 {
         notes.extend(notes_of_large_file(given, runs));
@@ -127,7 +111,7 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
     let directory = given.value("d").unwrap_or(".");
     Ok(BonnieLoad {
         head: LoadHead::new(LoadTarget::Existing(directory.into()), notes),
-        is_of_files: size_mib == 0 && files.is_some(),
+        measures_files: size_mib == 0 && files.is_some(),
         labels: RunLabels {
             machine: given.value("m").map(str::to_owned),
             concurrency: concurrency as u32,
@@ -138,13 +122,42 @@ fn read(given: &GivenArguments) -> Result<BonnieLoad, String> {
             seed: 0,
             is_quiet: given.has("q"),
             runs: runs as u32,
-            csv,
+            csv: csv_format(given)?,
             files,
         },
         is_direct: given.has("D"),
         syncs_each: given.has("b"),
         seed: seed(given),
     })
+}
+
+/// The tests of many files; `None` where they do not run. Of several runs, bonnie++ has none.
+fn many_files(
+    given: &GivenArguments,
+    size_mib: u64,
+    runs: u64,
+) -> Result<Option<FilesPlan>, String> {
+    match (size_mib, given.value("n")) {
+        (0, Some("0")) => Err("-s 0 -n 0 leaves no test".to_owned()),
+        (_, Some("0")) => Ok(None),
+        (0, _) if runs > 1 => Err("-x above 1 needs -s above 0; run it again".to_owned()),
+        (_, _) if runs > 1 => Ok(None),
+        (_, text) => {
+            let files = read_files(text.unwrap_or_default(), sync_of_files(given))?;
+            Ok(Some(files))
+        }
+    }
+}
+
+fn csv_format(given: &GivenArguments) -> Result<CsvFormat, String> {
+    let formats = [
+        ("1.98", CsvFormat::V198),
+        ("1.96", CsvFormat::V196),
+        ("1.03", CsvFormat::V103),
+    ];
+    given
+        .choice("csv", &formats)
+        .map_err(|other| format!("--csv {other}: use 1.03, 1.96 or 1.98"))
 }
 
 fn seed(given: &GivenArguments) -> Option<u64> {
@@ -317,7 +330,7 @@ fn read_files(text: &str, sync: FileSync) -> Result<FilesPlan, String> {
 impl BonnieLoad {
     /// The workload of a test of the large file in one of several runs. The caller adds when it
     /// ends.
-    fn test(&self, name: &str, read_permille: u16, run: u32) -> Workload {
+    fn large_file_workload(&self, name: &str, read_permille: u16, run: u32) -> Workload {
         let size = self.labels.size_mib * MIB;
         // Writes gather in the page cache until the fsync at the end, which is timed; what is only
         // read comes from the disk.
@@ -348,28 +361,28 @@ impl BonnieLoad {
         }
     }
 
-    /// The tests of a run, in order.
-    fn tests(&self, run: u32) -> Vec<Workload> {
+    /// The workloads of the large file in a run, in the order of bonnie++'s tests.
+    fn large_file_workloads(&self, run: u32) -> [Workload; LARGE_FILE_TESTS] {
         let bytes = self.labels.size_mib * MIB;
-        vec![
+        [
             Workload {
                 layout: Layout::Provides,
                 stop: until_bytes(bytes),
-                ..self.test(WRITE, 0, run)
+                ..self.large_file_workload(WRITE, 0, run)
             },
             Workload {
                 stop: until_bytes(2 * bytes),
-                ..self.test(REWRITE, REWRITE_READ_PERMILLE, run)
+                ..self.large_file_workload(REWRITE, REWRITE_READ_PERMILLE, run)
             },
             Workload {
                 stop: until_bytes(bytes),
-                ..self.test(READ, 1000, run)
+                ..self.large_file_workload(READ, 1000, run)
             },
             Workload {
                 access: RANDOM,
                 workers: self.labels.seekers * self.labels.concurrency,
                 stop: until_bytes(self.labels.seeks * u64::from(self.labels.chunk_bytes)),
-                ..self.test(SEEKS, SEEKS_READ_PERMILLE, run)
+                ..self.large_file_workload(SEEKS, SEEKS_READ_PERMILLE, run)
             },
         ]
     }
@@ -386,7 +399,7 @@ impl DropInLoad for BonnieLoad {
             let text = format!("Can't chdir to {directory}\n");
             return Err(DropInError::Target(text));
         }
-        if self.is_of_files
+        if self.measures_files
             && let Some(files) = &self.labels.files
         {
             let with_threads = FilesPlan {
@@ -399,7 +412,7 @@ impl DropInLoad for BonnieLoad {
             });
         }
         let workloads = (0..self.labels.runs)
-            .flat_map(|run| self.tests(run))
+            .flat_map(|run| self.large_file_workloads(run))
             .collect();
         let bytes = u64::from(self.labels.runs) * self.labels.size_mib * MIB;
         let seeded = context.seeded(self.seed);
@@ -407,12 +420,12 @@ impl DropInLoad for BonnieLoad {
     }
 
     fn next(&self) -> Option<NextLoad> {
-        if self.labels.files.is_none() || self.is_of_files {
+        if self.labels.files.is_none() || self.measures_files {
             return None;
         }
         let load = Self {
             head: LoadHead::new(self.head.target.clone(), Vec::new()),
-            is_of_files: true,
+            measures_files: true,
             ..self.clone()
         };
         Some(NextLoad::new(load, NextPrinter::SamePrinter))

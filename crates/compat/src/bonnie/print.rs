@@ -10,7 +10,7 @@ use diskproof_model::measurement::{CpuTime, Measurement, OpKind};
 
 const KIB: f64 = 1024.0;
 /// The number of tests of the large file in a run: those by character do not run here.
-const LARGE_FILE_TESTS: usize = 4;
+pub(super) const LARGE_FILE_TESTS: usize = 4;
 /// The number of fields from `num_files` to `ran_del_cpu`, which are empty without many files.
 const FILE_FIELDS: usize = 17;
 /// The names of the fields of format 1.98, in their order. The other formats lack some of them.
@@ -302,6 +302,7 @@ impl CsvFormat {
 
     /// Joins those of the values of all 50 [`FIELDS`] whose fields the format has.
     fn join(self, values: &[String]) -> String {
+        debug_assert_eq!(values.len(), FIELDS.split(',').count(), "a value a field");
         let mut known = Vec::new();
         for (name, value) in FIELDS.split(',').zip(values) {
             if self.has_field(name) {

@@ -23,7 +23,7 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
 
 /// The block of dd without bs=, ibs= and obs=, in bytes.
 const BLOCK_BYTES: u64 = 512;
-/// The largest block that is taken here; dd takes larger ones.
+/// The largest block that is accepted here, which has to fit into a buffer; dd accepts larger ones.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
 /// Inputs of a copy that writes a disk.
 const SOURCES: [&str; 3] = ["/dev/zero", "/dev/urandom", "/dev/random"];
@@ -63,7 +63,10 @@ fn form(operand: &DropInOption) -> String {
 
 /// Reads the operands, and each symbol of their lists.
 fn operands(arguments: &[String]) -> Result<GivenArguments, String> {
-    let mut given = GivenArguments::default();
+    let mut given = GivenArguments {
+        known: DROP_IN.options,
+        ..GivenArguments::default()
+    };
     for argument in arguments {
         if argument == "--" {
             continue;
@@ -110,7 +113,7 @@ fn add_operand(
     value: Option<&str>,
 ) -> Result<(), String> {
     operand.admit(&mut given.notes)?;
-    let name = match operand.short.trim_end_matches('=') {
+    let name = match operand.key() {
         "iseek" => "skip",
         "oseek" => "seek",
         name => name,

@@ -36,9 +36,10 @@ const DEVICE_NS: u64 = 3 * SECOND;
 const GIB: u64 = 1 << 30;
 /// The largest offset: 2^63 bytes, beyond which the kernel has none.
 const OFFSET_GIB_MAX: u64 = 1 << 33;
+/// Bytes of what hdparm calls a MB.
 const MIB: f64 = 1_048_576.0;
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct TimingLoad {
     head: LoadHead,

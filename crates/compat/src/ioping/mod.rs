@@ -38,12 +38,12 @@ const RAPID_WORK_BYTES: u64 = 64 << 20;
 const RAPID_NS: u64 = 3 * SECOND;
 /// The kernel splits larger requests (MAX_RW_COUNT).
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
-/// A file or a device is overwritten only if writing was asked for this often, as in ioping.
+/// A file or a device is overwritten only if writing was requested this often, as in ioping.
 const WRITE_FLAGS_NEEDED: usize = 3;
 /// Scratch files are made of pages.
 const PAGE_BYTES: u64 = 4096;
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 struct IopingLoad {
     head: LoadHead,
@@ -58,7 +58,7 @@ struct IopingLoad {
     /// The first requests, which are not counted (-a).
     warmup_requests: u64,
     seed: Option<u64>,
-    /// The number of times that writing was asked for: a file or a device needs three (-WWW).
+    /// The number of times that writing was requested: a file or a device needs three (-WWW).
     write_flags: usize,
     form: OutputForm,
 }
@@ -138,17 +138,21 @@ fn read(given: &GivenArguments) -> Result<IopingLoad, String> {
         warmup_requests: given.read("a", count)?.unwrap_or(1),
         seed: above_zero(given, "e", read_seed)?,
         write_flags,
-        form: OutputForm {
-            is_quiet: is_rapid || given.has("q") || given.has("B"),
-            is_batch: given.has("B"),
-            is_json: given.has("J"),
-            time_format: time_format(given),
-            period_requests: above_zero(given, "p", count)?,
-            period_ns: above_zero(given, "P", time)?,
-            interval_ns,
-            valid_min_ns: given.read("t", time)?.unwrap_or(0),
-            valid_max_ns: given.read("T", time)?.unwrap_or(u64::MAX),
-        },
+        form: read_output_form(given, interval_ns)?,
+    })
+}
+
+fn read_output_form(given: &GivenArguments, interval_ns: u64) -> Result<OutputForm, String> {
+    Ok(OutputForm {
+        is_quiet: given.has("R") || given.has("q") || given.has("B"),
+        is_batch: given.has("B"),
+        is_json: given.has("J"),
+        time_format: time_format(given),
+        period_requests: above_zero(given, "p", count)?,
+        period_ns: above_zero(given, "P", time)?,
+        interval_ns,
+        valid_min_ns: given.read("t", time)?.unwrap_or(0),
+        valid_max_ns: given.read("T", time)?.unwrap_or(u64::MAX),
     })
 }
 
@@ -181,7 +185,6 @@ fn workload(
     {
         stop.bytes = Some(requests.saturating_mul(u64::from(block_bytes)));
     }
-    let is_cached = given.has("C");
     Workload {
         streams: Streams::with_reads(read_permille),
         access: if given.has("L") {
@@ -194,28 +197,40 @@ fn workload(
         rate,
         sync: if read_permille == 1000 {
             SyncPolicy::None
-        } else if given.has("Y") {
-            OPEN_SYNC
-        } else if given.has("y") {
-            OPEN_DSYNC
-        } else if is_cached {
-            SyncPolicy::None
         } else {
-            sync_every(1, SyncCall::Fdatasync)
+            sync_of_writes(given)
         },
-        cache: if given.has("D") {
-            CachePolicy::Direct
-        } else if is_cached {
-            CachePolicy::Cached
-        } else {
-            CachePolicy::Buffered
-        },
+        cache: cache_policy(given),
         engine: if given.has("A") {
             EngineChoice::Fixed(EngineKind::Aio)
         } else {
             EngineChoice::Auto
         },
         ..Workload::named("ping")
+    }
+}
+
+/// How writes are made durable: by fdatasync, unless a flag of the file does it or the page cache
+/// is wanted.
+fn sync_of_writes(given: &GivenArguments) -> SyncPolicy {
+    if given.has("Y") {
+        OPEN_SYNC
+    } else if given.has("y") {
+        OPEN_DSYNC
+    } else if given.has("C") {
+        SyncPolicy::None
+    } else {
+        sync_every(1, SyncCall::Fdatasync)
+    }
+}
+
+fn cache_policy(given: &GivenArguments) -> CachePolicy {
+    if given.has("D") {
+        CachePolicy::Direct
+    } else if given.has("C") {
+        CachePolicy::Cached
+    } else {
+        CachePolicy::Buffered
     }
 }
 

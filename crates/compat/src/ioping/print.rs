@@ -91,8 +91,8 @@ impl IopingPrinter {
     fn start_at(&mut self, at_ns: u64) {
         if !self.has_begun {
             self.has_begun = true;
-            self.period = RequestSum::from(at_ns);
-            self.total = RequestSum::from(at_ns);
+            self.period = RequestSum::starting_at(at_ns);
+            self.total = RequestSum::starting_at(at_ns);
             self.end_ns = at_ns;
             self.start_period(at_ns);
         }
@@ -180,7 +180,7 @@ impl IopingPrinter {
         }
         let figures = self.period.figures(self.end_ns, self.block_bytes);
         self.total.merge(&self.period);
-        self.period = RequestSum::from(self.end_ns);
+        self.period = RequestSum::starting_at(self.end_ns);
         self.start_period(self.end_ns);
         if self.form.is_json {
             self.json_statistics(&figures, unix_ns)
@@ -311,7 +311,7 @@ fn escaped(text: &str) -> String {
     json
 }
 
-/// ioping calls no request fast or slow before so many valid ones are known.
+/// ioping calls no request fast or slow before so many valid ones are known (ioping.c 1.3).
 const REMARKS_AFTER: u64 = 5;
 
 /// A sum over requests.
@@ -408,8 +408,8 @@ impl Judgement {
 }
 
 impl RequestSum {
-    /// Nothing has been counted.
-    fn from(start_ns: u64) -> Self {
+    /// A sum from this time on, in which nothing has been counted.
+    fn starting_at(start_ns: u64) -> Self {
         Self {
             start_ns,
             ..Self::default()
@@ -445,6 +445,7 @@ impl RequestSum {
             ..Self::default()
         });
         let mean_ns = (self.sum_ns / self.valid as f64) as u64;
+        // Less than half of the mean is fast, more than twice the mean is slow, as in ioping.
         let remark = if self.valid <= REMARKS_AFTER {
             None
         } else if ns * 2 < mean_ns {

@@ -54,7 +54,7 @@ const TIMES: &Suffixes = &[
     ("h", 3600e9),
 ];
 /// The largest number that is read: 2^53, above which a whole number in a f64 is not exact.
-const MAX: f64 = 9_007_199_254_740_992.0;
+const NUMBER_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A number of requests.
 pub(super) fn count(text: &str) -> Result<u64, String> {
@@ -94,7 +94,7 @@ fn number(text: &str, suffixes: &Suffixes) -> Result<f64, String> {
         return Err(format!("invalid suffix: \"{suffix}\""));
     };
     let number = value * factor;
-    if (0.0..=MAX).contains(&number) {
+    if (0.0..=NUMBER_MAX).contains(&number) {
         Ok(number)
     } else {
         Err(format!("integer overflow at parsing argument: {text}"))

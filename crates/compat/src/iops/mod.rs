@@ -7,7 +7,7 @@ use crate::command::{CommandLine, GivenArguments};
 use crate::drop_in::{DropIn, Started};
 use crate::figures::{ops_of_kind, per_second};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
-use crate::plan::{RequestOrder, SECOND, blocking_workload, until_ns};
+use crate::plan::{RequestOrder, SECOND, THREADS_MAX, blocking_workload, until_ns};
 use crate::printer::{DropInError, ToolPrinter, ToolResult, ToolText};
 use diskproof_model::measurement::{Measurement, OpKind};
 use diskproof_model::plan::{CachePolicy, Plan, Workload};
@@ -20,15 +20,15 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
 
 /// The number of threads of iops.
 const THREADS_DEFAULT: u64 = 32;
-/// The most threads that are started here.
-const THREADS_MAX: u64 = 1024;
+
 /// The seconds for which iops measures each size.
 const SECONDS_DEFAULT: u64 = 2;
 /// The most seconds for each size: a day.
 const SECONDS_MAX: u64 = 86_400;
-/// The sector of a disk that does not tell its own, in bytes.
+/// The sector of a disk that does not report its own, in bytes.
 const SECTOR_BYTES: u32 = 512;
-/// The most that the buffers of all threads hold together, in bytes. Larger sizes are left out.
+/// The most that the buffers of all threads hold together, in bytes. Larger sizes are skipped.
+/// Chosen, not measured.
 const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// The words of -p, and their meaning. The first is the default.
 const PATTERNS: [(&str, RequestOrder); 2] = [
@@ -36,7 +36,7 @@ const PATTERNS: [(&str, RequestOrder); 2] = [
     ("sequential", RequestOrder::Sequential),
 ];
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct SizesLoad {
     head: LoadHead,

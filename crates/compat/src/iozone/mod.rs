@@ -14,7 +14,8 @@ use diskproof_model::plan::{Access, CachePolicy, Layout, Plan, SyncPolicy, Workl
 use diskproof_model::stream::Streams;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use print::{
-    COLUMNS, Column, DataDirection, FigureUnit, MatrixPrinter, SizePair, Sizes, doubling, test,
+    COLUMNS, Column, DataDirection, FigureUnit, MatrixPrinter, SizePair, Sizes, doubling,
+    test_number,
 };
 use std::path::Path;
 use std::sync::LazyLock;
@@ -35,18 +36,19 @@ const AUTO_FILE_KIB_MIN: u64 = 64;
 const AUTO_FILE_KIB_MAX: u64 = 512 * KIB;
 /// IOzone's default of -q: the largest record of -a.
 const AUTO_RECORD_KIB_MAX: u64 = 16 * KIB;
-/// The largest file that is taken here: a PiB.
+/// The largest file that is accepted here: a PiB.
 const FILE_KIB_MAX: u64 = 1 << 40;
-/// The largest record that is taken here: a GiB, which fits into a buffer.
+/// The largest record that is accepted here: a GiB, which fits into a buffer.
 const RECORD_KIB_MAX: u64 = 1 << 20;
 /// IOzone's default of -j, in records.
 const STRIDE_DEFAULT: u64 = 17;
-/// The largest stride that is taken here, in records.
+/// The largest stride that is accepted here, in records: with the largest record its bytes fit 64
+/// bits.
 const STRIDE_MAX: u64 = 1 << 20;
 /// The number of the first test that does not run here. Tests count from 0.
 const FIRST_MISSING_TEST: u32 = 6;
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 struct PairsLoad {
     head: LoadHead,
@@ -207,6 +209,27 @@ fn read(given: &GivenArguments) -> Result<PairsLoad, String> {
 
 /// The lines before the table.
 fn head(load: &PairsLoad, given: &GivenArguments, arguments: &[String]) -> String {
+    let mut lines = settings_lines(load, given);
+    lines.push(format!("Command line used: iozone {}", arguments.join(" ")));
+    if load.printer.unit == FigureUnit::Kilobytes {
+        lines.push("Output is in kBytes/sec".to_owned());
+    }
+    lines.push("Time Resolution = 0.000000001 seconds.".to_owned());
+    let stride = load.stride;
+    lines.push(format!("File stride size set to {stride} * record size."));
+    let mut text = format!(
+        "\tIozone: Performance Test of File I/O\n\t        Version $Revision: 3.508 $ (emulated \
+         by diskproof {})\n\n",
+        env!("CARGO_PKG_VERSION")
+    );
+    for line in lines {
+        text += &format!("\t{line}\n");
+    }
+    text
+}
+
+/// A line for each setting that the command line changes.
+fn settings_lines(load: &PairsLoad, given: &GivenArguments) -> Vec<String> {
     let is_auto = given.has("a");
     let mut lines: Vec<String> = Vec::new();
     if is_auto {
@@ -242,22 +265,7 @@ fn head(load: &PairsLoad, given: &GivenArguments, arguments: &[String]) -> Strin
     if given.has("o") {
         lines.push("SYNC Mode. ".to_owned());
     }
-    lines.push(format!("Command line used: iozone {}", arguments.join(" ")));
-    if load.printer.unit == FigureUnit::Kilobytes {
-        lines.push("Output is in kBytes/sec".to_owned());
-    }
-    lines.push("Time Resolution = 0.000000001 seconds.".to_owned());
-    let stride = load.stride;
-    lines.push(format!("File stride size set to {stride} * record size."));
-    let mut text = format!(
-        "\tIozone: Performance Test of File I/O\n\t        Version $Revision: 3.508 $ (emulated \
-         by diskproof {})\n\n",
-        env!("CARGO_PKG_VERSION")
-    );
-    for line in lines {
-        text += &format!("\t{line}\n");
-    }
-    text
+    lines
 }
 
 impl PairsLoad {
@@ -267,13 +275,13 @@ impl PairsLoad {
         // The test of rewriting uses the record in the middle.
         let records = bytes / record_bytes;
         let (offset_bytes, length_bytes) = match column.test {
-            test::RECORD_REWRITE => (records / 2 * record_bytes, record_bytes),
+            test_number::RECORD_REWRITE => (records / 2 * record_bytes, record_bytes),
             _ => (0, bytes),
         };
         let access = match column.test {
-            test::RANDOM => RANDOM,
-            test::BACKWARD => Access::Backward,
-            test::STRIDE if self.stride < records => Access::Stride {
+            test_number::RANDOM => RANDOM,
+            test_number::BACKWARD => Access::Backward,
+            test_number::STRIDE if self.stride < records => Access::Stride {
                 stride_bytes: self.stride * record_bytes,
             },
             _ => Access::Sequential,
@@ -298,7 +306,7 @@ impl PairsLoad {
     }
 
     /// The workloads of all pairs, each pair in a part of the file.
-    fn parts(&self) -> FileParts {
+    fn file_parts(&self) -> FileParts {
         let mut workloads = Vec::new();
         let mut start_bytes = 0;
         for pair in self.printer.sizes.pairs() {
@@ -331,7 +339,7 @@ impl DropInLoad for PairsLoad {
             let path = self.head.path();
             return Err(DROP_IN.target_error(&format!("{path}: no directory")));
         }
-        let parts = self.parts();
+        let parts = self.file_parts();
         Ok(DROP_IN.plan(context, Some(parts.file_bytes), parts.workloads))
     }
 

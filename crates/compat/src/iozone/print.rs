@@ -24,7 +24,7 @@ const LARGE_RECORD_KIB: u64 = 64;
 /// A figure of a row.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Column {
-    /// The number of its test, as of -i ([`test`]).
+    /// The number of its test, as of -i ([`test_number`]).
     pub(super) test: u32,
     pub(super) direction: DataDirection,
     /// The test's name at the beginning of the names of its workloads.
@@ -43,7 +43,7 @@ pub(super) enum DataDirection {
 }
 
 /// IOzone's numbers of its tests.
-pub(super) mod test {
+pub(super) mod test_number {
     pub(crate) const WRITE: u32 = 0;
     pub(crate) const READ: u32 = 1;
     pub(crate) const RANDOM: u32 = 2;
@@ -64,26 +64,35 @@ const fn column(
         direction,
         name,
         title,
-        width: if test < test::RECORD_REWRITE { 10 } else { 11 },
+        width: if test < test_number::RECORD_REWRITE {
+            10
+        } else {
+            11
+        },
     }
 }
 
 /// All columns, in the order of the table.
 pub(super) static COLUMNS: [Column; 9] = [
-    column(test::WRITE, Write, "write", "Writer"),
-    column(test::WRITE, Write, "rewrite", "Re-writer"),
-    column(test::READ, Read, "read", "Reader"),
-    column(test::READ, Read, "reread", "Re-Reader"),
-    column(test::RANDOM, Read, "random-read", "Random read"),
-    column(test::RANDOM, Write, "random-write", "Random write"),
-    column(test::BACKWARD, Read, "backward-read", "Backward read"),
+    column(test_number::WRITE, Write, "write", "Writer"),
+    column(test_number::WRITE, Write, "rewrite", "Re-writer"),
+    column(test_number::READ, Read, "read", "Reader"),
+    column(test_number::READ, Read, "reread", "Re-Reader"),
+    column(test_number::RANDOM, Read, "random-read", "Random read"),
+    column(test_number::RANDOM, Write, "random-write", "Random write"),
     column(
-        test::RECORD_REWRITE,
+        test_number::BACKWARD,
+        Read,
+        "backward-read",
+        "Backward read",
+    ),
+    column(
+        test_number::RECORD_REWRITE,
         Write,
         "record-rewrite",
         "Record rewrite",
     ),
-    column(test::STRIDE, Read, "stride-read", "Stride read"),
+    column(test_number::STRIDE, Read, "stride-read", "Stride read"),
 ];
 
 impl Column {

@@ -34,7 +34,7 @@ const NOT_DIRECT: &str = "* This file system and its mount options do not suppor
 const OPEN_FILE: &str =
     "'write, fsync, close' and 'write, close, fsync' keep the file open, without open and close";
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FsyncLoad {
     head: LoadHead,
@@ -151,7 +151,7 @@ impl FsyncPrinter {
     fn print_next_label(&mut self, text: &mut String) {
         while let Some(row) = self.rows.get(self.current) {
             let _ = write!(text, "{}        {:<30}", row.heading, row.label);
-            let RowContent::Missing(why) = row.measured else {
+            let RowContent::Missing(why) = row.content else {
                 return;
             };
             self.finish_row(Err(why), text);
@@ -269,7 +269,7 @@ struct TestRow {
     label: &'static str,
     /// Name of its workload.
     name: String,
-    measured: RowContent,
+    content: RowContent,
 }
 
 impl RowContent {
@@ -367,12 +367,12 @@ fn descriptors() -> Vec<TestRow> {
 
 impl TestRow {
     /// A row in the middle of a table.
-    fn new(label: &'static str, name: &str, measured: RowContent) -> Self {
+    fn new(label: &'static str, name: &str, content: RowContent) -> Self {
         Self {
             heading: "",
             label,
             name: name.to_owned(),
-            measured,
+            content,
         }
     }
 
@@ -383,7 +383,7 @@ impl TestRow {
             writes,
             sync,
             cache,
-        } = self.measured
+        } = self.content
         else {
             return None;
         };
@@ -400,7 +400,7 @@ impl TestRow {
 
     /// Operations per second, or the sign for why there are none.
     fn rate(&self, measurement: &Measurement) -> Result<f64, &'static str> {
-        let (writes, sync, cache) = match self.measured {
+        let (writes, sync, cache) = match self.content {
             RowContent::Writes {
                 writes,
                 sync,

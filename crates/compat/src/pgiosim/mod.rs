@@ -8,7 +8,7 @@ use crate::command::{CommandLine, GivenArguments, scaled};
 use crate::drop_in::{DropIn, Started};
 use crate::figures::{as_seconds, per_second, timed_writes};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext};
-use crate::plan::{RANDOM, blocking_workload, sync_every};
+use crate::plan::{RANDOM, THREADS_MAX, blocking_workload, sync_every};
 use crate::printer::{DropInError, ResultsSoFar, ToolPrinter, ToolResult, ToolText};
 use crate::tool_totals::OpsSoFar;
 use diskproof_model::measurement::Measurement;
@@ -29,14 +29,12 @@ pub(crate) static DROP_IN: LazyLock<DropIn> =
 const BLOCK_BYTES: u32 = 8192;
 /// Time between two lines of pgiosim.
 const INTERVAL_NS: u64 = 10_000_000_000;
-/// The most threads that are started here.
-const THREADS_MAX: u64 = 1024;
-/// The most files that are taken here.
+/// The most files that are accepted here: each is a target with threads of its own. Chosen.
 const FILES_MAX: usize = 64;
 /// The most blocks of a file: 8 EiB, beyond which an offset has no 63 bits.
 const BLOCKS_MAX: u64 = 1 << 50;
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 struct ScanLoad {
     head: LoadHead,
@@ -139,7 +137,7 @@ fn parse_blocks(text: &str) -> Option<u64> {
 
 impl ScanLoad {
     fn add_notes(&mut self) {
-        let threads = self.threads_of_a_file();
+        let threads = self.threads_per_file();
         let notes = &mut self.head.notes;
         if !self.drops_cache {
             let text = "the page cache may answer; use -c to drop the files from it first";
@@ -153,7 +151,7 @@ impl ScanLoad {
         }
     }
 
-    fn threads_of_a_file(&self) -> u32 {
+    fn threads_per_file(&self) -> u32 {
         self.threads.div_ceil(self.files.len() as u32)
     }
 
@@ -170,7 +168,7 @@ impl ScanLoad {
         };
         Workload {
             streams: Streams::with_reads(read_permille),
-            workers: self.threads_of_a_file(),
+            workers: self.threads_per_file(),
             span: Span {
                 start_bytes: self.start_block * u64::from(BLOCK_BYTES),
                 length_bytes: None,

@@ -7,7 +7,9 @@ mod tests;
 use crate::command::{GivenArguments, LongDashes, parse};
 use crate::drop_in::{DropIn, DropInOption, PrintedText, Started};
 use crate::load::{DropInLoad, LoadHead, LoadTarget, PlanContext, PrimeRequest};
-use crate::plan::{OPEN_DSYNC, OPEN_SYNC, SECOND, blocking_workload, span_of, sync_every};
+use crate::plan::{
+    OPEN_DSYNC, OPEN_SYNC, SECOND, THREADS_MAX, blocking_workload, span_of, sync_every,
+};
 use crate::printer::{DropInError, ToolPrinter, ToolText};
 use crate::tool_totals::OpsSoFar;
 use diskproof_model::plan::{
@@ -25,17 +27,15 @@ use std::sync::LazyLock;
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("sysbench.txt"), start));
 
-/// The most threads that are started here.
-const THREADS_MAX: u64 = 1024;
 /// The largest block of --file-block-size: it has to fit into a buffer of each thread.
 const BLOCK_BYTES_MAX: u64 = 1 << 30;
-/// The longest time in seconds: 100 days.
+/// The longest time in seconds: 100 days, which in nanoseconds is far from the end of 64 bits.
 const TIME_MAX: u64 = 100 * 86_400;
 /// The largest number of --cpu-max-prime. A single event takes hours long before it.
 const PRIME_MAX: u64 = 1 << 40;
 /// The largest count and seed: a JSON number beyond it is not exact.
 const COUNT_MAX: u64 = 1 << 53;
-/// The most events per second of --rate.
+/// The most events per second of --rate: more than any machine starts.
 const RATE_MAX: u64 = 1 << 40;
 /// The largest sum of the files: a PiB.
 const TOTAL_BYTES_MAX: u64 = 1 << 50;
@@ -44,7 +44,7 @@ const PAGE_BYTES: u64 = 4096;
 /// The most files. One file of ours replaces them.
 const FILES_MAX: u64 = 1_000_000;
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 struct FileioLoad {
     head: LoadHead,
@@ -238,22 +238,44 @@ fn above_zero(number: u64) -> Option<u64> {
     if number > 0 { Some(number) } else { None }
 }
 
+/// The files of a test, and its requests to them.
+struct TestFiles {
+    count: u64,
+    file_bytes: u64,
+    /// The block size of the command line.
+    block_bytes: u64,
+    /// The size of a request: sysbench cuts it at the end of its file.
+    request_bytes: u64,
+    /// Bytes of the whole requests that fit into all files together.
+    used_bytes: u64,
+}
+
+fn read_test_files(given: &GivenArguments) -> Result<TestFiles, String> {
+    let block_bytes = number(given, "file-block-size", 1..=BLOCK_BYTES_MAX, 16_384)?;
+    let count = number(given, "file-num", 1..=FILES_MAX, 128)?;
+    let total_bytes = number(given, "file-total-size", 1..=TOTAL_BYTES_MAX, 2 << 30)?;
+    let file_bytes = total_bytes / count;
+    if file_bytes == 0 {
+        let text = format!("--file-total-size={total_bytes}: {count} files have no bytes each");
+        return Err(text);
+    }
+    let request_bytes = block_bytes.min(file_bytes);
+    Ok(TestFiles {
+        count,
+        file_bytes,
+        block_bytes,
+        request_bytes,
+        used_bytes: total_bytes / request_bytes * request_bytes,
+    })
+}
+
 fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     let name = given.value("file-test-mode").unwrap_or_default();
     let Some(mode) = MODES.iter().find(|known| known.name == name).copied() else {
         return Err(format!("Invalid IO operations mode: {name}."));
     };
     let settings = run_settings(given)?;
-    let block_bytes = number(given, "file-block-size", 1..=BLOCK_BYTES_MAX, 16_384)?;
-    let files = number(given, "file-num", 1..=FILES_MAX, 128)?;
-    let total_bytes = number(given, "file-total-size", 1..=TOTAL_BYTES_MAX, 2 << 30)?;
-    let file_bytes = total_bytes / files;
-    if file_bytes == 0 {
-        let text = format!("--file-total-size={total_bytes}: {files} files have no bytes each");
-        return Err(text);
-    }
-    // sysbench cuts a request at the end of its file.
-    let request_bytes = block_bytes.min(file_bytes);
+    let files = read_test_files(given)?;
     let io_mode = read_io_mode(given)?;
     let flags = read_extra_flags(given)?;
     let ratio = read_ratio(given)?;
@@ -261,20 +283,19 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
     let asked_syncs = read_syncs(given, read_permille)?;
     let syncs = flags.sync.map_or(asked_syncs, FileSyncs::with_flag);
     let notes = notes(given, &flags, io_mode, read_permille, settings.threads);
-    let used_bytes = total_bytes / request_bytes * request_bytes;
     Ok(FileioLoad {
         head: LoadHead::new(LoadTarget::Existing(".".into()), notes),
-        total_bytes: used_bytes,
+        total_bytes: files.used_bytes,
         workload: Workload {
             streams: Streams::with_reads(read_permille),
             depth: io_mode.depth as u32,
             workers: settings.threads as u32,
-            span: span_of(0, used_bytes),
+            span: span_of(0, files.used_bytes),
             stop: Stop {
                 time_ns: settings.time_ns,
                 bytes: settings
                     .events
-                    .map(|events| events.saturating_mul(request_bytes)),
+                    .map(|events| events.saturating_mul(files.request_bytes)),
                 ..Stop::default()
             },
             rate: settings.rate.map(|rate| rate as f64),
@@ -288,16 +309,16 @@ fn read(given: &GivenArguments) -> Result<FileioLoad, String> {
                 ModeKind::Create => Layout::Provides,
                 _ => Layout::Needed,
             },
-            ..blocking_workload(mode.name, mode.order.access(), request_bytes as u32)
+            ..blocking_workload(mode.name, mode.order.access(), files.request_bytes as u32)
         },
         shown: ShownSettings {
             settings,
             mode,
             flags: flags.text,
-            files,
-            file_bytes,
-            block_bytes,
-            request_bytes,
+            files: files.count,
+            file_bytes: files.file_bytes,
+            block_bytes: files.block_bytes,
+            request_bytes: files.request_bytes,
             ratio,
             syncs: syncs.text,
             io_mode: io_mode.text,
@@ -389,7 +410,7 @@ fn read_ratio(given: &GivenArguments) -> Result<f64, String> {
     }
 }
 
-/// The warning of sysbench about the old way to name a test.
+/// The warning of sysbench about the old way to name a test; `None` where it was not used.
 fn warning_of_test(given: &GivenArguments) -> Option<String> {
     if !given.has("test") {
         return None;

@@ -68,7 +68,7 @@ pub(super) struct RunSettings {
     pub(super) time_ns: Option<u64>,
     /// Events of all threads together.
     pub(super) events: Option<u64>,
-    /// Events per second that were asked for.
+    /// Events per second that were requested.
     pub(super) rate: Option<u64>,
     /// Time between two intermediate figures.
     pub(super) interval_ns: Option<u64>,
@@ -253,7 +253,7 @@ fn fairness(events: &ThreadSpread, seconds: &ThreadSpread) -> String {
     )
 }
 
-/// The latency histogram, where it was asked for, in the buckets of sysbench, each of which is
+/// The latency histogram, where it was requested, in the buckets of sysbench, each of which is
 /// larger than the one before by the same factor.
 fn distribution(settings: &RunSettings, latency: &LatencyHistogram) -> String {
     const BUCKETS: usize = 1024;

@@ -26,9 +26,9 @@ const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 /// zcav's default of -b.
 const BLOCK_MIB: u64 = 512;
-/// The largest block that is taken here.
+/// The largest block that is accepted here, a TiB.
 const BLOCK_MIB_MAX: u64 = 1 << 20;
-/// The most passes that are made here.
+/// The most passes that are made here. Chosen.
 const LOOPS_MAX: u64 = 100;
 /// zcav's first line.
 const HEADING: &str = "#block offset (GiB), MiB/s, time\n";
@@ -45,7 +45,7 @@ struct Device {
     log: Option<PathBuf>,
 }
 
-/// The load that a command line asks for.
+/// The load that a command line requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct BlocksLoad {
     head: LoadHead,
@@ -58,7 +58,7 @@ struct BlocksLoad {
     loops_left: u32,
     start_bytes: u64,
     end_bytes: Option<u64>,
-    /// One of so many blocks is read (-s).
+    /// One of so many blocks is read (-s); 1 reads all.
     skip: u64,
 }
 
@@ -71,21 +71,7 @@ fn start(arguments: &[String]) -> Result<Started, DropInError> {
 fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
     let devices = read_devices(given)?;
     let mut notes = given.notes.clone();
-    let mut block_mib = BLOCK_MIB;
-    if let Some(text) = given.value("b") {
-        let (block, chunk) = match text.split_once(':') {
-            Some((block, chunk)) => (block, Some(chunk)),
-            None => (text, None),
-        };
-        if let Some(chunk) = chunk {
-            mib("-b", chunk)?;
-            notes.push("the chunk size has no effect: the engine chooses it".to_owned());
-        }
-        block_mib = mib("-b", block)?;
-    }
-    if !(1..=BLOCK_MIB_MAX).contains(&block_mib) {
-        return Err(format!("-b {block_mib}: use from 1 to {BLOCK_MIB_MAX} MiB"));
-    }
+    let block_mib = read_block_mib(given, &mut notes)?;
     notes.push("requests bypass the page cache; the lines come at the end".to_owned());
     if devices.len() > 1 {
         notes.push("the devices are measured one after the other, not together".to_owned());
@@ -114,6 +100,27 @@ fn read(given: &GivenArguments) -> Result<BlocksLoad, String> {
         end_bytes,
         skip: given.number("s", 2..=20)?.unwrap_or(1),
     })
+}
+
+/// Reads the value of -b, such as `512` or `512:1`: the size of a block, and that of a chunk, which
+/// has no effect here.
+fn read_block_mib(given: &GivenArguments, notes: &mut Vec<String>) -> Result<u64, String> {
+    let Some(text) = given.value("b") else {
+        return Ok(BLOCK_MIB);
+    };
+    let block_mib = match text.split_once(':') {
+        Some((block, chunk)) => {
+            mib("-b", chunk)?;
+            notes.push("the chunk size has no effect: the engine chooses it".to_owned());
+            mib("-b", block)?
+        }
+        None => mib("-b", text)?,
+    };
+    if (1..=BLOCK_MIB_MAX).contains(&block_mib) {
+        Ok(block_mib)
+    } else {
+        Err(format!("-b {block_mib}: use from 1 to {BLOCK_MIB_MAX} MiB"))
+    }
 }
 
 /// Files in order. As in zcav, a log belongs to the file that follows it.
@@ -280,8 +287,13 @@ struct MeasuredBlock {
 }
 
 impl MeasuredBlock {
-    /// The mean without the fastest and the slowest third.
+    /// The mean without the fastest and the slowest third, which are rounded down: of two passes it
+    /// has both.
     fn mean_seconds(&mut self) -> f64 {
+        debug_assert!(
+            !self.seconds.is_empty(),
+            "a block is made by its first pass"
+        );
         self.seconds.sort_by(f64::total_cmp);
         let third = self.seconds.len() / 3;
         let kept = &self.seconds[third..self.seconds.len() - third];

@@ -67,7 +67,7 @@ impl Backend for SimBackend {
                 u64::from(request.len).min(self.size_bytes.saturating_sub(request.offset));
             let result = self
                 .faults
-                .judge(operation, &(request.offset..request.offset + length_bytes))
+                .transfer(operation, &(request.offset..request.offset + length_bytes))
                 .map_or_else(|errno| -errno, |n| n as i32);
             self.results[request.slot as usize] = if request.op.moves_data() {
                 result

@@ -14,6 +14,8 @@ use std::collections::BTreeSet;
 const POINTS_PER_DECADE: usize = 20;
 /// A point needs at least this many latencies beyond it, as a percentile in a table does.
 const BEYOND_MIN: f64 = 10.0;
+/// The arithmetic of shares makes exactly ten latencies a little less than ten.
+const ROUNDING: f64 = 1e-6;
 
 /// A chart has at most this many lines. More cannot be distinguished, and each takes 240 kB while
 /// it is drawn.
@@ -43,7 +45,7 @@ pub(super) fn charts(record: &Record) -> Vec<Chart> {
 struct LatencyLine<'a> {
     name: String,
     /// True if other operations ran in the same workload.
-    is_of_mix: bool,
+    is_part_of_mix: bool,
     histogram: &'a LatencyHistogram,
 }
 
@@ -58,7 +60,7 @@ fn chart_of_size(record: &Record, block_bytes: u32) -> Option<Chart> {
     let caption = percentile_caption(lines.len());
     lines.truncate(LINES_MAX);
     // The first lines are drawn, the others wait in the legend.
-    lines.sort_by_key(|line| line.is_of_mix);
+    lines.sort_by_key(|line| line.is_part_of_mix);
     let longest_ns = lines.iter().map(|line| line.histogram.max_ns()).max()?;
     let (unit, unit_ns) = latency_unit_of_log_axis(longest_ns);
     Some(Chart {
@@ -104,7 +106,7 @@ fn percentile_caption(found: usize) -> String {
 fn lines_of_row<'a>(record: &Record, row: &'a Row) -> Vec<LatencyLine<'a>> {
     let mut lines = Vec::new();
     let ops = row.headline_ops();
-    let is_of_mix = ops.len() > 1;
+    let is_part_of_mix = ops.len() > 1;
     for (kind, op) in ops {
         if op.data.count == 0 {
             continue;
@@ -113,13 +115,13 @@ fn lines_of_row<'a>(record: &Record, row: &'a Row) -> Vec<LatencyLine<'a>> {
         let intended_name = format!("{name} from the intended start");
         lines.push(LatencyLine {
             name,
-            is_of_mix,
+            is_part_of_mix,
             histogram: &op.data.latency,
         });
         if let Some(intended) = &op.data.latency_intended {
             lines.push(LatencyLine {
                 name: intended_name,
-                is_of_mix,
+                is_part_of_mix,
                 histogram: intended,
             });
         }
@@ -143,7 +145,7 @@ fn latency_series(line: &LatencyLine<'_>, unit_ns: f64) -> Series {
 
 /// A point of a distribution.
 struct Quantile {
-    /// As large a share of the latencies, from 0 to 1, is not longer than this one.
+    /// The share of the latencies that are not longer than this one, from 0 to 1.
     share: f64,
     latency_ns: u64,
 }
@@ -160,7 +162,7 @@ fn quantiles(histogram: &LatencyHistogram) -> Vec<Quantile> {
         let latency_ns = (bucket.low_ns + bucket.width_ns - 1).min(histogram.max_ns());
         loop {
             let share = 1.0 - 10.0_f64.powf(-f64::from(step) / POINTS_PER_DECADE as f64);
-            let is_known = count * (1.0 - share) + 1e-6 >= BEYOND_MIN;
+            let is_known = count * (1.0 - share) + ROUNDING >= BEYOND_MIN;
             if !is_known || (share * count).ceil() > seen as f64 {
                 break;
             }

@@ -24,11 +24,12 @@ pub(super) fn slug(name: &str) -> String {
     }
 }
 
-/// A longer name is cut. A file name may have 255 bytes, including the prefix that the user chose
-/// and the extension.
+/// A longer name is cut, in bytes. A file name may have 255 bytes, including the prefix that the
+/// user chose and the extension; the limit is well below, because users read these names.
 pub(super) const SLUG_MAX: usize = 60;
 
-/// The target of a measurement where the record has several, so that a name has to tell them apart.
+/// The target of a measurement, for a name that has to distinguish it; `None` where the record has
+/// only one target.
 pub(crate) fn target_among_several<'a>(
     record: &'a Record,
     row: &Row,

@@ -8,7 +8,7 @@ use crate::text::trimmed;
 const STEPS: [f64; 5] = [1.0, 2.0, 2.5, 5.0, 10.0];
 /// More steps, for an axis whose labels stand on the grid lines of another one.
 const STEPS_SHARED: [f64; 10] = [1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0];
-/// The most labels on a horizontal axis; half as many if they are long.
+/// The most labels on a horizontal axis. Chosen for pictures about 1000 pixels wide.
 const TICKS_ACROSS: usize = 10;
 /// Labels on the axis of percentiles are at least this part of its length apart: they are two to
 /// five characters long.
@@ -19,8 +19,13 @@ const PERCENTILES_BETWEEN: [f64; 6] = [75.0, 95.0, 25.0, 99.5, 99.95, 99.995];
 const TICKS_UPWARD: usize = 6;
 /// Bars take this share of the distance between two neighbours.
 const BAR_SHARE: f64 = 0.7;
-/// A logarithmic axis that spans fewer decades than this has labels at 1, 2 and 5.
+/// A logarithmic axis that spans fewer decades than this has labels at 1, 2 and 5. With more, three
+/// labels for each decade would stand too close. Chosen, just below four whole decades.
 const DECADES_FOR_POWERS_ALONE: f64 = 3.9;
+/// Divisions by a step miss whole numbers by less than this.
+const ROUNDING: f64 = 1e-9;
+/// Logarithms and powers miss a tick by a smaller factor than this.
+const TICK_TOLERANCE: f64 = 1e-3;
 
 /// The ends of an axis and its labels.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,13 +77,15 @@ impl Chart {
         }
     }
 
-    fn drawn(&self) -> &[Series] {
+    /// The series that decide the ends of the axes: those that are drawn until the reader chooses
+    /// others.
+    fn drawn_series(&self) -> &[Series] {
         &self.series[..self.shown_at_first()]
     }
 
     fn range_across(&self) -> Range {
-        let mut values = self.guided(AxisSide::X);
-        for series in self.drawn() {
+        let mut values = self.guide_values(AxisSide::X);
+        for series in self.drawn_series() {
             values.extend(series.points.iter().map(|point| point.x));
         }
         let ends = Ends::around(&values);
@@ -93,8 +100,8 @@ impl Chart {
     /// All values of a vertical axis: points, the upper ends of their error bars, and guides. The
     /// lower ends may be cut off: an axis of rates begins at zero.
     fn heights(&self, side: AxisSide) -> Vec<f64> {
-        let mut heights = self.guided(side);
-        for series in self.drawn() {
+        let mut heights = self.guide_values(side);
+        for series in self.drawn_series() {
             if series.side != side {
                 continue;
             }
@@ -109,7 +116,7 @@ impl Chart {
     }
 
     /// The values of an axis that guides mark.
-    fn guided(&self, side: AxisSide) -> Vec<f64> {
+    fn guide_values(&self, side: AxisSide) -> Vec<f64> {
         self.guides
             .iter()
             .filter(|guide| guide.axis == side)
@@ -185,7 +192,7 @@ impl Range {
             Scale::Linear => {
                 let step = round_step(high - low, TICKS_UPWARD, &STEPS);
                 let first = (low / step).floor() * step;
-                let last = (high / step - 1e-9).ceil() * step;
+                let last = (high / step - ROUNDING).ceil() * step;
                 Self::new(
                     axis.scale,
                     first,
@@ -291,7 +298,7 @@ impl Ends {
     fn moved_apart(self, scale: Scale) -> Self {
         let Self { low, high } = self;
         match scale {
-            Scale::Linear if high - low > high.abs().max(low.abs()) * 1e-9 => self,
+            Scale::Linear if high - low > high.abs().max(low.abs()) * ROUNDING => self,
             Scale::Linear if low == 0.0 => Self { low, high: 1.0 },
             Scale::Linear => Self {
                 low: low - low.abs() / 2.0,
@@ -304,7 +311,7 @@ impl Ends {
                 };
                 positive.moved_apart(scale)
             }
-            Scale::Log if high > low * 1.001 => self,
+            Scale::Log if high > low * (1.0 + TICK_TOLERANCE) => self,
             Scale::Log => Self {
                 low: low / 2.0,
                 high: low * 2.0,
@@ -327,17 +334,18 @@ fn round_step(length: f64, labels_max: usize, steps: &[f64]) -> f64 {
     let least = length / labels_max as f64;
     let power = power_below(least);
     for step in steps {
-        if step * power >= least * (1.0 - 1e-9) {
+        if step * power >= least * (1.0 - ROUNDING) {
             return step * power;
         }
     }
     power * 10.0
 }
 
-/// The multiples of a step from `low` to `high`, at most 101.
+/// The multiples of a step from `low` to `high`, at most 101, so that no extreme axis takes all the
+/// memory.
 fn multiples_between(low: f64, high: f64, step: f64) -> Vec<f64> {
-    let first = (low / step - 1e-9).ceil();
-    let last = (high / step + 1e-9).floor();
+    let first = (low / step - ROUNDING).ceil();
+    let last = (high / step + ROUNDING).floor();
     let count = (last - first).clamp(0.0, 100.0) as u32;
     (0..=count).map(|k| (first + f64::from(k)) * step).collect()
 }
@@ -356,7 +364,9 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
     for exponent in (first..=last).step_by(every) {
         for part in parts {
             let tick = part * 10.0_f64.powi(exponent);
-            if (low * 0.999..=high * 1.001).contains(&tick) {
+            let is_visible =
+                tick >= low * (1.0 - TICK_TOLERANCE) && tick <= high * (1.0 + TICK_TOLERANCE);
+            if is_visible {
                 ticks.push(tick);
             }
         }
@@ -368,7 +378,7 @@ fn log_ticks(low: f64, high: f64) -> Vec<f64> {
 fn log_end_below(value: f64) -> f64 {
     let power = power_below(value);
     for part in [5.0, 2.0] {
-        if part * power <= value * 1.001 {
+        if part * power <= value * (1.0 + TICK_TOLERANCE) {
             return part * power;
         }
     }
@@ -379,7 +389,7 @@ fn log_end_below(value: f64) -> f64 {
 fn log_end_above(value: f64) -> f64 {
     let power = power_below(value);
     for part in [1.0, 2.0, 5.0] {
-        if part * power >= value * 0.999 {
+        if part * power >= value * (1.0 - TICK_TOLERANCE) {
             return part * power;
         }
     }

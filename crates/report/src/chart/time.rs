@@ -16,7 +16,8 @@ use diskproof_model::units::format_duration;
 /// With more measurements than this, only the first one and those that change over time have a
 /// chart: the others would hide them.
 const MEASUREMENTS_MAX: usize = 16;
-/// The codes of findings about changes over time.
+/// The codes of findings about changes over time. The rules are in `analysis`, which this crate
+/// does not know: a test looks these codes up in docs/findings.md.
 const CHANGE_CODES: [&str; 4] = ["burst-exhausted", "ragged", "reads-fell", "stalled"];
 
 /// Says how to read the chart of a measurement.
@@ -145,26 +146,8 @@ fn row_chart(record: &Record, row: &Row, caption: &str) -> Option<Chart> {
         unit_ns,
         cells_per_point: cells_per_point(row, &ops),
     };
-    let mut series = Vec::new();
-    let mut guides = Vec::new();
-    let mut figures = Vec::new();
-    for (kind, op) in &ops {
-        let estimate = row.rate(*op);
-        let rate = rate_text(estimate);
-        let mut prefix = String::new();
-        if ops.len() > 1 {
-            prefix = format!("{}s: ", kind.as_str());
-            figures.push(format!("{}s {rate}", kind.as_str()));
-        } else {
-            figures.push(rate.clone());
-        }
-        series.extend(op_series(&row.cells_over_time(*op), &prefix, &drawing));
-        guides.push(Guide::new(
-            AxisSide::Left,
-            format!("{prefix}{rate}"),
-            drawing.rate.scaled(estimate.value),
-        ));
-    }
+    let drawn = DrawnOps::new(row, &ops, &drawing);
+    let mut guides = drawn.guides;
     if row.steady_from_ns() > 0 {
         let start_s = row.steady_from_ns() as f64 / 1e9;
         let label = "the figures begin".to_owned();
@@ -175,15 +158,56 @@ fn row_chart(record: &Record, row: &Row, caption: &str) -> Option<Chart> {
         title: format!(
             "{} over time: {}",
             subject_name(record, row),
-            figures.join(", ")
+            drawn.figures.join(", ")
         ),
         caption: caption.to_owned(),
         x: time_axis(row.data.wall_ns),
         y: Axis::new(drawing.rate.label(), drawing.rate.unit()).starting_at_zero(),
         y_right: Some(Axis::new("longest latency", latency).starting_at_zero()),
-        series,
+        series: drawn.series,
         guides,
     })
+}
+
+/// The operations of a workload in its chart.
+struct DrawnOps {
+    /// Two of each kind: the rate, and the longest latency.
+    series: Vec<Series>,
+    /// One of each kind, at its rate.
+    guides: Vec<Guide>,
+    /// The rate of each kind in words, for the title.
+    figures: Vec<String>,
+}
+
+impl DrawnOps {
+    fn new(row: &Row, ops: &[(OpKind, OpRow<'_>)], drawing: &Drawing) -> Self {
+        let mut drawn = Self {
+            series: Vec::new(),
+            guides: Vec::new(),
+            figures: Vec::new(),
+        };
+        for (kind, op) in ops {
+            let estimate = row.rate(*op);
+            let rate = rate_text(estimate);
+            // A single kind needs no name.
+            let (prefix, figure) = match ops {
+                [_] => (String::new(), rate.clone()),
+                _ => {
+                    let name = kind.as_str();
+                    (format!("{name}s: "), format!("{name}s {rate}"))
+                }
+            };
+            drawn.figures.push(figure);
+            let cells = row.cells_over_time(*op);
+            drawn.series.extend(op_series(&cells, &prefix, drawing));
+            drawn.guides.push(Guide::new(
+                AxisSide::Left,
+                format!("{prefix}{rate}"),
+                drawing.rate.scaled(estimate.value),
+            ));
+        }
+        drawn
+    }
 }
 
 /// The rate with its interval: `13,700 IOPS ±6 %`, `512 MB/s ±1 %`.
@@ -401,6 +425,14 @@ mod tests {
             value,
             half_width_95: None,
             unit: unit.to_owned(),
+        }
+    }
+
+    #[test]
+    fn codes_of_changes_are_those_of_findings() {
+        let findings = include_str!("../../../../docs/findings.md");
+        for code in CHANGE_CODES {
+            assert!(findings.contains(&format!("\n| `{code}` | ")), "{code}");
         }
     }
 

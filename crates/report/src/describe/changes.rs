@@ -73,7 +73,7 @@ fn candidate_blocks(comparison: &Comparison, candidate: &Candidate, letter: &str
         let hidden = counted((metrics.len() - ROWS_MAX) as u64, "more workload");
         blocks.push(Block::text(Tone::Dim, format!("{hidden}: --all")));
     }
-    if let Some(text) = needed_for_all(&metrics) {
+    if let Some(text) = needed_for_all_text(&metrics) {
         blocks.push(Block::text(Tone::Plain, text));
     }
     blocks.extend(note_facts(&comparison.baseline, candidate));
@@ -105,7 +105,6 @@ fn note_facts(baseline: &Side, candidate: &Candidate) -> Vec<Block> {
         .notes
         .iter()
         .map(|note| Block::toned_fact(Tone::Note, "note", note));
-    // What is missing matters more than why something has no verdict.
     let mut blocks: Vec<Block> = if has_partial_run(baseline) || has_partial_run(&candidate.side) {
         note_blocks.chain(reason_blocks).collect()
     } else {
@@ -177,6 +176,7 @@ fn leading_metric(candidate: &Candidate) -> Option<&MetricComparison> {
     if largest.is_some() {
         return largest.copied();
     }
+    // By the names of workloads: `commit-fdatasync` of `check`, for instance.
     let commits = metrics
         .iter()
         .find(|metric| metric.subject.contains("commit"));
@@ -279,7 +279,7 @@ fn metric_row(metric: &MetricComparison) -> TableRow {
 }
 
 /// Says which measurement would decide every workload; `None` where all are decided.
-fn needed_for_all(metrics: &[&MetricComparison]) -> Option<String> {
+fn needed_for_all_text(metrics: &[&MetricComparison]) -> Option<String> {
     let longest = metrics
         .iter()
         .filter(|metric| metric.verdict.is_open())

@@ -13,7 +13,8 @@ use diskproof_model::row::{OpRow, Row};
 use diskproof_model::units::format_latency;
 use std::cmp::Ordering;
 
-/// The other values of wal_sync_method on Linux.
+/// The other values of wal_sync_method on Linux, which are names of workloads, too.
+/// PostgreSQL has `fsync_writethrough` only on macOS and Windows.
 const OTHER_METHODS: [&str; 3] = ["fsync", "open_datasync", "open_sync"];
 
 /// Compares the commits by the default method with all others that were measured on this target.
@@ -225,14 +226,17 @@ fn ratio_text(rate: &Estimate, base: &Estimate) -> String {
     rounded(ratio, Some(ratio * width))
 }
 
+/// The relative half-width of a rate; 1 for a rate without an interval, which is not known at all.
 fn relative_width(rate: &Estimate) -> f64 {
     rate.relative_half_width().unwrap_or(1.0)
 }
 
+/// The lowest rate that the interval allows; 0 where the interval is unknown.
 fn low_end(rate: &Estimate) -> f64 {
     rate.value - rate.half_width_95.unwrap_or(rate.value)
 }
 
+/// The highest rate that the interval allows; infinite where the interval is unknown.
 fn high_end(rate: &Estimate) -> f64 {
     rate.value + rate.half_width_95.unwrap_or(f64::INFINITY)
 }

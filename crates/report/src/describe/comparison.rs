@@ -16,13 +16,13 @@ use diskproof_model::comparison::{
 use diskproof_model::digits::{digits_of, figure_to_digits, to_digits};
 use diskproof_model::units::{counted, format_duration};
 
-/// For a metric that needs more than this many times the length, no length is suggested; the text
-/// states this limit.
+/// For a metric that needs more than this many times the length, no length is suggested: a run of
+/// seconds would take hours. The text of [`needed_text`] states this limit. Chosen, not measured.
 const TIMES_MAX: f64 = 1000.0;
 /// A shorter measured time would print as 0 ms.
 const SHORTEST_NS: u64 = 1_000_000;
 /// The two figures of a row have at most this many digits, even where the printed change does not
-/// follow from them.
+/// follow from them. Chosen: longer numbers are hard to compare.
 const DIGITS_MAX: i32 = 6;
 
 /// The metrics that a page shows.
@@ -333,13 +333,14 @@ pub(crate) fn sides_text(metric: &MetricComparison) -> [String; 2] {
     let supported = supported_by_a.max(supported_by_b);
     // The ratio of percentiles is that of the blocks of a live comparison, not that of the figures.
     let digits = (supported..=DIGITS_MAX)
-        .find(|digits| is_change_visible(a.value, b.value, *digits, ratio))
+        .find(|digits| is_change_recomputable(a.value, b.value, *digits, ratio))
         .unwrap_or(supported);
     [a, b].map(|side| figure_to_digits(side.value, digits, &side.unit))
 }
 
-/// True if the printed change follows from the two figures at this number of digits.
-fn is_change_visible(a: f64, b: f64, digits: i32, ratio: Ratio) -> bool {
+/// True if a reader who divides the two figures, printed with this many digits, gets the printed
+/// change.
+fn is_change_recomputable(a: f64, b: f64, digits: i32, ratio: Ratio) -> bool {
     let printed_ratio = to_digits(b, digits) / to_digits(a, digits);
     percent_text(printed_ratio, longer_arm(ratio)) == change_text(ratio)
 }
@@ -392,8 +393,10 @@ fn missing_ratio_text(metric: &MetricComparison) -> &'static str {
     }
 }
 
-/// `4.0 times`, from 1.1 on: a smaller factor would print as no change.
+/// `4.0 times`, `12 times`: two digits. A factor below 1.1 prints as 1.1, because `1.0 times as
+/// long` would read as no change.
 fn times_text(times: f64) -> String {
+    // From here on, one decimal would print `10.0`.
     if times < 9.95 {
         format!("{:.1} times", times.max(1.1))
     } else {

@@ -9,6 +9,7 @@ use diskproof_model::figure::unit_of;
 use diskproof_model::units::format_duration;
 
 /// The digits that are tried, in turn, where a figure and its threshold are equal to three digits.
+/// Chosen: no measured figure is known to nine digits.
 const DISTINGUISHING_DIGITS: std::ops::RangeInclusive<i32> = 4..=9;
 
 /// The unit of CPU time, whose thresholds are shares of one thread.

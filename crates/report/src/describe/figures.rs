@@ -20,9 +20,10 @@ use diskproof_model::units::{counted, format_latency, format_percent};
 
 /// A rate with a wider relative half-width is too uncertain to compare methods by it. With a larger
 /// value, short pages show tables whose order is chance; with a smaller one, they hide real
-/// differences.
+/// differences. Chosen, not measured.
 const NOISY_WIDTH: f64 = 0.4;
-/// A table with fewer rates does not compare methods, and is shown however noisy it is.
+/// A table with fewer rates does not compare methods, and is shown however noisy it is. The page of
+/// `commit` compares the four values of wal_sync_method and sessions that share syncs.
 const NOISY_RATES_MIN: usize = 5;
 
 /// Block size, depth, span and cache mode: a figure has no meaning without them.
@@ -247,7 +248,8 @@ impl FigureColumn {
     }
 }
 
-/// The columns of the table. Where not all fit, those with the highest `Roomy` give way first.
+/// The columns of the table, in the order of the cells of [`measurement_rows`]. Where not all fit,
+/// those with the highest `Roomy` are dropped first.
 const COLUMNS: [FigureColumn; 17] = [
     FigureColumn::words("op", Always),
     FigureColumn::words("block", Roomy(9)),
@@ -289,6 +291,7 @@ fn measurement_rows(measurement: &Row, unit: LatencyUnit) -> Vec<TableRow> {
             .map(|part| part.cell.ops as f64 / part.length_s)
             .collect();
         cells.push(Cell::drawn(Mark::Course(rates)));
+        debug_assert_eq!(cells.len(), COLUMNS.len(), "a cell for each column");
         rows.push(TableRow::from(cells));
     }
     if rows.is_empty() {
@@ -545,4 +548,25 @@ fn rates_text(record: &Record, workload: &str) -> String {
         .map(|(_, op)| op.figures.iops.value_text())
         .collect();
     rates.join(" + ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// True if rates of 100/s with these half-widths are too noisy to compare.
+    fn is_too_noisy(half_widths: &[f64]) -> bool {
+        let rates: Vec<Estimate> = half_widths
+            .iter()
+            .map(|half_width| Estimate::new(10, 100.0, Some(*half_width), "1/s"))
+            .collect();
+        noise_warning(rates.iter(), "commits").is_some()
+    }
+
+    #[test]
+    fn most_of_five_rates_or_more_are_noisy_beyond_their_limit() {
+        assert!(is_too_noisy(&[41.0, 41.0, 41.0, 40.0, 40.0]));
+        assert!(!is_too_noisy(&[41.0, 41.0, 40.0, 40.0, 40.0]));
+        assert!(!is_too_noisy(&[41.0; 4]));
+    }
 }

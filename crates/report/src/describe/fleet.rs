@@ -20,7 +20,7 @@ use diskproof_model::units::{format_bytes, format_percent};
 use std::collections::BTreeMap;
 
 /// The short page lists at most this many rows that differ; `--all` lists the others. With many
-/// more, the figures of the rest scroll off the screen.
+/// more, the figures of the rest scroll off the screen. Chosen, not measured.
 const ROWS_MAX: usize = 20;
 /// A row that differs has lines for at most this many workloads, the furthest from the others.
 const VALUES_MAX: usize = 3;
@@ -71,10 +71,21 @@ pub(crate) fn answer_blocks(fleet: &FleetRecord, detail: FleetDetail) -> Vec<Blo
     blocks
 }
 
-/// Says for which rows, and why, there is no judgement: a line for each reason why rows were not
-/// judged, then for single figures, for missing rows, thresholds of runs and refused records.
+/// Says what the answer does not cover: rows and single figures that were not judged, rows whose
+/// name or presence is in doubt, missed thresholds, and refused records.
 fn not_judged_facts(fleet: &FleetRecord) -> Vec<Block> {
-    // Reasons of one kind are one line, although their figures differ from row to row.
+    let mut blocks = unjudged_row_facts(fleet);
+    blocks.extend(unjudged_figure_facts(fleet));
+    blocks.extend(identity_facts(fleet));
+    blocks.extend(missing_row_facts(fleet));
+    blocks.extend(unmet_threshold_facts(fleet));
+    blocks.extend(refused_record_facts(fleet));
+    blocks
+}
+
+/// A line for each reason why rows were not judged. Reasons of one code share a line, although
+/// their figures differ from row to row.
+fn unjudged_row_facts(fleet: &FleetRecord) -> Vec<Block> {
     let mut rows: BTreeMap<&str, NamedReason<'_>> = BTreeMap::new();
     for row in &fleet.rows {
         if let (RowState::NotJudged, Some(reason)) = (row.state, &row.not_judged) {
@@ -89,36 +100,53 @@ fn not_judged_facts(fleet: &FleetRecord) -> Vec<Block> {
         let text = format!("{}: {why}", names_text(&names));
         blocks.push(Block::toned_fact(Tone::Warning, "not judged", text));
     }
-    blocks.extend(unjudged_figure_facts(fleet));
-    blocks.extend(identity_facts(fleet));
+    blocks
+}
+
+/// A line for each reason why rows are missing, or may be.
+fn missing_row_facts(fleet: &FleetRecord) -> Vec<Block> {
     let mut missing: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
     for row in &fleet.missing {
         let key = (row.undecided, row.why.as_str());
         missing.entry(key).or_default().push(&row.name);
     }
-    for ((undecided, why), names) in missing {
-        let (tone, word) = if undecided {
+    let mut blocks = Vec::new();
+    for ((is_undecided, why), names) in missing {
+        let (tone, label) = if is_undecided {
             (Tone::Warning, "perhaps missing")
         } else {
             (Tone::Error, "missing")
         };
         let text = format!("{}: {why}", names_text(&names));
-        blocks.push(Block::toned_fact(tone, word, text));
+        blocks.push(Block::toned_fact(tone, label, text));
     }
+    blocks
+}
+
+/// A line for each threshold that runs missed, or that their figures leave undecided.
+fn unmet_threshold_facts(fleet: &FleetRecord) -> Vec<Block> {
     let mut unmet: BTreeMap<(bool, &str), Vec<&str>> = BTreeMap::new();
     for threshold in &fleet.unmet {
         let key = (threshold.undecided, threshold.expression.as_str());
         unmet.entry(key).or_default().push(&threshold.name);
     }
-    for ((undecided, expression), names) in unmet {
-        let (tone, word) = if undecided {
+    let mut blocks = Vec::new();
+    for ((is_undecided, expression), names) in unmet {
+        let (tone, label) = if is_undecided {
             (Tone::Warning, "undecided")
         } else {
             (Tone::Error, "missed")
         };
         let text = format!("{}: {expression}", names_text(&names));
-        blocks.push(Block::toned_fact(tone, word, text));
+        blocks.push(Block::toned_fact(tone, label, text));
     }
+    blocks
+}
+
+/// The first [`NAMES_MAX`] records that were refused, each with its reason, and the number of the
+/// others.
+fn refused_record_facts(fleet: &FleetRecord) -> Vec<Block> {
+    let mut blocks = Vec::new();
     for refused in fleet.refused.iter().take(NAMES_MAX) {
         let text = format!("{}: {}", refused.name, refused.why);
         blocks.push(Block::toned_fact(Tone::Warning, "refused", text));
@@ -174,7 +202,8 @@ fn unjudged_figure_facts(fleet: &FleetRecord) -> Vec<Block> {
     blocks
 }
 
-/// Says what parts rows of one host name, and of which rows the runs may be of several machines.
+/// Says how rows with the same host name were distinguished, and which rows may mix the runs of
+/// several machines.
 fn identity_facts(fleet: &FleetRecord) -> Vec<Block> {
     let mut rows: BTreeMap<&str, NamedReason<'_>> = BTreeMap::new();
     for row in &fleet.rows {
@@ -221,6 +250,9 @@ fn state_look(state: RowState) -> (Tone, &'static str) {
     }
 }
 
+/// The number of columns in the table of the rows that differ.
+const DIFFERING_COLUMNS: usize = 6;
+
 /// A table of the rows that differ: in what, by how much, and why. `None` where none does.
 fn differing_table(fleet: &FleetRecord, detail: FleetDetail) -> Option<Block> {
     let all: Vec<&FleetRow> = fleet.rows.iter().filter(|row| differs(row)).collect();
@@ -237,11 +269,11 @@ fn differing_table(fleet: &FleetRecord, detail: FleetDetail) -> Option<Block> {
     }
     if all.len() > rows_max {
         let more = format!("{} more: --all", all.len() - rows_max);
-        let mut cells = vec![String::new(); 6];
+        let mut cells = vec![String::new(); DIFFERING_COLUMNS];
         cells[0] = more;
         rows.push(TableRow::from(cells));
     }
-    let columns = vec![
+    let columns: [Column; DIFFERING_COLUMNS] = [
         Column::new(fleet.rows_are.noun(), Align::Left),
         Column::new("verdict", Align::Left),
         Column::new("workload", Align::Left),
@@ -249,7 +281,8 @@ fn differing_table(fleet: &FleetRecord, detail: FleetDetail) -> Option<Block> {
         Column::number("speed", Place::Always),
         Column::new("reason", Align::Left),
     ];
-    Some(Block::Table(Table::new("Rows that differ", columns, rows)))
+    let table = Table::new("Rows that differ", columns.into(), rows);
+    Some(Block::Table(table))
 }
 
 /// A workload in which a row differs, and how far.
@@ -365,7 +398,8 @@ fn speed_text(speed: f64) -> String {
     glue(&format!("× {speed:.2}"))
 }
 
-/// A 95 % interval reaches this many standard errors to each side (normal distribution).
+/// A 95 % interval reaches this many standard errors to each side (quantile of the normal
+/// distribution at 97.5 %).
 const STANDARD_ERRORS_95: f64 = 1.96;
 
 fn value_text(value: &FleetValue, metric: &FleetMetric) -> String {
@@ -433,15 +467,16 @@ fn group_text(group: &FleetGroup) -> String {
 pub(crate) fn speed_tables(fleet: &FleetRecord) -> Vec<Block> {
     let mut blocks = Vec::new();
     for (index, group) in fleet.groups.iter().enumerate() {
-        let of_group: Vec<&FleetRow> = fleet
+        let group_rows: Vec<&FleetRow> = fleet
             .rows
             .iter()
             .filter(|row| row.group == Some(index))
             .collect();
+        // Without a scale a metric has no speeds: too few rows have measured it.
         let shown: Vec<usize> = (0..group.metrics.len())
             .filter(|metric| group.metrics[*metric].scale.is_some())
             .collect();
-        if of_group.is_empty() {
+        if group_rows.is_empty() {
             continue;
         }
         let mut columns = vec![
@@ -455,7 +490,7 @@ pub(crate) fn speed_tables(fleet: &FleetRecord) -> Vec<Block> {
             ));
         }
         let mut rows = Vec::new();
-        for row in of_group {
+        for row in group_rows {
             rows.push(speed_row(group, row, &shown));
         }
         blocks.push(Block::Table(Table {
@@ -466,7 +501,7 @@ pub(crate) fn speed_tables(fleet: &FleetRecord) -> Vec<Block> {
     blocks
 }
 
-/// A line of that table; `shown` holds the indices of the metrics that have a column.
+/// The speeds of one row; `shown` holds the indices of the metrics that have a column.
 fn speed_row(group: &FleetGroup, row: &FleetRow, shown: &[usize]) -> TableRow {
     let (tone, sign) = state_look(row.state);
     let mut cells = vec![

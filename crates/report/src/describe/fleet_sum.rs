@@ -11,12 +11,14 @@ use diskproof_model::record::Estimate;
 use diskproof_model::units::{counted, format_latency, format_percent};
 use std::collections::BTreeMap;
 
-/// A sentence has at most this many names of hosts or disks, and counts the others.
+/// A sentence has at most this many names of hosts or disks, and counts the others. Eight names of
+/// ten letters fill a line of a terminal.
 pub(super) const NAMES_MAX: usize = 8;
-/// A host is named if its disks moved more or less than it asked for by more than this share. With
-/// a smaller value, a filesystem's own writes would name hosts without other traffic.
+/// A host is named if its disks moved more or less than it requested by more than this share. With
+/// a smaller value, a filesystem's own writes would name hosts without other traffic. Chosen, not
+/// measured.
 const ACCOUNTED_WITHIN: f64 = 0.02;
-/// Percentiles of all members' latencies that the table has.
+/// Percentiles of all members' latencies, in the order of the last columns of the table.
 const PERCENTILES: [f64; 2] = [50.0, 99.0];
 
 /// Describes the sum: the sentence, what is not in it, the table, and the clocks.
@@ -80,8 +82,8 @@ fn skipped_fact(sum: &FleetSum) -> Option<Block> {
     Some(Block::toned_fact(Tone::Note, "skipped", text))
 }
 
-/// Names the members whose disks moved more or less than they asked for. Empty for shared disks,
-/// which count what all members ask for.
+/// Names the members whose disks moved more or less than they requested. Empty for shared disks,
+/// which count the requests of all members.
 fn other_traffic_facts(sum: &FleetSum) -> Vec<Block> {
     let mut blocks = Vec::new();
     if sum.storage == SumStorage::Shared {
@@ -186,4 +188,39 @@ pub(super) fn names_text(names: &[&str]) -> String {
     }
     let shown = names[..NAMES_MAX].join(", ");
     format!("{shown} and {} more", names.len() - NAMES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(accounted: f64) -> SumMember {
+        SumMember {
+            name: "db1".to_owned(),
+            run_id: String::new(),
+            bound_ns: 0,
+            clock: ClockBasis::SameClock,
+            skipped: Vec::new(),
+            skipped_targets: Vec::new(),
+            accounted: Some(accounted),
+        }
+    }
+
+    #[test]
+    fn host_with_other_traffic_is_named_unless_the_disks_are_shared() {
+        let mut sum = crate::fixture::fleet_sum();
+        sum.members = vec![member(1.019), member(0.981)];
+        assert!(other_traffic_facts(&sum).is_empty());
+        sum.members = vec![member(1.021), member(0.979)];
+        assert_eq!(other_traffic_facts(&sum).len(), 2);
+        sum.storage = SumStorage::Shared;
+        assert!(other_traffic_facts(&sum).is_empty());
+    }
+
+    #[test]
+    fn names_beyond_eight_are_counted() {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+        assert_eq!(names_text(&names[..8]), "a, b, c, d, e, f, g, h");
+        assert_eq!(names_text(&names), "a, b, c, d, e, f, g, h and 2 more");
+    }
 }

@@ -15,15 +15,17 @@ use diskproof_model::units::{counted, format_bytes, format_duration, format_perc
 /// Columns of the table of INSERTs.
 const COLUMNS: &str = "load | per s | ± 95 % | p50 | p99 | max | disk alone | per sync";
 /// Rates with a wider relative half-width are not explained. With a larger value, the sentences
-/// would split times whose differences are mostly chance.
+/// would split times whose differences are mostly chance. Chosen, not measured.
 const WIDTH_MAX: f64 = 0.25;
 /// CPU times print with the digits of this relative half-width: they vary with the other load of
 /// the processor.
 const CPU_WIDTH: f64 = 0.1;
-/// The number of INSERTs that share a sync prints with the digits of this relative half-width.
+/// The number of INSERTs that share a sync prints with the digits of this relative half-width,
+/// because it has no interval of its own.
 const PER_SYNC_WIDTH: f64 = 0.02;
 /// The disk's part and the server's part explain the time of an INSERT if their sum is within this
-/// range of it. Outside of it, the sentence says that the figures do not match.
+/// range of it. Outside of it, the sentence says that the figures do not match. The ends are 1 +
+/// [`WIDTH_MAX`], by which the rates may be wrong, and its inverse.
 const EXPLAINED: std::ops::RangeInclusive<f64> = 0.8..=1.25;
 
 /// Describes the INSERTs and the settings that were tried.
@@ -34,7 +36,7 @@ pub(crate) fn blocks(postgres: &PostgresRecord) -> Vec<Block> {
     } else {
         let rows = postgres.loads.iter().map(load_row).collect();
         blocks.push(Block::table("INSERTs", COLUMNS.split(" | "), rows));
-        blocks.extend(explanations(postgres));
+        blocks.extend(explanation_blocks(postgres));
         blocks.push(Block::text(Tone::Dim, LEGEND));
     }
     blocks.extend(trial_blocks(&postgres.trials));
@@ -52,8 +54,8 @@ pub(crate) fn short_blocks(postgres: &PostgresRecord) -> Vec<Block> {
     match noise_warning(rates, "INSERTs") {
         Some(noise) => blocks.push(noise),
         None => {
-            blocks.extend(loads_of_short_page(&postgres.loads));
-            blocks.extend(explanations(postgres).into_iter().take(1));
+            blocks.extend(short_loads_blocks(&postgres.loads));
+            blocks.extend(explanation_blocks(postgres).into_iter().take(1));
         }
     }
     blocks.extend(trial_blocks(&postgres.trials));
@@ -61,7 +63,7 @@ pub(crate) fn short_blocks(postgres: &PostgresRecord) -> Vec<Block> {
 }
 
 /// The table of INSERTs with the rows that a short page shows, and a line that counts the others.
-fn loads_of_short_page(loads: &[LoadRow]) -> Vec<Block> {
+fn short_loads_blocks(loads: &[LoadRow]) -> Vec<Block> {
     let most_clients = loads.iter().map(|load| load.data.load.clients).max();
     let mut rows = Vec::new();
     let mut other_rows = Vec::new();
@@ -122,7 +124,7 @@ fn per_sync_text(commits: f64) -> String {
 
 /// Explains what the server adds to the disk by the default method: a sentence for one session, and
 /// one for the most sessions that share syncs.
-fn explanations(postgres: &PostgresRecord) -> Vec<Block> {
+fn explanation_blocks(postgres: &PostgresRecord) -> Vec<Block> {
     let loads: Vec<&LoadRow> = postgres
         .loads
         .iter()
@@ -240,6 +242,7 @@ pub(crate) fn plan_text(plan: &PostgresPlan) -> String {
         plan.programs,
         counted(plan.loads.len() as u64, "load"),
         format_duration(plan.slice_ns),
+        // As many before the workloads of the plan as after them.
         counted(u64::from(2 * plan.rounds), "round"),
     )
 }

@@ -110,7 +110,7 @@ fn cost_row(record: &Record, cost: &LayerCost) -> Vec<String> {
     ]
 }
 
-/// `12.1 µs ±0.4 µs`, or `none ±0.5 µs` where the difference is noise: then it is not larger than
+/// `12.1 µs ±400 ns`, or `none ±500 ns` where the difference is noise: then it is not larger than
 /// that.
 fn own_time_text(cost: &LayerCost) -> String {
     let own_time = &cost.own_time;
@@ -134,7 +134,7 @@ fn time_text(ns: f64, half_width: Option<f64>) -> String {
     figure_text(ns, half_width, "ns").replace('-', "−")
 }
 
-/// `−12 % ±3`, or `none ±4 %` where the interval includes no change.
+/// `−12 % ±3.0`, or `none ±4.0 %` where the interval includes no change.
 fn rate_change_text(cost: &LayerCost) -> String {
     let Some(change) = &cost.rate_change else {
         return labels::UNKNOWN.to_owned();
@@ -309,4 +309,73 @@ pub(crate) fn unread_facts(plan: &LayersPlan) -> Vec<(&'static str, String)> {
 /// The layers that a plan measures.
 pub(crate) fn planned_text(plan: &LayersPlan) -> String {
     list(plan.measured().map(|layer| &layer.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::layers::LayerDifference;
+
+    fn difference(difference: f64, half_width_95: f64) -> LayerDifference {
+        LayerDifference {
+            n: 20,
+            difference,
+            half_width_95: Some(half_width_95),
+        }
+    }
+
+    fn cost(meaning: CostMeaning, own_time: LayerDifference, share: LayerDifference) -> LayerCost {
+        LayerCost {
+            workload: String::new(),
+            target: 0,
+            below: Some(1),
+            own_time,
+            share,
+            rate_change: None,
+            meaning,
+        }
+    }
+
+    #[test]
+    fn noise_is_none_up_to_its_bound_and_unclear_beyond_the_whole_latency() {
+        let own_time = difference(200.0, 300.0);
+        let noise = cost(CostMeaning::Noise, own_time, difference(0.02, 0.03));
+        assert_eq!(own_time_text(&noise), "none ±500 ns");
+        assert_eq!(share_text(&noise), labels::UNKNOWN);
+        let wide = cost(CostMeaning::Noise, own_time, difference(0.4, 0.6));
+        assert_eq!(own_time_text(&wide), UNCLEAR);
+    }
+
+    fn text_of_share(share: f64, half_width: f64) -> String {
+        let own_time = difference(1e6, 1e4);
+        share_text(&cost(
+            CostMeaning::Real,
+            own_time,
+            difference(share, half_width),
+        ))
+    }
+
+    #[test]
+    fn share_is_unknown_where_it_is_surely_no_part_of_a_whole() {
+        assert_eq!(text_of_share(0.25, 0.01), "25 %");
+        assert_eq!(text_of_share(-0.01, 0.01), "0 %");
+        assert_eq!(text_of_share(-0.02, 0.01), labels::UNKNOWN);
+        assert_eq!(text_of_share(1.02, 0.01), labels::UNKNOWN);
+    }
+
+    #[test]
+    fn change_of_the_rate_is_none_where_its_interval_holds_zero() {
+        let mut changed = cost(
+            CostMeaning::Real,
+            difference(1e6, 1e4),
+            difference(0.25, 0.01),
+        );
+        assert_eq!(rate_change_text(&changed), labels::UNKNOWN);
+        changed.rate_change = Some(difference(-0.12, 0.03));
+        assert_eq!(rate_change_text(&changed), "−12 % ±3.0");
+        changed.rate_change = Some(difference(0.01, 0.03));
+        assert_eq!(rate_change_text(&changed), "none ±4.0 %");
+        changed.rate_change = Some(difference(0.5, 1.0));
+        assert_eq!(rate_change_text(&changed), UNCLEAR);
+    }
 }

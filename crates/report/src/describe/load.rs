@@ -183,6 +183,7 @@ fn credit_text(figures: &LoadFigures, plan: &RatePlan) -> Option<String> {
     if !figures.outcome.is_promise() {
         return None;
     }
+    // The credit that `analysis` computes is one over a base of half the rate.
     Some(format!(
         "one of more than {} requests over {}/s would not have shown in {}; 'diskproof sustain' or \
          the volume's own counters exclude it",
@@ -309,7 +310,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn saturation_is_told_only_where_it_was_offered() {
+    fn saturation_is_stated_only_where_it_was_offered() {
         let mut figures = unfinished();
         assert!(saturated_text(&figures).is_none());
         figures.saturated = 3200.0;

@@ -74,9 +74,11 @@ const COLUMNS: usize = 80;
 /// Columns for the text of a fact on such a terminal: those behind its label.
 const FACT_COLUMNS: usize = COLUMNS - INDENT;
 /// Rows of figures on a short page that is not brief. With its other parts such a page takes at
-/// most 45 lines.
+/// most 45 lines, two screens less their prompts (`tests/pages/short.rs`). The numbers below are
+/// chosen for that.
 const SHORT_ROWS_MAX: usize = 16;
-/// Rows of figures on a short page that also has a table of the server's.
+/// Rows of figures on a short page that also has a table of the server's. The page then has as many
+/// lines as one without it.
 const ROWS_WITH_SERVER: usize = 7;
 /// Remarks below the figures of a short page that is not brief.
 const SHORT_NOTES_MAX: usize = 3;

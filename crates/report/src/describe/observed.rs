@@ -195,14 +195,15 @@ fn share_text(part: u64, sum: u64) -> String {
 }
 
 fn processes_text(device: &ObservedDevice) -> Option<String> {
-    let of_the_busiest: u64 = device
+    let busiest_requests: u64 = device
         .processes
         .iter()
         .map(|process| process.requests)
         .sum();
     // Only the busiest are known by name; the shares are of all requests.
-    let of_all: u64 = device.ops.values().map(|ops| ops.count).sum();
-    let sum = of_all.max(of_the_busiest);
+    let device_requests: u64 = device.ops.values().map(|ops| ops.count).sum();
+    // They are traced, while the device counts, so that either sum may be a few requests larger.
+    let sum = device_requests.max(busiest_requests);
     let mut texts = Vec::new();
     for process in device.processes.iter().take(PROCESSES_MAX) {
         let share = share_text(process.requests, sum);

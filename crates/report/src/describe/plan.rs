@@ -165,7 +165,7 @@ fn curve_text(curve: &CurvePlan, operation: OpKind) -> String {
     let done = operation.done();
     let each = match curve.coverage {
         Coverage::Full => format!("all of it {done}"),
-        // A sample is larger where the target answers so fast that its time could not be told.
+        // A sample is larger where the target answers faster than the clock can measure.
         Coverage::Sampled {
             sample_bytes: Some(bytes),
         } => format!("at least {} {done} at each", format_bytes(bytes)),
@@ -503,6 +503,7 @@ fn workloads_table(plan: &Plan) -> Table {
     }
     let names = ["workload", "block", "depth", "access", "time", "bytes"];
     let mut columns = Column::numbers(names);
+    // The column of access holds words.
     columns[3].align = Align::Left;
     Table::new("Workloads", columns, rows)
 }

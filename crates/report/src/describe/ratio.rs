@@ -14,6 +14,7 @@ pub(super) fn ratio_text(ratio: Ratio) -> String {
     if percent_text(printed_ratio, half) == change_text(ratio) {
         return text;
     }
+    // A percent is the second decimal of a ratio.
     let decimals = 2 + percent_decimals(half);
     format!("{:.decimals$}", ratio.value)
 }

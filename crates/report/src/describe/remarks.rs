@@ -361,3 +361,51 @@ fn verification_remark(verify: &VerifyResult) -> Option<Remark> {
     };
     Some(Remark::new(kind, word, text))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::record::Estimate;
+    use diskproof_model::row::{LatencySummary, PhaseOp};
+    use std::collections::BTreeMap;
+
+    /// A phase with reads at this rate.
+    fn phase(name: PhaseKind, rate: f64) -> PhaseRecord {
+        let latency = LatencySummary {
+            unit: "ns".to_owned(),
+            mean: 1e6,
+            min: 1,
+            p50: None,
+            p90: None,
+            p99: None,
+            p99_9: None,
+            p99_99: None,
+            max: 1,
+        };
+        let reads = PhaseOp {
+            count: 100,
+            bytes: 409_600,
+            rate: Estimate::new(10, rate, None, "1/s"),
+            throughput: Estimate::new(10, 4096.0 * rate, None, "B/s"),
+            latency,
+        };
+        PhaseRecord {
+            name,
+            start_ns: 0,
+            end_ns: 1_000_000_000,
+            ops: BTreeMap::from([(OpKind::Read, reads)]),
+        }
+    }
+
+    #[test]
+    fn phase_is_notable_beyond_a_twentieth_unless_the_rate_settled() {
+        let steady = phase(PhaseKind::Steady, 1000.0);
+        assert!(!is_notable(&phase(PhaseKind::Burst, 1049.0), &steady));
+        assert!(is_notable(&phase(PhaseKind::Burst, 1051.0), &steady));
+        assert!(is_notable(&phase(PhaseKind::Burst, 949.0), &steady));
+        assert!(!is_notable(&phase(PhaseKind::Settling, 5000.0), &steady));
+        let mut without_reads = steady;
+        without_reads.ops.clear();
+        assert!(is_notable(&phase(PhaseKind::Burst, 1000.0), &without_reads));
+    }
+}

@@ -11,7 +11,8 @@ use diskproof_model::units::{
 };
 
 /// A device that moves less is almost idle, and no share of its load is stated. With a smaller
-/// value, single requests of other programs would be reported as large shares.
+/// value, single requests of other programs would be reported as large shares. Chosen: a dozen
+/// requests of 4 KiB per second.
 const IDLE_BYTES_PER_SECOND: f64 = 50e3;
 /// The table has at most this many rows: the kinds of processes that moved most. The record has
 /// all.
@@ -22,6 +23,7 @@ const COLUMNS: [&str; 10] = [
     "server", "read/s", "MB/s", "mean", "write/s", "extend/s", "MB/s", "mean", "fsync/s", "evict/s",
 ];
 
+/// The mean rate of a counter over an observation; finite for one of no length.
 fn per_second(count: u64, wall_ns: u64) -> f64 {
     count as f64 * 1e9 / wall_ns.max(1) as f64
 }

@@ -16,7 +16,7 @@ use diskproof_model::units::{
 };
 
 /// A repeated reading that changed by a smaller share confirms the first one. With a larger value,
-/// the page hides how much an outlier changed.
+/// the page hides how much an outlier changed. Chosen, not measured.
 const CONFIRMED_CHANGE: f64 = 0.02;
 
 /// Columns of the table of extremes.

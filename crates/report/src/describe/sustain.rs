@@ -17,36 +17,36 @@ const DOUBTFUL: &str = "undecided; it may not be the disk, because other program
                         the load came to slower places of a rotating disk";
 
 /// Describes the load as facts in the order in which it happened.
-pub(crate) fn blocks(record: &Record, found: &SustainRecord) -> Vec<Block> {
-    let mut facts = vec![("sustained", lasting_text(found))];
-    if let Some(drop) = &found.drop {
+pub(crate) fn blocks(record: &Record, sustain: &SustainRecord) -> Vec<Block> {
+    let mut facts = vec![("sustained", lasting_text(sustain))];
+    if let Some(drop) = &sustain.drop {
         facts.push(("fall", drop_text(drop)));
-        facts.push(("cause", cause_text(record, found, drop)));
-    } else if let Some(doubtful) = &found.doubtful_drop {
+        facts.push(("cause", cause_text(record, sustain, drop)));
+    } else if let Some(doubtful) = &sustain.doubtful_drop {
         facts.push(("fall", drop_text(doubtful)));
         facts.push(("cause", DOUBTFUL.to_owned()));
     } else {
-        facts.push(("fall", no_drop_text(found)));
+        facts.push(("fall", no_drop_text(sustain)));
     }
-    if let Some(bucket) = &found.bucket {
+    if let Some(bucket) = &sustain.bucket {
         facts.push(("bucket", bucket_text(bucket)));
     }
-    for recovery in &found.recoveries {
+    for recovery in &sustain.recoveries {
         facts.push(("recovery", recovery_text(recovery)));
     }
-    if found.drop.is_some() && found.recoveries.is_empty() {
+    if sustain.drop.is_some() && sustain.recoveries.is_empty() {
         let text = "not measured: the load ended before its pauses".to_owned();
         facts.push(("recovery", text));
     }
-    facts.push(("steady", steady_text(&found.steady_state)));
-    if let Some(precondition) = &found.precondition {
+    facts.push(("steady", steady_text(&sustain.steady_state)));
+    if let Some(precondition) = &sustain.precondition {
         facts.push(("filled", precondition_text(precondition)));
     }
-    for disk in &found.counted {
+    for disk in &sustain.counted {
         facts.push(("disk", counted_text(disk)));
     }
     let mut blocks: Vec<Block> = Block::facts(facts).collect();
-    if let Some(precondition) = &found.precondition
+    if let Some(precondition) = &sustain.precondition
         && !precondition.is_complete()
     {
         let text = "the precondition is incomplete; the load began on a disk that is not full";
@@ -55,12 +55,12 @@ pub(crate) fn blocks(record: &Record, found: &SustainRecord) -> Vec<Block> {
     blocks
 }
 
-fn lasting_text(found: &SustainRecord) -> String {
+fn lasting_text(sustain: &SustainRecord) -> String {
     format!(
         "{}; {} moved in {}",
-        found.lasting.text(),
-        glue(&format_bytes(found.moved.bytes)),
-        format_duration(found.time_ns)
+        sustain.lasting.text(),
+        glue(&format_bytes(sustain.moved.bytes)),
+        format_duration(sustain.time_ns)
     )
 }
 
@@ -78,15 +78,15 @@ fn drop_text(drop: &RateDrop) -> String {
     )
 }
 
-fn no_drop_text(found: &SustainRecord) -> String {
+fn no_drop_text(sustain: &SustainRecord) -> String {
     format!(
         "none; a credit of more than {} or {} would not have shown",
-        counted(found.moved.requests, "request"),
-        glue(&format_bytes(found.moved.bytes))
+        counted(sustain.moved.requests, "request"),
+        glue(&format_bytes(sustain.moved.bytes))
     )
 }
 
-fn cause_text(record: &Record, found: &SustainRecord, drop: &RateDrop) -> String {
+fn cause_text(record: &Record, sustain: &SustainRecord, drop: &RateDrop) -> String {
     match drop.cause {
         DropCause::BurstCredit => {
             "a limiter with a burst credit: the rate after the fall is even, and all that passed \
@@ -105,17 +105,17 @@ fn cause_text(record: &Record, found: &SustainRecord, drop: &RateDrop) -> String
         DropCause::InstanceLimit => {
             "the volume reports that the limit of the instance was exceeded".to_owned()
         }
-        DropCause::Unknown => unknown_text(record, found),
+        DropCause::Unknown => unknown_text(record, sustain),
     }
 }
 
 /// Lists the possible causes of a fall without proof of one.
-fn unknown_text(record: &Record, found: &SustainRecord) -> String {
+fn unknown_text(record: &Record, sustain: &SustainRecord) -> String {
     let load = record
         .plan
         .workloads()
         .iter()
-        .find(|workload| workload.name == found.workload);
+        .find(|workload| workload.name == sustain.workload);
     let writes = match load {
         Some(workload) => workload.writes(),
         None => false,
@@ -175,6 +175,8 @@ fn recovery_text(recovery: &Recovery) -> String {
     )
 }
 
+/// Says whether the rate was steady. The five rounds, the 20 % and the 10 % are those of SNIA's
+/// Solid State Storage Performance Test Specification, by which `analysis` decides.
 fn steady_text(state: &SteadyState) -> String {
     let rounds = format!(
         "{} of {}",

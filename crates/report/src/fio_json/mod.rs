@@ -258,7 +258,7 @@ fn description(record: &Record, index: usize, row: &Row) -> String {
         parts.push("partial: the run ended before its plan did".to_owned());
     }
     for finding in &record.findings {
-        if finding.severity > Severity::Note && concerns(finding, index) {
+        if finding.severity > Severity::Note && is_about_measurement_or_run(finding, index) {
             let claim = finding.claim.trim_end_matches('.');
             let weight = severity(finding.severity);
             parts.push(format!("{weight} {}: {claim}", finding.code));
@@ -268,7 +268,7 @@ fn description(record: &Record, index: usize, row: &Row) -> String {
 }
 
 /// True if the evidence of a finding is about this measurement, or about none and so the whole run.
-fn concerns(finding: &Finding, index: usize) -> bool {
+fn is_about_measurement_or_run(finding: &Finding, index: usize) -> bool {
     let mut is_about_run = true;
     for evidence in &finding.evidence {
         if let Some(measurement) = measurement_in(&evidence.path) {

@@ -6,6 +6,7 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::record::Record;
 use diskproof_model::row::{LatencySummary, OpRow, Row};
 use diskproof_model::series::TimeSeries;
+use diskproof_model::units::SECTOR_BYTES;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -186,9 +187,6 @@ fn rate_fields(bandwidth: RateSamples, share_of_group: f64, iops: RateSamples) -
         ("iops_samples", iops.count.into()),
     ])
 }
-
-/// The unit of the kernel's counters on every disk (Documentation/block/stat.rst).
-const SECTOR_BYTES: u64 = 512;
 
 /// Requests and bytes of a disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

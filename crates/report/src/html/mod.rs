@@ -36,27 +36,15 @@ const PAGE_BYTES_MAX: usize = 600_000;
 
 /// Writes the page of a run. The page of a large run keeps only its figures.
 pub fn write_record(record: &Record, out: &mut dyn Write) -> io::Result<()> {
-    let kept = match record.kept {
-        Kept::Whole => PageData::Whole,
-        Kept::FiguresOnly => PageData::FiguresOnly,
-    };
-    let mut text = page_text(record, kept)?;
-    if text.len() > PAGE_BYTES_MAX && kept == PageData::Whole {
-        text = page_text(record, PageData::FiguresOnly)?;
+    let mut text = page_text(record, record.kept)?;
+    if text.len() > PAGE_BYTES_MAX && record.kept == Kept::Whole {
+        text = page_text(record, Kept::FiguresOnly)?;
     }
     out.write_all(text.as_bytes())
 }
 
-/// The part of the record that can be read back from the page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum PageData {
-    /// Everything that was measured.
-    Whole,
-    /// The figures without what they follow from: such a record cannot be judged again.
-    FiguresOnly,
-}
-
-fn page_text(record: &Record, kept: PageData) -> io::Result<String> {
+/// The page; `kept` is the part of the record that can be read back from it.
+fn page_text(record: &Record, kept: Kept) -> io::Result<String> {
     let charts = chart::charts(record);
     let map = map::scan_map(record);
     let (answer_chart, other_charts) = match charts.split_first() {
@@ -114,7 +102,7 @@ fn navigation_sections(record: &Record, has_charts: bool) -> Vec<NavigationEntry
 }
 
 /// The data for the script, and the record to be read back.
-fn data_blocks(record: &Record, kept: PageData, charts: &[Chart]) -> io::Result<Vec<DataBlock>> {
+fn data_blocks(record: &Record, kept: Kept, charts: &[Chart]) -> io::Result<Vec<DataBlock>> {
     let mut blocks = vec![DataBlock::new(
         "chart-data",
         charts::data(charts).to_string(),
@@ -123,8 +111,8 @@ fn data_blocks(record: &Record, kept: PageData, charts: &[Chart]) -> io::Result<
         blocks.push(DataBlock::new("map-data", map.to_string()));
     }
     let json = match kept {
-        PageData::Whole => serde_json::to_string(record)?,
-        PageData::FiguresOnly => serde_json::to_string(&record.clone().figures_only())?,
+        Kept::Whole => serde_json::to_string(record)?,
+        Kept::FiguresOnly => serde_json::to_string(&record.clone().figures_only())?,
     };
     blocks.push(DataBlock::new(RECORD_ID, json));
     Ok(blocks)
@@ -212,13 +200,13 @@ fn target_cards(record: &Record, index: usize, target: &TargetIdentity) -> Vec<V
 }
 
 /// The section `data`: what the page contains, and buttons that save it.
-fn data_section(record: &Record, kept: PageData) -> Markup {
+fn data_section(record: &Record, kept: Kept) -> Markup {
     let content = html! {
         p {
             (contents_sentence(kept)) " "
             code { "diskproof show THIS-FILE.html" }
             " prints it; other commands accept it as a saved run."
-            @if kept == PageData::FiguresOnly {
+            @if kept == Kept::FiguresOnly {
                 " It does not keep what was measured, so it cannot be judged again: for that, save \
                  the run as JSON (" code { "-o FILE.json" } ")."
             }
@@ -238,12 +226,10 @@ fn data_section(record: &Record, kept: PageData) -> Markup {
     section("data", "Data", &content)
 }
 
-fn contents_sentence(kept: PageData) -> &'static str {
+fn contents_sentence(kept: Kept) -> &'static str {
     match kept {
-        PageData::FiguresOnly => "This file contains the settings and figures of the record.",
-        PageData::Whole => {
-            "This file contains the whole record: every setting, series and histogram."
-        }
+        Kept::FiguresOnly => "This file contains the settings and figures of the record.",
+        Kept::Whole => "This file contains the whole record: every setting, series and histogram.",
     }
 }
 

@@ -12,7 +12,8 @@ pub(super) const WIDTH: f64 = 960.0;
 pub(super) const EDGE: f64 = 20.0;
 
 /// Colours for a dark background. All others are attributes of the elements, because not every
-/// program reads style sheets.
+/// program reads style sheets. The classes `f0` to `f7` and `s0` to `s7` are those of the series,
+/// by their index in `COLORS`.
 const STYLE: &str = concat!(
     "@media (prefers-color-scheme: dark) {\n",
     ".ground{fill:#14171c}.strong{fill:#f2f4f8}.plain{fill:#d5dae3}.faint{fill:#a3adbd}\n",

@@ -39,11 +39,9 @@ pub(super) fn write_blocks(page: &mut Page<'_>, record: Option<&Record>, blocks:
                 page.unbroken(Tone::Bold.span(format!("# {what}")));
                 page.unbroken(Tone::Plain.span(text));
             }
-            Block::Chart(_) | Block::Ping(_) | Block::Scan => {
-                if let Some(record) = record {
-                    write_drawing(page, record, block);
-                }
-            }
+            Block::Chart(id) => write_chart(page, record, id),
+            Block::Ping(index) => write_measured_ping(page, record, *index),
+            Block::Scan => write_measured_scan(page, record),
         }
     }
 }
@@ -104,30 +102,32 @@ fn write_finding(page: &mut Page<'_>, finding: &Finding) {
     }
 }
 
-/// Writes a chart, a ping or a scan.
-fn write_drawing(page: &mut Page<'_>, record: &Record, block: &Block) {
-    match block {
-        Block::Chart(id) => {
-            for chart in charts(record) {
-                if chart.id == *id {
-                    write_graph(page, &chart);
-                }
-            }
+/// Writes the chart of the record with this id, if it has one.
+fn write_chart(page: &mut Page<'_>, record: Option<&Record>, id: &str) {
+    let Some(record) = record else { return };
+    for chart in charts(record) {
+        if chart.id == id {
+            write_graph(page, &chart);
         }
-        Block::Ping(index) => {
-            if let Some(row) = record.measurements.get(*index)
-                && let Some(ping) = &row.figures.ping
-            {
-                write_ping(page, row, ping);
-            }
-        }
-        // A scan.
-        _ => {
-            if let Some(surface) = record.surface()
-                && let Some(scan) = &surface.data.scan
-            {
-                write_scan(page, scan, surface.data.span_start_bytes);
-            }
-        }
+    }
+}
+
+/// Writes the single requests of the measurement with this index, if it has them.
+fn write_measured_ping(page: &mut Page<'_>, record: Option<&Record>, index: usize) {
+    if let Some(record) = record
+        && let Some(row) = record.measurements.get(index)
+        && let Some(ping) = &row.figures.ping
+    {
+        write_ping(page, row, ping);
+    }
+}
+
+/// Writes the scan of the record, if it has one.
+fn write_measured_scan(page: &mut Page<'_>, record: Option<&Record>) {
+    if let Some(record) = record
+        && let Some(surface) = record.surface()
+        && let Some(scan) = &surface.data.scan
+    {
+        write_scan(page, scan, surface.data.span_start_bytes);
     }
 }

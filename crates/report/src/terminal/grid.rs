@@ -188,7 +188,8 @@ impl<'t> Grid<'t> {
         None
     }
 
-    /// Writes two cells of a row as a title, and the others below them.
+    /// Writes two cells of a row as a title, and the others below them. A table of entries has two
+    /// columns with text, at least.
     fn write_entries(&self, page: &mut Page<'_>) {
         for line in &self.lines {
             let title = Tone::Bold.span(format!("  {}", line.cells[0].text));

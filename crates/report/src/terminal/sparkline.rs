@@ -35,6 +35,8 @@ pub(super) fn worst_sparkline(values: &[f64], width: usize) -> String {
             least = least.min(*value);
         }
     }
+    // The scale begins at half of the least value, which so has a bar, and has three doublings or
+    // more, so that small differences do not fill its height.
     let high = largest_or_zero(&worst).max(least * 4.0);
     let scale = Range::new(Scale::Log, least / 2.0, high, Vec::new());
     for value in &mut worst {

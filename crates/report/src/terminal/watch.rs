@@ -18,7 +18,8 @@ use std::io::{self, Write};
 
 /// A line names at most this many processes, the busiest; with more it would not fit 80 columns.
 const PROCESSES_MAX: usize = 3;
-/// A thread with a smaller share of a device's requests is not named.
+/// A thread with a smaller share of a device's requests is not named: it would print as `0 %` or
+/// `1 %`, and explains nothing.
 const PROCESS_SHARE_MIN: f64 = 0.01;
 /// Columns of the name of a device. A longer name moves the rest of its line to the right.
 const NAME_COLUMNS: usize = 8;
@@ -214,13 +215,14 @@ fn step_line(cells: &[String; 11]) -> String {
 
 /// `postgres (1234) 80 %, checkpointer (99) 15 %`.
 fn threads_text(device: &DeviceStep) -> Option<String> {
-    let of_the_busiest: u64 = device
+    let busiest_requests: u64 = device
         .processes
         .iter()
         .flat_map(|thread| thread.requests)
         .sum();
     // Only the busiest are known by name; the shares are of all requests.
-    let sum = of_the_busiest.max(device.read.ops + device.write.ops);
+    // They are traced, while the device counts, so that either sum may be a few requests larger.
+    let sum = busiest_requests.max(device.read.ops + device.write.ops);
     let mut texts = Vec::new();
     for thread in &device.processes {
         let share = thread.requests.unwrap_or(0) as f64 / sum.max(1) as f64;
@@ -295,7 +297,8 @@ fn write_server_rates(page: &mut Page<'_>, step: &ServerStep) {
     }
 }
 
-/// The lines of a table; none where it is too wide, or has no rows.
+/// The lines of a table: the names of its columns, then its rows. Empty where it is too wide, or
+/// has no rows.
 fn table_lines(table: &Table, width: usize) -> Vec<String> {
     if table.rows.is_empty() {
         return Vec::new();

@@ -59,7 +59,10 @@ fn commit() -> Record {
     };
     record.measurements = names.map(named).collect();
     record.plan.tasks.clear();
-    record.verdict.iter_mut().for_each(|of| of.caveats.clear());
+    record
+        .verdict
+        .iter_mut()
+        .for_each(|verdict| verdict.caveats.clear());
     record
 }
 
@@ -156,7 +159,10 @@ fn ping() -> Record {
     record.measurements.truncate(1);
     record.plan.tasks.clear();
     record.advice.clear();
-    record.verdict.iter_mut().for_each(|of| of.caveats.clear());
+    record
+        .verdict
+        .iter_mut()
+        .for_each(|verdict| verdict.caveats.clear());
     let latency = PingLatency {
         mean: Estimate {
             n: 40,
@@ -186,7 +192,10 @@ fn short_pages_fit_their_screens() {
     let partial = fixture::graded(fixture::partial());
     assert!(lines(&partial) <= 45, "{}", short(&partial));
     let mut commits = alarming(commit());
-    commits.verdict.iter_mut().for_each(|of| of.caveats.clear());
+    commits
+        .verdict
+        .iter_mut()
+        .for_each(|verdict| verdict.caveats.clear());
     for record in [commit(), commits] {
         assert!(lines(&record) <= 45, "{}", short(&record));
     }

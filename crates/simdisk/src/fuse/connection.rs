@@ -2,7 +2,7 @@
 //! ends them, unmounts.
 #![allow(unsafe_code)]
 
-use super::wire::{IN_HEADER_BYTES, TRANSFER_BYTES, TRANSFER_MAX_BYTES};
+use super::wire::{IN_HEADER_BYTES, OUT_HEADER_BYTES, TRANSFER_BYTES, TRANSFER_MAX_BYTES};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fd::{AsFd, AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
@@ -100,7 +100,7 @@ impl Connection {
     /// Mounts on `path`, which it creates if missing. A thread must read the first channel before
     /// a program uses the mount.
     pub(crate) fn mount(path: &Path, root: Root) -> Result<Self, ServeError> {
-        let path = prepare(path, root)?;
+        let path = prepare_mount_point(path, root)?;
         let device = open_device().map_err(|e| ServeError::Device { source: e.into() })?;
         let stop = eventfd(0, EventfdFlags::CLOEXEC)
             .map_err(|e| ServeError::Server { source: e.into() })?;
@@ -162,7 +162,8 @@ impl Connection {
 }
 
 impl Channel {
-    /// A buffer that holds the largest request.
+    /// A buffer that holds the largest request, with a page to spare: read(2) into one that is too
+    /// small for the write size of INIT fails (EINVAL, fuse_dev_do_read).
     pub(crate) fn buffer() -> Vec<u8> {
         vec![0; TRANSFER_MAX_BYTES + IN_HEADER_BYTES + TRANSFER_BYTES + 4096]
     }
@@ -198,8 +199,10 @@ impl Channel {
             Ok(data) => (0, data),
             Err(errno) => (-errno, &[][..]),
         };
-        let mut header = [0; 16];
-        header[..4].copy_from_slice(&((16 + data.len()) as u32).to_ne_bytes());
+        // `struct fuse_out_header`: the length of the reply, the errno, the number of the request.
+        let mut header = [0; OUT_HEADER_BYTES];
+        let reply_bytes = (OUT_HEADER_BYTES + data.len()) as u32;
+        header[..4].copy_from_slice(&reply_bytes.to_ne_bytes());
         header[4..8].copy_from_slice(&errno.to_ne_bytes());
         header[8..].copy_from_slice(&unique.to_ne_bytes());
         let _ = rustix::io::writev(&self.device, &[IoSlice::new(&header), IoSlice::new(data)]);
@@ -277,14 +280,11 @@ fn filesystem_at<'m>(mounts: &'m str, path: &Path) -> Option<&'m str> {
 
 /// Creates the mount point; a dead mount that a killed server left there is unmounted first. One of
 /// another program stays.
-fn prepare(path: &Path, root: Root) -> Result<PathBuf, ServeError> {
-    let mount_point_error = |source| ServeError::MountPoint {
-        path: path.to_owned(),
-        source,
-    };
+fn prepare_mount_point(path: &Path, root: Root) -> Result<PathBuf, ServeError> {
     let is_dead = std::fs::metadata(path).is_err_and(|e| e.raw_os_error() == Some(libc::ENOTCONN));
     if is_dead && is_own_mount(path) {
-        unmount(path, UnmountFlags::DETACH).map_err(|e| mount_point_error(e.into()))?;
+        unmount(path, UnmountFlags::DETACH)
+            .map_err(|error| mount_point_error(path, error.into()))?;
     }
     match root {
         Root::RegularFile => drop(
@@ -292,11 +292,21 @@ fn prepare(path: &Path, root: Root) -> Result<PathBuf, ServeError> {
                 .append(true)
                 .create(true)
                 .open(path)
-                .map_err(mount_point_error)?,
+                .map_err(|error| mount_point_error(path, error))?,
         ),
-        Root::Directory => std::fs::create_dir_all(path).map_err(mount_point_error)?,
+        Root::Directory => {
+            std::fs::create_dir_all(path).map_err(|error| mount_point_error(path, error))?;
+        }
     }
-    path.canonicalize().map_err(mount_point_error)
+    path.canonicalize()
+        .map_err(|error| mount_point_error(path, error))
+}
+
+fn mount_point_error(path: &Path, source: std::io::Error) -> ServeError {
+    ServeError::MountPoint {
+        path: path.to_owned(),
+        source,
+    }
 }
 
 #[cfg(test)]

@@ -47,6 +47,8 @@ pub(crate) const SETATTR_SIZE: u32 = 1 << 3;
 pub(crate) const SETATTR_MODE: u32 = 1 << 0;
 /// Bytes of the header before every request.
 pub(crate) const IN_HEADER_BYTES: usize = 40;
+/// Bytes of the header before every reply.
+pub(crate) const OUT_HEADER_BYTES: usize = 16;
 /// Bytes of a READ or WRITE request between header and data.
 pub(crate) const TRANSFER_BYTES: usize = 40;
 /// The most that one request carries: the kernel's limit is 256 pages (`fs.fuse.max_pages_limit`).

@@ -48,26 +48,26 @@ pub struct Part {
 }
 
 impl Counterfeit {
-    /// The parts of a request, in order.
-    pub fn parts(self, offset_bytes: u64, length: usize) -> Vec<Part> {
+    /// The parts of a request, in order, each with its place on the medium.
+    pub fn placed_parts(self, offset_bytes: u64, length: usize) -> Vec<Part> {
         let mut parts = Vec::new();
         let mut done = 0;
         while done < length {
-            let asked = offset_bytes + done as u64;
+            let address = offset_bytes + done as u64;
             let left = (length - done) as u64;
             let (offset_bytes, part_bytes) = match self.beyond {
                 Beyond::Drops | Beyond::Fails | Beyond::Caches { .. } => {
-                    if asked >= self.real_bytes {
+                    if address >= self.real_bytes {
                         (None, left)
                     } else {
-                        (Some(asked), left.min(self.real_bytes - asked))
+                        (Some(address), left.min(self.real_bytes - address))
                     }
                 }
                 Beyond::Wraps => {
-                    let place = asked % self.real_bytes;
+                    let place = address % self.real_bytes;
                     (Some(place), left.min(self.real_bytes - place))
                 }
-                Beyond::Flips | Beyond::Thin => (Some(asked), left),
+                Beyond::Flips | Beyond::Thin => (Some(address), left),
             };
             parts.push(Part {
                 buffer: done..done + part_bytes as usize,
@@ -96,6 +96,8 @@ pub struct FakeDisk {
     memory: Mutex<Memory>,
 }
 
+/// What a fake disk remembers of its writes, to lose or change them. Blocks are named by the offset
+/// of their first byte.
 #[derive(Debug, Default)]
 struct Memory {
     /// Blocks that a thin device has stored, or that were written beyond the real size of one that
@@ -103,8 +105,8 @@ struct Memory {
     stored: BTreeSet<u64>,
     /// Blocks of a cache, by their offset.
     cached: BTreeMap<u64, Vec<u8>>,
-    /// The addresses in the order of their age, the oldest first.
-    oldest: VecDeque<u64>,
+    /// The blocks of the cache in the order in which they came into it, the oldest first.
+    by_age: VecDeque<u64>,
 }
 
 impl FakeDisk {
@@ -118,7 +120,7 @@ impl FakeDisk {
 
     /// Reads as the counterfeit does: other bytes than were written, beyond its real size.
     pub fn read(&self, store: &dyn Store, offset: u64, buffer: &mut [u8]) -> Result<(), i32> {
-        for part in self.model.parts(offset, buffer.len()) {
+        for part in self.model.placed_parts(offset, buffer.len()) {
             let bytes = &mut buffer[part.buffer];
             match part.offset_bytes {
                 Some(place) => store.read_at(bytes, place)?,
@@ -157,7 +159,7 @@ impl FakeDisk {
         if self.model.beyond == Beyond::Thin {
             return self.write_thin(store, offset, data);
         }
-        for part in self.model.parts(offset, data.len()) {
+        for part in self.model.placed_parts(offset, data.len()) {
             if let Some(place) = part.offset_bytes {
                 store.write_at(&data[part.buffer], place)?;
             }
@@ -179,7 +181,7 @@ impl FakeDisk {
 
     /// Drops the content of a range where its bytes lie. A thin device does not get the room back.
     pub fn trim(&self, store: &dyn Store, offset: u64, length: usize) -> Result<(), i32> {
-        for part in self.model.parts(offset, length) {
+        for part in self.model.placed_parts(offset, length) {
             if let Some(place) = part.offset_bytes {
                 store.trim(place, part.buffer.len() as u64)?;
             }
@@ -215,13 +217,13 @@ impl FakeDisk {
                 continue;
             }
             if !memory.cached.contains_key(&part.block) {
-                memory.oldest.push_back(part.block);
+                memory.by_age.push_back(part.block);
             }
             let kept = memory.cached.entry(part.block);
             let kept = kept.or_insert_with(|| vec![0; BLOCK_BYTES as usize]);
             kept[part.within].copy_from_slice(&data[part.buffer]);
-            while memory.oldest.len() as u64 * BLOCK_BYTES > cache_bytes {
-                if let Some(oldest) = memory.oldest.pop_front() {
+            while memory.by_age.len() as u64 * BLOCK_BYTES > cache_bytes {
+                if let Some(oldest) = memory.by_age.pop_front() {
                     memory.cached.remove(&oldest);
                 }
             }
@@ -264,7 +266,7 @@ mod tests {
             beyond,
         };
         counterfeit
-            .parts(offset_bytes, length)
+            .placed_parts(offset_bytes, length)
             .into_iter()
             .map(|part| (part.buffer.len(), part.offset_bytes))
             .collect()

@@ -34,7 +34,7 @@ pub enum MediaFault {
     /// ENOSPC for writes once this many bytes were written; the write that crosses it ends early,
     /// as in write(2).
     EnospcAfter {
-        /// Bytes moved before it.
+        /// Bytes written before it.
         bytes: u64,
     },
     /// Requests that touch the bytes transfer at most so many.
@@ -88,7 +88,7 @@ impl Faults {
     }
 
     /// Returns the bytes of a request that are transferred, or its errno, and counts them.
-    pub fn judge(&mut self, operation: Operation, span: &Range<u64>) -> Result<u64, i32> {
+    pub fn transfer(&mut self, operation: Operation, span: &Range<u64>) -> Result<u64, i32> {
         if self.is_gone {
             return Err(libc::EIO);
         }
@@ -152,35 +152,35 @@ mod tests {
             span: 4096..8192,
             direction: FaultDirection::Read,
         }]);
-        assert_eq!(faults.judge(Read, &(0..4096)), Ok(4096));
-        assert_eq!(faults.judge(Read, &(4095..4097)), Err(libc::EIO));
-        assert_eq!(faults.judge(Read, &(8192..8193)), Ok(1));
-        assert_eq!(faults.judge(Write, &(4096..8192)), Ok(4096));
+        assert_eq!(faults.transfer(Read, &(0..4096)), Ok(4096));
+        assert_eq!(faults.transfer(Read, &(4095..4097)), Err(libc::EIO));
+        assert_eq!(faults.transfer(Read, &(8192..8193)), Ok(1));
+        assert_eq!(faults.transfer(Write, &(4096..8192)), Ok(4096));
         let mut both = Faults::new(vec![MediaFault::Broken {
             span: 0..1,
             direction: FaultDirection::Both,
         }]);
-        assert_eq!(both.judge(Read, &(0..1)), Err(libc::EIO));
-        assert_eq!(both.judge(Write, &(0..1)), Err(libc::EIO));
-        assert_eq!(both.judge(Operation::Flush, &(0..0)), Ok(0));
+        assert_eq!(both.transfer(Read, &(0..1)), Err(libc::EIO));
+        assert_eq!(both.transfer(Write, &(0..1)), Err(libc::EIO));
+        assert_eq!(both.transfer(Operation::Flush, &(0..0)), Ok(0));
     }
 
     #[test]
     fn eio_after_counts_successful_reads_and_writes() {
         let mut faults = Faults::new(vec![MediaFault::EioAfter { bytes: 100 }]);
-        assert_eq!(faults.judge(Read, &(0..60)), Ok(60));
-        assert_eq!(faults.judge(Write, &(0..41)), Err(libc::EIO));
-        assert_eq!(faults.judge(Write, &(0..40)), Ok(40));
-        assert_eq!(faults.judge(Read, &(0..1)), Err(libc::EIO));
+        assert_eq!(faults.transfer(Read, &(0..60)), Ok(60));
+        assert_eq!(faults.transfer(Write, &(0..41)), Err(libc::EIO));
+        assert_eq!(faults.transfer(Write, &(0..40)), Ok(40));
+        assert_eq!(faults.transfer(Read, &(0..1)), Err(libc::EIO));
     }
 
     #[test]
     fn full_disk_accepts_remaining_bytes_and_reads() {
         let mut faults = Faults::new(vec![MediaFault::EnospcAfter { bytes: 100 }]);
-        assert_eq!(faults.judge(Write, &(0..60)), Ok(60));
-        assert_eq!(faults.judge(Write, &(60..120)), Ok(40));
-        assert_eq!(faults.judge(Write, &(100..101)), Err(libc::ENOSPC));
-        assert_eq!(faults.judge(Read, &(0..500)), Ok(500));
+        assert_eq!(faults.transfer(Write, &(0..60)), Ok(60));
+        assert_eq!(faults.transfer(Write, &(60..120)), Ok(40));
+        assert_eq!(faults.transfer(Write, &(100..101)), Err(libc::ENOSPC));
+        assert_eq!(faults.transfer(Read, &(0..500)), Ok(500));
     }
 
     #[test]
@@ -190,8 +190,8 @@ mod tests {
             direction: FaultDirection::Write,
             max_bytes: 512,
         }]);
-        assert_eq!(faults.judge(Write, &(0..4096)), Ok(512));
-        assert_eq!(faults.judge(Write, &(2000..6096)), Ok(4096));
-        assert_eq!(faults.judge(Read, &(0..4096)), Ok(4096));
+        assert_eq!(faults.transfer(Write, &(0..4096)), Ok(512));
+        assert_eq!(faults.transfer(Write, &(2000..6096)), Ok(4096));
+        assert_eq!(faults.transfer(Read, &(0..4096)), Ok(4096));
     }
 }

@@ -2,8 +2,8 @@
 //! optional credits. First come, first served.
 
 use super::cliff::{Cliff, CliffEdge};
+use super::completions::CompletionQueue;
 use super::credits::{CreditBucket, Credits};
-use super::done::DoneQueue;
 use super::pacing::Pacing;
 use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel, transfer_ns};
 
@@ -44,7 +44,7 @@ pub struct FlashMachine {
     byte_credits: Option<CreditBucket>,
     cliff: Option<CliffEdge>,
     pipe_free_ns: u64,
-    done: DoneQueue,
+    done: CompletionQueue,
 }
 
 impl Flash {
@@ -57,7 +57,7 @@ impl Flash {
             byte_credits: self.byte_credits.map(CreditBucket::new),
             cliff: self.cliff.map(CliffEdge::new),
             pipe_free_ns: 0,
-            done: DoneQueue::default(),
+            done: CompletionQueue::default(),
             flash: self.clone(),
         }
     }

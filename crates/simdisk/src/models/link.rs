@@ -1,11 +1,11 @@
 //! A link between disk and host that is slower than the disk may be: the curve's flat top.
 
-use super::done::DoneQueue;
+use super::completions::CompletionQueue;
 use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel, transfer_ns};
 use std::collections::HashMap;
 
 /// The time that the buffers at both ends bridge: a host that pauses for less between two requests
-/// loses nothing of the link's rate.
+/// loses nothing of the link's rate. Chosen: longer than a program takes for its next request.
 const BUFFERED_NS: u64 = 1_000_000;
 
 /// A disk behind a link. The link passes bytes on while the disk still delivers (cut-through), one
@@ -15,7 +15,7 @@ pub struct Linked {
     bytes_per_s: u64,
     under_way: HashMap<u64, DiskRequest>,
     free_ns: u64,
-    done: DoneQueue,
+    done: CompletionQueue,
 }
 
 impl Linked {
@@ -26,7 +26,7 @@ impl Linked {
             bytes_per_s,
             under_way: HashMap::new(),
             free_ns: 0,
-            done: DoneQueue::default(),
+            done: CompletionQueue::default(),
         }
     }
 

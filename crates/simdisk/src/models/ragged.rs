@@ -29,7 +29,8 @@ impl Ragged {
     }
 }
 
-/// The cell's share, 0 to 1000, scattered but fixed.
+/// The cell's share, 0 to 1000, scattered but fixed: a multiplicative hash by the golden ratio
+/// (Knuth, The Art of Computer Programming 3, 6.4).
 fn share(cell: u64) -> u64 {
     (cell.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % 1001
 }

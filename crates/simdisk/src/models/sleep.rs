@@ -35,7 +35,7 @@ impl Sleeper {
 
     /// Returns the time that a request which arrives now waits for the disk to wake up, and wakes
     /// it.
-    pub fn extra_ns(&mut self, now_ns: u64) -> u64 {
+    pub fn wake_delay_ns(&mut self, now_ns: u64) -> u64 {
         let idle_ns = now_ns.saturating_sub(self.active_ns.max(self.awake_ns));
         if self.under_way == 0 && idle_ns >= self.sleep.after_ns {
             self.awake_ns = now_ns + self.sleep.wake_ns;
@@ -62,16 +62,16 @@ mod tests {
             after_ns: 1000,
             wake_ns: 300,
         });
-        assert_eq!(disk.extra_ns(10), 0);
+        assert_eq!(disk.wake_delay_ns(10), 0);
         disk.ended(500);
-        assert_eq!(disk.extra_ns(1499), 0);
+        assert_eq!(disk.wake_delay_ns(1499), 0);
         disk.ended(1500);
-        assert_eq!(disk.extra_ns(2500), 300);
+        assert_eq!(disk.wake_delay_ns(2500), 300);
         // The next one arrives while it wakes up.
-        assert_eq!(disk.extra_ns(2600), 200);
+        assert_eq!(disk.wake_delay_ns(2600), 200);
         disk.ended(2800);
         disk.ended(2850);
-        assert_eq!(disk.extra_ns(2900), 0);
+        assert_eq!(disk.wake_delay_ns(2900), 0);
     }
 
     #[test]
@@ -80,10 +80,10 @@ mod tests {
             after_ns: 1000,
             wake_ns: 300,
         });
-        assert_eq!(disk.extra_ns(10), 0);
-        assert_eq!(disk.extra_ns(5000), 0);
+        assert_eq!(disk.wake_delay_ns(10), 0);
+        assert_eq!(disk.wake_delay_ns(5000), 0);
         disk.ended(5500);
         disk.ended(6000);
-        assert_eq!(disk.extra_ns(7000), 300);
+        assert_eq!(disk.wake_delay_ns(7000), 300);
     }
 }

@@ -30,15 +30,17 @@ impl StallingDisk {
         }
     }
 
+    /// The time at which the first request arrived. Until then no stall begins: the time is beyond
+    /// any test, and half of the range leaves room for sums.
+    fn origin_ns(&self) -> u64 {
+        self.first_ns.unwrap_or(u64::MAX / 2)
+    }
+
     /// Real time → the disk's own time.
     fn own_ns(&self, real_ns: u64) -> u64 {
         let mut lost_ns = 0;
         for stall in &self.stalls {
-            let start_ns = self
-                .first_ns
-                .unwrap_or(u64::MAX / 2)
-                .saturating_add(stall.after_ns)
-                + lost_ns;
+            let start_ns = self.origin_ns().saturating_add(stall.after_ns) + lost_ns;
             lost_ns += real_ns.saturating_sub(start_ns).min(stall.length_ns);
         }
         real_ns - lost_ns
@@ -46,7 +48,7 @@ impl StallingDisk {
 
     /// The disk's own time → real time; what ends exactly when a stall begins still ends.
     fn real_ns(&self, own_ns: u64) -> u64 {
-        let first_ns = self.first_ns.unwrap_or(u64::MAX / 2);
+        let first_ns = self.origin_ns();
         let lost_ns: u64 = self
             .stalls
             .iter()

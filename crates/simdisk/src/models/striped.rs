@@ -1,6 +1,6 @@
 //! RAID-0: equal disks, a chunk on each in turn. A request ends when its last part does.
 
-use super::done::DoneQueue;
+use super::completions::CompletionQueue;
 use super::timing::{DiskCompletion, DiskRequest, Operation, TimingModel};
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ pub struct Striped {
     members: Vec<Box<dyn TimingModel>>,
     /// The requests of which parts are under way, by ticket.
     under_way: HashMap<u64, SplitRequest>,
-    done: DoneQueue,
+    done: CompletionQueue,
 }
 
 /// A request whose parts the members serve.
@@ -36,7 +36,7 @@ impl Striped {
             chunk_bytes: chunk_bytes.max(1),
             members,
             under_way: HashMap::new(),
-            done: DoneQueue::default(),
+            done: CompletionQueue::default(),
         }
     }
 

@@ -41,6 +41,7 @@ impl CacheModel {
                 destaged_per_mille
             }
         };
+        // Two multipliers and the last step of splitmix64, whose bits are scattered well enough.
         let mut hash = sector.wrapping_mul(0x9E37_79B9_7F4A_7C15)
             ^ sequence.wrapping_mul(0xBF58_476D_1CE4_E5B9);
         hash = (hash ^ (hash >> 31)).wrapping_mul(0x94D0_49BB_1331_11EB);

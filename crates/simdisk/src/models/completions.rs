@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 
 /// The completions still to come.
 #[derive(Debug, Clone, Default)]
-pub struct DoneQueue(BinaryHeap<Reverse<DiskCompletion>>);
+pub struct CompletionQueue(BinaryHeap<Reverse<DiskCompletion>>);
 
-impl DoneQueue {
+impl CompletionQueue {
     /// Adds a request that will end.
     pub fn push(&mut self, completion: DiskCompletion) {
         self.0.push(Reverse(completion));
