@@ -94,7 +94,8 @@ fn format_of_output(path: &Path) -> Option<&'static Format> {
     }
 }
 
-/// Longer names of hosts are cut, so that rank and run id fit into the name of a file.
+/// Longer names of hosts are cut, so that rank and run id fit into the name of a file. Linux has no
+/// longer ones (HOST_NAME_MAX).
 const HOST_CHARS_MAX: usize = 64;
 
 /// The name of a record in a folder: `db17-3-4f2a91c0….json`. No two runs have the same.

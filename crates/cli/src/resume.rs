@@ -17,7 +17,7 @@ pub(crate) const SCAN_BLOCK_BYTES: u32 = 1 << 20;
 const BLOCK_BYTES_MIN: u32 = 4096;
 /// The requests of a resumed scan are no larger.
 const BLOCK_BYTES_MAX: u32 = 64 << 20;
-/// After a long unreadable range, the command skips this many times as much.
+/// After a long unreadable range, the command skips this many times as much. Chosen, not measured.
 const SKIPPED_RANGES: u64 = 100;
 
 /// The place at which a scan resumes.

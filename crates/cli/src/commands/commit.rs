@@ -9,7 +9,7 @@ use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
 use crate::postgres::{
     Breadth, InsertRequest, ServerFlags, insert_names, postgres_plan, postgres_version,
 };
-use crate::session::{Agreed, MeasuringJob, measure};
+use crate::session::{AgreedChanges, MeasuringJob, measure};
 use crate::workload::parse_time;
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_device::scratch_bytes_max;
@@ -134,7 +134,7 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
         commit.cache.ask(switch, commit.measuring.verbosity())?;
     }
     let mut job = MeasuringJob::new(plan, vec![identity], &commit.measuring);
-    job.agreed = Agreed::server_or_cache(programs, switch);
+    job.agreed = AgreedChanges::server_or_cache(programs, switch);
     measure(job)?.exit()
 }
 

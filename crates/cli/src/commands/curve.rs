@@ -3,7 +3,7 @@
 
 use crate::data_sheet::parse_data_sheet;
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_USEFUL_MIN, SECOND};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{SpanBounds, parse_time, part_of};
@@ -335,7 +335,7 @@ fn scratch_size(
         Some(size) => Ok(Some(size / MIB * MIB)),
         None => {
             let room = scratch_bytes_max(identity);
-            Ok(Some(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST)))
+            Ok(Some(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_USEFUL_MIN)))
         }
     }
 }

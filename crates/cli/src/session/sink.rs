@@ -1,5 +1,5 @@
-//! Where the results of a run go while it lasts, and the only place from which they are taken: by
-//! the thread that waits for the run, also when the run hangs.
+//! Holds the results of a run while it lasts. The thread that waits for the run takes them from
+//! here, also when the run hangs.
 
 use super::journal::{KeptResults, RunJournal};
 use super::task_words::task_words;

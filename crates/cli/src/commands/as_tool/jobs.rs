@@ -10,7 +10,7 @@ use crate::input_files::{InputRole, register, register_stdin};
 use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
 use crate::plan_file::{KeptFile, PLAN_FILE_BYTES_MAX};
 use crate::provenance::random_seed;
-use crate::session::{Agreed, MeasuringJob, Shown};
+use crate::session::{AgreedChanges, MeasuringJob, StdoutForm};
 use crate::stdio::print_text;
 use crate::targets::refuse_foreign_link;
 use crate::tool_lines::SharedPrinter;
@@ -76,9 +76,9 @@ pub(super) fn run(
         return print_error(tool, &DropInError::Usage(text));
     }
     let mut job = MeasuringJob::new(plan, identities, flags);
-    job.shown = Shown::Tool(printer.clone());
+    job.shown = StdoutForm::Tool(printer.clone());
     if !commands.is_empty() {
-        job.agreed = Agreed::JobCommands(commands);
+        job.agreed = AgreedChanges::JobCommands(commands);
     }
     match measure_as_tool(tool, words, job, writes)? {
         // A job that could not begin fails without any request.

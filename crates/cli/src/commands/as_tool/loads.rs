@@ -8,7 +8,7 @@ use crate::flags::MeasuringFlags;
 use crate::input_files::{InputRole, register};
 use crate::plan_file::KeptFile;
 use crate::provenance::{command_line, random_seed};
-use crate::session::{MeasuringJob, Shown, admit_all};
+use crate::session::{MeasuringJob, StdoutForm, admit_all};
 use crate::stdio::print_text;
 use crate::targets::{identify_with_reserve, refuse_duplicates, refuse_foreign_link};
 use crate::tool_lines::SharedPrinter;
@@ -152,7 +152,7 @@ fn run_load(
     printer.kept_files = vec![found.new_name.map(KeptFile::named)];
     let end_code = load.end_code(&identities[0]);
     let mut job = MeasuringJob::new(plan, identities, flags);
-    job.shown = Shown::Tool(printer.clone());
+    job.shown = StdoutForm::Tool(printer.clone());
     let ended = measure_as_tool(tool, words, job, head.writes_target);
     if ended.is_err() && !printer.has_begun() {
         print_text(load.text_before_opening())?;

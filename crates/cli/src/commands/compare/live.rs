@@ -4,11 +4,11 @@
 use super::flags::{CompareFlags, LiveFlags};
 use super::question::{compare_groups, run_group};
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, scratch_file_bytes};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_USEFUL_MIN, SECOND, scratch_file_bytes};
 use crate::interrupt;
 use crate::saved::{self, HistoryOptions, SaveNote, in_history, names_run, print_notes};
 use crate::session::{
-    self, Agreed, ComparedSides, EarlyEnd, EndedRun, MeasuringJob, SettingCommands, SideResults,
+    self, AgreedChanges, ComparedSides, EarlyEnd, EndedRun, MeasuringJob, SettingCommands, SideResults,
     side_name,
 };
 use crate::standard_workloads::{
@@ -87,7 +87,7 @@ pub(super) fn measure_sides(
     };
     *plan.workloads_mut() = of_all_sides(side_plan.workloads(), labels.len());
     let mut job = MeasuringJob::new(plan, identities, measuring);
-    job.agreed = Agreed::Commands(SettingCommands {
+    job.agreed = AgreedChanges::Commands(SettingCommands {
         prepare: live_flags.prepare.clone(),
         cleanup: live_flags.cleanup.clone(),
         reopens: live_flags.reopen,
@@ -348,7 +348,7 @@ fn live_plan(
     let scratch = match scratch_bytes {
         None => None,
         Some(bytes) if live_flags.reopen => Some(Scratch::of_size(bytes)),
-        Some(bytes) => Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_LEAST, layout_ns)),
+        Some(bytes) => Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_USEFUL_MIN, layout_ns)),
     };
     Ok(Plan {
         scratch,

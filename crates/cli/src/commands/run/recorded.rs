@@ -11,7 +11,7 @@ use crate::flags::MeasuringFlags;
 use crate::observed_load::ObservedLoad;
 use crate::postgres::ServerFlags;
 use crate::saved::{load_file, named_or_recorded};
-use crate::session::{Agreed, Measured, MeasuringJob, measure};
+use crate::session::{AgreedChanges, Measured, MeasuringJob, measure};
 use crate::stdio::{ColorWhen, Presentation, ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
 use crate::write_cache::{WriteCacheFlags, planned_states};
@@ -131,7 +131,7 @@ pub(super) fn repeat(
     }
     let switch = write_cache_switch(&plan, &identities, flags, agreement)?;
     let mut job = MeasuringJob::new(plan, identities, &flags_with_limits);
-    job.agreed = Agreed::server_or_cache(programs, switch);
+    job.agreed = AgreedChanges::server_or_cache(programs, switch);
     if job.note.is_none() {
         job.note.clone_from(&record.note);
     }

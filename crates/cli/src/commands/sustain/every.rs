@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure, exit_of};
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::interrupt;
 use crate::saved::{history_place, make_history, open_if_there, saved_record, short_id};
-use crate::session::{Measured, MeasuringJob, Shown, measure};
+use crate::session::{Measured, MeasuringJob, StdoutForm, measure};
 use crate::stdio::{Presentation, eprint_line, print_document, print_text};
 use diskproof_analysis::drift::drift;
 use diskproof_device::host_facts;
@@ -367,7 +367,7 @@ impl<'a> Series<'a> {
         }
         let plan = (self.request.plan_for)(&identity)?;
         let mut job = MeasuringJob::new(plan, vec![identity], &self.flags);
-        job.shown = Shown::Nothing;
+        job.shown = StdoutForm::Nothing;
         let measured = measure(job)?;
         if let Measured::Run(run) = &measured
             && let Some(point) = latency_point(&run.record)
