@@ -145,7 +145,7 @@ impl MeasuringFlags {
         }
     }
 
-    /// Whether the target gets a scratch file. `--size` for another one is an error, which says
+    /// True if the target gets a scratch file. `--size` for another one is an error, which says
     /// what to do instead.
     pub(crate) fn needs_scratch(
         &self,

@@ -344,8 +344,8 @@ fn reads_text(count: u64, latency: &LatencySummary, judged: &Expectation, state:
     format!("{p90}{interval}, the longest took {longest}{objection}")
 }
 
-/// The performance data, with the limits of the 90th percentile. Graphs store each value by its name
-/// and unit, so neither may change.
+/// The performance data, with the limits of the 90th percentile. Graphs store each value by its
+/// name and unit, so neither may change.
 fn performance_data(latency: &LatencySummary, warning: u64, critical: u64, errors: u64) -> String {
     let mut values = " |".to_owned();
     if let Some(ns) = latency.p90 {

@@ -149,7 +149,7 @@ pub(crate) fn postgres_plan(
     })
 }
 
-/// Whether the server was installed with pgbench.
+/// The presence of pgbench beside the server's programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Pgbench {
     Installed,

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 /// With --quick, a disk of 80 MB/s fills the file in the tenth of the time that it has.
 const DATA_BYTES_QUICK: u64 = (128 << 20) - SEGMENT_BYTES;
-/// The loads alongside commits need at least this much.
+/// The loads alongside commits need at least this much. Chosen, not measured.
 const DATA_BYTES_LEAST: u64 = 16 << 20;
 /// The help promises a minute. Laying the file out and what is in flight at the end of each slice
 /// need the rest.

@@ -228,7 +228,11 @@ struct Condition<'a> {
     trend: Trend,
 }
 
-fn show_trend(runs: &[SavedRun], list: &ListFlags, history: Option<&History>) -> anyhow::Result<Exit> {
+fn show_trend(
+    runs: &[SavedRun],
+    list: &ListFlags,
+    history: Option<&History>,
+) -> anyhow::Result<Exit> {
     let mut shown = trends(runs, |run| saved_record(history?, &run.run_id));
     let mut conditions = Vec::new();
     if !shown.is_empty() {

@@ -6,7 +6,7 @@ mod recorded;
 use crate::agreement::Agreement;
 use crate::document_files::DocumentFile;
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_USEFUL_MIN, SCRATCH_BYTES_UNIT};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT, SCRATCH_BYTES_USEFUL_MIN};
 use crate::job_file::{CliOverrides, JobFile, System, read_text};
 use crate::plan_file::{PlanFile, ResolvedWorkloads, ScratchFile, resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};

@@ -44,8 +44,7 @@ impl Journals {
         }
     }
 
-    /// The journals themselves, so that they can be ended once the records are in the
-    /// history.
+    /// The journals themselves, so that they can be ended once the records are in the history.
     pub(crate) fn handles(&self) -> Vec<Arc<Journal>> {
         self.journals.clone()
     }

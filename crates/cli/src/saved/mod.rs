@@ -288,3 +288,16 @@ fn damage_warning(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
 pub(crate) fn short_id(run_id: &str) -> &str {
     run_id.get(..SHORT_ID_DIGITS).unwrap_or(run_id)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn start_is_in_the_future_only_beyond_the_step_of_a_clock() {
+        let now: Timestamp = "2026-11-30T12:00:00Z".parse().unwrap();
+        assert!(!is_after("2026-11-30T12:01:00Z", now));
+        assert!(is_after("2026-11-30T12:01:01Z", now));
+        assert!(!is_after("unreadable", now));
+    }
+}

@@ -10,8 +10,8 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The version of the journal's shape. A program refuses a journal with another one, so a renamed or
-/// removed field needs a new number.
+/// The version of the journal's shape. A program refuses a journal with another one, so a renamed
+/// or removed field needs a new number.
 const FORMAT: &str = "diskproof.accept/1";
 /// The most bytes of a disk's facts in the name of its journal: a name has room for 255.
 const NAME_BYTES_MAX: usize = 60;

@@ -27,7 +27,8 @@ pub(super) struct Bench {
     pub budget: Arc<Budget>,
     /// The targets, in the order of the plan.
     pub targets: Vec<OpenTarget>,
-    /// Permission to make a directory for many small files, where the plan has them in place of targets.
+    /// Permission to make a directory for many small files, where the plan has them in place of
+    /// targets.
     pub file_tree: Option<Admission>,
     /// The targets that the user released, in case one is opened again.
     pub consent: Consent,

@@ -106,8 +106,8 @@ pub(crate) fn admit_all(
     admit_within(&plan.budget(identities), plan, identities, consent, &[])
 }
 
-/// Permission to use these targets within this budget, which is the plan's on them. The scratch files of
-/// some targets keep their names.
+/// Permission to use these targets within this budget, which is the plan's on them. The scratch
+/// files of some targets keep their names.
 fn admit_within(
     budget: &Budget,
     plan: &Plan,

@@ -24,7 +24,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// initdb of PostgreSQL 13 to 18 writes about this many bytes; `PostgresPlan::room_bytes` counts
+/// initdb writes about this many bytes. The room of a cluster in `diskproof_model::postgres` counts
 /// them, too.
 const INITDB_BYTES: u64 = 40 << 20;
 /// The longest that the removal of the cluster may take after the end of a run: a server that the

@@ -109,7 +109,7 @@ pub(crate) struct SettingCommands {
     pub prepare: Vec<String>,
     /// The command after the last cell, however the run ended: it restores a setting.
     pub cleanup: Option<String>,
-    /// Whether the target is closed before each command, and opened again afterwards.
+    /// True if the target is closed before each command, and opened again afterwards.
     pub reopens: bool,
 }
 

@@ -16,8 +16,8 @@ use std::time::Duration;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The pauses grow to this length.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// After Ctrl-C a command gets SIGTERM, and has this long to end: the program itself ends within two
-/// seconds.
+/// After Ctrl-C a command gets SIGTERM, and has this long to end: the program itself ends within
+/// two seconds.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 /// The bytes at the start of stderr from which an error quotes. Chosen, not measured.
 const STDERR_BYTES_MAX: u64 = 64 << 10;

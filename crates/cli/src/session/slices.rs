@@ -18,8 +18,8 @@ use rest::{RestOfRun, join_slices};
 use schedule::Rotation;
 use std::time::Instant;
 
-/// The first of the random streams for the order of slices, one a round. The value is arbitrary, and
-/// lies beyond the streams of workloads.
+/// The first of the random streams for the order of slices, one a round. The value is arbitrary,
+/// and lies beyond the streams of workloads.
 const ORDER_STREAM: u64 = 0x0051_1CE5;
 
 /// The slices of all workloads of a plan, in the order in which they are measured: one rotation

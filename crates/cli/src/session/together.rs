@@ -16,8 +16,8 @@ use diskproof_model::together::{SkippedSlot, SliceSlot, TogetherRecord};
 use diskproof_model::window::TimeSlice;
 use std::time::{Duration, Instant};
 
-/// A workload is prepared at most this long before its slot, so that its threads do not wait idle for
-/// longer.
+/// A workload is prepared at most this long before its slot, so that its threads do not wait idle
+/// for longer.
 const PREPARED_BEFORE_NS: i64 = 1_000_000_000;
 /// The interval at which a wait looks for Ctrl-C.
 const POLL_EVERY: Duration = Duration::from_millis(20);

@@ -16,8 +16,8 @@ use diskproof_postgres::{
 };
 use std::time::{Duration, Instant};
 
-/// The random stream for the order of pairs. The value is arbitrary; neither loads nor workloads use
-/// it.
+/// The random stream for the order of pairs. The value is arbitrary; neither loads nor workloads
+/// use it.
 pub(super) const ORDER_STREAM: u64 = 0x5452_0000;
 /// The share of the time in which the table is made. Chosen, not measured.
 const TABLE_SHARE: f64 = 0.4;

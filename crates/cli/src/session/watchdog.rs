@@ -172,8 +172,8 @@ fn end_on_thread(driven: Result<(), EarlyEnd>, mut bench: Bench, mut sink: Sink)
     sink.results().hung = hung;
 }
 
-/// Says what told a run to end: the end of its announced time, or a signal; `None` where neither
-/// did.
+/// The cause of an early end by request: the end of the announced time, or a signal; `None` where
+/// it was neither.
 fn cause_of_interruption(sink: &Sink, tasks: &[Task]) -> Option<String> {
     if sink.progress.is_late() {
         return Some(late_text(tasks));

@@ -450,7 +450,7 @@ impl FioFlags {
     }
 }
 
-/// Whether the switch is given, and on. The error for one that is off says what to do instead.
+/// True if the switch is given, and on. The error for one that is off says what to do instead.
 fn is_default(flag: &str, switch: Option<bool>, instead: &str) -> Result<bool, String> {
     match switch {
         None => Ok(false),

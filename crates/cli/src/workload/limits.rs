@@ -85,7 +85,7 @@ pub(crate) enum Content {
     Data,
 }
 
-/// Whether the user wrote flags or keys. Errors have their names in angle brackets, until
+/// The form in which the user wrote options. Errors have their names in angle brackets, until
 /// [`Wording::apply`] replaces them by the form that the user wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wording {

@@ -29,8 +29,9 @@ use std::time::Duration;
 pub(super) const TIME_NS: u64 = 30 * SECOND;
 /// The time of a series without `--for`, as the help promises: 7 days.
 const FOR_NS: u64 = 7 * 24 * 3600 * SECOND;
-/// The wait for the next measurement looks for Ctrl-C so often that nobody notices a delay.
-const POLL: Duration = Duration::from_millis(100);
+/// The interval at which the wait for the next measurement looks for Ctrl-C, too short for a user
+/// to notice a delay.
+const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The width of the plan of a run, which follows below.
 const PLAN_COLUMNS: usize = 80;
 /// The label of a series without `--label` begins with this, and ends with the pause.
@@ -477,7 +478,7 @@ fn now_s() -> i64 {
 /// wait, if one did.
 fn wait_until(due_s: i64) -> Option<u8> {
     while now_s() < due_s && interrupt::signal().is_none() {
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_EVERY);
     }
     interrupt::signal()
 }

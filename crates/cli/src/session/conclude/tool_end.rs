@@ -1,5 +1,5 @@
-//! Composes what the command line of another tool prints at the end of its run: the tool's own text,
-//! the error that ended it, and findings without which its figures would mislead.
+//! Composes what the command line of another tool prints at the end of its run: the tool's own
+//! text, the error that ended it, and findings without which its figures would mislead.
 
 use crate::interrupt;
 use crate::session::damaged_blocks::damaged_block_lines;

@@ -25,8 +25,8 @@ const IN_TURNS: Slicing = Slicing {
     slice_ns: TURN_NS_MIN,
     slices: TURNS_MIN..=TURNS_MAX,
 };
-/// The slices of a workload by itself, which follow each other. Three are the fewest that give an
-/// interval (see [`TURNS_MIN`]).
+/// The slices of a workload by itself, which follow each other. Three are the fewest whose
+/// differences the interval of a rate covers (docs/compare.md).
 const IN_A_ROW: Slicing = Slicing {
     slice_ns: SECOND,
     slices: 3..=5,
@@ -34,8 +34,8 @@ const IN_A_ROW: Slicing = Slicing {
 /// A slow disk gets at least this many slices, or one where they do not fit: fewer do not decide
 /// whether the rate has settled (docs/compare.md).
 const SLOW_SLICES_MIN: u64 = 5;
-/// A single workload of `run` is measured in slices from this time on (docs/compare.md): three of a
-/// second each, and their warm-ups.
+/// A single workload of `run` is measured in slices from this time on (docs/compare.md): it then
+/// has four of them.
 const RUN_NS_MIN: u64 = 4 * SECOND;
 /// A slice that is shorter than this many latencies would measure how a queue fills. Chosen, not
 /// measured.
