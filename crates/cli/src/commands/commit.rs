@@ -179,22 +179,11 @@ pub fn commit_plan(
         ..Workloads::as_planned(timed_workloads(selected.rows, commit, time_ns))
     };
     let layout_ns = time_ns / LAYOUT_DIVISOR;
-    let (task, time_limit_ns, server_version) = match programs {
-        None => (Task::Workloads(workloads), Some(time_ns + layout_ns), None),
-        Some(programs) => {
-            let request = InsertRequest {
-                breadth,
-                rows_ns: time_ns,
-                tries_settings: commit.server.try_settings,
-                selection: &commit.selection,
-            };
-            let inserts = Inserts {
-                server: postgres_plan(programs, &request)?,
-                between: workloads,
-            };
-            (Task::Inserts(inserts), None, Some(programs.version))
-        }
-    };
+    let CommitTask {
+        task,
+        time_limit_ns,
+        server_version,
+    } = commit_task(commit, breadth, workloads, programs)?;
     let scratch = match scratch_bytes {
         Some(bytes) => {
             let filled_min = SEGMENT_BYTES + DATA_BYTES_LEAST;
@@ -246,6 +235,47 @@ impl SelectedRows {
             });
         }
     }
+}
+
+/// The only task of a plan, and what follows from its kind.
+struct CommitTask {
+    task: Task,
+    /// `None` with a server, which takes a time of its own to start and to end.
+    time_limit_ns: Option<u64>,
+    /// The major version of the server; `None` without one.
+    server_version: Option<u32>,
+}
+
+/// The task that measures these workloads, with INSERTs around them where there is a server.
+fn commit_task(
+    commit: &CommitFlags,
+    breadth: Breadth,
+    workloads: Workloads,
+    programs: Option<&Programs>,
+) -> Result<CommitTask, Failure> {
+    let time_ns = total_ns(commit);
+    let Some(programs) = programs else {
+        return Ok(CommitTask {
+            task: Task::Workloads(workloads),
+            time_limit_ns: Some(time_ns + time_ns / LAYOUT_DIVISOR),
+            server_version: None,
+        });
+    };
+    let request = InsertRequest {
+        breadth,
+        rows_ns: time_ns,
+        tries_settings: commit.server.try_settings,
+        selection: &commit.selection,
+    };
+    let inserts = Inserts {
+        server: postgres_plan(programs, &request)?,
+        between: workloads,
+    };
+    Ok(CommitTask {
+        task: Task::Inserts(inserts),
+        time_limit_ns: None,
+        server_version: Some(programs.version),
+    })
 }
 
 fn select_rows(

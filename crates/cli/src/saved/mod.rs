@@ -33,17 +33,16 @@ pub(crate) use place::{
 pub(crate) use recovery::recover_unsaved_runs;
 pub(crate) use reference::{
     find, load, load_all, load_all_whole, load_file, named_or_recorded, names_run, parse_label,
-    run_id,
+    run_id, short_id,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 pub(crate) use stream::{RefusedPart, Streamed, read_stream};
 pub(crate) use unfinished::{DiskKey, InHistory, TestJournal};
 
-/// Digits of a shortened run id: unique among millions of runs, and narrow enough for a list.
-pub(crate) const SHORT_ID_DIGITS: usize = 8;
 /// A clock that is set while a run is saved may be so much behind its start. Chosen, not measured.
 const CLOCK_STEP: SignedDuration = SignedDuration::from_secs(60);
+
 /// Returns `true` if a saved start lies after this time, which only a wrong clock explains.
 pub(crate) fn is_after(started: &str, time: Timestamp) -> bool {
     match started.parse::<Timestamp>() {
@@ -282,11 +281,6 @@ fn damage_warning(path: &Path, saved: &SaveReport) -> Option<SaveNote> {
         damaged.what,
         damaged.path.display()
     )))
-}
-
-/// The first digits of a run's id, as lists show it.
-pub(crate) fn short_id(run_id: &str) -> &str {
-    run_id.get(..SHORT_ID_DIGITS).unwrap_or(run_id)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Adds runs to the history that ended before they were saved, from their journals.
 
 use super::place::history_answer;
-use super::short_id;
+use super::reference::short_id;
 use crate::failure::Failure;
 use crate::stdio::colored_record_page;
 use diskproof_analysis::again::judged_quietly;
