@@ -1,5 +1,5 @@
-//! What changes more than a target needs the user's word: by `--yes`, else by an answer on the
-//! terminal.
+//! Asks the user to agree to what changes more than a target: `--yes` agrees, else an answer on the
+//! terminal does.
 
 use crate::failure::Failure;
 use crate::stdio::{Verbosity, eprint_line};

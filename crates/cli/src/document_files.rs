@@ -1,6 +1,6 @@
-//! Files that say what to measure, or what was measured, and are no targets: plans, job files,
-//! records and pages. A measurement of such a file would be one of a few kilobytes in the page
-//! cache, and a released one would be overwritten.
+//! Recognises files that say what to measure, or what was measured, and refuses them as targets:
+//! plans, job files, records and pages. A measurement of such a file would be one of a few
+//! kilobytes in the page cache, and a released one would be overwritten.
 
 use crate::failure::Failure;
 use diskproof_model::limits::DOCUMENT_BYTES_MAX;
@@ -9,7 +9,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// Enough of a record for its schema, and of a page for its policy.
+/// The bytes at the start of a file that are examined: enough of a record for its schema, and of a
+/// page for its policy.
 const HEAD_BYTES: u64 = 4096;
 /// Stands in the head of each record.
 const RECORD_SCHEMA: &str = "diskproof.record/";

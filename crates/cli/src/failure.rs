@@ -1,4 +1,4 @@
-//! Errors, their messages and their exit codes.
+//! Gives each error its message and its exit code.
 
 use diskproof_device::{OpenError, PathError, ProbeError, WriteCacheError};
 use diskproof_engine::RunError;
@@ -7,7 +7,8 @@ use diskproof_model::target::Refusal;
 use diskproof_postgres::PostgresError;
 use std::process::ExitCode;
 
-/// The end of the program.
+/// The end of the program. Scripts depend on the exit codes, so a code never changes its meaning
+/// (docs and `--help` list them).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// Without an error.

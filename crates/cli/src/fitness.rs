@@ -1,8 +1,8 @@
-//! `--for`: whether a target is fit for a database. A profile is a plan file with limits; it
-//! becomes the plan of the run, and its limits are judged as every threshold is.
+//! Answers `--for`: whether a target is fit for a database. A profile is a plan file with limits;
+//! it becomes the plan of the run, and its limits are judged as every threshold is.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT, SCRATCH_BYTES_USEFUL_MIN};
 use crate::plan_file::{PlanFile, PlannedWorkload, groups, resolve_planned, sector_bytes};
 use crate::profiles::{BUILT_IN, built_in_profile, profile_name};
 use crate::session::{MeasuringJob, measure};
@@ -11,9 +11,10 @@ use diskproof_model::plan::{Layout, Order, Plan, Questions, Scratch, Task, Workl
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::path::Path;
 
-/// Larger than the cache of any drive.
+/// The scratch file of a profile that names no size: larger than the data cache of any drive.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// The first write of the scratch file and the warm-ups may take a fifth of the time.
+/// The first write of the scratch file and the warm-ups may take a fifth of the time. Chosen, not
+/// measured.
 const LAYOUT_DIVISOR: u64 = 5;
 
 /// Runs the workloads of a profile, built in or a file, and judges its limits, alongside those of
@@ -88,15 +89,18 @@ fn fitness_plan(
     };
     let unit_bytes = sector_bytes(std::slice::from_ref(identity));
     let after_layout = share_time(&file.workloads, time_ns - layout_ns);
-    let mut resolved = resolve_planned(&shown, &after_layout, context.clone(), unit_bytes)?;
-    let is_filled = resolved
+    let with_layout = resolve_planned(&shown, &after_layout, context.clone(), unit_bytes)?;
+    let is_filled = with_layout
         .workloads
         .iter()
         .any(|workload| workload.layout == Layout::Needed);
-    if !is_filled {
+    // Without a layout the workloads share the whole time.
+    let resolved = if is_filled {
+        with_layout
+    } else {
         let without_layout = share_time(&file.workloads, time_ns);
-        resolved = resolve_planned(&shown, &without_layout, context, unit_bytes)?;
-    }
+        resolve_planned(&shown, &without_layout, context, unit_bytes)?
+    };
     refuse_latency_targets(&shown, &resolved.workloads)?;
     let mut plan = Plan {
         seed: flags
@@ -116,7 +120,8 @@ fn fitness_plan(
     if let Some(bytes) = scratch_bytes
         && is_filled
     {
-        let scratch = Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_LEAST, first_write_ns);
+        let scratch =
+            Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_USEFUL_MIN, first_write_ns);
         plan.scratch = Some(scratch);
         // A slow disk still answers what is in flight when the first write ends.
         plan.time_limit_ns = plan.time_ns_max().map(|own_ns| own_ns + first_write_ns);
@@ -142,7 +147,7 @@ fn scratch_bytes(file: &PlanFile, identity: &TargetIdentity, size: Option<u64>) 
 
 /// The least scratch file of a profile, in bytes: the spans of its workloads lie in it.
 fn least_bytes(file: &PlanFile, planned_bytes: u64) -> u64 {
-    let mut least = SCRATCH_BYTES_LEAST;
+    let mut least = SCRATCH_BYTES_USEFUL_MIN;
     for workload in &file.workloads {
         if let Some(span) = workload.flags.span
             && let Position::Bytes(end) = span.end
@@ -258,7 +263,7 @@ mod tests {
         for profile in &BUILT_IN {
             let file = Profile::read(profile.name).unwrap().file;
             let bytes = scratch_bytes(&file, &identity, None);
-            assert_eq!(bytes, SCRATCH_BYTES_LEAST, "{}", profile.name);
+            assert_eq!(bytes, SCRATCH_BYTES_USEFUL_MIN, "{}", profile.name);
             assert_eq!(scratch_bytes(&file, &identity, Some(16 << 20)), 16 << 20);
         }
         let text = |size: &str| {

@@ -1,5 +1,5 @@
-//! Usage errors that name the next step: flags that belong to another verb or to fio, words that
-//! are no verbs, targets without a verb.
+//! Adds the next step to usage errors: for flags that belong to another verb or to fio, for words
+//! that are no verbs, and for targets without a verb.
 
 use crate::commands::Args;
 use crate::failure::Exit;

@@ -1,6 +1,6 @@
-//! Flags that several verbs share: of measuring, of what the user releases, of the workloads that
-//! are selected. Checks their form only: whether they fit the target is decided by the verbs and
-//! the gate.
+//! Defines the flags that several verbs share: of measuring, of what the user releases, of the
+//! workloads that are selected. Checks their form only: the verbs and the gate decide whether they
+//! fit the target.
 
 use crate::failure::Failure;
 use crate::provenance::{command_line, random_seed};
@@ -19,9 +19,9 @@ use std::path::{Path, PathBuf};
 
 /// A second in nanoseconds.
 pub(crate) const SECOND: u64 = 1_000_000_000;
-/// A smaller scratch file says nothing about the disk.
-pub(crate) const SCRATCH_BYTES_LEAST: u64 = 64 << 20;
-/// The least `--size`: the large requests that are in flight.
+/// The least useful scratch file: a smaller one says nothing about the disk. Chosen, not measured.
+pub(crate) const SCRATCH_BYTES_USEFUL_MIN: u64 = 64 << 20;
+/// The least `--size`, which holds the large requests that are in flight: eight of 1 MiB.
 pub(crate) const SCRATCH_BYTES_MIN: u64 = 8 << 20;
 /// The gate counts scratch files in whole MiB.
 pub(crate) const SCRATCH_BYTES_UNIT: u64 = 1 << 20;
@@ -145,7 +145,7 @@ impl MeasuringFlags {
         }
     }
 
-    /// Whether the target gets a scratch file. `--size` for another one is an error, which says
+    /// True if the target gets a scratch file. `--size` for another one is an error, which says
     /// what to do instead.
     pub(crate) fn needs_scratch(
         &self,
@@ -207,7 +207,7 @@ pub(crate) fn scratch_file_bytes(
     wanted: u64,
     room: u64,
 ) -> Result<u64, Failure> {
-    let size = size_flag.unwrap_or(wanted.min(room).max(SCRATCH_BYTES_LEAST));
+    let size = size_flag.unwrap_or(wanted.min(room).max(SCRATCH_BYTES_USEFUL_MIN));
     if size < SCRATCH_BYTES_MIN {
         return Err(Failure::Usage(format!(
             "--size {}: too small to measure anything; use at least {}",

@@ -1,4 +1,4 @@
-//! A page that fills a terminal and is redrawn in place: no widgets, and so no library for them.
+//! Fills a terminal with a page that is redrawn in place: no widgets, and so no library for them.
 //! The terminal is restored however the program ends, except by SIGKILL: at the end of the view, at
 //! a panic of any thread, at a second Ctrl-C, and where the run hangs that drew it.
 
@@ -34,7 +34,7 @@ const CTRL_D: u8 = 4;
 const QUIT_KEYS: [u8; 4] = [b'q', b'Q', CTRL_C, CTRL_D];
 /// Turns off a special key (termios(3)).
 const DISABLED: u8 = 0;
-/// Lines that wait for the end of the view; more are dropped.
+/// Lines that wait for the end of the view; more are dropped. Chosen, not measured.
 const KEPT_LINES_MAX: usize = 200;
 
 /// The screen that is open, of which there is one, as there is one terminal.

@@ -1,6 +1,6 @@
-//! The files that this command line reads: targets, jobs, plans, profiles, records, the history.
-//! Whoever opens one registers it here, and whoever opens an output asks here: no output replaces
-//! an input.
+//! Registers the files that this command line reads, so that no output replaces one: targets, jobs,
+//! plans, profiles, records, the history. The caller that opens an input registers it, and the
+//! caller that opens an output looks it up here.
 
 use diskproof_device::{FileId, TrustedPath, TrustedPlace, files_behind};
 use diskproof_model::target::{TargetIdentity, TargetKind};

@@ -1,7 +1,9 @@
-//! The limits on the time in which a target does not answer: how long it may be silent, and how
-//! long the time between the command line and the first request lasts, in which targets are found,
-//! inspected and opened. A thread that waits for a disk in the kernel cannot be ended, so the whole
-//! program ends: nothing has been measured.
+//! Ends the program where targets cannot be found, inspected and opened in time. A thread that
+//! waits for a disk in the kernel cannot be ended, so the whole program ends; nothing has been
+//! measured.
+//!
+//! Also gives the time for which a target may be silent during a run, of which that limit is a
+//! multiple.
 
 use crate::failure::Failure;
 use crate::stdio::{Verbosity, eprint_line};
@@ -13,7 +15,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// A note follows after this time, in which a disk that is not slow is inspected.
+/// A note follows after this time: the inspection of a disk that is not slow takes less.
 const NOTE_AFTER: Duration = Duration::from_secs(2);
 /// The wait counts steps of this length, so that no time passes while this process does not run.
 const STEP: Duration = Duration::from_millis(100);

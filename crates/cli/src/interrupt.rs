@@ -1,8 +1,10 @@
-//! Ctrl-C and its relatives. While a run measures, the first signal asks for a clean end. Within a
-//! second of it further signals are the same request: GNU timeout signals its child and then the
-//! whole group. A later one ends the program at once. Before a run, and once its record is saved,
-//! the first one ends it at once. No file is left behind in any case, because the scratch file has
-//! no name. A signal that was ignored at the start stays ignored.
+//! Handles Ctrl-C and the other signals that end the program. While a run measures, the first
+//! signal requests a clean end. Within a second of it further signals are the same request: GNU
+//! timeout signals its child and then the whole group. A later one ends the program at once. Before
+//! a run, and once its record is saved, the first one ends it at once.
+//!
+//! No file is left behind in any case, because the scratch file has no name. A signal that was
+//! ignored at the start stays ignored.
 
 use crate::failure::Failure;
 use anyhow::Context as _;
@@ -19,7 +21,7 @@ use std::time::{Duration, Instant};
 
 /// The signals that end the program. The last three are those of a limit: `alarm 60; exec` of
 /// scripts, batch systems before they kill, and a limit on processor time (setrlimit(2)).
-const STOPS: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR2, SIGXCPU];
+const ENDING_SIGNALS: [i32; 7] = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR2, SIGXCPU];
 /// A shell adds this to the number of the signal that ended a program.
 const SIGNAL_CODE: i32 = 128;
 /// Signals that come this soon after the first one belong to it.
@@ -42,14 +44,16 @@ static SIGNAL: AtomicU8 = AtomicU8::new(0);
 static ENDS_AT_ONCE: AtomicBool = AtomicBool::new(true);
 
 /// True once the handlers were installed. They stay until the program ends.
-static LISTENS: Mutex<bool> = Mutex::new(false);
+static IS_LISTENING: Mutex<bool> = Mutex::new(false);
 
 /// Catches the signals; each still ends the program at once, with the exit code of a shell.
 pub(crate) fn listen() -> anyhow::Result<()> {
-    let mut listens = LISTENS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut listens = IS_LISTENING.lock().unwrap_or_else(PoisonError::into_inner);
     if !*listens {
         // What was ignored at the start stays so: nohup(1), and `&` in a shell without job control.
-        let caught = STOPS.into_iter().filter(|stop| !is_signal_ignored(*stop));
+        let caught = ENDING_SIGNALS
+            .into_iter()
+            .filter(|stop| !is_signal_ignored(*stop));
         let mut signals = Signals::new(caught).context("cannot catch signals")?;
         std::thread::Builder::new()
             .name("diskproof-signals".to_owned())

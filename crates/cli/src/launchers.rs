@@ -1,4 +1,4 @@
-//! The facts that a launcher (mpirun, srun, …) puts into the environment of this process.
+//! Reads what a launcher (mpirun, srun, …) puts into the environment of this process.
 
 use diskproof_cluster::launcher;
 use diskproof_model::target::Rank;

@@ -1,4 +1,5 @@
-//! The screen of a sustained load: keeps what the reports of progress say, and redraws the page.
+//! Draws the screen of a sustained load: collects what the reports of progress say, and redraws the
+//! page.
 
 use crate::full_screen::{FullScreen, ScreenStream};
 use crate::stdio::page_in_locale;

@@ -1,4 +1,4 @@
-//! The load of a device that `watch` recorded, as `--like` names it.
+//! Finds the load of a device that `watch` recorded, as `--like` names it.
 
 use crate::failure::Failure;
 use crate::saved::load;

@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 pub(crate) use crate::output_sink::{OutputError, Trial, save_file, temporary_path};
-use crate::output_sink::{Sink, check_standard_streams};
+use crate::output_sink::{OutputSink, check_standard_streams};
 use crate::saved::register_history;
 use crate::stdio::{Verbosity, eprint_line};
 use anyhow::{Context as _, Result};
@@ -20,16 +20,16 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct Output {
     path: PathBuf,
-    sink: Sink,
+    sink: OutputSink,
 }
 
 impl Output {
     /// Finds the file, and checks that it can be written. Leaves nothing behind.
     pub(crate) fn open(path: &Path, trial: Trial) -> Result<Self, OutputError> {
         let sink = if is_folder(path) {
-            Sink::find(&path.join(FOLDER_TRIAL))?
+            OutputSink::find(&path.join(FOLDER_TRIAL))?
         } else {
-            Sink::find(path)?
+            OutputSink::find(path)?
         };
         sink.check(trial)?;
         Ok(Self {
@@ -94,7 +94,8 @@ fn format_of_output(path: &Path) -> Option<&'static Format> {
     }
 }
 
-/// Longer names of hosts are cut, so that rank and run id fit into the name of a file.
+/// Longer names of hosts are cut, so that rank and run id fit into the name of a file. Linux has no
+/// longer ones (HOST_NAME_MAX).
 const HOST_CHARS_MAX: usize = 64;
 
 /// The name of a record in a folder: `db17-3-4f2a91c0….json`. No two runs have the same.

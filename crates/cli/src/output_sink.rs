@@ -42,7 +42,7 @@ pub(crate) enum Trial {
 
 /// The file that an output path leads to.
 #[derive(Debug)]
-pub(crate) enum Sink {
+pub(crate) enum OutputSink {
     /// A file that a complete one replaces, or a new one.
     Replace(Place),
     /// A pipe, a terminal or a file that is a mount point: it is opened and written. The descriptor
@@ -50,7 +50,7 @@ pub(crate) enum Sink {
     Write(OwnedFd),
 }
 
-impl Sink {
+impl OutputSink {
     /// Walks to where the path leads. Follows no symlink of another user, and ends at no file that
     /// this command line reads.
     pub(crate) fn find(path: &Path) -> Result<Self, OutputError> {
@@ -169,7 +169,7 @@ impl Sink {
 
 /// Saves a document to its path, and returns its size in bytes.
 pub(crate) fn save_file(output: &OutputFile<'_>) -> io::Result<u64> {
-    let sink = Sink::find(&output.path)?;
+    let sink = OutputSink::find(&output.path)?;
     sink.save(&output.write)
 }
 

@@ -1,9 +1,12 @@
-//! A record as short lines, so that it comes back whole through any launcher. Those cut long lines
-//! (srun -l at 1,024 bytes, pdsh at 131,071), mix lines of several processes, and put names before
-//! them. Each line is complete in itself: `diskproof1 ID NUMBER/COUNT BASE64 .`, of the deflated
-//! JSON. ID is the beginning of the SHA-256 of the deflated data, in hexadecimal digits. The full
-//! stop ends the text where something follows without a line break: ansible appends stderr to
-//! stdout so. Lines without it are read, too.
+//! Writes a record as short lines, and joins such lines, so that it comes back whole through any
+//! launcher. Those cut long lines (srun -l at 1,024 bytes, pdsh at 131,071), mix lines of several
+//! processes, and put names before them.
+//!
+//! Each line is complete in itself: `diskproof1 ID NUMBER/COUNT BASE64 .`, of the deflated JSON. ID
+//! is the beginning of the SHA-256 of the deflated data, in hexadecimal digits. The full stop ends
+//! the text where something follows without a line break: ansible appends stderr to stdout so.
+//! Lines without it are read, too. Other versions of the program read these lines, so another form
+//! needs another mark.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
@@ -19,7 +22,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read as _, Write};
 
-/// Every piece begins with it.
+/// The mark at the start of every piece, with the version of its form.
 pub(crate) const MARK: &str = "diskproof1 ";
 /// Base64 characters of a piece: with its head it stays below 900 bytes, which every launcher but
 /// Open MPI's passes whole.
@@ -198,7 +201,7 @@ impl PieceJoiner {
     }
 }
 
-/// Longer labels are cut in errors.
+/// Longer labels are cut in errors. Chosen, not measured.
 const LABEL_CHARS_MAX: usize = 60;
 
 /// The name that a launcher puts before a line: `db17: `, `3: `, `[1,0]<stdout>:`.

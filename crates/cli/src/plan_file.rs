@@ -17,7 +17,8 @@ use toml::Spanned;
 /// Thousands of workloads with every key fit into this. A larger file is not a plan, and would take
 /// memory and time to read.
 pub const PLAN_FILE_BYTES_MAX: u64 = 1 << 20;
-/// An error quotes no more of a long line, so that the message after it stays visible.
+/// An error quotes no more of a long line, so that the message after it stays visible. Chosen, not
+/// measured.
 const QUOTED_CHARS_MAX: usize = 60;
 
 /// The content of a plan file.
@@ -140,7 +141,7 @@ fn at_line(line: usize, text: impl Display) -> String {
     format!("line {line}: {text}")
 }
 
-/// The file as written.
+/// The file as written. Its keys are those of users' files: none may be renamed or removed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {

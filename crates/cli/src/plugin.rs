@@ -8,7 +8,7 @@ use crate::plan_file::PlanFile;
 use crate::saved::{
     HistoryFileFlag, HistoryOptions, history_place, is_after, open_if_there, short_id,
 };
-use crate::session::{Measured, MeasuringJob, Shown, measure};
+use crate::session::{Measured, MeasuringJob, StdoutForm, measure};
 use clap::Parser;
 use diskproof_analysis::expect::Expected;
 use diskproof_analysis::rules::rule;
@@ -29,7 +29,7 @@ use std::time::Duration;
 
 /// The name of the link.
 const NAME: &str = "check_diskproof";
-/// The plan file of the reads that it measures.
+/// The plan file of the reads that the plugin measures.
 const LOAD: &str = include_str!("../profiles/monitoring.toml");
 
 /// A plugin for Nagios and Icinga: 25 reads of 4 KiB a second for 4 s, or the newest saved run
@@ -237,7 +237,7 @@ fn measure_reads(flags: &PluginFlags) -> anyhow::Result<Answer> {
     } = plan_jobs(file, Path::new(NAME), NAME, &measuring)?;
     plan.origin.verb = "run".to_owned();
     let measured = measure(MeasuringJob {
-        shown: Shown::Nothing,
+        shown: StdoutForm::Nothing,
         ..MeasuringJob::new(plan, identities, &measuring)
     })?;
     match measured {
@@ -252,8 +252,9 @@ fn evaluate_limit(record: &Record, ns: u64) -> anyhow::Result<Expectation> {
     Ok(expected.evaluate(record))
 }
 
-/// So many reads of which none is late keep the limit of the 90th percentile for certain (95 %),
-/// also where late reads would come together, which leaves the interval of the percentile open.
+/// So many reads of which none is late keep the limit of the 90th percentile for certain (95 %): if
+/// a tenth of all reads were late, 29 on time would have a chance of 0.9²⁹ = 4.7 %. That holds also
+/// where late reads would come together, which leaves the interval of the percentile open.
 const NONE_LATE_READS_MIN: u64 = 29;
 
 /// The state by the two limits; `is_none_late` says whether enough reads were made and all of them
@@ -343,7 +344,8 @@ fn reads_text(count: u64, latency: &LatencySummary, judged: &Expectation, state:
     format!("{p90}{interval}, the longest took {longest}{objection}")
 }
 
-/// The performance data, with the limits of the 90th percentile.
+/// The performance data, with the limits of the 90th percentile. Graphs store each value by its
+/// name and unit, so neither may change.
 fn performance_data(latency: &LatencySummary, warning: u64, critical: u64, errors: u64) -> String {
     let mut values = " |".to_owned();
     if let Some(ns) = latency.p90 {
@@ -406,7 +408,7 @@ fn judge_saved_run(run: &SavedRun, now: Timestamp, max_age_ns: u64) -> Answer {
     let age = format_duration(age_s * SECOND);
     let (state, text) = if age_s * SECOND > max_age_ns {
         (State::Unknown, format!("last measured {age} ago"))
-    } else if let Some(reason) = most_pressing(run) {
+    } else if let Some(reason) = most_urgent(run) {
         (reason.state, format!("{}, {age} ago", reason.code))
     } else if run.partial {
         let text = format!("the newest run ended early, {age} ago");
@@ -433,8 +435,8 @@ struct Reason<'a> {
     code: &'a str,
 }
 
-/// The first of the findings of a saved run that press most; `None` where none is a reason to act.
-fn most_pressing(run: &SavedRun) -> Option<Reason<'_>> {
+/// The first of the most urgent findings of a saved run; `None` where none is a reason to act.
+fn most_urgent(run: &SavedRun) -> Option<Reason<'_>> {
     let mut findings: Vec<&SavedFinding> = run.findings.iter().collect();
     if findings.is_empty() {
         findings.extend(&run.worst);
@@ -445,7 +447,7 @@ fn most_pressing(run: &SavedRun) -> Option<Reason<'_>> {
             continue;
         };
         match most {
-            Some(earlier) if pressure(earlier.state) >= pressure(state) => {}
+            Some(earlier) if urgency(earlier.state) >= urgency(state) => {}
             _ => {
                 most = Some(Reason {
                     state,
@@ -457,9 +459,9 @@ fn most_pressing(run: &SavedRun) -> Option<Reason<'_>> {
     most
 }
 
-/// The order of states as reasons to act: known trouble of the disk presses more than an unknown
+/// The order of states as reasons to act: known trouble of the disk is more urgent than an unknown
 /// state.
-fn pressure(state: State) -> u8 {
+fn urgency(state: State) -> u8 {
     match state {
         State::Ok => 0,
         State::Unknown => 1,
@@ -690,7 +692,7 @@ mod tests {
             state: State::Warning,
             code: "slow-flush",
         };
-        assert_eq!(most_pressing(&several), Some(expected));
+        assert_eq!(most_urgent(&several), Some(expected));
         assert_eq!(judge_saved_run(&several, now, day).state, State::Warning);
     }
 }

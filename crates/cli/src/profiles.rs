@@ -1,4 +1,4 @@
-//! The fitness profiles in the program, and what people call them.
+//! Lists the fitness profiles in the program, and the names by which people call them.
 
 /// A profile in the program.
 pub(crate) struct BuiltInProfile {

@@ -1,4 +1,4 @@
-//! Progress on stderr while a run measures: one line redrawn in place on a terminal, a line per
+//! Shows the progress of a run on stderr: one line redrawn in place on a terminal, a line per
 //! workload elsewhere, nothing with --quiet. Also passes Ctrl-C on to the engine, and ends a
 //! workload when its rate is known well enough.
 
@@ -48,7 +48,8 @@ const RESUME_EVERY: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(10)..=Duration::from_secs(600);
 /// The progress line shows a silence of this length; shorter ones are normal for disks.
 const SILENCE_SHOWN_NS: u64 = 2 * SECOND;
-/// A note about a silence comes after this time; each further one after twice the time.
+/// A note about a silence comes after this time; each further one after twice the time. Chosen, not
+/// measured.
 const FIRST_NOTE_NS: u64 = 10 * SECOND;
 
 /// The progress of a run on stderr, its deadline, and the text of a tool meanwhile.
@@ -185,7 +186,7 @@ impl ProgressDisplay {
     }
 
     /// Prints the headline figures of a survey that is over, where each step has a line.
-    pub(crate) fn surveyed(&self, measurement: &SurfaceMeasurement) {
+    pub(crate) fn show_survey_figures(&self, measurement: &SurfaceMeasurement) {
         if self.verbosity == Verbosity::Lines
             && let Some(figures) = survey_figures(measurement)
         {
@@ -399,14 +400,7 @@ impl ProgressDisplay {
         };
         let mut figures = Vec::new();
         figures.extend(self.silence_text(progress));
-        match progress.phase {
-            Phase::Layout => figures.push("layout".to_owned()),
-            Phase::FirstRequests => figures.push("first requests".to_owned()),
-            Phase::SetUp => figures.push("taking memory".to_owned()),
-            Phase::Warmup => figures.push("warm-up".to_owned()),
-            Phase::Measure | Phase::Survey => {}
-            Phase::Verify => figures.push("verify".to_owned()),
-        }
+        figures.extend(phase_words(progress.phase).map(str::to_owned));
         if let Some(left_ns) = self.schedule.left_ns(done) {
             figures.push(format!("{} left", format_duration(left_ns)));
         }
@@ -544,6 +538,18 @@ impl ProgressDisplay {
             self.workload_line(progress)
         };
         self.line.show(&line);
+    }
+}
+
+/// The words for a phase in a progress line; `None` of the phases that are the measurement itself.
+fn phase_words(phase: Phase) -> Option<&'static str> {
+    match phase {
+        Phase::Layout => Some("layout"),
+        Phase::FirstRequests => Some("first requests"),
+        Phase::SetUp => Some("taking memory"),
+        Phase::Warmup => Some("warm-up"),
+        Phase::Measure | Phase::Survey => None,
+        Phase::Verify => Some("verify"),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Facts that identify a run: its id, its start, its seed and the command line.
+//! Gives the facts that identify a run: its id, its start, its seed and the command line.
 
 use diskproof_model::record::Tool;
 use sha2::{Digest as _, Sha256};

@@ -17,7 +17,7 @@ pub(crate) const SCAN_BLOCK_BYTES: u32 = 1 << 20;
 const BLOCK_BYTES_MIN: u32 = 4096;
 /// The requests of a resumed scan are no larger.
 const BLOCK_BYTES_MAX: u32 = 64 << 20;
-/// After a long unreadable range, the command skips this many times as much.
+/// After a long unreadable range, the command skips this many times as much. Chosen, not measured.
 const SKIPPED_RANGES: u64 = 100;
 
 /// The place at which a scan resumes.
@@ -186,11 +186,10 @@ fn ended_by_unreadable_blocks(surface: &SurfaceMeasurement, scan: &Scan, path: &
         unreadable_bytes = last.length_bytes;
         errno = &last.errno;
     }
-    let last_block = surface.span_start_bytes + surface.span_bytes - u64::from(scan.block_bytes);
-    let resume_at = scan
-        .to_bytes
-        .saturating_add(unreadable_bytes.saturating_mul(SKIPPED_RANGES))
-        .min(last_block);
+    let span_end = surface.span_start_bytes.saturating_add(surface.span_bytes);
+    // A target may be smaller than a block.
+    let last_block = span_end.saturating_sub(u64::from(scan.block_bytes));
+    let resume_at = offset_behind_range(scan.to_bytes, unreadable_bytes).min(last_block);
     format!(
         "the scan ended at byte {}: {} in a row were unreadable; {}; to resume after skipping a \
          hundred times as much: {}",
@@ -199,4 +198,47 @@ fn ended_by_unreadable_blocks(surface: &SurfaceMeasurement, scan: &Scan, path: &
         diskproof_model::errno::remedy([errno]),
         scan_command(path, surface.survey.span, resume_at)
     )
+}
+
+/// Where a scan resumes that ended at `end_bytes`, behind an unreadable range of this length.
+fn offset_behind_range(end_bytes: u64, unreadable_bytes: u64) -> u64 {
+    end_bytes.saturating_add(unreadable_bytes.saturating_mul(SKIPPED_RANGES))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scan_skips_a_hundred_times_an_unreadable_range() {
+        assert_eq!(offset_behind_range(1_000_000, 4096), 1_409_600);
+        assert_eq!(offset_behind_range(u64::MAX, 4096), u64::MAX);
+    }
+
+    #[test]
+    fn command_to_resume_keeps_the_span() {
+        let whole = scan_command("/dev/sdb", Span::default(), 512);
+        assert_eq!(whole, "diskproof curve /dev/sdb --scan --resume 512");
+        let part = scan_command("/dev/sdb", Span::new(4096, Some(8192)), 8192);
+        let expected = "diskproof curve /dev/sdb --scan --span 4096-12288 --resume 8192";
+        assert_eq!(part, expected);
+    }
+
+    #[test]
+    fn offset_outside_of_the_span_is_refused() {
+        let resumed = |offset_bytes| Resumed {
+            offset_bytes,
+            block_bytes: SCAN_BLOCK_BYTES,
+            span: None,
+        };
+        let span = Span::new(4096, Some(8192));
+        for inside in [4096, 12_287] {
+            assert!(resumed(inside).check_inside(span, 1 << 20).is_ok());
+        }
+        for outside in [0, 4095, 12_288] {
+            assert!(resumed(outside).check_inside(span, 1 << 20).is_err());
+        }
+        // The target ends before the span does.
+        assert!(resumed(10_000).check_inside(span, 9000).is_err());
+    }
 }

@@ -1,4 +1,4 @@
-//! The sizes of scratch files in several directories, which may share the free space of one
+//! Decides the sizes of scratch files in several directories, which may share the free space of one
 //! filesystem.
 
 use crate::failure::Failure;

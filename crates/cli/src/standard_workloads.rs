@@ -1,5 +1,5 @@
-//! The eight workloads that matter to a database, with their shares of a run's time. `check`
-//! measures them, `compare` some of them on several targets.
+//! Defines the eight workloads that matter to a database, with their shares of a run's time.
+//! `check` measures them, `compare` some of them on several targets.
 
 use crate::flags::{MeasuringFlags, SECOND};
 use diskproof_analysis::campaign::LiveSetup;
@@ -13,24 +13,24 @@ use diskproof_model::units::format_duration;
 const PAGE_BYTES: u32 = 8192;
 /// Request size of sequential scans, bulk loads and backups at the disk.
 pub(crate) const LARGE_BYTES: u32 = 1 << 20;
-/// Large requests in flight.
+/// Large requests in flight. Chosen, not measured: enough for a disk to answer without a pause.
 pub(crate) const LARGE_DEPTH: u32 = 8;
 /// Enough to keep an SSD's channels busy, and what the PostgreSQL cookbook uses.
 const DEPTH: u32 = 32;
-/// A workload ends early once its rate is known to ± 2 %.
+/// A workload ends early once its rate is known to ± 2 % (docs/compare.md).
 const PRECISION: f64 = 0.02;
 /// Commits are slow: only a disk in RAM reaches this limit.
 const COMMIT_BYTES_MAX: u64 = 1 << 30;
 /// Four lanes of PCI Express 5.0 (15.75 GB/s): no disk moves more, so that a warm-up leaves at
 /// least half of the bytes that a workload may move.
 const LINK_BYTES_PER_SECOND_MAX: u128 = 16_000_000_000;
-/// The longest warm-up of a workload's first cell on a side.
+/// The longest warm-up of a workload's first cell on a side. Chosen, not measured.
 const SIDE_WARMUP_NS: u64 = SECOND / 2;
 /// The time has this many parts: 7 for each of seven workloads, and 9 for the sequential writes.
 pub(crate) const TIME_PARTS: u64 = 58;
 /// Parts of the time of each workload but the sequential writes.
 pub(crate) const WORKLOAD_PARTS: u64 = 7;
-/// A workload warms up for a twentieth of its time, and for a second at most.
+/// A workload warms up for a twentieth of its time, and for a second at most. Chosen, not measured.
 const WARMUP_DIVISOR: u64 = 20;
 /// The share of reads of a workload that only reads, for `Streams::with_reads`.
 pub(crate) const READS_ONLY_PERMILLE: u16 = 1000;

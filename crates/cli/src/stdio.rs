@@ -1,5 +1,5 @@
-//! The result on stdout, and readers that close the pipe. Width and colours are those of `style`,
-//! the text of pages is made in `pages`, and messages go to stderr (`messages`).
+//! Writes the result to stdout, and notices readers that close the pipe. `style` decides width and
+//! colours, `pages` makes the text of pages, and `messages` writes to stderr.
 
 mod messages;
 mod pages;

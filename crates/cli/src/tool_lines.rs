@@ -1,6 +1,7 @@
-//! Lines on stdout while a run goes on, and a progress line on stderr below them: written by a
-//! thread of its own, so that a terminal shows them in order, and a reader that is slow or gone
-//! delays no request. Also the text of another tool, while a run goes on and at its end.
+//! Prints lines on stdout while a run goes on, and a progress line on stderr below them. A thread
+//! of its own writes both, so that a terminal shows them in order, and a reader that is slow or
+//! gone delays no request. Also prints the text of another tool, while a run goes on and at its
+//! end.
 
 use crate::interrupt;
 use crate::output_files::{Output, OutputError, Trial, open_list, save_file};
@@ -26,11 +27,12 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Lines that wait for a slow reader; more are omitted.
+/// Lines that wait for a slow reader; more are omitted, and a note says how many. Chosen, not
+/// measured.
 const WAITING_MAX: usize = 65_536;
-/// The wait for the printer beats the heartbeat this often, and looks for Ctrl-C.
+/// The interval at which the wait for the printer beats the heartbeat and looks for Ctrl-C.
 const POLL_EVERY: Duration = Duration::from_millis(20);
-/// After Ctrl-C, a reader that does not read has this long.
+/// After Ctrl-C, a reader that does not read has this long: the program ends within two seconds.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
 
 /// A text for the thread that prints.
@@ -45,8 +47,9 @@ enum PrinterMessage {
 pub(crate) struct RequestPrinter {
     sender: SyncSender<PrinterMessage>,
     thread: Deferred<()>,
-    /// The reader of stdout has gone.
+    /// True if the reader of stdout has gone.
     closed: Arc<AtomicBool>,
+    /// The number of lines that were omitted.
     omitted: Cell<u64>,
 }
 
@@ -150,9 +153,9 @@ pub(crate) struct SharedPrinter {
     /// The files under which the scratch file of each target stays in its directory, where it does.
     pub kept_files: Vec<Option<KeptFile>>,
     printer: Arc<Mutex<Box<dyn ToolPrinter>>>,
-    /// Whether SIGUSR1 came, of a tool that survives it.
+    /// True if SIGUSR1 came, for a tool that reports its progress then.
     status_due: Arc<AtomicBool>,
-    /// Whether the text before the first request was printed.
+    /// True if the text before the first request was printed.
     has_begun: Arc<AtomicBool>,
     /// The counters of the targets' devices.
     disks: Arc<Mutex<DiskTally>>,
@@ -166,7 +169,7 @@ pub(crate) struct SharedPrinter {
 pub(crate) struct ToolEnd {
     /// What it prints.
     pub text: ToolText,
-    /// Whether its files were saved.
+    /// The first error of saving its files.
     pub saved: anyhow::Result<()>,
 }
 

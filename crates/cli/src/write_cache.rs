@@ -1,5 +1,5 @@
-//! `--write-cache`: the states in which the disk's write cache is measured, and the consent to
-//! switch it.
+//! Reads `--write-cache`: the states in which the disk's write cache is measured, and the consent
+//! to switch it.
 
 use crate::agreement::{Agreement, agree};
 use crate::failure::Failure;

@@ -1,6 +1,6 @@
-//! `diskproof as`: the command lines of well-known tools. Parsing and output are in the crate
-//! `diskproof-compat`; the run is that of every verb. What a command line asks for is run by one of
-//! the modules below.
+//! `diskproof as`: runs the command lines of well-known tools. Parsing and output are in the crate
+//! `diskproof-compat`; the run is that of every verb. One of the modules below runs what a command
+//! line asks for.
 
 mod jobs;
 mod links;

@@ -22,8 +22,8 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-/// Drives have up to 1 GiB of cache; a smaller file would measure the cache.
-const SCRATCH_BYTES_MIN: u64 = 1 << 30;
+/// The largest cache of drives: a smaller scratch file would measure the cache.
+const CACHE_BYTES_MAX: u64 = 1 << 30;
 
 /// The time that the run takes at most, and the size of its scratch file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,9 +50,9 @@ impl TimeBudget {
     }
 }
 
-/// Parts of the time, of which there are [`TIME_PARTS`], for the curve of a device. Together with
-/// access times and the burst it takes about what the five writing workloads leave on a device that
-/// is only read.
+/// Parts of the time, of which there are [`TIME_PARTS`], for the curve of a device. The parts here
+/// and below are chosen, not measured. Together with access times and the burst it takes about what
+/// the five writing workloads leave on a device that is only read.
 const CURVE_PARTS: u64 = 20;
 /// Parts of the time for a device's access times.
 const ACCESS_PARTS: u64 = 13;
@@ -312,7 +312,7 @@ pub fn check_plan(check: &CheckFlags, identity: &TargetIdentity) -> Result<Plan,
         return Err(nothing_to_measure(&skipped));
     }
     let scratch = scratch_bytes.map(|bytes| {
-        Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_MIN, budget.first_write_ns())
+        Scratch::of_size(bytes).filled_within(CACHE_BYTES_MAX, budget.first_write_ns())
     });
     Ok(Plan {
         scratch,

@@ -9,7 +9,7 @@ use crate::flags::{MeasuringFlags, SECOND, SelectionFlags};
 use crate::postgres::{
     Breadth, InsertRequest, ServerFlags, insert_names, postgres_plan, postgres_version,
 };
-use crate::session::{Agreed, MeasuringJob, measure};
+use crate::session::{AgreedChanges, MeasuringJob, measure};
 use crate::workload::parse_time;
 use crate::write_cache::{CacheStates, WriteCacheFlags};
 use diskproof_device::scratch_bytes_max;
@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 /// With --quick, a disk of 80 MB/s fills the file in the tenth of the time that it has.
 const DATA_BYTES_QUICK: u64 = (128 << 20) - SEGMENT_BYTES;
-/// The loads alongside commits need at least this much.
+/// The loads alongside commits need at least this much. Chosen, not measured.
 const DATA_BYTES_LEAST: u64 = 16 << 20;
 /// The help promises a minute. Laying the file out and what is in flight at the end of each slice
 /// need the rest.
@@ -134,7 +134,7 @@ pub fn run(commit: &CommitFlags) -> anyhow::Result<Exit> {
         commit.cache.ask(switch, commit.measuring.verbosity())?;
     }
     let mut job = MeasuringJob::new(plan, vec![identity], &commit.measuring);
-    job.agreed = Agreed::server_or_cache(programs, switch);
+    job.agreed = AgreedChanges::server_or_cache(programs, switch);
     measure(job)?.exit()
 }
 
@@ -179,22 +179,11 @@ pub fn commit_plan(
         ..Workloads::as_planned(timed_workloads(selected.rows, commit, time_ns))
     };
     let layout_ns = time_ns / LAYOUT_DIVISOR;
-    let (task, time_limit_ns, server_version) = match programs {
-        None => (Task::Workloads(workloads), Some(time_ns + layout_ns), None),
-        Some(programs) => {
-            let request = InsertRequest {
-                breadth,
-                rows_ns: time_ns,
-                tries_settings: commit.server.try_settings,
-                selection: &commit.selection,
-            };
-            let inserts = Inserts {
-                server: postgres_plan(programs, &request)?,
-                between: workloads,
-            };
-            (Task::Inserts(inserts), None, Some(programs.version))
-        }
-    };
+    let CommitTask {
+        task,
+        time_limit_ns,
+        server_version,
+    } = commit_task(commit, breadth, workloads, programs)?;
     let scratch = match scratch_bytes {
         Some(bytes) => {
             let filled_min = SEGMENT_BYTES + DATA_BYTES_LEAST;
@@ -245,6 +234,47 @@ impl SelectedRows {
             });
         }
     }
+}
+
+/// The only task of a plan, and what follows from its kind.
+struct CommitTask {
+    task: Task,
+    /// `None` with a server, which takes a time of its own to start and to end.
+    time_limit_ns: Option<u64>,
+    /// The major version of the server; `None` without one.
+    server_version: Option<u32>,
+}
+
+/// The task that measures these workloads, with INSERTs around them where there is a server.
+fn commit_task(
+    commit: &CommitFlags,
+    breadth: Breadth,
+    workloads: Workloads,
+    programs: Option<&Programs>,
+) -> Result<CommitTask, Failure> {
+    let time_ns = total_ns(commit);
+    let Some(programs) = programs else {
+        return Ok(CommitTask {
+            task: Task::Workloads(workloads),
+            time_limit_ns: Some(time_ns + time_ns / LAYOUT_DIVISOR),
+            server_version: None,
+        });
+    };
+    let request = InsertRequest {
+        breadth,
+        rows_ns: time_ns,
+        tries_settings: commit.server.try_settings,
+        selection: &commit.selection,
+    };
+    let inserts = Inserts {
+        server: postgres_plan(programs, &request)?,
+        between: workloads,
+    };
+    Ok(CommitTask {
+        task: Task::Inserts(inserts),
+        time_limit_ns: None,
+        server_version: Some(programs.version),
+    })
 }
 
 fn select_rows(

@@ -3,7 +3,7 @@
 
 use crate::data_sheet::parse_data_sheet;
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_USEFUL_MIN, SECOND};
 use crate::resume::{Resumed, SCAN_BLOCK_BYTES};
 use crate::session::{MeasuringJob, measure};
 use crate::workload::{SpanBounds, parse_time, part_of};
@@ -47,7 +47,7 @@ const STROKES: [u32; 5] = [100, 75, 50, 25, 10];
 const STROKE_TIME_NS: u64 = 5 * SECOND;
 /// A short stroke ends early once its rate is known to ± 1 %.
 const STROKE_PRECISION: f64 = 0.01;
-/// The part of a short stroke's time that is not measured.
+/// The part of a short stroke's time that is not measured. Chosen, not measured.
 const STROKE_WARMUP_NS: u64 = 200_000_000;
 /// Size of the scratch file in a directory: larger than the cache of most drives, and written in
 /// half a minute.
@@ -170,23 +170,8 @@ pub fn curve_plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan,
     if let Some(resumed) = resumed {
         resumed.check_inside(span, target_bytes)?;
     }
-    if curve.points == 0 && (curve.full || curve.sample_size.is_some()) {
-        return Err(Failure::Usage(
-            "--points 0 skips the curve, so --full and --sample-size have no effect; omit them"
-                .to_owned(),
-        ));
-    }
     let survey = planned_survey(curve, identity, span, resumed);
-    if survey.curve.is_none()
-        && survey.access.is_none()
-        && survey.scan.is_none()
-        && !curve.short_stroke
-    {
-        return Err(Failure::Usage(
-            "--points 0 --no-access leaves nothing to measure; add --scan or --short-stroke"
-                .to_owned(),
-        ));
-    }
+    refuse_empty_survey(curve, &survey)?;
     let mut tasks = vec![Task::Survey(survey)];
     if curve.short_stroke && resumed.is_none() {
         let strokes: Vec<Workload> = STROKES
@@ -205,6 +190,27 @@ pub fn curve_plan(curve: &CurveFlags, identity: &TargetIdentity) -> Result<Plan,
         },
         ..measuring.plan("curve", std::slice::from_ref(identity))
     })
+}
+
+/// Refuses flags that leave nothing to measure, or that a skipped curve makes ineffective.
+fn refuse_empty_survey(curve: &CurveFlags, survey: &Survey) -> Result<(), Failure> {
+    if curve.points == 0 && (curve.full || curve.sample_size.is_some()) {
+        return Err(Failure::Usage(
+            "--points 0 skips the curve, so --full and --sample-size have no effect; omit them"
+                .to_owned(),
+        ));
+    }
+    if survey.curve.is_none()
+        && survey.access.is_none()
+        && survey.scan.is_none()
+        && !curve.short_stroke
+    {
+        return Err(Failure::Usage(
+            "--points 0 --no-access leaves nothing to measure; add --scan or --short-stroke"
+                .to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 fn planned_survey(
@@ -335,7 +341,7 @@ fn scratch_size(
         Some(size) => Ok(Some(size / MIB * MIB)),
         None => {
             let room = scratch_bytes_max(identity);
-            Ok(Some(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_LEAST)))
+            Ok(Some(SCRATCH_BYTES.min(room).max(SCRATCH_BYTES_USEFUL_MIN)))
         }
     }
 }

@@ -44,15 +44,15 @@ const HELP: &str = concat!(
 pub struct HistoryFlags {
     /// A change to the history.
     #[command(subcommand)]
-    pub action: Option<Action>,
+    pub action: Option<HistoryChange>,
     /// Which runs to list.
     #[command(flatten)]
-    pub list: List,
+    pub list: ListFlags,
 }
 
 /// Which runs to list, and how.
 #[derive(Debug, Clone, Default, clap::Args)]
-pub struct List {
+pub struct ListFlags {
     /// Only runs on this path; *, ? and [] as in a shell
     #[arg(long, value_name = "PATH")]
     pub target: Option<String>,
@@ -96,7 +96,7 @@ pub struct List {
 
 /// A change to the history.
 #[derive(Debug, clap::Subcommand)]
-pub enum Action {
+pub enum HistoryChange {
     /// Delete old runs without a label
     #[command(group(clap::ArgGroup::new("which").required(true).args(["older_than", "keep"])))]
     Prune {
@@ -151,7 +151,7 @@ pub enum Action {
 pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
     match &history.action {
         None => list_runs(&history.list),
-        Some(Action::Prune {
+        Some(HistoryChange::Prune {
             older_than,
             keep,
             dry_run,
@@ -165,12 +165,12 @@ pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
             let ids: Vec<String> = runs.into_iter().map(|run| run.run_id).collect();
             delete(&mut history, &ids)
         }
-        Some(Action::Label {
+        Some(HistoryChange::Label {
             run,
             label,
             history_file,
         }) => set_label(&mut open(history_file.file())?, run, label),
-        Some(Action::Delete { runs, history_file }) => {
+        Some(HistoryChange::Delete { runs, history_file }) => {
             let mut history = open(history_file.file())?;
             // All or nothing: a mistyped id must not delete the runs before it.
             let mut ids = Vec::new();
@@ -179,7 +179,7 @@ pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
             }
             delete(&mut history, &ids)
         }
-        Some(Action::Import {
+        Some(HistoryChange::Import {
             files,
             label,
             history_file,
@@ -187,7 +187,7 @@ pub fn run(history: &HistoryFlags) -> anyhow::Result<Exit> {
     }
 }
 
-fn list_runs(list: &List) -> anyhow::Result<Exit> {
+fn list_runs(list: &ListFlags) -> anyhow::Result<Exit> {
     let place = history_place(list.history_file.file())?;
     for note in recover_unsaved_runs(&place)? {
         eprint_line(&note);
@@ -228,7 +228,11 @@ struct Condition<'a> {
     trend: Trend,
 }
 
-fn show_trend(runs: &[SavedRun], list: &List, history: Option<&History>) -> anyhow::Result<Exit> {
+fn show_trend(
+    runs: &[SavedRun],
+    list: &ListFlags,
+    history: Option<&History>,
+) -> anyhow::Result<Exit> {
     let mut shown = trends(runs, |run| saved_record(history?, &run.run_id));
     let mut conditions = Vec::new();
     if !shown.is_empty() {
@@ -355,7 +359,7 @@ fn print_runs(
     Ok(Exit::Done)
 }
 
-impl List {
+impl ListFlags {
     fn presentation(&self) -> Presentation {
         Presentation::from_json_flag(self.json)
     }

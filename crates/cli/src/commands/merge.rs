@@ -152,17 +152,27 @@ pub fn run(merge: &MergeFlags) -> anyhow::Result<Exit> {
     };
     let judged = collected.fleet.judge(question);
     save(&judged, &outputs, Verbosity::lines(merge.quiet))?;
+    print_unless_saved(merge, &judged, outputs.is_empty())?;
+    Ok(exit_of_fleet(&judged))
+}
+
+/// Prints the fleet, unless it only goes to files.
+fn print_unless_saved(
+    merge: &MergeFlags,
+    judged: &FleetRecord,
+    has_no_output: bool,
+) -> anyhow::Result<()> {
     let prints_json = merge.json || merge.outputs.iter().any(|path| is_stdout(path));
-    if prints_json || outputs.is_empty() {
-        let detail = if merge.all {
-            FleetDetail::All
-        } else {
-            FleetDetail::Differing
-        };
-        let presentation = Presentation::from_json_flag(prints_json);
-        print(&judged, presentation, detail, merge.color)?;
+    if !prints_json && !has_no_output {
+        return Ok(());
     }
-    Ok(exit_of(&judged))
+    let detail = if merge.all {
+        FleetDetail::All
+    } else {
+        FleetDetail::Differing
+    };
+    let presentation = Presentation::from_json_flag(prints_json);
+    print(judged, presentation, detail, merge.color)
 }
 
 impl MergeFlags {
@@ -180,7 +190,7 @@ impl MergeFlags {
 
 /// The exit code of a fleet. Hosts that measured together are enough where their sum is known, one
 /// that is not in it is missing, and a sum without a common slot answers nothing.
-fn exit_of(fleet: &FleetRecord) -> Exit {
+fn exit_of_fleet(fleet: &FleetRecord) -> Exit {
     let can_sum_decide = match fleet.outcome {
         FleetOutcome::Alike | FleetOutcome::TooFew => true,
         FleetOutcome::Differs | FleetOutcome::Undecided => false,

@@ -6,7 +6,7 @@ mod recorded;
 use crate::agreement::Agreement;
 use crate::document_files::DocumentFile;
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SCRATCH_BYTES_UNIT};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT, SCRATCH_BYTES_USEFUL_MIN};
 use crate::job_file::{CliOverrides, JobFile, System, read_text};
 use crate::plan_file::{PlanFile, ResolvedWorkloads, ScratchFile, resolve_planned, sector_bytes};
 use crate::provenance::{command_line, random_seed};
@@ -484,7 +484,7 @@ impl RunRequest {
             // explains its refusal.
             None => SCRATCH_BYTES
                 .min(room_for_each(&directories))
-                .max(SCRATCH_BYTES_LEAST),
+                .max(SCRATCH_BYTES_USEFUL_MIN),
             Some(Bytes(size)) => {
                 check_size(size, &directories)?;
                 size

@@ -134,24 +134,27 @@ pub fn run(show: &ShowFlags) -> anyhow::Result<Exit> {
     if show.prints_json() {
         ignore_closed_pipe(to_stdout(|out| json::write_record(&record, out)))?;
     } else if outputs.is_empty() || show.commands {
-        let mut page = if show.verbose {
-            colored_record_page(&record, Detail::Whole)
-        } else {
-            match saved_page {
-                Some(saved_page) => saved_page,
-                None => colored_record_page(&record, Detail::Short),
-            }
-        };
-        let commands = colored_commands_page(&record);
-        // The saved page of a run with --commands already ends with them.
-        if show.commands && !page.ends_with(&commands) {
-            page = format!("{page}\n{commands}");
-        }
+        let page = page_of_run(show, &record, saved_page);
         ignore_closed_pipe(to_stdout(|out| {
             write_record_page(&record, &page, show.color, out)
         }))?;
     }
     Ok(Exit::Done)
+}
+
+/// The page of a run as the flags select it. `saved_page` is the one that was printed at its end.
+fn page_of_run(show: &ShowFlags, record: &Record, saved_page: Option<String>) -> String {
+    let mut page = match saved_page {
+        Some(saved_page) if !show.verbose => saved_page,
+        _ if show.verbose => colored_record_page(record, Detail::Whole),
+        _ => colored_record_page(record, Detail::Short),
+    };
+    let commands = colored_commands_page(record);
+    // The saved page of a run with --commands already ends with them.
+    if show.commands && !page.ends_with(&commands) {
+        page = format!("{page}\n{commands}");
+    }
+    page
 }
 
 fn show_fleet(show: &ShowFlags, fleet: &FleetRecord) -> anyhow::Result<Exit> {

@@ -55,16 +55,16 @@ const PAUSES: [Pause; 2] = [
         load_after: "after-long-pause",
     },
 ];
-/// The time of the load after each pause.
+/// The time of the load after each pause. Chosen, not measured.
 const AFTER_PAUSE_NS: u64 = 30 * SECOND;
-/// Pauses and the load after them take at most a quarter of the time.
+/// Pauses and the load after them take at most a quarter of the time. Chosen, not measured.
 const RECOVERY_DIVISOR: u64 = 4;
 /// The scratch file: as large as the caches of drives. Cells of flash that are written again count
 /// like new ones.
 const SCRATCH_BYTES: u64 = 1 << 30;
 /// The first write of the scratch file may take a twentieth of the time.
 const LAYOUT_DIVISOR: u64 = 20;
-/// A queue that keeps any disk busy.
+/// A queue that keeps any disk busy. Chosen, not measured.
 const DEPTH: u64 = 32;
 /// Spare flash beyond the size of a disk, in percent: 7 in consumer drives, 28 in those for
 /// writes. A pass over all of it brings flash to its steady state (Desnoyers 2012).

@@ -1,4 +1,4 @@
-//! The bytes that a job transfers, as observed with fio 3.42. Pure.
+//! Computes the bytes that a job transfers, as observed with fio 3.42. Pure.
 
 use super::jobs::FioJob;
 use super::placement::FilePart;
@@ -84,12 +84,12 @@ fn gap_pass_bytes(job: &FioJob, part: FilePart, step: u64) -> u64 {
     }
 }
 
-/// The bytes of a job without gaps. `asked` is its `io_size`, which takes the place of its size. It
-/// ends with the block that reaches them, or with its last lap.
-fn bytes_of_laps(job: &FioJob, part: FilePart, asked: Option<u64>) -> u64 {
+/// The bytes of a job without gaps. `io_size_bytes` is its `io_size`, which takes the place of its
+/// size. It ends with the block that reaches them, or with its last lap.
+fn bytes_of_laps(job: &FioJob, part: FilePart, io_size_bytes: Option<u64>) -> u64 {
     let block = job.smallest_block();
     let loops = job.extent.loops;
-    let lap = lap_bytes(job, part, asked.unwrap_or(0));
+    let lap = lap_bytes(job, part, io_size_bytes.unwrap_or(0));
     // If the file has less than the job, the last lap starts again; several files end it.
     let restarted = if job.files > 1 {
         0
@@ -97,11 +97,11 @@ fn bytes_of_laps(job: &FioJob, part: FilePart, asked: Option<u64>) -> u64 {
         part.job_bytes.saturating_sub(lap) / block * block
     };
     let laps = lap.saturating_mul(loops).saturating_add(restarted);
-    let Some(asked) = asked else {
+    let Some(io_size_bytes) = io_size_bytes else {
         let limit = job.whole_blocks(part.job_bytes.saturating_mul(loops));
         return limit.min(laps);
     };
-    let limit = job.whole_blocks(asked.saturating_mul(loops));
+    let limit = job.whole_blocks(io_size_bytes.saturating_mul(loops));
     // The reads that verify a lap count, too, and both operations on a block.
     let ops_of_block = job.rw().chains.iter().map(|chain| chain.len()).max();
     let passes_in_lap = match ops_of_block {
@@ -110,12 +110,12 @@ fn bytes_of_laps(job: &FioJob, part: FilePart, asked: Option<u64>) -> u64 {
         None => 1,
     };
     let counted_bytes = lap.saturating_mul(passes_in_lap);
-    let more = bytes_of_more_laps(job, counted_bytes, asked) / passes_in_lap;
+    let more = bytes_of_more_laps(job, counted_bytes, io_size_bytes) / passes_in_lap;
     limit.min(laps.max(more))
 }
 
 /// The most bytes of a lap, after which it ends.
-fn lap_bytes(job: &FioJob, part: FilePart, asked: u64) -> u64 {
+fn lap_bytes(job: &FioJob, part: FilePart, io_size_bytes: u64) -> u64 {
     let block = job.smallest_block();
     let size = job.whole_blocks(part.job_bytes);
     let in_file = part.length / block * block;
@@ -129,9 +129,13 @@ fn lap_bytes(job: &FioJob, part: FilePart, asked: u64) -> u64 {
     }
     if job.is_random() {
         return if job.laps_have_whole_file() {
-            job.whole_blocks(asked.max(part.job_bytes).saturating_mul(job.extent.loops))
+            job.whole_blocks(
+                io_size_bytes
+                    .max(part.job_bytes)
+                    .saturating_mul(job.extent.loops),
+            )
         } else if job.rw().changes_blocks() && !job.is_mapped {
-            size.max(job.whole_blocks(asked))
+            size.max(job.whole_blocks(io_size_bytes))
         } else {
             size
         };

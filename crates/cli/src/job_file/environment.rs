@@ -1,4 +1,5 @@
-//! The machine and its files, as far as a job file refers to them. Read-only.
+//! Answers questions about the machine and its files, as far as a job file refers to them.
+//! Read-only.
 
 use crate::input_files::{InputRole, register};
 use crate::plan_file::PLAN_FILE_BYTES_MAX;
@@ -133,7 +134,7 @@ impl Environment for System {
     }
 }
 
-/// The most files of a directory that become files of a job.
+/// The most files of a directory that become files of a job. Chosen, not measured.
 const FOUND_FILES_MAX: usize = 1024;
 
 /// Adds the regular files of a directory, in its order, and those of the directories in it.

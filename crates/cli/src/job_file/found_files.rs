@@ -1,4 +1,4 @@
-//! The files that a job finds in a directory (`opendir`): as in fio, each is one more name of the
+//! Finds the files of a job in a directory (`opendir`): as in fio, each is one more name of the
 //! job. Opens none of them.
 
 use super::sections::{Section, Setting};

@@ -38,7 +38,7 @@ fn check_awaited(job: &FioJob, awaited: &GivenName, earlier: &[FioJob]) -> Trans
     )))
 }
 
-/// Whether a job runs together with the last group, which `starter` started with its end.
+/// True if a job runs together with the last group, which `starter` started with its end.
 fn runs_with_group(
     job: &FioJob,
     group: &[usize],

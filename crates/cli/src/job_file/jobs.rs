@@ -1,5 +1,5 @@
-//! One fio job, read from a section: its load, in the keys of a workload. Independent of targets
-//! and of other jobs.
+//! Describes one fio job, read from a section: its load, in the keys of a workload. Independent of
+//! targets and of other jobs.
 
 use super::sections::{Section, SourceLine};
 use super::translation::JobFileError;
@@ -340,7 +340,7 @@ impl FioJob {
     }
 
     /// The bytes of all of its several files that stay, as the job sets them.
-    pub(crate) fn asked_bytes(&self) -> Option<u64> {
+    pub(crate) fn requested_bytes(&self) -> Option<u64> {
         let in_files = self.bytes_in_each_file()?.saturating_mul(self.files);
         match self.extent.size {
             Some(Amount::Bytes(size)) if self.extent.file_bytes.is_some() => {
@@ -381,7 +381,7 @@ impl FioJob {
         self.is_mapped && self.flags.shape.order.random_run.is_none()
     }
 
-    /// True if its offsets are random, and all alike.
+    /// True if its offsets are random, and all equally likely.
     pub(crate) fn is_uniform(&self) -> bool {
         let is_plain = self.flags.zones.is_none() && self.flags.distribution.is_none();
         self.is_random() && is_plain

@@ -1,5 +1,5 @@
-//! The places of a job's files in the target of a workload, for a log that names the file of each
-//! request. Pure.
+//! Finds the places of a job's files in the target of a workload, for a log that names the file of
+//! each request. Pure.
 
 use super::jobs::FioJob;
 use super::placement::FilePart;

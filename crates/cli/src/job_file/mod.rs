@@ -1,4 +1,4 @@
-//! Job files of fio, translated into the structure that a plan file in TOML gives; the code behind
+//! Translates job files of fio into the structure that a plan file in TOML gives; the code behind
 //! it does not know fio. An option that would change the load is refused with its line; other
 //! differences are reported. Pure: facts about the machine and its files come from [`Environment`].
 
@@ -31,9 +31,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use translation::{Translated, Translation};
 
-/// Jobs times their copies: more threads than any machine gains from.
+/// The most copies of all jobs together: more threads than any machine gains from. Chosen, not
+/// measured.
 const COPIES_MAX: u64 = 4096;
-/// An error about an unknown section lists this many.
+/// An error about an unknown section lists this many. Chosen, not measured.
 const SECTIONS_LISTED: usize = 12;
 
 /// A translated job file.

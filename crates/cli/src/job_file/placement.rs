@@ -67,24 +67,14 @@ pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translate
     for (index, job) in jobs.iter().enumerate() {
         files.push(root_finder.job_files(job, &paths[index])?);
     }
-    let mut roots: Vec<&TargetRoot> = Vec::new();
-    for files in &files {
-        check_scheduler(files, translation)?;
-        if !roots.contains(&&files.root) {
-            roots.push(&files.root);
-        }
+    for job_files in &files {
+        check_scheduler(job_files, translation)?;
     }
+    let roots = distinct_roots(&files);
     let mut placements = Placements::default();
     let mut by_job = BTreeMap::new();
     for (target, root) in roots.iter().enumerate() {
-        let mut indexes = Vec::new();
-        let mut members: Vec<&JobFiles<'_>> = Vec::new();
-        for (index, files) in files.iter().enumerate() {
-            if files.root == **root {
-                indexes.push(index);
-                members.push(files);
-            }
-        }
+        let RootMembers { indexes, members } = RootMembers::find(root, &files);
         let allocation = allocate(&members, root)?;
         check_ends(&members, &allocation, root, translation)?;
         check_error_blocks(&members, &allocation, translation)?;
@@ -107,6 +97,40 @@ pub(crate) fn place(jobs: &[FioJob], translation: &Translation<'_>) -> Translate
     placements.by_job = by_job.into_values().collect();
     note_kept_files(&roots, translation);
     Ok(placements)
+}
+
+/// The roots of all jobs, each once, in the order of the jobs.
+fn distinct_roots<'f>(files: &'f [JobFiles<'_>]) -> Vec<&'f TargetRoot> {
+    let mut roots: Vec<&TargetRoot> = Vec::new();
+    for job_files in files {
+        if !roots.contains(&&job_files.root) {
+            roots.push(&job_files.root);
+        }
+    }
+    roots
+}
+
+/// The jobs that share a root, in the order of the file.
+struct RootMembers<'f, 'j> {
+    /// The index of each among all jobs.
+    indexes: Vec<usize>,
+    members: Vec<&'f JobFiles<'j>>,
+}
+
+impl<'f, 'j> RootMembers<'f, 'j> {
+    fn find(root: &TargetRoot, files: &'f [JobFiles<'j>]) -> Self {
+        let mut found = Self {
+            indexes: Vec::new(),
+            members: Vec::new(),
+        };
+        for (index, job_files) in files.iter().enumerate() {
+            if job_files.root == *root {
+                found.indexes.push(index);
+                found.members.push(job_files);
+            }
+        }
+        found
+    }
 }
 
 /// The files that a job writes or trims.

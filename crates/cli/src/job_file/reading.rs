@@ -203,7 +203,7 @@ impl JobReader<'_> {
         )))
     }
 
-    /// Whether the job meets the condition under which an option has an effect.
+    /// True if the job meets the condition under which an option has an effect.
     fn has_effect(&self, condition: FioCondition) -> Translated<bool> {
         let rw = self.rw_setting()?.rw;
         match condition {

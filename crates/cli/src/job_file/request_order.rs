@@ -1,4 +1,5 @@
-//! The order of fio's requests in a placed job: its files, and how many requests it makes. Pure.
+//! Completes the order of fio's requests for a placed job: its files, and how many requests it
+//! makes. Pure.
 
 use super::jobs::{FioJob, RequestAmount};
 use super::placement::FilePart;
@@ -12,7 +13,7 @@ use std::cell::OnceCell;
 /// A job whose copies make more requests is not counted before it runs: that takes a second. It
 /// ends after the bytes that its options say.
 const COUNTED_MAX: u64 = 1 << 22;
-/// More requests do not change a mean.
+/// More requests do not change a mean. Chosen, not measured.
 const AVERAGED_MAX: u64 = 1 << 18;
 
 /// A copy of a job that makes its requests in the order of fio.
@@ -39,51 +40,34 @@ impl OrderedCopy {
         is_device: bool,
     ) -> Option<Result<Self, &'static str>> {
         let CopyNumbers {
-            of_all,
+            among_all,
             in_section,
             run_seed,
         } = numbers;
-        let amount = job.fio_amount?;
+        let fio_amount = job.fio_amount?;
         let mut order = (**job.flags.shape.order.fio.as_ref()?).clone();
-        order.draws.job = u32::try_from(of_all + 1).unwrap_or(u32::MAX);
+        order.draws.job = u32::try_from(among_all + 1).unwrap_or(u32::MAX);
         let extents = FileExtents::new(job, in_section, part, order.unit_bytes, is_device);
         if extents.count > u64::from(FIO_FILES_MAX) {
             return Some(Err("more files than can be chosen from"));
         }
-        let FioFiles {
-            service,
-            turn_ops,
-            open_max,
-            ..
-        } = order.files;
-        let count = extents.count.max(1) as u32;
-        order.files = FioFiles {
-            count,
-            part_start: extents.part_start,
-            part_bytes: extents.part_bytes,
-            first_start: extents.first_start,
-            start: extents.start,
-            lap_bytes: extents.lap_bytes,
-            file_bytes: extents.file_bytes,
-            service,
-            turn_ops,
-            open_max: open_max.min(count),
-        };
+        order.files = extents.placed_files(&order.files);
         if let Some(law) = &mut order.places.law {
             let bytes = extents.lap_bytes.min(extents.file_bytes);
-            law.places = bytes.div_ceil(amount.place_bytes.max(1)).max(1);
+            law.places = bytes.div_ceil(fio_amount.place_bytes.max(1)).max(1);
             law.seed = hash_of_name(&name_of_copy(job, in_section)).wrapping_mul(order.draws.job);
         }
         if let Some(fault) = order.fault() {
             return Some(Err(fault));
         }
-        let limits = limits_of(job, amount, &extents, &order);
-        order.lap_bytes = lap_limit(amount, limits, &order);
-        let mut amount = None;
-        if !job.extent.is_time_based {
+        let limits = limits_of(job, fio_amount, &extents, &order);
+        order.lap_bytes = lap_limit(fio_amount, limits, &order);
+        let amount = if job.extent.is_time_based {
+            None
+        } else {
             let counted_max = COUNTED_MAX / job.numjobs.max(1);
-            amount = FioAmount::count(&order, limits, counted_max, run_seed);
-        }
+            FioAmount::count(&order, limits, counted_max, run_seed)
+        };
         let moves_something = match &amount {
             Some(amount) => amount.steps() > 0,
             None => has_requests(&order),
@@ -163,7 +147,7 @@ impl LapSample {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CopyNumbers {
     /// Its number among the copies of all jobs, from 0.
-    pub of_all: u64,
+    pub among_all: u64,
     /// Its number among those of its section, from 0.
     pub in_section: u64,
     /// The seed of the run.
@@ -212,18 +196,44 @@ fn hash_of_name(name: &str) -> u32 {
 
 /// The files of a copy, all of the same size.
 struct FileExtents {
+    /// The number of files.
     count: u64,
+    /// Where the first lap begins in each file.
     first_start: u64,
+    /// Where the later laps begin in each file, whose size is known by then.
     start: u64,
+    /// The bytes of a lap in each file.
     lap_bytes: u64,
+    /// The size of each file.
     file_bytes: u64,
+    /// The first byte of each file that the target holds.
     part_start: u64,
+    /// The bytes of each file that the target holds.
     part_bytes: u64,
+    /// The first byte of the target that the copy may use.
     span_start: u64,
+    /// The byte behind the last one.
     span_end: u64,
 }
 
 impl FileExtents {
+    /// The files of an order, with the places and sizes of these. How fio chooses among them stays.
+    fn placed_files(&self, chosen: &FioFiles) -> FioFiles {
+        let count = self.count.max(1) as u32;
+        FioFiles {
+            count,
+            part_start: self.part_start,
+            part_bytes: self.part_bytes,
+            first_start: self.first_start,
+            start: self.start,
+            lap_bytes: self.lap_bytes,
+            file_bytes: self.file_bytes,
+            service: chosen.service,
+            turn_ops: chosen.turn_ops,
+            open_max: chosen.open_max.min(count),
+        }
+    }
+
     fn new(job: &FioJob, copy: u64, part: FilePart, unit_bytes: u64, is_device: bool) -> Self {
         let count = job.files.max(1);
         let extent = &job.extent;

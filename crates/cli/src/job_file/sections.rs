@@ -20,9 +20,9 @@ const LINE_BYTES_MAX: usize = 8192;
 const TEXT_BYTES_MAX: usize = 4 << 20;
 /// The most options of a section, including the global ones: fio has half as many.
 const SETTINGS_MAX: usize = 1000;
-/// The greatest depth of nested includes, so that a circle ends.
+/// The greatest depth of nested includes, so that a circle ends. Chosen, not measured.
 const INCLUDE_DEPTH_MAX: usize = 8;
-/// The most includes of one job file, at all depths.
+/// The most includes of one job file, at all depths. Chosen, not measured.
 const INCLUDES_MAX: usize = 256;
 
 /// A line of a job file, or of the command line.

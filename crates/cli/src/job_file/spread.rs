@@ -1,7 +1,7 @@
-//! The files of jobs. A job on several existing files or disks becomes one job for each, which
-//! share its depth, and whose figures are added again; several directories divide the copies of a
-//! job among them, as in fio. A file that an earlier run left grows with a job that goes beyond its
-//! end, and no other does. Opens nothing.
+//! Divides jobs by their files. A job on several existing files or disks becomes one job for each,
+//! which share its depth, and whose figures are added again; several directories divide the copies
+//! of a job among them, as in fio. A file that an earlier run left grows with a job that goes
+//! beyond its end, and no other does. Opens nothing.
 
 use super::environment::PathKind;
 use super::jobs::{FioJob, GivenNames};
@@ -89,7 +89,8 @@ pub(crate) fn check_appends(jobs: &[FioJob], translation: &Translation<'_>) -> T
     Ok(())
 }
 
-/// The bytes of each of the several files of a job, where all are there, ours and alike.
+/// The bytes of each of the several files of a job; `None` unless all exist, were made by diskproof
+/// and have one size.
 fn bytes_of_own_files(
     job: &FioJob,
     paths: &[PathBuf],

@@ -1,5 +1,5 @@
-//! The translation of a job file: the flags and the machine that change it, its notes, and its
-//! error.
+//! Holds what the jobs of one translation share: the flags and the machine that change it, its
+//! notes, and its error.
 
 use super::environment::{Environment, PathKind};
 use diskproof_compat::JobAction;
@@ -20,7 +20,7 @@ pub struct CliOverrides<'a> {
     /// matters then, and the plan stays empty. Those that are shown may have options and engines
     /// that fio has and diskproof refuses.
     pub action: JobAction,
-    /// Whether the jobs measure the disk, or run as in fio.
+    /// The aim of the run: to measure the disk, or to do as fio does.
     pub closeness: Closeness,
     /// True if the jobs may make no file and write to none (`--readonly`).
     pub is_read_only: bool,

@@ -12,6 +12,7 @@ use crate::workload::{
     BlockSize, Bytes, Count, Position, SpanBounds, Time, WORKLOADS_MAX, WorkloadFlags,
 };
 use diskproof_compat::{JobWorkload, WorkloadFile};
+use diskproof_engine::pattern::fio::FioAmount;
 use diskproof_model::figure::names_part_of_survey;
 use diskproof_model::op::OpKind;
 use diskproof_model::plan::{EngineChoice, EngineKind};
@@ -25,9 +26,9 @@ use std::str::FromStr;
 
 /// Longer names are cut, so that two numbers fit behind them.
 const NAME_CHARS_MAX: usize = 30;
-/// The most bytes of a request of a pass that reads a file before its job.
+/// The most bytes of a request of a pass that reads a file before its job. Chosen, not measured.
 const PRE_READ_BYTES_MAX: u64 = 1 << 20;
-/// The least: a page.
+/// The least bytes of such a request: a page.
 const PRE_READ_BYTES_MIN: u64 = 4096;
 /// Such a pass leaves out less than this part of the file, where that has no whole blocks.
 const PRE_READ_PARTS: u64 = 256;
@@ -58,7 +59,7 @@ pub(crate) fn plan_jobs(
         }
         note_shared_warmup(&members, translation);
         check_steady(&members)?;
-        // Then the blocks are new here, too.
+        // The first pass over a new file finds its blocks new, as in fio.
         let writes_new_file = list.planned.is_empty() && is_first_pass(&members);
         if !writes_new_file {
             note_overwrites(&group, jobs, placements, translation);
@@ -141,8 +142,8 @@ impl WorkloadList {
         Ok(())
     }
 
-    /// Adds the pass that reads a job's part of the file into the page cache. It is none of its
-    /// figures.
+    /// Adds the pass that reads a job's part of the file into the page cache. Its figures are not
+    /// those of the job.
     fn add_pre_read(&mut self, job: &FioJob, mut flags: WorkloadFlags) -> Translated<()> {
         let name = self.unused_name("pre-read", "pre-read", None);
         flags.name = Some(parsed(job, &name)?);
@@ -193,14 +194,14 @@ fn have_several_targets(members: &[GroupMember<'_>]) -> bool {
 /// The beginning of a label, as a name of a workload may have it.
 fn plain_label(label: &str) -> String {
     label
-        .replace(|c: char| !is_name_char(c), "-")
+        .replace(|c: char| !is_label_char(c), "-")
         .trim_matches('-')
         .chars()
         .take(NAME_CHARS_MAX)
         .collect()
 }
 
-fn is_name_char(c: char) -> bool {
+fn is_label_char(c: char) -> bool {
     c.is_alphanumeric() || "-_.+".contains(c)
 }
 
@@ -557,7 +558,7 @@ impl<'a> PlacedJob<'a, '_> {
         files: Vec<WorkloadFile>,
     ) -> GroupMember<'a> {
         if self.job.splits_cpus {
-            pin(&mut flags.shape, self.job.first_copy + copy.unwrap_or(0));
+            pin_to_own_cpu(&mut flags.shape, self.job.first_copy + copy.unwrap_or(0));
         }
         let span_bytes = match flags.span {
             Some(SpanBounds {
@@ -627,7 +628,7 @@ impl<'a> PlacedJob<'a, '_> {
         }
         // The one read of a job that only creates its files goes to any of them.
         if job.alternates && !job.only_creates {
-            alternate(&mut flags, job, part);
+            take_parts_in_turn(&mut flags, job, part);
         }
         flags.jobs = Some(Count(copies));
         if let Some(rate) = job.flags.rate {
@@ -658,7 +659,7 @@ impl<'a> PlacedJob<'a, '_> {
     fn set_order(&self, flags: &mut WorkloadFlags, copy: u64, part: FilePart) -> Translated<()> {
         let job = self.job;
         let numbers = CopyNumbers {
-            of_all: job.first_copy + copy,
+            among_all: job.first_copy + copy,
             in_section: job.first_in_section + copy,
             run_seed: self.run_seed,
         };
@@ -692,19 +693,7 @@ impl<'a> PlacedJob<'a, '_> {
             flags.rate = Some(parsed(job, &(byte_rate / mean_bytes).to_string())?);
         }
         if let Some(amount) = copy.amount {
-            // The operations end it; the bytes say how much that is, where they are a block at
-            // least.
-            let moved_bytes = amount.moved().bytes;
-            flags.bytes = None;
-            if moved_bytes >= job.largest_block() {
-                flags.bytes = Some(Bytes(moved_bytes));
-            }
-            flags.ops = Some(Count(amount.steps()));
-            let content = &mut flags.shape.content;
-            content.verified_times = None;
-            if job.reads_back() && amount.laps > 1 {
-                content.verified_reads = Some(amount.read_back.ops);
-            }
+            set_amount(flags, &amount, job);
         }
         flags.shape.order.fio = Some(Box::new(copy.order));
         Ok(())
@@ -796,8 +785,25 @@ struct WorkLimits {
     ops: Option<u64>,
 }
 
+/// Ends a copy of the job after what fio's order has counted for it.
+fn set_amount(flags: &mut WorkloadFlags, amount: &FioAmount, job: &FioJob) {
+    // The operations end it; the bytes say how much that is, where they are a block at least.
+    let moved_bytes = amount.moved().bytes;
+    flags.bytes = if moved_bytes >= job.largest_block() {
+        Some(Bytes(moved_bytes))
+    } else {
+        None
+    };
+    flags.ops = Some(Count(amount.steps()));
+    let content = &mut flags.shape.content;
+    content.verified_times = None;
+    if job.reads_back() && amount.laps > 1 {
+        content.verified_reads = Some(amount.read_back.ops);
+    }
+}
+
 /// Gives a copy the processor that is its own, by its number among all copies.
-fn pin(shape: &mut LoadShape, copy: u64) {
+fn pin_to_own_cpu(shape: &mut LoadShape, copy: u64) {
     if let Some(scheduling) = &mut shape.threads.scheduling
         && !scheduling.cpus.is_empty()
     {
@@ -827,7 +833,7 @@ fn verified_times(job: &FioJob, copy_part: FilePart) -> Translated<Option<u32>> 
 }
 
 /// Lets requests go to the parts of a file in turn that stand for several files.
-fn alternate(flags: &mut WorkloadFlags, job: &FioJob, part: FilePart) {
+fn take_parts_in_turn(flags: &mut WorkloadFlags, job: &FioJob, part: FilePart) {
     let block = job.smallest_block();
     let each = part.length / job.files / block * block;
     if each > block {

@@ -1,4 +1,4 @@
-//! The content, the owner and the mode of a new file.
+//! Fills a new file: its content, and the owner and mode of the file that it replaces.
 
 use diskproof_report::format::WriteContent;
 use rustix::fs::{Gid, Mode, Stat, Uid, fchmod, fchown, fstat};

@@ -1,4 +1,4 @@
-//! The reasons why an output file cannot be written.
+//! Gives the reasons why an output file cannot be written, as ends of sentences.
 
 use super::name::{NAME_BYTES_MAX, directory_of};
 use crate::input_files::InputRole;

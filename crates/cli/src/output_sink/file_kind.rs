@@ -1,4 +1,5 @@
-//! Kinds of files: what may be written, what is the same file, and what stdout leads to.
+//! Tells kinds of files apart: what may be written, what is the same file, and what stdout leads
+//! to.
 
 use super::error::{OutputError, REPLACED};
 use rustix::fs::{FileType, Stat, fstat, stat};

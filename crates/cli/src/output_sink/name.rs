@@ -1,4 +1,4 @@
-//! Names of output files, and of those that become them.
+//! Gives the names of output files, and of the temporary files that become them.
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher as _, DefaultHasher, Hash as _, Hasher as _, RandomState};

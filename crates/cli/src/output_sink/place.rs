@@ -1,4 +1,4 @@
-//! A name in a directory, and the way of a complete file to that name.
+//! Replaces the file that has a name in a directory by a complete new one.
 
 use super::content::{NEW_FILE, OWNER_ONLY, fill};
 use super::error::{OutputError, REPLACED, input_error, name_too_long};
@@ -20,7 +20,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-/// Bytes that are kept free for the name of a chart, which takes the place of `%`.
+/// Bytes that are kept free for the name of a chart, which takes the place of `%`. Chosen: longer
+/// than any of them.
 const CHART_NAME_BYTES: usize = 64;
 
 /// A name in a directory that is held open.

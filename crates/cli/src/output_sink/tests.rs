@@ -56,7 +56,7 @@ fn block_devices_are_refused_as_output() {
     else {
         return;
     };
-    let error = Sink::find(device).unwrap_err();
+    let error = OutputSink::find(device).unwrap_err();
     assert!(error.errno.is_none() && error.why.contains("block device"));
 }
 

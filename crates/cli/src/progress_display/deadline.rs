@@ -1,4 +1,4 @@
-//! The time at which a run that takes longer than announced is ended.
+//! Decides when a run that takes longer than announced is ended.
 
 use crate::flags::SECOND;
 use diskproof_model::budget::Budget;

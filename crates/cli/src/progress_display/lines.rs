@@ -1,4 +1,4 @@
-//! The texts of progress lines, without the state of a display.
+//! Composes the texts of progress lines. The state of a display is not known here.
 
 use super::recent_rates::RecentRates;
 use crate::flags::SECOND;
@@ -15,7 +15,7 @@ use diskproof_model::window::TimeSlice;
 const BAR_COLUMNS: usize = 16;
 /// Columns of the name in a progress line, which most names need at most.
 pub(super) const NAME_COLUMNS: usize = 18;
-/// The rate of a survey is that of its last four cells.
+/// The rate of a survey is that of its last four cells. Chosen, not measured.
 const SURVEY_CELLS: usize = 4;
 /// The first estimates of a survey's time vary too much: they wait for this share of a step.
 const ESTIMATE_FROM: f64 = 0.01;

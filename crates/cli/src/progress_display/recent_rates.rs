@@ -1,4 +1,4 @@
-//! The rates that a progress line shows: those of the newest cells of a series.
+//! Computes the rates that a progress line shows: those of the newest cells of a series.
 
 use crate::flags::SECOND;
 use diskproof_model::progress::Progress;

@@ -1,4 +1,4 @@
-//! How much of a plan's time is over, by its groups of workloads.
+//! Tracks how much of a plan's time is over, by its groups of workloads.
 
 use diskproof_analysis::judge::RunFacts;
 use diskproof_model::group::Group;

@@ -1,6 +1,6 @@
-//! A record without what identifies its machine. Every text of a record has a place in the schema,
-//! and the place decides: it stays, it is replaced, or it follows from the others and is derived
-//! again. A text is never searched for names. Model, firmware, size and kernel stay.
+//! Removes from a record what identifies its machine. Every text of a record has a place in the
+//! schema, and the place decides: it stays, it is replaced, or it follows from the others and is
+//! derived again. A text is never searched for names. Model, firmware, size and kernel stay.
 
 mod placeholders;
 mod places;
@@ -24,8 +24,11 @@ const PUBLIC_OPTIONS: [&str; 12] = [
 /// The kernel's name of a RAID begins so where its administrator named it (md(4)).
 const RAID_PREFIX: &str = "md_";
 
-/// The most names of workloads that a note lists.
+/// The most names of workloads that a note lists. Chosen to keep it on a line.
 const NAMES_MAX: usize = 6;
+
+/// The user id that Linux gives to nobody.
+const NOBODY: u32 = 65_534;
 
 /// A record without the names of its machine.
 pub(crate) struct AnonymousRecord {
@@ -66,9 +69,6 @@ pub(crate) fn anonymize(record: &Record) -> anyhow::Result<AnonymousRecord> {
         kept,
     })
 }
-
-/// The user id that Linux gives to nobody.
-const NOBODY: u32 = 65_534;
 
 /// The error of a record whose sentences cannot be derived again.
 fn no_data_error() -> Failure {

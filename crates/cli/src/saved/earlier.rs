@@ -1,5 +1,5 @@
-//! Earlier runs in the history: those that repeat a run, and so show how much figures vary; those
-//! that show what a disk can do; and its access time as a whole. Their absence is never an error.
+//! Finds earlier runs in the history: those that repeat a run, and so show how much figures vary,
+//! and those that show the capacity or the access time of a disk. Their absence is never an error.
 
 use super::document::judged_quietly;
 use super::document::saved_record;
@@ -19,7 +19,7 @@ use std::path::Path;
 /// The most earlier runs of one target and plan that are read: more change Student's t by less than
 /// 5 %, and an old disk is another disk.
 const EARLIER_RUNS_MAX: usize = 20;
-/// The newest runs of the history, which are searched for them.
+/// The newest runs of the history, which are searched for them. Chosen, not measured.
 const SEARCHED_MAX: u64 = 1000;
 
 /// The facts that a run shares with its repetitions, as far as the short form of a saved run has
@@ -139,11 +139,12 @@ fn repetitions(
 
 /// Verbs that measure the capacity of a disk.
 const CAPACITY_VERBS: [&str; 2] = ["check", "sweep"];
-/// At most so many records, the newest, are read for the capacity of one device.
+/// At most so many records, the newest, are read for the capacity of one device. Chosen, not
+/// measured.
 const CAPACITY_RECORDS_MAX: usize = 10;
 
 /// The history, where it can be read.
-fn readable(history: Option<&Path>) -> Option<History> {
+fn open_readable(history: Option<&Path>) -> Option<History> {
     open_if_there(&history_place(history).ok()?).ok()?
 }
 
@@ -152,7 +153,7 @@ pub(crate) fn capacities(
     devices: &[&TargetIdentity],
     history: Option<&Path>,
 ) -> Vec<Option<MeasuredCapacity>> {
-    let Some(history) = readable(history) else {
+    let Some(history) = open_readable(history) else {
         return vec![None; devices.len()];
     };
     let mut runs: Vec<SavedRun> = Vec::new();
@@ -212,7 +213,7 @@ fn may_concern(run: &SavedRun, device: &TargetIdentity, layer: &Layer) -> bool {
     false
 }
 
-/// The newest runs of a disk, which are searched for its access time.
+/// The newest runs of a disk, which are searched for its access time. Chosen, not measured.
 const ACCESS_RUNS_MAX: u64 = 50;
 
 /// The access time across the whole of the only rotating disk below a directory or file, as far as
@@ -225,7 +226,7 @@ pub(crate) fn disk_access(target: &TargetIdentity, history: Option<&Path>) -> Op
     if target.kind == TargetKind::BlockDevice || disk.rotational != Some(true) {
         return None;
     }
-    let history = readable(history)?;
+    let history = open_readable(history)?;
     let filter = Filter {
         target: Some(TargetFilter::Path(format!("/dev/{}", disk.name))),
         limit: Some(ACCESS_RUNS_MAX),

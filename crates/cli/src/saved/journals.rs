@@ -14,7 +14,7 @@ pub(crate) const KILLED: &str =
 /// The shortest time between two entries: what a second has measured is measured again in the time
 /// that it takes to look for it.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
-/// The journal takes at most a fiftieth of the time of the run.
+/// The journal takes at most a fiftieth of the time of the run. Chosen, not measured.
 const COST_DIVISOR: u32 = 50;
 /// Writing takes milliseconds. A filesystem that takes longer gets no further journal: the history
 /// never costs a measurement.
@@ -28,8 +28,9 @@ const THREAD_NAME: &str = "diskproof-journal";
 pub(crate) struct Journals {
     /// In the order of the records; empty where there is no history, or where it does not answer.
     journals: Vec<Arc<Journal>>,
+    /// When they were written last; at first, when they were begun.
     kept_at: Instant,
-    /// The time that this took.
+    /// The time that the last writing took.
     cost: Duration,
 }
 
@@ -43,7 +44,7 @@ impl Journals {
         }
     }
 
-    /// The journals themselves, for the one who ends them once the records are in the history.
+    /// The journals themselves, so that they can be ended once the records are in the history.
     pub(crate) fn handles(&self) -> Vec<Arc<Journal>> {
         self.journals.clone()
     }
@@ -60,8 +61,7 @@ impl Journals {
 
     /// True if it is time to keep what was measured so far.
     pub(crate) fn is_due(&self) -> bool {
-        let pause = PAUSE_MIN.max(self.cost.saturating_mul(COST_DIVISOR));
-        !self.is_empty() && self.age() >= pause
+        !self.is_empty() && self.age() >= pause_after(self.cost)
     }
 
     /// Keeps these records, in the order of the journals; `None` of one without results. They were
@@ -83,6 +83,11 @@ impl Journals {
         self.kept_at = Instant::now();
         self.cost = begun.elapsed();
     }
+}
+
+/// The pause after an entry whose writing took this long.
+fn pause_after(cost: Duration) -> Duration {
+    PAUSE_MIN.max(cost.saturating_mul(COST_DIVISOR))
 }
 
 /// Removes journals: the run is in the history now.
@@ -183,5 +188,12 @@ mod tests {
         let journals = Journals::new(Vec::new());
         assert!(journals.is_empty());
         assert!(!journals.is_due());
+    }
+
+    #[test]
+    fn slow_journal_takes_a_fiftieth_of_the_time() {
+        let ms = Duration::from_millis;
+        assert_eq!(pause_after(ms(2)), ms(1000));
+        assert_eq!(pause_after(ms(400)), ms(20_000));
     }
 }

@@ -1,5 +1,5 @@
-//! The place of the history, by the flag, the environment variables, or the home directory. Opens
-//! it, in bounded time.
+//! Finds the place of the history by the flag, the environment variables, or the home directory,
+//! and opens it there, in bounded time.
 
 use crate::failure::Failure;
 use crate::input_files::{InputRole, register};
@@ -31,7 +31,7 @@ pub(crate) fn history_place(history: Option<&Path>) -> Result<HistoryPlace, Fail
     // DISKPROOF_NO_HISTORY prevents saving, not reading.
     environment.is_off = false;
     match environment.place(history) {
-        Destination::At(place) => Ok(reached(place)?),
+        Destination::At(place) => Ok(in_resolved_folder(place)?),
         Destination::Off | Destination::Nowhere => {
             Err(Failure::Usage(format!("there is no history: {NOWHERE}")))
         }
@@ -40,7 +40,7 @@ pub(crate) fn history_place(history: Option<&Path>) -> Result<HistoryPlace, Fail
 
 /// The place, with the symlinks of its folder resolved. Those of another user are followed nowhere:
 /// they may lead to a file that only this user can replace.
-pub(super) fn reached(place: HistoryPlace) -> Result<HistoryPlace, HistoryError> {
+pub(super) fn in_resolved_folder(place: HistoryPlace) -> Result<HistoryPlace, HistoryError> {
     match in_real_folder(&place.path) {
         Ok(path) => Ok(HistoryPlace { path, ..place }),
         Err(PathError::ForeignLink(path)) => Err(HistoryError::NotOurs {
@@ -115,7 +115,7 @@ pub(crate) fn open_if_there(place: &HistoryPlace) -> Result<Option<History>, Fai
 /// Makes the history where there is none. Fails where no run could be saved in it.
 pub(crate) fn make_history(history: Option<&Path>) -> Result<(), Failure> {
     match HistoryEnvironment::real().place(history) {
-        Destination::At(place) => history_answer(&reached(place)?, make_writable),
+        Destination::At(place) => history_answer(&in_resolved_folder(place)?, make_writable),
         Destination::Off => Err(Failure::Usage(
             "DISKPROOF_NO_HISTORY is set, so no run would be saved; unset it".to_owned(),
         )),

@@ -1,7 +1,9 @@
-//! Several records one after the other, as launchers, logs and `cat` bring them: JSON documents,
-//! pretty or not, and records in pieces anywhere in a line, also within documents of others, as
-//! container logs are. One document is held at a time, up to the limit of a document: a larger one
-//! is read to its end, refused, and what follows is read as if it were not there.
+//! Reads several records one after the other, as launchers, logs and `cat` bring them: JSON
+//! documents, pretty or not, and records in pieces anywhere in a line, also within documents of
+//! other programs, as container logs are.
+//!
+//! One document is held at a time, up to the limit of a document. A larger one is read to its end
+//! and refused, and what follows is read as if it were not there.
 
 use crate::pieces::{Joined, MARK, PieceJoiner, TakenLine};
 use diskproof_model::document::{AnyDocument, DocumentError};

@@ -1,4 +1,4 @@
-//! An acceptance test that was stopped: what it has done lies in a journal beside the history, from
+//! Keeps the state of an acceptance test that was stopped in a journal beside the history, from
 //! which a later run goes on.
 
 use super::document::saved_record;
@@ -10,9 +10,10 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The version of the journal's shape, which another program refuses to read.
+/// The version of the journal's shape. A program refuses a journal with another one, so a renamed
+/// or removed field needs a new number.
 const FORMAT: &str = "diskproof.accept/1";
-/// The most letters of a disk's facts in the name of its journal.
+/// The most bytes of a disk's facts in the name of its journal: a name has room for 255.
 const NAME_BYTES_MAX: usize = 60;
 
 /// The facts by which a later run recognises a disk, or a file that stands for one.
@@ -70,7 +71,7 @@ impl DiskKey {
     }
 }
 
-/// A test that was stopped.
+/// A test that was stopped, as its journal stores it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct SavedTest {
     format: String,

@@ -3,7 +3,7 @@
 //!
 //! A kill or a power cut may come at any time, so the order of these actions decides what survives:
 //!
-//! 1. `answer`: the disk is given pieces, and makes what was written durable.
+//! 1. `move_batch`: the disk is given pieces, and makes what was written durable.
 //! 2. `add`: the results go into the measurement, in memory.
 //! 3. `keep`: the journal gets the measurement, in one rename.
 //! 4. `publish`: the results of the run get it, from which the record is made.
@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::flags::SECOND;
 use crate::progress_display::{ProgressDisplay, RecentRates};
 use crate::saved::TestJournal;
-use crate::stdio::ProgressLine;
+use crate::stdio::{ProgressLine, Verbosity};
 use crate::targets::read_health;
 use diskproof_analysis::accept::{AcceptTest, TestProgress};
 use diskproof_device::{OpenTarget, Snapshot};
@@ -38,9 +38,11 @@ use diskproof_model::units::{
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The time of a step: as much is lost by a kill, and a flush ends each step that writes.
+/// The time of a step: as much is lost by a kill, and a flush ends each step that writes. Chosen so
+/// that both cost little; not measured.
 const STEP_NS: u64 = 5 * SECOND;
-/// The shown rate is that of the last two seconds.
+/// The shown rate is that of the last two seconds: long enough to be readable, and short enough to
+/// show a disk that stalls.
 const RATE_OVER: Duration = Duration::from_secs(2);
 
 /// An acceptance test on its device.
@@ -50,9 +52,9 @@ pub(super) struct AcceptRun {
     /// The disks' counters before the test; `None` once they are taken.
     counters: Option<Snapshot>,
     /// The bytes that this run has requested.
-    asked: ByteCount,
+    requested: ByteCount,
     journal: Option<TestJournal>,
-    saved: JournalState,
+    journal_state: JournalState,
     /// True if the user knows that the journal cannot be written.
     has_warned: bool,
 }
@@ -83,37 +85,24 @@ impl AcceptRun {
             .session
             .prepare_accept(plan.salt, target, &mut sink.progress)?;
         let journal = sink.journal().test().cloned();
-        let mut measured = AcceptMeasurement::new(*plan);
-        let mut saved_state = JournalState::Nothing;
-        // A journal that cannot be read was refused before, unless a new test replaces it.
-        if let Some(journal) = &journal
-            && let Ok(Some(saved)) = journal.read()
-            && saved.plan == *plan
-        {
-            measured = saved.continued();
-            saved_state = JournalState::Everything;
-        } else {
-            measured.health_before.clone_from(&bench.facts.health);
-        }
+        let (mut measured, journal_state) = match earlier_measurement(journal.as_ref(), plan) {
+            Some(earlier) => (earlier, JournalState::Everything),
+            None => {
+                let mut new = AcceptMeasurement::new(*plan);
+                new.health_before.clone_from(&bench.facts.health);
+                (new, JournalState::Nothing)
+            }
+        };
         measured.start_ns = bench.session.elapsed_ns();
         measured.engine = device.engine;
         measured.cache = device.cache.clone();
-        let mut early_errors = BTreeMap::new();
-        device.count_early_errors(&mut early_errors);
-        for (errno, count) in early_errors {
-            sink.verbosity.note(&format!(
-                "{}: the disk failed {} before the test ({errno})",
-                target.identity().path,
-                counted(count, "request")
-            ));
-            *measured.errors.entry(errno).or_default() += count;
-        }
+        let path = &target.identity().path;
+        add_early_errors(&device, path, &mut measured, sink.verbosity);
         let mut test = AcceptTest::new(measured);
         let places = test.written_places();
         if !places.is_empty() {
             let found = bench.session.contents_of_places(&places, &device, target)?;
             let before = PlacesBefore::new(&places, &found, &test.measured.states);
-            let path = &target.identity().path;
             if !found.contains(&PlaceContent::OfTest) {
                 return Err(EarlyEnd::NotStarted(overwritten(path, before)));
             }
@@ -126,15 +115,15 @@ impl AcceptRun {
             counters: Some(Snapshot::take(target.identity())),
             test,
             device,
-            asked: ByteCount::default(),
+            requested: ByteCount::default(),
             journal,
-            saved: saved_state,
+            journal_state,
             has_warned: false,
         })
     }
 
     /// Moves the pieces of a batch for the time of a step.
-    fn answer(
+    fn move_batch(
         &mut self,
         batch: Batch,
         bench: &Bench,
@@ -168,14 +157,14 @@ impl AcceptRun {
             Pass::Read => OpKind::Read,
         };
         for piece in &batch.pieces[..moved.moved.len()] {
-            self.asked.add(kind, piece.length_bytes);
+            self.requested.add(kind, piece.length_bytes);
         }
     }
 
     /// Puts the measurement so far into the results of the run.
     fn publish(&self, sink: &Sink) {
         sink.results().data.accept = Some(AcceptMeasurement {
-            asked: self.asked,
+            asked: self.requested,
             ..self.test.measured.clone()
         });
     }
@@ -183,24 +172,24 @@ impl AcceptRun {
     /// Keeps the measurement in the journal, which knows less than it until that is done. A journal
     /// that cannot be written is tried again after the next step: there may be room then.
     fn keep(&mut self, answered: &AnsweredBatch, sink: &Sink) {
-        if self.saved == JournalState::Everything {
-            self.saved = JournalState::Earlier;
+        if self.journal_state == JournalState::Everything {
+            self.journal_state = JournalState::Earlier;
         }
         let Some(journal) = &self.journal else {
             return;
         };
-        if !answered.is_safe() {
+        if !answered.may_be_kept() {
             return;
         }
         let counts = self.counters.as_ref().and_then(Snapshot::counts);
         // Reads that cannot be counted, as those of a disk that is gone, stay out of both sums.
         if let Some(counts) = counts {
             let measured = &mut self.test.measured;
-            measured.asked = self.asked;
+            measured.asked = self.requested;
             measured.device.read_bytes = counts.read_bytes;
         }
         match journal.keep(&self.test.measured, sink.run_id()) {
-            Ok(()) => self.saved = JournalState::Everything,
+            Ok(()) => self.journal_state = JournalState::Everything,
             Err(error) => {
                 if !self.has_warned {
                     self.has_warned = true;
@@ -217,7 +206,7 @@ impl AcceptRun {
     /// page would say that they read nothing.
     fn read_counters(&mut self) {
         if let Some(counters) = self.counters.take() {
-            self.test.measured.device = counters.finish(self.asked);
+            self.test.measured.device = counters.finish(self.requested);
         }
     }
 
@@ -232,7 +221,7 @@ impl AcceptRun {
 
     /// The reason why the test ends early; `None` where it goes on.
     fn early_end(&self, moved: &MovedBatch, path: &str) -> Option<EarlyEnd> {
-        let remedy = match self.saved {
+        let remedy = match self.journal_state {
             JournalState::Everything => "; the same command goes on from here",
             JournalState::Earlier => {
                 "; the same command goes on from where it was saved last, some seconds before"
@@ -274,7 +263,7 @@ impl Running for AcceptRun {
         let Some(target) = bench.targets.first() else {
             return Ok(Stepped::Over);
         };
-        let answered = self.answer(batch, bench, target, sink)?;
+        let answered = self.move_batch(batch, bench, target, sink)?;
         self.add(&answered);
         self.keep(&answered, sink);
         let early = self.early_end(&answered.moved, &target.identity().path);
@@ -289,6 +278,39 @@ impl Running for AcceptRun {
     }
 }
 
+/// The measurement of an earlier run of the same plan, which this one continues; `None` where there
+/// is none.
+fn earlier_measurement(
+    journal: Option<&TestJournal>,
+    plan: &AcceptPlan,
+) -> Option<AcceptMeasurement> {
+    // A journal that cannot be read was refused before, unless a new test replaces it.
+    let saved = journal?.read().ok().flatten()?;
+    if saved.plan == *plan {
+        Some(saved.continued())
+    } else {
+        None
+    }
+}
+
+/// Counts the requests that failed while the device was made ready, and names them.
+fn add_early_errors(
+    device: &AcceptDevice,
+    path: &str,
+    measured: &mut AcceptMeasurement,
+    verbosity: Verbosity,
+) {
+    let mut early_errors = BTreeMap::new();
+    device.count_early_errors(&mut early_errors);
+    for (errno, count) in early_errors {
+        verbosity.note(&format!(
+            "{path}: the disk failed {} before the test ({errno})",
+            counted(count, "request")
+        ));
+        *measured.errors.entry(errno).or_default() += count;
+    }
+}
+
 /// A batch with the answers of the disk.
 struct AnsweredBatch {
     batch: Batch,
@@ -298,12 +320,12 @@ struct AnsweredBatch {
 impl AnsweredBatch {
     /// Returns `true` if the journal may know of it. What was written since the last flush may be
     /// lost: pieces of it would come back wrong, and the disk would be rejected.
-    fn is_safe(&self) -> bool {
+    fn may_be_kept(&self) -> bool {
         self.batch.pass == Pass::Read || self.moved.is_durable()
     }
 }
 
-/// The refusal to go on with a test of which the disk holds nothing any more.
+/// The refusal to continue a test where the disk no longer holds anything that the test wrote.
 fn overwritten(path: &str, before: PlacesBefore) -> Failure {
     Failure::Unconfirmed(format!(
         "{path}: an earlier run wrote a part of this disk, but none of {} places still holds what \
@@ -332,17 +354,17 @@ struct AcceptProgress<'a> {
 
 impl AcceptProgress<'_> {
     /// The share that is done once no more than this is left.
-    fn share_without(&self, left_bytes: u64) -> f64 {
+    fn share_done_with(&self, left_bytes: u64) -> f64 {
         let share_left = left_bytes as f64 / self.progress.left_bytes.max(1) as f64;
         1.0 - (1.0 - self.progress.share) * share_left
     }
 
     /// `writing 43 %, 181 MB/s, 6 h left, nothing wrong so far`.
-    fn reading(&self, progress: &Progress<'_>) -> String {
+    fn line_text(&self, progress: &Progress<'_>) -> String {
         // What the step has moved so far counts, too: the first one of a small disk is half of it.
         let moved = progress.series.total().bytes;
         let left_bytes = self.progress.left_bytes.saturating_sub(moved);
-        let share = format_percent(self.share_without(left_bytes));
+        let share = format_percent(self.share_done_with(left_bytes));
         let rate = RecentRates::over(progress.series, RATE_OVER).bytes_per_second;
         let mut figures = vec![format!("{} {share}", self.progress.step)];
         if rate > 0.0 {
@@ -362,7 +384,7 @@ impl AcceptProgress<'_> {
 impl Watch for AcceptProgress<'_> {
     fn tick(&mut self, progress: &Progress<'_>) -> Control {
         if self.line.is_due() {
-            let text = self.reading(progress);
+            let text = self.line_text(progress);
             self.line.show(&text);
         }
         self.display.tick_silently(progress)

@@ -1,5 +1,6 @@
-//! The equipment of a run: the engine, the open targets, and leave to change other things. Fills
-//! scratch files, says whether the run can go on after a measurement, and closes the targets.
+//! Holds the equipment of a run: the engine, the open targets, and the permissions to change other
+//! things. Fills scratch files, decides whether the run can go on after a measurement, and closes
+//! the targets.
 
 use super::job::SettingCommands;
 use super::sink::{EarlyEnd, INTERRUPTED, Leftover, Sink, late_text};
@@ -26,7 +27,8 @@ pub(super) struct Bench {
     pub budget: Arc<Budget>,
     /// The targets, in the order of the plan.
     pub targets: Vec<OpenTarget>,
-    /// Leave to make a directory for many small files, where the plan has them in place of targets.
+    /// Permission to make a directory for many small files, where the plan has them in place of
+    /// targets.
     pub file_tree: Option<Admission>,
     /// The targets that the user released, in case one is opened again.
     pub consent: Consent,
@@ -77,7 +79,15 @@ impl Bench {
             if !target.is_scratch() || !workload.runs_on(index) {
                 continue;
             }
-            let goal = FillGoal::new(fill, workload, target, self.budget.fill_ns);
+            let goal = FillGoal::new(
+                fill,
+                workload,
+                FileSize {
+                    capacity_bytes: target.capacity_bytes(),
+                    written_bytes: target.usable_bytes(),
+                },
+                self.budget.fill_ns,
+            );
             if target.usable_bytes() < target.capacity_bytes() {
                 self.check_own_target(index)?;
                 let filled = self.fill(index, fill, &goal, workload, &mut sink.progress);
@@ -152,7 +162,7 @@ impl Bench {
 
     /// Fails if another program has changed a file of diskproof's own to which these workloads
     /// write: the mark that released it is no longer valid.
-    pub(super) fn check_own(&self, workloads: &[Workload]) -> Result<(), EarlyEnd> {
+    pub(super) fn check_own_targets(&self, workloads: &[Workload]) -> Result<(), EarlyEnd> {
         for index in 0..self.targets.len() {
             if is_written(workloads, index) {
                 self.check_own_target(index)?;
@@ -161,7 +171,7 @@ impl Bench {
         Ok(())
     }
 
-    /// As [`Self::check_own`], of one target.
+    /// As [`Self::check_own_targets`], of one target.
     pub(super) fn check_own_target(&self, index: usize) -> Result<(), EarlyEnd> {
         let target = &self.targets[index];
         for own in &self.own_targets {
@@ -259,7 +269,7 @@ impl Bench {
 
     /// Checks that the run can go on after these measurements. A hang explains the most, so it is
     /// the error where there are several.
-    pub(super) fn check(&self, measured: &[Measurement]) -> Result<(), EarlyEnd> {
+    pub(super) fn check_can_continue(&self, measured: &[Measurement]) -> Result<(), EarlyEnd> {
         for measurement in measured {
             if let Some(hang) = measurement.hang
                 && !hang.late
@@ -274,31 +284,38 @@ impl Bench {
             }
         }
         for measurement in measured {
-            return Err(EarlyEnd::Reason(match measurement.stopped {
-                StopReason::Interrupted => INTERRUPTED.to_owned(),
-                StopReason::Errors => self.too_many_errors(measurement),
-                // A ping that ends so has measured what it was asked for.
-                StopReason::TooSlow if self.facts.plan.ping().is_none() => {
-                    failed(measurement, "a request took longer")
-                }
-                StopReason::BelowFloor => failed(measurement, "the rate was lower"),
-                StopReason::TooSlow
-                | StopReason::Precision
-                | StopReason::Time
-                | StopReason::Bytes
-                | StopReason::Ops
-                | StopReason::Companion
-                | StopReason::Hung
-                | StopReason::Overloaded
-                | StopReason::Steady
-                | StopReason::Unread => continue,
-            }));
+            if let Some(why) = self.failure_text(measurement) {
+                return Err(EarlyEnd::Reason(why));
+            }
         }
         // No further request goes to a target that still has some.
         if measured.iter().any(|row| row.hang.is_some()) {
             Err(EarlyEnd::Reason(late_text(&self.facts.plan.tasks)))
         } else {
             Ok(())
+        }
+    }
+
+    /// Why a workload that did not hang ends the run; `None` where it ended as planned.
+    fn failure_text(&self, measurement: &Measurement) -> Option<String> {
+        match measurement.stopped {
+            StopReason::Interrupted => Some(INTERRUPTED.to_owned()),
+            StopReason::Errors => Some(self.too_many_errors(measurement)),
+            StopReason::BelowFloor => Some(failed(measurement, "the rate was lower")),
+            // A ping ends at its slow request as planned.
+            StopReason::TooSlow if self.facts.plan.ping().is_none() => {
+                Some(failed(measurement, "a request took longer"))
+            }
+            StopReason::TooSlow
+            | StopReason::Precision
+            | StopReason::Time
+            | StopReason::Bytes
+            | StopReason::Ops
+            | StopReason::Companion
+            | StopReason::Hung
+            | StopReason::Overloaded
+            | StopReason::Steady
+            | StopReason::Unread => None,
         }
     }
 
@@ -322,6 +339,7 @@ impl Bench {
 }
 
 /// The size to which a scratch file is filled before a workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FillGoal {
     /// The bytes that the workload needs: with fewer, the run ends.
     least_bytes: u64,
@@ -331,10 +349,19 @@ struct FillGoal {
     time_ns: Option<u64>,
 }
 
+/// The size of a scratch file, and how much of it has content.
+#[derive(Debug, Clone, Copy)]
+struct FileSize {
+    capacity_bytes: u64,
+    written_bytes: u64,
+}
+
 impl FillGoal {
-    fn new(fill: Fill, workload: &Workload, target: &OpenTarget, fill_ns: Option<u64>) -> Self {
+    /// The goal before this workload. `fill_ns` is the limit of the plan's budget for filling whole
+    /// files.
+    fn new(fill: Fill, workload: &Workload, size: FileSize, fill_ns: Option<u64>) -> Self {
         let span = &workload.span;
-        let capacity_bytes = target.capacity_bytes();
+        let capacity_bytes = size.capacity_bytes;
         match fill {
             Fill::Whole => {
                 let end = match span.length_bytes {
@@ -358,7 +385,7 @@ impl FillGoal {
                     .saturating_add(u64::from(workload.block_bytes));
                 Self {
                     least_bytes,
-                    upto_bytes: if target.usable_bytes() == 0 {
+                    upto_bytes: if size.written_bytes == 0 {
                         capacity_bytes
                     } else {
                         bytes_min.max(least_bytes).min(capacity_bytes)
@@ -384,4 +411,46 @@ fn is_sequential_write(workload: &Workload) -> bool {
 fn failed(measurement: &Measurement, why: &str) -> String {
     let name = &measurement.workload.name;
     format!("'{name}' failed: {why} than its limit allows")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn goal(fill: Fill, written_bytes: u64) -> FillGoal {
+        let mut workload = Workload::named("read");
+        workload.block_bytes = 4096;
+        let size = FileSize {
+            capacity_bytes: 64 * MIB,
+            written_bytes,
+        };
+        FillGoal::new(fill, &workload, size, Some(7))
+    }
+
+    #[test]
+    fn whole_file_is_needed_where_no_size_is_enough() {
+        let whole = FillGoal {
+            least_bytes: 64 * MIB,
+            upto_bytes: 64 * MIB,
+            time_ns: Some(7),
+        };
+        assert_eq!(goal(Fill::Whole, 0), whole);
+    }
+
+    /// An empty file is filled as far as the time allows. One that has content gets the least size
+    /// that is useful, and a workload can do with one block.
+    #[test]
+    fn file_with_content_is_filled_to_the_least_useful_size() {
+        let fill = Fill::Within {
+            bytes_min: 16 * MIB,
+            time_ns: 5,
+        };
+        let empty = goal(fill, 0);
+        assert_eq!((empty.least_bytes, empty.upto_bytes), (4096, 64 * MIB));
+        let begun = goal(fill, MIB);
+        assert_eq!((begun.least_bytes, begun.upto_bytes), (4096, 16 * MIB));
+        assert_eq!(begun.time_ns, Some(5));
+    }
 }

@@ -1,5 +1,5 @@
-//! Campaigns on prepared targets: opened and laid out once, then one cell after the other, as the
-//! campaign decides. Also runs the commands that change a setting between two cells.
+//! Measures the cells of a campaign one after the other, as the campaign decides. The targets are
+//! opened and laid out once. Also runs the commands that change a setting between two cells.
 
 use super::bench::Bench;
 use super::cell_errors::CellErrors;
@@ -29,7 +29,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A pause looks for Ctrl-C so often that nobody notices a delay.
+/// The interval at which a pause looks for Ctrl-C, too short for a user to notice a delay.
 const PAUSE_POLL: Duration = Duration::from_millis(50);
 
 /// Measures the cells of a campaign.
@@ -48,7 +48,7 @@ pub(super) trait CampaignBench {
 pub(super) struct CampaignProgress {
     campaign: Box<dyn Campaign>,
     done: Vec<MeasuredCell>,
-    /// The number of cells that were done when a row was dropped last.
+    /// The number of cells that were done when a row was dropped last: its slices begin after them.
     counted_from: BTreeMap<CampaignRow, usize>,
 }
 
@@ -144,7 +144,7 @@ impl Running for CampaignRun {
         }
         self.cells
             .errors
-            .give_rest(&mut sink.results().data.measurements);
+            .move_remaining(&mut sink.results().data.measurements);
         // After Ctrl-C nothing may delay the end.
         if ended.is_ok() && !self.counters.is_empty() {
             let paused = sink.progress.pause_deadline();
@@ -254,8 +254,8 @@ struct PreparedCells<'a> {
 }
 
 impl PreparedCells<'_> {
-    /// Index of the target of a side.
-    fn target(&self, side: usize) -> usize {
+    /// The index of the target of a side. All settings of a target have the first one.
+    fn target_index(&self, side: usize) -> usize {
         if self.bench.commands.prepare.is_empty() {
             side
         } else {
@@ -457,10 +457,28 @@ impl PreparedCells<'_> {
         is_first && is_round && measurement.ops.values().any(|op| op.latency.count() > 0)
     }
 
+    /// Keeps what is known of a cell that the user or the end of the time cut short.
+    fn keep_interrupted(&mut self, cell: &CampaignCell, measurement: Measurement) {
+        if self.is_round_by_itself(cell, &measurement) {
+            self.add_row(cell, measurement);
+            return;
+        }
+        let cut = MeasuredCell::new(cell.clone(), &measurement).dropped();
+        self.add_errors(cell, &measurement);
+        self.sink.results().data.dropped.push(cut);
+    }
+
+    /// Counts the errors of a cell whose figures are in no row.
+    fn add_errors(&mut self, cell: &CampaignCell, measurement: &Measurement) {
+        let row = self.shared_row(cell);
+        let rows = &mut self.sink.results().data.measurements;
+        self.cells.errors.add(row, measurement, rows);
+    }
+
     /// Adds the figures of a cell to the results of its side.
     fn add_row(&mut self, cell: &CampaignCell, mut measurement: Measurement) {
         measurement.target = cell.side;
-        self.cells.errors.give_to(
+        self.cells.errors.move_errors_to(
             &row_of(cell),
             &mut measurement,
             &mut self.sink.results().data.measurements,
@@ -498,7 +516,7 @@ fn failed_after(command: &str, error: &Failure) -> EarlyEnd {
 
 impl CampaignBench for PreparedCells<'_> {
     fn measure(&mut self, cell: &CampaignCell) -> Result<MeasuredCell, EarlyEnd> {
-        let index = self.target(cell.side);
+        let index = self.target_index(cell.side);
         let name = &cell.workload.name;
         self.sink.begin_step(name);
         if let Some(command) = self.bench.commands.prepare.get(cell.side).cloned() {
@@ -531,20 +549,12 @@ impl CampaignBench for PreparedCells<'_> {
         }
         self.add_earlier(cell, slice.warmup_ns, &measurement);
         if measurement.stopped == StopReason::Interrupted {
-            if self.is_round_by_itself(cell, &measurement) {
-                self.add_row(cell, measurement);
-            } else {
-                let cut = MeasuredCell::new(cell.clone(), &measurement).dropped();
-                let row = self.shared_row(cell);
-                let mut results = self.sink.results();
-                self.cells
-                    .errors
-                    .add(row, &measurement, &mut results.data.measurements);
-                results.data.dropped.push(cut);
-            }
+            self.keep_interrupted(cell, measurement);
             return Err(EarlyEnd::interrupted());
         }
-        let ended = self.bench.check(std::slice::from_ref(&measurement));
+        let ended = self
+            .bench
+            .check_can_continue(std::slice::from_ref(&measurement));
         let measured_cell = MeasuredCell::new(cell.clone(), &measurement);
         if facts.plan.sustain().is_some() {
             self.sink.progress.end_round(&measured_cell.slice, name);
@@ -557,10 +567,7 @@ impl CampaignBench for PreparedCells<'_> {
                     self.drop_other_rate(cell);
                     self.add_row(cell, measurement);
                 } else {
-                    let row = self.shared_row(cell);
-                    let mut results = self.sink.results();
-                    let rows = &mut results.data.measurements;
-                    self.cells.errors.add(row, &measurement, rows);
+                    self.add_errors(cell, &measurement);
                 }
             }
         }

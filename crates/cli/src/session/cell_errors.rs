@@ -1,13 +1,15 @@
-//! The errors of a campaign's cells that are in no row of the results: trials, rows that are
-//! measured again, cells that the user cut short. An error of the disk counts wherever it comes, so
-//! a row of the same workload or search takes it. Until that comes, a *stand-in* without figures
-//! does, also where the run ends or hangs before; a whole run gives it to another row of the side.
+//! Keeps the errors of those cells of a campaign that are in no row of the results: trials, rows
+//! that are measured again, cells that the user cut short. An error of the disk counts wherever it
+//! comes, so a row of the same workload or search takes it.
+//!
+//! Until such a row comes, a *stand-in* without figures has the errors, also where the run ends or
+//! hangs before. At the end of a whole run another row of the side takes what is left.
 
 use diskproof_analysis::campaign::CampaignRow;
 use diskproof_model::measurement::{Measurement, OpKind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The rows that only stand for errors.
+/// The stand-ins: rows of the results that only hold errors.
 #[derive(Debug, Default)]
 pub(super) struct CellErrors {
     stand_ins: BTreeSet<CampaignRow>,
@@ -38,8 +40,9 @@ impl CellErrors {
         self.stand_ins.insert(row);
     }
 
-    /// Gives a new part of a row the errors of its stand-in, which goes.
-    pub(super) fn give_to(
+    /// Moves the errors of a row's stand-in to a new measurement of the row, and removes the
+    /// stand-in.
+    pub(super) fn move_errors_to(
         &mut self,
         row: &CampaignRow,
         measurement: &mut Measurement,
@@ -52,8 +55,9 @@ impl CellErrors {
         }
     }
 
-    /// Gives the errors whose row never came to another row of the same side, where it has one.
-    pub(super) fn give_rest(&mut self, rows: &mut Vec<Measurement>) {
+    /// Moves the errors of the remaining stand-ins to another row of the same side, where it has
+    /// one.
+    pub(super) fn move_remaining(&mut self, rows: &mut Vec<Measurement>) {
         for row in std::mem::take(&mut self.stand_ins) {
             let Some(place) = rows.iter().position(|measured| is_row(measured, &row)) else {
                 continue;
@@ -160,12 +164,12 @@ mod tests {
         assert_eq!([eio(&rows[0]), eio(&rows[1])], [0, 5]);
         assert_eq!(rows[1].ops[&OpKind::Read].latency.count(), 0);
         let mut held = measured("rate", 1);
-        errors.give_to(&row("rate"), &mut held, &mut rows);
+        errors.move_errors_to(&row("rate"), &mut held, &mut rows);
         rows.push(held);
         assert_eq!(rows.len(), 2);
         // Of a trial after the row.
         errors.add(row("rate"), &measured("rate", 4), &mut rows);
-        errors.give_rest(&mut rows);
+        errors.move_remaining(&mut rows);
         assert_eq!([eio(&rows[0]), eio(&rows[1])], [0, 10]);
     }
 
@@ -174,7 +178,7 @@ mod tests {
         let mut errors = CellErrors::default();
         let mut rows = vec![measured("sequential", 0)];
         errors.add(row("rate"), &measured("rate", 2), &mut rows);
-        errors.give_rest(&mut rows);
+        errors.move_remaining(&mut rows);
         assert_eq!((rows.len(), eio(&rows[0])), (1, 2));
     }
 
@@ -187,7 +191,7 @@ mod tests {
         assert!(rows.is_empty());
         errors.add(row("rate"), &measured("trial", 2), &mut rows);
         errors.add(row("rate"), &measured("trial", 3), &mut rows);
-        errors.give_rest(&mut rows);
+        errors.move_remaining(&mut rows);
         assert_eq!((rows.len(), eio(&rows[0])), (1, 5));
         assert_eq!(rows[0].workload.name, "rate");
     }
@@ -202,7 +206,7 @@ mod tests {
             ..row("rate")
         };
         errors.add(other_side, &measured("rate", 2), &mut rows);
-        errors.give_rest(&mut rows);
+        errors.move_remaining(&mut rows);
         assert_eq!((eio(&rows[0]), rows[0].target), (0, 0));
         assert_eq!((eio(&rows[1]), rows[1].target), (2, 1));
     }

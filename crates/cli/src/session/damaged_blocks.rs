@@ -1,5 +1,6 @@
-//! The lines of a tool about blocks that were read back wrong, where a target has several files.
-//! The record knows their places among all files together; a user looks for them in one file.
+//! Prints, for a tool whose target has several files, which blocks of which file were read back
+//! wrong. The record knows their places among all files together; a user looks for them in one
+//! file.
 
 use crate::plan_file::KeptFile;
 use crate::tool_lines::SharedPrinter;
@@ -9,7 +10,8 @@ use diskproof_model::row::Row;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// So many blocks of a workload are named; the record names up to a hundred.
+/// The number of blocks of a workload that are named. Chosen to keep the output of a tool short;
+/// the record names up to a hundred.
 const NAMED_MAX: usize = 3;
 
 /// A line for each of the first damaged blocks, and one with their number. Empty where no target

@@ -1,4 +1,4 @@
-//! The driver: begins the tasks of a plan one after the other, and carries each out step by step.
+//! Drives a run: begins the tasks of a plan one after the other, and carries each out step by step.
 
 use super::accept::AcceptRun;
 use super::bench::Bench;
@@ -16,8 +16,8 @@ use diskproof_model::plan::{Order, Plan, Task};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Measures everything that the plan asks for, task by task, or as far as another tool needs it.
-/// What ended is saved after each step.
+/// Measures everything that the plan has, task by task, or until the command line of another tool
+/// has what it needs. What ended is saved after each step.
 pub(super) fn drive(bench: &mut Bench, sink: &mut Sink) -> Result<(), EarlyEnd> {
     let facts = Arc::clone(&bench.facts);
     if let Some(limit_ns) = facts.plan.time_limit_ns {

@@ -1,24 +1,19 @@
-//! The gate of a run: everything that may refuse it, before anything is opened for writing. Each
-//! question is asked once, and what was granted is handed on.
+//! The gate of a run refuses it for every reason that is known before anything is opened for
+//! writing. Each question is asked once, and what was granted is handed on.
 
-use super::job::{Agreed, MeasuringJob};
+use super::answerable::refuse_unanswerable;
+use super::job::{AgreedChanges, MeasuringJob};
 use crate::failure::Failure;
 use crate::inspection::stall_timeout;
 use crate::plan_file::KeptFile;
 use crate::saved::refuse_foreign_history;
-use diskproof_analysis::expect::Expected;
-use diskproof_analysis::promised::{Promised, promised};
 use diskproof_device::{
     Admission, Consent, Intent, OpenError, OpenTarget, admit, admit_requests, check_space_together,
     own_allocated_bytes,
 };
 use diskproof_model::budget::{BeyondTargets, Budget, TargetUse};
-use diskproof_model::figure::{Part, names_of_part};
-use diskproof_model::files::{FileStep, FilesPlan};
 use diskproof_model::op::OpKind;
-use diskproof_model::plan::{Decide, Plan, Workload};
-use diskproof_model::rate::RateCellKind;
-use diskproof_model::surface::SeekPattern;
+use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::target::{Refusal, TargetIdentity, TargetKind};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
@@ -29,7 +24,7 @@ use std::time::Duration;
 pub(super) struct Granted {
     /// The most that the run may do.
     pub budget: Budget,
-    /// Leave to open the targets, in their order.
+    /// Permission to open the targets, in their order.
     pub admissions: Vec<Admission>,
     /// The targets that the user released.
     pub consent: Consent,
@@ -69,7 +64,7 @@ pub(super) fn pass_gate(job: &MeasuringJob<'_>) -> Result<Granted, Failure> {
 /// room for it.
 fn refuse_unless_agreed(beyond: BeyondTargets, job: &MeasuringJob<'_>) -> Result<(), Failure> {
     let why = match (beyond, &job.agreed) {
-        (BeyondTargets::Server { room_bytes }, Agreed::Server(_)) => {
+        (BeyondTargets::Server { room_bytes }, AgreedChanges::Server(_)) => {
             let Some(identity) = job.identities.first() else {
                 return Ok(());
             };
@@ -81,10 +76,12 @@ fn refuse_unless_agreed(beyond: BeyondTargets, job: &MeasuringJob<'_>) -> Result
             return Ok(());
         }
         // A campaign does not switch it: its rows would state what was never set.
-        (BeyondTargets::WriteCache, Agreed::WriteCache(_)) if job.plan.is_measured_as_listed() => {
+        (BeyondTargets::WriteCache, AgreedChanges::WriteCache(_))
+            if job.plan.is_measured_as_listed() =>
+        {
             return Ok(());
         }
-        (BeyondTargets::Commands, Agreed::Commands(_)) => return Ok(()),
+        (BeyondTargets::Commands, AgreedChanges::Commands(_)) => return Ok(()),
         (BeyondTargets::Server { .. }, _) => {
             "the plan has INSERTs, and no PostgreSQL server was found for them"
         }
@@ -100,27 +97,7 @@ fn refuse_unless_agreed(beyond: BeyondTargets, job: &MeasuringJob<'_>) -> Result
     Err(Failure::Usage(why.to_owned()))
 }
 
-/// Refuses thresholds that the plan cannot answer: a misspelt workload would otherwise be noticed
-/// only after the run.
-fn refuse_unanswerable(plan: &Plan, thresholds: &[Expected]) -> Result<(), Failure> {
-    for expected in thresholds {
-        if expected.quantity.is_measured() {
-            let text = &expected.expression;
-            check_answerable(plan, expected)
-                .map_err(|why| Failure::Usage(format!("--expect '{text}': {why}")))?;
-        }
-    }
-    for Promised { expected, .. } in promised(plan) {
-        if expected.quantity.is_measured() {
-            let text = &expected.expression;
-            check_answerable(plan, &expected)
-                .map_err(|why| Failure::Usage(format!("--spec, which means '{text}': {why}")))?;
-        }
-    }
-    Ok(())
-}
-
-/// Leave to use these targets as the plan needs them, or why the gate refuses one.
+/// Permission to use these targets as the plan needs them, or why the gate refuses one.
 pub(crate) fn admit_all(
     plan: &Plan,
     identities: &[TargetIdentity],
@@ -129,8 +106,8 @@ pub(crate) fn admit_all(
     admit_within(&plan.budget(identities), plan, identities, consent, &[])
 }
 
-/// Leave to use these targets within this budget, which is the plan's on them. The scratch files of
-/// some targets keep their names.
+/// Permission to use these targets within this budget, which is the plan's on them. The scratch
+/// files of some targets keep their names.
 fn admit_within(
     budget: &Budget,
     plan: &Plan,
@@ -170,7 +147,7 @@ fn admit_within(
     Ok(admissions)
 }
 
-/// Leave for the temporary server, which takes space in the first target.
+/// Permission for the temporary server, which takes space in the first target.
 fn admit_server(
     budget: &Budget,
     identities: &[TargetIdentity],
@@ -219,7 +196,8 @@ fn check_operations(workloads: &[Workload], identities: &[TargetIdentity]) -> Re
     Ok(())
 }
 
-/// Checks in addition whether the targets could be opened for writing, without doing it.
+/// Checks for `--dry-run`, in addition to the gate, that the targets could be opened for writing,
+/// without doing it.
 pub(super) fn rehearse(job: &MeasuringJob<'_>, granted: Granted) -> Result<(), Failure> {
     let admissions = granted.admissions.into_iter().zip(&job.identities);
     for (index, (admission, identity)) in admissions.enumerate() {
@@ -248,126 +226,6 @@ fn check_access(path: &str, access: Access, doing: &'static str) -> Result<(), O
             path: path_text,
             doing,
         }),
-    }
-}
-
-/// Checks whether the plan measures what a threshold is about.
-fn check_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
-    if let Part::Curve | Part::Access(_) | Part::Burst = expected.part {
-        return check_survey_answerable(plan, expected);
-    }
-    if let Some(files) = plan.files() {
-        return check_files_answerable(files, expected);
-    }
-    if let Some(task) = plan.workload_task()
-        && let Decide::Rate(_) = task.decide
-    {
-        return check_load_answerable(plan, expected);
-    }
-    if expected.part == Part::Load {
-        return Err("this run searches no rate".to_owned());
-    }
-    let name = &expected.workload;
-    if let Some(skipped) = plan
-        .skipped
-        .iter()
-        .find(|skipped| skipped.workload == *name)
-    {
-        return Err(format!("this run skips {name}: {}", skipped.why));
-    }
-    let workloads = plan.workloads();
-    let Some(workload) = workloads.iter().find(|workload| workload.name == *name) else {
-        let mut names: Vec<String> = workloads
-            .iter()
-            .map(|workload| workload.name.clone())
-            .collect();
-        names.extend(survey_figures(plan));
-        return Err(format!(
-            "there is no workload '{name}'; there are {}",
-            names.join(", ")
-        ));
-    };
-    match expected.op {
-        Some(kind) if !workload.makes(kind) => Err(format!("{name} has no such operations")),
-        _ => Ok(()),
-    }
-}
-
-/// The names of the figures of the parts of a survey that the plan measures.
-fn survey_figures(plan: &Plan) -> Vec<String> {
-    let mut names = Vec::new();
-    if let Some(survey) = plan.survey() {
-        if survey.curve.is_some() {
-            names.extend(names_of_part(Part::Curve));
-        }
-        if survey.access.is_some() {
-            names.extend(names_of_part(Part::Access(SeekPattern::Random)));
-        }
-        if survey.burst.is_some() {
-            names.extend(names_of_part(Part::Burst));
-        }
-    }
-    names
-}
-
-fn check_survey_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
-    let is_planned = plan.survey().is_some_and(|survey| match expected.part {
-        Part::Curve => survey.curve.is_some(),
-        Part::Access(_) => survey.access.is_some(),
-        Part::Burst => survey.burst.is_some(),
-        Part::Workload | Part::FileStep | Part::Load | Part::Observed | Part::Other => false,
-    });
-    if is_planned {
-        Ok(())
-    } else {
-        Err(format!("this run measures no {}", expected.workload))
-    }
-}
-
-/// Checks a threshold about a search for a rate, which has its answer, and the rows of the rates
-/// that it held and exceeded.
-fn check_load_answerable(plan: &Plan, expected: &Expected) -> Result<(), String> {
-    let workloads = plan.workloads();
-    if expected.part == Part::Load {
-        if workloads.len() == 1 {
-            return Ok(());
-        }
-        return Err("load.rate is that of one search, and this run has several".to_owned());
-    }
-    let mut names = Vec::new();
-    if workloads.len() == 1 {
-        names.push("load.rate".to_owned());
-    }
-    for workload in workloads {
-        if workload.stop.time_ns.is_some() {
-            names.push(workload.name.clone());
-            continue;
-        }
-        names.push(RateCellKind::Hold.row_name(&workload.name));
-        names.push(RateCellKind::Control.row_name(&workload.name));
-    }
-    if names.contains(&expected.workload) {
-        return Ok(());
-    }
-    Err(format!(
-        "there is no workload '{}'; there are {}",
-        expected.workload,
-        names.join(", ")
-    ))
-}
-
-fn check_files_answerable(files: &FilesPlan, expected: &Expected) -> Result<(), String> {
-    let name = &expected.workload;
-    if files.step(name).is_none() {
-        let names: Vec<String> = files.steps().map(FileStep::name).collect();
-        return Err(format!(
-            "there is no step '{name}'; there are {}",
-            names.join(", ")
-        ));
-    }
-    match expected.op {
-        None => Ok(()),
-        Some(_) => Err(format!("write {name}.METRIC without an operation")),
     }
 }
 
@@ -488,7 +346,7 @@ mod tests {
             assert_eq!(refused.exit(), crate::failure::Exit::Usage, "{beyond:?}");
         }
         let job = MeasuringJob {
-            agreed: Agreed::Commands(crate::session::SettingCommands::default()),
+            agreed: AgreedChanges::Commands(crate::session::SettingCommands::default()),
             ..job
         };
         assert!(refuse_unless_agreed(BeyondTargets::Commands, &job).is_ok());

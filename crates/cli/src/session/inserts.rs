@@ -1,5 +1,6 @@
-//! INSERTs of a temporary PostgreSQL server in the target, before and after the workloads of the
-//! plan: the disk may drift meanwhile, and both halves together see the same disk as the workloads.
+//! Measures INSERTs of a temporary PostgreSQL server in the target, half of them before and half
+//! after the workloads of the plan. The disk may drift meanwhile; both halves together see the same
+//! disk as the workloads.
 
 use super::bench::Bench;
 use super::running::{Running, Stepped};
@@ -23,14 +24,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// initdb writes about this many bytes.
+/// initdb writes about this many bytes. The room of a cluster in `diskproof_model::postgres` counts
+/// them, too.
 const INITDB_BYTES: u64 = 40 << 20;
 /// The longest that the removal of the cluster may take after the end of a run: a server that the
-/// disk holds in a sync cannot end.
+/// disk holds in a sync cannot end. Requests in flight get as long (ARCHITECTURE.md).
 const REMOVAL_AFTER_END: Duration = Duration::from_secs(4);
-/// The first of the random streams for the order of loads, one a round: none is used by workloads.
+/// The first of the random streams for the order of loads, one a round. The value is arbitrary, and
+/// lies beyond the streams of workloads.
 const ORDER_STREAM: u64 = 0x5047_0000;
-/// Settings are tried for at least this fraction of their planned time, however late the run is.
+/// Settings are tried for at least a fourth of their planned time, however late the run is. Chosen,
+/// not measured.
 const TRIAL_TIME_DIVISOR: u64 = 4;
 
 /// The INSERTs of a plan and the workloads between their halves, while they are measured. A step is
@@ -82,7 +86,7 @@ impl<'p> InsertsRun<'p> {
             .progress
             .announced_end()
             .map(|end| end + REMOVAL_AFTER_END);
-        let server = match too_slow(&inserts.server, bench, sink)? {
+        let server = match why_too_slow(&inserts.server, bench, sink)? {
             Some(why) => {
                 sink.verbosity.note(&why);
                 Server::TooSlow(why)
@@ -132,9 +136,9 @@ fn start_server(
     let stop = stop_check(sink.progress.announced_end());
     let cluster = match start_cluster(plan, &stop, removal_end, bench, sink) {
         Ok(cluster) => cluster,
-        Err(error) => return Err(not_started(error, sink)),
+        Err(error) => return Err(end_without_server(error, sink)),
     };
-    sink.results().data.postgres = Some(nothing_measured(plan));
+    sink.results().data.postgres = Some(empty_measurement(plan));
     Ok(ServerBench {
         cluster,
         stop,
@@ -155,7 +159,7 @@ fn start_cluster(
     let target = &bench.facts.targets[0];
     let programs = bench.programs.clone();
     let programs = programs.expect("the gate refuses a plan whose programs were not found");
-    let stop = beating(stop, sink.progress.heartbeat());
+    let stop = with_heartbeat(stop, sink.progress.heartbeat());
     if let Some(path) = remove_leftover(Path::new(&target.path))? {
         sink.verbosity.note(&format!(
             "{}: removed the temporary PostgreSQL cluster of an earlier run",
@@ -197,7 +201,7 @@ impl Running for InsertsRun<'_> {
                 measure_round(server, self.plan, &mut random, bench, sink)?;
                 self.rounds += 1;
                 if self.part() != part {
-                    note_end(bench, sink);
+                    note_end_of_part(bench, sink);
                 }
                 Ok(Stepped::More)
             }
@@ -234,7 +238,7 @@ impl Running for InsertsRun<'_> {
         match removed {
             Ok(()) => ended,
             Err(PostgresError::Open(error @ OpenError::Stays { .. })) => {
-                warn_of_rest(&error);
+                warn_of_foreign_files(&error);
                 ended
             }
             Err(error) => end_with_leftover(ended, &error),
@@ -243,12 +247,12 @@ impl Running for InsertsRun<'_> {
 }
 
 /// Warns that the cluster is removed, and what another program put into its directory stays.
-fn warn_of_rest(error: &OpenError) {
+fn warn_of_foreign_files(error: &OpenError) {
     eprint_line(&format!("warning: {error}"));
 }
 
 /// The measurement of a plan's loads before their first slice.
-fn nothing_measured(plan: &PostgresPlan) -> PostgresMeasurement {
+fn empty_measurement(plan: &PostgresPlan) -> PostgresMeasurement {
     let mut loads = Vec::new();
     for load in &plan.loads {
         loads.push(LoadMeasurement {
@@ -266,18 +270,18 @@ fn nothing_measured(plan: &PostgresPlan) -> PostgresMeasurement {
 }
 
 /// Notes when a part of the server's loads has ended.
-fn note_end(bench: &Bench, sink: &Sink) {
+fn note_end_of_part(bench: &Bench, sink: &Sink) {
     if let Some(postgres) = &mut sink.results().data.postgres {
         postgres.end_ns = Some(bench.session.elapsed_ns());
     }
 }
 
 /// How a run ends whose server did not start, so that nothing was measured.
-fn not_started(error: PostgresError, sink: &mut Sink) -> EarlyEnd {
+fn end_without_server(error: PostgresError, sink: &mut Sink) -> EarlyEnd {
     sink.results().leftover = None;
     let error = match error {
         PostgresError::Stays { first, stays } => {
-            warn_of_rest(&stays);
+            warn_of_foreign_files(&stays);
             *first
         }
         error => error,
@@ -294,7 +298,7 @@ fn not_started(error: PostgresError, sink: &mut Sink) -> EarlyEnd {
 
 /// Why a server would not be ready in its time, on a disk that answers slowly. Its processes would
 /// wait for the disk long after the end of the run, and its files could not be removed before.
-fn too_slow(
+fn why_too_slow(
     plan: &PostgresPlan,
     bench: &mut Bench,
     sink: &mut Sink,
@@ -334,7 +338,7 @@ fn stop_check(end: Option<Instant>) -> StopCheck {
 }
 
 /// A stop check that also shows, at each call, that the run goes on.
-fn beating(stop: &StopCheck, heartbeat: Heartbeat) -> StopCheck {
+fn with_heartbeat(stop: &StopCheck, heartbeat: Heartbeat) -> StopCheck {
     let stop = Arc::clone(stop);
     Arc::new(move || {
         heartbeat.beat();
@@ -364,12 +368,13 @@ fn try_settings(
         identity: &bench.facts.targets[0],
     };
     let tried = trials.run(sink);
-    note_end(bench, sink);
-    tried.map_err(|error| early_end(server, &bench.facts.plan.tasks, error, "settings to try"))
+    note_end_of_part(bench, sink);
+    tried
+        .map_err(|error| end_after_error(server, &bench.facts.plan.tasks, error, "settings to try"))
 }
 
 /// Why the server's part ended early; `missing` names what was not measured.
-fn early_end(
+fn end_after_error(
     server: &ServerBench,
     tasks: &[Task],
     error: PostgresError,
@@ -396,7 +401,7 @@ fn measure_round(
     let measured = measure_loads(server, plan, random, sink);
     server.line.clear();
     measured.map_err(|error| {
-        early_end(
+        end_after_error(
             server,
             &bench.facts.plan.tasks,
             error,

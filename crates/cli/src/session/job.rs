@@ -1,4 +1,5 @@
-//! The job that a verb hands over to be measured.
+//! Defines the job that a verb hands over to be measured: its plan, its targets, the changes that
+//! the user has agreed to, and the form of its results.
 
 use super::sides::ComparedSides;
 use crate::flags::MeasuringFlags;
@@ -21,11 +22,11 @@ pub(crate) struct MeasuringJob<'a> {
     /// The user's remark.
     pub note: Option<String>,
     /// Changes besides those of the targets.
-    pub agreed: Agreed,
+    pub agreed: AgreedChanges,
     /// The sides that get records of their own; `None` where the run has one record until its end.
     pub sides: Option<ComparedSides>,
     /// The text for stdout at the end.
-    pub shown: Shown,
+    pub shown: StdoutForm,
     /// The progress on a terminal.
     pub view: ProgressView,
 }
@@ -52,16 +53,16 @@ impl<'a> MeasuringJob<'a> {
             identities,
             flags,
             note: flags.note.clone(),
-            agreed: Agreed::NothingElse,
+            agreed: AgreedChanges::NothingElse,
             sides: None,
-            shown: Shown::Page,
+            shown: StdoutForm::Page,
             view: ProgressView::Line,
         }
     }
 }
 
 /// Changes that a run makes besides those of its targets. The user has agreed to them.
-pub(crate) enum Agreed {
+pub(crate) enum AgreedChanges {
     /// It changes its targets only.
     NothingElse,
     /// A temporary PostgreSQL server of these programs runs in the target.
@@ -74,7 +75,7 @@ pub(crate) enum Agreed {
     JobCommands(Vec<JobCommand>),
 }
 
-impl Agreed {
+impl AgreedChanges {
     /// A server of these programs, or this switch of the write cache. No plan needs both.
     pub(crate) fn server_or_cache(
         programs: Option<Programs>,
@@ -108,13 +109,13 @@ pub(crate) struct SettingCommands {
     pub prepare: Vec<String>,
     /// The command after the last cell, however the run ended: it restores a setting.
     pub cleanup: Option<String>,
-    /// Whether the target is closed before each command, and opened again afterwards.
+    /// True if the target is closed before each command, and opened again afterwards.
     pub reopens: bool,
 }
 
-/// The text for stdout at the end of a run, unless `--json` asks for the record.
+/// The form of the result on stdout at the end of a run, unless `--json` selects the record.
 #[derive(Clone)]
-pub(crate) enum Shown {
+pub(crate) enum StdoutForm {
     /// The page of this program.
     Page,
     /// The text of the other tool whose command line is carried out.
@@ -123,7 +124,7 @@ pub(crate) enum Shown {
     Nothing,
 }
 
-impl Shown {
+impl StdoutForm {
     /// The tool whose command line is carried out, if one is.
     pub(super) fn tool(&self) -> Option<&SharedPrinter> {
         match self {

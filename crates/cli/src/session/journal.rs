@@ -1,5 +1,5 @@
-//! Saves what a run has measured so far, between its slices: a run that is killed loses one slice
-//! at most, and a ping, which has none, a tenth of its time.
+//! Saves what a run has measured so far, between its slices. A run that is killed loses one slice
+//! at most; a ping, which has none, loses a tenth of its time.
 
 use super::sides::{ComparedSides, SideResults};
 use crate::saved::{HistoryOptions, Journals, KILLED, TestJournal, start_journals, test_journal};
@@ -13,12 +13,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A measurement without slices is kept after each further tenth of its time.
-const WITHIN_DIVISOR: u64 = 10;
-/// Such a measurement is not kept more often than this.
-const WITHIN_MIN: Duration = Duration::from_secs(10);
-/// Nor is it kept more rarely than this.
-const WITHIN_MAX: Duration = Duration::from_secs(60);
+/// A measurement without slices is saved after each further tenth of its time. Saving disturbs it,
+/// so a kill may cost that much. Chosen, not measured.
+const SAVED_FRACTION: u64 = 10;
+/// The shortest pause between two saves of such a measurement.
+const SAVE_PAUSE_MIN: Duration = Duration::from_secs(10);
+/// The longest one: no kill costs more than a minute.
+const SAVE_PAUSE_MAX: Duration = Duration::from_secs(60);
+
 /// The journal of a run.
 pub(super) struct RunJournal {
     /// One, or one for each side that gets a record of its own.
@@ -65,7 +67,7 @@ impl RunJournal {
         }
     }
 
-    /// The journals themselves, for the one who ends them once the run is in the history.
+    /// The journals themselves, so that they can be ended once the run is in the history.
     pub(super) fn handles(&self) -> Vec<Arc<Journal>> {
         self.journals.handles()
     }
@@ -82,10 +84,9 @@ impl RunJournal {
     }
 
     /// True if it is time to keep what a measurement without slices has given after this long, in
-    /// nanoseconds. Keeping disturbs it, so a kill may cost a tenth of it.
+    /// nanoseconds.
     pub(super) fn is_due_within(&self, elapsed_ns: u64) -> bool {
-        let pause = Duration::from_nanos(elapsed_ns / WITHIN_DIVISOR).clamp(WITHIN_MIN, WITHIN_MAX);
-        self.is_due() && self.journals.age() >= pause
+        self.is_due() && self.journals.age() >= save_pause(elapsed_ns)
     }
 
     /// Keeps what was measured so far.
@@ -115,5 +116,23 @@ impl RunJournal {
             }
         }
         self.journals.keep(begun, records);
+    }
+}
+
+/// The pause before a measurement without slices is saved again that has lasted this long.
+fn save_pause(elapsed_ns: u64) -> Duration {
+    Duration::from_nanos(elapsed_ns / SAVED_FRACTION).clamp(SAVE_PAUSE_MIN, SAVE_PAUSE_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::SECOND;
+
+    #[test]
+    fn pause_between_saves_is_a_tenth_of_the_time_within_its_limits() {
+        assert_eq!(save_pause(20 * SECOND), Duration::from_secs(10));
+        assert_eq!(save_pause(300 * SECOND), Duration::from_secs(30));
+        assert_eq!(save_pause(86_400 * SECOND), Duration::from_secs(60));
     }
 }

@@ -3,6 +3,7 @@
 //! printed. With `--dry-run` the plan is only shown.
 
 mod accept;
+mod answerable;
 mod bench;
 mod campaign;
 mod cell_errors;
@@ -33,7 +34,7 @@ mod workloads;
 
 pub(crate) use conclude::{Measured, exit_of_record, has_errors, process_may_stay};
 pub(crate) use gate::admit_all;
-pub(crate) use job::{Agreed, MeasuringJob, ProgressView, SettingCommands, Shown};
+pub(crate) use job::{AgreedChanges, MeasuringJob, ProgressView, SettingCommands, StdoutForm};
 pub(crate) use open::run_facts;
 pub(crate) use sides::{ComparedSides, SideResults, side_name};
 pub(crate) use sink::EarlyEnd;

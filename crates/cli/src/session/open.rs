@@ -4,7 +4,7 @@
 use super::bench::{Bench, OwnTarget};
 use super::fences::{join, wall_clock};
 use super::gate::Granted;
-use super::job::{Agreed, MeasuringJob, ProgressView, SettingCommands, Shown};
+use super::job::{AgreedChanges, MeasuringJob, ProgressView, SettingCommands, StdoutForm};
 use super::journal::RunJournal;
 use super::ping::request_lines;
 use super::sides::ComparedSides;
@@ -126,7 +126,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
 }
 
 /// The session of the engine. A tool that fails where direct I/O is refused makes it fail there.
-fn new_session(seed: u64, stall_timeout: Duration, shown: &Shown) -> Session {
+fn new_session(seed: u64, stall_timeout: Duration, shown: &StdoutForm) -> Session {
     let stall_ns = u64::try_from(stall_timeout.as_nanos()).unwrap_or(u64::MAX);
     let session = Session::new(seed).with_stall_timeout(stall_ns);
     match shown.tool() {
@@ -141,7 +141,7 @@ fn open_sink(
     facts: &Arc<RunFacts>,
     budget: &Arc<Budget>,
     sides: Option<ComparedSides>,
-    shown: &Shown,
+    shown: &StdoutForm,
     view: ProgressView,
     flags: &MeasuringFlags,
 ) -> Result<Sink, RunError> {
@@ -204,7 +204,7 @@ fn seed_of_host(plan: &Plan, flags: &MeasuringFlags) -> u64 {
 fn start_lines(
     sink: &mut Sink,
     facts: &RunFacts,
-    shown: &Shown,
+    shown: &StdoutForm,
     flags: &MeasuringFlags,
 ) -> Result<(), RunError> {
     if let Some(tool) = shown.tool()
@@ -219,13 +219,13 @@ fn start_lines(
 }
 
 /// Takes what the run changes besides its targets. A guard restores the write cache from here on.
-fn take_agreed(bench: &mut Bench, agreed: Agreed) -> Result<(), Failure> {
+fn take_agreed(bench: &mut Bench, agreed: AgreedChanges) -> Result<(), Failure> {
     match agreed {
-        Agreed::NothingElse => {}
-        Agreed::Server(programs) => bench.programs = Some(programs),
-        Agreed::Commands(commands) => bench.commands = commands,
-        Agreed::JobCommands(commands) => bench.job_commands = commands,
-        Agreed::WriteCache(switch) => {
+        AgreedChanges::NothingElse => {}
+        AgreedChanges::Server(programs) => bench.programs = Some(programs),
+        AgreedChanges::Commands(commands) => bench.commands = commands,
+        AgreedChanges::JobCommands(commands) => bench.job_commands = commands,
+        AgreedChanges::WriteCache(switch) => {
             bench.write_cache = Some(GuardedWriteCache::start(switch)?);
         }
     }

@@ -113,7 +113,7 @@ impl Running for PingRun<'_> {
             eprint_line(&text);
         }
         let measured = pinged?;
-        let ended = bench.check(&measured);
+        let ended = bench.check_can_continue(&measured);
         sink.add(measured);
         ended?;
         Ok(Stepped::Over)

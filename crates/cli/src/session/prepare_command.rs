@@ -1,4 +1,5 @@
-//! Commands of the user, run in a shell.
+//! Runs a command of the user in a shell, and waits for its end. Ctrl-C ends it, and what an error
+//! quotes is the text that it printed on stderr.
 
 use crate::interrupt;
 use crate::stdio::{Verbosity, eprint_line};
@@ -15,14 +16,15 @@ use std::time::Duration;
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 /// The pauses grow to this length.
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
-/// After Ctrl-C a command gets SIGTERM, and has this long to end.
+/// After Ctrl-C a command gets SIGTERM, and has this long to end: the program itself ends within
+/// two seconds.
 const AFTER_INTERRUPT: Duration = Duration::from_millis(1500);
-/// Of what a command prints on stderr, so many bytes are read.
+/// The bytes at the start of stderr from which an error quotes. Chosen, not measured.
 const STDERR_BYTES_MAX: u64 = 64 << 10;
-/// A command that prints more is ended: its output is kept in memory.
-const PRINTED_BYTES_MAX: u64 = 64 << 20;
-/// An error quotes the last lines of them.
+/// The lines at the end of them that an error quotes.
 const STDERR_LINES_MAX: usize = 5;
+/// A command that prints more is ended: its output is kept in memory. An error names the size.
+const PRINTED_BYTES_MAX: u64 = 64 << 20;
 
 /// What a signal such as Ctrl-C does to a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! The sides of a comparison as runs of their own: each gets a record of what one run measured of
-//! all of them, at the end and in the journal.
+//! Makes a record for each side of a comparison, as of a run of its own, from what one run measured
+//! of all sides: at the end, and for the journal.
 
 use diskproof_analysis::campaign::{SideDisks, moved_by_side};
 use diskproof_analysis::judge::{RunFacts, judge};
@@ -79,7 +79,8 @@ impl ComparedSides {
     }
 }
 
-/// The id of a side's record. Its first digits differ, by which pages name a run.
+/// The id of a side's record, which differs from the run's in its first digits: pages name a run by
+/// them. The history and the journal store it, so a change would save a side twice.
 fn run_id_of_side(run_id: &str, side: usize) -> String {
     match u128::from_str_radix(run_id, 16) {
         Ok(number) => format!("{:032x}", number ^ ((side as u128 + 1) << 96)),

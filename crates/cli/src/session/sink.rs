@@ -1,5 +1,5 @@
-//! Where the results of a run go while it lasts, and the only place from which they are taken: by
-//! the thread that waits for the run, also when the run hangs.
+//! Holds the results of a run while it lasts. The thread that waits for the run takes them from
+//! here, also when the run hangs.
 
 use super::journal::{KeptResults, RunJournal};
 use super::task_words::task_words;
@@ -33,8 +33,8 @@ pub(super) fn late_text(tasks: &[Task]) -> String {
     )
 }
 
-/// Why a run ended early that was told to end, until its end says what told it to: a signal, or its
-/// announced time.
+/// The text of an early end by request. At the end of the run it is replaced by the cause: a
+/// signal, or the announced time.
 pub(super) const INTERRUPTED: &str = "interrupted before its end";
 
 /// The results of a run so far.

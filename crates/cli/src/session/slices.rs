@@ -1,7 +1,9 @@
-//! Slices: a workload is measured in several parts that lie apart in time, so that its interval
-//! covers what varies from one moment to the next. Decides how many there are (`schedule`), how
-//! much of its planned time the next one gets (`rest`: what a slice takes longer than planned, the
-//! later ones get less) and in which order they are measured (here). Measures nothing.
+//! Decides how a plan is measured in slices: parts of a workload that lie apart in time, so that
+//! its interval covers what varies from one moment to the next.
+//!
+//! `schedule` decides how many slices a workload has, `rest` how much of its planned time the next
+//! one gets (what a slice takes longer than planned, the later ones get less), and this file in
+//! which order they are measured. Nothing is measured here.
 
 mod rest;
 mod schedule;
@@ -16,7 +18,8 @@ use rest::{RestOfRun, join_slices};
 use schedule::Rotation;
 use std::time::Instant;
 
-/// The first of the random streams for the order of slices, one a round.
+/// The first of the random streams for the order of slices, one a round. The value is arbitrary,
+/// and lies beyond the streams of workloads.
 const ORDER_STREAM: u64 = 0x0051_1CE5;
 
 /// The slices of all workloads of a plan, in the order in which they are measured: one rotation

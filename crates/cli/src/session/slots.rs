@@ -14,16 +14,18 @@ use diskproof_model::units::format_bytes;
 use std::time::{Duration, SystemTime};
 
 /// The time between two slots, in which requests in flight end and the next workload is prepared.
+/// Chosen, not measured: a host that needs longer skips a slot, and its record says so.
 const GAP_NS: u64 = 300_000_000;
 /// A scratch file is expected to be filled at 100 MB/s before the first slot; a slower disk misses
 /// slots, or its user names a later start.
 const FILL_NS_PER_BYTE: u64 = 10;
 /// The time before the first slot, of which the launcher's answers and the first preparation take a
-/// part.
+/// part. Chosen, not measured.
 const LEAD_NS_MIN: u64 = 2 * SECOND;
 /// A start that is further away is a slip of the pen, or the clock is wrong.
 const START_WITHIN: Duration = Duration::from_secs(86_400);
-/// The seed of the order of slots where neither a start, nor a job, nor the user gives one.
+/// The seed of the order of slots where neither a start, nor a job, nor the user gives one. Any
+/// value will do that all hosts share.
 const SEED: u64 = 1;
 
 /// The start of an error about a plan that `--together` refuses.
@@ -186,22 +188,41 @@ fn size_that_fits(bytes: u64) -> String {
 }
 
 /// The seed of the order of slots, which is the same on all hosts: the user's, that of the start,
-/// or that of the launcher's job.
+/// or that of the launcher's job. Each host computes it by itself, so a change of the arithmetic
+/// lets hosts with different versions measure in different orders.
 fn seed(flags: &MeasuringFlags) -> u64 {
     if let Some(seed) = flags.seed {
         return seed;
     }
     if let Some(StartAt::Time(time)) = flags.together.start_at {
-        return below_53_bits(time.as_second().unsigned_abs());
+        return lowest_53_bits(time.as_second().unsigned_abs());
     }
     let mut seed = SEED;
     for byte in launchers::job().unwrap_or_default().bytes() {
         seed = mixed(seed, u64::from(byte));
     }
-    below_53_bits(seed)
+    lowest_53_bits(seed)
 }
 
 /// The lowest 53 bits of a seed: JSON readers in every language keep such a number exact.
-fn below_53_bits(seed: u64) -> u64 {
+fn lowest_53_bits(seed: u64) -> u64 {
     seed & ((1 << 53) - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_that_fits_is_a_power_of_two() {
+        assert_eq!(size_that_fits(1000 * SCRATCH_BYTES_UNIT), "512MiB");
+        assert_eq!(size_that_fits(1024 * SCRATCH_BYTES_UNIT), "1024MiB");
+        assert_eq!(size_that_fits(0), "1MiB");
+    }
+
+    #[test]
+    fn seed_is_exact_in_json() {
+        assert_eq!(lowest_53_bits(u64::MAX), 9_007_199_254_740_991);
+        assert_eq!(lowest_53_bits(5), 5);
+    }
 }

@@ -1,4 +1,4 @@
-//! The survey of a plan, on its first target.
+//! Measures the survey of a plan on its first target.
 
 use super::bench::Bench;
 use super::running::{Running, Stepped};
@@ -29,7 +29,7 @@ impl Running for SurveyRun<'_> {
             bench.mark_written(0);
         }
         let surface = surface?;
-        sink.progress.surveyed(&surface);
+        sink.progress.show_survey_figures(&surface);
         let early = ended_early(&surface, bench.targets[0].identity(), INTERRUPTED);
         sink.results().data.surface = Some(surface);
         match early {

@@ -1,5 +1,5 @@
-//! What the command line says of each kind of task: the flags that give it less to do, and why it
-//! cannot be measured in slots.
+//! Gives the words of the command line for each kind of task: the flags that give it less to do,
+//! and the reason why it cannot be measured in slots.
 
 use diskproof_model::plan::Task;
 

@@ -1,5 +1,5 @@
-//! Workloads in slots at the same instants on all hosts. A slot that the run is not ready for is
-//! skipped whole; the timetable never moves.
+//! Measures workloads in slots at the same instants on all hosts. A slot that the run is not ready
+//! for is skipped whole; the timetable never moves.
 
 use super::bench::Bench;
 use super::running::{Running, Stepped};
@@ -16,16 +16,18 @@ use diskproof_model::together::{SkippedSlot, SliceSlot, TogetherRecord};
 use diskproof_model::window::TimeSlice;
 use std::time::{Duration, Instant};
 
-/// A workload is prepared at most this long before its slot.
+/// A workload is prepared at most this long before its slot, so that its threads do not wait idle
+/// for longer.
 const PREPARED_BEFORE_NS: i64 = 1_000_000_000;
-/// A wait looks this often for Ctrl-C.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The interval at which a wait looks for Ctrl-C.
+const POLL_EVERY: Duration = Duration::from_millis(20);
 
 /// Workloads while they are measured in slots: the first step fills the scratch files, each further
 /// one is a slot.
 pub(super) struct TogetherRun<'p> {
     groups: Vec<GroupInSlots<'p>>,
     slots: Vec<Slot>,
+    /// The index of the next slot.
     next: usize,
     is_filled: bool,
 }
@@ -73,7 +75,7 @@ impl<'p> TogetherRun<'p> {
             }
         }
         let ready_ns = bench.session.elapsed_ns();
-        change(sink, |together| together.ready_ns = Some(ready_ns));
+        update_record(sink, |together| together.ready_ns = Some(ready_ns));
         Ok(())
     }
 
@@ -122,7 +124,7 @@ impl<'p> TogetherRun<'p> {
         sink: &mut Sink,
     ) -> Result<(), EarlyEnd> {
         bench.attach_first_writes(&mut measured);
-        let ended = bench.check(&measured);
+        let ended = bench.check_can_continue(&measured);
         let in_slots = &mut self.groups[slot.group];
         if let [only] = in_slots.group.workloads {
             let warmup_ns = only.warmup_ns.min(slot.warmup_ns);
@@ -148,7 +150,7 @@ impl<'p> TogetherRun<'p> {
             workload: self.groups[slot.group].group.workloads[0].name.clone(),
             late_ns,
         };
-        change(sink, |together| together.skipped.push(skipped));
+        update_record(sink, |together| together.skipped.push(skipped));
         self.end(slot, &[], sink);
     }
 
@@ -203,9 +205,9 @@ impl Running for TogetherRun<'_> {
 }
 
 /// Changes what is recorded of the run together with others.
-fn change(sink: &Sink, change: impl FnOnce(&mut TogetherRecord)) {
+fn update_record(sink: &Sink, update: impl FnOnce(&mut TogetherRecord)) {
     if let Some(together) = &mut sink.results().data.together {
-        change(together);
+        update(together);
     }
 }
 
@@ -223,6 +225,6 @@ fn wait_until(instant_ns: i64, bench: &Bench, sink: &Sink) -> Result<(), EarlyEn
         if time_left.is_zero() {
             return Ok(());
         }
-        std::thread::sleep(time_left.min(LOOK_EVERY));
+        std::thread::sleep(time_left.min(POLL_EVERY));
     }
 }

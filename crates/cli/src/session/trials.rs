@@ -1,4 +1,4 @@
-//! Settings that a temporary PostgreSQL server tries: each with its default and with another value,
+//! Tries settings on a temporary PostgreSQL server: each with its default and with another value,
 //! in random alternation. Reads count where the kernel's counters of the disks confirm them.
 
 use super::sink::Sink;
@@ -16,16 +16,17 @@ use diskproof_postgres::{
 };
 use std::time::{Duration, Instant};
 
-/// The random stream for the order of pairs, which neither loads nor workloads use.
+/// The random stream for the order of pairs. The value is arbitrary; neither loads nor workloads
+/// use it.
 pub(super) const ORDER_STREAM: u64 = 0x5452_0000;
-/// The share of the time in which the table is made.
+/// The share of the time in which the table is made. Chosen, not measured.
 const TABLE_SHARE: f64 = 0.4;
 /// The share of a slice that the load itself gets: sessions, emptied caches and restarts need the
-/// rest.
+/// rest. Chosen, not measured.
 const LOAD_SHARE: f64 = 0.7;
 /// Shorter slices measure the first requests only.
 const SLICE_MIN: Duration = Duration::from_millis(50);
-/// A statement may take this long, however short the time of its setting is.
+/// A statement may take this long, however short the time of its setting is. Chosen, not measured.
 const STATEMENT_MIN: Duration = Duration::from_secs(1);
 /// Until version 18 the server keeps io_combine_limit below this one, which counts from its start.
 const COMBINE_LIMIT_MAX: &str = "io_max_combine_limit";
@@ -55,7 +56,7 @@ impl ServerBench {
             .cluster
             .run_load(load, time, &self.stop, &mut |count| {
                 if count != last_count {
-                    beat(&self.heartbeat, &mut self.line, shown);
+                    show_alive(&self.heartbeat, &mut self.line, shown);
                 }
                 last_count = count;
             })?;
@@ -79,18 +80,25 @@ pub(super) struct Trials<'a> {
 
 /// The result of one slice.
 struct TrialSlice {
+    /// Commits, pages or joins a second.
     rate: f64,
-    asked_bytes: u64,
+    /// The bytes of the pages that a scan read.
+    scanned_bytes: u64,
+    /// The bytes that the disks read meanwhile; `None` where they cannot be counted.
     disk_bytes: Option<u64>,
-    join: Option<String>,
+    /// The plan of a join.
+    join_plan: Option<String>,
 }
 
 /// A setting while it is tried.
 struct RunningTrial<'a> {
     trial: &'a PlannedTrial,
     setting: &'a ServerSetting,
+    /// The table that scans read; `None` where there is none.
     table: Option<&'a TrialTable>,
+    /// The time of a load with one value.
     slice: Duration,
+    /// The longest that a statement may take.
     limit: Duration,
 }
 
@@ -145,7 +153,7 @@ impl Trials<'_> {
         bench
             .cluster
             .make_trial_table(bytes, time, &bench.stop, &mut || {
-                beat(&bench.heartbeat, &mut bench.line, shown);
+                show_alive(&bench.heartbeat, &mut bench.line, shown);
             })
     }
 
@@ -212,12 +220,12 @@ impl Trials<'_> {
         let default_value = &running.trial.default;
         while measured.pairs.len() < self.plan.pairs_max as usize && Instant::now() < end {
             if self.order.below(2) == 0 {
-                let default = self.slice(running, default_value)?;
-                let other = self.slice(running, candidate)?;
+                let default = self.measure_slice(running, default_value)?;
+                let other = self.measure_slice(running, candidate)?;
                 add_pair(measured, default, other);
             } else {
-                let other = self.slice(running, candidate)?;
-                let default = self.slice(running, default_value)?;
+                let other = self.measure_slice(running, candidate)?;
+                let default = self.measure_slice(running, default_value)?;
                 add_pair(measured, default, other);
             }
         }
@@ -225,7 +233,7 @@ impl Trials<'_> {
     }
 
     /// Measures the load with one value.
-    fn slice(
+    fn measure_slice(
         &mut self,
         running: &RunningTrial<'_>,
         value: &str,
@@ -233,8 +241,10 @@ impl Trials<'_> {
         let stop = StopCheck::clone(&self.bench.stop);
         self.bench.cluster.change(running.setting, value, &stop)?;
         let slice = match running.table {
-            Some(table) if running.trial.load.is_scan() => self.scan(running, table, value),
-            _ => self.insert(running, value),
+            Some(table) if running.trial.load.is_scan() => {
+                self.measure_scans(running, table, value)
+            }
+            _ => self.measure_commits(running, value),
         };
         if stop() {
             Err(PostgresError::Stopped)
@@ -244,7 +254,7 @@ impl Trials<'_> {
     }
 
     /// Measures scans of the table with one value.
-    fn scan(
+    fn measure_scans(
         &mut self,
         running: &RunningTrial<'_>,
         table: &TrialTable,
@@ -263,7 +273,7 @@ impl Trials<'_> {
             bench
                 .cluster
                 .run_scans(&mut session, table, load, running.slice, &mut || {
-                    beat(&bench.heartbeat, &mut bench.line, &shown);
+                    show_alive(&bench.heartbeat, &mut bench.line, &shown);
                 })?;
         let seconds = result.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let count = if load == TrialLoad::Join {
@@ -273,14 +283,14 @@ impl Trials<'_> {
         };
         Ok(TrialSlice {
             rate: count as f64 / seconds,
-            asked_bytes: result.pages * PAGE_BYTES,
+            scanned_bytes: result.pages * PAGE_BYTES,
             disk_bytes: disks.counts().map(|counts| counts.read_bytes),
-            join: result.join,
+            join_plan: result.join,
         })
     }
 
     /// Measures commits with one value.
-    fn insert(
+    fn measure_commits(
         &mut self,
         running: &RunningTrial<'_>,
         value: &str,
@@ -302,9 +312,9 @@ impl Trials<'_> {
         let result = self.bench.run_load(&load, running.slice, &shown)?;
         Ok(TrialSlice {
             rate: result.rate,
-            asked_bytes: 0,
+            scanned_bytes: 0,
             disk_bytes: None,
-            join: None,
+            join_plan: None,
         })
     }
 }
@@ -377,7 +387,7 @@ fn note_early_end(
 }
 
 /// Shows that the run goes on.
-fn beat(heartbeat: &Heartbeat, line: &mut ProgressLine, shown: &str) {
+fn show_alive(heartbeat: &Heartbeat, line: &mut ProgressLine, shown: &str) {
     heartbeat.beat();
     if line.is_due() {
         line.show(shown);
@@ -391,13 +401,13 @@ fn add_pair(measured: &mut TrialMeasurement, default: TrialSlice, other: TrialSl
         candidate_rate: other.rate,
     });
     for slice in [&default, &other] {
-        measured.asked_bytes += slice.asked_bytes;
+        measured.asked_bytes += slice.scanned_bytes;
         measured.disk_bytes = match (measured.disk_bytes, slice.disk_bytes) {
             (Some(sum), Some(bytes)) => Some(sum + bytes),
             _ => None,
         };
     }
-    measured.plans = match (default.join, other.join) {
+    measured.plans = match (default.join_plan, other.join_plan) {
         (Some(default), Some(other)) => Some([default, other]),
         _ => None,
     };
@@ -423,6 +433,47 @@ mod tests {
         }
     }
 
+    fn unmeasured() -> TrialMeasurement {
+        TrialMeasurement {
+            trial: PlannedTrial {
+                setting: "commit_delay".to_owned(),
+                default: "0".to_owned(),
+                candidate: Some("100".to_owned()),
+                load: TrialLoad::Inserts,
+                clients: 4,
+            },
+            pairs: Vec::new(),
+            untested: None,
+            asked_bytes: 0,
+            disk_bytes: None,
+            plans: None,
+        }
+    }
+
+    fn scan(rate: f64, disk_bytes: Option<u64>) -> TrialSlice {
+        TrialSlice {
+            rate,
+            scanned_bytes: 100,
+            disk_bytes,
+            join_plan: None,
+        }
+    }
+
+    #[test]
+    fn bytes_of_the_disk_are_unknown_once_a_slice_cannot_count_them() {
+        let mut measured = unmeasured();
+        measured.disk_bytes = Some(0);
+        add_pair(&mut measured, scan(2.0, Some(60)), scan(3.0, Some(70)));
+        assert_eq!(
+            (measured.asked_bytes, measured.disk_bytes),
+            (200, Some(130))
+        );
+        add_pair(&mut measured, scan(2.0, None), scan(3.0, Some(70)));
+        assert_eq!((measured.asked_bytes, measured.disk_bytes), (400, None));
+        assert_eq!(measured.pairs[0].default_rate, 2.0);
+        assert_eq!(measured.pairs[0].candidate_rate, 3.0);
+    }
+
     #[test]
     fn trial_ends_as_it_did_where_its_setting_was_put_back() {
         for tried in [Ok(()), Err(timed_out()), Err(PostgresError::Stopped)] {
@@ -434,20 +485,7 @@ mod tests {
     #[test]
     fn setting_that_stays_ends_the_trials() {
         for tried in [Ok(()), Err(timed_out()), Err(PostgresError::Stopped)] {
-            let mut measured = TrialMeasurement {
-                trial: PlannedTrial {
-                    setting: "commit_delay".to_owned(),
-                    default: "0".to_owned(),
-                    candidate: Some("100".to_owned()),
-                    load: TrialLoad::Inserts,
-                    clients: 4,
-                },
-                pairs: Vec::new(),
-                untested: None,
-                asked_bytes: 0,
-                disk_bytes: None,
-                plans: None,
-            };
+            let mut measured = unmeasured();
             let ended = end_of_trial(tried, Err(not_put_back()));
             let noted = note_early_end(&mut measured, ended);
             assert!(matches!(noted, Err(PostgresError::NotPutBack { .. })));

@@ -1,6 +1,6 @@
-//! The supervisor of a run: it holds the deadline, and takes the partial results where the run
-//! hangs. The engine itself stops waiting for requests that hang; this covers every other call that
-//! may never return: layout, truncation, flush and close of a target.
+//! Supervises a run: it holds the deadline, and takes the partial results where the run hangs. The
+//! engine itself stops waiting for requests that hang; this covers every other call that may never
+//! return: layout, truncation, flush and close of a target.
 
 use super::bench::Bench;
 use super::drive::drive;
@@ -36,7 +36,8 @@ const AFTER_END: Duration = Duration::from_millis(4300);
 const SILENCE_AFTER_END: Duration = Duration::from_secs(1);
 /// The longest that a run may go on where the target still answers, such as one request a second.
 const AFTER_END_MAX: Duration = Duration::from_millis(4600);
-/// The first note about a silence; each further one comes after twice the time.
+/// The first note about a silence comes after this time, each further one after twice the time.
+/// Chosen, not measured.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
 /// The longest wait for the length and the marks of files, which take microseconds.
 const MARKED_WITHIN: Duration = Duration::from_secs(1);
@@ -171,8 +172,8 @@ fn end_on_thread(driven: Result<(), EarlyEnd>, mut bench: Bench, mut sink: Sink)
     sink.results().hung = hung;
 }
 
-/// Says what told a run to end: the end of its announced time, or a signal; `None` where neither
-/// did.
+/// The cause of an early end by request: the end of the announced time, or a signal; `None` where
+/// it was neither.
 fn cause_of_interruption(sink: &Sink, tasks: &[Task]) -> Option<String> {
     if sink.progress.is_late() {
         return Some(late_text(tasks));
@@ -300,20 +301,23 @@ impl Watchdog<'_> {
                 next_note = FIRST_NOTE;
             } else if silence >= next_note {
                 next_note *= 2;
-                let text = format!("{}: no answer for {}", paths.join(", "), seconds(silence));
+                let text = format!(
+                    "{}: no answer for {}",
+                    paths.join(", "),
+                    whole_seconds(silence)
+                );
                 self.verbosity.note(&text);
             }
             if silence > self.stall_timeout {
-                return self.stalled(silence, paths);
+                return self.end_of_stalled(silence, paths);
             }
             let late = match *lock_deadline(&self.run_end) {
                 Some(end) => end.elapsed(),
                 None => Duration::ZERO,
             };
-            let is_silent = late > AFTER_END && silence > SILENCE_AFTER_END;
-            if is_silent || late > AFTER_END_MAX {
+            if is_overdue(late, silence) {
                 return WaitEnd {
-                    ended: Err(self.late(silence, &paths)),
+                    ended: Err(self.end_of_late(silence, &paths)),
                     hung: paths,
                     stalled: None,
                 };
@@ -322,13 +326,13 @@ impl Watchdog<'_> {
     }
 
     /// The end of a run whose thread hangs.
-    fn stalled(&self, silence: Duration, hung: Vec<String>) -> WaitEnd {
-        let around = self.step();
+    fn end_of_stalled(&self, silence: Duration, hung: Vec<String>) -> WaitEnd {
+        let around = self.current_step();
         let ended = format!(
             "{} stopped answering near '{around}', between requests; diskproof stopped waiting \
              after {}. What is missing is undecided. See the kernel log (dmesg)",
             hung.join(", "),
-            seconds(silence)
+            whole_seconds(silence)
         );
         let lasted_ns = silence.as_nanos() as u64;
         WaitEnd {
@@ -339,20 +343,20 @@ impl Watchdog<'_> {
     }
 
     /// The end of a run whose thread waits for a target that may be slow and not faulty.
-    fn late(&self, silence: Duration, paths: &[String]) -> EarlyEnd {
+    fn end_of_late(&self, silence: Duration, paths: &[String]) -> EarlyEnd {
         let mut ended = format!("{}: {}", paths.join(", "), late_text(self.tasks));
         if silence > SILENCE_AFTER_END {
             ended.push_str(&format!(
                 ". Its last request, near '{}', had waited for {}",
-                self.step(),
-                seconds(silence)
+                self.current_step(),
+                whole_seconds(silence)
             ));
         }
         ended.into()
     }
 
     /// The current step of the run.
-    fn step(&self) -> String {
+    fn current_step(&self) -> String {
         match &self.results.lock().step {
             Some(step) => step.clone(),
             None => "the first workload".to_owned(),
@@ -360,7 +364,36 @@ impl Watchdog<'_> {
     }
 }
 
+/// True if a run whose announced end has passed by `late` is waited for no longer.
+fn is_overdue(late: Duration, silence: Duration) -> bool {
+    let is_silent = silence > SILENCE_AFTER_END;
+    (late > AFTER_END && is_silent) || late > AFTER_END_MAX
+}
+
 /// A duration in whole seconds.
-fn seconds(duration: Duration) -> String {
+fn whole_seconds(duration: Duration) -> String {
     diskproof_model::units::format_duration(duration.as_secs() * SECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn target_that_answers_gets_a_little_longer_than_a_silent_one() {
+        let (answered, silent) = (Duration::from_millis(900), Duration::from_millis(1100));
+        let ms = Duration::from_millis;
+        assert_eq!(
+            [answered, silent].map(|last| is_overdue(ms(4300), last)),
+            [false; 2]
+        );
+        assert_eq!(
+            [answered, silent].map(|last| is_overdue(ms(4301), last)),
+            [false, true]
+        );
+        assert_eq!(
+            [answered, silent].map(|last| is_overdue(ms(4601), last)),
+            [true; 2]
+        );
+    }
 }

@@ -1,4 +1,4 @@
-//! Workloads of a plan, slice by slice.
+//! Measures the workloads of a plan, slice by slice.
 
 use super::bench::Bench;
 use super::job_commands::{run_commands_after, run_commands_before};
@@ -149,7 +149,7 @@ fn measure_slice(
     if let (Some(cache), Some(state)) = (&mut bench.write_cache, group.workloads[0].write_cache) {
         cache.set(state).map_err(|error| error.to_string())?;
     }
-    bench.check_own(group.workloads)?;
+    bench.check_own_targets(group.workloads)?;
     let session = bench.session.for_slice(schedule.done);
     let begin = Instant::now();
     let ran = session.run_slices(
@@ -165,13 +165,13 @@ fn measure_slice(
     bench.attach_first_writes(&mut measured);
     if sink.progress.is_late() {
         for measurement in &mut measured {
-            keep_whole(measurement, group, &slices);
+            mark_complete_if_whole(measurement, group, &slices);
         }
     }
-    let ended = bench.check(&measured);
+    let ended = bench.check_can_continue(&measured);
     schedule.note_measured(&slices[0], &measured);
     let so_far = sink.add(measured);
-    if schedule.left > 0 && schedule.may_end() && so_far.iter().all(is_known_well) {
+    if schedule.left > 0 && schedule.may_end() && so_far.iter().all(has_reached_precision) {
         schedule.left = 0;
     }
     if schedule.left > 0 && ended.is_ok() {
@@ -188,16 +188,17 @@ fn measure_slice(
     ended
 }
 
-/// Whether a measurement has reached the precision that its workload asks for.
-fn is_known_well(measurement: &Measurement) -> bool {
+/// True if a measurement has reached the precision goal of its workload; false without a goal.
+fn has_reached_precision(measurement: &Measurement) -> bool {
     match measurement.workload.stop.precision {
         Some(goal) => may_end(measurement, goal),
         None => false,
     }
 }
 
-/// Marks a workload as complete that had the whole time of its slice when the run became late.
-fn keep_whole(measured: &mut Measurement, group: Group<'_>, slices: &[SliceSpan]) {
+/// Marks a workload as complete that had the whole time of its slice when the run became late: the
+/// interruption then took nothing from it.
+fn mark_complete_if_whole(measured: &mut Measurement, group: Group<'_>, slices: &[SliceSpan]) {
     if measured.stopped != StopReason::Interrupted {
         return;
     }

@@ -1,4 +1,4 @@
-//! Messages on stderr, and the progress line of a terminal.
+//! Writes messages to stderr, and the progress line of a terminal.
 
 use crate::full_screen;
 use diskproof_model::errno::with_names;

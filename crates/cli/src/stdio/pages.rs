@@ -1,5 +1,5 @@
-//! Pages as text. A finished page has colours, because it is made before its output is known: it
-//! may be printed, saved, or both. It loses them when it is written where none are wanted.
+//! Makes pages as text. A finished page has colours, because it is made before its output is known:
+//! it may be printed, saved, or both. It loses them when it is written where none are wanted.
 
 use super::style::{ColorWhen, style};
 use diskproof_model::comparison::Comparison;

@@ -1,4 +1,4 @@
-//! Width and colours of stdout.
+//! Decides the width and the colours of stdout.
 
 use diskproof_report::style::{Color, Style};
 use rustix::termios::tcgetwinsize;

@@ -1,8 +1,10 @@
-//! The table of a workload's options. clap fills it from flags, serde from the keys of a plan file,
-//! with the same parsers. Only their form is checked here; `resolve` checks whether they fit
-//! together. Options of `run` that take several values make a workload for each combination.
-//! Options of fio that change nothing here are accepted, hidden from help, and named in one note,
-//! so that a pasted command of fio runs; its other options are hints.
+//! Lists the options of a workload. clap fills the table from flags, serde from the keys of a plan
+//! file, with the same parsers. Only their form is checked here; `resolve` checks whether they fit
+//! together.
+//!
+//! Options of `run` that take several values make a workload for each combination. Options of fio
+//! that change nothing here are accepted, hidden from help, and named in one note, so that a pasted
+//! command of fio runs; its other options are hints.
 
 use super::parsers::{
     BlockSize, BlockSplit, Bytes, Count, Latency, LatencyPercentile, OffsetDistribution, Precision,
@@ -448,7 +450,7 @@ impl FioFlags {
     }
 }
 
-/// Whether the switch is given, and on. The error for one that is off says what to do instead.
+/// True if the switch is given, and on. The error for one that is off says what to do instead.
 fn is_default(flag: &str, switch: Option<bool>, instead: &str) -> Result<bool, String> {
     match switch {
         None => Ok(false),

@@ -1,7 +1,9 @@
 //! Resolves workloads of a plan file that run together: their common end and warm-up, and the
-//! reasons why they cannot run together. Checks the schedule of their rates: starts that are
-//! further apart than the measured time would measure nothing, which is an error; a limit in
-//! operations or bytes may need more starts than the time allows, which is a note. Pure.
+//! reasons why they cannot run together. Pure.
+//!
+//! Also checks the schedule of their rates. Starts that are further apart than the measured time
+//! would measure nothing, which is an error; a limit in operations or bytes may need more starts
+//! than the time allows, which is a note.
 
 use super::flags::WorkloadFlags;
 use super::limits::{Content, ResolveContext, Resolved, Wording, memory_excess, sector_mismatch};
@@ -66,12 +68,12 @@ pub(crate) fn resolve_group(
     }
 }
 
-/// Skips a group, because the device cannot run the workload with the name `odd`.
-fn skipped_group(workloads: &[Workload], odd: &str, why: &str) -> ResolvedGroup {
-    let why_others = format!("it runs together with {odd}, which is skipped");
+/// Skips a group, because the device cannot run the workload with the name `excluded`.
+fn skipped_group(workloads: &[Workload], excluded: &str, why: &str) -> ResolvedGroup {
+    let why_others = format!("it runs together with {excluded}, which is skipped");
     let mut skipped = Vec::new();
     for Workload { name, .. } in workloads {
-        let reason = if name == odd { why } else { &why_others };
+        let reason = if name == excluded { why } else { &why_others };
         skipped.push(Skipped::new(name.clone(), reason));
     }
     ResolvedGroup::Skipped(skipped)

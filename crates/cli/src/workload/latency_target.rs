@@ -1,5 +1,5 @@
-//! The search for the greatest depth at which requests meet a latency limit: its flags, and the
-//! workloads of the depths that it may measure.
+//! Plans the search for the greatest depth at which requests meet a latency limit: reads its flags,
+//! and makes the workloads of the depths that it may measure.
 
 use super::flags::WorkloadFlags;
 use super::limits::Resolved;

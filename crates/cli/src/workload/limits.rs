@@ -1,5 +1,5 @@
-//! The targets and the machine that a workload depends on, and the checks against them: sectors,
-//! span, room for blocks, memory. Pure, apart from the memory of this machine.
+//! Checks a workload against the targets and the machine that it depends on: sectors, span, room
+//! for blocks, memory. Pure, apart from the memory of this machine.
 
 use super::parsers::{Position, SpanBounds};
 use diskproof_device::{host_facts, memory_free_bytes};
@@ -16,7 +16,8 @@ const PAGE_BYTES: u64 = 4096;
 const MEMORY_DIVISOR: u64 = 4;
 /// Buffers may take half of the free memory: other processes may need some meanwhile.
 const FREE_MEMORY_DIVISOR: u64 = 2;
-/// The journal of a verified workload takes this much per block.
+/// The journal of a verified workload takes this much per block, as the engine's journal of written
+/// blocks does.
 const JOURNAL_ENTRY_BYTES: u64 = 4;
 
 /// The targets and the machine of a run.
@@ -84,7 +85,7 @@ pub(crate) enum Content {
     Data,
 }
 
-/// Whether the user wrote flags or keys. Errors have their names in angle brackets, until
+/// The form in which the user wrote options. Errors have their names in angle brackets, until
 /// [`Wording::apply`] replaces them by the form that the user wrote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wording {

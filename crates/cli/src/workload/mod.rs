@@ -1,5 +1,5 @@
-//! One workload as a user describes it, by flags of `run` or by keys of a plan file: both have the
-//! same names, parsers and checks.
+//! Reads one workload as a user describes it, by flags of `run` or by keys of a plan file: both
+//! have the same names, parsers and checks.
 
 mod flags;
 mod group;

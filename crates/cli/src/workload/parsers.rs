@@ -1,5 +1,5 @@
-//! Parsers of the values of a workload's flags and keys: one per type, for flags and keys alike.
-//! Independent of targets and of other values.
+//! Parses the values of a workload's flags and keys: one parser per type, for flags and keys alike,
+//! independent of targets and of other values.
 
 use diskproof_model::figure::names_part_of_survey;
 use diskproof_model::plan::{BlockShare, Distribution, WriteFlag, Zone};

@@ -1,5 +1,5 @@
-//! The jobs of fio, from job files and from options: translated into one plan, checked, shown, or
-//! measured with fio's output.
+//! Runs the jobs of fio, from job files and from options: translates them into one plan, checks it,
+//! shows it, or measures it with fio's output.
 
 use super::measuring::measure_as_tool;
 use super::output::{open_output_files, print_end, print_error, print_notes};
@@ -8,9 +8,9 @@ use crate::failure::{Exit, Failure};
 use crate::flags::MeasuringFlags;
 use crate::input_files::{InputRole, register, register_stdin};
 use crate::job_file::{CliOverrides, Closeness, JobFile, JobText, System, read_text};
-use crate::plan_file::{KeptFile, PLAN_FILE_BYTES_MAX};
+use crate::plan_file::{KeptFile, PLAN_FILE_BYTES_MAX, PlanFile};
 use crate::provenance::random_seed;
-use crate::session::{Agreed, MeasuringJob, Shown};
+use crate::session::{AgreedChanges, MeasuringJob, StdoutForm};
 use crate::stdio::print_text;
 use crate::targets::refuse_foreign_link;
 use crate::tool_lines::SharedPrinter;
@@ -47,13 +47,8 @@ pub(super) fn run(
         .iter()
         .map(|file| file.kept.clone())
         .collect();
-    let writer = jobs_plan.workloads.iter().find(|job| job.flags.writes());
-    let writes = writer.is_some();
-    if let Some(job) = writer {
-        refuse_writer(request, &job.name, &jobs_plan.targets)?;
-    }
-    refuse_overwrite_with_job_file(request, flags, &jobs_plan.targets)?;
-    refuse_overwrite_of_found_files(flags, &translated.found_files)?;
+    refuse_unreleased_writes(request, &jobs_plan, &translated.found_files, flags)?;
+    let writes = jobs_plan.workloads.iter().any(|job| job.flags.writes());
     if jobs_plan.workloads.is_empty() {
         return end_without_data(tool, request, flags, translated.jobs);
     }
@@ -76,9 +71,9 @@ pub(super) fn run(
         return print_error(tool, &DropInError::Usage(text));
     }
     let mut job = MeasuringJob::new(plan, identities, flags);
-    job.shown = Shown::Tool(printer.clone());
+    job.shown = StdoutForm::Tool(printer.clone());
     if !commands.is_empty() {
-        job.agreed = Agreed::JobCommands(commands);
+        job.agreed = AgreedChanges::JobCommands(commands);
     }
     match measure_as_tool(tool, words, job, writes)? {
         // A job that could not begin fails without any request.
@@ -126,6 +121,22 @@ fn register_kept_files(kept_files: &[Option<KeptFile>], targets: &[String]) {
             register(&KeptFile::path_of(name, target), InputRole::Target);
         }
     }
+}
+
+/// Refuses jobs that would write to what the user has not released knowingly.
+fn refuse_unreleased_writes(
+    request: &JobRequest,
+    jobs_plan: &PlanFile,
+    found_files: &[PathBuf],
+    flags: &MeasuringFlags,
+) -> Result<()> {
+    let writer = jobs_plan.workloads.iter().find(|job| job.flags.writes());
+    if let Some(job) = writer {
+        refuse_writer(request, &job.name, &jobs_plan.targets)?;
+    }
+    refuse_overwrite_with_job_file(request, flags, &jobs_plan.targets)?;
+    refuse_overwrite_of_found_files(flags, found_files)?;
+    Ok(())
 }
 
 /// Refuses a job that writes where the user forbids that, or to what a link of another user names.

@@ -1,4 +1,4 @@
-//! `diskproof as --link`: links by which the program is started under the names of other tools.
+//! `diskproof as --link`: creates links that start the program under the names of other tools.
 
 use super::output::tool_names;
 use crate::failure::{Exit, Failure};

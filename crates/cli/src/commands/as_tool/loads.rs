@@ -1,5 +1,5 @@
-//! The loads of another tool's command line: each is planned for the target that was found,
-//! measured and printed, one after another.
+//! Runs the loads of another tool's command line one after another: each is planned for the target
+//! that was found, measured and printed.
 
 use super::measuring::measure_as_tool;
 use super::output::{open_output_files, print_end, print_error, print_notes};
@@ -8,7 +8,7 @@ use crate::flags::MeasuringFlags;
 use crate::input_files::{InputRole, register};
 use crate::plan_file::KeptFile;
 use crate::provenance::{command_line, random_seed};
-use crate::session::{MeasuringJob, Shown, admit_all};
+use crate::session::{MeasuringJob, StdoutForm, admit_all};
 use crate::stdio::print_text;
 use crate::targets::{identify_with_reserve, refuse_duplicates, refuse_foreign_link};
 use crate::tool_lines::SharedPrinter;
@@ -22,7 +22,7 @@ use std::io;
 use std::path::Path;
 
 /// The announced time has this much for the first write of a scratch file, which is completed even
-/// if it takes longer.
+/// if it takes longer. Chosen, not measured.
 const FILLING_NS: u64 = 10_000_000_000;
 
 /// The target of a load, as it was found on this machine.
@@ -131,13 +131,7 @@ fn run_load(
     };
     printer.output = None;
     if let Some(name) = &found.new_name {
-        // The plan names the file itself, as it does for jobs.
-        let directory = plan.targets[0].trim_end_matches('/').to_owned();
-        plan.targets[0] = format!("{directory}/{name}");
-        let path = head.target.path();
-        printer.output = Some(path.clone());
-        // Before the output files are opened: none of them may be the target.
-        register(path, InputRole::Target);
+        add_new_file(name, &head.target, &mut plan, &mut printer);
     }
     if let Err(text) = open_output_files(&mut printer, flags) {
         return print_error(tool, &DropInError::Usage(text));
@@ -152,7 +146,7 @@ fn run_load(
     printer.kept_files = vec![found.new_name.map(KeptFile::named)];
     let end_code = load.end_code(&identities[0]);
     let mut job = MeasuringJob::new(plan, identities, flags);
-    job.shown = Shown::Tool(printer.clone());
+    job.shown = StdoutForm::Tool(printer.clone());
     let ended = measure_as_tool(tool, words, job, head.writes_target);
     if ended.is_err() && !printer.has_begun() {
         print_text(load.text_before_opening())?;
@@ -161,6 +155,17 @@ fn run_load(
         Ok(Exit::Done) if end_code != 0 && !flags.dry_run => Ok(Exit::Tool(end_code)),
         ended => ended,
     }
+}
+
+/// Names the file that the tool creates in the plan and in its output. From here on no output file
+/// is the target.
+fn add_new_file(name: &str, target: &LoadTarget, plan: &mut Plan, printer: &mut SharedPrinter) {
+    // The plan names the file itself, as it does for jobs.
+    let directory = plan.targets[0].trim_end_matches('/').to_owned();
+    plan.targets[0] = format!("{directory}/{name}");
+    let path = target.path();
+    printer.output = Some(path.clone());
+    register(path, InputRole::Target);
 }
 
 /// Finds the target of a load. Fails for a directory where the tool writes a file.

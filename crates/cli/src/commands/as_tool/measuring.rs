@@ -1,4 +1,4 @@
-//! The run of a tool's command line. It is that of every verb, but stderr is the tool's.
+//! Runs a tool's command line as every verb runs, but with the tool's stderr.
 
 use crate::failure::{Exit, is_refused, report};
 use crate::flags::{DestructiveFlags, MeasuringFlags};

@@ -1,4 +1,4 @@
-//! The output of a command line in the name of its tool: texts, errors, notes and files.
+//! Prints a command line's output in the name of its tool: texts, errors, notes and files.
 
 use crate::failure::Exit;
 use crate::flags::MeasuringFlags;

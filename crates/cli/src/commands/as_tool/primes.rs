@@ -1,4 +1,4 @@
-//! A load of another tool that only computes, and uses no disk.
+//! Runs a load of another tool that only computes, and uses no disk.
 
 use super::output::{UNREAD, print_notes};
 use crate::failure::{Exit, Failure};

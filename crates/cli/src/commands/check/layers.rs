@@ -2,7 +2,7 @@
 //! disk. Finds the layers and makes the plan; the campaign of live comparisons alternates them.
 
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, SelectionFlags};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_USEFUL_MIN, SECOND, SelectionFlags};
 use crate::saved::named_or_recorded;
 use crate::session::{MeasuringJob, measure};
 use crate::standard_workloads::{
@@ -56,7 +56,7 @@ pub(super) fn run(
     let mut scratch = None;
     if let Some(bytes) = scratch_bytes {
         cells_ns -= layout_ns;
-        scratch = Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_LEAST, layout_ns));
+        scratch = Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_USEFUL_MIN, layout_ns));
     }
     let selected = selected_workloads(selection, time_ns, measuring)?;
     let workloads =

@@ -1,4 +1,4 @@
-//! The rows of `commit`: what each measures, and for how long.
+//! Lists the rows of `commit`: what each measures, and for how long.
 
 use crate::flags::{SECOND, SelectionFlags};
 use crate::postgres::Breadth;

@@ -1,4 +1,4 @@
-//! The flags of `compare`.
+//! Defines the flags of `compare`.
 
 use crate::agreement::{Agreement, agree};
 use crate::failure::Failure;
@@ -164,7 +164,7 @@ impl CompareFlags {
         flags: &MeasuringFlags,
         agreement: Agreement,
     ) -> Result<Self, Failure> {
-        if let Some(flag) = first_of_single_runs(flags) {
+        if let Some(flag) = first_flag_of_single_runs(flags) {
             return Err(Failure::Usage(format!(
                 "{flag} is for a single run, but the record is of a comparison; compare its saved \
                  runs with 'diskproof compare', which has --fail-on"
@@ -231,7 +231,7 @@ impl CompareFlags {
 }
 
 /// The first flag that is given and that only a single run can follow.
-fn first_of_single_runs(flags: &MeasuringFlags) -> Option<&'static str> {
+fn first_flag_of_single_runs(flags: &MeasuringFlags) -> Option<&'static str> {
     // Without `..`, so that a new flag must be judged here.
     let MeasuringFlags {
         outputs: _,

@@ -4,12 +4,12 @@
 use super::flags::{CompareFlags, LiveFlags};
 use super::question::{compare_groups, run_group};
 use crate::failure::{Exit, Failure};
-use crate::flags::{MeasuringFlags, SCRATCH_BYTES_LEAST, SECOND, scratch_file_bytes};
+use crate::flags::{MeasuringFlags, SCRATCH_BYTES_USEFUL_MIN, SECOND, scratch_file_bytes};
 use crate::interrupt;
 use crate::saved::{self, HistoryOptions, SaveNote, in_history, names_run, print_notes};
 use crate::session::{
-    self, Agreed, ComparedSides, EarlyEnd, EndedRun, MeasuringJob, SettingCommands, SideResults,
-    side_name,
+    self, AgreedChanges, ComparedSides, EarlyEnd, EndedRun, MeasuringJob, SettingCommands,
+    SideResults, side_name,
 };
 use crate::standard_workloads::{
     WORKLOAD_PARTS, of_all_sides, share_among_sides, standard_workloads,
@@ -87,7 +87,7 @@ pub(super) fn measure_sides(
     };
     *plan.workloads_mut() = of_all_sides(side_plan.workloads(), labels.len());
     let mut job = MeasuringJob::new(plan, identities, measuring);
-    job.agreed = Agreed::Commands(SettingCommands {
+    job.agreed = AgreedChanges::Commands(SettingCommands {
         prepare: live_flags.prepare.clone(),
         cleanup: live_flags.cleanup.clone(),
         reopens: live_flags.reopen,
@@ -296,9 +296,9 @@ fn named_twice(identities: &[TargetIdentity]) -> Option<&TargetIdentity> {
 const TIME_NS: u64 = 60 * SECOND;
 /// Time for everything with --quick.
 const QUICK_NS: u64 = 20 * SECOND;
-/// Filling one scratch file may take a twelfth of the time.
+/// Filling one scratch file may take a twelfth of the time. Chosen, not measured.
 const LAYOUT_DIVISOR: u64 = 12;
-/// What comes after the last cell may take a twentieth of the time.
+/// What comes after the last cell may take a twentieth of the time. Chosen, not measured.
 const END_DIVISOR: u64 = 20;
 /// The workloads that are compared unless --only names others.
 const DEFAULT_WORKLOADS: [&str; 4] = [
@@ -309,7 +309,8 @@ const DEFAULT_WORKLOADS: [&str; 4] = [
 ];
 /// A scratch file: drives have caches of up to 1 GiB.
 const SCRATCH_BYTES: u64 = 1 << 30;
-/// A scratch file that is filled before each cell, because the target is reopened.
+/// A scratch file that is filled before each cell, because the target is reopened: an eighth of the
+/// usual one, so that most of the time is left for cells.
 const SCRATCH_BYTES_REOPENED: u64 = 128 << 20;
 
 /// The plan of one side, which has the workloads' time on that side.
@@ -348,7 +349,9 @@ fn live_plan(
     let scratch = match scratch_bytes {
         None => None,
         Some(bytes) if live_flags.reopen => Some(Scratch::of_size(bytes)),
-        Some(bytes) => Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_LEAST, layout_ns)),
+        Some(bytes) => {
+            Some(Scratch::of_size(bytes).filled_within(SCRATCH_BYTES_USEFUL_MIN, layout_ns))
+        }
     };
     Ok(Plan {
         scratch,
@@ -465,23 +468,13 @@ fn conclude(
         verbosity.note(&session::process_may_stay(&run.results.hung, &sides.plan));
     }
     let early_exit = exit_of_early_end(run);
-    let mut are_saved = true;
-    let mut is_unmeasured = false;
-    for (index, record) in records.iter().enumerate() {
-        if record.measurements.is_empty() {
-            is_unmeasured = true;
-            continue;
-        }
-        let notes = save_record(record, measuring.history.clone());
-        are_saved &= in_history(&notes).is_some();
-        print_notes(&format!("{}: ", side_name(index)), &notes, verbosity);
-    }
+    let saved_sides = save_sides(&records, measuring);
     // From the journal of a run whose sides could not be saved, the next reader of the history
     // takes what is there.
-    if are_saved {
+    if saved_sides.are_all_saved {
         run.end_journal();
     }
-    if is_unmeasured {
+    if saved_sides.lacks_measurement {
         eprint_line("nothing to compare: at least one side was not measured");
         return Ok(LiveOutcome {
             comparison: None,
@@ -505,6 +498,36 @@ fn conclude(
         comparison: Some(comparison),
         early_exit: exit,
     })
+}
+
+/// The outcome of saving the records of the sides.
+struct SavedSides {
+    /// True if the history has each record that measured something.
+    are_all_saved: bool,
+    /// True if a side measured nothing, so that there is nothing to compare.
+    lacks_measurement: bool,
+}
+
+/// Saves the records of the sides that measured something, and says where.
+fn save_sides(records: &[Arc<Record>], measuring: &MeasuringFlags) -> SavedSides {
+    let mut saved_sides = SavedSides {
+        are_all_saved: true,
+        lacks_measurement: false,
+    };
+    for (index, record) in records.iter().enumerate() {
+        if record.measurements.is_empty() {
+            saved_sides.lacks_measurement = true;
+            continue;
+        }
+        let notes = save_record(record, measuring.history.clone());
+        saved_sides.are_all_saved &= in_history(&notes).is_some();
+        print_notes(
+            &format!("{}: ", side_name(index)),
+            &notes,
+            measuring.verbosity(),
+        );
+    }
+    saved_sides
 }
 
 /// Saves a record in the history, and says where. Gives up after [`SAVE_LIMIT`].

@@ -1,5 +1,5 @@
-//! The question that a comparison answers: which runs count as one side, and what is compared with
-//! what. Saved runs, a live comparison and a repeated run ask it alike.
+//! Groups runs into the sides of a comparison, and compares them. Saved runs, a live comparison and
+//! a repeated run use it in the same way.
 
 use crate::failure::Failure;
 use crate::provenance::tool;

@@ -1,4 +1,5 @@
-//! The records that `merge` has read, and what it could not use.
+//! Collects the records that `merge` reads, notes what it cannot use, and finds which expected ones
+//! are missing.
 
 use super::roster::{LaterLaunches, Roster};
 use super::source::Source;

@@ -1,4 +1,5 @@
-//! The launches of which runs came: `merge --expect` wants every rank or host of each of them.
+//! Groups runs by the launch that started them: `merge --expect` wants every rank or host of each
+//! launch.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,9 +81,9 @@ pub(super) fn launches(runs: &[LaunchedRun]) -> Vec<Launch> {
         jobs.entry(job).or_default().push(run);
     }
     let mut launches = Vec::new();
-    for mut of_job in jobs.into_values() {
-        of_job.sort_by_key(|run| (run.start_ns, &run.place));
-        for part in with_repeated_runs(by_gaps(&of_job)) {
+    for mut runs_of_job in jobs.into_values() {
+        runs_of_job.sort_by_key(|run| (run.start_ns, &run.place));
+        for part in with_repeated_runs(split_at_gaps(&runs_of_job)) {
             launches.push(Launch::of_runs(&part));
         }
     }
@@ -91,33 +92,44 @@ pub(super) fn launches(runs: &[LaunchedRun]) -> Vec<Launch> {
 }
 
 /// Ranks begin together. Hosts without ranks may follow each other, so that only a gap which is so
-/// many times as long as those within a launch lies between two launches.
+/// many times as long as those within a launch lies between two launches. Chosen, not measured.
 const CLEAR_GAP: i128 = 2;
+
+/// The time between the starts of two runs that follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Gap {
+    length_ns: i128,
+    /// The index of the later run.
+    next_run: usize,
+}
 
 /// Splits runs, which are in the order of their starts, at the longest gaps between two starts:
 /// into as many parts as a place has runs at most.
-fn by_gaps<'r>(runs: &[&'r LaunchedRun]) -> Vec<Vec<&'r LaunchedRun>> {
+fn split_at_gaps<'r>(runs: &[&'r LaunchedRun]) -> Vec<Vec<&'r LaunchedRun>> {
     let mut counts: BTreeMap<&Place, usize> = BTreeMap::new();
     for run in runs {
         *counts.entry(&run.place).or_default() += 1;
     }
-    let parts = counts.into_values().max().unwrap_or(1);
+    let launches_max = counts.into_values().max().unwrap_or(1);
     let mut gaps = Vec::new();
     for (index, pair) in runs.windows(2).enumerate() {
         if let (Some(earlier), Some(later)) = (pair[0].start_ns, pair[1].start_ns) {
-            gaps.push((later - earlier, index + 1));
+            gaps.push(Gap {
+                length_ns: later - earlier,
+                next_run: index + 1,
+            });
         }
     }
     gaps.sort_unstable();
-    let longest = parts - 1;
+    let cuts_max = launches_max - 1;
     let cut_gaps = if are_all_ranks(runs) {
-        longest.min(gaps.len())
+        cuts_max.min(gaps.len())
     } else {
-        clear_gaps(&gaps, longest)
+        clear_gaps(&gaps, cuts_max)
     };
     let mut cuts = BTreeSet::new();
-    for (_, index) in gaps.iter().rev().take(cut_gaps) {
-        cuts.insert(*index);
+    for gap in gaps.iter().rev().take(cut_gaps) {
+        cuts.insert(gap.next_run);
     }
     let mut split = vec![Vec::new()];
     for (index, run) in runs.iter().enumerate() {
@@ -137,11 +149,13 @@ fn are_all_ranks(runs: &[&LaunchedRun]) -> bool {
 
 /// The number of the longest gaps, `most` or fewer, that are clearly longer than all others. The
 /// gaps are in ascending order.
-fn clear_gaps(gaps: &[(i128, usize)], most: usize) -> usize {
+fn clear_gaps(gaps: &[Gap], most: usize) -> usize {
     for cut in (1..=most.min(gaps.len())).rev() {
         let shortest_cut = gaps.len() - cut;
         let is_clear = match shortest_cut.checked_sub(1) {
-            Some(longest_within) => gaps[shortest_cut].0 >= CLEAR_GAP * gaps[longest_within].0,
+            Some(longest_within) => {
+                gaps[shortest_cut].length_ns >= CLEAR_GAP * gaps[longest_within].length_ns
+            }
             None => true,
         };
         if is_clear {

@@ -1,4 +1,4 @@
-//! The hosts or ranks of which `merge --expect` wants a record.
+//! Names the hosts or ranks that `merge --expect` wants a record of and that have none.
 
 use super::launches::{Launch, LaunchedRun, Place, launches};
 use crate::failure::Failure;
@@ -181,7 +181,7 @@ fn absent_host_counts(
     let mut absent = Vec::new();
     for launch in launches {
         let mut hosts = 0;
-        for host in hosts_there(launch, launches, later) {
+        for host in present_hosts(launch, launches, later) {
             hosts += machines.get(host).copied().unwrap_or(1);
         }
         let lacking = count.saturating_sub(hosts);
@@ -198,7 +198,7 @@ fn absent_host_counts(
 
 /// The hosts that a launch had, or that were made up for later. Launches without a common host are
 /// parts of one: the hosts of the other one are there, too.
-fn hosts_there<'l>(
+fn present_hosts<'l>(
     launch: &'l Launch,
     launches: &'l [Launch],
     later: LaterLaunches,
@@ -227,7 +227,7 @@ fn absent_hosts_of_launches(
     let in_none = absent_hosts(hosts, all_names.map(String::as_str).collect());
     let mut absent = in_none.clone();
     for launch in launches {
-        let lacking_hosts = absent_hosts(hosts, hosts_there(launch, launches, later));
+        let lacking_hosts = absent_hosts(hosts, present_hosts(launch, launches, later));
         let lacking = match launch.size {
             Some(size) if launches.len() > 1 => {
                 let lacking_ranks = absent_ranks_of(launch, size);

@@ -1,4 +1,4 @@
-//! The places from which `merge` reads records.
+//! Finds the places from which `merge` reads records.
 
 use crate::failure::Failure;
 use crate::input_files::{InputRole, register, register_stdin};

@@ -1,5 +1,4 @@
-//! The connection of a test to its log: the flags that lead there, and the secret in the token
-//! file.
+//! Connects a test to its log: by the flags that lead there, and the secret in the token file.
 
 use crate::failure::Failure;
 use crate::stdio::eprint_line;

@@ -21,10 +21,10 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The pause before the wait for the target looks again whether it answers.
+/// The interval at which the wait for the target looks for an answer.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// The silence after which the first note about it comes; each further one comes after twice the
-/// time of the one before.
+/// time of the one before. Chosen, not measured.
 const FIRST_NOTE: Duration = Duration::from_secs(10);
 /// The most runs that an error lists: it stays a sentence.
 const LISTED_RUNS_MAX: usize = 5;

@@ -17,9 +17,9 @@ use diskproof_powercut::{
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Small files and names in a directory, alongside the pages.
+/// The bytes of small files and names in a directory, alongside the pages.
 const FILES_BYTES: u64 = 1 << 20;
-/// Without a terminal, one line of progress in this time.
+/// Without a terminal, one line of progress is printed in this time.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Flags of `powercut write`.
@@ -96,7 +96,7 @@ pub(super) fn run(flags: &CutWriteFlags) -> anyhow::Result<Exit> {
     }
 }
 
-/// Leave to write so many bytes to the target, as far as the flags release it.
+/// Permission to write this many bytes to the target, as far as the flags release it.
 fn admit_writes(
     flags: &CutWriteFlags,
     target: &TargetIdentity,

@@ -1,5 +1,5 @@
-//! What was recorded, again: `run --like`, the workloads that repeat an observed load, and `run
-//! RECORD`, the plan of a saved run and what changed since.
+//! Measures again what was recorded: `run --like` with the workloads that repeat an observed load,
+//! and `run RECORD` with the plan of a saved run, followed by what changed since.
 
 use crate::agreement::{Agreement, agree};
 use crate::commands::accept::repeated_test;
@@ -11,7 +11,7 @@ use crate::flags::MeasuringFlags;
 use crate::observed_load::ObservedLoad;
 use crate::postgres::{ServerFlags, trial_plan};
 use crate::saved::{load_file, named_or_recorded};
-use crate::session::{Agreed, Measured, MeasuringJob, measure};
+use crate::session::{AgreedChanges, Measured, MeasuringJob, measure};
 use crate::stdio::{ColorWhen, Presentation, ignore_closed_pipe, to_stdout};
 use crate::workload::{WorkloadAxes, WorkloadFlags};
 use crate::write_cache::{WriteCacheFlags, planned_states};
@@ -121,21 +121,10 @@ pub(super) fn repeat(
         .map_err(|why| Failure::Usage(format!("{name}: {why}")))?;
     repeat_test_anew(&mut plan, &identities, flags)?;
     let programs = find_programs(&mut plan, &identities, flags, agreement)?;
-    let mut flags_with_limits = flags.clone();
-    let expected = &mut flags_with_limits.expected;
-    for limit in &plan.questions.fit_limits {
-        expected.push(
-            limit
-                .parse()
-                .map_err(|why| Failure::Usage(format!("{name}: the limit '{limit}': {why}")))?,
-        );
-    }
-    if let Some(ping) = plan.ping() {
-        expected.extend(abort_thresholds(ping)?);
-    }
+    let flags_with_limits = with_recorded_limits(flags, &plan, &name)?;
     let switch = write_cache_switch(&plan, &identities, flags, agreement)?;
     let mut job = MeasuringJob::new(plan, identities, &flags_with_limits);
-    job.agreed = Agreed::server_or_cache(programs, switch);
+    job.agreed = AgreedChanges::server_or_cache(programs, switch);
     if job.note.is_none() {
         job.note.clone_from(&record.note);
     }
@@ -146,6 +135,26 @@ pub(super) fn repeat(
         again.printed = show_changes(&name, &record, &again.record, flags.color);
     }
     again.exit()
+}
+
+/// The flags with the thresholds of a recorded plan: the limits of its profile, and that of its
+/// ping. `name` is that of the record in errors.
+fn with_recorded_limits(
+    flags: &MeasuringFlags,
+    plan: &Plan,
+    name: &str,
+) -> Result<MeasuringFlags, Failure> {
+    let mut with_limits = flags.clone();
+    for limit in &plan.questions.fit_limits {
+        let parsed = limit
+            .parse()
+            .map_err(|why| Failure::Usage(format!("{name}: the limit '{limit}': {why}")))?;
+        with_limits.expected.push(parsed);
+    }
+    if let Some(ping) = plan.ping() {
+        with_limits.expected.extend(abort_thresholds(ping)?);
+    }
+    Ok(with_limits)
 }
 
 /// Gives an acceptance test new content, and the size of the device that is tested now.

@@ -5,7 +5,7 @@ use crate::failure::{Exit, Failure, exit_of};
 use crate::flags::{MeasuringFlags, SECOND};
 use crate::interrupt;
 use crate::saved::{history_place, make_history, open_if_there, saved_record, short_id};
-use crate::session::{Measured, MeasuringJob, Shown, exit_of_record, measure};
+use crate::session::{Measured, MeasuringJob, StdoutForm, exit_of_record, measure};
 use crate::stdio::{Presentation, eprint_line, print_document, print_text};
 use diskproof_analysis::drift::drift;
 use diskproof_device::host_facts;
@@ -30,8 +30,9 @@ use std::time::Duration;
 pub(super) const TIME_NS: u64 = 30 * SECOND;
 /// The time of a series without `--for`, as the help promises: 7 days.
 const FOR_NS: u64 = 7 * 24 * 3600 * SECOND;
-/// The wait for the next measurement looks for Ctrl-C so often that nobody notices a delay.
-const POLL: Duration = Duration::from_millis(100);
+/// The interval at which the wait for the next measurement looks for Ctrl-C, too short for a user
+/// to notice a delay.
+const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The width of the plan of a run, which follows below.
 const PLAN_COLUMNS: usize = 80;
 /// The label of a series without `--label` begins with this, and ends with the pause.
@@ -409,7 +410,7 @@ impl<'a> Series<'a> {
         }
         let plan = (self.request.plan_for)(&identity)?;
         let mut job = MeasuringJob::new(plan, vec![identity], &self.flags);
-        job.shown = Shown::Nothing;
+        job.shown = StdoutForm::Nothing;
         let measured = measure(job)?;
         if let Measured::Run(run) = &measured
             && let Some(point) = latency_point(&run.record)
@@ -519,7 +520,7 @@ fn now_s() -> i64 {
 /// wait, if one did.
 fn wait_until(due_s: i64) -> Option<u8> {
     while now_s() < due_s && interrupt::signal().is_none() {
-        std::thread::sleep(POLL);
+        std::thread::sleep(POLL_EVERY);
     }
     interrupt::signal()
 }

@@ -1,5 +1,5 @@
-//! The cells of a sweep: which workload each is, which belong to the coarse matrix, and which the
-//! target cannot do. Pure.
+//! Plans the cells of a sweep: which workload each is, which belong to the coarse matrix, and which
+//! the target cannot do. Pure.
 
 use crate::flags::WriteBan;
 use diskproof_model::plan::{Access, BlockShare, EngineChoice, Skipped, Span, Stop, Workload};
@@ -8,7 +8,8 @@ use diskproof_model::units::format_bytes;
 
 /// Buffers of all requests in flight take at most a quarter of the free memory.
 const MEMORY_DIVISOR: u64 = 4;
-/// Buffers of all requests in flight take at most this much, however much memory is free.
+/// Buffers of all requests in flight take at most this much, however much memory is free. Chosen,
+/// not measured.
 const MEMORY_BYTES_MAX: u64 = 4 << 30;
 /// A span of fewer blocks has hardly any random offsets.
 const BLOCKS_MIN: u64 = 16;
@@ -20,7 +21,7 @@ const REPEATED_BYTES: u64 = 16 << 20;
 const SECTOR_BYTES_MIN: u32 = 512;
 /// The largest of mixed sizes, as in HD Tune.
 const MIXED_BYTES_MAX: u32 = 1 << 20;
-/// The least that a writing cell may write, in queues of its depth.
+/// The least that a writing cell may write, in queues of its depth. Chosen, not measured.
 const QUEUES_MIN: u64 = 8;
 /// The usual warm-up; the campaign decides it for each slice.
 const WARMUP_NS: u64 = 30_000_000;

@@ -1,4 +1,4 @@
-//! The devices that the user names on the command line of `watch`.
+//! Finds the devices that the user names on the command line of `watch`.
 
 use crate::failure::Failure;
 use crate::stdio::Verbosity;

@@ -1,5 +1,5 @@
-//! The record of a watched load, at its end and while it is watched: a watch that is killed is in
-//! the history up to one of its last steps.
+//! Makes the record of a watched load, at its end and while it is watched: a watch that is killed
+//! is in the history up to one of its last steps.
 
 use super::kernel::{ObservedLoad, WatchedKernel};
 use crate::saved::{

@@ -1,4 +1,4 @@
-//! The watched load: reads the kernel and the server at the end of each step, and hands the
+//! Reads the kernel and the server at the end of each step of a watched load, and hands the
 //! readings to the arithmetic.
 
 use super::devices::devices_with_names;

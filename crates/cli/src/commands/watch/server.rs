@@ -1,5 +1,5 @@
-//! The PostgreSQL server alongside the disks. Its queries run in a separate thread, so that a slow
-//! server delays no counter; each reading is taken together with the counters of the disks.
+//! Watches the PostgreSQL server alongside the disks. Its queries run in a separate thread, so that
+//! a slow server delays no counter; each reading is taken together with the counters of the disks.
 
 mod data_devices;
 mod thread;

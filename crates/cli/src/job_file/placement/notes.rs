@@ -1,4 +1,4 @@
-//! Notes to the user about the files of jobs: those that stay, those that a scratch file replaces,
+//! Notes what becomes of the files of jobs: those that stay, those that a scratch file replaces,
 //! and those that are trimmed.
 
 use super::roots::{JobFiles, TargetRoot};

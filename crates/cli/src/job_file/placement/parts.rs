@@ -1,4 +1,4 @@
-//! The parts of a target that the copies of jobs use.
+//! Divides a target into the parts that the copies of jobs use.
 //!
 //! Each copy has a part of its file: where it starts, and how long it is. Then the files lie one
 //! behind another in the target. These sizes decide:
@@ -124,17 +124,7 @@ fn parts_in_files(
     root: &TargetRoot,
 ) -> Translated<Vec<FilePart>> {
     let job = files.job;
-    if let Some(bytes) = job.kept_bytes() {
-        let part = FilePart {
-            start: 0,
-            length: bytes,
-            job_bytes: job.asked_bytes().unwrap_or(bytes),
-            file_bytes: bytes,
-            begins_file: true,
-            is_whole_file: true,
-            found_bytes: job.found_bytes,
-            file_start: 0,
-        };
+    if let Some(part) = kept_part(job) {
         return Ok(vec![part; job.numjobs as usize]);
     }
     let users = members
@@ -144,9 +134,7 @@ fn parts_in_files(
     let is_shared = users > 1;
     // A job without a size takes that of the file which an earlier one makes.
     let file_bytes = match whole {
-        None if job.extent.size.is_none() => file_extents(members, earlier, root)
-            .get(files.paths[0].as_path())
-            .copied(),
+        None if job.extent.size.is_none() => first_file_bytes(files, members, earlier, root),
         whole => whole,
     };
     // As in fio, all copies take a percentage of the file as it was found, or as the first one
@@ -155,12 +143,7 @@ fn parts_in_files(
         .found_bytes()
         .or(file_bytes)
         .or(job.extent.new_file_bytes());
-    let found_bytes = match whole {
-        None => file_extents(members, earlier, root)
-            .get(files.paths[0].as_path())
-            .copied(),
-        whole => whole,
-    };
+    let found_bytes = whole.or_else(|| first_file_bytes(files, members, earlier, root));
     let has_own_file = files.has_file_per_copy || job.numjobs == 1;
     let is_new_file = file_bytes.is_none() && !is_shared && has_own_file;
     let mut parts = Vec::new();
@@ -184,6 +167,34 @@ fn parts_in_files(
         parts.push(part);
     }
     Ok(parts)
+}
+
+/// The part of each copy of a job whose several files stay: all of them; `None` for another job.
+fn kept_part(job: &FioJob) -> Option<FilePart> {
+    let bytes = job.kept_bytes()?;
+    Some(FilePart {
+        start: 0,
+        length: bytes,
+        job_bytes: job.requested_bytes().unwrap_or(bytes),
+        file_bytes: bytes,
+        begins_file: true,
+        is_whole_file: true,
+        found_bytes: job.found_bytes,
+        file_start: 0,
+    })
+}
+
+/// The bytes of a job's first file, as it exists or as the jobs with the `earlier` parts leave it;
+/// `None` where none of them uses it.
+fn first_file_bytes(
+    files: &JobFiles<'_>,
+    members: &[&JobFiles<'_>],
+    earlier: &[Vec<FilePart>],
+    root: &TargetRoot,
+) -> Option<u64> {
+    file_extents(members, earlier, root)
+        .get(files.paths[0].as_path())
+        .copied()
 }
 
 /// Where the files begin in their target.

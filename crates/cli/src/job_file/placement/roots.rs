@@ -1,5 +1,5 @@
-//! The targets of jobs: an existing file or device that they use, or the directory in which a file
-//! is created for them.
+//! Finds the targets of jobs: an existing file or device that they use, or the directory in which a
+//! file is created for them.
 
 use crate::job_file::environment::PathKind;
 use crate::job_file::jobs::{FILENAME_FORMAT_DEFAULT, FioJob};

@@ -1,4 +1,4 @@
-//! Reads the data that a job writes.
+//! Reads which data a job writes.
 
 use super::reader::JobReader;
 use crate::job_file::jobs::FioJob;
@@ -12,11 +12,11 @@ use diskproof_model::shape::{BlockPattern, PATTERN_BYTES_MAX, WriteContent};
 const CHUNK_BYTES_DEFAULT: u64 = 512;
 /// The `dedupe_working_set_percentage` without the option, as in fio.
 const WORKING_SET_PERCENT: u64 = 5;
-/// The share of a block that is all filler.
+/// The percentage of a block that is all filler.
 const ALL_PERCENT: u8 = 100;
 /// An offset in a pattern (`%o`) takes this many bytes.
 const OFFSET_BYTES: usize = 8;
-/// The values of `dedupe_mode`, with whether the repeated blocks are a set.
+/// The values of `dedupe_mode`; true where the repeated blocks are a set.
 const DEDUPE_MODES: [(&str, bool); 2] = [("repeat", false), ("working_set", true)];
 /// The form of a pattern, as errors describe it.
 pub(super) const PATTERN_FORM: &str = "write up to 512 bytes as hexadecimal digits (0xabcd), \

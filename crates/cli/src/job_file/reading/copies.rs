@@ -7,7 +7,7 @@ use crate::job_file::sections::Scope;
 use crate::job_file::translation::Translated;
 use diskproof_model::shape::{IoPriority, ThreadScheduling};
 
-/// More copies than any machine gains from.
+/// The most copies of a job, more than any machine gains from. Chosen, not measured.
 const NUMJOBS_MAX: u64 = 1024;
 /// The last processor that the kernel's set of them holds in this program.
 const CPU_MAX: u16 = 1023;
@@ -17,7 +17,7 @@ const PRIORITY_CLASS_MAX: u64 = 3;
 const PRIORITY_LEVEL_MAX: u64 = 7;
 /// The class of a priority without one (IOPRIO_CLASS_BE).
 const BEST_EFFORT: u8 = 2;
-/// The values of `exit_what`, with whether the later jobs end, too.
+/// The values of `exit_what`; true where the later jobs end, too.
 const EXITS: [(&str, bool); 3] = [("group", false), ("stonewall", false), ("all", true)];
 
 /// `name`. In [global] it does not apply to jobs, as in fio.

@@ -90,8 +90,8 @@ const WITHOUT_RANGES: &str = "syncs of a range follow writes only with `diskproo
                               whose requests have the order of fio; use fsync, fdatasync or \
                               end-fsync";
 
-/// Why it is refused beside a sync at the end, whose time could not be told from those of the
-/// ranges.
+/// Why it is refused together with a sync at the end, whose time could not be distinguished from
+/// those of the ranges.
 const BESIDE_SYNC_AT_END: &str = "end_fsync and fsync_on_close are not supported beside it; remove \
                                   one of the two, or use fsync";
 

@@ -34,7 +34,7 @@ const ADVICE: [(&str, Option<AccessAdvice>); 4] = [
 /// Bytes of a page.
 const PAGE_BYTES: u64 = 4096;
 
-/// The values of `io_submit_mode`, with whether a thread submits each request.
+/// The values of `io_submit_mode`; true where a thread of its own submits each request.
 const SUBMIT_MODES: [(&str, bool); 2] = [("inline", false), ("offload", true)];
 
 impl JobReader<'_> {
@@ -148,7 +148,7 @@ pub(super) fn set_pre_read(reader: &JobReader<'_>, job: &mut FioJob) -> Translat
     Ok(())
 }
 
-/// `fadvise_hint`: what the kernel is told about the order of requests through the page cache.
+/// `fadvise_hint`: the advice to the kernel about the order of requests through the page cache.
 pub(super) fn set_advice(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<()> {
     let advice = reader.choice("fadvise_hint", &ADVICE)?.flatten();
     if advice.is_some() && job.cache == Cache::Direct {

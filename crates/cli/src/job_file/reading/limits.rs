@@ -1,4 +1,4 @@
-//! Reads the amount of a job's work, and what ends it: the part of its file, bytes, operations,
+//! Reads the amount of a job's work and what ends it: the part of its file, bytes, operations,
 //! laps, times, latencies, rates.
 
 use super::operations::list_part;

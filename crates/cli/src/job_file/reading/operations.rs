@@ -18,7 +18,7 @@ const RUN_FOLLOWS: [(&str, RunFollow); 2] = [
     ("sequential", RunFollow::Sequential),
     ("identical", RunFollow::Identical),
 ];
-/// The values of `zonemode`, with whether there are zones.
+/// The values of `zonemode`; true where there are zones.
 const ZONE_MODES: [(&str, bool); 2] = [("none", false), ("strided", true)];
 
 /// The setting `rw`, such as `read:8k`.

@@ -3,9 +3,9 @@
 //!
 //! A job is read in phases. A setter may read from the job what earlier phases have set, and never
 //! what its own phase sets: `order_inside_of_a_phase_does_not_matter` runs each phase in both
-//! directions. Whoever adds an option writes its setter into the first phase that comes after
-//! everything that it reads; `each_translated_option_has_a_setter` finds one that was forgotten.
-//! `rw` has a part in several setters.
+//! directions. A new option has its setter in the first phase that comes after everything that it
+//! reads; `each_translated_option_has_a_setter` finds one that was forgotten. `rw` has a part in
+//! several setters.
 
 use super::blocks;
 use super::content;

@@ -72,7 +72,7 @@ impl JobReader<'_> {
             && self.text("zonemode") != Some("zbd"))
     }
 
-    /// True if all random places are drawn alike.
+    /// True if all random places are equally likely.
     fn has_uniform_places(&self) -> bool {
         matches!(self.text("random_distribution"), None | Some("random"))
     }

@@ -1,4 +1,4 @@
-//! The reader of one section's settings.
+//! Gives access to the settings of one section while it is read.
 
 use crate::job_file::sections::{Section, Setting, last_by_name};
 use crate::job_file::translation::Translation;

@@ -5,6 +5,7 @@ use crate::job_file::jobs::GivenName;
 use crate::job_file::sections::Setting;
 use crate::job_file::translation::{JobFileError, Translated};
 use crate::workload::Count;
+use diskproof_compat::fio_option;
 use diskproof_compat::fio_values::{self as numbers, Amount, Base};
 use std::fmt::Display;
 
@@ -60,14 +61,16 @@ impl GivenValue<'_> {
 }
 
 impl<'a> JobReader<'a> {
-    /// The setting of an option, if the job has it.
+    /// The setting of an option, if the job has it. `name` is the option's own name: by an alias,
+    /// or a misspelt name, no setting would ever be found.
     pub(super) fn setting(&self, name: &str) -> Option<&'a Setting> {
+        debug_assert!(is_own_name(name), "{name} is no name of an option");
         self.given.get(name).copied()
     }
 
     /// True if the job has an option.
     pub(super) fn is_set(&self, name: &str) -> bool {
-        self.given.contains_key(name)
+        self.setting(name).is_some()
     }
 
     /// An error at a setting, or at the section without it.
@@ -241,6 +244,11 @@ impl<'a> JobReader<'a> {
     pub(super) fn flag(&self, name: &str) -> Translated<bool> {
         Ok(self.optional_flag(name)?.unwrap_or(false))
     }
+}
+
+/// True if an option of fio has this name, which is not an alias of it.
+fn is_own_name(name: &str) -> bool {
+    fio_option(name).is_some_and(|option| option.name() == name)
 }
 
 /// A number without a fraction of zeros.

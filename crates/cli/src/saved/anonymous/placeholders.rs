@@ -1,4 +1,4 @@
-//! The placeholders that take the place of names: `host1-5f2c90aa`, `/path2`.
+//! Gives the placeholders that take the place of names: `host1-5f2c90aa`, `/path2`.
 
 use sha2::{Digest as _, Sha256};
 
@@ -14,7 +14,7 @@ pub(super) struct Identity {
     distinction: Distinction,
 }
 
-/// The things that placeholders of a kind tell apart.
+/// The things that get different placeholders.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Distinction {
     /// None: all texts of the kind get one placeholder.
@@ -95,8 +95,8 @@ struct ReplacedName {
 }
 
 impl Placeholders {
-    /// None yet, of the record with this id. The mark is a hash, because the id begins with the
-    /// time.
+    /// No placeholders yet, for the record with this id. The mark is a hash, because the id begins
+    /// with the time.
     pub(super) fn of_run(run_id: &str) -> Self {
         let hash = Sha256::digest(run_id);
         let mut mark = String::new();

@@ -1,4 +1,5 @@
-//! The texts of a record by their places in the schema, and what happens to each.
+//! Decides for each text of a record, by its place in the schema, whether it stays, is replaced, or
+//! is derived again. A test fails while a text of the schema is missing here.
 
 use super::placeholders::{
     BOOT, COMMAND, GROUP, HOST, Identity, JOB, MACHINE, NOTE, PATH, PROCESS, REASON, SERIAL,

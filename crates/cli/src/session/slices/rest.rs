@@ -1,12 +1,12 @@
-//! What is left of a run, and the share of its planned time that the next slice gets of it.
+//! Decides which share of its planned time the next slice gets of what is left of a run.
 
 use super::schedule::{Rotation, SliceSchedule};
 
 /// The least share of its planned time that a slice should get. Where less is left, slices are
-/// joined.
+/// joined. Chosen, not measured.
 const SHARE_UNJOINED_MIN: f64 = 0.5;
 /// The smallest share of its planned time that a slice gets: it is measured, however late the run
-/// is.
+/// is. Chosen, not measured.
 pub(crate) const SHARE_MIN: f64 = 0.1;
 
 /// What is left of a run, as planned.

@@ -1,5 +1,5 @@
-//! The slices of one group of workloads: how many there are, how long the next one is, and what is
-//! left of the group's time and bytes.
+//! Plans the slices of one group of workloads: how many there are, how long the next one is, and
+//! what is left of the group's time and bytes.
 
 use crate::flags::SECOND;
 use diskproof_model::group::Group;
@@ -25,18 +25,23 @@ const IN_TURNS: Slicing = Slicing {
     slice_ns: TURN_NS_MIN,
     slices: TURNS_MIN..=TURNS_MAX,
 };
-/// The slices of a workload by itself, which follow each other.
+/// The slices of a workload by itself, which follow each other. Three are the fewest whose
+/// differences the interval of a rate covers (docs/compare.md).
 const IN_A_ROW: Slicing = Slicing {
     slice_ns: SECOND,
     slices: 3..=5,
 };
-/// A slow disk gets at least this many slices, or one where they do not fit.
+/// A slow disk gets at least this many slices, or one where they do not fit: fewer do not decide
+/// whether the rate has settled (docs/compare.md).
 const SLOW_SLICES_MIN: u64 = 5;
-/// A single workload of `run` is measured in slices from this time on.
+/// A single workload of `run` is measured in slices from this time on (docs/compare.md): it then
+/// has four of them.
 const RUN_NS_MIN: u64 = 4 * SECOND;
-/// A slice that is shorter than this many latencies would measure how a queue fills.
+/// A slice that is shorter than this many latencies would measure how a queue fills. Chosen, not
+/// measured.
 const LATENCIES_MIN: f64 = 10.0;
-/// A workload that got less than this share of its planned time says so.
+/// A workload that got less than this share of its planned time is reported as shortened. Chosen,
+/// not measured.
 const SHORTENED_BELOW: f64 = 0.9;
 
 /// Groups of workloads whose slices are measured alternately. A group without slices is alone.
@@ -94,6 +99,7 @@ impl<'a> SliceSchedule<'a> {
     /// The planned time of the next slice, in nanoseconds. The first one has the whole warm-up of
     /// the workload in addition to its share of the time.
     fn next_ns(&self) -> u64 {
+        debug_assert!(self.left > 0, "a slice is left");
         if self.left == 1 {
             return self.left_ns;
         }
@@ -107,14 +113,14 @@ impl<'a> SliceSchedule<'a> {
     /// The next slice of each of its workloads, with this share of its planned time.
     pub(crate) fn next_slices(&self, share: f64) -> Vec<SliceSpan> {
         if !self.is_whole() {
-            return vec![self.next_part(share)];
+            return vec![self.next_slice(share)];
         }
         let mut slices = Vec::new();
         for workload in self.group.workloads {
             let whole = SliceSpan::whole(workload);
             slices.push(SliceSpan {
-                time_ns: whole.time_ns.map(|ns| shared(ns, share)),
-                warmup_ns: shared(whole.warmup_ns, share),
+                time_ns: whole.time_ns.map(|ns| share_of_time(ns, share)),
+                warmup_ns: share_of_time(whole.warmup_ns, share),
                 ..whole
             });
         }
@@ -122,13 +128,13 @@ impl<'a> SliceSchedule<'a> {
     }
 
     /// The next slice of its only workload.
-    pub(super) fn next_part(&self, share: f64) -> SliceSpan {
+    pub(super) fn next_slice(&self, share: f64) -> SliceSpan {
         let workload = &self.group.workloads[0];
-        let whole_ns = shared(self.next_ns(), share);
+        let whole_ns = share_of_time(self.next_ns(), share);
         let warmup_ns = if self.done > 0 {
             whole_cells(whole_ns / WARMUP_PARTS).min(workload.warmup_ns)
         } else {
-            shared(workload.warmup_ns, share)
+            share_of_time(workload.warmup_ns, share)
         };
         let block = u64::from(workload.block_bytes);
         SliceSpan {
@@ -144,7 +150,7 @@ impl<'a> SliceSchedule<'a> {
     /// Notes how long a slice, or the group as a whole, took with this share of its planned time.
     pub(crate) fn note_time(&mut self, share: f64, took: Duration) {
         let planned_ns = self.next_ns();
-        let given_ns = shared(planned_ns, share);
+        let given_ns = share_of_time(planned_ns, share);
         self.planned_ns += planned_ns;
         self.given_ns += given_ns;
         self.overhead_ns = Some((took.as_nanos() as u64).saturating_sub(given_ns));
@@ -162,21 +168,22 @@ impl<'a> SliceSchedule<'a> {
     }
 
     /// The number of further slices that the latencies of the first one allow.
-    fn fitting(&self, first: &[Measurement]) -> u64 {
+    fn slices_that_fit(&self, first: &[Measurement]) -> u64 {
         let shortest_ns = first.iter().map(longest_mean_ns).fold(0.0, f64::max) * LATENCIES_MIN;
         if first.iter().all(|one| shortest_ns <= one.wall_ns as f64) {
             return self.left;
         }
         let measured_ns = (self.left_ns - self.left_ns / WARMUP_PARTS) as f64;
-        let fitting = (measured_ns / shortest_ns) as u64;
-        if self.done + fitting >= SLOW_SLICES_MIN {
-            fitting
+        let further = (measured_ns / shortest_ns) as u64;
+        if self.done + further >= SLOW_SLICES_MIN {
+            further
         } else {
             1
         }
     }
 
-    /// Takes over what this slice has measured, or the group as a whole.
+    /// Takes over what this slice has measured, or the group as a whole. The caller must have taken
+    /// the slice from [`Self::next_slices`], so that one was left.
     pub(crate) fn note_measured(&mut self, slice: &SliceSpan, measured: &[Measurement]) {
         if self.is_whole() {
             self.left = 0;
@@ -194,7 +201,7 @@ impl<'a> SliceSchedule<'a> {
             .map(|bytes| bytes.saturating_sub(moved_bytes));
         add_slice(&mut self.earlier, slice.warmup_ns, measured);
         if self.done == 1 && self.left > 1 {
-            self.left = self.left.min(self.fitting(measured));
+            self.left = self.left.min(self.slices_that_fit(measured));
         }
         if let Some(bytes) = self.left_bytes
             && bytes < u64::from(self.group.workloads[0].block_bytes)
@@ -216,7 +223,7 @@ impl<'a> SliceSchedule<'a> {
 }
 
 /// A share of a time, in whole cells.
-fn shared(ns: u64, share: f64) -> u64 {
+fn share_of_time(ns: u64, share: f64) -> u64 {
     if share < 1.0 {
         whole_cells((ns as f64 * share) as u64)
     } else {

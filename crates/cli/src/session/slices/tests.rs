@@ -135,7 +135,7 @@ fn slices_take_the_time_that_was_asked_for() {
     let mut warmup_ns = 0;
     let mut measured = Vec::new();
     while sliced.left > 0 {
-        let slice = sliced.next_part(1.0);
+        let slice = sliced.next_slice(1.0);
         time_ns += slice.whole_ns();
         warmup_ns += slice.warmup_ns;
         measured.push(slice.time_ns.unwrap());
@@ -162,7 +162,7 @@ fn long_warm_up_takes_no_time_from_the_first_slice() {
     let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
     let mut measured_ns = Vec::new();
     while sliced.left > 0 {
-        let slice = sliced.next_part(1.0);
+        let slice = sliced.next_slice(1.0);
         measured_ns.push(slice.time_ns.unwrap());
         sliced.note_measured(&slice, &[]);
     }
@@ -197,7 +197,7 @@ fn measured_on(target: usize, moved_bytes: u64, used: EngineKind) -> Measurement
 fn slices_go_on_on_each_target_for_itself() {
     let asked = workload(10);
     let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
-    let mut slice = sliced.next_part(1.0);
+    let mut slice = sliced.next_slice(1.0);
     slice.warmup_ns = 0;
     let measured = [
         measured_on(0, 8 << 20, EngineKind::Aio),
@@ -231,7 +231,7 @@ fn slices_that_get_less_time_are_shortened() {
     let asked = workload(10);
     let mut sliced = SliceSchedule::new(Group::alone(&asked), Order::AsGiven);
     assert!(!sliced.is_shortened());
-    let half = sliced.next_part(0.5);
+    let half = sliced.next_slice(0.5);
     assert_eq!(half.warmup_ns, whole_cells(SECOND / 4 / 2));
     assert_eq!(half.whole_ns(), 1_120_000_000);
     sliced.note_time(0.5, Duration::from_millis(1320));
@@ -282,7 +282,7 @@ fn overhead_of_groups_to_come_is_that_of_the_others() {
     let groups = asked.each_ref().map(Group::alone);
     let mut pair = groups.map(|group| SliceSchedule::new(group, Order::AsGiven));
     pair[0].note_time(1.0, Duration::from_millis(2350));
-    let first = pair[0].next_part(1.0);
+    let first = pair[0].next_slice(1.0);
     pair[0].note_measured(&first, &[]);
     assert!(!pair[0].is_shortened());
     let rest = RestOfRun::after(&[pair.into()]);

@@ -1,4 +1,4 @@
-//! The disks below the data of a PostgreSQL server on this machine.
+//! Finds the disks below the data of a PostgreSQL server on this machine.
 
 use crate::commands::check::layers::highest_layers;
 use diskproof_device::probe;

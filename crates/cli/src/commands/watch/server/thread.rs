@@ -1,4 +1,4 @@
-//! The thread that queries a PostgreSQL server, and its messages.
+//! Queries a PostgreSQL server on a thread of its own, and sends its readings as messages.
 
 use diskproof_analysis::watch::ServerReading;
 use diskproof_device::read_disks;
@@ -14,7 +14,7 @@ const LEAD_MAX: Duration = Duration::from_millis(200);
 const LEAD_DIVISOR: u32 = 5;
 /// Time between two looks at the order to end: a small part of the time that it has for that.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Time between two attempts to connect again.
+/// Time between two attempts to connect again. Chosen, not measured.
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 
 /// A message of the thread.
@@ -43,7 +43,7 @@ pub(super) struct ServerThread {
 
 impl ServerThread {
     /// Connects, waits for the start of the steps, which `start` brings, and then reads the server
-    /// shortly before the end of each period. Ends when it is told to, or when nothing receives its
+    /// shortly before the end of each period. Ends when `stop` is set, or when nothing receives its
     /// messages any more.
     pub(super) fn run(self, start: &Receiver<Instant>) {
         let mut session = match self.connect() {
