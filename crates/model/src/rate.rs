@@ -172,6 +172,11 @@ impl RateTrial {
         })
     }
 
+    /// The end of its measured time, in nanoseconds after the start of the run.
+    pub fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.wall_ns)
+    }
+
     /// The requests of all its batches together.
     pub fn total(&self) -> LateRequests {
         let mut total = LateRequests::default();
