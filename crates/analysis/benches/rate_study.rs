@@ -1,6 +1,7 @@
 //! How often the interval of a rate search holds the truth, on stations with other parameters than
-//! its constants were fixed on. Prints a line for each kind whose name has the given word: `cargo
-//! bench -p diskproof-analysis --features studies --bench rate_study [-- RUNS [WORD]]`.
+//! its constants were fixed on. Of those that promise too much (`wrong`), `misled` met a stall and
+//! promised too much all the same. Prints a line for each kind whose name has the given word:
+//! `cargo bench -p diskproof-analysis --features studies --bench rate_study [-- RUNS [WORD]]`.
 
 use diskproof_analysis::campaign::rate_search::station::{
     Busy, Credit, Service, Stalls, Station, true_rate,
@@ -23,8 +24,8 @@ fn main() {
         .find(|word| !word.starts_with("--") && word.parse::<u64>().is_err())
         .unwrap_or_default();
     println!(
-        "{:<34} {:>8} {:>7} {:>6} {:>6} {:>8} {:>7}",
-        "station", "truth", "inside", "firm", "wrong", "control", "half %"
+        "{:<34} {:>8} {:>7} {:>6} {:>6} {:>6} {:>6} {:>8} {:>7}",
+        "station", "truth", "inside", "firm", "wrong", "met", "misled", "control", "half %"
     );
     for studied in stations() {
         if !studied.name.contains(&word) {
@@ -37,7 +38,7 @@ fn main() {
         };
         let truth = true_rate(station, limit_s, studied.promise.late_share, requests);
         let (mut inside, mut wrong, mut controls, mut half) = (0, 0, 0, 0.0);
-        let mut firm = 0;
+        let (mut firm, mut met, mut misled) = (0, 0, 0);
         for seed in 0..runs {
             let search = RateSearch::new(studied.promise, RateSearchTimes::default(), 900 + seed);
             let answer = Busy::new(station, limit_s, 31 + 13 * seed).carry_out(search);
@@ -47,12 +48,16 @@ fn main() {
                 LoadOutcome::Sustained | LoadOutcome::AtLeast
             );
             firm += u64::from(is_promised);
-            wrong += u64::from(is_promised && answer.low > truth * 1.01);
+            let is_wrong = is_promised && answer.low > truth * 1.01;
+            wrong += u64::from(is_wrong);
+            met += u64::from(answer.stalls.met > 0);
+            misled += u64::from(is_wrong && answer.stalls.met > 0);
             controls += u64::from(answer.control.is_some_and(|control| control.failed));
             half += (answer.high - answer.low) / 2.0 / answer.rate * 100.0;
         }
         println!(
-            "{name:<34} {truth:>8.1} {inside:>7} {firm:>6} {wrong:>6} {controls:>8} {:>7.1}",
+            "{name:<34} {truth:>8.1} {inside:>7} {firm:>6} {wrong:>6} {met:>6} {misled:>6} \
+             {controls:>8} {:>7.1}",
             half / runs as f64
         );
     }

@@ -27,6 +27,9 @@ const GENERATOR_NS_MIN: u64 = 100_000;
 /// machine whose processor is taken away for a millisecond now and then delays one request of a
 /// hundred by that, which decides nothing where the limit is far away.
 const MADE_LATE_SHARE_MAX: f64 = 0.05;
+/// Where this share of the late requests was late in stalls of this program, the answer is its own:
+/// it made more of them late than the disk did.
+const OWN_STALLS_SHARE: f64 = 0.5;
 /// The offered rate may differ from the wanted one by this share before the answer counts as this
 /// program's own.
 const OFFERED_MISSED_SHARE_MAX: f64 = 0.015;
@@ -96,6 +99,7 @@ fn stalls_of_answer(answer: &RateAnswer) -> LoadStalls {
     let mean_s = stalls.length_s / f64::from(stalls.met.max(1));
     LoadStalls {
         met: stalls.met,
+        own_trials: stalls.own_cells,
         mean_ns: (mean_s * 1e9) as u64,
         observed_ns: (stalls.observed_s * 1e9) as u64,
         unseen_every_ns: (stalls.unseen_every_s() * 1e9) as u64,
@@ -142,7 +146,7 @@ fn load_outcome(
 ) -> LoadOutcome {
     if answer.outcome == LoadOutcome::Unfinished {
         LoadOutcome::Unfinished
-    } else if is_limited_by_generator(plan, trials) {
+    } else if is_limited_by_generator(plan, trials) || is_stalled_by_generator(answer) {
         LoadOutcome::Generator
     } else if rows.has_other_source {
         LoadOutcome::NotTheDisk
@@ -235,6 +239,14 @@ fn is_limited_by_generator(plan: &RatePlan, trials: &[RateTrial]) -> bool {
     let missed = (offered - wanted).abs();
     missed
         > OFFERED_MISSED_SHARE_MAX * wanted + OFFERED_DEVIATIONS * wanted.sqrt() + in_flight_at_ends
+}
+
+/// Returns `true` if this program, kept off the processors, made most of the late requests late, or
+/// those for which the hold broke the promise.
+fn is_stalled_by_generator(answer: &RateAnswer) -> bool {
+    let stalls = answer.stalls;
+    stalls.own_late_share() >= OWN_STALLS_SHARE
+        || (answer.outcome == LoadOutcome::NotHeld && stalls.is_own_hold)
 }
 
 /// The average time that a request waited in each part, in nanoseconds.
@@ -497,19 +509,21 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
     );
     Some(match figures.outcome {
         LoadOutcome::Sustained => format!(
-            "sustains {} {unit} (95 %: {} to {}) {promise}{}",
+            "sustains {} {unit} (95 %: {} to {}) {promise}{}{}",
             to_a_percent(figures.rate),
             to_a_percent(figures.low),
             to_a_percent(figures.high),
-            break_text(figures)
+            break_text(figures),
+            no_stall_text(figures)
         ),
         LoadOutcome::AtLeast => format!(
-            "sustains at least {} {unit} {promise}{}",
+            "sustains at least {} {unit} {promise}{}{}",
             to_a_percent(figures.low),
             match figures.control {
                 Some(control) if control.failed => break_text(figures),
                 _ => not_broken_text(figures, plan),
-            }
+            },
+            no_stall_text(figures)
         ),
         LoadOutcome::PerhapsNone => perhaps_none_text(figures, unit, &promise),
         LoadOutcome::NotHeld => {
@@ -522,7 +536,10 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
             )
         }
         LoadOutcome::Generator => {
-            format!("undecided {promise}: this program did not offer the rates on time")
+            format!(
+                "undecided {promise}: limited by the generator; this program did not offer the \
+                 rates on time"
+            )
         }
         LoadOutcome::NotTheDisk => {
             format!(
@@ -589,6 +606,18 @@ fn not_broken_text(figures: &LoadFigures, plan: &RatePlan) -> String {
     )
 }
 
+/// `; no stall in 5 min 18 s`: a promise holds for the time that was looked at, because rarer
+/// stalls may break it. Empty where stalls were met, and in older records.
+fn no_stall_text(figures: &LoadFigures) -> String {
+    if figures.stalls.met > 0 || figures.stalls.observed_ns == 0 {
+        return String::new();
+    }
+    format!(
+        "; no stall in {}",
+        format_duration(figures.stalls.observed_ns)
+    )
+}
+
 /// `; at 4310 it breaks: 1.4 % late, limited by flushes`; empty without a control.
 fn break_text(figures: &LoadFigures) -> String {
     let Some(control) = figures.control else {
@@ -613,8 +642,8 @@ mod tests {
     use super::*;
     use diskproof_model::finding::LimitedBy;
     use diskproof_model::histogram::LatencyHistogram;
+    use diskproof_model::rate::RateBatch;
     use diskproof_model::target::{IoLimit, LayerKind};
-    use diskproof_model::window::LateRequests;
 
     const PLAN: RatePlan = RatePlan {
         percent: 99.0,
@@ -634,9 +663,10 @@ mod tests {
             wall_ns: 10_000_000_000,
             served: 1000.0,
             is_over: false,
-            batches: vec![LateRequests {
+            batches: vec![RateBatch {
                 requests,
                 late: 100,
+                ..RateBatch::default()
             }],
             dispatch_p99_ns,
             dispatch_late: 10,
@@ -673,6 +703,23 @@ mod tests {
         assert!(is_void(&slow, near, 10_000, 500_001));
         // Above what is served, this program may wait for itself.
         assert!(!is_void(&PLAN, RateCellKind::Saturation, 10_000, 9_000_000));
+    }
+
+    /// A disk that keeps the hold is not accused of what this program did in it.
+    #[test]
+    fn hold_that_this_program_broke_is_no_fault_of_the_disk() {
+        let mut answer = answer_of_trials(&PLAN, 1, 0, &[]);
+        answer.stalls.is_own_hold = true;
+        for (outcome, is_own) in [
+            (LoadOutcome::NotHeld, true),
+            (LoadOutcome::FewEpisodes, false),
+        ] {
+            answer.outcome = outcome;
+            assert_eq!(is_stalled_by_generator(&answer), is_own, "{outcome:?}");
+        }
+        answer.outcome = LoadOutcome::NotHeld;
+        answer.stalls.is_own_hold = false;
+        assert!(!is_stalled_by_generator(&answer));
     }
 
     #[test]

@@ -476,18 +476,15 @@ fn trust_lowered_by(level: TrustLevel, word: &str, finding: &Finding, count: usi
     }
 }
 
-/// An interrupted survey, and a run on files, are in the record even if nothing was measured.
+/// An interrupted survey, and a run on files, are in the record even if nothing was measured. The
+/// trials of a search are measured, and are in no row.
 fn has_figures(record: &Record) -> bool {
     for row in &record.measurements {
         if row.data.ops.values().any(|op| op.count > 0) {
             return true;
         }
     }
-    record
-        .results
-        .iter()
-        .filter_map(|result| result.inner().own_requests())
-        .any(|own| own.has_figures)
+    record.has_figures_of_results()
 }
 
 #[cfg(test)]

@@ -76,3 +76,14 @@ pub struct DroppedSlice {
     /// Reads and writes over time.
     pub moved: TimeSeries,
 }
+
+impl DroppedSlice {
+    /// The end of its last cell in which something was moved, in nanoseconds after the start of the
+    /// run.
+    pub fn end_ns(&self) -> u64 {
+        let cells = self.moved.cells.len() as u64;
+        self.start_ns
+            .saturating_add(self.moved.start_ns)
+            .saturating_add(self.moved.interval_ns.saturating_mul(cells))
+    }
+}

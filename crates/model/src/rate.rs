@@ -112,6 +112,35 @@ impl RateCellKind {
     }
 }
 
+/// The requests of one part of a trial.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct RateBatch {
+    /// Requests that were answered in it, including those in flight at the end of the trial.
+    pub requests: u64,
+    /// Requests that took longer than the limit.
+    pub late: u64,
+    /// The longest of them, from its intended start, in nanoseconds; absent without any and in
+    /// older records.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub longest_ns: u64,
+    /// Nanoseconds for which a thread of this program that was ready to run waited for a processor,
+    /// on average over the threads; absent where it did not wait and in older records.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub waited_ns: u64,
+}
+
+impl RateBatch {
+    /// Two batches that follow each other as one.
+    fn plus(self, next: Self) -> Self {
+        Self {
+            requests: self.requests.saturating_add(next.requests),
+            late: self.late.saturating_add(next.late),
+            longest_ns: self.longest_ns.max(next.longest_ns),
+            waited_ns: self.waited_ns.saturating_add(next.waited_ns),
+        }
+    }
+}
+
 /// A rate that was offered, and what the target made of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RateTrial {
@@ -133,7 +162,7 @@ pub struct RateTrial {
     /// True if it ended early, because a request had waited for too long.
     pub is_over: bool,
     /// Requests and late ones, batch by batch.
-    pub batches: Vec<LateRequests>,
+    pub batches: Vec<RateBatch>,
     /// 99 % of the requests that found a free session were sent within this time after their
     /// intended start, in nanoseconds; absent where there were too few. It is this program's own
     /// delay.
@@ -172,11 +201,19 @@ impl RateTrial {
         })
     }
 
+    /// The end of its measured time, in nanoseconds after the start of the run.
+    pub fn end_ns(&self) -> u64 {
+        self.start_ns.saturating_add(self.wall_ns)
+    }
+
     /// The requests of all its batches together.
     pub fn total(&self) -> LateRequests {
         let mut total = LateRequests::default();
         for batch in &self.batches {
-            total = total.plus(*batch);
+            total = total.plus(LateRequests {
+                requests: batch.requests,
+                late: batch.late,
+            });
         }
         total
     }
@@ -190,13 +227,13 @@ impl RateTrial {
 
 /// Returns the requests of each batch: consecutive windows that together are as long as the window
 /// of the target.
-fn batches(measurement: &Measurement, target: &LatencyTarget) -> Vec<LateRequests> {
+fn batches(measurement: &Measurement, target: &LatencyTarget) -> Vec<RateBatch> {
     let is_transaction = measurement.workload.transaction.is_some();
     let mut batches = Vec::new();
-    let mut batch = LateRequests::default();
+    let mut batch = RateBatch::default();
     let mut length_ns = 0;
     for window in &measurement.windows {
-        batch = batch.plus(late_requests(window, target, is_transaction));
+        batch = batch.plus(batch_of_window(window, target, is_transaction));
         length_ns += window.length_ns();
         if length_ns >= target.window_ns {
             batches.push(std::mem::take(&mut batch));
@@ -212,14 +249,31 @@ fn batches(measurement: &Measurement, target: &LatencyTarget) -> Vec<LateRequest
 }
 
 /// The timed requests of a window; of a transaction, the transactions.
-fn late_requests(window: &Window, target: &LatencyTarget, is_transaction: bool) -> LateRequests {
-    if is_transaction {
-        return match window.ops.get(&OpKind::Transaction) {
-            Some(op) => late_of(op, target),
+fn batch_of_window(window: &Window, target: &LatencyTarget, is_transaction: bool) -> RateBatch {
+    let mut longest_ns = 0;
+    let late_requests = if is_transaction {
+        match window.ops.get(&OpKind::Transaction) {
+            Some(op) => {
+                longest_ns = op.intended.max_ns();
+                late_of(op, target)
+            }
             None => LateRequests::default(),
-        };
+        }
+    } else {
+        // A write that is synced ends with its sync, as a commit.
+        for kind in OpKind::REQUESTS.into_iter().chain([OpKind::Commit]) {
+            if let Some(op) = window.ops.get(&kind) {
+                longest_ns = op.intended.max_ns().max(longest_ns);
+            }
+        }
+        timed_requests(|kind| Some(late_of(window.ops.get(&kind)?, target)))
+    };
+    RateBatch {
+        requests: late_requests.requests,
+        late: late_requests.late,
+        longest_ns,
+        waited_ns: window.waited_ns / window.threads.max(1),
     }
-    timed_requests(|kind| Some(late_of(window.ops.get(&kind)?, target)))
 }
 
 fn late_of(op: &WindowLatency, target: &LatencyTarget) -> LateRequests {
@@ -293,7 +347,11 @@ pub struct LoadFigures {
 pub struct LoadStalls {
     /// Stalls that were met.
     pub met: u32,
-    /// Their mean length beyond the limit, in nanoseconds; 0 without any.
+    /// The trials that do not show whether the target stalled, because this program was kept off
+    /// the processors for as long.
+    #[serde(default, skip_serializing_if = "crate::is_default")]
+    pub own_trials: u32,
+    /// The mean length of the stalls beyond the limit, in nanoseconds; 0 without any.
     pub mean_ns: u64,
     /// The time in which a stall would have shown, in nanoseconds.
     pub observed_ns: u64,
@@ -462,6 +520,36 @@ impl BreakLimit {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn batch_has_the_longest_request_and_the_waits_of_its_threads() {
+        let target = LatencyTarget {
+            latency_ns: 5_000_000,
+            percent: 99.0,
+            window_ns: 1_000_000_000,
+        };
+        let mut window = Window {
+            waited_ns: 600,
+            threads: 2,
+            ..Window::default()
+        };
+        let mut answered = WindowLatency::default();
+        answered.intended.record_many(1_000_000, 9);
+        answered.intended.record_many(7_000_000, 1);
+        window.ops.insert(OpKind::Read, answered);
+        let batch = batch_of_window(&window, &target, false);
+        assert_eq!((batch.requests, batch.late), (10, 1));
+        assert_eq!((batch.longest_ns, batch.waited_ns), (7_000_000, 300));
+        assert_eq!(
+            batch.plus(batch),
+            RateBatch {
+                requests: 20,
+                late: 2,
+                longest_ns: 7_000_000,
+                waited_ns: 600,
+            }
+        );
+    }
 
     #[test]
     fn plan_that_nobody_can_carry_out_is_refused() {

@@ -175,7 +175,7 @@ pub fn answer_of_trials(
 ) -> RateAnswer {
     let mut search = new_search(plan, seed, index);
     if trials.len() > TRIALS_MAX {
-        return search.unfinished();
+        return search.unfinished_answer();
     }
     let mut measured = None;
     let mut left = trials.iter();
@@ -189,7 +189,7 @@ pub fn answer_of_trials(
             Some(trial) if is_trial_of(&cell, trial) => {
                 measured = Some(measured_rate(cell, trial, origin_ns));
             }
-            _ => return search.unfinished(),
+            _ => return search.unfinished_answer(),
         }
     }
 }
@@ -222,19 +222,18 @@ fn measured_rate(cell: RateCell, trial: &RateTrial, origin_ns: u64) -> MeasuredR
         batches.push(Batch {
             requests: batch.requests as f64,
             late: batch.late as f64,
+            longest_s: batch.longest_ns as f64 / 1e9,
+            waited_s: batch.waited_ns as f64 / 1e9,
         });
     }
     MeasuredRate {
         cell,
         batches,
+        late_by_own_delay: trial.dispatch_late as f64,
         served: trial.served,
         gave_up: trial.is_over,
         start_s: begin_ns(trial).saturating_sub(origin_ns) as f64 / 1e9,
-        end_s: trial
-            .start_ns
-            .saturating_add(trial.wall_ns)
-            .saturating_sub(origin_ns) as f64
-            / 1e9,
+        end_s: trial.end_ns().saturating_sub(origin_ns) as f64 / 1e9,
     }
 }
 

@@ -36,6 +36,7 @@ mod latency_target;
 mod launchers;
 mod layers;
 mod load;
+mod load_ends;
 mod manuals;
 mod merge;
 mod output_safety;

@@ -24,6 +24,12 @@ pub trait ResultOfTask {
     /// result that follows from the measurements.
     fn own_requests(&self) -> Option<OwnRequests<'_>>;
 
+    /// The end of the last of its trials that are in no row, in nanoseconds after the start of the
+    /// run; `None` without such trials.
+    fn trials_end_ns(&self) -> Option<u64> {
+        None
+    }
+
     /// The answer to the question of its run.
     fn answer(&self) -> ResultAnswer;
 
@@ -128,8 +134,9 @@ impl TaskResult {
 }
 
 impl Record {
-    /// Time from the start of the run to the end of its last measurement, survey, load of a server
-    /// or step on files, or of the wait for a disk that hung, in nanoseconds.
+    /// Time from the start of the run to the end of its last measurement, trial, survey, load of a
+    /// server or step on files, or of the wait for a disk that hung, in nanoseconds. A slice that
+    /// counts in no row took its time, too.
     pub fn elapsed_ns(&self) -> u64 {
         let mut end_ns = 0;
         for row in &self.measurements {
@@ -138,12 +145,30 @@ impl Record {
                 end_ns = hang.since_ns.saturating_add(hang.lasted_ns).max(end_ns);
             }
         }
+        for slice in &self.dropped {
+            end_ns = slice.end_ns().max(end_ns);
+        }
         for result in &self.results {
             if let Some(own) = result.inner().own_requests() {
                 end_ns = own.end_ns.max(end_ns);
             }
+            if let Some(trials_end_ns) = result.inner().trials_end_ns() {
+                end_ns = trials_end_ns.max(end_ns);
+            }
         }
         end_ns
+    }
+
+    /// True if results have figures of their own, and not only those of rows: from requests that
+    /// were made for the result, or from trials that are in no row.
+    pub fn has_figures_of_results(&self) -> bool {
+        self.results.iter().any(|result| {
+            let has_own_figures = match result.inner().own_requests() {
+                Some(own) => own.has_figures,
+                None => false,
+            };
+            has_own_figures || result.inner().trials_end_ns().is_some()
+        })
     }
 
     /// True if the record keeps figures only and, for all that can be seen, lacks the data that

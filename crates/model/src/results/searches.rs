@@ -7,7 +7,7 @@ use crate::digits::to_a_percent;
 use crate::document::{DocumentError, index_below};
 use crate::figure::tables::{BOUNDARY, LOAD};
 use crate::figure::{FigureList, Key, Part, target_labels};
-use crate::rate::{LoadData, LoadFigures, LoadRecord};
+use crate::rate::{LoadData, LoadFigures, LoadRecord, RateTrial};
 use crate::rays::RaysRecord;
 use crate::record::Record;
 
@@ -17,6 +17,10 @@ const TARGET: usize = 0;
 impl ResultOfTask for LoadRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         None
+    }
+
+    fn trials_end_ns(&self) -> Option<u64> {
+        self.data.trials.iter().map(RateTrial::end_ns).max()
     }
 
     fn answer(&self) -> ResultAnswer {
@@ -41,6 +45,15 @@ impl ResultOfTask for LoadRecord {
 impl ResultOfTask for RaysRecord {
     fn own_requests(&self) -> Option<OwnRequests<'_>> {
         None
+    }
+
+    fn trials_end_ns(&self) -> Option<u64> {
+        self.data
+            .rays
+            .iter()
+            .flat_map(|ray| &ray.trials)
+            .map(RateTrial::end_ns)
+            .max()
     }
 
     fn answer(&self) -> ResultAnswer {

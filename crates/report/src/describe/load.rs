@@ -154,9 +154,26 @@ fn fell_text(figures: &LoadFigures) -> Option<String> {
     }
 }
 
-/// Says which stalls were met, or how long and how rare those may be that would not have shown.
-/// `None` of a search that promises nothing and met none.
+/// Says which stalls were met, or how long and how rare those may be that would not have shown, and
+/// which trials show none because this program did not run. `None` of a search that promises
+/// nothing and met none.
 fn stalls_text(figures: &LoadFigures) -> Option<String> {
+    let stalls = &figures.stalls;
+    let of_target = stalls_of_target_text(figures);
+    if stalls.own_trials == 0 {
+        return of_target;
+    }
+    let own = format!(
+        "{} do not count, because this program waited for a processor meanwhile",
+        counted(u64::from(stalls.own_trials), "trial")
+    );
+    Some(match of_target {
+        Some(text) => format!("{text}; {own}"),
+        None => own,
+    })
+}
+
+fn stalls_of_target_text(figures: &LoadFigures) -> Option<String> {
     let stalls = &figures.stalls;
     let observed = format_duration(stalls.observed_ns);
     if stalls.met > 0 {

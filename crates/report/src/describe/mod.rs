@@ -176,12 +176,7 @@ fn figure_sections(record: &Record) -> Vec<Section> {
     for target in 0..target_count(record) {
         page.extend(target_sections(record, target));
     }
-    let has_figures = record
-        .results
-        .iter()
-        .filter_map(|result| result.inner().own_requests())
-        .any(|own| own.has_figures);
-    if record.measurements.is_empty() && !has_figures {
+    if record.measurements.is_empty() && !record.has_figures_of_results() {
         let text = Block::text(Tone::Error, "nothing was measured");
         page.push(figures_section(Always, vec![text]));
     }

@@ -46,6 +46,11 @@ impl LatencyPart {
         self.sum_ns
     }
 
+    /// The longest latency in nanoseconds; 0 without any.
+    pub fn max_ns(&self) -> u64 {
+        self.max_ns
+    }
+
     /// Number of latencies in buckets that lie wholly above `ns`.
     pub fn count_above(&self, ns: u64) -> u64 {
         let mut above = 0;

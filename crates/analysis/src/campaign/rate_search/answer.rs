@@ -1,5 +1,6 @@
-//! The answer of a search, with what limits it: a drift of the target meanwhile, and the credit
-//! that would not have shown.
+//! Turns the cells of a search into its answer. The interval of the fit is widened by a drift of
+//! the target and by a control that kept the promise, and stalls that were met lower its lower end.
+//! The outcome says what was proven.
 
 use super::cell::MeasuredRate;
 use super::evidence::{Evidence, RateInterval};
@@ -8,21 +9,28 @@ use super::{RateAnswer, RateSearch, SATURATION_TIMES};
 use diskproof_model::rate::{LoadOutcome, RateCellKind};
 use std::ops::Range;
 
-/// On each side, the printed interval is at least this share of the rate.
-const PRINTED_SHARE: f64 = 0.015;
-/// If the lower end is at most this share of the saturated rate, perhaps no rate keeps the promise.
+/// On each side, the printed interval is at least this share of the rate. The search ends when it
+/// is that narrow, so that no narrower one was tried.
+pub(super) const PRINTED_SHARE: f64 = 0.015;
+/// If the lower end is at most this share of the saturated rate, perhaps no rate keeps the promise:
+/// the curve begins at a tenth of it, and what lies below was not measured.
 const NO_RATE_SHARE: f64 = 0.12;
-/// With fewer independent late episodes nothing is promised.
+/// With fewer independent late episodes nothing is promised: with fewer, the interval held the
+/// truth in only 65 to 90 of 100 simulated searches.
 pub(super) const EPISODES_MIN: f64 = 6.0;
-/// With fewer cells a drift cannot be seen.
+/// With fewer cells a drift cannot be seen: each half has a rate and a slope, and one more cell
+/// that may contradict them.
 const DRIFT_CELLS_MIN: usize = 6;
-/// A change of more standard errors than this is not chance.
+/// A change of more standard errors than this is not chance: it comes in one of fifty searches of a
+/// steady target.
 const DRIFT_ERRORS: f64 = 2.3;
 /// Half-width of a 95 % interval in standard errors (normal distribution).
 const NORMAL_95: f64 = 1.96;
-/// The rate of each half of the cells is searched from this multiple of the answer on.
+/// The rate of each half of the cells is searched from this multiple of the answer on. Near cells
+/// are closer to it, so that a half cannot have another rate.
 const DRIFT_RATE_MIN: f64 = 0.6;
-/// The rate of each half is searched up to this multiple of the answer.
+/// The rate of each half is searched up to this multiple of the answer: the same distance, as a
+/// ratio.
 const DRIFT_RATE_MAX: f64 = 1.6;
 
 /// The ends of the interval that is printed, in transactions per second.
@@ -31,83 +39,61 @@ struct AnswerEnds {
     high: f64,
 }
 
+/// The outcome of a search with the ends of its interval.
+struct ProvenInterval {
+    outcome: LoadOutcome,
+    ends: AnswerEnds,
+}
+
 impl RateSearch {
     /// The answer by the cells so far, for a search that does not go on.
-    pub fn unfinished(&self) -> RateAnswer {
-        let interval = self.fit.interval;
+    pub fn unfinished_answer(&self) -> RateAnswer {
         let is_known = self.near_cells > 0;
-        RateAnswer {
-            outcome: LoadOutcome::Unfinished,
-            low: if is_known { interval.low } else { 0.0 },
-            rate: if is_known { interval.rate } else { 0.0 },
-            high: if is_known {
-                interval.high
-            } else {
-                self.saturated.max(self.best_served)
-            },
-            saturated: self.saturated,
-            slope: interval.slope,
-            episodes: self.fit.episodes,
-            control: None,
-            drift: None,
-            falls: self.falls,
-            unseen_credit: self.unseen_credit(interval.rate / 2.0),
-            stalls: StallEvidence::seen(&self.since_fall, &self.fitted()),
-            unseen_stall_s: None,
-        }
-    }
-
-    /// The lateness that the fit expects of the target.
-    fn fitted(&self) -> FittedLateness {
         let interval = self.fit.interval;
-        FittedLateness {
-            promised: self.promise.late_share,
-            rate: interval.rate,
-            slope: interval.slope,
-            served: self.saturated,
+        RateAnswer {
+            rate: if is_known { interval.rate } else { 0.0 },
+            control: None,
+            ..self.answer_with(ProvenInterval {
+                outcome: LoadOutcome::Unfinished,
+                ends: if is_known {
+                    AnswerEnds {
+                        low: interval.low,
+                        high: interval.high,
+                    }
+                } else {
+                    AnswerEnds {
+                        low: 0.0,
+                        high: self.saturated.max(self.best_served),
+                    }
+                },
+            })
         }
     }
 
     /// The answer of a search that came to its end.
-    ///
-    /// A hold that alone shows that its rate keeps the promise is a lower end whatever the fit
-    /// says, unless stalls that were met may break it.
     pub(super) fn answer(&self) -> RateAnswer {
-        let interval = self.fit.interval;
-        let fitted = self.fitted();
-        let stalls = StallEvidence::seen(&self.since_fall, &fitted);
-        let low_by_stalls = stalls.lowest_rate(&fitted);
-        let stalls_leave_a_rate = low_by_stalls > self.no_rate();
         let drift = self.drift();
-        let ends = self.widened_ends(drift.as_ref());
-        let outcome_of_fit = if stalls.met > 0 && !stalls_leave_a_rate && ends.low > self.no_rate()
-        {
-            LoadOutcome::FewEpisodes
-        } else {
-            self.outcome_of_fit(ends.low <= self.no_rate())
+        let answer = RateAnswer {
+            drift: drift.as_ref().map(|drift| drift.share),
+            ..self.answer_with(self.proven_interval(drift.as_ref()))
         };
-        let is_by_hold_alone =
-            self.is_held_clearly && stalls_leave_a_rate && !outcome_of_fit.is_promise();
-        let low_without_stalls = match (outcome_of_fit, self.held) {
-            (_, Some(held)) if is_by_hold_alone => held,
-            (LoadOutcome::PerhapsNone, _) => 0.0,
-            (_, Some(held)) => ends.low.min(held),
-            (_, None) => ends.low,
-        };
-        let low = if stalls_leave_a_rate {
-            low_without_stalls.min(low_by_stalls)
-        } else {
-            0.0
-        };
-        let (outcome, high) = if is_by_hold_alone {
-            (LoadOutcome::AtLeast, ends.high.max(self.saturated))
-        } else {
-            (outcome_of_fit, ends.high)
-        };
-        debug_assert!(low <= high, "{low} to {high}");
-        debug_assert!(low > 0.0 || !outcome.is_promise(), "{outcome:?}");
+        debug_assert!(answer.low <= answer.rate, "{answer:?}");
+        debug_assert!(answer.rate <= answer.high, "{answer:?}");
+        debug_assert!(
+            answer.low > 0.0 || !answer.outcome.is_promise(),
+            "{answer:?}"
+        );
+        answer
+    }
+
+    /// An answer with this interval, and what the cells show besides.
+    fn answer_with(&self, proven: ProvenInterval) -> RateAnswer {
+        let interval = self.fit.interval;
+        let fitted = self.fitted_lateness();
+        let stalls = StallEvidence::seen(&self.since_fall, &fitted);
+        let AnswerEnds { low, high } = proven.ends;
         RateAnswer {
-            outcome,
+            outcome: proven.outcome,
             low,
             rate: interval.rate.max(low),
             high,
@@ -115,16 +101,78 @@ impl RateSearch {
             slope: interval.slope,
             episodes: self.fit.episodes,
             control: self.control,
-            drift: drift.map(|drift| drift.share),
+            drift: None,
             falls: self.falls,
             unseen_credit: self.unseen_credit(interval.rate / 2.0),
             stalls,
-            unseen_stall_s: stalls.unseen_length_s(&fitted, low),
+            unseen_stall_s: match proven.outcome {
+                LoadOutcome::Unfinished => None,
+                _ => stalls.unseen_length_s(&fitted, low),
+            },
+        }
+    }
+
+    /// The lateness that the fit expects of the target.
+    fn fitted_lateness(&self) -> FittedLateness {
+        let interval = self.fit.interval;
+        FittedLateness {
+            promised: self.promise.late_share,
+            limit_s: self.promise.limit_s,
+            rate: interval.rate,
+            slope: interval.slope,
+            served: self.saturated,
+        }
+    }
+
+    /// The outcome of a search that came to its end, and its interval.
+    ///
+    /// A hold that alone shows that its rate keeps the promise is a lower end whatever the fit
+    /// says, unless stalls that were met may break it.
+    fn proven_interval(&self, drift: Option<&Drift>) -> ProvenInterval {
+        let ends = self.widened_ends(drift);
+        let fitted = self.fitted_lateness();
+        let stalls = StallEvidence::seen(&self.since_fall, &fitted);
+        let low_despite_stalls = stalls.lowest_rate(&fitted);
+        let stalls_leave_a_rate = low_despite_stalls > self.no_rate_below();
+        let is_perhaps_none = ends.low <= self.no_rate_below();
+        let outcome = if stalls.met > 0 && !stalls_leave_a_rate && !is_perhaps_none {
+            LoadOutcome::FewEpisodes
+        } else {
+            self.outcome_of_fit(is_perhaps_none)
+        };
+        if !stalls_leave_a_rate {
+            // Nothing is known to be kept if they come as often as they may.
+            return ProvenInterval {
+                outcome,
+                ends: AnswerEnds { low: 0.0, ..ends },
+            };
+        }
+        match self.held {
+            Some(held) if self.is_held_clearly && !outcome.is_promise() => ProvenInterval {
+                outcome: LoadOutcome::AtLeast,
+                ends: AnswerEnds {
+                    low: held.min(low_despite_stalls),
+                    high: ends.high.max(self.saturated),
+                },
+            },
+            held => {
+                let low_of_fit = match outcome {
+                    LoadOutcome::PerhapsNone => 0.0,
+                    _ => ends.low.min(held.unwrap_or(f64::INFINITY)),
+                };
+                ProvenInterval {
+                    outcome,
+                    ends: AnswerEnds {
+                        low: low_of_fit.min(low_despite_stalls),
+                        ..ends
+                    },
+                }
+            }
         }
     }
 
     /// If the lower end is at most this rate, perhaps none keeps the promise.
-    fn no_rate(&self) -> f64 {
+    fn no_rate_below(&self) -> f64 {
         NO_RATE_SHARE * self.saturated
     }
 
@@ -188,8 +236,8 @@ impl RateSearch {
         let rate = self.fit.interval.rate;
         let lowest = DRIFT_RATE_MIN * rate;
         let highest = (DRIFT_RATE_MAX * rate).min(SATURATION_TIMES * self.saturated);
-        let earlier = self.interval_of(first, lowest..highest);
-        let later = self.interval_of(second, lowest..highest);
+        let earlier = self.interval_of_cells(first, lowest..highest);
+        let later = self.interval_of_cells(second, lowest..highest);
         let share = later.rate / earlier.rate - 1.0;
         let widths = (later.high - later.low).hypot(earlier.high - earlier.low);
         let error = widths / (2.0 * NORMAL_95) / rate;
@@ -201,7 +249,7 @@ impl RateSearch {
     }
 
     /// The interval that the cells with these indices alone allow, between two rates.
-    fn interval_of(&self, indices: &[usize], rates: Range<f64>) -> RateInterval {
+    fn interval_of_cells(&self, indices: &[usize], rates: Range<f64>) -> RateInterval {
         let cells: Vec<MeasuredRate> = indices
             .iter()
             .map(|index| self.cells[*index].clone())

@@ -27,6 +27,10 @@ pub struct Batch {
     pub requests: f64,
     /// Those that were late.
     pub late: f64,
+    /// The longest of them, from its intended start, in seconds; 0 where it is unknown.
+    pub longest_s: f64,
+    /// Seconds for which a thread of this program waited for a processor.
+    pub waited_s: f64,
 }
 
 impl Batch {
@@ -43,6 +47,8 @@ pub struct MeasuredRate {
     pub cell: RateCell,
     /// The batches of the counted time.
     pub batches: Vec<Batch>,
+    /// Requests that only a delay of this program made late.
+    pub late_by_own_delay: f64,
     /// Requests per second that were served.
     pub served: f64,
     /// The cell ended early, because a request waited for longer than `give_up_s`.
@@ -53,7 +59,8 @@ pub struct MeasuredRate {
     pub end_s: f64,
 }
 
-/// From this share of late requests on a cell is saturated, unless its queue recovered.
+/// From this share of late requests on a cell is saturated, unless its queue recovered. The curve
+/// of the fit describes no such share.
 const SATURATED_SHARE: f64 = 0.1;
 /// A queue did not recover where at least this share of the batches is late. After a stall the late
 /// requests of a cell count like others: dropping them would promise what the target keeps between
@@ -61,13 +68,15 @@ const SATURATED_SHARE: f64 = 0.1;
 const UNRECOVERED_BATCHES_MIN: f64 = 0.8;
 /// An overloaded cell is served at most at this share of its rate. `rate_study` was tried with it.
 const OVERLOADED_SHARE: f64 = 0.93;
-/// Fewer batches do not show whether a queue recovered.
+/// Fewer batches do not show whether a queue recovered: one before, one in and one after a stall.
 const BATCHES_MIN: usize = 3;
-/// A saturated cell has more than this many times the promised share of late requests.
+/// A saturated cell has more than this many times the promised share of late requests: near cells
+/// are within e of it.
 const SATURATED_TIMES: f64 = 10.0;
-/// Late requests are not a single cluster if at least this share of the batches is late.
+/// Late requests are not a single cluster if at least this share of the batches is late: four
+/// seconds of a near cell. It was fixed by simulation.
 const LATE_BATCHES_MIN: f64 = 0.4;
-/// With fewer late requests their spread over the batches is not judged.
+/// With fewer late requests their spread over the batches is not judged: some ten in each.
 const SPREAD_LATE_MIN: f64 = 100.0;
 /// A batch is late if its share of late requests is more than this many times the promised one.
 const LATE_BATCH_TIMES: f64 = 3.0;

@@ -7,15 +7,17 @@ use super::fit::FIRST_SLOPE;
 use super::{BATCH_S, Phase, RateSearch, SATURATION_TIMES, SERVED_MIN, SearchStep, WARMUP_S};
 use diskproof_model::rate::RateCellKind;
 
-/// The first rate of the doubling, per second.
+/// The first rate of the doubling, per second, which hard disks serve.
 const FIRST_RATE: f64 = 20.0;
-/// The doubling ends at this rate in any case, per second.
+/// The doubling ends at this rate in any case, per second: three times the highest one that was
+/// simulated.
 const LAST_RATE: f64 = 300_000.0;
 /// The length of a cell of the doubling, in seconds.
 const DOUBLING_S: f64 = 2.0;
 /// A cell of the doubling may be shorter if it still has this many requests.
 const DOUBLING_REQUESTS: f64 = 40.0;
-/// By chance, arrivals may be fewer by this many standard deviations of a Poisson process.
+/// By chance, arrivals may be fewer by this many standard deviations of a Poisson process: in one
+/// cell of forty.
 const DOUBLING_DEVIATIONS: f64 = 2.0;
 /// A rate is not served if less than this share of it is. The doubling ends there if
 /// [`GAIN_MIN`] is missed, too.
@@ -27,7 +29,8 @@ const GAIN_MIN: f64 = 1.05;
 const SATURATION_S: f64 = 10.0;
 /// The number of saturated cells: the first uses up short credits.
 const SATURATIONS: u32 = 2;
-/// The saturated rate counts as at least this share of the best rate of the doubling.
+/// The saturated rate counts as at least this share of the best rate of the doubling, in case that
+/// the cell met a stall.
 const SATURATED_SHARE_MIN: f64 = 0.1;
 /// A round of the curve has this many rates, with equal distances up to the saturated rate.
 const CURVE_POINTS: u32 = 10;
@@ -40,14 +43,15 @@ const CURVE_SLOW_S: f64 = 4.0;
 /// A target that serves fewer requests per second is slow: a cell of the usual length would have
 /// too few.
 const CURVE_SLOW_RATE: f64 = 250.0;
-/// The assumed late share below the first guess, as a multiple of the promised one.
+/// The assumed late share below the first guess, as a multiple of the promised one, fixed by
+/// simulation together with [`MANY_LATE`].
 const FEW_LATE: f64 = 1.0 / 3.0;
 /// The assumed late share above the first guess, as a multiple of the promised one.
 const MANY_LATE: f64 = 5.0;
-/// The late share above the first guess is at most this.
+/// The late share above the first guess is at most this, for promises of less than p90.
 const MANY_LATE_MAX: f64 = 0.5;
-/// If even the lowest rate of the curve was too high, the first guess is this share of the
-/// saturated rate.
+/// If even the lowest rate of the curve, a tenth of the saturated one, was too high, the first
+/// guess is this share of the saturated rate.
 const GUESS_SHARE_MIN: f64 = 0.08;
 
 impl RateSearch {

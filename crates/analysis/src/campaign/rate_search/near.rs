@@ -1,10 +1,11 @@
 //! Cells near the limit: each refits the interval, until it is narrow or the time is over. If the
 //! target became slower meanwhile, the search forgets what it knew and begins this phase anew.
 
-use super::answer::EPISODES_MIN;
+use super::answer::{EPISODES_MIN, PRINTED_SHARE};
 use super::cell::{MeasuredRate, RateCell};
 use super::evidence::RateInterval;
 use super::fit::FIRST_SLOPE;
+use super::stalls::OBSERVED_USE_MAX;
 use super::{
     BATCH_S, CONTROL_S, CONTROLS_MAX, NEAR_RATE_MIN, Phase, RateSearch, SERVED_MIN, SearchStep,
     TRIALS_MAX,
@@ -16,41 +17,47 @@ pub(super) const NEAR_S: f64 = 10.0;
 /// The distances of near cells from the rate of the fit, in units of 1/slope.
 /// Both sides of it take turns, because cells on both sides show the slope.
 const NEAR_DISTANCES: [f64; 6] = [-0.8, 0.8, 0.0, 0.8, -0.8, 0.0];
-/// One unit is at least this share of the rate.
+/// One unit is at least this share of the rate: where lateness begins at a step, closer rates would
+/// not differ.
 const UNIT_MIN: f64 = 0.005;
-/// One unit is at most this share of the rate.
+/// One unit is at most this share of the rate: the curve is straight only so far.
 const UNIT_MAX: f64 = 0.18;
-/// The highest rate of a near cell, as a multiple of the saturated rate.
+/// The highest rate of a near cell, as a multiple of the saturated rate: above it a cell only shows
+/// overload.
 const NEAR_RATE_MAX: f64 = 1.2;
-/// At least this many near cells come before the first hold.
+/// At least this many near cells come before the first hold: each distance once, and two more.
 const NEAR_CELLS_MIN: usize = 8;
-/// At least this many near cells come between a failed hold and the next one.
+/// At least this many near cells come between a failed hold and the next one, so that the lower end
+/// can move.
 const NEAR_CELLS_AGAIN_MIN: usize = 4;
-/// An interval is narrow enough if half of it is below this share of the rate.
-const NARROW_SHARE: f64 = 0.015;
-/// A near cell that gave up below the interval is repeated, but only after this many near cells:
-/// before that the interval is only a guess.
+/// An overloaded near cell below the interval is repeated, but only after this many near cells:
+/// before that the interval is only a guess. One at a rate that the target served when it was
+/// saturated is repeated in any case.
 const REPEATED_AFTER: usize = 2;
 /// After so many trials the search holds what it knows: what it measures then has to stay within
 /// [`TRIALS_MAX`].
 const TRIALS_BEFORE_HOLD: usize = TRIALS_MAX - 10;
-/// The length of a repeated cell, in seconds.
+/// The length of a repeated cell, in seconds: half a near cell shows whether a rate is served.
 const REPEATED_S: f64 = 5.0;
-/// After an overloaded cell the saturated rate is at most this multiple of its rate.
+/// After an overloaded cell the saturated rate is at most this multiple of its rate: what is served
+/// is known to some two percent.
 const GAVE_UP_TIMES: f64 = 1.02;
 /// A rate of at least this share of another counts as the same or a higher one.
 const SAME_RATE_SHARE: f64 = 0.995;
-/// The length of the cell that saturates a target which became slower, in seconds.
+/// The length of the cell that saturates a target which became slower, in seconds. The credit is
+/// used up already, so that one cell does for the two of the start.
 const FALLEN_S: f64 = 6.0;
 /// The warm-up of that cell, in seconds.
 const FALLEN_WARMUP_S: f64 = 2.0;
 /// That cell ends when a request has waited for this long, in seconds.
 const FALLEN_GIVE_UP_S: f64 = 4.0;
-/// It offers this multiple of the earlier saturated rate.
+/// It offers this multiple of the earlier saturated rate, more than a slower target can serve.
 const FALLEN_TIMES: f64 = 1.1;
-/// The rate that it serves counts as at least this share of the earlier one.
+/// The rate that it serves counts as at least this share of the earlier one, in case that it met a
+/// stall.
 const FALLEN_SHARE_MIN: f64 = 0.01;
-/// The guess after it, as a share of the rate that it served.
+/// The guess after it, as a share of the rate that it served, fixed by simulation of credits that
+/// end.
 const FALLEN_GUESS_SHARE: f64 = 0.85;
 
 impl RateSearch {
@@ -92,9 +99,10 @@ impl RateSearch {
     pub(super) fn after_near(&mut self, measured: MeasuredRate) -> SearchStep {
         let rate = measured.rate();
         let is_overloaded = measured.is_overloaded(self.promise.late_share);
-        let is_below = rate < self.fit.interval.low;
+        let is_below = self.is_below_the_interval(rate);
+        let is_served = rate <= OBSERVED_USE_MAX * self.saturated;
         self.cells.push(measured);
-        if is_overloaded && self.near_cells >= REPEATED_AFTER && is_below {
+        if is_overloaded && (is_below || is_served) {
             self.phase = Phase::Repeated;
             return SearchStep::Cell(self.cell_at(
                 RateCellKind::Repeated,
@@ -103,6 +111,10 @@ impl RateSearch {
             ));
         }
         self.refit_after_near()
+    }
+
+    fn is_below_the_interval(&self, rate: f64) -> bool {
+        self.near_cells >= REPEATED_AFTER && rate < self.fit.interval.low
     }
 
     /// Refits with the last near cell, and chooses the next step. If that cell is saturated, cells
@@ -144,7 +156,7 @@ impl RateSearch {
         } else {
             self.near_cells_at_hold + NEAR_CELLS_AGAIN_MIN
         };
-        let is_narrow = (interval.high - interval.low) / 2.0 / interval.rate < NARROW_SHARE;
+        let is_narrow = (interval.high - interval.low) / 2.0 / interval.rate < PRINTED_SHARE;
         let has_episodes = self.fit.episodes >= EPISODES_MIN;
         if self.near_cells >= cells_min && is_narrow && has_episodes {
             return self.begin_hold();
@@ -152,17 +164,18 @@ impl RateSearch {
         self.next_near()
     }
 
-    /// Decides whether the target became slower, after a near cell that gave up. If the repeated
+    /// Decides whether the target became slower, after an overloaded near cell. If the repeated
     /// cell keeps the rate, the near cell met a single stall: it says nothing about higher rates,
-    /// and is dropped.
+    /// and is dropped from the fit. As a stall it counts.
     pub(super) fn after_repeated(&mut self, measured: MeasuredRate) -> SearchStep {
         let is_overloaded = measured.is_overloaded(self.promise.late_share);
         let is_saturated = measured.is_saturated(self.promise.late_share);
+        let is_below = self.is_below_the_interval(measured.rate());
         self.cells.push(measured);
-        if is_overloaded {
+        if is_overloaded && is_below {
             return self.begin_fallen();
         }
-        if is_saturated {
+        if is_overloaded || is_saturated {
             return self.refit_after_near();
         }
         if let Some(stalled) = self.last_near_index() {

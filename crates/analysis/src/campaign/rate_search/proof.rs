@@ -12,9 +12,10 @@ use diskproof_model::rate::RateCellKind;
 /// No more than this share of the saturated rate is held: the queue of a target that is used more
 /// is as long by chance as by what is offered.
 const HELD_USE_MAX: f64 = 0.95;
-/// With few late episodes, this share of the rate of the fit is held.
+/// With few late episodes, this share of the rate of the fit is held. The fit knows no lower end
+/// there, and the saturated rate, which bounds it, is known to a few percent.
 const QUIET_SHARE: f64 = 0.9;
-/// The most holds of a search.
+/// The most holds of a search: a third one would take the time of the cells that make it better.
 const HOLDS_MAX: u32 = 2;
 /// A hold is repeated if its rate was less than this share of the lower end after the refit: the
 /// promise can then be a higher one.
@@ -26,19 +27,21 @@ const HOLD_DEVIATIONS: f64 = 2.33;
 /// chance explains. On a busy machine late requests come in few large clusters, which explain any
 /// share: a control with half of its requests late has not kept the promise.
 const BROKEN_SHARE_TIMES: f64 = 3.0;
-/// Near cells for which there has to be time between two holds.
+/// Near cells for which there has to be time between two holds: one on each side of the rate.
 const NEAR_BETWEEN_HOLDS: f64 = 2.0;
-/// The rates of a control, as multiples of the rate of the answer.
+/// The rates of a control, as multiples of the rate of the answer. The smallest one that should
+/// show a break says most about the upper end.
 const CONTROL_FACTORS: [f64; 5] = [1.15, 1.3, 1.5, 2.0, 3.0];
 /// A control breaks the promise if late requests exceed the promised share by this many standard
 /// deviations: 95 % one-sided.
 const CONTROL_DEVIATIONS: f64 = 1.64;
-/// A control at this multiple of the saturated rate breaks the promise in any case.
+/// A control at this multiple of the saturated rate breaks the promise in any case: its queue grows
+/// by a second in thirteen.
 const ABOVE_SATURATED_TIMES: f64 = 1.08;
 /// A control is worth measuring if it should make more requests late by this many standard
-/// deviations.
+/// deviations: then it shows a break ([`CONTROL_DEVIATIONS`]) in four of five searches.
 const SHOWN_DEVIATIONS: f64 = 2.5;
-/// Lateness is assumed to grow by at most e to this power.
+/// Lateness is assumed to grow by at most e to this power: then all requests are late at p99.
 const GROWTH_LN_MAX: f64 = 5.0;
 
 impl RateSearch {

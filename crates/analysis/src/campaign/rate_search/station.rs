@@ -82,17 +82,21 @@ impl Busy {
     /// An idle station. Requests that take longer than `limit_s` are late.
     pub fn new(station: Station, limit_s: f64, seed: u64) -> Self {
         let mut rng = TestRng(seed);
-        let first_s = match station.stalls {
-            Some(stalls) => rng.share() * stalls.every_s / 2.0,
-            None => 0.0,
+        // It has worked for long: its first stall may come at any time.
+        let (stall_start_s, stall_end_s) = match station.stalls {
+            Some(stalls) => {
+                let start_s = rng.share() * stalls.every_s;
+                (start_s, start_s + stalls.length_s)
+            }
+            None => (0.0, 0.0),
         };
         Self {
             station,
             rng,
             now_s: 0.0,
             free_s: vec![0.0; station.servers],
-            stall_start_s: first_s,
-            stall_end_s: first_s,
+            stall_start_s,
+            stall_end_s,
             limiter_s: 0.0,
             limit_s,
         }
@@ -149,6 +153,7 @@ impl Busy {
                 let batch_number = ((arrival_s - counted_from_s) / cell.batch_s) as usize;
                 let batch = &mut batches[batch_number.min(count - 1)];
                 batch.requests += 1.0;
+                batch.longest_s = batch.longest_s.max(done_s - arrival_s);
                 if done_s - arrival_s > self.limit_s {
                     batch.late += 1.0;
                 }
@@ -167,6 +172,7 @@ impl Busy {
         MeasuredRate {
             cell,
             batches,
+            late_by_own_delay: 0.0,
             served: requests as f64 / (drained_s - begin_s),
             gave_up,
             start_s: begin_s,

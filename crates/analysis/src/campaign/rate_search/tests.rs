@@ -1,6 +1,7 @@
 //! The search on stations whose truth is known, in virtual time.
 
 use super::answer::EPISODES_MIN;
+use super::stalls::FittedLateness;
 use super::station::{Busy, Credit, Service, Stalls, Station};
 use super::*;
 
@@ -118,6 +119,181 @@ fn few_stalls_that_were_met_leave_the_answer_undecided() {
     }
     assert!(firm <= 1, "{answers:?}");
     assert!(inside(&answers, 496.6) >= 16, "{answers:?}");
+}
+
+/// Most searches of seven minutes meet a stall that comes once in them. None of these is firm.
+#[test]
+fn stall_of_two_seconds_that_was_met_leaves_the_answer_undecided() {
+    let station = Station {
+        stalls: Some(Stalls {
+            length_s: 2.0,
+            every_s: 400.0,
+        }),
+        ..Station::new(4, 1000.0, Service::Exponential)
+    };
+    let answers = searched(station, 0.03, P99, 20);
+    let met = answers
+        .iter()
+        .filter(|answer| answer.stalls.met > 0)
+        .count();
+    assert!(met >= 12, "{met}: {answers:?}");
+    for answer in &answers {
+        if answer.stalls.met > 0 && answer.outcome.is_promise() {
+            assert!(answer.low < 479.8, "{answer:?}");
+        }
+    }
+}
+
+/// A near cell of ten seconds at 800/s of the 1000/s that are served. In its fifth second requests
+/// are late, of which the longest took so long.
+fn cell_with_a_late_batch(late: f64, longest_s: f64) -> MeasuredRate {
+    let quiet = Batch {
+        requests: 800.0,
+        late: 2.0,
+        longest_s: 0.04,
+        waited_s: 0.0,
+    };
+    let mut batches = vec![quiet; 10];
+    batches[5].late = late;
+    batches[5].longest_s = longest_s;
+    MeasuredRate {
+        cell: RateCell {
+            kind: RateCellKind::Near,
+            rate: 800.0,
+            warmup_s: 0.5,
+            time_s: 10.0,
+            batch_s: 1.0,
+            give_up_s: 5.0,
+        },
+        batches,
+        late_by_own_delay: 0.0,
+        served: 800.0,
+        gave_up: false,
+        start_s: 0.0,
+        end_s: 10.5,
+    }
+}
+
+const FITTED: FittedLateness = FittedLateness {
+    promised: P99,
+    limit_s: 0.03,
+    rate: 820.0,
+    slope: 10.0,
+    served: 1000.0,
+};
+
+#[test]
+fn stall_is_one_of_the_target_while_this_program_runs() {
+    let stalled = cell_with_a_late_batch(700.0, 0.53);
+    let evidence = StallEvidence::seen(std::slice::from_ref(&stalled), &FITTED);
+    assert_eq!((evidence.met, evidence.own_cells), (1, 0), "{evidence:?}");
+    assert_eq!(evidence.observed_s, 10.0);
+    assert!((evidence.length_s - 0.5).abs() < 1e-9, "{evidence:?}");
+    // Its requests are counted as they are answered, after the second in which it ran no more.
+    let mut kept_off = stalled.clone();
+    kept_off.batches[4].waited_s = 0.3;
+    let mut late_by_itself = stalled;
+    late_by_itself.late_by_own_delay = 400.0;
+    for own in [kept_off, late_by_itself] {
+        let evidence = StallEvidence::seen(&[own], &FITTED);
+        assert_eq!((evidence.met, evidence.own_cells), (0, 1), "{evidence:?}");
+        assert_eq!(evidence.observed_s, 0.0, "{evidence:?}");
+        assert_eq!(evidence.own_late_share(), 1.0, "{evidence:?}");
+    }
+}
+
+/// A few slow requests while others are answered, and short waits of many.
+#[test]
+fn slow_requests_are_no_stall() {
+    for (late, longest_s) in [(40.0, 0.53), (700.0, 0.06)] {
+        let cell = cell_with_a_late_batch(late, longest_s);
+        let evidence = StallEvidence::seen(&[cell], &FITTED);
+        assert_eq!((evidence.met, evidence.own_cells), (0, 0), "{evidence:?}");
+        assert_eq!(evidence.observed_s, 10.0);
+    }
+}
+
+/// A stall above the interval fills the rest of its cell, as overload does: the search offers the
+/// rate once more to know which it was.
+#[test]
+fn stall_that_fills_a_near_cell_is_one_if_the_repeated_cell_is_served() {
+    let promise = RatePromise {
+        late_share: P99,
+        limit_s: 0.03,
+    };
+    let mut search = RateSearch::new(promise, RateSearchTimes::default(), 5);
+    let mut busy = Busy::new(Station::new(4, 1000.0, Service::Exponential), 0.03, 31);
+    let mut filled = None;
+    let mut is_next = false;
+    let mut measured = None;
+    let answer = loop {
+        let cell = match search.next(measured) {
+            SearchStep::Cell(cell) => cell,
+            SearchStep::Answer(answer) => break answer,
+        };
+        if is_next {
+            assert_eq!(cell.kind, RateCellKind::Repeated);
+            assert_eq!(Some(cell.rate), filled);
+            is_next = false;
+        }
+        let mut result = busy.measure(cell);
+        let is_above = cell.rate > search.fit.interval.rate;
+        if filled.is_none() && cell.kind == RateCellKind::Near && is_above {
+            filled = Some(cell.rate);
+            is_next = true;
+            result.served = 0.9 * cell.rate;
+            for batch in &mut result.batches {
+                batch.late = batch.requests;
+                batch.longest_s = 2.0;
+            }
+        }
+        measured = Some(result);
+    };
+    assert_eq!((answer.stalls.met, answer.falls), (1, 0), "{answer:?}");
+    assert!(answer.saturated > 950.0, "{answer:?}");
+    assert!(!answer.outcome.is_promise(), "{answer:?}");
+}
+
+/// A minute at each of three rates, with the late requests of a target that keeps the promise up to
+/// this rate.
+fn minutes_near(limit_rate: f64) -> Vec<MeasuredRate> {
+    let mut cells = Vec::new();
+    for rate in [7000.0, 7600.0, 8200.0] {
+        let mut cell = cell_with_a_late_batch(0.0, 0.0);
+        cell.cell.rate = rate;
+        cell.batches = vec![
+            Batch {
+                requests: rate,
+                late: P99 * rate * (10.0 * (rate / limit_rate - 1.0)).exp(),
+                ..Batch::default()
+            };
+            60
+        ];
+        cells.push(cell);
+    }
+    cells
+}
+
+#[test]
+fn drift_of_the_target_widens_the_interval() {
+    let promise = RatePromise {
+        late_share: P99,
+        limit_s: 0.03,
+    };
+    for (later_rate, is_drift) in [(8000.0, false), (7200.0, true)] {
+        let mut search = RateSearch::new(promise, RateSearchTimes::default(), 5);
+        search.saturated = 10_000.0;
+        search.fit.interval.rate = 7700.0;
+        search.cells = minutes_near(8000.0);
+        search.cells.extend(minutes_near(later_rate));
+        search.refit();
+        let answer = search.answer();
+        assert_eq!(answer.drift.is_some(), is_drift, "{answer:?}");
+        if let Some(drift) = answer.drift {
+            assert!((drift + 0.1).abs() < 0.02, "{answer:?}");
+            assert!(answer.low <= later_rate, "{answer:?}");
+        }
+    }
 }
 
 /// The clusters of a queue near its capacity are no stalls.
@@ -246,16 +422,19 @@ fn search_survives_measurements_that_no_disk_gives() {
                     Batch {
                         requests: absurd[pick % 4],
                         late: absurd[pick / 4 % 4],
+                        longest_s: absurd[pick / 3 % 4],
+                        waited_s: absurd[pick / 5 % 4],
                     };
                     pick % 3
                 ],
+                late_by_own_delay: absurd[pick / 6 % 4],
                 served: absurd[pick / 2 % 4],
                 gave_up: case & step != 0,
                 start_s: 0.0,
                 end_s: 0.0,
             });
         }
-        let answer = search.unfinished();
+        let answer = search.unfinished_answer();
         let figures = [answer.low, answer.rate, answer.high, answer.saturated];
         for figure in figures {
             assert!(figure.is_finite(), "{case}: {answer:?}");
