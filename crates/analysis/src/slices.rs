@@ -1,8 +1,9 @@
-//! Rates of the slices of workloads. The interval of one workload contains how much its rate varies
-//! between slices that lie apart in time (docs/verdict.md and docs/compare.md explain it).
-//! Workloads that are measured in turns may share one fall, when a burst credit is used up: the
-//! last slices of a single workload may be slow by chance, but several workloads that fall at one
-//! moment to one rate are behind a limiter.
+//! Draws conclusions from the rates of slices, which are parts of a workload that others interrupt.
+//!
+//! The first half widens the interval of a workload to the variation between its slices
+//! (docs/verdict.md and docs/compare.md explain it). The second half finds falls that workloads
+//! share: the last slices of a single workload may be slow by chance, but several workloads that
+//! fall at one moment to one rate are behind a limiter whose burst credit ended.
 
 use crate::estimate;
 use crate::estimate::student::multiple_95;
@@ -40,6 +41,7 @@ pub fn may_end(measurement: &Measurement, goal: f64) -> bool {
     }
 }
 
+/// Operations per second in a slice, without syncs.
 fn rate_without_syncs(slice: &TimeSlice) -> f64 {
     slice
         .ops
@@ -143,7 +145,7 @@ pub(crate) fn after(slices: &[TimeSlice], settling_ns: u64) -> &[TimeSlice] {
 }
 
 /// Half-width of the 95 % interval of the mean of these rates, t(0.975, n − 1) s/√n of n slices;
-/// `None` of too few.
+/// `None` of fewer than [`SLICES_MIN`].
 fn half_width(rates: &[f64]) -> Option<f64> {
     if rates.len() < SLICES_MIN {
         return None;
@@ -152,6 +154,9 @@ fn half_width(rates: &[f64]) -> Option<f64> {
     Some(multiple_95(count - 1.0) * (variance(rates) / count).sqrt())
 }
 
+// The thresholds of a shared fall were chosen, not measured. The tests at the end of this file
+// hold which falls they find.
+
 /// A fall divides the rate of a workload by at least this.
 const FALL_MIN: f64 = 1.5;
 /// At least this many workloads share a fall.
@@ -159,12 +164,13 @@ const WORKLOADS_MIN: usize = 2;
 /// They have at least this many slices after it, together.
 const SLICES_AFTER_MIN: usize = 3;
 /// A rate after the fall equals the limit if it differs by at most this share, or by what counting
-/// in short slices explains. Those of at least two in three workloads must.
+/// in short slices explains. At least two in three workloads must have such a rate.
 const LIMIT_APART_MAX: f64 = 0.1;
-/// For at least this share of the time before the fall, a workload is above the middle of its two
-/// levels.
+/// For at least this share of the time before the fall, a workload must be above the middle of its
+/// two levels.
 const HIGH_SHARE: f64 = 0.8;
-/// If a workload reached this multiple of the limit before the fall, it has to fall, too.
+/// A workload that reached this multiple of the limit before the fall has to fall, too: one that
+/// did not contradicts the limit.
 const SPARED_MAX: f64 = 2.0;
 
 /// The slices of one workload, and the operations that count in them.
@@ -176,7 +182,7 @@ pub(crate) struct WorkloadSlices<'a> {
     is_saturating: bool,
 }
 
-/// The two levels of a workload, in operations per second.
+/// The levels of a workload before and after a moment, in operations per second.
 struct Levels {
     /// The index of the first slice after the fall.
     first_after: usize,
@@ -199,17 +205,17 @@ struct LimitedRate {
 
 impl LimitedRate {
     /// The difference from the limit that does not count.
-    fn room(&self, limit: f64) -> f64 {
+    fn tolerance(&self, limit: f64) -> f64 {
         (LIMIT_APART_MAX * limit).max(self.grain)
     }
 
     fn is_above(&self, limit: f64) -> bool {
-        self.rate - limit - self.room(limit) > 0.0
+        self.rate - limit - self.tolerance(limit) > 0.0
     }
 
     /// True if the workload used all of the limit.
     fn reaches(&self, limit: f64) -> bool {
-        limit - self.rate - self.room(limit) <= 0.0
+        limit - self.rate - self.tolerance(limit) <= 0.0
     }
 }
 
@@ -329,7 +335,8 @@ fn time_ns(slices: &[TimeSlice]) -> f64 {
 
 /// True if the whole machine became slower when this workload did, after `at_ns` of its measured
 /// time: every other workload that ran in turns with it fell by at least the root of its factor.
-/// Without a common limit such a fall is not a burst credit of the disk.
+/// Without a common limit such a fall is not a burst credit of the disk. The caller must pass a
+/// workload that shares no fall ([`shared_fall`]).
 pub(crate) fn machine_fell(workloads: &[WorkloadSlices<'_>], index: usize, at_ns: u64) -> bool {
     let own = &workloads[index];
     let Some(moment_ns) = own.moment_ns(at_ns) else {
@@ -432,7 +439,7 @@ fn fall_at<'a>(
     }
     limited.sort_by(|one, other| one.rate.total_cmp(&other.rate));
     let limit = limited.get(limited.len() / 2)?.rate;
-    // A busy machine may use less than the limit; nothing gets more.
+    // A busy machine may use less than the limit, but nothing gets more.
     let reaching = limited
         .iter()
         .filter(|member| member.reaches(limit))

@@ -1,4 +1,4 @@
-//! The load of others, which was watched: what it says.
+//! Writes the clauses of the headline on an observed load, which other programs made.
 
 use crate::words::enumerated;
 use diskproof_model::digits::rounded;

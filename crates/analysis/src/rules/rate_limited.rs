@@ -26,20 +26,22 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// The largest scatter from one tenth of a second to the next, as a share of the rate, that counts
-/// as even. A medium scatters more.
+/// as even. A medium scatters more. Chosen, not measured.
 const SCATTER_MAX_EVEN: f64 = 0.004;
 
-/// Reads and writes of one limiter differ by at most this share.
+/// Reads and writes of one limiter differ by at most this share. Chosen, not measured.
 const DIFFERENCE_SHARE_MAX: f64 = 0.005;
 
 /// The share of a group's limit at which a rate has reached it. Kernels count in slices of time, so
-/// a rate may be a little higher.
+/// a rate may be a little higher. Chosen, not measured.
 const REACHED_SHARE: std::ops::RangeInclusive<f64> = 0.9..=1.03;
 
-/// From this share of a link's bandwidth on the link is the limit: protocols take the rest.
+/// From this share of a link's bandwidth on the link is the limit: protocols take the rest, as
+/// `flat_top.rs` lists for each kind of link.
 const LINK_SHARE: f64 = 0.85;
 
-/// From this block size on, bandwidth is what volumes limit.
+/// From this block size on, bandwidth is what volumes limit: EBS counts a request of up to 256 KiB
+/// on its SSD volumes as one.
 pub(super) const LARGE_BLOCK_BYTES: u32 = 1 << 18;
 
 /// A group's limit is certain, so it goes before what the rates suggest.
@@ -57,12 +59,12 @@ struct GroupHit {
     /// The rate, in the unit of the limit per second.
     observed: f64,
     /// The rate of all workloads that ran at the same time.
-    of_group: f64,
+    group_rate: f64,
 }
 
 impl GroupHit {
-    /// True if both reached the same limit.
-    fn has_limit_of(&self, other: &Self) -> bool {
+    /// True if both reached the same limit of the same group.
+    fn has_same_limit(&self, other: &Self) -> bool {
         self.limit.number == other.limit.number && self.limit.key.name == other.limit.key.name
     }
 
@@ -71,7 +73,7 @@ impl GroupHit {
         let unit = self.limit.key.unit.per_second();
         [
             evidence_at(&self.path, self.observed, self.limit.allowed, unit),
-            self.limit.evidence(self.of_group),
+            self.limit.evidence(self.group_rate),
         ]
     }
 }
@@ -113,9 +115,9 @@ fn group_claim(record: &Record, hits: &[GroupHit]) -> String {
     for (place, hit) in hits.iter().enumerate() {
         let is_named = hits[..place]
             .iter()
-            .any(|earlier| earlier.has_limit_of(hit));
+            .any(|earlier| earlier.has_same_limit(hit));
         if !is_named {
-            let at_limit = hits.iter().filter(|other| other.has_limit_of(hit));
+            let at_limit = hits.iter().filter(|other| other.has_same_limit(hit));
             let places = places(record, at_limit.map(|other| other.index));
             sentences.push(group_sentence(record, hit, &places));
         }
@@ -131,7 +133,7 @@ fn group_sentence(record: &Record, hit: &GroupHit, places: &str) -> String {
     let unit = hit.limit.key.unit.per_second();
     format!(
         "{places} ran at {}: the control group {} allows {} on device {}.",
-        figure_text(hit.of_group, Some(hit.of_group * 0.01), unit),
+        figure_text(hit.group_rate, Some(hit.group_rate * 0.01), unit),
         group_limit.group,
         figure_text(hit.limit.allowed, None, unit),
         group_limit.device
@@ -151,8 +153,8 @@ fn at_group_limit(record: &Record, measured: Measured<'_>) -> Option<GroupHit> {
             continue;
         };
         let rate = RateFigure::new(op, limit.key.unit);
-        let of_group = rate_of_group(record, row, limit.key);
-        if limit.is_reached(of_group) {
+        let group_rate = combined_rate(record, row, limit.key);
+        if limit.is_reached(group_rate) {
             let index = measured.index;
             let kind = kind.as_str();
             return Some(GroupHit {
@@ -163,7 +165,7 @@ fn at_group_limit(record: &Record, measured: Measured<'_>) -> Option<GroupHit> {
                     rate.name
                 ),
                 observed: rate.value,
-                of_group,
+                group_rate,
             });
         }
     }
@@ -172,7 +174,7 @@ fn at_group_limit(record: &Record, measured: Measured<'_>) -> Option<GroupHit> {
 
 /// The rate that counts against a limit of a group: that of all workloads which ran at the same
 /// time.
-fn rate_of_group(record: &Record, row: &Row, key: &LimitKey) -> f64 {
+fn combined_rate(record: &Record, row: &Row, key: &LimitKey) -> f64 {
     concurrent_rows(record, row)
         .into_iter()
         .filter_map(|row| row.op(key.kind))
@@ -193,7 +195,7 @@ fn survey_at_group_limit(record: &Record) -> Option<GroupHit> {
                 limit,
                 path: first_result_path("figures/rate/average/value"),
                 observed,
-                of_group: observed,
+                group_rate: observed,
             });
         }
     }
@@ -264,9 +266,11 @@ impl GroupLimit {
         }
     }
 
-    fn evidence(self, observed: f64) -> Evidence {
+    /// The limit as the observation, with the rate that reached it as its threshold; 0 where no
+    /// rate has to reach it.
+    fn evidence(self, rate: f64) -> Evidence {
         let path = format!("/host/io_limits/{}/{}", self.number, self.key.name);
-        evidence_at(path, self.allowed, observed, self.key.unit.per_second())
+        evidence_at(path, self.allowed, rate, self.key.unit.per_second())
     }
 }
 
@@ -296,7 +300,7 @@ fn group_limits(record: &Record, target: usize) -> Vec<GroupLimit> {
     limits
 }
 
-/// A limit of a control group, as other findings name it that it explains.
+/// A limit of a control group, in the words of the findings that it explains.
 pub(super) struct GroupStatement {
     pub(super) sentence: String,
     pub(super) evidence: Evidence,
@@ -381,8 +385,10 @@ impl EvenWorkload<'_> {
         self.measured.row.data.target
     }
 
-    fn is_alike(&self, other: &Self) -> bool {
-        self.target() == other.target() && self.unit == other.unit && is_near(self.rate, other.rate)
+    fn has_same_rate(&self, other: &Self) -> bool {
+        self.target() == other.target()
+            && self.unit == other.unit
+            && are_near(self.rate, other.rate)
     }
 
     fn evidence(&self) -> Evidence {
@@ -394,7 +400,7 @@ impl EvenWorkload<'_> {
     }
 }
 
-/// A limiter's rate, of which nothing is documented.
+/// A rate that a limiter sets, and that no document says to last.
 pub(super) struct LimiterPlateau {
     /// The place of the target in the record.
     pub(super) target: usize,
@@ -411,8 +417,8 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
     if by_group(record).is_some() {
         return None;
     }
-    let alike = limited_plateau(record);
-    let first = alike.first()?;
+    let plateau = limited_plateau(record);
+    let first = plateau.first()?;
     let target = record.targets.get(first.target())?;
     if let Some(limit) = documented_limit(target, first.rate, first.unit.per_second())
         && limit.lasts
@@ -423,8 +429,8 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
         target: first.target(),
         rate: first.rate,
         unit: first.unit,
-        rows: alike.iter().map(|row| row.measured.index).collect(),
-        evidence: alike.iter().map(EvenWorkload::evidence).collect(),
+        rows: plateau.iter().map(|row| row.measured.index).collect(),
+        evidence: plateau.iter().map(EvenWorkload::evidence).collect(),
     })
 }
 
@@ -440,33 +446,37 @@ fn limited_plateau(record: &Record) -> Vec<EvenWorkload<'_>> {
     let target = even[first].target();
     let unit = even[first].unit;
     let rate = even[first].rate;
-    even.retain(|row| row.target() == target && row.unit == unit && is_near(row.rate, rate));
+    even.retain(|row| row.target() == target && row.unit == unit && are_near(row.rate, rate));
     even
 }
 
-fn is_near(one: f64, other: f64) -> bool {
+fn are_near(one: f64, other: f64) -> bool {
     (one / other - 1.0).abs() <= DIFFERENCE_SHARE_MAX
 }
 
 fn by_plateau(record: &Record) -> Option<Diagnosis> {
-    let alike = limited_plateau(record);
-    let first = alike.first()?;
-    let observations = alike.iter().map(EvenWorkload::evidence);
+    let plateau = limited_plateau(record);
+    let first = plateau.first()?;
+    let observations = plateau.iter().map(EvenWorkload::evidence);
     Some(
-        Diagnosis::new(Severity::Note, plateau_claim(record, &alike)?, observations)
-            .with_remedy(
-                "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise it; \
+        Diagnosis::new(
+            Severity::Note,
+            plateau_claim(record, &plateau)?,
+            observations,
+        )
+        .with_remedy(
+            "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise it; \
              database settings do not.",
-            )
-            .with_command(&first.measured.row.figures.reproduce),
+        )
+        .with_command(&first.measured.row.figures.reproduce),
     )
 }
 
 /// `None` where the record lacks the target.
-fn plateau_claim(record: &Record, alike: &[EvenWorkload<'_>]) -> Option<String> {
-    let first = alike.first()?;
+fn plateau_claim(record: &Record, plateau: &[EvenWorkload<'_>]) -> Option<String> {
+    let first = plateau.first()?;
     let unit = first.unit.per_second();
-    let scatter = largest_by(alike, |row| row.scatter)?.scatter;
+    let scatter = largest_by(plateau, |row| row.scatter)?.scatter;
     let target = record.targets.get(first.target())?;
     let limiter = match documented_limit(target, first.rate, unit) {
         Some(limit) => format!("This is the documented limit of {}.", limit.volume),
@@ -475,7 +485,7 @@ fn plateau_claim(record: &Record, alike: &[EvenWorkload<'_>]) -> Option<String> 
     Some(format!(
         "{} ran at {}, constant to {}, so a limiter sets the rate, not the medium. {limiter} More \
          requests in flight would only wait longer.",
-        workload_names(record, alike.iter().map(|row| row.measured.index)),
+        workload_names(record, plateau.iter().map(|row| row.measured.index)),
         figure_text(first.rate, Some(first.rate * DIFFERENCE_SHARE_MAX), unit),
         format_percent(scatter.max(0.001))
     ))
@@ -610,7 +620,7 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
     let mut has_mix = false;
     let mut has_other_blocks = false;
     for other in all {
-        if !other.is_alike(one) {
+        if !other.has_same_rate(one) {
             continue;
         }
         let workload = &other.measured.row.data.workload;

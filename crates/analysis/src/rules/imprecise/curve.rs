@@ -1,4 +1,5 @@
-//! The average of the curve. Of an uneven surface `ragged` says that it is.
+//! Decides whether the average of the curve is known well enough. `ragged` reports an uneven
+//! surface, whose average is uncertain for that reason alone.
 
 use super::super::ragged::is_curve_ragged;
 use super::super::rule::*;

@@ -1,5 +1,6 @@
-//! Steps on many small files that are known worse than figures are graded by. Rounds differ by
-//! several percent on a quiet machine already, so that narrower limits would always be passed.
+//! Finds the steps on many small files whose rate is known too badly to be graded. Rounds differ by
+//! several percent on a quiet machine already, so a narrower limit than that of grades would report
+//! every run.
 
 use super::super::rule::*;
 use super::workloads::WALL_NS_MIN;
