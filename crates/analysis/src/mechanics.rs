@@ -82,6 +82,8 @@ fn median_ns(surface: &SurfaceRecord, seek: SeekPattern) -> Option<f64> {
     }
 }
 
+/// What the disks of the surveyed target say of themselves; unknown where one says nothing, or they
+/// are of both kinds.
 fn reported_mechanics(record: &Record) -> Mechanics {
     let Some(target) = surveyed_target(record) else {
         return Mechanics::Unknown;
@@ -160,6 +162,7 @@ pub(crate) fn are_reported_to_rotate(
     disks.peek().is_some() && disks.all(|disk| is_reported_to_rotate(disk, host, health))
 }
 
+/// True if the disk, or the kernel for it, says that it rotates. USB bridges say so of any disk.
 fn is_reported_to_rotate(disk: &Layer, host: &HostFacts, health: &[DiskHealth]) -> bool {
     if let Some(rpm) = rpm_of(health, disk) {
         return rpm > 0;

@@ -98,6 +98,7 @@ pub(crate) fn judge_promises(record: &Record) -> Vec<Expectation> {
 }
 
 impl Promised {
+    /// Compares the promise with the record, and leaves open what the survey did not reach.
     fn evaluate(&self, record: &Record) -> Expectation {
         let mut expectation = self.expected.evaluate(record);
         let is_open = match self.expected.part {

@@ -53,6 +53,7 @@ pub fn surface_record(survey: &SurfaceMeasurement, measurements: &[Row]) -> Surf
     }
 }
 
+/// The surveyed bytes of the target.
 fn span(survey: &SurfaceMeasurement) -> Range<u64> {
     survey.span_start_bytes..survey.span_start_bytes.saturating_add(survey.span_bytes)
 }

@@ -276,6 +276,7 @@ fn only_writes(row: &Row) -> bool {
     !row.data.workload.reads() && row.data.workload.fills_blocks()
 }
 
+/// A fall of the rate as the record holds it, with what had been moved before.
 fn rate_drop(record: &Record, index: usize, fall: &LastingFall, cause: DropCause) -> RateDrop {
     let moved = moved::before(
         record,

@@ -341,6 +341,7 @@ fn limited_from(points: &[KneePoint<'_>], size: u32, highest: f64) -> Option<u32
     None
 }
 
+/// The model that fits the mean latencies of the measured cells; `None` of too few.
 fn cost_model(matrix: &SweepMatrix) -> Option<CostModel> {
     let mut cells = Vec::new();
     for cell in &matrix.cells {
@@ -377,6 +378,7 @@ fn predict_cells(cells: &mut [SweepCell], model: &CostModel) {
     }
 }
 
+/// A rate that the model predicts. Its interval is twice the typical error of the model.
 fn predicted_rate(model: &CostModel, rate: f64, unit: &str) -> Estimate {
     let half_width = 2.0 * model.model_error * rate;
     Estimate::new(model.cells_fitted, rate, Some(half_width), unit)

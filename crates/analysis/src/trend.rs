@@ -169,6 +169,7 @@ fn run_figure(
     }
 }
 
+/// A figure of a run that was named, as a point of its trend.
 fn named_point(run: &SavedRun, figure: NamedFigure) -> TrendPoint {
     TrendPoint {
         run_id: run.run_id.clone(),
@@ -198,12 +199,14 @@ fn later_partial_runs<'a>(runs: &'a [SavedRun], complete: &SavedRun) -> Vec<&'a 
     later
 }
 
+/// The runs that can be compared with the newest one.
 fn comparable_runs<'a>(runs: &[&'a SavedRun], newest: &SavedRun) -> Vec<&'a SavedRun> {
     let mut comparable = runs.to_vec();
     comparable.retain(|run| is_comparable(run, newest));
     comparable
 }
 
+/// True if both runs measured the same disks of the same host by the same verb and method.
 fn is_comparable(run: &SavedRun, newest: &SavedRun) -> bool {
     (run.method, &run.verb, &run.host) == (newest.method, &newest.verb, &newest.host)
         && run.targets == newest.targets
@@ -254,6 +257,7 @@ fn headline_metric(figure: &Headline) -> &'static str {
     }
 }
 
+/// A headline of a run, as a point of its trend.
 fn headline_point(run: &SavedRun, figure: &Headline) -> TrendPoint {
     TrendPoint {
         run_id: run.run_id.clone(),

@@ -78,6 +78,7 @@ fn insert_ns_without_disk(loads: &[LoadRow]) -> Option<f64> {
     }
 }
 
+/// The figures of a load, with what diskproof itself measured of its commits on the same disk.
 fn load_row(measured: &LoadMeasurement, own: &[Row]) -> LoadRow {
     let slices = &measured.slices;
     let rates: Vec<f64> = slices.iter().map(|slice| slice.rate).collect();

@@ -319,6 +319,7 @@ fn grades_of_use(record: &Record, usage: &DatabaseUse) -> Vec<UseGrade> {
     grades
 }
 
+/// Grades one use of a database by the operation of the workload at `index`.
 fn grade(record: &Record, usage: &DatabaseUse, index: usize, op: OpRow<'_>) -> UseGrade {
     let within = (usage.figure)(op);
     let figure = match whole_disk(record, index) {
@@ -361,6 +362,7 @@ fn grade(record: &Record, usage: &DatabaseUse, index: usize, op: OpRow<'_>) -> U
 }
 
 impl DatabaseUse {
+    /// The grade of a rate, without its interval.
     fn grade(&self, rate: f64) -> Grade {
         if rate >= self.good_from {
             Grade::Good

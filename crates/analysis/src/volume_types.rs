@@ -263,6 +263,7 @@ pub(crate) fn is_round(rate: f64, unit: &str) -> bool {
         || has_two_digits(rate / MIB * 1e6)
 }
 
+/// True near a bandwidth that volumes are sold with.
 fn is_usual_bandwidth(megabytes: f64) -> bool {
     USUAL_BANDWIDTHS
         .iter()

@@ -23,6 +23,7 @@ pub(super) fn observed_clauses(observed: &ObservedRecord) -> Vec<String> {
     busy.into_iter().map(device_clause).collect()
 }
 
+/// The load of one device in short.
 fn device_clause(device: &ObservedDevice) -> String {
     let mut rates = Vec::new();
     for (kind, op) in &device.ops {

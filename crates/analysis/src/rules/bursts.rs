@@ -10,7 +10,7 @@ use crate::estimate::{LastingFall, lasting_fall, rate_fall};
 use crate::limiter::words::{amount_text, credit_text};
 use crate::limiter::{Unit, counts_in};
 use crate::mechanics::has_platters;
-use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
+use crate::shared_fall::{WorkloadSlices, machine_fell, shared_fall};
 use crate::zones::LoadAlongZones;
 use crate::{estimate, moved, slices};
 use diskproof_model::limiter::BurstCredit;

@@ -35,6 +35,7 @@ pub(super) fn single_sessions(record: &Record) -> Vec<SessionCommits<'_>> {
     sessions
 }
 
+/// True of a row of writes by one session, as fast as it can make them, without other load.
 fn is_single_session(row: &Row) -> bool {
     let workload = &row.data.workload;
     (workload.depth, workload.workers) == (1, 1)

@@ -322,6 +322,7 @@ fn errors_of_disk(errors: &BTreeMap<String, u64>) -> u64 {
     sum
 }
 
+/// Bytes that the disk may have moved for requests of these workloads that failed.
 fn failed_by_workloads(rows: &[&Row]) -> Excess {
     let mut failed = Excess::default();
     for row in rows {
@@ -342,6 +343,7 @@ fn failed_by_workloads(rows: &[&Row]) -> Excess {
     failed
 }
 
+/// As [`failed_by_workloads`], for the requests of a survey.
 fn failed_by_survey(surface: &SurfaceRecord) -> Excess {
     let data = &surface.data;
     let mut requests = errors_of_disk(&data.access_errors);
@@ -422,6 +424,7 @@ fn metadata_owners(target: &TargetIdentity) -> Vec<MetadataOwner<'_>> {
     owners
 }
 
+/// True if anything between the target and its disks writes to new places instead of in place.
 fn copies_on_write(target: &TargetIdentity) -> bool {
     metadata_owners(target)
         .iter()

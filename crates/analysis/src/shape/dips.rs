@@ -150,6 +150,7 @@ pub(super) fn dips(values: &[f64], scatter: f64, reach: Reach) -> Vec<Dip> {
     dips
 }
 
+/// The dip of the points `first` to `last`; the rates are given as logarithms.
 fn dip(values: &[f64], first: usize, last: usize, neighbours_ln_rate: f64) -> Dip {
     Dip {
         first,
@@ -169,6 +170,7 @@ struct Steps {
 }
 
 impl Steps {
+    /// Divides a curve, given as the logarithms of its rates.
     fn of_curve(values: &[f64], scatter: f64) -> Self {
         let stretches = stretches(values, scatter);
         let levels = stretches

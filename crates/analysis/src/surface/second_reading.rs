@@ -80,6 +80,7 @@ struct DipSides {
 }
 
 impl DipSides {
+    /// The points beside a dip that lie in no dip, the nearest first.
     fn new(shape: &Shape, dip: &Dip) -> Self {
         let mut left: Vec<usize> = (0..dip.first).rev().collect();
         let mut right: Vec<usize> = (dip.last + 1..shape.points.len()).collect();
@@ -89,6 +90,7 @@ impl DipSides {
     }
 }
 
+/// True of a point of the curve in any of its dips.
 fn is_in_dip(shape: &Shape, point: usize) -> bool {
     shape.dips.iter().any(|dip| dip.contains(point))
 }

@@ -94,6 +94,7 @@ fn is_answered_by_disk(row: &Row) -> bool {
     row.data.cache.used == CachePolicy::Direct && is_accounted
 }
 
+/// The highest measured rate of one kind of operation, in requests.
 fn highest_iops(measured: &[&Row], kind: OpKind) -> Option<f64> {
     let mut rates = Vec::new();
     for row in measured {
@@ -104,6 +105,7 @@ fn highest_iops(measured: &[&Row], kind: OpKind) -> Option<f64> {
     highest(&rates)
 }
 
+/// As [`highest_iops`], in bytes, and of large blocks only.
 fn highest_throughput(measured: &[&Row], kind: OpKind) -> Option<f64> {
     let mut rates = Vec::new();
     for row in measured {
@@ -156,6 +158,7 @@ struct DirectionLoad<'a> {
     bytes_max: Option<f64>,
 }
 
+/// The reads and the writes of a step, each with what was measured of it.
 fn directions<'a>(step: &'a DeviceStep, capacity: &MeasuredCapacity) -> [DirectionLoad<'a>; 2] {
     [
         DirectionLoad {

@@ -36,6 +36,7 @@ pub(super) fn step_between(
     })
 }
 
+/// The load of one direction between two readings; `None` where a counter went backwards.
 fn direction_between(
     before: DirectionCounters,
     after: DirectionCounters,

@@ -113,6 +113,7 @@ struct PlacedWrites {
 }
 
 impl PlacedWrites {
+    /// The writes of a device, divided in the ratio of those that were traced.
     fn from_ops(op: &ObservedOps) -> Self {
         let mut random = SizedRequests::default();
         let mut sequential = SizedRequests::default();
@@ -144,6 +145,7 @@ impl SizedRequests {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
+    /// So many times the requests and bytes.
     fn scaled(self, factor: f64) -> Self {
         Self {
             count: (self.count as f64 * factor).round() as u64,

@@ -207,6 +207,7 @@ impl DeviceProfile {
         }
     }
 
+    /// The threads with the most requests, as many as a record holds.
     fn busiest_threads(&self) -> Vec<ObservedProcess> {
         let mut threads: Vec<&ObservedProcess> = self.threads.values().collect();
         threads.sort_by_key(|thread| (std::cmp::Reverse(thread.requests), thread.pid));

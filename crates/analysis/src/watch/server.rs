@@ -254,6 +254,7 @@ fn idle_row(is_timed: bool) -> ServerIo {
     }
 }
 
+/// The increase of all counters of one kind of I/O.
 fn io_between(old: &ServerIo, new: &ServerIo) -> Result<ServerIo, CounterReset> {
     Ok(ServerIo {
         backend: new.backend.clone(),
@@ -411,6 +412,7 @@ fn sum_of_times(parts: &[MeasuredOps]) -> Option<u64> {
     sum
 }
 
+/// Adds a count; a sum is unknown as long as all of its counts are.
 fn add_known(sum: &mut Option<u64>, more: Option<u64>) {
     if let Some(more) = more {
         *sum.get_or_insert(0) += more;

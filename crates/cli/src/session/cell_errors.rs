@@ -4,7 +4,7 @@
 //! does, also where the run ends or hangs before; a whole run gives it to another row of the side.
 
 use diskproof_analysis::campaign::CampaignRow;
-use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::measurement::{MeasuredSpan, Measurement, OpKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The rows that only stand for errors.
@@ -71,7 +71,7 @@ impl CellErrors {
 fn stand_in(row: &CampaignRow, cell: &Measurement) -> Measurement {
     let mut workload = cell.workload.clone();
     workload.name.clone_from(&row.workload);
-    let span = (cell.span_start_bytes, cell.span_bytes);
+    let span = MeasuredSpan::new(cell.span_start_bytes, cell.span_bytes);
     Measurement {
         target: row.side,
         start_ns: cell.start_ns,

@@ -145,7 +145,7 @@ fn side_data(side: usize, whole: &RunData) -> RunData {
     }
     RunData {
         dropped,
-        ..RunData::of(measurements)
+        ..RunData::from_measurements(measurements)
     }
 }
 

@@ -7,6 +7,7 @@ use super::super::starved::is_survey_starved;
 use super::workloads::WIDTH_NOTE;
 use diskproof_model::surface::CurvePoint;
 
+/// Reports a curve whose average is known too roughly.
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface()?;
     let average = &surface.figures.rate.as_ref()?.average;
@@ -51,6 +52,7 @@ struct OddPoint {
 }
 
 impl OddPoint {
+    /// The distance from what its neighbours let expect, as a factor's logarithm.
     fn distance(&self) -> f64 {
         (self.rate / self.expected).ln().abs()
     }

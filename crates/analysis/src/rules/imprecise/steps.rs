@@ -14,6 +14,7 @@ struct RoughStep<'a> {
     width: f64,
 }
 
+/// Reports steps on files whose rate is known too roughly.
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     let steps = &record.files()?.steps;
     let rough = rough_steps(steps);
@@ -41,6 +42,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     )
 }
 
+/// The steps whose rate is known too roughly.
 fn rough_steps(steps: &[FileStepRow]) -> Vec<RoughStep<'_>> {
     let mut rough = Vec::new();
     for (index, step) in steps.iter().enumerate() {

@@ -43,6 +43,7 @@ struct ImpreciseWorkload<'a> {
     evidence: Evidence,
 }
 
+/// Reports workloads whose rate is known too roughly.
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     // What counts is the differences between the layers, and each has its own interval.
     if record.plan.layers().is_some() {
@@ -94,6 +95,7 @@ fn is_result(record: &Record, row: &Row) -> bool {
     answer.workload == row.data.workload.name
 }
 
+/// The workloads none of whose operations completed in time.
 fn unanswered_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
     let unanswered = indices_of(hits, is_unanswered);
     let first = unanswered.first()?;
@@ -104,6 +106,7 @@ fn unanswered_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Optio
     ))
 }
 
+/// The workloads that ended with their warm-up.
 fn used_up_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
     let used_up = indices_of(hits, is_used_up);
     if used_up.is_empty() {
@@ -115,6 +118,7 @@ fn used_up_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<S
     ))
 }
 
+/// The workloads that were measured too short to settle.
 fn unsettled_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
     let unsettled = indices_of(hits, is_unsettled);
     if unsettled.is_empty() {
@@ -198,6 +202,7 @@ fn is_used_up(row: &Row) -> bool {
         && ops.iter().all(|(_, op)| op.figures.latency.max == 0)
 }
 
+/// The operation of a workload that is known least; `None` where all are known well.
 fn imprecise_workload(measured: Measured<'_>) -> Option<ImpreciseWorkload<'_>> {
     // The pace of single requests is the user's, not the disk's.
     if measured.row.figures.ping.is_some() {
