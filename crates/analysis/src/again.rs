@@ -3,7 +3,7 @@
 
 use crate::expect::Expected;
 use crate::judge::{JUDGING_VERSION, RunFacts, RunVariation, judge};
-use crate::steady::whole;
+use crate::steady::with_warmup;
 use diskproof_model::data::RunData;
 use diskproof_model::record::{Kept, Record, TaskResult};
 use diskproof_model::row::{LatencySummary, OpRow};
@@ -94,7 +94,7 @@ fn measured(record: &Record) -> Option<RunData> {
         measurements: record
             .measurements
             .iter()
-            .map(|row| whole(&row.data))
+            .map(|row| with_warmup(&row.data))
             .collect(),
         dropped: record.dropped.clone(),
         ..RunData::default()
@@ -122,7 +122,8 @@ fn op_fits(op: OpRow<'_>, counted_ns: u64) -> bool {
     if is_certain && (figures.iops.value / rate - 1.0).abs() > RATE_ERROR {
         return false;
     }
-    let counted = serde_json::to_value(LatencySummary::of(&data.latency)).unwrap_or_default();
+    let counted =
+        serde_json::to_value(LatencySummary::from_histogram(&data.latency)).unwrap_or_default();
     let stated = serde_json::to_value(&figures.latency).unwrap_or_default();
     first_difference(&stated, &counted, "").is_none()
 }

@@ -492,7 +492,7 @@ mod tests {
             .ops
             .get_mut(&OpKind::Read)
             .unwrap()
-            .latency_intended = Some(LatencySummary::of(&late));
+            .latency_intended = Some(LatencySummary::from_histogram(&late));
         op.latency_intended = Some(late);
         for figure in ["p99", "p50", "mean", "max"] {
             let text = format!("random-read-d1.{figure}<=10ms");

@@ -36,7 +36,7 @@ fn step_row(m: &FileStepMeasurement) -> FileStepRow {
     let figures = OpFigures {
         iops: rate.ops,
         throughput: rate.bytes,
-        latency: LatencySummary::of(&m.op.latency),
+        latency: LatencySummary::from_histogram(&m.op.latency),
         latency_intended: None,
     };
     let mut data = m.clone();
@@ -76,6 +76,6 @@ mod tests {
         assert!((share.file - 0.6).abs() < 0.001, "{share:?}");
         assert!((share.directory - 0.2).abs() < 0.001, "{share:?}");
         assert_eq!(files.sync_share(FileOperation::Stat), None);
-        assert_eq!(files.steps[1].sync(), None);
+        assert_eq!(files.steps[1].sync_time(), None);
     }
 }

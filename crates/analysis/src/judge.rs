@@ -10,7 +10,7 @@ use crate::moved;
 use crate::ping::ping_figures;
 use crate::promised::judge_promises;
 use crate::reproduce::RanWorkload;
-use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
+use crate::shared_fall::{WorkloadSlices, machine_fell, shared_fall};
 use crate::steady::{KnownFall, SteadyPart};
 use crate::sustain::drop_limit;
 use crate::{reproduce, results, rules, slices, verdict};
@@ -264,7 +264,7 @@ fn rows(measurements: &[Measurement], plan: &Plan, credits: &[FoundCredit]) -> V
 
 /// The row of a measurement, with the figures of its steady part.
 fn steady_row(measurement: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -> Row {
-    let mut data = steady.counted();
+    let mut data = steady.as_recorded();
     let older = data.requests.len().saturating_sub(REQUESTS_MAX);
     data.requests.drain(..older);
     let mut ops = PerOp::new();
@@ -275,7 +275,7 @@ fn steady_row(measurement: &Measurement, steady: &SteadyPart<'_>, plan: &Plan) -
     let together_with = match plan.group_of(&measurement.workload.name) {
         None => Vec::new(),
         Some(group) => group
-            .beside(&measurement.workload.name)
+            .names_beside(&measurement.workload.name)
             .map(str::to_owned)
             .collect(),
     };
@@ -328,7 +328,7 @@ mod tests {
             facts,
             measurements,
         } = fixture::filled(fixture::run());
-        let one = RunData::of(measurements);
+        let one = RunData::from_measurements(measurements);
         let mut both = one.clone();
         both.merge(one.clone(), MergeKind::OtherHost).unwrap();
         let (both, one) = (judge(facts.clone(), &both, &[]), judge(facts, &one, &[]));
@@ -350,12 +350,12 @@ mod tests {
     fn data_of_something_else_has_no_sum() {
         let measurements = fixture::run().measurements;
         let surface = Some(fixture::surveyed::SurveyedDisk::rotating().survey(1));
-        let mut data = RunData::of(measurements.clone());
+        let mut data = RunData::from_measurements(measurements.clone());
         let surveyed = RunData {
             surface,
             ..data.clone()
         };
-        let other = RunData::of(measurements[1..].to_vec());
+        let other = RunData::from_measurements(measurements[1..].to_vec());
         for (other, error) in [
             (surveyed, MergeError::NoWorkload),
             (other, MergeError::OtherWorkloads),

@@ -37,6 +37,7 @@ mod rays;
 mod results;
 mod rounds;
 mod shape;
+mod shared_fall;
 mod steady;
 mod sustain;
 mod verification;

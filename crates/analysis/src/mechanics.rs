@@ -1,5 +1,6 @@
-//! The kind of a surveyed disk and the size of its surface. The access times show whether an arm
-//! moves over a turning platter. Where they do not, the disk's report or the kernel's decides.
+//! Decides whether a disk rotates, how much of its surface a survey covered, and what its links can
+//! carry. The access times show whether an arm moves over a turning platter. Where they do not, the
+//! disk's own report decides, and then the kernel's.
 
 use crate::shape::Reach;
 use diskproof_model::health::DiskHealth;
@@ -29,11 +30,13 @@ const FAR_TO_NEAR_MIN: f64 = 1.5;
 /// No arm and no platter answers half of all random accesses in less: half a turn of 15,000 rpm
 /// alone takes 2 ms.
 const RANDOM_NS_MIN: f64 = 1e6;
-/// The outermost zone of a disk is at most this many times as fast as the innermost one.
+/// The outermost zone of a disk is at most this many times as fast as the innermost one: a platter
+/// of 95 mm has tracks from about 20 to 46 mm.
 pub(crate) const ZONES_FACTOR_MAX: f64 = 2.5;
-/// The outermost zone of a disk begins within this share of its surface.
+/// A span that begins within this share of the surface contains the outermost zone. Chosen, not
+/// measured.
 const OUTER_SHARE: f64 = 0.05;
-/// A span of at least this share of the surface counts as the whole surface.
+/// A span of at least this share of the surface counts as the whole surface. Chosen, not measured.
 const WHOLE_MIN: f64 = 0.9;
 
 /// The mechanics by the access times. Where these do not show it, the disk's own report and the
@@ -79,13 +82,15 @@ fn median_ns(surface: &SurfaceRecord, seek: SeekPattern) -> Option<f64> {
     }
 }
 
+/// What the disks of the surveyed target say of themselves; unknown where one says nothing, or they
+/// are of both kinds.
 fn reported_mechanics(record: &Record) -> Mechanics {
     let Some(target) = surveyed_target(record) else {
         return Mechanics::Unknown;
     };
     let (mut rotating, mut solid) = (0, 0);
     for disk in target.disks() {
-        match reports_rotation(record, disk) {
+        match reported_rotation(record, disk) {
             Some(true) => rotating += 1,
             Some(false) => solid += 1,
             None => return Mechanics::Unknown,
@@ -98,13 +103,14 @@ fn reported_mechanics(record: &Record) -> Mechanics {
     }
 }
 
-/// True for a disk that rotates. Its own health report decides before the kernel. `None` without a
-/// report where the kernel's answer is not reliable, as for virtual disks and loop devices.
-fn reports_rotation(record: &Record, disk: &Layer) -> Option<bool> {
+/// True for a disk that reports that it rotates, else false. Its own health report decides before
+/// the kernel. `None` without a report where the kernel's answer is not reliable, as for virtual
+/// disks and loop devices.
+fn reported_rotation(record: &Record, disk: &Layer) -> Option<bool> {
     if let Some(rpm) = rpm_of(&record.health, disk) {
         return Some(rpm > 0);
     }
-    if is_attached(record, disk) {
+    if is_attached_here(record, disk) {
         disk.rotational
     } else {
         None
@@ -113,7 +119,7 @@ fn reports_rotation(record: &Record, disk: &Layer) -> Option<bool> {
 
 /// True if the kernel reports that a disk rotates, and can know it: the answer of a virtual disk is
 /// arbitrary, and a loop device repeats that of the disk below its file.
-pub(crate) fn is_said_to_rotate(host: &HostFacts, disk: &Layer) -> bool {
+pub(crate) fn kernel_reports_rotation(host: &HostFacts, disk: &Layer) -> bool {
     let is_trusted = match disk.kind {
         LayerKind::Loop => true,
         LayerKind::Disk => host.hypervisor.is_none(),
@@ -126,7 +132,7 @@ pub(crate) fn is_said_to_rotate(host: &HostFacts, disk: &Layer) -> bool {
 /// them.
 pub(crate) fn is_real_disk(record: &Record, target: &TargetIdentity) -> bool {
     let mut disks = target.disks().peekable();
-    disks.peek().is_some() && disks.all(|disk| is_attached(record, disk))
+    disks.peek().is_some() && disks.all(|disk| is_attached_here(record, disk))
 }
 
 /// True if all disks of a target surely turn.
@@ -135,8 +141,8 @@ pub(crate) fn has_platters(record: &Record, target: &TargetIdentity) -> bool {
     disks.peek().is_some() && disks.all(|disk| surely_rotates(record, disk))
 }
 
-/// True if a disk turns by the access times of its survey, by its own health report, or by the
-/// kernel where that asks the disk itself: behind USB it assumes so.
+/// True if a disk rotates by the access times of its survey, by its own health report, or by the
+/// kernel. The kernel does not count behind USB, where it assumes a rotating disk.
 pub(crate) fn surely_rotates(record: &Record, disk: &Layer) -> bool {
     match surveyed_mechanics_of(record, disk) {
         Mechanics::Rotating => true,
@@ -145,8 +151,8 @@ pub(crate) fn surely_rotates(record: &Record, disk: &Layer) -> bool {
     }
 }
 
-/// True if the disks of a target turn by their own health reports, or by the kernel where that asks
-/// the disk itself.
+/// True if the disks of a target rotate by their own health reports, or by the kernel where that
+/// reads it from the disk itself.
 pub(crate) fn are_reported_to_rotate(
     target: &TargetIdentity,
     host: &HostFacts,
@@ -156,12 +162,13 @@ pub(crate) fn are_reported_to_rotate(
     disks.peek().is_some() && disks.all(|disk| is_reported_to_rotate(disk, host, health))
 }
 
+/// True if the disk, or the kernel for it, says that it rotates. USB bridges say so of any disk.
 fn is_reported_to_rotate(disk: &Layer, host: &HostFacts, health: &[DiskHealth]) -> bool {
     if let Some(rpm) = rpm_of(health, disk) {
         return rpm > 0;
     }
     let is_behind_usb = disk.link.as_ref().is_some_and(|link| link.bus == "USB");
-    !is_behind_usb && disk.kind == LayerKind::Disk && is_said_to_rotate(host, disk)
+    !is_behind_usb && disk.kind == LayerKind::Disk && kernel_reports_rotation(host, disk)
 }
 
 /// The mechanics by the access times of a survey on this disk.
@@ -177,12 +184,13 @@ fn surveyed_mechanics_of(record: &Record, disk: &Layer) -> Mechanics {
     }
 }
 
-fn is_attached(record: &Record, disk: &Layer) -> bool {
+/// True if a disk is attached to this very machine by a bus, not provided by a hypervisor.
+fn is_attached_here(record: &Record, disk: &Layer) -> bool {
     disk.kind == LayerKind::Disk && record.host.hypervisor.is_none() && has_real_bus(disk)
 }
 
-/// True if the surveyed span contains the outermost zone of a disk, which is its fastest. Of a
-/// partition, a mapping or a file nobody knows where on the disk it lies.
+/// True if the surveyed span contains the outermost zone of a disk, which is its fastest. False of
+/// a partition, a mapping or a file, because the place on the disk is unknown.
 pub(crate) fn begins_outside(record: &Record, surface: &SurfaceRecord) -> bool {
     let Some(target) = record.targets.get(surface.data.target) else {
         return false;

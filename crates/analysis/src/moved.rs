@@ -1,5 +1,5 @@
-//! What a run moved: in all, and before a given moment. Credit and caches are used up by all of it,
-//! warm-up and the filling of scratch files included.
+//! Counts the requests and bytes that a run moved, in all and before a given moment. All of them
+//! use up burst credit and caches, so the warm-up and the filling of scratch files count, too.
 
 use diskproof_model::measurement::{Measurement, MovedTotal, OpKind};
 use diskproof_model::plan::Plan;
@@ -36,6 +36,7 @@ pub(crate) fn total(measurements: &[Measurement], plan: &Plan) -> Option<MovedTo
         } else {
             bytes
         };
+        // The requests of the warm-up are as large as the measured ones.
         let scale = with_warmup as f64 / bytes.max(1) as f64;
         total.requests += (requests as f64 * scale) as u64;
         total.bytes += with_warmup;
@@ -82,7 +83,7 @@ pub(crate) fn moment_ns(record: &Record, index: usize, at_ns: u64) -> f64 {
     }
 }
 
-/// The requests that count.
+/// The kinds of requests that a sum counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CountedKinds {
     ReadsAndWrites,
@@ -158,9 +159,9 @@ impl MovedBefore {
     }
 }
 
-/// The moment from which the file of a row was filled that began at `begin_ns`, in nanoseconds
-/// after the start of the run: the end of what was measured last before, since a file is filled
-/// just before the first row that needs it; the start of the run for the first of all.
+/// The moment from which on the file of a row that began at `begin_ns` was filled, in nanoseconds
+/// after the start of the run. A file is filled just before the first row that needs it, so this is
+/// the end of the measurement before that row, or 0 where there was none.
 pub(crate) fn filled_from_ns<'a>(
     measurements: impl Iterator<Item = &'a Measurement>,
     begin_ns: u64,

@@ -1,13 +1,13 @@
 //! Figures of single requests (ping): the mean latency of each kind of operation, and the latency
-//! of the first request after an idle time. Pure.
+//! of the first request after an idle time. docs/ping.md shows them.
 
 use crate::estimate::mean_latency;
 use diskproof_model::measurement::Measurement;
 use diskproof_model::ping::{IdlePoint, PingFigures, PingLatency};
 use std::collections::BTreeMap;
 
-/// A request is slow if its latency exceeds all of three limits. The first is this multiple of the
-/// median of requests without an idle time before them.
+/// A request is slow if its latency exceeds all of three limits, which were chosen, not measured.
+/// The first is this multiple of the median of requests without an idle time before them.
 const SLOW_TIMES: u64 = 3;
 /// The second limit is this time above that median: on a fast disk, less is noise of the machine.
 const SLOW_BEYOND_NS: u64 = 1_000_000;
@@ -28,11 +28,11 @@ pub(crate) fn ping_figures(measurement: &Measurement) -> PingFigures {
             continue;
         }
         let mean_ns = op.latency.mean_ns();
-        let of_kind = PingLatency {
+        let ping_latency = PingLatency {
             mean: mean_latency(&own, mean_ns),
             deviation_ns: op.latency.deviation_ns(mean_ns),
         };
-        latency.insert(*kind, of_kind);
+        latency.insert(*kind, ping_latency);
     }
     let slow_from_ns = slow_from_ns(measurement);
     PingFigures {

@@ -1,5 +1,6 @@
-//! The figures of a data sheet (`--spec`) as thresholds: the value that passes for each, and the
-//! measured figure that answers it. They are judged like every other threshold.
+//! Turns the figures of a data sheet (`--spec`) into thresholds, and judges a record by them. Each
+//! threshold allows a little less than the sheet promises, and names the measured figure that
+//! answers it.
 
 use crate::expect::{Expected, Quantity, Relation};
 use crate::mechanics::{
@@ -14,7 +15,7 @@ use diskproof_model::row::Row;
 use diskproof_model::units::format_bytes;
 
 /// Sheets omit the time of the electronics and round in their favour: an access may take this many
-/// times as long as promised.
+/// times as long as promised. `access_time_off.rs` allows as much.
 const TIME_ALLOWED: f64 = 1.15;
 /// A rate may be this share of the promised one: sheets confuse MB with MiB (4.9 %) and round.
 const RATE_ALLOWED: f64 = 0.95;
@@ -52,7 +53,7 @@ pub fn promised(plan: &Plan) -> Vec<Promised> {
         if let Some(seek_ns) = sheet.seek_ns {
             // Half a turn, and the seek.
             let access_ns = 30e9 / rpm + seek_ns as f64;
-            promised.push(promise_on(
+            promised.push(promised_figure(
                 "access.mean",
                 "random access",
                 access_ns,
@@ -74,7 +75,7 @@ pub fn promised(plan: &Plan) -> Vec<Promised> {
     ] {
         if let Some(rate) = rate {
             let name = name_with_size(plan, name, figure);
-            promised.push(promise_on(figure, &name, rate, RATE_ALLOWED));
+            promised.push(promised_figure(figure, &name, rate, RATE_ALLOWED));
         }
     }
     promised
@@ -97,6 +98,7 @@ pub(crate) fn judge_promises(record: &Record) -> Vec<Expectation> {
 }
 
 impl Promised {
+    /// Compares the promise with the record, and leaves open what the survey did not reach.
     fn evaluate(&self, record: &Record) -> Expectation {
         let mut expectation = self.expected.evaluate(record);
         let is_open = match self.expected.part {
@@ -145,9 +147,10 @@ impl Promised {
         !is_at_edge && fastest >= self.promise.passes
     }
 
-    /// Returns `true` if bandwidth explains a rate of operations below the promise: those of data
-    /// sheets are smaller. The rate of small ones may keep it, the link or the sheet's own
-    /// bandwidth is used up, or fewer requests were in flight than any disk needs for that rate.
+    /// Returns `true` if the size of the operations explains a rate below the promise, because a
+    /// data sheet counts operations of 4 KiB. That holds if the bytes would suffice for as many
+    /// small operations, if the bandwidth of the link or of the sheet was used up, or if fewer
+    /// requests were in flight than any disk needs for the promised rate.
     fn is_limited_by_bandwidth(&self, record: &Record, observed: Option<f64>) -> bool {
         let (Some(observed), Some(row)) = (observed, self.row(record)) else {
             return false;
@@ -170,16 +173,18 @@ impl Promised {
         let depth = row.data.limited_depth().unwrap_or(workload.depth);
         let in_flight = f64::from(depth) * f64::from(workload.workers);
         let is_queue_short = in_flight / self.promise.passes < LATENCY_LEAST_S;
-        let may_keep = bytes_per_second >= self.promise.passes * f64::from(SHEET_BLOCK_BYTES);
-        is_used_up || is_queue_short || may_keep
+        let bytes_suffice = bytes_per_second >= self.promise.passes * f64::from(SHEET_BLOCK_BYTES);
+        is_used_up || is_queue_short || bytes_suffice
     }
 }
 
 /// Data sheets count operations of this size.
 const SHEET_BLOCK_BYTES: u32 = 4096;
-/// No disk answers in less, in seconds: with fewer requests in flight none keeps the promise.
+/// The queue is too short for a promise if each request had to be answered in less than this, in
+/// seconds: larger operations of flash take longer. Chosen, not measured.
 const LATENCY_LEAST_S: f64 = 50e-6;
-/// From this share of a bandwidth on the bandwidth is the limit: protocols take the rest.
+/// From this share of a bandwidth on the bandwidth is the limit: protocols take the rest, as
+/// `rules/flat_top.rs` lists for each kind of link.
 const BANDWIDTH_SHARE: f64 = 0.85;
 
 /// Returns `true` if the access times are those of the whole surface.
@@ -201,7 +206,7 @@ fn promised_rotation(rpm: f64) -> Promised {
     let rotation = promise("rotation", rpm, RPM_ALLOWED * rpm, "rpm");
     let expression = format!("rpm>={:.0}", rotation.passes);
     let quantity = Quantity::Rpm;
-    promised_of(
+    with_threshold(
         Part::Other,
         "rpm",
         quantity,
@@ -215,7 +220,7 @@ fn promised_size(bytes: f64) -> Promised {
     let size = promise("size", bytes, SIZE_ALLOWED * bytes, "B");
     let expression = format!("size>={:.0}", size.passes);
     let quantity = Quantity::DiskSize;
-    promised_of(
+    with_threshold(
         Part::Other,
         "size",
         quantity,
@@ -227,7 +232,7 @@ fn promised_size(bytes: f64) -> Promised {
 
 /// A promise on a figure in the names of thresholds, such as `curve.max`. `what` names it in the
 /// table, and `allowed` is the factor by which the measured figure may be worse.
-fn promise_on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised {
+fn promised_figure(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised {
     let catalogued = named(figure).expect("the catalogue has the figure");
     let limit = allowed * promised;
     let unit = catalogued.metric.unit;
@@ -249,7 +254,7 @@ fn promise_on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised
     } else {
         Quantity::Figure(catalogued.metric)
     };
-    promised_of(
+    with_threshold(
         catalogued.part,
         catalogued.subject,
         quantity,
@@ -259,7 +264,9 @@ fn promise_on(figure: &str, what: &str, promised: f64, allowed: f64) -> Promised
     )
 }
 
-fn promised_of(
+/// A promise with the figure that answers it. `expression` is the threshold as a user would write
+/// it, and `promise.passes` its value.
+fn with_threshold(
     part: Part,
     workload: &str,
     quantity: Quantity,
@@ -301,7 +308,7 @@ fn promised_read_rate(plan: &Plan, rate: f64) -> Promised {
     } else {
         ("curve.max", "transfer rate")
     };
-    promise_on(figure, what, rate, RATE_ALLOWED)
+    promised_figure(figure, what, rate, RATE_ALLOWED)
 }
 
 /// The name of a promise with the block size of its workload, on which IOPS depend: `4 KiB random

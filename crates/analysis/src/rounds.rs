@@ -1,11 +1,13 @@
-//! The fall of the rate of a load over its rounds, as a share with an interval.
+//! Decides whether the rate of a load fell over its rounds, and by which share. Rates are in the
+//! order of the rounds, all in one unit.
 
 use crate::estimate::student::{multiple_95, quantile};
 use crate::estimate::{LastingFall, mean, variance};
 
-/// A fall without a step is at least a third: a healthy disk wanders by less.
+/// A fall without a step is at least a third: a healthy disk wanders by less. Chosen, not measured.
 const GRADUAL_SHARE_MIN: f64 = 1.0 / 3.0;
-/// A load ends evenly if this many rounds at its end are even.
+/// A load ends evenly if this many rounds at its end are even. This number and the next one are
+/// those of the steady state (sustain/steady_state.rs).
 const EVEN_ROUNDS: usize = 5;
 /// Rounds are even if their highest and lowest rate differ by at most this share of their mean.
 const EVEN_RANGE_MAX: f64 = 0.2;
@@ -14,7 +16,7 @@ const EVEN_RANGE_MAX: f64 = 0.2;
 pub(crate) const DROP_ROUNDS: usize = 3;
 
 /// The probability for each end of a 99.9 % interval.
-const SURE: f64 = 0.9995;
+const SURE_PROBABILITY: f64 = 0.9995;
 /// A decline counts if it is sure this many times, each after three more rounds: a rate that
 /// wanders comes back.
 const SURE_LOOKS: usize = 3;
@@ -78,7 +80,7 @@ fn sure_decline(rates: &[f64]) -> Option<f64> {
     let pairs = (rates.len() - 1) as f64;
     // Successive differences overlap: they have two thirds of the degrees of freedom.
     let error = (squares / (2.0 * pairs) * 2.0 / DROP_ROUNDS as f64).sqrt();
-    Some(drop.share - quantile(SURE, pairs * 2.0 / 3.0) * error / before)
+    Some(drop.share - quantile(SURE_PROBABILITY, pairs * 2.0 / 3.0) * error / before)
 }
 
 /// The share by which a rate fell from the first rounds to the last. `None` of too few rounds.

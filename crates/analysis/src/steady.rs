@@ -43,32 +43,33 @@ pub(crate) enum KnownFall {
 }
 
 /// A window belongs to a burst as long as its rate is at least this share of the burst's. A smaller
-/// share would count windows of the fall itself.
+/// share would count windows of the fall itself. Chosen, not measured.
 const BURST_SHARE: f64 = 0.9;
 
-/// The moment of a fall within a slice is found to this time, in nanoseconds. A longer step would
-/// count more of the burst as steady; a shorter one would hold too few operations for a rate.
+/// The moment of a fall within a slice is found in steps of this time, in nanoseconds. A longer
+/// step would count more of the burst as steady; a shorter one would hold too few operations for a
+/// rate. Chosen, not measured.
 const FALL_STEP_NS: u64 = 50_000_000;
-/// After a change of the rate, one turnover of the queue is skipped, but at most one of this many
-/// parts of the rest.
-const TURNOVER_PARTS_MIN: u64 = 4;
+/// After a change of the rate, one turnover of the queue is skipped, but at most a quarter of the
+/// rest: a deep queue of a slow disk must leave something to measure.
+const TURNOVER_PARTS: u64 = 4;
 
 impl<'a> SteadyPart<'a> {
     /// The steady part of a measurement: it begins with the first window after the warm-up, or
     /// after the fall that is known.
     pub(crate) fn find(measurement: &'a Measurement, known_fall: Option<KnownFall>) -> Self {
-        let warmup = match known_fall {
+        let settling = match known_fall {
             // Single requests have a pace of their own, and no rate that settles.
             _ if !measurement.requests.is_empty() => Settling::WHOLE,
             Some(KnownFall::Limiter { from_ns }) => Settling::new(from_ns, Some(true)),
             Some(KnownFall::Shared { first_slice }) => settling_after(measurement, first_slice),
             None => common_settling(measurement),
         };
-        if warmup.settling_ns == 0 {
-            return Self::whole(measurement, warmup.settled);
+        if settling.settling_ns == 0 {
+            return Self::whole(measurement, settling.settled);
         }
         let windows = &measurement.windows;
-        let settled_ns = warmup.settling_ns + turnover_ns(measurement, warmup.settling_ns);
+        let settled_ns = settling.settling_ns + turnover_ns(measurement, settling.settling_ns);
         let after_warmup = windows
             .iter()
             .position(|window| window.start_ns >= settled_ns);
@@ -85,7 +86,7 @@ impl<'a> SteadyPart<'a> {
         }
         Self {
             measurement,
-            settling: Settling::new(steady[0].start_ns, warmup.settled),
+            settling: Settling::new(steady[0].start_ns, settling.settled),
             parts: Some(Parts {
                 earlier,
                 steady: joined(steady),
@@ -223,15 +224,18 @@ impl<'a> SteadyPart<'a> {
         OpFigures {
             iops: rate.ops,
             throughput: rate.bytes,
-            latency: LatencySummary::of(&counted.latency),
-            latency_intended: counted.latency_intended.as_ref().map(LatencySummary::of),
+            latency: LatencySummary::from_histogram(&counted.latency),
+            latency_intended: counted
+                .latency_intended
+                .as_ref()
+                .map(LatencySummary::from_histogram),
         }
     }
 
     /// The measurement as records keep it. Counts, latencies, CPU time and counters are those of
     /// the steady part, and the windows keep what came before. Errors, short transfers and series
     /// are those of the whole time.
-    pub(crate) fn counted(&self) -> Measurement {
+    pub(crate) fn as_recorded(&self) -> Measurement {
         let mut kept = self.measurement.clone();
         kept.windows = Vec::new();
         if let Some(Parts { earlier, steady }) = &self.parts {
@@ -256,9 +260,9 @@ impl<'a> SteadyPart<'a> {
     }
 }
 
-/// Restores a measurement that [`SteadyPart::counted`] made: the windows before the steady part are
+/// Restores a measurement that [`SteadyPart::as_recorded`] made: the windows before the steady part are
 /// counted again.
-pub(crate) fn whole(kept: &Measurement) -> Measurement {
+pub(crate) fn with_warmup(kept: &Measurement) -> Measurement {
     let mut whole = kept.clone();
     let Some((steady, earlier)) = whole.windows.split_last_mut() else {
         return whole;
@@ -298,8 +302,8 @@ pub(crate) fn whole(kept: &Measurement) -> Measurement {
     whole
 }
 
-/// What was requested before the first window. The record keeps it with that one: otherwise nothing
-/// would tell any more how much the whole run moved.
+/// The bytes that were requested before the first window. The record keeps them with that window,
+/// because nothing else shows how much the whole run moved.
 fn asked_in_warmup(measurement: &Measurement, earlier: &[Window], steady: &Window) -> ByteCount {
     let mut measured = steady.asked;
     for window in earlier {
@@ -346,6 +350,7 @@ fn narrow_to_steady(measurement: &mut Measurement, steady: &Window) {
     }
 }
 
+/// The window without its latencies, which are those of the row.
 fn without_latencies(window: &Window) -> Window {
     let mut stripped = window.clone();
     for latencies in stripped.ops.values_mut() {
@@ -360,7 +365,7 @@ fn phase_op(count: u64, bytes: u64, rate: RateEstimate, latency: &LatencyHistogr
         bytes,
         rate: rate.ops,
         throughput: rate.bytes,
-        latency: LatencySummary::of(latency),
+        latency: LatencySummary::from_histogram(latency),
     }
 }
 
@@ -425,7 +430,8 @@ fn device_use(measurement: &Measurement, steady: &Window) -> (ByteCount, DeviceU
     (steady.asked, device)
 }
 
-/// Returns `true` if a request waited for longer than half of the window.
+/// Returns `true` if a request waited for longer than half of the window: then the window is that
+/// wait, not the way of the rate to a lower level.
 fn is_stall(window: &Window) -> bool {
     window.ops.keys().any(|kind| {
         let latencies = histogram(window, *kind, |op| &op.latency);
@@ -433,6 +439,7 @@ fn is_stall(window: &Window) -> bool {
     })
 }
 
+/// The latencies of a window that `pick` chooses, as a histogram; empty where the kind is absent.
 fn histogram(
     window: &Window,
     kind: OpKind,
@@ -455,7 +462,7 @@ fn turnover_ns(measurement: &Measurement, from_ns: u64) -> u64 {
     };
     let in_flight = u64::from(measurement.workload.depth) * u64::from(measurement.workload.workers);
     let turnover_ns = in_flight as f64 * left_ns as f64 / ops.max(1) as f64;
-    (turnover_ns as u64).min(left_ns / TURNOVER_PARTS_MIN)
+    (turnover_ns as u64).min(left_ns / TURNOVER_PARTS)
 }
 
 /// The warm-up of the workload as a whole: reads and writes of a mix share a disk, so they share
@@ -473,8 +480,10 @@ fn common_settling(measurement: &Measurement) -> Settling {
     }
 }
 
-/// The warm-up that ends in this slice, with the first cells below the middle of both levels.
+/// The warm-up that ends in this slice, with the first cells below the middle of both levels. The
+/// slice must exist and follow another one.
 fn settling_after(measurement: &Measurement, first_slice: usize) -> Settling {
+    debug_assert!((1..measurement.slices.len()).contains(&first_slice));
     let begin_ns: u64 = measurement.slices[..first_slice]
         .iter()
         .map(|slice| slice.wall_ns)
@@ -612,7 +621,7 @@ mod tests {
         });
         let measured = row.data.ops[&OpKind::Read].series.total().bytes;
         assert!(row.data.asked.read_bytes < measured);
-        let again = super::whole(&row.data);
+        let again = super::with_warmup(&row.data);
         assert_eq!(again.asked.read_bytes, measured + (7 << 20));
     }
 

@@ -1,5 +1,5 @@
-//! Derived figures of a survey: rates, access times by pattern, the gain of short strokes. The
-//! folder has the average of the curve, and second readings.
+//! Derives the figures of a survey: rates, access times by pattern, the gain of short strokes. The
+//! folder computes the average of the curve, and judges second readings.
 
 mod average;
 mod second_reading;
@@ -19,7 +19,8 @@ use diskproof_model::surface::{
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The name of the workload that measures random reads in the first `percent` of a span.
+/// The name of the workload that measures random reads in the first `percent` of a span. Records
+/// have this name, so a change of it hides the short strokes of saved runs.
 pub fn short_stroke_name(percent: f64) -> String {
     format!("{SHORT_STROKE}{percent}")
 }
@@ -52,10 +53,12 @@ pub fn surface_record(survey: &SurfaceMeasurement, measurements: &[Row]) -> Surf
     }
 }
 
+/// The surveyed bytes of the target.
 fn span(survey: &SurfaceMeasurement) -> Range<u64> {
     survey.span_start_bytes..survey.span_start_bytes.saturating_add(survey.span_bytes)
 }
 
+/// The part as a share of the whole; 0 of nothing.
 fn share(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
@@ -74,6 +77,8 @@ fn seek_summaries(access: &[AccessPoint]) -> BTreeMap<SeekPattern, SeekSummary> 
     summaries
 }
 
+/// The figures of accesses of one pattern; `None` without any. The median of an even number is the
+/// upper of the two in the middle.
 fn seek_summary(points: &[&AccessPoint]) -> Option<SeekSummary> {
     let mut latencies: Vec<u64> = points.iter().map(|point| point.latency_ns).collect();
     latencies.sort_unstable();

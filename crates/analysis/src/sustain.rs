@@ -1,6 +1,6 @@
-//! The result of a sustained load: the lasting rate, the fall before it and its cause, the rate
-//! after pauses, and whether the load reached the steady state. The folder has that state, and the
-//! figures of a credit.
+//! Makes the result of a sustained load: the lasting rate, the fall before it and its cause, the
+//! rate after pauses, and whether the load reached the steady state. docs/sustain.md explains how
+//! the causes differ. The folder has the steady state, and the figures of a credit.
 
 mod bucket;
 mod steady_state;
@@ -24,17 +24,17 @@ use diskproof_model::sustain::{
     BucketFigures, DropCause, Precondition, RateDrop, Recovery, SustainPlan, SustainRecord,
 };
 
-/// A limit explains a fall if it was exceeded for at least one of this many parts of the run.
+/// A limit explains a fall if it was exceeded for at least a tenth of the run. Chosen, not measured.
 const EXCEEDED_PARTS: u64 = 10;
 /// A pause tests for a credit if it refilled at least this many times the amount that the first
-/// second after it needs.
+/// second after it needs: then the rate is surely high for that second.
 const REFILL_TESTED_TIMES: f64 = 2.0;
 /// The requests after a pause confirm a refill if they differ from it by at most this share: they
-/// are counted in steps.
+/// are counted in steps of [`FIRST_NS`]. Chosen, not measured.
 const REFILL_ERROR_MAX: f64 = 0.3;
 /// The rate after a pause is that of this time.
 const FIRST_NS: u64 = 1_000_000_000;
-/// The rate after a pause is that of at most one of this many parts of the load after it.
+/// The rate after a pause is that of at most half of the load after it.
 const FIRST_PARTS: u64 = 2;
 
 /// Reads and writes per second of each round.
@@ -138,9 +138,9 @@ struct FoundDrop {
 }
 
 impl FoundDrop {
-    /// Looks for the fall of the load, which is the row with this index. A credit that ended
-    /// explains a fall before anything else does. Only then are other causes examined, for a fall
-    /// that the disk alone can have caused.
+    /// Finds the fall of the load, which is the row with this index. A credit that ended explains a
+    /// fall before anything else does. Only then are other causes examined, for a fall that the
+    /// disk alone can have caused.
     fn of_load(
         record: &Record,
         counted: &[CountedDisk],
@@ -155,28 +155,12 @@ impl FoundDrop {
             Some(credit) => fall_of_credit(row, credit),
             None => None,
         };
-        let mut own_fall = rules::lasting_fall_of(record, index);
-        if own_fall.is_none() && rules::may_accuse_disk(record, index) {
-            own_fall = fall_over_rounds(row)
-                .filter(|fall| !rules::is_fall_of_zones(record, index, fall))
-                .or(fall_of_limiter);
-        }
-        let Some(fall) = fall_of_limiter.or(own_fall) else {
-            return Self {
-                doubtful: doubtful_fall(record, index),
-                ..Self::default()
-            };
+        let fall_of_disk = fall_of_disk(record, index, fall_of_limiter);
+        let Some(fall) = fall_of_limiter.or(fall_of_disk) else {
+            return Self::without_cause(record, index);
         };
         let drop = rate_drop(record, index, &fall, DropCause::BurstCredit);
-        let mut recoveries = Vec::new();
-        for after in sustain.after_pauses(record.plan.workloads()) {
-            recoveries.extend(recovery(
-                record,
-                &after.workload.name,
-                after.pause_ns,
-                &drop,
-            ));
-        }
+        let recoveries = recoveries(record, sustain, &drop);
         if let Some(credit) = credit
             && fall_of_limiter.is_some()
             && is_limiter(row, credit, &drop, &recoveries)
@@ -188,28 +172,58 @@ impl FoundDrop {
                 recoveries,
             };
         }
-        let Some(own_fall) = own_fall else {
-            return Self {
-                doubtful: doubtful_fall(record, index),
-                ..Self::default()
-            };
+        let Some(fall_of_disk) = fall_of_disk else {
+            return Self::without_cause(record, index);
         };
         let mut cause = cause_outside_of_cache(record, counted, index);
         if cause == DropCause::Unknown && is_cache(&drop, row, &recoveries) {
             cause = DropCause::WriteCache;
         }
         Self {
-            drop: Some(rate_drop(record, index, &own_fall, cause)),
+            drop: Some(rate_drop(record, index, &fall_of_disk, cause)),
             doubtful: None,
             bucket: None,
             recoveries,
         }
     }
+
+    /// A load whose fall, if it had one, may not be due to the disk.
+    fn without_cause(record: &Record, index: usize) -> Self {
+        Self {
+            doubtful: doubtful_fall(record, index),
+            ..Self::default()
+        }
+    }
+}
+
+/// The fall that the disk can have caused, as the rules on bursts see it, or else over the rounds,
+/// or else by the limiter. `None` where there was none.
+fn fall_of_disk(
+    record: &Record,
+    index: usize,
+    fall_of_limiter: Option<LastingFall>,
+) -> Option<LastingFall> {
+    let lasting = rules::lasting_fall_of(record, index);
+    if lasting.is_some() || !rules::may_accuse_disk(record, index) {
+        return lasting;
+    }
+    fall_over_rounds(&record.measurements[index])
+        .filter(|fall| !rules::is_fall_of_zones(record, index, fall))
+        .or(fall_of_limiter)
+}
+
+/// The rates after all pauses that were measured.
+fn recoveries(record: &Record, sustain: &SustainPlan, drop: &RateDrop) -> Vec<Recovery> {
+    let mut recoveries = Vec::new();
+    for after in sustain.after_pauses(record.plan.workloads()) {
+        recoveries.extend(recovery(record, &after.workload.name, after.pause_ns, drop));
+    }
+    recoveries
 }
 
 /// A fall while other programs used the disk, the processors were busy or the page cache answered,
-/// or along the zones of a rotating disk.
-/// It has no proven cause, but the load did not keep its rate either. `None` where there was none.
+/// or along the zones of a rotating disk. It has no proven cause, but the load did not keep its
+/// rate either. `None` where there was none.
 fn doubtful_fall(record: &Record, index: usize) -> Option<RateDrop> {
     let row = &record.measurements[index];
     let series = headline_series(row)?;
@@ -262,6 +276,7 @@ fn only_writes(row: &Row) -> bool {
     !row.data.workload.reads() && row.data.workload.fills_blocks()
 }
 
+/// A fall of the rate as the record holds it, with what had been moved before.
 fn rate_drop(record: &Record, index: usize, fall: &LastingFall, cause: DropCause) -> RateDrop {
     let moved = moved::before(
         record,
@@ -461,7 +476,7 @@ pub(crate) fn drop_limit(record: &Record) -> Option<Expectation> {
         None => false,
     };
     let is_decline = sustained.drop.is_none() && !expectation.met && is_of_zones;
-    // A fall that was found has been asked already.
+    // A drop in the record is already known to be the disk's.
     let is_foreign =
         sustained.drop.is_none() && !expectation.met && !rules::may_accuse_disk(record, index);
     if sustained.doubtful_drop.is_some() || is_decline || is_foreign {

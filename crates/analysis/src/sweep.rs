@@ -18,7 +18,8 @@ use diskproof_model::sweep::{
     SweepOperation, SweepPlan, SweepRecord, span_name,
 };
 
-/// In a slice of this many turns of the queue, one convoy of requests more or less hardly counts.
+/// In a slice of this many turns of the queue, one convoy of requests more or less changes the rate
+/// by 2 % at most.
 const TURNS_MIN: f64 = 50.0;
 /// Bandwidth limits a block size that reaches at most this share of the most operations per second,
 /// or at least this share of the highest bandwidth. Where the transfer takes as long as everything
@@ -41,8 +42,8 @@ pub(crate) fn sweep_record(plan: &Plan, measurements: &[Row]) -> Option<SweepRec
     })
 }
 
-/// The measurements of a run by the name of their workload, with the plan that tells why others are
-/// missing.
+/// The measurements of a run by the name of their workload, with the plan, which has the reasons
+/// why others are missing.
 struct FoundCells<'a> {
     plan: &'a Plan,
     measurements: &'a [Row],
@@ -163,9 +164,10 @@ fn fill_cell(cell: &mut SweepCell, row: &Row) {
 /// The relative error of the rate by a convoy at the edges of the slices; 0 where it does not
 /// matter.
 ///
-/// A slice that has few turns of the queue counts one convoy of requests too few or too many. Each
-/// slice does so alike: the slices agree, and are off. The latencies are not off. By Little's law
-/// the depth over their mean is a rate, too. The share by which the two rates differ is the error.
+/// A slice that has few turns of the queue counts one convoy of requests too few or too many. Every
+/// slice has the same error, so their agreement hides it. The latencies do not have it. By Little's
+/// law the depth over their mean is a rate, too. The share by which the two rates differ is the
+/// error.
 fn convoy_error(row: &Row, ops: &CellOps<'_>) -> f64 {
     let slices = row.data.slices.len().max(1) as f64;
     let count = ops.count as f64;
@@ -204,6 +206,8 @@ fn with_interval(estimate: Estimate, count: u64) -> Estimate {
     }
 }
 
+/// The matrix of one operation. Knee, limit and model use measured cells only, so the cells that
+/// were not measured are predicted last.
 fn sweep_matrix(
     operation: SweepOperation,
     sweep: &SweepPlan,
@@ -231,6 +235,8 @@ fn sweep_matrix(
     matrix
 }
 
+/// The knee over the depth, for the block size closest to a page that has enough points. `None`
+/// where none has, and where the knee may lie below the first measured depth.
 fn depth_knee(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<DepthKnee> {
     let sizes = sweep
         .block_bytes
@@ -280,6 +286,8 @@ fn distance_to_page(block_bytes: u32) -> f64 {
     (f64::from(block_bytes) / f64::from(PAGE_BYTES)).ln().abs()
 }
 
+/// The block sizes from which on bandwidth limits, with the range that the intervals allow; `None`
+/// where no measured size is limited.
 fn bandwidth_limit(matrix: &SweepMatrix, sweep: &SweepPlan) -> Option<BandwidthLimit> {
     let mut points = Vec::new();
     for block_bytes in &sweep.block_bytes {
@@ -333,6 +341,7 @@ fn limited_from(points: &[KneePoint<'_>], size: u32, highest: f64) -> Option<u32
     None
 }
 
+/// The model that fits the mean latencies of the measured cells; `None` of too few.
 fn cost_model(matrix: &SweepMatrix) -> Option<CostModel> {
     let mut cells = Vec::new();
     for cell in &matrix.cells {
@@ -369,6 +378,7 @@ fn predict_cells(cells: &mut [SweepCell], model: &CostModel) {
     }
 }
 
+/// A rate that the model predicts. Its interval is twice the typical error of the model.
 fn predicted_rate(model: &CostModel, rate: f64, unit: &str) -> Estimate {
     let half_width = 2.0 * model.model_error * rate;
     Estimate::new(model.cells_fitted, rate, Some(half_width), unit)

@@ -1,9 +1,9 @@
-//! The trend of a target: the figures of its saved runs in the order of time, each compared with
-//! the median of the runs before it.
+//! Makes the trend of a target: the figures of its saved runs in the order of time, each compared
+//! with the median of the runs before it. It also judges a trend by a condition of the user.
 
 use crate::compare::{Limit, measured_alike};
 use crate::estimate::{mean, student, variance};
-use crate::expect::named_figure;
+use crate::expect::{NamedFigure, named_figure};
 use crate::shape::median;
 use diskproof_model::figure::{Named, Part, named};
 use diskproof_model::record::Record;
@@ -12,16 +12,16 @@ use diskproof_model::trend::{Trend, TrendChange, TrendPoint};
 use std::cmp::Reverse;
 
 /// A run is compared with at most this many runs before it, the latest ones. More would hide a
-/// change behind runs from long ago.
+/// change behind runs from long ago. Chosen, not measured.
 const EARLIER_RUNS_MAX: usize = 10;
 /// Fewer earlier runs do not show by how much runs differ.
 const EARLIER_RUNS_MIN: usize = 3;
 
-/// The figures of the newest run over all runs of its verb on its targets that measured them alike,
-/// whatever their order. Partial runs do not count, nor do runs of another measuring method, on
-/// another host, or on another disk at the same path.
+/// The figures of the newest run, over all runs of its verb on its targets that measured them under
+/// the same conditions. `runs` may have any order. Partial runs do not count, nor do runs of another
+/// measuring method, on another host, or on another disk at the same path.
 ///
-/// The short form of a run does not tell how it measured, so `load` returns the record of a run;
+/// The short form of a run does not contain how it measured, so `load` returns the record of a run;
 /// `None` where it cannot be read. Such a run has no points.
 pub fn trends(runs: &[SavedRun], mut load: impl FnMut(&SavedRun) -> Option<Record>) -> Vec<Trend> {
     let runs = complete_runs(runs);
@@ -60,7 +60,8 @@ pub fn trends(runs: &[SavedRun], mut load: impl FnMut(&SavedRun) -> Option<Recor
     trends
 }
 
-/// Returns `true` if two runs measured what this figure is about alike.
+/// Returns `true` if two runs measured the workload of this figure under the same conditions, or if
+/// no condition can name it.
 fn is_measured_alike(figure: &Headline, newest: &Record, earlier: &Record) -> bool {
     let metric = match figure.workload.as_str() {
         "curve" => "average",
@@ -73,9 +74,9 @@ fn is_measured_alike(figure: &Headline, newest: &Record, earlier: &Record) -> bo
 }
 
 /// The figure that a condition names, over the newest run that measured for it and up to ten
-/// earlier runs of the same verb on the same targets that measured it alike: with another block
-/// size, depth or span a figure differs on the same disk. `None` if no complete run has its
-/// workload or survey.
+/// earlier runs of the same verb on the same targets. They must have measured it under the same
+/// conditions: with another block size, depth or span a figure differs on the same disk. `None` if
+/// no complete run has its workload or survey.
 ///
 /// The newest run decides, also where it has no figure: the slower a disk becomes, the fewer
 /// operations a run has for a percentile. One that ended early decides nothing, since a disk that
@@ -90,57 +91,34 @@ pub fn condition_trend(
 ) -> Option<Trend> {
     let complete = complete_runs(runs);
     let newest = complete.iter().find(|run| may_have(run, named))?;
-    let mut newest_without_figure = None;
-    for run in later_partial_runs(runs, newest) {
-        if may_have(run, named) || load(run).is_none_or(|record| plans_workload(&record, named)) {
-            newest_without_figure = Some(run.run_id.clone());
-            break;
-        }
-    }
-    let mut found: Vec<TrendPoint> = Vec::new();
+    let mut newest_without_figure = later_partial_runs(runs, newest)
+        .into_iter()
+        .find(|run| may_have(run, named) || may_plan(load(run).as_ref(), named))
+        .map(|run| run.run_id.clone());
+    let mut points: Vec<TrendPoint> = Vec::new();
     let mut newest_record: Option<Record> = None;
     for run in comparable_runs(&complete, newest) {
-        // A run whose requests all failed has no figures, although it has the workload.
-        let is_of_figure = may_have(run, named);
-        let is_judged = found.is_empty() && newest_without_figure.is_none();
-        if !is_of_figure && !is_judged {
-            continue;
-        }
-        let record = load(run);
-        let figure = match &record {
-            Some(record) => named_figure(record, named),
-            None => None,
-        };
-        let Some(figure) = figure else {
-            // An unreadable record may have planned it.
-            let may_be_planned = match &record {
-                Some(record) => plans_workload(record, named),
-                None => true,
-            };
-            if is_judged && (is_of_figure || may_be_planned) {
-                newest_without_figure = Some(run.run_id.clone());
+        // The newest run that planned the workload is judged, also where it has no figure.
+        let is_judged = points.is_empty() && newest_without_figure.is_none();
+        match run_figure(named, run, is_judged, &mut load) {
+            RunFigure::Unrelated => continue,
+            RunFigure::Missing => newest_without_figure = Some(run.run_id.clone()),
+            RunFigure::Measured(record, figure) => {
+                if let Some(newest_record) = &newest_record
+                    && !measured_alike(newest_record, &record, named)
+                {
+                    continue;
+                }
+                newest_record.get_or_insert(*record);
+                points.push(named_point(run, figure));
             }
-            continue;
-        };
-        match (&newest_record, record) {
-            (Some(newest), Some(record)) if !measured_alike(newest, &record, named) => continue,
-            (Some(_), _) => {}
-            (None, record) => newest_record = record,
         }
-        found.push(TrendPoint {
-            run_id: run.run_id.clone(),
-            started: run.started.clone(),
-            value: figure.estimate.value,
-            half_width_95: figure.estimate.half_width_95,
-            change: None,
-            objection: figure.objection,
-        });
-        if found.len() > EARLIER_RUNS_MAX {
+        if points.len() > EARLIER_RUNS_MAX {
             break;
         }
     }
-    found.reverse();
-    add_changes(&mut found);
+    points.reverse();
+    add_changes(&mut points);
     let operation = match named.op {
         Some(op) => op.as_str().to_owned(),
         None => String::new(),
@@ -150,9 +128,57 @@ pub fn condition_trend(
         operation,
         metric: named.metric.threshold.to_owned(),
         unit: named.metric.unit.to_owned(),
-        points: found,
+        points,
         newest_without_figure,
     })
+}
+
+/// The figure that a condition names, in one complete run.
+enum RunFigure {
+    /// The run did not measure for the figure, or lacks it and is not the one to judge.
+    Unrelated,
+    /// The run to judge has no figure, although it planned one or may have.
+    Missing,
+    /// The record of the run, and its figure.
+    Measured(Box<Record>, NamedFigure),
+}
+
+/// Looks the figure up in the record of a run, which `load` reads only where that may matter.
+fn run_figure(
+    named: &Named<'_>,
+    run: &SavedRun,
+    is_judged: bool,
+    mut load: impl FnMut(&SavedRun) -> Option<Record>,
+) -> RunFigure {
+    // A run whose requests all failed has no figures, although it has the workload.
+    let has_subject = may_have(run, named);
+    if !has_subject && !is_judged {
+        return RunFigure::Unrelated;
+    }
+    let record = load(run);
+    let may_be_planned = has_subject || may_plan(record.as_ref(), named);
+    if let Some(record) = record
+        && let Some(figure) = named_figure(&record, named)
+    {
+        return RunFigure::Measured(Box::new(record), figure);
+    }
+    if is_judged && may_be_planned {
+        RunFigure::Missing
+    } else {
+        RunFigure::Unrelated
+    }
+}
+
+/// A figure of a run that was named, as a point of its trend.
+fn named_point(run: &SavedRun, figure: NamedFigure) -> TrendPoint {
+    TrendPoint {
+        run_id: run.run_id.clone(),
+        started: run.started.clone(),
+        value: figure.estimate.value,
+        half_width_95: figure.estimate.half_width_95,
+        change: None,
+        objection: figure.objection,
+    }
 }
 
 /// The complete runs, the newest first.
@@ -173,12 +199,14 @@ fn later_partial_runs<'a>(runs: &'a [SavedRun], complete: &SavedRun) -> Vec<&'a 
     later
 }
 
+/// The runs that can be compared with the newest one.
 fn comparable_runs<'a>(runs: &[&'a SavedRun], newest: &SavedRun) -> Vec<&'a SavedRun> {
     let mut comparable = runs.to_vec();
     comparable.retain(|run| is_comparable(run, newest));
     comparable
 }
 
+/// True if both runs measured the same disks of the same host by the same verb and method.
 fn is_comparable(run: &SavedRun, newest: &SavedRun) -> bool {
     (run.method, &run.verb, &run.host) == (newest.method, &newest.verb, &newest.host)
         && run.targets == newest.targets
@@ -203,10 +231,17 @@ fn may_have(run: &SavedRun, named: &Named<'_>) -> bool {
     run.figures.iter().any(|figure| figure.workload == subject)
 }
 
-/// Returns `true` if the plan of a run has the workload that a condition names.
-fn plans_workload(record: &Record, named: &Named<'_>) -> bool {
-    let mut workloads = record.plan.workloads().iter();
-    workloads.any(|workload| workload.name == named.subject)
+/// Returns `true` if the plan of a run has the workload that a condition names, or may have it: a
+/// record that cannot be read may.
+fn may_plan(record: Option<&Record>, named: &Named<'_>) -> bool {
+    match record {
+        Some(record) => record
+            .plan
+            .workloads()
+            .iter()
+            .any(|workload| workload.name == named.subject),
+        None => true,
+    }
 }
 
 /// The name of a headline figure in conditions.
@@ -222,6 +257,7 @@ fn headline_metric(figure: &Headline) -> &'static str {
     }
 }
 
+/// A headline of a run, as a point of its trend.
 fn headline_point(run: &SavedRun, figure: &Headline) -> TrendPoint {
     TrendPoint {
         run_id: run.run_id.clone(),
@@ -259,12 +295,12 @@ fn values_to_compare_with(points: &[TrendPoint]) -> Vec<f64> {
     values
 }
 
-/// The last ones, at most [`EARLIER_RUNS_MAX`].
+/// The last of these values, at most [`EARLIER_RUNS_MAX`].
 fn latest_values(values: &[f64]) -> &[f64] {
     &values[values.len().saturating_sub(EARLIER_RUNS_MAX)..]
 }
 
-/// The change of a value from those before it; `None` where there are none.
+/// The change of a value from those before it, all above 0; `None` where there are none.
 fn change_from(before: &[f64], value: f64) -> Option<TrendChange> {
     if before.is_empty() {
         return None;

@@ -1,6 +1,6 @@
-//! The measurements of a PostgreSQL server beside this program's own commits: the rates of INSERTs
-//! and the parts of their time, and the settings that the server tried, with the value that is
-//! tried and the gain that it brings.
+//! Makes the result of a temporary PostgreSQL server: the rates of INSERTs and the parts of their
+//! time, next to this program's own commits. It also chooses the value of a setting to try, and
+//! decides whether that value is faster.
 
 use crate::estimate::{PairedDifference, largest_by, mean, mean_rate};
 use diskproof_model::measurement::OpKind;
@@ -14,7 +14,7 @@ use diskproof_model::row::Row;
 
 /// A second in nanoseconds.
 const SECOND_NS: f64 = 1e9;
-/// A second in microseconds.
+/// `commit_delay` is in microseconds.
 const MICROSECONDS_PER_SECOND: f64 = 1e6;
 
 /// The record of the server; `None` without one. Loads that were not measured are absent. `own` are
@@ -31,24 +31,9 @@ pub(crate) fn postgres_record(
         .map(|load| load_row(load, own))
         .collect();
     let server_ns = insert_ns_without_disk(&loads);
-    for load in &mut loads {
-        let planned = &load.data.load;
-        let (Some(own), Some(server_ns)) = (&load.figures.own, server_ns) else {
-            continue;
-        };
-        if planned.clients > 1 || planned.pgbench {
-            continue;
-        }
-        let rate = load.figures.iops.value;
-        if own.iops.value > 0.0 && rate > 0.0 {
-            let insert_ns = SECOND_NS / rate;
-            let disk_ns = SECOND_NS / own.iops.value;
-            load.figures.parts = Some(InsertTime {
-                insert_ns,
-                disk_ns,
-                server_ns,
-                explained: (disk_ns + server_ns) / insert_ns,
-            });
+    if let Some(server_ns) = server_ns {
+        for load in &mut loads {
+            load.figures.parts = insert_time(load, server_ns);
         }
     }
     Some(PostgresRecord {
@@ -56,6 +41,25 @@ pub(crate) fn postgres_record(
         loads,
         trials: measured.trials.iter().map(trial_row).collect(),
         end_ns: measured.end_ns,
+    })
+}
+
+/// The time of an INSERT with its commit, as that of the disk and that of the server. `None` of
+/// several clients, whose commits share syncs, and where one of the rates is unknown.
+fn insert_time(load: &LoadRow, server_ns: f64) -> Option<InsertTime> {
+    let planned = &load.data.load;
+    let own = load.figures.own.as_ref()?;
+    let rate = load.figures.iops.value;
+    if planned.clients > 1 || planned.pgbench || own.iops.value <= 0.0 || rate <= 0.0 {
+        return None;
+    }
+    let insert_ns = SECOND_NS / rate;
+    let disk_ns = SECOND_NS / own.iops.value;
+    Some(InsertTime {
+        insert_ns,
+        disk_ns,
+        server_ns,
+        explained: (disk_ns + server_ns) / insert_ns,
     })
 }
 
@@ -74,6 +78,7 @@ fn insert_ns_without_disk(loads: &[LoadRow]) -> Option<f64> {
     }
 }
 
+/// The figures of a load, with what diskproof itself measured of its commits on the same disk.
 fn load_row(measured: &LoadMeasurement, own: &[Row]) -> LoadRow {
     let slices = &measured.slices;
     let rates: Vec<f64> = slices.iter().map(|slice| slice.rate).collect();
@@ -137,15 +142,16 @@ fn own_commits(load: &PostgresLoad, own: &[Row]) -> Option<OwnCommits> {
 /// The confidence of the interval of a gain.
 const CONFIDENCE: f64 = 0.95;
 /// A value is faster if its gain surely exceeds this factor, and slower if it surely loses as much.
-/// Smaller gains are not worth advice.
+/// Smaller gains are not worth advice. This and the next two limits were chosen, not measured.
 const GAIN_MIN: f64 = 1.05;
 /// Two values are the same if the whole interval is within this factor both ways.
 const SAME_MAX: f64 = 1.10;
 /// If the disk read less than this share of what the server read, a cache answered the rest.
 const READ_SHARE_MIN: f64 = 0.9;
-/// A shorter commit_delay has no effect: the scheduling of processes takes as long.
+/// A shorter commit_delay, in microseconds, has no effect: the scheduling of processes takes as
+/// long.
 pub(crate) const COMMIT_DELAY_USEFUL_US: f64 = 10.0;
-/// Largest value of commit_delay (documentation of commit_delay).
+/// Largest value of commit_delay, in microseconds (PostgreSQL's documentation of commit_delay).
 pub(crate) const COMMIT_DELAY_MAX_US: f64 = 100_000.0;
 
 /// The value to try: as planned, else the one that the INSERTs suggest. The error is the reason why
@@ -168,6 +174,7 @@ pub fn candidate_value(
     let Some(first) = rates.first() else {
         return Err("no INSERTs were measured");
     };
+    // PostgreSQL's documentation recommends half of the time of a sync as commit_delay.
     let half_commit_us = MICROSECONDS_PER_SECOND / first.rate / 2.0;
     let delay_us = half_commit_us.min(COMMIT_DELAY_MAX_US);
     if delay_us < COMMIT_DELAY_USEFUL_US {

@@ -1,5 +1,5 @@
-//! The verdict: grades for what a database does with a disk, the most severe finding, and whether
-//! the figures can be relied on. docs/verdict.md explains the thresholds.
+//! Makes the verdict on a run: grades for what a database does with a disk, the most severe
+//! finding, and whether the figures can be relied on. docs/verdict.md explains the thresholds.
 
 use crate::accept::words;
 use crate::checked::name_in_check;
@@ -15,7 +15,7 @@ use diskproof_model::plan::Decide;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Estimate, Record};
 use diskproof_model::row::OpRow;
-use diskproof_model::target::TargetKind;
+use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::{format_bytes, format_percent};
 use diskproof_model::verdict::{
     Grade, GradeThresholds, LeadingFinding, RunVerdict, Trust, TrustLevel, UseGrade,
@@ -132,7 +132,7 @@ pub(crate) fn answer_fitness(record: &mut Record) {
 }
 
 /// The caveat that random figures cover a part of a rotating disk, with those of the whole disk
-/// where they are known; `None` where that is no matter.
+/// where they are known; `None` where they cover all of it, or no disk rotates.
 fn span_caveat(record: &Record) -> Option<String> {
     let index = random_row_index(record)?;
     let whole = whole_disk(record, index)?;
@@ -234,33 +234,11 @@ fn scan_caveat(record: &Record) -> Option<String> {
     if !grades_a_disk(record) {
         return None;
     }
-    let target = record.targets.first()?;
-    let mut span_bytes = 0;
-    let mut read_bytes = 0;
-    for row in &record.measurements {
-        span_bytes = row.data.span_bytes.max(span_bytes);
-        read_bytes += row.data.asked.read_bytes;
-    }
-    if let Some(surface) = record.surface() {
-        read_bytes += surface.data.asked.read_bytes;
-    }
-    let mut paths = Vec::new();
-    let mut disk_bytes = 0;
-    if target.kind == TargetKind::BlockDevice {
-        span_bytes = target.size_bytes;
-        disk_bytes = target.size_bytes;
-        paths.push(target.path.clone());
-    } else {
-        // Of an array, each member is to be searched.
-        for disk in target.disks() {
-            disk_bytes += disk.size_bytes;
-            paths.push(format!("/dev/{}", disk.name));
-        }
-    }
-    if disk_bytes == 0 {
+    let SearchedDisks { paths, bytes } = SearchedDisks::below(record.targets.first()?);
+    if bytes == 0 {
         return None;
     }
-    let share = read_bytes.min(span_bytes) as f64 / disk_bytes as f64;
+    let share = read_bytes_max(record) as f64 / bytes as f64;
     let disks = enumerated(&paths);
     let extent = if share < WHOLE_SHARE {
         format!("read at most {} of {disks}", format_percent(share))
@@ -276,6 +254,50 @@ fn scan_caveat(record: &Record) -> Option<String> {
         "This run {extent}, so it is no search for bad blocks. {} {read} every block.",
         enumerated(&commands)
     ))
+}
+
+/// The disks that a search for bad blocks has to read.
+struct SearchedDisks {
+    paths: Vec<String>,
+    /// The sum of their sizes.
+    bytes: u64,
+}
+
+impl SearchedDisks {
+    /// A device itself, else the disks below it: of an array, each member.
+    fn below(target: &TargetIdentity) -> Self {
+        if target.kind == TargetKind::BlockDevice {
+            return Self {
+                paths: vec![target.path.clone()],
+                bytes: target.size_bytes,
+            };
+        }
+        Self {
+            paths: target
+                .disks()
+                .map(|disk| format!("/dev/{}", disk.name))
+                .collect(),
+            bytes: target.disks().map(|disk| disk.size_bytes).sum(),
+        }
+    }
+}
+
+/// The most bytes of the only target that the run can have read, each once: no more than it
+/// requested, and no more than the device or its file has.
+fn read_bytes_max(record: &Record) -> u64 {
+    let mut span_bytes = 0;
+    let mut read_bytes = 0;
+    for row in &record.measurements {
+        span_bytes = row.data.span_bytes.max(span_bytes);
+        read_bytes += row.data.asked.read_bytes;
+    }
+    if let Some(surface) = record.surface() {
+        read_bytes += surface.data.asked.read_bytes;
+    }
+    match record.targets.first() {
+        Some(target) if target.kind == TargetKind::BlockDevice => read_bytes.min(target.size_bytes),
+        _ => read_bytes.min(span_bytes),
+    }
 }
 
 /// The grades of one use: one for each target on which its workload ran.
@@ -297,6 +319,7 @@ fn grades_of_use(record: &Record, usage: &DatabaseUse) -> Vec<UseGrade> {
     grades
 }
 
+/// Grades one use of a database by the operation of the workload at `index`.
 fn grade(record: &Record, usage: &DatabaseUse, index: usize, op: OpRow<'_>) -> UseGrade {
     let within = (usage.figure)(op);
     let figure = match whole_disk(record, index) {
@@ -339,6 +362,7 @@ fn grade(record: &Record, usage: &DatabaseUse, index: usize, op: OpRow<'_>) -> U
 }
 
 impl DatabaseUse {
+    /// The grade of a rate, without its interval.
     fn grade(&self, rate: f64) -> Grade {
         if rate >= self.good_from {
             Grade::Good
@@ -349,8 +373,8 @@ impl DatabaseUse {
         }
     }
 
-    /// The other grade that the interval allows. Up to ±25 % it reaches one threshold at most: they
-    /// lie a factor of four apart.
+    /// The other grade that the interval allows, if any. An interval of a graded figure is at most
+    /// ±25 % and reaches one threshold at most, because they lie a factor of four apart.
     fn other_grade(&self, figure: &Estimate, grade: Grade) -> Option<Grade> {
         let half_width = figure.half_width_95.unwrap_or(0.0);
         let ends = [figure.value - half_width, figure.value + half_width];

@@ -1,4 +1,4 @@
-//! The outcome of `--verify` over all workloads, as the first sentence of the verdict.
+//! Writes the outcome of `--verify` over all workloads, which is the first sentence of the verdict.
 
 use crate::words::uncapitalised;
 use diskproof_model::finding::Cause;
@@ -33,8 +33,8 @@ struct CounterfeitSize {
 
 impl CounterfeitSize {
     /// The size that a verified row shows; `None` where the device is no counterfeit.
-    fn from_row(record: &Record, m: &Row, verify: &VerifyResult) -> Option<Self> {
-        let target = record.targets.get(m.data.target)?;
+    fn from_row(record: &Record, row: &Row, verify: &VerifyResult) -> Option<Self> {
+        let target = record.targets.get(row.data.target)?;
         if target.kind != TargetKind::BlockDevice {
             return None;
         }
@@ -56,25 +56,25 @@ impl<'a> Verification<'a> {
             objection: None,
             counterfeit: None,
         };
-        for (index, m) in record.measurements.iter().enumerate() {
-            let Some(verify) = &m.data.verify else {
+        for (index, row) in record.measurements.iter().enumerate() {
+            let Some(verify) = &row.data.verify else {
                 continue;
             };
             all.results.push(verify);
             all.counterfeit = all
                 .counterfeit
-                .or(CounterfeitSize::from_row(record, m, verify));
-            if let Some(writes) = m.data.ops.get(&OpKind::Write) {
+                .or(CounterfeitSize::from_row(record, row, verify));
+            if let Some(writes) = row.data.ops.get(&OpKind::Write) {
                 // Errors are those of the whole time, and so is the series.
                 all.writes = all.writes.saturating_add(writes.series.total().ops);
                 for errors in writes.errors.values() {
                     all.failed_writes = all.failed_writes.saturating_add(*errors);
                 }
             }
-            let block_bytes = u64::from(m.data.workload.block_bytes);
+            let block_bytes = u64::from(row.data.workload.block_bytes);
             all.proven_bytes += verify.proven_blocks() * block_bytes;
             match record.objection(FigureSource::Measurement(index)) {
-                // What failed to read or came back wrong was counted.
+                // The result already counts blocks that failed or came back wrong.
                 Some(objection) if objection.cause == Cause::Failed => {}
                 objection => all.objection = all.objection.or(objection),
             }

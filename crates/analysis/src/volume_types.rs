@@ -1,15 +1,15 @@
-//! The documented limits of cloud volumes by type, and the roundness of a figure, which tells a
-//! limit that somebody chose. Sources:
-//! docs.aws.amazon.com/ebs (volume types), learn.microsoft.com/azure (managed disk types),
-//! cloud.google.com/compute/docs/disks/performance; read in November 2026.
+//! Decides whether a measured rate is a documented limit of a cloud volume, and whether it is round,
+//! as limits that somebody chose are. Sources: docs.aws.amazon.com/ebs (volume types),
+//! learn.microsoft.com/azure (managed disk types), cloud.google.com/compute/docs/disks/performance;
+//! read in November 2026.
 
 use diskproof_model::target::{Layer, TargetIdentity};
 
 /// A measured rate is that of a documented limit if it differs by at most this share: the rate of a
-/// token bucket is exact.
+/// token bucket is exact. Chosen, not measured.
 const LIMIT_SHARE: f64 = 0.002;
-/// A rate is round if it differs from a round figure by at most this share. It is smaller, since
-/// there are many round figures.
+/// A rate is round if it differs from a round figure by at most this share. It is smaller than that
+/// of documented limits, because there are many round figures. With it, one rate in eleven is round.
 const ROUND_SHARE: f64 = 0.001;
 /// A gibibyte in bytes.
 const GIB: f64 = (1u64 << 30) as f64;
@@ -25,6 +25,7 @@ struct VolumeType {
     name: &'static str,
     /// The limits that its volumes have in operations per second.
     iops: &'static [f64],
+    /// The limits that its volumes have in bytes per second.
     bytes_per_second: &'static [f64],
 }
 
@@ -36,7 +37,7 @@ impl VolumeType {
         };
         limits
             .iter()
-            .any(|limit| is_near(rate, *limit, LIMIT_SHARE))
+            .any(|limit| are_near(rate, *limit, LIMIT_SHARE))
     }
 }
 
@@ -46,6 +47,7 @@ const GP3: VolumeType = VolumeType {
     iops: &[3000.0],
     bytes_per_second: &[125.0 * MIB],
 };
+/// The limits of all sizes, which the size of the disk does not separate: tiers can be raised.
 const AZURE: VolumeType = VolumeType {
     name: "an Azure premium SSD tier (P4 to P80)",
     iops: &[
@@ -55,6 +57,7 @@ const AZURE: VolumeType = VolumeType {
         25e6, 50e6, 100e6, 125e6, 150e6, 200e6, 250e6, 500e6, 750e6, 900e6,
     ],
 };
+
 /// A type of volume whose limit grows with its size, in operations per second.
 struct SizedType {
     /// Its name in a finding.
@@ -88,18 +91,23 @@ const GOOGLE: [SizedType; 4] = [
         per_gib: 1.5,
     },
 ];
-/// Operations per second and GiB that a gp2 volume has for ever, and the least and the most of
-/// them.
+
+/// Operations per second that a gp2 volume has for ever, for each GiB.
 const GP2_IOPS_PER_GIB: f64 = 3.0;
+/// The least that a gp2 volume has for ever, however small it is.
 const GP2_IOPS_MIN: f64 = 100.0;
+/// The most that a gp2 volume has, however large it is.
 const GP2_IOPS_MAX: f64 = 16_000.0;
 /// Operations per second of a smaller gp2 volume until its credit ends.
 const GP2_IOPS_BURST: f64 = 3000.0;
-/// Bandwidths of gp2 volumes up to this size, and of larger ones. Those whose operations of 256 KiB
-/// reach them only by credit lose them with it.
+/// The size of gp2 volumes up to which the smaller bandwidth is their limit.
 const GP2_SMALL_GIB: f64 = 170.0;
+/// The bandwidth of small gp2 volumes.
 const GP2_SMALL_BYTES_PER_SECOND: f64 = 128.0 * MIB;
+/// The bandwidth of all other gp2 volumes.
 const GP2_BYTES_PER_SECOND: f64 = 250.0 * MIB;
+/// The largest request that counts as one operation. A volume that reaches its bandwidth with such
+/// requests by credit only loses that bandwidth with the credit.
 const GP2_OPERATION_BYTES: f64 = 256.0 * 1024.0;
 
 /// A documented limit of a volume.
@@ -120,8 +128,8 @@ impl DocumentedLimit {
     }
 }
 
-/// The documented limit that this rate is; `None` where it is none, or where the disk below does
-/// not name its provider. `unit` is that of the rate: `1/s` or `B/s`.
+/// The documented limit that this rate equals; `None` where it equals none, or where the disk below
+/// does not name its provider. `unit` is that of the rate: `1/s` or `B/s`.
 pub(crate) fn documented_limit(
     target: &TargetIdentity,
     rate: f64,
@@ -138,7 +146,7 @@ pub(crate) fn documented_limit(
     if unit == "1/s" && (is_named(disk, "Google") || is_named(disk, "nvme_card-pd")) {
         let found = GOOGLE
             .iter()
-            .find(|one| is_near(rate, one.base + one.per_gib * size_gib, LIMIT_SHARE))?;
+            .find(|one| are_near(rate, one.base + one.per_gib * size_gib, LIMIT_SHARE))?;
         return Some(DocumentedLimit::lasting(found.name));
     }
     None
@@ -154,7 +162,7 @@ fn only_disk(target: &TargetIdentity) -> Option<&Layer> {
     }
 }
 
-/// The limit of an EBS volume, which does not tell its type: what gp3 has for ever, a smaller gp2
+/// The limit of an EBS volume, which does not report its type: what gp3 has for ever, a smaller gp2
 /// volume has until its credit ends.
 fn ebs_limit(size_gib: f64, rate: f64, unit: &str) -> Option<DocumentedLimit> {
     let gp2 = gp2_limit(size_gib, rate, unit);
@@ -170,19 +178,20 @@ fn ebs_limit(size_gib: f64, rate: f64, unit: &str) -> Option<DocumentedLimit> {
     }
 }
 
-/// A smaller fall is not told from chance (FALL_MIN in limiter/bucket.rs): no test would show it.
-const LEAST_FALL: f64 = 1.1;
+/// A smaller fall cannot be distinguished from chance, so no test would show it. The detector of
+/// limiters has the same factor (`FALL_MIN` in limiter/bucket.rs).
+const FALL_MIN: f64 = 1.1;
 
 /// The rate that a volume falls back to when its credit ends, if this rate is documented as that of
 /// its burst; `None` where it is not, or where the base is hardly lower.
 pub(crate) fn base_of_burst(target: &TargetIdentity, rate: f64, unit: &str) -> Option<f64> {
-    gp2_base_of_burst(target, rate, unit).filter(|base| rate >= LEAST_FALL * base)
+    gp2_base_of_burst(target, rate, unit).filter(|base| rate >= FALL_MIN * base)
 }
 
 /// True if a rate is documented as that of a burst whose end is no fall that a test would show.
 pub(crate) fn is_hardly_a_burst(target: &TargetIdentity, rate: f64, unit: &str) -> bool {
     match gp2_base_of_burst(target, rate, unit) {
-        Some(base) => rate < LEAST_FALL * base,
+        Some(base) => rate < FALL_MIN * base,
         None => false,
     }
 }
@@ -194,22 +203,25 @@ fn gp2_base_of_burst(target: &TargetIdentity, rate: f64, unit: &str) -> Option<f
     let is_burst = unit == "1/s"
         && is_named(disk, "Amazon Elastic Block Store")
         && base < GP2_IOPS_BURST
-        && is_near(rate, GP2_IOPS_BURST, LIMIT_SHARE);
+        && are_near(rate, GP2_IOPS_BURST, LIMIT_SHARE);
     if is_burst { Some(base) } else { None }
 }
 
+/// Operations per second that a gp2 volume of this size has for ever.
 fn gp2_base_iops(size_gib: f64) -> f64 {
     (GP2_IOPS_PER_GIB * size_gib).clamp(GP2_IOPS_MIN, GP2_IOPS_MAX)
 }
 
+/// The documented limit of a gp2 volume of this size that the rate equals, as in
+/// [`documented_limit`].
 fn gp2_limit(size_gib: f64, rate: f64, unit: &str) -> Option<DocumentedLimit> {
     let base_iops = gp2_base_iops(size_gib);
     if unit == "1/s" {
-        if is_near(rate, base_iops, LIMIT_SHARE) {
+        if are_near(rate, base_iops, LIMIT_SHARE) {
             let volume = format!("EBS gp2 with {size_gib:.0} GiB");
             return Some(DocumentedLimit::lasting(volume));
         }
-        if base_iops < GP2_IOPS_BURST && is_near(rate, GP2_IOPS_BURST, LIMIT_SHARE) {
+        if base_iops < GP2_IOPS_BURST && are_near(rate, GP2_IOPS_BURST, LIMIT_SHARE) {
             return Some(DocumentedLimit {
                 volume: "a burst of EBS gp2".to_owned(),
                 lasts: false,
@@ -222,7 +234,7 @@ fn gp2_limit(size_gib: f64, rate: f64, unit: &str) -> Option<DocumentedLimit> {
     } else {
         GP2_BYTES_PER_SECOND
     };
-    is_near(rate, limit, LIMIT_SHARE).then(|| DocumentedLimit {
+    are_near(rate, limit, LIMIT_SHARE).then(|| DocumentedLimit {
         volume: "EBS gp2".to_owned(),
         lasts: base_iops * GP2_OPERATION_BYTES >= limit,
     })
@@ -234,7 +246,8 @@ fn is_named(disk: &Layer, words: &str) -> bool {
     names.into_iter().flatten().any(|name| name.contains(words))
 }
 
-fn is_near(rate: f64, limit: f64, share: f64) -> bool {
+/// True if a rate differs from a limit by at most this share of the limit.
+fn are_near(rate: f64, limit: f64, share: f64) -> bool {
     limit > 0.0 && (rate / limit - 1.0).abs() <= share
 }
 
@@ -250,15 +263,17 @@ pub(crate) fn is_round(rate: f64, unit: &str) -> bool {
         || has_two_digits(rate / MIB * 1e6)
 }
 
+/// True near a bandwidth that volumes are sold with.
 fn is_usual_bandwidth(megabytes: f64) -> bool {
     USUAL_BANDWIDTHS
         .iter()
-        .any(|usual| is_near(megabytes, *usual, ROUND_SHARE))
+        .any(|usual| are_near(megabytes, *usual, ROUND_SHARE))
 }
 
+/// True if a rate has at most two digits that are not zero, within [`ROUND_SHARE`].
 fn has_two_digits(rate: f64) -> bool {
     let step = 10f64.powf((rate.max(1.0)).log10().floor() - 1.0);
-    is_near(rate, (rate / step).round() * step, ROUND_SHARE)
+    are_near(rate, (rate / step).round() * step, ROUND_SHARE)
 }
 
 #[cfg(test)]

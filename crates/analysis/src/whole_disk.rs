@@ -1,4 +1,4 @@
-//! Random figures of a file on a rotating disk, scaled to the whole disk. The arm moves less in a
+//! Scales random figures of a file on a rotating disk to the whole disk. The arm moves less in a
 //! file than across the disk, so the figures scale by the access times. Those of the file are
 //! measured, those of the disk come from an earlier survey. docs/verdict.md states the rule.
 
@@ -19,7 +19,7 @@ pub(crate) struct WholeDisk<'a> {
     pub(crate) known: Option<KnownAccess<'a>>,
 }
 
-/// The access times of a whole disk beside those within a file on it.
+/// The access times of a whole disk, compared with those within a file on it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KnownAccess<'a> {
     pub(crate) disk: &'a DiskAccess,

@@ -1,6 +1,6 @@
-//! Clauses and sentences.
+//! Turns clauses into sentences, sentences into clauses, and names into an enumeration.
 
-/// A sentence as the end of another one.
+/// A sentence that begins with a small letter, to follow a colon or a comma.
 pub(crate) fn uncapitalised(text: &str) -> String {
     let mut letters = text.chars();
     match letters.next() {
@@ -9,7 +9,7 @@ pub(crate) fn uncapitalised(text: &str) -> String {
     }
 }
 
-/// A clause as a sentence.
+/// A clause as a sentence, with its capital letter and its period.
 pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     match letters.next() {
@@ -18,7 +18,7 @@ pub(crate) fn sentence(text: &str) -> String {
     }
 }
 
-/// `a, b and c`.
+/// `a, b and c`; empty for no names.
 pub(crate) fn enumerated<T: AsRef<str>>(names: &[T]) -> String {
     let Some((last, others)) = names.split_last() else {
         return String::new();

@@ -1,5 +1,5 @@
-//! The zones of a rotating disk: its inner tracks hold less, so a load that goes along the surface
-//! becomes slower, and each further lap begins at the fast end again.
+//! Decides whether the zones of a rotating disk explain the fall of a load. Inner tracks hold less,
+//! so a load that goes along the surface becomes slower, and each lap begins at the fast end again.
 
 use crate::estimate::LastingFall;
 use crate::mechanics::{ZONES_FACTOR_MAX, are_reported_to_rotate};
@@ -7,7 +7,8 @@ use diskproof_model::health::DiskHealth;
 use diskproof_model::plan::{Access, Workload};
 use diskproof_model::target::{HostFacts, TargetIdentity};
 
-/// A rotating disk has some thirty zones: one step between two of them is at most this factor.
+/// The rate of one zone of a rotating disk is at most this many times that of the next one: of some
+/// thirty zones over a factor of 2.5, a step of average size is 3 %.
 const ZONE_FACTOR: f64 = 1.1;
 
 /// A load that goes along the surface of rotating disks.
@@ -42,8 +43,8 @@ impl LoadAlongZones {
         })
     }
 
-    /// The same before anything is measured: only the health reports and the kernel show whether
-    /// the disks rotate.
+    /// A planned load, before anything is measured; `None` also where neither the health reports
+    /// nor the kernel show that the disks rotate.
     pub(crate) fn planned(
         workload: &Workload,
         target: &TargetIdentity,
@@ -57,8 +58,8 @@ impl LoadAlongZones {
         }
     }
 
-    /// True if slower zones explain a fall after so many bytes: the further the load went until it,
-    /// the more they explain. A load that turns over its span goes no further than that.
+    /// True if slower zones explain a fall after so many bytes: the further the load went before
+    /// it, the more they explain. A load that begins its span again goes no further than that.
     pub(crate) fn explain(&self, fall: &LastingFall, moved_bytes: u64, span_bytes: u64) -> bool {
         let workers = f64::from(self.workers);
         let way_bytes = moved_bytes as f64 * self.way_per_byte / workers;

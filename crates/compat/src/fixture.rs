@@ -4,8 +4,8 @@ use crate::drop_in::{DropIn, Started};
 use crate::load::{DropInLoad, PlanContext};
 use crate::printer::ToolResult;
 use diskproof_model::measurement::{
-    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, Measurement, OpKind, OpMeasurement,
-    StopReason, ZeroSample,
+    ByteCount, CacheUse, CpuTime, DeviceUse, EngineUse, MeasuredSpan, Measurement, OpKind,
+    OpMeasurement, StopReason, ZeroSample,
 };
 use diskproof_model::plan::{CachePolicy, EngineKind, Plan, Workload};
 use diskproof_model::surface::{CurvePoint, SurfaceMeasurement, Survey};
@@ -125,7 +125,7 @@ pub(crate) fn measurement(
         used: workload.cache,
         why: None,
     };
-    let span = (
+    let span = MeasuredSpan::new(
         workload.span.start_bytes,
         workload.span.length_bytes.unwrap_or(0),
     );

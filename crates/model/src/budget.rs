@@ -1,5 +1,6 @@
-//! What a plan may do at most: to each target, to what lies outside of them, and in which time. The
-//! gate grants it, the announcement and the page of a plan say it, and the run keeps to it.
+//! Computes what a plan may do at most: to each target, to anything outside of the targets, and in
+//! which time. The gate grants it, the announcement and the page of a plan state it, and the run
+//! keeps to it.
 
 use crate::op::OpKind;
 use crate::plan::Plan;
@@ -8,8 +9,8 @@ use crate::target::{TargetIdentity, TargetKind};
 use crate::task::{ByteLimit, ContentUse, Decide, Sides};
 use crate::workload::{Layout, Workload};
 
-/// The rate by which the time to fill a scratch file is limited: slow memory cards are made for it.
-/// A slower disk needs a smaller scratch file.
+/// The rate by which the time to fill a scratch file is limited: slow memory cards (class 10)
+/// promise it. A slower disk needs a smaller scratch file.
 const FILL_BYTES_PER_S: f64 = 10e6;
 /// The time that is added to that of any fill, so that one slow second does not end the fill of a
 /// small file.
@@ -97,12 +98,12 @@ pub enum BeyondTargets {
 
 impl Plan {
     /// The most that the plan may do on these targets, in their order.
-    pub fn budget(&self, on: &[TargetIdentity]) -> Budget {
+    pub fn budget(&self, identities: &[TargetIdentity]) -> Budget {
         let mut targets = Vec::new();
-        for index in 0..on.len() {
-            targets.push(self.use_of(index, on));
+        for (index, identity) in identities.iter().enumerate() {
+            targets.push(self.target_use(index, identity));
         }
-        let expected_ns = self.expected_ns(on);
+        let expected_ns = self.expected_ns(identities);
         Budget {
             targets,
             request_bytes: self.request_bytes(),
@@ -115,7 +116,7 @@ impl Plan {
     }
 
     /// The use of the target with this number in the plan.
-    fn use_of(&self, index: usize, on: &[TargetIdentity]) -> TargetUse {
+    fn target_use(&self, index: usize, identity: &TargetIdentity) -> TargetUse {
         if let Some(files) = self.files() {
             return TargetUse::Files {
                 size_bytes: files.set_bytes(),
@@ -123,7 +124,7 @@ impl Plan {
                 written_bytes: files.write_bytes(),
             };
         }
-        let is_directory = on[index].kind == TargetKind::Directory;
+        let is_directory = identity.kind == TargetKind::Directory;
         match self.scratch_bytes_on(index) {
             Some(size_bytes) if is_directory => TargetUse::Scratch {
                 size_bytes,
@@ -187,7 +188,7 @@ impl Plan {
             .count() as u64;
         let first_fill_bytes = scratch_bytes.saturating_sub(provided_bytes);
         let refill_bytes = scratch_bytes.saturating_mul(emptying_workloads);
-        // The first one finds what was written for it.
+        // The first workload that needs content finds the first fill in the page cache.
         let cache_fill_bytes: u64 = workloads
             .iter()
             .filter(|one| one.layout == Layout::Needed)
@@ -200,6 +201,7 @@ impl Plan {
         ByteLimit::AtMost(workload_bytes.saturating_add(fill_bytes))
     }
 
+    /// The kinds of operations of workloads that drop blocks, with their limits.
     fn dropped_blocks(&self) -> Vec<DroppedBlocks> {
         let mut drops = Vec::new();
         for kind in OpKind::ALL {
@@ -227,6 +229,7 @@ impl Plan {
         ByteLimit::AtMost(sum)
     }
 
+    /// The changes besides the targets: a server, a write cache, commands of the user.
     fn beyond_targets(&self) -> Vec<BeyondTargets> {
         let mut beyond = Vec::new();
         if let Some(inserts) = self.inserts() {
@@ -265,19 +268,23 @@ impl Plan {
         largest
     }
 
-    fn expected_ns(&self, on: &[TargetIdentity]) -> Option<u64> {
+    /// See [`Budget::expected_ns`]. Surveys and acceptance tests run on the first target.
+    fn expected_ns(&self, identities: &[TargetIdentity]) -> Option<u64> {
         let first_write_ns = self.first_write_ns().unwrap_or(0);
         let mut sum_ns = self.time_ns_max()?.saturating_add(first_write_ns);
         for task in &self.tasks {
-            let guessed_ns = task.inner().guessed_ns(on.first(), self.scratch_bytes());
+            let guessed_ns = task
+                .inner()
+                .guessed_ns(identities.first(), self.scratch_bytes());
             sum_ns = sum_ns.saturating_add(guessed_ns);
         }
         Some(sum_ns.min(self.time_limit_ns.unwrap_or(u64::MAX)))
     }
 
+    /// See [`Budget::deadline_ns`].
     fn deadline_ns(&self, expected_ns: Option<u64>) -> Option<u64> {
         let expected_ns = expected_ns?;
-        // It ends with the last block of the disk.
+        // An acceptance test ends with the last block of the disk, however slow that is.
         if self.accept().is_some() {
             return None;
         }
@@ -293,6 +300,7 @@ impl Plan {
         }
     }
 
+    /// See [`Budget::fill_ns`].
     fn fill_ns(&self) -> Option<u64> {
         if let Some(files) = self.files() {
             if self.is_of_other_tool() {

@@ -44,7 +44,7 @@ pub struct RunData {
 
 impl RunData {
     /// The data of a run that only had workloads.
-    pub fn of(measurements: Vec<Measurement>) -> Self {
+    pub fn from_measurements(measurements: Vec<Measurement>) -> Self {
         Self {
             measurements,
             ..Self::default()

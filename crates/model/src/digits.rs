@@ -1,11 +1,11 @@
-//! The number of digits with which a figure is printed: those that its interval supports, and no
-//! more. Every printer and every sentence rounds here; JSON keeps full precision.
+//! Rounds figures to the digits that their interval supports. Every printer and every sentence
+//! rounds here; JSON keeps full precision.
 
 use crate::estimate::{Estimate, positive_interval};
 use crate::units::format_percent;
 
-/// The most digits of a figure. More say nothing about a disk: ten equal runs of 5 s differed by 5
-/// to 15 %.
+/// The most digits of a figure. A fourth would say nothing about a disk: ten equal runs of 5 s
+/// differed by 5 to 15 %.
 const DIGITS_MAX: i32 = 3;
 /// The fewest digits of a figure, also without an interval. A single digit would be off by up to a
 /// third, and figures that belong together (IOPS and MB/s) would contradict each other.
@@ -80,7 +80,7 @@ pub fn digits_of(value: f64, half_width: Option<f64>) -> i32 {
     }
 }
 
-/// A value other than zero to so many digits.
+/// A value other than zero, rounded to so many digits.
 pub fn to_digits(value: f64, digits: i32) -> f64 {
     let step = 10f64.powi(exponent(value) - digits + 1);
     (value / step).round() * step
@@ -159,7 +159,7 @@ fn in_unit(value: f64, unit: &str, scaled: impl Fn(f64) -> String) -> String {
 }
 
 /// The unit behind a number: `/s` of `13,700/s`.
-fn unit_of(text: &str) -> &str {
+fn unit_behind(text: &str) -> &str {
     text.trim_start_matches(|c: char| c.is_ascii_digit() || " ,.-".contains(c))
 }
 
@@ -214,9 +214,9 @@ impl Estimate {
 /// Two figures as a range, with their unit once where it is the same: `140 to 480/s`, but `700 ms
 /// to 1.2 s`.
 pub fn joined_range(low: &str, high: &str) -> String {
-    let unit = unit_of(low);
+    let unit = unit_behind(low);
     let mut low_text = low;
-    if unit == unit_of(high)
+    if unit == unit_behind(high)
         && let Some(number) = low.strip_suffix(unit)
     {
         low_text = number.trim_end();

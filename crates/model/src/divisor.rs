@@ -1,5 +1,5 @@
-//! The greatest common divisor of distances: a device that wraps displaces its blocks by multiples
-//! of its real size.
+//! Finds the greatest common divisor of distances and sizes in bytes: a device that wraps displaces
+//! its blocks by multiples of its real size.
 
 /// The greatest common divisor of two numbers; the other one where one of them is 0.
 pub(crate) fn greatest_common_divisor(one: u64, other: u64) -> u64 {

@@ -1,5 +1,5 @@
-//! The meaning of the errors of I/O and their remedies: one table for the engine, the program and
-//! the findings.
+//! Explains the errors of I/O: their numbers, meanings and remedies, in one table for the engine,
+//! the program and the findings.
 
 /// A row of the table: errors with one meaning.
 struct Entry {
@@ -23,6 +23,7 @@ const fn entry(
     }
 }
 
+// The remedies, each named by the cause or by the limit that it is about.
 const DISK: &str = "the disk or the path to it is failing: save the data, see the kernel log \
                     (dmesg) and smartctl -a, and do not rely on the figures";
 const GONE: &str = "see the kernel log (dmesg) for the reason, and check the cable and the power";
@@ -148,11 +149,12 @@ pub fn with_names(message: &str) -> String {
     let mut rest = message;
     while let Some((before, after)) = rest.split_once(NUMBER) {
         text.push_str(before);
-        let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
-        match after[..digits].parse() {
-            Ok(number) if after[digits..].starts_with(')') => {
+        let behind = after.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = &after[..after.len() - behind.len()];
+        match digits.parse() {
+            Ok(number) if behind.starts_with(')') => {
                 text.push_str(&format!("({}", name(number)));
-                rest = &after[digits..];
+                rest = behind;
             }
             _ => {
                 text.push_str(NUMBER);
@@ -163,7 +165,8 @@ pub fn with_names(message: &str) -> String {
     text + rest
 }
 
-fn entry_of(errno: &str) -> &'static Entry {
+/// The row of the table for the error with this name.
+fn entry_named(errno: &str) -> &'static Entry {
     TABLE
         .iter()
         .find(|entry| entry.names.contains(&errno))
@@ -174,12 +177,12 @@ fn entry_of(errno: &str) -> &'static Entry {
 /// translation of block statuses (`blk_errors` in block/blk-core.c). It says nothing about the way
 /// in which the request was sent.
 pub fn is_of_disk(errno: &str) -> bool {
-    [DISK, GONE, RESERVED].contains(&entry_of(errno).remedy)
+    [DISK, GONE, RESERVED].contains(&entry_named(errno).remedy)
 }
 
 /// The meaning of an error as a clause: `no space left`.
 pub fn meaning(errno: &str) -> &'static str {
-    entry_of(errno).meaning
+    entry_named(errno).meaning
 }
 
 /// Remedies for these errors, each once and in the order of the table, as clauses with semicolons
@@ -187,7 +190,7 @@ pub fn meaning(errno: &str) -> &'static str {
 pub fn remedy<'a>(errnos: impl IntoIterator<Item = &'a str>) -> String {
     let mut wanted = Vec::new();
     for errno in errnos {
-        wanted.push(entry_of(errno).remedy);
+        wanted.push(entry_named(errno).remedy);
     }
     let mut remedies: Vec<&str> = Vec::new();
     for entry in TABLE.iter().chain([&OTHER]) {

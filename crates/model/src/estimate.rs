@@ -1,4 +1,4 @@
-//! A figure and its interval. Public as part of `record`; surveys and the verdict need it too.
+//! A figure and its 95 % interval, with what follows from both. Public in `record`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,8 @@ impl Estimate {
     }
 }
 
-/// The relative half-width from which on the lower end of a symmetric interval is too low.
+/// The relative half-width from which on the lower end of a symmetric interval is too low: at 1 it
+/// would be zero. Chosen, not measured.
 const WIDE: f64 = 0.5;
 
 /// The ends of the interval of a positive figure: the lower end of a wide one approaches zero and

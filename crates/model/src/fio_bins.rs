@@ -1,5 +1,4 @@
-//! The bins, ranges and levels into which fio sorts latencies and queue depths. Two printers show
-//! them.
+//! Sorts latencies and queue depths into fio's bins, ranges and levels. Two printers show them.
 
 use crate::histogram::LatencyHistogram;
 use std::collections::BTreeMap;

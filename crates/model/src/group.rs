@@ -1,4 +1,5 @@
-//! Workloads that run at the same time: when they end together, and what cannot run together.
+//! Answers for workloads that run at the same time when they end, and whether they can run together
+//! at all.
 
 use crate::op::OpKind;
 use crate::workload::{CachePolicy, Layout, Span, Start, Stop, Verify, Workload};
@@ -121,6 +122,7 @@ impl<'a> Group<'a> {
         self.times_ns().min()
     }
 
+    /// The time limits of those that have one.
     fn times_ns(&self) -> impl Iterator<Item = u64> {
         self.workloads
             .iter()
@@ -136,11 +138,12 @@ impl<'a> Group<'a> {
             .unwrap_or(0)
     }
 
-    /// True if all of them can end, by whether each has reached its precision (`known`, in the
-    /// order of the workloads). Each with a goal of precision has reached it, at least one has, and
-    /// none of the rest has its own limit that it still runs for. One without any limit runs as
-    /// long as the others.
-    pub fn is_known(&self, known: &[bool]) -> bool {
+    /// True if all of them may end before their time, because their rates are known. `known` has an
+    /// entry for each workload, in their order: true if it has a goal of precision and has reached
+    /// it. At least one must be true. A workload that is not known prevents the end, unless it has
+    /// no limit at all and so runs as long as the others.
+    pub fn may_end(&self, known: &[bool]) -> bool {
+        debug_assert_eq!(known.len(), self.workloads.len());
         for (workload, is_known) in self.workloads.iter().zip(known) {
             let is_endless = !self.is_alone() && workload.stop == Stop::default();
             if !is_known && !is_endless {
@@ -151,7 +154,7 @@ impl<'a> Group<'a> {
     }
 
     /// Names of the others that run on a target of this one, in order.
-    pub fn beside<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'a str> + 'b {
+    pub fn names_beside<'b>(&'b self, name: &'b str) -> impl Iterator<Item = &'a str> + 'b {
         let named = self.workloads.iter().find(|workload| workload.name == name);
         self.workloads
             .iter()
@@ -181,6 +184,7 @@ impl<'a> Group<'a> {
         self.mixed_caches()
     }
 
+    /// The clash of two workloads that share the page cache of a target, where one empties it.
     fn mixed_caches(&self) -> Option<Clash> {
         for first in self.workloads {
             let caches = self
@@ -196,6 +200,7 @@ impl<'a> Group<'a> {
         None
     }
 
+    /// The clash of a workload that checks blocks with another one that writes to its span.
     fn overwritten(&self) -> Option<Clash> {
         for (index, verified) in self.workloads.iter().enumerate() {
             if verified.verify != Verify::Checksum {
@@ -205,7 +210,7 @@ impl<'a> Group<'a> {
                 if other_index != index
                     && other.writes()
                     && other.shares_target(verified)
-                    && overlap(verified.span, other.span)
+                    && do_overlap(verified.span, other.span)
                     && !have_same_signatures(verified, other)
                 {
                     return Some(Clash::Verified {
@@ -252,10 +257,12 @@ fn have_same_signatures(one: &Workload, other: &Workload) -> bool {
         && one.shape.content.known == other.shape.content.known
 }
 
-fn overlap(a: Span, b: Span) -> bool {
-    a.start_bytes < end_bytes(b) && b.start_bytes < end_bytes(a)
+/// True if both spans have a byte in common.
+fn do_overlap(one: Span, other: Span) -> bool {
+    one.start_bytes < end_bytes(other) && other.start_bytes < end_bytes(one)
 }
 
+/// The end of a span in bytes; the largest number for one without a length.
 fn end_bytes(span: Span) -> u64 {
     match span.length_bytes {
         Some(length) => span.start_bytes.saturating_add(length),
@@ -379,13 +386,13 @@ mod tests {
         let (precise, timed) = (named("a", Some(0.02), None), named("b", None, Some(5)));
         let endless = Workload::named("c");
         let two = [precise.clone(), endless];
-        assert!(group(&two).is_known(&[true, false]) && !group(&two).is_known(&[false, false]));
+        assert!(group(&two).may_end(&[true, false]) && !group(&two).may_end(&[false, false]));
         let two = [precise.clone(), timed];
         // The other has time left.
-        assert!(!group(&two).is_known(&[true, false]));
+        assert!(!group(&two).may_end(&[true, false]));
         let two = [precise.clone(), precise];
-        assert!(!group(&two).is_known(&[true, false]) && group(&two).is_known(&[true, true]));
-        assert!(!group(&[Workload::named("alone")]).is_known(&[false]));
+        assert!(!group(&two).may_end(&[true, false]) && group(&two).may_end(&[true, true]));
+        assert!(!group(&[Workload::named("alone")]).may_end(&[false]));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The knee of a curve of rates over the depth, or over the block size.
+//! Finds the knee of a curve of rates over the depth, or over the block size.
 //!
 //! A curve of rates bends at the largest power, which is throughput over response time (Kleinrock,
 //! ICC 1979). By Little's law, power is the square of the rate over what is offered: the depth, or
@@ -8,7 +8,7 @@
 
 use crate::estimate::Estimate;
 
-/// Fewer points cannot show a knee.
+/// The fewest points that can show a knee, since it has one on each side.
 pub const KNEE_POINTS_MIN: usize = 3;
 
 /// A point of the curve.

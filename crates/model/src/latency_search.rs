@@ -1,4 +1,4 @@
-//! The search for the greatest depth at which most requests meet a latency limit: what it found.
+//! The result of the search for the greatest depth at which most requests meet a latency limit.
 
 use crate::measurement::{Measurement, OpKind};
 use crate::shape::LatencyTarget;
@@ -22,14 +22,15 @@ pub struct LatencySearch {
     pub trials: Vec<DepthTrial>,
 }
 
-/// The requests of all kinds together; a write that is synced counts with its sync.
-pub fn timed_requests(of_kind: impl Fn(OpKind) -> Option<LateRequests>) -> LateRequests {
-    let commits = of_kind(OpKind::Commit);
+/// The requests of all kinds together, from those of each kind; a write that is synced counts with
+/// its sync.
+pub fn timed_requests(requests_of: impl Fn(OpKind) -> Option<LateRequests>) -> LateRequests {
+    let commits = requests_of(OpKind::Commit);
     let mut sum = LateRequests::default();
     for kind in OpKind::REQUESTS {
         let requests = match commits {
             Some(commits) if kind == OpKind::Write => Some(commits),
-            Some(_) | None => of_kind(kind),
+            Some(_) | None => requests_of(kind),
         };
         sum = sum.plus(requests.unwrap_or_default());
     }
@@ -37,8 +38,9 @@ pub fn timed_requests(of_kind: impl Fn(OpKind) -> Option<LateRequests>) -> LateR
 }
 
 impl LatencySearch {
-    /// Judges the measurements of these depths, which ascend.
-    pub fn of(target: LatencyTarget, depths: &[u32], measurements: &[Measurement]) -> Self {
+    /// Judges the measurements of these depths, which ascend. `measurements` may have any order,
+    /// and may lack depths that were not reached.
+    pub fn judge(target: LatencyTarget, depths: &[u32], measurements: &[Measurement]) -> Self {
         let mut trials: Vec<DepthTrial> = measurements
             .iter()
             .map(|measurement| DepthTrial::judge(&target, measurement))

@@ -1,4 +1,4 @@
-//! A limiter with a burst credit, as cloud volumes have: what a run showed of it.
+//! A limiter with a burst credit, as cloud volumes have, with what a run showed of it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

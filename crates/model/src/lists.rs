@@ -1,5 +1,5 @@
-//! The lists that stand beside the variants of an enum have each of them: the compiler only sees a
-//! `match`. The schema is derived from the variants themselves.
+//! Tests that each list of the variants of an enum, such as `OpKind::ALL`, has all of them, which
+//! the compiler does not check. The schema is derived from the variants themselves.
 
 use crate::files::FileOperation;
 use crate::fleet::RowState;

@@ -165,19 +165,18 @@ impl Measurement {
         Some(held.round() as u32)
     }
 
-    /// A workload on target 0 of which nothing is measured yet, over `span_bytes` from
-    /// `span_start_bytes` on.
+    /// A workload on target 0 over this span, of which nothing is measured yet.
     pub fn unmeasured(
         workload: Workload,
-        (span_start_bytes, span_bytes): (u64, u64),
+        span: MeasuredSpan,
         engine: EngineUse,
         cache: CacheUse,
     ) -> Self {
         Self {
             target: 0,
             workload,
-            span_start_bytes,
-            span_bytes,
+            span_start_bytes: span.start_bytes,
+            span_bytes: span.length_bytes,
             engine,
             cache,
             start_ns: 0,
@@ -224,6 +223,23 @@ impl Measurement {
     /// True if requests failed.
     pub fn has_errors(&self) -> bool {
         self.ops.values().any(|op| !op.errors.is_empty())
+    }
+}
+
+/// The span that a workload really uses, as [`Measurement::unmeasured`] takes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MeasuredSpan {
+    start_bytes: u64,
+    length_bytes: u64,
+}
+
+impl MeasuredSpan {
+    /// The span from this byte of the target on, with this length.
+    pub const fn new(start_bytes: u64, length_bytes: u64) -> Self {
+        Self {
+            start_bytes,
+            length_bytes,
+        }
     }
 }
 
@@ -796,6 +812,7 @@ impl CheckedPlaces {
         }
     }
 
+    /// True if the checked blocks reach almost to the end of the device.
     fn reaches_end(&self, device_bytes: u64) -> bool {
         let end_bytes = self.intact_end_bytes.max(self.damaged_end_bytes);
         device_bytes.saturating_sub(end_bytes) < device_bytes.div_ceil(END_PARTS)

@@ -1,5 +1,5 @@
 //! Adds measurements of one workload: of workers, of hosts, or of slices one after the other. Times
-//! within it count measured time only: what lies between two slices is in no series and no rate.
+//! within a sum count measured time only: the time between two slices is in no series and no rate.
 
 use crate::data::RunData;
 use crate::measurement::{
@@ -170,7 +170,7 @@ impl Measurement {
         self.ceiling_iops = weights.ceiling(self.ceiling_iops, ceiling_iops);
         self.zero_blocks.merge(zero_blocks);
         self.unwritten_bytes = self.unwritten_bytes.or(unwritten_bytes);
-        self.missed_starts = sum_of_both(self.missed_starts, missed_starts);
+        self.missed_starts = sum_if_both_known(self.missed_starts, missed_starts);
         // The worse of both: percentiles of two cannot be joined.
         self.dispatch_p99_ns = self.dispatch_p99_ns.max(dispatch_p99_ns);
         self.dispatch_late = self.dispatch_late.saturating_add(dispatch_late);
@@ -187,6 +187,7 @@ impl Measurement {
         self.merge_ends(workload.workers, start_ns, wall_ns, steady, stopped, kind);
     }
 
+    /// Adds the requests of another part, if they were kept.
     fn merge_request_log(&mut self, next: Option<Arc<RequestLog>>) {
         if let Some(log) = next {
             Arc::make_mut(self.request_log.get_or_insert_default()).merge(&log);
@@ -276,8 +277,8 @@ impl Measurement {
     }
 }
 
-/// True of a reason that cut nothing short. Of two measurements, the reason that cut one short says
-/// why both ended.
+/// True of a reason that cut nothing short. Where one of two measurements was cut short, its reason
+/// is that of their sum.
 fn ended_as_planned(stopped: StopReason) -> bool {
     use StopReason::{Bytes, Companion, Ops, Precision, Steady, Time};
     matches!(stopped, Bytes | Companion | Ops | Precision | Steady | Time)
@@ -289,7 +290,7 @@ fn operations(measurement: &Measurement) -> f64 {
 }
 
 /// The sum of two counts; `None` where one of them is unknown.
-fn sum_of_both(mine: Option<u64>, theirs: Option<u64>) -> Option<u64> {
+fn sum_if_both_known(mine: Option<u64>, theirs: Option<u64>) -> Option<u64> {
     Some(mine? + theirs?)
 }
 
@@ -330,6 +331,7 @@ struct Weights {
 }
 
 impl Weights {
+    /// The weights of two measurements that are added.
     fn compare(mine: &Measurement, theirs: &Measurement, kind: MergeKind) -> Self {
         Self {
             kind,
@@ -348,19 +350,20 @@ impl Weights {
         }
     }
 
+    /// The measured time of both, which averages divide by.
     fn whole_ns(self) -> f64 {
         (self.mine_ns as f64 + self.theirs_ns as f64).max(1.0)
     }
 
     /// The average, weighted by measured time.
-    fn average(self, a: f64, b: f64) -> f64 {
-        (a * self.mine_ns as f64 + b * self.theirs_ns as f64) / self.whole_ns()
+    fn average(self, mine: f64, theirs: f64) -> f64 {
+        (mine * self.mine_ns as f64 + theirs * self.theirs_ns as f64) / self.whole_ns()
     }
 
     /// The requests in flight: the average of two that followed each other, the sum of two that ran
     /// at once.
-    fn depth(self, a: f64, b: f64) -> f64 {
-        let average = self.average(a, b);
+    fn depth(self, mine: f64, theirs: f64) -> f64 {
+        let average = self.average(mine, theirs);
         match self.kind {
             MergeKind::Later => average,
             MergeKind::SameHost | MergeKind::OtherHost => {
@@ -370,29 +373,31 @@ impl Weights {
     }
 
     /// The average, weighted by operations; unknown of two that ran at once.
-    fn dead_time(self, a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    fn dead_time(self, mine: Option<f64>, theirs: Option<f64>) -> Option<f64> {
         if self.kind != MergeKind::Later {
             return None;
         }
-        let (Some(mine), Some(theirs)) = (a, b) else {
-            return a.or(b);
-        };
-        let sum = mine * self.my_operations + theirs * self.their_operations;
-        Some(sum / (self.my_operations + self.their_operations).max(1.0))
+        match (mine, theirs) {
+            (Some(mine), Some(theirs)) => {
+                let sum = mine * self.my_operations + theirs * self.their_operations;
+                Some(sum / (self.my_operations + self.their_operations).max(1.0))
+            }
+            (only, None) | (None, only) => only,
+        }
     }
 
     /// The lower rate without a disk; unknown of two that ran at once.
-    fn ceiling(self, a: Option<f64>, b: Option<f64>) -> Option<f64> {
+    fn ceiling(self, mine: Option<f64>, theirs: Option<f64>) -> Option<f64> {
         if self.kind != MergeKind::Later {
             return None;
         }
-        lower_known(a, b)
+        lower_known(mine, theirs)
     }
 }
 
 impl EngineUse {
-    /// Adds how the same workload was carried elsewhere, or later. What was used is that of the
-    /// first.
+    /// Adds the engine that carried the same workload elsewhere, or later. The first one stays the
+    /// one that was used.
     fn merge(&mut self, other: Self, weights: Weights) {
         let Self {
             asked: _,
@@ -408,7 +413,7 @@ impl EngineUse {
                 self.fallbacks.push(fallback);
             }
         }
-        // Those that were on all the time.
+        // A feature counts where it was on all the time.
         self.features.retain(|feature| features.contains(feature));
         self.depth = self.depth.into_iter().chain(depth).min();
         self.done_before_wait = match (self.done_before_wait, done_before_wait) {
@@ -449,7 +454,7 @@ impl VerifyResult {
             mine.wall_ns += theirs.wall_ns;
             mine.latency.merge(&theirs.latency);
         });
-        self.blocks_written = sum_of_both(self.blocks_written, blocks_written);
+        self.blocks_written = sum_if_both_known(self.blocks_written, blocks_written);
         self.blocks += blocks;
         self.bad_blocks += bad_blocks;
         self.unsigned_blocks = sum_of_known(self.unsigned_blocks, unsigned_blocks);
@@ -522,10 +527,11 @@ impl OpMeasurement {
     }
 }
 
-fn starvation(a: Starvation, b: Starvation, weights: Weights) -> Starvation {
+/// The starvation of both, averaged over the measured time.
+fn starvation(mine: Starvation, theirs: Starvation, weights: Weights) -> Starvation {
     Starvation {
-        share: weights.average(a.share, b.share),
-        mean_wait_ns: weights.average(a.mean_wait_ns, b.mean_wait_ns),
+        share: weights.average(mine.share, theirs.share),
+        mean_wait_ns: weights.average(mine.mean_wait_ns, theirs.mean_wait_ns),
     }
 }
 
@@ -545,13 +551,13 @@ fn sum_of_devices(a: &DeviceUse, b: &DeviceUse, weights: Weights) -> DeviceUse {
         write_bytes: a.write_bytes + b.write_bytes,
         read_ops: a.read_ops + b.read_ops,
         write_ops: a.write_ops + b.write_ops,
-        flush_ops: sum_of_both(a.flush_ops, b.flush_ops),
-        trim_bytes: sum_of_both(a.trim_bytes, b.trim_bytes),
+        flush_ops: sum_if_both_known(a.flush_ops, b.flush_ops),
+        trim_bytes: sum_if_both_known(a.trim_bytes, b.trim_bytes),
         queue_depth,
         times,
         accounted: None,
         unresolved: a.unresolved.clone().or_else(|| b.unresolved.clone()),
-        elsewhere_bytes: sum_of_both(a.elsewhere_bytes, b.elsewhere_bytes),
+        elsewhere_bytes: sum_if_both_known(a.elsewhere_bytes, b.elsewhere_bytes),
         exits_reported: a.exits_reported && b.exits_reported,
         others: merged_processes(&a.others, &b.others),
         others_hidden: a.others_hidden.max(b.others_hidden),
@@ -586,7 +592,7 @@ fn merged_processes(mine: &[OtherProcess], theirs: &[OtherProcess]) -> Vec<Other
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::{BadBlock, CacheUse, OpKind};
+    use crate::measurement::{BadBlock, CacheUse, MeasuredSpan, OpKind};
     use crate::op::PerOp;
     use crate::plan::{CachePolicy, EngineChoice, EngineKind, Workload};
     use crate::series::Cell;
@@ -635,7 +641,7 @@ mod tests {
                 used: CachePolicy::Direct,
                 why: None,
             };
-            let span = (op.count, 4096);
+            let span = MeasuredSpan::new(op.count, 4096);
             Measurement {
                 wall_ns: 1_000_000_000,
                 achieved_depth: 1.0,
@@ -688,7 +694,12 @@ mod tests {
             used: CachePolicy::Direct,
             why: None,
         };
-        let mut slice = Measurement::unmeasured(Workload::named("w"), (0, 1 << 20), engine, cache);
+        let mut slice = Measurement::unmeasured(
+            Workload::named("w"),
+            MeasuredSpan::new(0, 1 << 20),
+            engine,
+            cache,
+        );
         slice.wall_ns = 1_000_000_000;
         slice.asked.read_bytes = asked;
         slice.device.unresolved = why.map(str::to_owned);

@@ -1,5 +1,5 @@
-//! The mark that diskproof leaves in every sector that it writes, so that a later run recognises
-//! its own data on a device. Pure.
+//! Marks every sector that diskproof writes, so that a later run recognises its own data on a
+//! device. Pure.
 //!
 //! The mark is a relation between two words of a sector: word 6 XOR word 7 is a constant. It is
 //! part of the data from the first write on, so a killed run leaves marked sectors only. It
@@ -39,6 +39,7 @@ pub fn is_marked(sector: &[u8]) -> bool {
     has_mark && distinct_values(&sector[MARK_START + 2 * WORD_BYTES..]) >= VALUES_MIN
 }
 
+/// The number of different values that these bytes have.
 fn distinct_values(bytes: &[u8]) -> usize {
     let mut occurs = [false; 256];
     for byte in bytes {

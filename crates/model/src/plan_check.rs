@@ -132,6 +132,7 @@ impl Workloads {
     }
 }
 
+/// True if a workload ends by itself.
 fn has_limit(workload: &Workload) -> bool {
     let stop = &workload.stop;
     stop.time_ns.is_some() || stop.bytes.is_some() || stop.ops.is_some()
@@ -231,6 +232,7 @@ impl Workload {
         order.fault()
     }
 
+    /// The fault of a plan that has this bad number in this workload.
     fn value_fault(&self, bad: BadNumber) -> PlanFault {
         PlanFault::Value {
             workload: self.name.clone(),
@@ -280,6 +282,7 @@ fn find_bad_number_of_task(task: &Task) -> Option<BadNumber> {
     }
 }
 
+/// The first bad number of a test of many small files.
 fn find_bad_number_of_files(plan: &FilesPlan) -> Option<BadNumber> {
     for (noun, value, most) in [
         ("number of files", plan.count, FILE_COUNT_MAX),
@@ -311,6 +314,7 @@ fn find_bad_number_of_files(plan: &FilesPlan) -> Option<BadNumber> {
     None
 }
 
+/// The first bad number of a survey.
 fn find_bad_number_of_survey(survey: &Survey) -> Option<BadNumber> {
     if !survey.operation.moves_data() {
         return Some(BadNumber::new("survey", survey.operation.plural()));

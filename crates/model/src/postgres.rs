@@ -523,6 +523,7 @@ impl ServerCounters {
     }
 }
 
+/// The sum, or the largest number where the sum of counts from outside is larger.
 fn total(parts: impl Iterator<Item = u64>) -> u64 {
     parts.fold(0, u64::saturating_add)
 }

@@ -1,5 +1,6 @@
-//! Whether a figure may decide anything. Grades, thresholds, promises of a data sheet, settings,
-//! limits, trends, "Verified" and the monitoring plugin all ask this one question first.
+//! Answers whether a figure may decide anything, or a finding shows that it is not the disk's.
+//! Grades, thresholds, promises of a data sheet, settings, limits, trends, "Verified" and the
+//! monitoring plugin all ask this one question first.
 
 use crate::figure::Figure;
 use crate::finding::{Cause, Finding};
@@ -68,6 +69,7 @@ impl Record {
         }
     }
 
+    /// True if a finding rests on a measurement, or on its target.
     fn is_about_measurement(&self, finding: &Finding, index: usize) -> bool {
         let is_about_target = match self.measurements.get(index) {
             Some(row) => finding.rests_on(&format!("/targets/{}", row.data.target)),

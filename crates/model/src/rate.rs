@@ -26,6 +26,7 @@ pub struct RatePlan {
     pub hold_ns: u64,
 }
 
+/// Records may come from anywhere: a percentage out of its range would divide by zero later.
 fn read_percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     let percent = f64::deserialize(deserializer)?;
     if percent > 0.0 && percent < 100.0 {
@@ -37,6 +38,7 @@ fn read_percent<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Er
     }
 }
 
+/// Refuses a time of 0, with which no search could be made.
 fn read_duration<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     match u64::deserialize(deserializer)? {
         0 => Err(D::Error::custom("a limit and a time are more than nothing")),
@@ -240,7 +242,7 @@ fn batches(measurement: &Measurement, target: &LatencyTarget) -> Vec<RateBatch> 
             length_ns = 0;
         }
     }
-    // The rest is too short to tell how lateness varies from batch to batch.
+    // The rest is too short to show how lateness varies from batch to batch.
     match batches.last_mut() {
         Some(last) => *last = last.plus(batch),
         None => batches.push(batch),
@@ -276,6 +278,7 @@ fn batch_of_window(window: &Window, target: &LatencyTarget, is_transaction: bool
     }
 }
 
+/// The requests of one kind in a window, from their intended starts.
 fn late_of(op: &WindowLatency, target: &LatencyTarget) -> LateRequests {
     LateRequests {
         requests: op.intended.count(),

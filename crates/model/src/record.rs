@@ -277,6 +277,38 @@ impl Record {
     }
 }
 
+/// The share of the bytes requested from a target that its disks' own counters saw, over all that
+/// was measured on it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AccountedRange {
+    /// The smallest share.
+    pub low: f64,
+    /// The largest share; above 1 where the disks moved more than was requested.
+    pub high: f64,
+}
+
+impl Record {
+    /// The shares that the counters of a target's disks saw; `None` where neither a measurement nor
+    /// the survey has one.
+    pub fn accounted_range(&self, target: usize) -> Option<AccountedRange> {
+        let mut shares: Vec<f64> = Vec::new();
+        for row in &self.measurements {
+            if row.data.target == target {
+                shares.extend(row.data.device.accounted);
+            }
+        }
+        if let Some(surface) = self.surface()
+            && surface.data.target == target
+        {
+            shares.extend(surface.data.device.accounted);
+        }
+        Some(AccountedRange {
+            low: shares.iter().copied().reduce(f64::min)?,
+            high: shares.iter().copied().reduce(f64::max)?,
+        })
+    }
+}
+
 /// A program and its version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tool {

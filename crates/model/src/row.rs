@@ -1,5 +1,6 @@
 //! A row of a record: what was measured of one workload on one target, and the figures that follow
-//! from it. Both are stored; on reading, the figures are derived again.
+//! from it. Both are stored; on reading, the figures are derived again. The numbers that several
+//! printers or rules need of a row are methods here, so that each is computed once.
 
 use crate::estimate::Estimate;
 use crate::finding::LimitedBy;
@@ -7,9 +8,11 @@ use crate::histogram::LatencyHistogram;
 use crate::measurement::{Measurement, OpMeasurement};
 use crate::op::{OpKind, PerOp};
 use crate::ping::PingFigures;
+use crate::series::{Cell, TimeSeries};
 use crate::trend::RunToRun;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// One workload on one target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -106,11 +109,148 @@ impl Row {
     }
 }
 
+/// The block size from which on the rate of a workload is shown in bytes per second: bytes limit a
+/// disk with such blocks, operations limit it with smaller ones. Chosen, not measured.
+const RATED_IN_BYTES_FROM: u32 = 64 << 10;
+
+impl Row {
+    /// The time at which its last operation was measured, in nanoseconds after the start of the
+    /// run. The slices of a workload lie apart.
+    pub fn end_ns(&self) -> u64 {
+        let (start_ns, wall_ns) = match self.data.slices.last() {
+            Some(last) => (last.start_ns, last.wall_ns),
+            None => (self.data.start_ns, self.data.wall_ns),
+        };
+        start_ns.saturating_add(wall_ns)
+    }
+
+    /// Start of the time that the figures cover, in nanoseconds after the start of the measured
+    /// time: the start of the last phase, or 0 where the workload had only one.
+    pub fn steady_from_ns(&self) -> u64 {
+        let last = self.figures.phases.last();
+        last.map_or(0, |phase| phase.start_ns.saturating_sub(self.data.start_ns))
+    }
+
+    /// Length of the time that the figures cover, in nanoseconds.
+    pub fn steady_ns(&self) -> u64 {
+        self.data.wall_ns.saturating_sub(self.steady_from_ns())
+    }
+
+    /// Start of the time that the figures cover, in nanoseconds after the start of the run.
+    pub fn steady_start_ns(&self) -> u64 {
+        self.data.start_ns.saturating_add(self.steady_from_ns())
+    }
+
+    /// CPU time of this program over the time that the figures cover; 1.0 is one CPU fully used.
+    pub fn cpu_share(&self) -> f64 {
+        if self.steady_ns() == 0 {
+            0.0
+        } else {
+            (self.data.cpu.user_ns + self.data.cpu.system_ns) as f64 / self.steady_ns() as f64
+        }
+    }
+
+    /// True if its rates are shown in bytes per second, and not in operations per second. Commits
+    /// of any size are shown as operations: a database counts them, not their bytes.
+    pub fn is_rated_in_bytes(&self) -> bool {
+        let is_large = self.data.workload.block_bytes >= RATED_IN_BYTES_FROM;
+        is_large && !self.data.ops.contains_key(&OpKind::Commit)
+    }
+
+    /// The rate of an operation that pages show: in bytes or in operations per second.
+    pub fn rate<'a>(&self, op: OpRow<'a>) -> &'a Estimate {
+        if self.is_rated_in_bytes() {
+            &op.figures.throughput
+        } else {
+            &op.figures.iops
+        }
+    }
+
+    /// Operations per second of all kinds that a reader looks at.
+    pub fn total_iops(&self) -> f64 {
+        OpKind::headline(&self.figures.ops)
+            .map(|(_, op)| op.iops.value)
+            .sum()
+    }
+
+    /// Failed operations of all kinds.
+    pub fn errors_total(&self) -> u64 {
+        self.data
+            .ops
+            .values()
+            .flat_map(|op| op.errors.values())
+            .sum()
+    }
+
+    /// Failed operations of all kinds by errno name.
+    pub fn errors_by_name(&self) -> BTreeMap<&str, u64> {
+        let mut sum = BTreeMap::new();
+        for (name, n) in self.data.ops.values().flat_map(|op| &op.errors) {
+            *sum.entry(name.as_str()).or_insert(0) += n;
+        }
+        sum
+    }
+
+    /// The kinds that a reader looks at.
+    pub fn headline_ops(&self) -> Vec<(OpKind, OpRow<'_>)> {
+        OpKind::headline(&self.data.ops)
+            .filter_map(|(kind, _)| Some((kind, self.op(kind)?)))
+            .collect()
+    }
+
+    /// The cells that are shown of an operation, as [`Self::cells_of_series`] returns them.
+    pub fn cells_over_time(&self, op: OpRow<'_>) -> Vec<CellOverTime> {
+        self.cells_of_series(&op.data.shown_series())
+    }
+
+    /// The cells of a series of this measurement, each with its time. The last cell ends with the
+    /// measured time; it is skipped where less than half a cell remains, which would be mostly
+    /// noise.
+    pub fn cells_of_series(&self, series: &TimeSeries) -> Vec<CellOverTime> {
+        let interval_ns = series.interval_ns as f64;
+        let wall_ns = self.data.wall_ns as f64;
+        let mut cells = Vec::new();
+        for (index, cell) in series.cells.iter().enumerate() {
+            let start_ns = series.start_ns as f64 + index as f64 * interval_ns;
+            let length_ns = (wall_ns - start_ns).min(interval_ns);
+            if length_ns > 0.0 && length_ns >= interval_ns / 2.0 {
+                cells.push(CellOverTime {
+                    middle_s: (start_ns + length_ns / 2.0) / 1e9,
+                    length_s: length_ns / 1e9,
+                    cell: *cell,
+                });
+            }
+        }
+        cells
+    }
+
+    /// The widest relative half-width among the headline figures' rates; `None` when one of them
+    /// has none.
+    pub fn precision(&self) -> Option<f64> {
+        OpKind::headline(&self.figures.ops)
+            .map(|(_, op)| op.iops.relative_half_width())
+            .collect::<Option<Vec<f64>>>()?
+            .into_iter()
+            .reduce(f64::max)
+    }
+}
+
 impl<'a> OpRow<'a> {
     /// The latencies that count: those from the intended start, where the load was offered.
     pub fn seen_latencies(self) -> &'a LatencyHistogram {
         self.data.seen_latencies()
     }
+}
+
+/// A cell of a series with its time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CellOverTime {
+    /// The middle of the cell, in seconds after the start of the measured time.
+    pub middle_s: f64,
+    /// The length in seconds.
+    pub length_s: f64,
+    /// The events in the cell.
+    pub cell: Cell,
 }
 
 /// A part of the measured time with its own rate.
@@ -190,4 +330,79 @@ pub struct LatencySummary {
     pub p99_99: Option<u64>,
     /// The longest latency.
     pub max: u64,
+}
+
+impl LatencySummary {
+    /// The short form of a distribution.
+    pub fn from_histogram(histogram: &LatencyHistogram) -> Self {
+        Self {
+            unit: "ns".to_owned(),
+            mean: histogram.mean_ns(),
+            min: histogram.min_ns(),
+            p50: histogram.percentile(0.50),
+            p90: histogram.percentile(0.90),
+            p99: histogram.percentile(0.99),
+            p99_9: histogram.percentile(0.999),
+            p99_99: histogram.percentile(0.9999),
+            max: histogram.max_ns(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measurement::{CacheUse, EngineUse, MeasuredSpan};
+    use crate::workload::{CachePolicy, EngineChoice, EngineKind, Workload};
+
+    fn row(wall_ns: u64) -> Row {
+        let engine = EngineUse {
+            asked: EngineChoice::Auto,
+            used: EngineKind::Sync,
+            fallbacks: Vec::new(),
+            features: Vec::new(),
+            depth: None,
+            done_before_wait: None,
+        };
+        let cache = CacheUse {
+            asked: CachePolicy::Direct,
+            used: CachePolicy::Direct,
+            why: None,
+        };
+        let span = MeasuredSpan::new(0, 1 << 20);
+        Row {
+            data: Measurement {
+                wall_ns,
+                ..Measurement::unmeasured(Workload::named("a"), span, engine, cache)
+            },
+            run_to_run: None,
+            figures: RowFigures {
+                settling_ns: 0,
+                settled: None,
+                phases: Vec::new(),
+                together_with: Vec::new(),
+                ops: PerOp::new(),
+                ping: None,
+                limited_by: None,
+                reproduce: String::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn last_cell_is_shown_from_half_of_its_length_on() {
+        let mut series = TimeSeries::new(1_000_000_000);
+        series.cells = vec![Cell::default(); 3];
+        for (wall_ns, cells) in [
+            (2_000_000_000, 2),
+            (2_499_999_999, 2),
+            (2_500_000_000, 3),
+            (3_000_000_000, 3),
+        ] {
+            let shown = row(wall_ns).cells_of_series(&series);
+            assert_eq!(shown.len(), cells, "{wall_ns}");
+        }
+        let last = row(2_500_000_000).cells_of_series(&series)[2];
+        assert_eq!((last.middle_s, last.length_s), (2.25, 0.5));
+    }
 }

@@ -1,5 +1,5 @@
-//! fio's words for what a workload does and in which order of blocks, as flags, files and commands
-//! have them.
+//! Reads and writes fio's words for the operations of a workload and the order of its blocks, such
+//! as `randrw`. Flags, files and commands use them.
 
 use crate::op::OpKind;
 use crate::plan::{Access, BlockShare};
@@ -131,7 +131,7 @@ impl Rw {
 
     /// True if any operation is of this kind.
     pub fn makes(self, kind: OpKind) -> bool {
-        self.kinds().any(|of| of == kind)
+        self.kinds().any(|made| made == kind)
     }
 
     /// True if every operation is of this kind.

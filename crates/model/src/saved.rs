@@ -1,5 +1,5 @@
-//! A saved run in short: what a list of runs shows without opening the records. Made once from a
-//! record, so that every list says the same.
+//! Makes the short form of a saved run: what a list of runs shows without opening the records. Made
+//! once from a record, so that every list says the same.
 
 use crate::figure::{Figure, Part, figures};
 use crate::finding::Severity;
@@ -150,8 +150,9 @@ fn disks_below(targets: &[TargetIdentity]) -> Vec<SavedDisk> {
     disks
 }
 
+/// The heaviest finding, of several the first.
 fn worst(record: &Record) -> Option<SavedFinding> {
-    // Of several the first.
+    // `max_by_key` returns the last of several.
     let from_last = record.findings.iter().rev();
     let worst = from_last.max_by_key(|finding| finding.severity)?;
     Some(SavedFinding {
@@ -160,6 +161,7 @@ fn worst(record: &Record) -> Option<SavedFinding> {
     })
 }
 
+/// The findings that are no notes.
 fn serious_findings(record: &Record) -> Vec<SavedFinding> {
     let mut serious = Vec::new();
     for finding in record
@@ -199,14 +201,14 @@ impl Kind {
         let is_rate = figure.metric.name == "iops";
         Some(match figure.key.part {
             Part::Workload => {
-                let m = record.measurements.get(figure.key.measurement?)?;
-                if is_offered_by_search(record, m) {
+                let row = record.measurements.get(figure.key.measurement?)?;
+                if is_offered_by_search(record, row) {
                     return None;
                 }
-                let mut ops = m.headline_ops().into_iter();
+                let mut ops = row.headline_ops().into_iter();
                 let (operation, op) = ops.find(|(kind, _)| kind.as_str() == figure.key.op)?;
-                let is_told = figure.key.phase.is_none() && figure.unit == m.rate(op).unit;
-                is_told.then(|| Self::of_workload(m, operation))?
+                let is_told = figure.key.phase.is_none() && figure.unit == row.rate(op).unit;
+                is_told.then(|| Self::of_workload(row, operation))?
             }
             Part::Curve if figure.metric.threshold == "average" => Self::Curve,
             Part::Access(SeekPattern::Random) if figure.metric.threshold == "mean" => Self::Access,
@@ -226,15 +228,16 @@ impl Kind {
         })
     }
 
-    fn of_workload(m: &Row, operation: OpKind) -> Self {
-        let is_large = m.is_rated_in_bytes();
+    /// The kind of the rate of one operation of a workload.
+    fn of_workload(row: &Row, operation: OpKind) -> Self {
+        let is_large = row.is_rated_in_bytes();
         match operation {
             OpKind::Commit | OpKind::Sync | OpKind::Transaction => Self::Commit,
-            OpKind::Read | OpKind::Write | OpKind::Trim if m.headline_ops().len() > 1 => {
+            OpKind::Read | OpKind::Write | OpKind::Trim if row.headline_ops().len() > 1 => {
                 Self::Mixed
             }
             OpKind::Read if is_large => Self::LargeRead,
-            OpKind::Read if matches!(m.data.workload.access, Access::Random { .. }) => {
+            OpKind::Read if matches!(row.data.workload.access, Access::Random { .. }) => {
                 Self::RandomRead
             }
             OpKind::Read => Self::SmallRead,
@@ -265,9 +268,12 @@ fn is_offered_by_search(record: &Record, row: &Row) -> bool {
 /// most. Of one kind, more requests in flight come first.
 fn headlines(record: &Record) -> Vec<Headline> {
     let figures = figures(record).into_iter();
-    let mut by_depth: Vec<(Kind, Figure<'_>)> = figures
-        .filter_map(|figure| Some((Kind::of_figure(record, &figure)?, figure)))
-        .collect();
+    let mut by_depth = Vec::new();
+    for figure in figures {
+        if let Some(kind) = Kind::of_figure(record, &figure) {
+            by_depth.push((kind, figure));
+        }
+    }
     by_depth.sort_by_key(|(_, figure)| {
         let index = figure.key.measurement;
         let workload = index.map(|index| &record.measurements[index].data.workload);
@@ -292,6 +298,7 @@ pub fn named(workload: &str, operation: &str) -> String {
     }
 }
 
+/// A figure as a list of runs shows it.
 fn headline(record: &Record, figure: &Figure<'_>) -> Headline {
     let objection = record.objection_to(figure);
     Headline {

@@ -81,6 +81,7 @@ fn is_secret_key(key: &str) -> bool {
         && !PLAIN_ENDS.iter().any(|end| key.ends_with(end))
 }
 
+/// True of a character that the key of `key=value` may have.
 fn is_key_char(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-')
 }

@@ -1,5 +1,5 @@
-//! What shapes the load of a few workloads beyond its blocks, depth and rate, by what it changes.
-//! Everything here is absent from a plain workload.
+//! The rarely used settings of a workload beyond its blocks, depth and rate: order, start times,
+//! early ends, content and threads. A plain workload has none of them.
 
 mod content;
 mod ends;

@@ -1,5 +1,5 @@
-//! Words of commands that are shown to be pasted, for umount, fio and our own verbs alike, and the
-//! words of such a command again. Runs nothing.
+//! Quotes the words of commands that are shown to be pasted, for umount, fio and our own verbs
+//! alike, and splits such a command into its words again. Runs nothing.
 
 /// Returns the word as a shell takes it for one word. What would act on a terminal is spelled out,
 /// as bash, ksh and zsh read it (`$'\x1b'`, POSIX.1-2024).
@@ -8,18 +8,18 @@ pub fn quoted(word: &str) -> String {
         && word
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c));
-    match () {
-        () if plain => word.to_owned(),
-        () if word.contains(char::is_control) => {
-            let bytes = word.bytes().map(|byte| match byte {
-                b'\'' | b'\\' => format!("\\{}", char::from(byte)),
-                b' '..=b'~' => char::from(byte).to_string(),
-                other => format!("\\x{other:02x}"),
-            });
-            format!("$'{}'", bytes.collect::<String>())
-        }
-        () => format!("'{}'", word.replace('\'', "'\\''")),
+    if plain {
+        return word.to_owned();
     }
+    if !word.contains(char::is_control) {
+        return format!("'{}'", word.replace('\'', "'\\''"));
+    }
+    let bytes = word.bytes().map(|byte| match byte {
+        b'\'' | b'\\' => format!("\\{}", char::from(byte)),
+        b' '..=b'~' => char::from(byte).to_string(),
+        other => format!("\\x{other:02x}"),
+    });
+    format!("$'{}'", bytes.collect::<String>())
 }
 
 /// The words of a line whose words were [`quoted`], as a shell passes them to the command, without

@@ -1,5 +1,6 @@
-//! The blocks of a verified workload that have a signature each.
+//! Finds the size of the blocks of a verified workload that get a signature each.
 
+use crate::divisor::greatest_common_divisor;
 use crate::op::OpKind;
 use crate::shape::FioOrder;
 use crate::workload::Workload;
@@ -22,7 +23,7 @@ impl Workload {
             None => self.block_bytes,
         };
         if self.shape.content.shares_verified {
-            gcd(u64::from(common), SHARED_BYTES) as u32
+            greatest_common_divisor(u64::from(common), SHARED_BYTES) as u32
         } else {
             common
         }
@@ -34,20 +35,22 @@ pub fn can_be_signed(block_bytes: u32) -> bool {
     block_bytes >= SIGNED_BYTES_MIN && block_bytes.is_multiple_of(SIGNED_BYTES_UNIT)
 }
 
+/// [`Workload::signed_bytes`] in an order of fio: the greatest common divisor of the sizes of its
+/// signed operations and of every distance by which the order moves.
 fn signed_bytes_in(order: &FioOrder, checks_reads: bool) -> u32 {
     let files = &order.files;
-    let mut common = gcd(files.first_start, files.start);
+    let mut common = greatest_common_divisor(files.first_start, files.start);
     if files.count > 1 {
-        common = gcd(common, files.part_bytes);
+        common = greatest_common_divisor(common, files.part_bytes);
     }
     if order.places.gap_bytes < 0 {
         // A lap backward begins at the end.
-        common = gcd(common, files.lap_bytes.min(files.file_bytes));
+        common = greatest_common_divisor(common, files.lap_bytes.min(files.file_bytes));
     }
-    common = gcd(common, order.places.gap_bytes.unsigned_abs());
+    common = greatest_common_divisor(common, order.places.gap_bytes.unsigned_abs());
     if let Some(zones) = order.places.zones {
         for bytes in [zones.moved_bytes, zones.range_bytes, zones.skip_bytes] {
-            common = gcd(common, bytes);
+            common = greatest_common_divisor(common, bytes);
         }
     }
     for kind in &order.kinds {
@@ -61,17 +64,9 @@ fn signed_bytes_in(order: &FioOrder, checks_reads: bool) -> u32 {
         // Sizes are multiples of the smallest, and so is what is left of them in a visited block;
         // only the largest need not be.
         for bytes in [kind.sizes.least_bytes, kind.sizes.most_bytes] {
-            common = gcd(common, u64::from(bytes));
+            common = greatest_common_divisor(common, u64::from(bytes));
         }
-        common = gcd(common, kind.align_bytes);
+        common = greatest_common_divisor(common, kind.align_bytes);
     }
     u32::try_from(common).unwrap_or(0).max(1)
-}
-
-fn gcd(one: u64, other: u64) -> u64 {
-    if other == 0 {
-        one
-    } else {
-        gcd(other, one % other)
-    }
 }

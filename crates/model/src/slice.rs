@@ -182,7 +182,7 @@ impl Workload {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measurement::{CacheUse, EngineUse};
+    use crate::measurement::{CacheUse, EngineUse, MeasuredSpan};
 
     /// A write with a sync is counted as a write and as a commit: the same bytes.
     #[test]
@@ -200,7 +200,8 @@ mod tests {
             used: CachePolicy::Direct,
             why: None,
         };
-        let mut measured = Measurement::unmeasured(Workload::named("a"), (0, 1), engine, cache);
+        let mut measured =
+            Measurement::unmeasured(Workload::named("a"), MeasuredSpan::new(0, 1), engine, cache);
         measured.wall_ns = 900;
         for kind in [OpKind::Write, OpKind::Commit, OpKind::Sync] {
             measured.ops.entry(kind).or_default().bytes = 4096;

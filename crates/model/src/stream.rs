@@ -1,5 +1,5 @@
-//! What a workload does to its blocks: one stream for each kind of step. Public as part of `plan`;
-//! fio's words and the record of a workload need it too.
+//! What a workload does to its blocks: one stream for each kind of step, such as reads, or trims
+//! that a write follows.
 
 use crate::op::OpKind;
 use crate::units::format_bytes;

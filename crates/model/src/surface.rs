@@ -39,6 +39,7 @@ pub struct Survey {
     pub scan: Option<ScanPlan>,
 }
 
+/// The engine of surveys in records that name none.
 fn any_engine() -> EngineChoice {
     EngineChoice::Auto
 }

@@ -62,6 +62,7 @@ struct OperationFacts {
     read_permille: u16,
 }
 
+/// The facts of an operation; its reads are in thousandths of its requests.
 const fn facts(name: &'static str, words: &'static str, read_permille: u16) -> OperationFacts {
     OperationFacts {
         name,
@@ -85,6 +86,7 @@ impl SweepOperation {
         Self::Rewrite,
     ];
 
+    /// The only table of what is true of each operation.
     fn facts(self) -> OperationFacts {
         match self {
             Self::RandRead => facts("randread", "random read", 1000),
@@ -341,6 +343,7 @@ impl CostModel {
         alone_ns.max(f64::from(depth) * self.occupancy_ns(block_bytes))
     }
 
+    /// Time in which a block is transferred, without the access to it.
     fn transfer_ns(&self, block_bytes: u32) -> f64 {
         f64::from(block_bytes) * 1e9 / self.bytes_per_second
     }

@@ -54,8 +54,8 @@ impl TargetIdentity {
         }
     }
 
-    /// Why operations of this kind fail on it, behind the name of their workload; `None` where
-    /// nothing is known against them.
+    /// The reason why operations of this kind fail on it, as a clause that follows the name of their
+    /// workload; `None` where nothing is known against them.
     pub fn obstacle_to(&self, kind: OpKind) -> Option<&'static str> {
         match kind {
             OpKind::Trim if self.accepts_discards() == Some(false) => Some(
@@ -120,8 +120,8 @@ impl TargetIdentity {
         }
     }
 
-    /// True if both are the same file, directory or device, by whatever path. Every node of a
-    /// device has its own inode, so devices are compared by their number.
+    /// True if both are the same file, directory or device at one time, by whatever path. Every
+    /// node of a device has its own inode, so devices are compared by their number.
     pub fn is_same(&self, other: &Self) -> bool {
         let is_device = self.kind == TargetKind::BlockDevice;
         self.kind == other.kind
@@ -129,15 +129,15 @@ impl TargetIdentity {
             && (is_device || self.inode == other.inode)
     }
 
-    /// True if both are the same file, directory or device, on the same disk, file or volume: the
-    /// kernel gives the number of a device that went to another one, and a copy of a filesystem has
-    /// the inodes of its original.
-    pub fn is_same_thing(&self, other: &Self) -> bool {
+    /// True if both are the same file, directory or device, and the disk, file or volume below did
+    /// not change in between. [`Self::is_same`] is not enough then: the kernel gives the number of a
+    /// device that went to another one, and a copy of a filesystem has the inodes of its original.
+    pub fn has_same_storage(&self, other: &Self) -> bool {
         if !self.is_same(other) {
             return false;
         }
         let is_same_device = match (self.layers.first(), other.layers.first()) {
-            (Some(layer), Some(other)) => layer.is_same_thing(other),
+            (Some(layer), Some(other)) => layer.has_same_storage(other),
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
         };
@@ -148,7 +148,7 @@ impl TargetIdentity {
         }
         let are_same_disks = few
             .disks()
-            .all(|disk| many.disks().any(|other| disk.is_same_thing(other)));
+            .all(|disk| many.disks().any(|other| disk.has_same_storage(other)));
         is_same_device && are_same_disks && few.layers.is_empty() == many.layers.is_empty()
     }
 }
@@ -161,6 +161,7 @@ const NETWORK_FILESYSTEMS: [&str; 12] = [
     "nfs", "nfs4", "cifs", "smb3", "lustre", "ceph", "ceph-fuse", "glusterfs", "beegfs", "afs",
     "gpfs", "sshfs",
 ];
+
 /// True for filesystems whose storage is on another machine, which their source names.
 pub fn is_network_filesystem(kind: &str) -> bool {
     NETWORK_FILESYSTEMS.contains(&kind.strip_prefix("fuse.").unwrap_or(kind))
@@ -303,9 +304,9 @@ pub const OTHER_MAPPER_USER: &str = "device mapper";
 const SOFTWARE_VENDORS: [&str; 4] = ["LIO-ORG", "SCST_FIO", "SCST_BIO", "IET"];
 
 impl Layer {
-    /// True if the facts that no setting changes are the same. The size is none of an array's,
-    /// which a command may build anew of the same disks.
-    fn is_same_thing(&self, other: &Self) -> bool {
+    /// True if the facts that no setting changes are the same. The size of an array does not count,
+    /// because a command may build the array anew of the same disks.
+    fn has_same_storage(&self, other: &Self) -> bool {
         let is_same_size = self.size_bytes == other.size_bytes || self.kind == LayerKind::Md;
         self.kind == other.kind
             && is_same_size
@@ -462,7 +463,7 @@ impl std::fmt::Display for Refusal {
                 one_line(one),
                 one_line(&self.remedy)
             ),
-            // Each on its own line: a disk in use has many, and each has its own deed.
+            // Each on its own line: a disk in use has many reasons, each with its own remedy.
             all => {
                 write!(f, "refused to {}:", one_line(&self.asked))?;
                 all.iter()
@@ -473,7 +474,8 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// A name with a line break in it must not look like a reason, or like the end of them.
+/// The text without line breaks: a name with a line break in it must not look like a reason, or
+/// like the end of the reasons.
 fn one_line(text: &str) -> String {
     text.replace('\n', "\\n").replace('\r', "\\r")
 }
@@ -601,17 +603,17 @@ mod tests {
     fn device_is_what_is_behind_its_number() {
         let image = device(vec![layer(LayerKind::Loop, None, Some("/a.img"))]);
         let other_image = device(vec![layer(LayerKind::Loop, None, Some("/b.img"))]);
-        assert!(image.is_same(&other_image) && !image.is_same_thing(&other_image));
+        assert!(image.is_same(&other_image) && !image.has_same_storage(&other_image));
         let disk = device(vec![layer(LayerKind::Disk, Some("S1"), None)]);
         let other_disk = device(vec![layer(LayerKind::Disk, Some("S2"), None)]);
-        assert!(!disk.is_same_thing(&other_disk));
+        assert!(!disk.has_same_storage(&other_disk));
         let mut grown = disk.clone();
         grown.layers[0].size_bytes += 4096;
-        assert!(!disk.is_same_thing(&grown));
+        assert!(!disk.has_same_storage(&grown));
         let mut switched = disk.clone();
         switched.layers[0].scheduler = Some("none".to_owned());
         switched.layers[0].write_cache = Some(WriteCache::WriteThrough);
-        assert!(disk.is_same_thing(&switched));
+        assert!(disk.has_same_storage(&switched));
         // A volume whose cache was attached has a disk more.
         let mut volume = layer(LayerKind::DeviceMapper, None, None);
         volume.below.push("sda".to_owned());
@@ -619,7 +621,7 @@ mod tests {
         let fast = layer(LayerKind::Disk, Some("S2"), None);
         let plain = device(vec![volume.clone(), slow.clone()]);
         let cached = device(vec![volume.clone(), slow, fast.clone()]);
-        assert!(plain.is_same_thing(&cached) && cached.is_same_thing(&plain));
-        assert!(!plain.is_same_thing(&device(vec![volume, fast])));
+        assert!(plain.has_same_storage(&cached) && cached.has_same_storage(&plain));
+        assert!(!plain.has_same_storage(&device(vec![volume, fast])));
     }
 }

@@ -1,7 +1,8 @@
-//! The timetable of a run that measures together with others. It follows from the plan alone, so
-//! that equal plans give equal timetables on all hosts.
+//! Makes the timetable of a run that measures together with others. It follows from the plan alone,
+//! so that equal plans give equal timetables on all hosts.
 
 use crate::group::{Group, groups};
+use crate::scatter::mixed;
 use crate::slice::{TURN_NS_MIN, TURNS_MAX, TURNS_MIN, WARMUP_PARTS, whole_cells};
 use crate::workload::Workload;
 use schemars::JsonSchema;
@@ -84,14 +85,14 @@ fn turns(workloads: &[Workload], seed: u64) -> Vec<Turn<'_>> {
     let mut first = 0;
     while first < groups.len() {
         let mut end = first + 1;
-        if parts_of(groups[first]) > 1 {
-            while end < groups.len() && parts_of(groups[end]) > 1 {
+        if slot_count(groups[first]) > 1 {
+            while end < groups.len() && slot_count(groups[end]) > 1 {
                 end += 1;
             }
         }
         for part in 0..TURNS_MAX {
             let mut round: Vec<usize> = (first..end)
-                .filter(|group| part < parts_of(groups[*group]))
+                .filter(|group| part < slot_count(groups[*group]))
                 .collect();
             round.sort_by_key(|group| mixed(seed, part << 32 | *group as u64));
             for group in round {
@@ -99,7 +100,7 @@ fn turns(workloads: &[Workload], seed: u64) -> Vec<Turn<'_>> {
                     workloads: groups[group],
                     group,
                     part,
-                    parts: parts_of(groups[group]),
+                    parts: slot_count(groups[group]),
                 });
             }
         }
@@ -109,7 +110,7 @@ fn turns(workloads: &[Workload], seed: u64) -> Vec<Turn<'_>> {
 }
 
 /// The number of slots of a group.
-fn parts_of(group: Group<'_>) -> u64 {
+fn slot_count(group: Group<'_>) -> u64 {
     let [only] = group.workloads else {
         return 1;
     };
@@ -152,15 +153,6 @@ fn slot_length(group: Group<'_>, part: u64, parts: u64) -> Option<SlotLength> {
         warmup_ns: warmup_cells_ns,
         time_ns: whole_cells(whole_ns - warmup_cells_ns),
     })
-}
-
-/// A number without a pattern from a seed and another number (SplitMix64 of Steele, Lea and Flood,
-/// OOPSLA 2014).
-pub fn mixed(seed: u64, number: u64) -> u64 {
-    let mut mixed = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What earlier runs tell: a figure of a target from run to run, how much the rate of a workload
-//! varies, and how long an access takes across all of a rotating disk.
+//! Results that need earlier runs: a figure of a target from run to run, how much the rate of a
+//! workload varies, and how long an access takes across all of a rotating disk.
 
 use crate::estimate::Estimate;
 use schemars::JsonSchema;

@@ -1,5 +1,5 @@
-//! Sizes, rates and times: read from the user, and printed the same way everywhere. Throughput in
-//! MB/s (10⁶), sizes in KiB/MiB/GiB, latency in ns/µs/ms/s; the unit always stands next to the
+//! Reads sizes, rates and times from the user, and prints them the same way everywhere: throughput
+//! in MB/s (10⁶), sizes in KiB/MiB/GiB, latency in ns/µs/ms/s. The unit always stands next to the
 //! number.
 
 /// The smallest sector of a disk, and the unit in which Linux counts sectors everywhere.
@@ -22,12 +22,15 @@ impl UnitError {
     }
 }
 
+/// What a size is, and how to write it: the end of an error.
 const SIZE: &str = "a size; write bytes with k, M, G or T (steps of 1024), kB/MB/GB/TB (steps of \
                     1000) or KiB/MiB/GiB/TiB, such as 8k, 100MB or 4GiB";
+/// As [`SIZE`], of a latency.
 const LATENCY: &str = "a latency; write it with ns, us, ms or s, such as 200us or 5ms";
+/// As [`SIZE`], of a duration.
+const DURATION: &str = "a duration; write a number with ms, s, m, h or d, such as 500ms, 30s or 2m";
 /// The largest error of a product of two rounded numbers, as a share of it.
 const PRODUCT_ROUNDING: f64 = 2.0 * f64::EPSILON;
-const DURATION: &str = "a duration; write a number with ms, s, m, h or d, such as 500ms, 30s or 2m";
 
 /// A count of things that have a plural in s: `1 point`, `200 points`.
 pub fn counted(n: u64, one: &str) -> String {
@@ -151,8 +154,8 @@ pub fn format_throughput(bytes_per_second: f64) -> String {
     format!("{} MB/s", significant(bytes_per_second / 1e6))
 }
 
-/// Prints operations per second without a unit: `82.7`, `1234`, `998k` only from a million on
-/// (`1.28M`).
+/// Prints operations per second without a unit: `82.7`, `1234`; from a million on in millions,
+/// `1.28M`.
 pub fn format_rate(per_second: f64) -> String {
     if per_second >= 999_500.0 {
         format!("{}M", significant(per_second / 1e6))

@@ -11,8 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::ops::AddAssign;
 
-/// Length of the windows of a short measurement: a tenth of the shortest measured time that is long
-/// enough to tell whether a rate settled is 50 ms.
+/// Length of the windows of a short measurement, ten cells of its series. Longer measurements have
+/// longer ones, by [`WINDOWS_MAX`].
 pub const WINDOW_NS: u64 = 100_000_000;
 /// The most windows. When there are this many, neighbours are merged and the length doubles.
 pub const WINDOWS_MAX: usize = 64;
@@ -119,6 +119,7 @@ impl DiskCounts {
     }
 }
 
+/// Combines two numbers; `None` where one of them is unknown.
 fn combine_known(
     one: Option<u64>,
     other: Option<u64>,
@@ -193,8 +194,9 @@ pub fn merge_pairs(windows: &[Window]) -> Vec<Window> {
     windows.chunks(2).map(joined).collect()
 }
 
-/// One window in place of consecutive ones, of which there is at least one.
+/// One window in place of consecutive ones. The caller must pass at least one.
 pub fn joined(windows: &[Window]) -> Window {
+    debug_assert!(!windows.is_empty());
     let mut sum = windows[0].clone();
     for next in &windows[1..] {
         sum.append(next);
@@ -269,7 +271,7 @@ pub struct MovedTotal {
     pub bytes: u64,
 }
 
-/// The fewest slices whose variance says how well a rate is known.
+/// The fewest slices whose variance shows how well a rate is known.
 pub const SLICES_MIN: usize = 3;
 
 /// One of the parts, apart in time, in which a workload is measured.

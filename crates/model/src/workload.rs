@@ -1,5 +1,5 @@
-//! One workload of a plan: which operations, where, how many at a time, until when. Public as part
-//! of `plan`; the groups of a plan and its measurements need it too.
+//! One workload of a plan: which operations, where, how many at a time, until when. Its types are
+//! public in `plan`, whose JSON has them.
 
 use crate::op::OpKind;
 use crate::shape::LoadShape;
@@ -281,6 +281,7 @@ impl Workload {
         Some((changed_bytes_max as u64).min(limit_bytes))
     }
 
+    /// The bytes of a step, from the transaction or from the streams of the workload.
     fn step_bytes(&self) -> StepBytes {
         if let Some(transaction) = &self.transaction {
             let block_bytes = f64::from(self.block_bytes);
@@ -340,6 +341,7 @@ struct StepBytes {
     moved_max: f64,
 }
 
+/// The mean size by weight; 0 where all weights are 0.
 fn mean_size(sizes: &[BlockShare]) -> f64 {
     let mut weights = 0.0;
     let mut bytes = 0.0;

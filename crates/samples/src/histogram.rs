@@ -1,6 +1,6 @@
-//! Latencies in nanoseconds, log-linear, 3 significant digits: HdrHistogram's own layout, in a
-//! plain array that the hot loop can bump. The array has the bucket boundaries of `HdrHistogram(1,
-//! MAX, 3)`, so export to its V2 format loses nothing.
+//! Counts latencies in nanoseconds by length, with 3 significant digits: in HdrHistogram's own
+//! log-linear layout, but in a plain array that the hot loop can bump. The array has the bucket
+//! boundaries of `HdrHistogram(1, MAX, 3)`, so export to its V2 format loses nothing.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -278,7 +278,7 @@ impl LatencyHistogram {
 
     /// The least number of latencies of which ten lie beyond `quantile`.
     pub fn count_for(quantile: f64) -> u64 {
-        // The small epsilon keeps 10 / (1 − 0.999) from rising to 10,000.00… by rounding.
+        // In doubles 10 / (1 − 0.999) is a little more than 10,000, and would be rounded up.
         (10.0 / (1.0 - quantile) - 1e-6).ceil() as u64
     }
 

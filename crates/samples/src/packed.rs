@@ -1,4 +1,4 @@
-//! Exact short texts of long lists of numbers: distributions and cells over time as columns of
+//! Writes long lists of numbers as short texts: distributions and cells over time as columns of
 //! LEB128 numbers, deflated, in base64. What is read back equals what was written.
 
 use base64::Engine as _;
@@ -30,7 +30,7 @@ impl Packer {
         self.0.push(left as u8);
     }
 
-    /// The numbers, as [`Unpacker::of_bytes`] reads them.
+    /// The numbers, as [`Unpacker::from_bytes`] reads them.
     pub fn bytes(self) -> Vec<u8> {
         self.0
     }
@@ -44,18 +44,19 @@ impl Packer {
     }
 }
 
-/// Numbers of a text.
+/// Packed numbers, which are read one after the other.
 pub struct Unpacker {
     bytes: Vec<u8>,
-    at: usize,
+    /// The place of the next number.
+    next: usize,
 }
 
 impl Unpacker {
     /// The numbers of bytes that were packed.
-    pub fn of_bytes(bytes: &[u8]) -> Self {
+    pub fn from_bytes(bytes: &[u8]) -> Self {
         Self {
             bytes: bytes.to_vec(),
-            at: 0,
+            next: 0,
         }
     }
 
@@ -69,16 +70,17 @@ impl Unpacker {
         match inflated {
             Err(_) => Err("its deflated content is damaged"),
             Ok(length) if length as u64 > INFLATED_BYTES_MAX => Err("it inflates to too much"),
-            Ok(_) => Ok(Self { bytes, at: 0 }),
+            Ok(_) => Ok(Self { bytes, next: 0 }),
         }
     }
 
     /// The next number; an error where the text ends or is damaged.
     pub fn wide(&mut self) -> Result<u128, &'static str> {
         let mut number = 0;
+        // 128 bits are 18 bytes of seven bits and the lowest two bits of another one.
         for place in 0..19 {
-            let byte = *self.bytes.get(self.at).ok_or("it is truncated")?;
-            self.at += 1;
+            let byte = *self.bytes.get(self.next).ok_or("it is truncated")?;
+            self.next += 1;
             if place == 18 && byte > 3 {
                 break;
             }
@@ -95,7 +97,7 @@ impl Unpacker {
         u64::try_from(self.wide()?).map_err(|_| "a number in it has more than 64 bits")
     }
 
-    /// The next number, where it has to fit into 64 bits.
+    /// The next number, where it is one of a cell or a bucket: at most [`NUMBER_MAX`].
     pub fn amount(&mut self) -> Result<u64, &'static str> {
         let number = self.wide()?;
         match number {
@@ -106,7 +108,7 @@ impl Unpacker {
 
     /// True if all numbers were read.
     pub fn is_done(&self) -> bool {
-        self.at == self.bytes.len()
+        self.next == self.bytes.len()
     }
 }
 

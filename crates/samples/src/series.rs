@@ -1,9 +1,13 @@
-//! Events over time: cells of equal length, thinned by merging neighbours so that memory stays
-//! constant and no maximum is lost.
+//! Counts events over time in cells of equal length, thinned by merging neighbours so that memory
+//! stays constant and no maximum is lost.
 
 use crate::packed::{NUMBER_MAX, Packed, Packer, Unpacker};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// The most cells of a series that is read back. A packed text of some bytes could claim any
+/// number, and memory is taken for all of them.
+const CELLS_MAX: u64 = 8192;
 
 /// One cell of a series: a stretch of time with the sums over its events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
@@ -82,6 +86,7 @@ impl Cell {
         }
     }
 
+    /// The events of all these cells.
     fn sum<'a>(cells: impl IntoIterator<Item = &'a Self>) -> Self {
         let mut sum = Self::default();
         for cell in cells {
@@ -349,10 +354,6 @@ pub fn cells_of_packed(text: &str) -> u64 {
         Err(_) => 0,
     }
 }
-
-/// The most cells of a series that is read back. A packed text of some bytes could claim any
-/// number, and memory is taken for all of them.
-const CELLS_MAX: u64 = 8192;
 
 impl Packed for TimeSeries {
     fn pack(&self, packer: &mut Packer) {

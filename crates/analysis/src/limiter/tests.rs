@@ -156,7 +156,7 @@ fn dropped_slices_show_the_burst_of_a_campaign() {
     };
     let data = RunData {
         dropped: vec![dropped],
-        ..RunData::of(vec![kept])
+        ..RunData::from_measurements(vec![kept])
     };
     let found = found_credits(&data, &run.facts.plan, &run.facts.targets);
     assert_eq!(found.len(), 1);
@@ -184,7 +184,7 @@ fn second_filling_lies_between_the_rows_around_it() {
     measurements[3].laid_out = Some(filled);
     let before = &measurements[2];
     let (from_ns, to_ns) = (before.start_ns + before.wall_ns, measurements[3].start_ns);
-    let data = RunData::of(measurements);
+    let data = RunData::from_measurements(measurements);
     let stretches = stretches_of(
         &data,
         &run.facts.plan,

@@ -25,7 +25,7 @@ const HUGE_PAGE_BYTES: u64 = 2 << 20;
 pub struct RanWorkload<'a> {
     /// As it ran.
     pub ran: &'a Measurement,
-    /// As it was requested: it tells when the workload ends and how long it warms up.
+    /// As it was requested, with its end and its warm-up.
     pub asked: &'a Workload,
 }
 
@@ -295,7 +295,7 @@ fn queue_options(ran: &Measurement) -> Vec<String> {
     words
 }
 
-/// The options for the page cache. `drops_first` tells whether the run emptied it first.
+/// The options for the page cache. `drops_first` is true if the run emptied it first.
 fn cache_options(ran: &Measurement, drops_first: bool) -> Vec<String> {
     let workload = &ran.workload;
     // A buffered write of this program is complete when the device has it. Without this option fio
@@ -330,6 +330,7 @@ fn sync_option(sync: SyncPolicy) -> Option<Option<String>> {
 }
 
 /// fio's rates are whole numbers. One that is rounded by more than this share is another load.
+/// Chosen, not measured.
 const RATE_ERROR_MAX: f64 = 0.01;
 
 /// The options for an offered load; `None` where fio's whole numbers cannot express it. fio's rates

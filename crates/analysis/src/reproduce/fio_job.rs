@@ -1,4 +1,5 @@
-//! What a workload is as jobs of fio.
+//! Translates the parts of a workload that several options of fio need: jobs, depth, sizes, shares
+//! in percent.
 
 use diskproof_model::measurement::Measurement;
 use diskproof_model::plan::{EngineKind, Workload, WriteFlag};
@@ -14,11 +15,12 @@ pub(super) fn job_count(ran: &Measurement) -> u32 {
     }
 }
 
-/// The requests in flight per worker: fewer than asked where the first ones were too slow.
+/// The requests in flight per worker: fewer than planned where the first ones were too slow.
 pub(super) fn depth(ran: &Measurement) -> u32 {
     ran.limited_depth().unwrap_or(ran.workload.depth)
 }
 
+/// True if a worker of this engine has one request in flight, like a job of fio with `psync`.
 pub(super) fn is_blocking(engine: EngineKind) -> bool {
     matches!(engine, EngineKind::Sync | EngineKind::Mmap)
 }

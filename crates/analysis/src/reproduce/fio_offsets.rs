@@ -1,5 +1,5 @@
-//! The options of fio for the places of requests, and for the end of a job, which depends on how
-//! far a pass over its places goes.
+//! Writes the options of fio for the places of requests and for the end of a job. fio ends a job
+//! after one pass over its places, so both depend on the part that each job goes through.
 
 use super::fio_job::{depth, is_blocking, job_count, largest_block_bytes, whole_percents};
 use super::words::words_if;
@@ -10,7 +10,8 @@ use diskproof_model::plan::{Access, Distribution, Stop, Workload, Zone};
 /// The runtime of a job that others end: a day, which is longer than they take. Without a time fio
 /// ends a job after one pass.
 const ENDLESS_NS: u64 = 86_400_000_000_000;
-/// A share of a zone that is rounded by more than this part of it is another load.
+/// A share of a zone that is rounded by more than this part of it is another load. Chosen, not
+/// measured.
 const SHARE_ERROR_MAX: f64 = 0.1;
 
 /// The part of the target that each of fio's jobs goes through.
@@ -176,8 +177,8 @@ pub(super) fn end_options(
 fn operations_option(ran: &Measurement, ops: u64) -> Option<String> {
     let workload = &ran.workload;
     let bytes_max = ops.saturating_mul(largest_block_bytes(workload));
-    let of_pass = JobPart::of_job(ran)?.bytes_of_pass(workload);
-    if bytes_max <= of_pass {
+    let pass_bytes = JobPart::of_job(ran)?.bytes_of_pass(workload);
+    if bytes_max <= pass_bytes {
         return Some(format!("--number_ios={ops}"));
     }
     let has_one_size = workload.block_mix.is_empty() && workload.streams.other_sizes().is_empty();

@@ -1,4 +1,6 @@
-//! The options of fio for the rarely used part of a workload.
+//! Writes the options of fio for the rarely used part of a workload: order, start times, content,
+//! early ends and threads. Every field stands in a pattern, so that a new one does not compile
+//! before somebody has decided about it.
 
 use super::fio_job::sync_value;
 use super::words::words_if;
@@ -182,7 +184,7 @@ fn thread_options(threads: &ThreadSetup) -> Option<Vec<String>> {
         opened_with,
         advice,
         write_life,
-        // Those of fio are ordinary unless it is told otherwise.
+        // Without an option, fio's buffers are ordinary pages, too.
         ordinary_pages: _,
     } = threads;
     if scheduling.is_some() {

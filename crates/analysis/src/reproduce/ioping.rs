@@ -76,6 +76,7 @@ enum IopingDurability {
     Impossible,
 }
 
+/// The option of ioping for the syncs of a workload.
 fn ioping_durability(ran: &Workload) -> IopingDurability {
     if ran.streams.is_only(OpKind::Read) {
         return IopingDurability::Default;

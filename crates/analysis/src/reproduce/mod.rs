@@ -1,8 +1,7 @@
-//! For each figure one command line of another tool that shows it again: of fio 3.33 or later with
-//! the same block size, depth, span and cache mode, of ioping 1.2 or later with the same single
-//! requests, or of zcav for a curve. What the tool cannot do has no line. This module writes the
-//! lines, and nothing runs them. Option names and meanings are those of fio's HOWTO and of
-//! ioping(1).
+//! Writes the command line of another tool that shows a figure again: of fio 3.33 or later for
+//! workloads, of ioping 1.2 or later for single requests, of zcav for a curve. A load that the tool
+//! cannot make has no line. Nothing here runs the lines. Option names and meanings are those of
+//! fio's HOWTO and of ioping(1).
 
 mod fio;
 mod fio_job;

@@ -1,5 +1,5 @@
-//! The greatest depth within a latency: how it follows from the depths that were measured, and its
-//! clause in the headline.
+//! Answers which depth is the greatest within a latency: from the depths that were measured, and as
+//! a clause of the headline.
 
 use crate::limiter::words::credit_text;
 use crate::words::uncapitalised;
@@ -23,28 +23,51 @@ pub(super) fn depth_result(record: &Record, data: &RunData) -> Option<LatencySea
         .iter()
         .map(|workload| workload.depth)
         .collect();
-    Some(LatencySearch::of(target, &depths, &data.measurements))
+    Some(LatencySearch::judge(target, &depths, &data.measurements))
 }
 
-/// The answer, as a clause.
-pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<String> {
-    let latency = format_latency(search.target.latency_ns);
+/// The first depth that missed the promise, and the share of its requests that took longer, as
+/// text.
+struct FirstMiss {
+    depth: u32,
+    late: String,
+}
+
+impl FirstMiss {
+    fn of_search(search: &LatencySearch) -> Option<Self> {
+        let trial = search.first_miss()?;
+        let late_share = trial.late as f64 / trial.requests.max(1) as f64;
+        Some(Self {
+            depth: trial.depth,
+            late: format_percent(late_share),
+        })
+    }
+}
+
+/// The promise of the search: `99 % of the requests within 2 ms`.
+fn promise_text(search: &LatencySearch) -> String {
     let share = match search.target.percent {
         percent if percent < 100.0 => format!("{percent} % of the requests"),
         _ => "all requests".to_owned(),
     };
-    let first_miss = search.first_miss().map(|trial| {
-        let late = trial.late as f64 / trial.requests.max(1) as f64;
-        (trial.depth, format_percent(late))
-    });
+    format!(
+        "{share} within {}",
+        format_latency(search.target.latency_ns)
+    )
+}
+
+/// The answer, as a clause; `None` of a search without any trial.
+pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<String> {
+    let promise = promise_text(search);
+    let first_miss = FirstMiss::of_search(search);
     let Some(found) = search.found() else {
-        let (depth, late) = first_miss?;
+        let FirstMiss { depth, late } = first_miss?;
         return Some(if search.is_settled {
-            format!("no depth keeps {share} within {latency}: at depth {depth}, {late} take longer")
+            format!("no depth keeps {promise}: at depth {depth}, {late} take longer")
         } else {
             format!(
-                "undecided which depth keeps {share} within {latency}: at depth {depth}, {late} \
-                 take longer; smaller depths were not measured"
+                "undecided which depth keeps {promise}: at depth {depth}, {late} take longer; \
+                 smaller depths were not measured"
             )
         });
     };
@@ -55,27 +78,31 @@ pub(super) fn depth_clause(record: &Record, search: &LatencySearch) -> Option<St
     let objection = measured.and_then(|index| record.objection(FigureSource::Measurement(index)));
     if let Some(objection) = objection {
         let why = uncapitalised(&objection.text());
-        return Some(format!(
-            "undecided which depth keeps {share} within {latency}: {why}"
-        ));
+        return Some(format!("undecided which depth keeps {promise}: {why}"));
     }
     let rate = match measured {
         Some(index) => rate_text(&record.measurements[index]),
         None => String::new(),
     };
     let lasting = lasting_text(record, &found.workload);
-    let limit = match (first_miss, search.is_settled) {
-        (Some((depth, late)), true) => format!("; at {depth}, {late} take longer"),
-        (None, true) => "; greater depths were not allowed".to_owned(),
-        (Some((depth, late)), false) => {
-            format!("; at {depth}, {late} take longer; the depths in between were not measured")
-        }
-        (None, false) => "; the search ended before greater depths were measured".to_owned(),
-    };
+    let limit = limit_text(first_miss, search.is_settled);
     Some(format!(
-        "depth {} keeps {share} within {latency}{rate}{lasting}{limit}",
+        "depth {} keeps {promise}{rate}{lasting}{limit}",
         found.depth
     ))
+}
+
+/// The reason why no greater depth is the answer, after a semicolon.
+fn limit_text(first_miss: Option<FirstMiss>, is_settled: bool) -> String {
+    match (first_miss, is_settled) {
+        (Some(miss), true) => format!("; at {}, {} take longer", miss.depth, miss.late),
+        (None, true) => "; greater depths were not allowed".to_owned(),
+        (Some(miss), false) => format!(
+            "; at {}, {} take longer; the depths in between were not measured",
+            miss.depth, miss.late
+        ),
+        (None, false) => "; the search ended before greater depths were measured".to_owned(),
+    }
 }
 
 /// ` in a burst (1500/s for ever; …)`, of a workload that was measured in one.
@@ -133,7 +160,7 @@ mod tests {
             op.latency.record_many(2_000_000, *late);
             trial_measurements.push(measurement);
         }
-        let search = LatencySearch::of(
+        let search = LatencySearch::judge(
             TARGET,
             &(1..=depth_max).collect::<Vec<u32>>(),
             &trial_measurements,

@@ -1,4 +1,5 @@
-//! Operations on many small files: how they follow from what was measured, and what they say.
+//! Makes the result of a run on many small files from what was measured, and its clause of the
+//! headline.
 
 use crate::files::files_record;
 use crate::words::enumerated;

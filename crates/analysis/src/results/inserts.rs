@@ -1,4 +1,4 @@
-//! INSERTs of a temporary PostgreSQL server: what they say.
+//! Writes the clause of the headline on the INSERTs of a temporary PostgreSQL server.
 
 use diskproof_model::digits::rounded;
 use diskproof_model::postgres::PostgresRecord;

@@ -1,4 +1,4 @@
-//! The clause of the headline on the cost of each layer between a file and its disk.
+//! Writes the clause of the headline on the cost of each layer between a file and its disk.
 
 use diskproof_model::digits::{figure_text, rounded};
 use diskproof_model::layers::{CostMeaning, LayerCost, LayerDifference, LayersPlan, LayersRecord};

@@ -1,4 +1,4 @@
-//! The load of others, which was watched: what it says.
+//! Writes the clauses of the headline on an observed load, which other programs made.
 
 use crate::words::enumerated;
 use diskproof_model::digits::rounded;
@@ -23,6 +23,7 @@ pub(super) fn observed_clauses(observed: &ObservedRecord) -> Vec<String> {
     busy.into_iter().map(device_clause).collect()
 }
 
+/// The load of one device in short.
 fn device_clause(device: &ObservedDevice) -> String {
     let mut rates = Vec::new();
     for (kind, op) in &device.ops {

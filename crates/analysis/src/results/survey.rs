@@ -1,4 +1,5 @@
-//! A survey: how it follows from the curve, accesses and scan that were measured, and what it says.
+//! Makes the result of a survey from the curve, accesses and scan that were measured, and its
+//! clauses of the headline.
 
 use crate::reproduce;
 use crate::surface::surface_record;

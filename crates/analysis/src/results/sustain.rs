@@ -1,4 +1,5 @@
-//! A load that goes on and on: what it says.
+//! Writes the clause of the headline on a sustained load: its lasting rate, its fall, and what
+//! explains it.
 
 use crate::limiter::words::{amount_text, limit_text};
 use diskproof_model::digits::rounded;
@@ -6,7 +7,7 @@ use diskproof_model::record::Record;
 use diskproof_model::sustain::{RateDrop, SustainRecord};
 use diskproof_model::units::{format_bytes, format_duration};
 
-/// The factor of a fall is known to this share.
+/// The factor of a fall is shown as if known to this share: with two or three digits.
 const FACTOR_KNOWN: f64 = 0.02;
 
 /// `sustains 3000/s; 16,000/s for 3 min after a pause of 15 min (bucket of at least 2.3 M

@@ -1,4 +1,4 @@
-//! The matrix of a sweep: what it says.
+//! Writes the clauses of the headline on the matrices of a sweep.
 
 use diskproof_model::sweep::{SweepMatrix, SweepRecord};
 use diskproof_model::units::format_bytes;

@@ -1,6 +1,6 @@
-//! `access-time-off`: the disk does not do what its data sheet and physics say: half a turn and an
-//! average seek per random access, and the top rate. Without the revolutions per minute and the
-//! rate it is silent.
+//! `access-time-off`: the access time or the top rate of a disk contradicts its data sheet. A
+//! random access takes half a turn and an average seek, so the rule needs the revolutions per
+//! minute for the one and the rate of the sheet for the other.
 
 use super::flat_top;
 use super::rule::*;
@@ -21,14 +21,14 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// An access may take this many times as long as computed: sheets omit the electronics and round in
-/// their favour.
+/// their favour. Chosen, not measured.
 const EXPECTED_TIMES_MAX: f64 = 1.15;
 
 /// Smallest share of the average seek that random accesses over the whole surface take on an honest
 /// disk: sheets round up a little, not by half.
 const SEEK_SHARE_MIN: f64 = 0.5;
 
-/// Where the sheet does not tell: the longest average seek of disks up to 7200 rpm, with room.
+/// The longest average seek of disks up to 7200 rpm whose sheet does not state it, with room.
 /// Laptop disks have 12 to 14 ms.
 const SEEK_NS_MAX: f64 = 20e6;
 /// The same of faster disks, which are made for servers and have 3.5 to 5 ms.
@@ -42,7 +42,7 @@ const TURN_SHARE_MIN: f64 = 0.9;
 /// whose sheet rounds; a wider one misses a link that takes an eighth.
 const TOP_RATE_SHARE: std::ops::Range<f64> = 0.88..1.25;
 
-/// Fewer accesses tell nothing: their average depends on where they went.
+/// The average of fewer accesses depends on where they went.
 const ACCESSES_MIN: u64 = 20;
 
 /// On which side of the expected value a figure lies.
@@ -94,7 +94,7 @@ const REMEDY_SLOWER: &str = "Make sure that nothing else uses the disk and that 
                              worn sectors (smartctl -a, curve --scan), and a bridge or controller \
                              in the path.";
 
-/// What is known of the time of a random access.
+/// The figures of a disk from which the time of a random access follows.
 struct ExpectedAccess {
     rpm: u32,
     /// The average seek by the data sheet.
@@ -175,7 +175,7 @@ fn access_time(record: &Record, surface: &SurfaceRecord) -> Option<Contradiction
     let shortest_ns = expected.shortest_ns(reach(record, surface));
     let longest_ns = expected.longest_ns();
     let (side, threshold_ns) = if sheet.rpm.is_some() && measured_ns + error_ns < shortest_ns {
-        // A disk that only reports its revolutions and answers from a cache is `cache-answered`'s.
+        // Without a sheet, `cache-answered` reports accesses that are faster than the revolutions.
         (Side::Faster, shortest_ns)
     } else if measured_ns - error_ns > longest_ns && !is_survey_starved(surface) {
         // What waited for a processor is no slow disk.
@@ -215,7 +215,7 @@ fn top_rate(record: &Record, surface: &SurfaceRecord) -> Option<Contradiction> {
     let index = shape.points[*fastest.members.first()?].index;
     let top = record.curve()[index].bytes_per_second;
     let share = top / promised;
-    // A flat top below the sheet's rate is one fact and told by `flat-top`.
+    // `flat-top` reports a flat top below the sheet's rate, which is the same fact.
     if TOP_RATE_SHARE.contains(&share) || (share < 1.0 && flat_top::is_flat(record)) {
         return None;
     }

@@ -1,5 +1,5 @@
-//! The workloads of a target after one of them had become slower for good. They show the cause: a
-//! credit limits all requests alike, and a write cache fills by writes alone.
+//! Decides from the other workloads of a target whether a limiter explains the lasting fall of one
+//! of them. A used-up credit limits all requests alike, but a full write cache slows writes alone.
 
 use super::rule::*;
 use crate::limiter::{Unit, rate_of, slice_rate, waits_for_disk};
@@ -26,16 +26,18 @@ pub(super) enum AfterFall {
     Unknown,
 }
 
-/// A rate counts as that of the limiter up to this multiple, and from the same share on: it may
-/// have begun with a little credit.
+/// A rate counts as that of the limiter up to this multiple of it, because a workload may have
+/// begun with a little credit. Chosen, not measured.
 const SAME_RATE_TIMES: f64 = 1.1;
-/// From this share of the limiter's rate on, a workload waits for it.
+/// From this share of the limiter's rate on, a workload waits for it. Chosen, not measured.
 const SAME_RATE_SHARE: f64 = 0.8;
 
 /// A time in which a workload ran without a break.
-struct Part {
+struct Stretch {
+    /// By the clock of the run, like `end_ns`.
     start_ns: f64,
     end_ns: f64,
+    /// In the unit of the fall, per second.
     rate: f64,
 }
 
@@ -45,23 +47,26 @@ impl Fall {
         rate > SAME_RATE_TIMES * self.base
     }
 
-    /// The evidence of a row.
+    /// The evidence of a row. Slices that began before the fall and ended after it hold both rates
+    /// and show nothing. A rate above the limiter's counts as free only if it moved more than the
+    /// credit that refilled since the fall.
     pub(super) fn after(self, row: &Row) -> AfterFall {
         let mut was_faster = false;
         let mut is_limited = false;
-        for part in parts(row, self.unit) {
-            if part.end_ns <= self.moment_ns {
-                was_faster |= self.is_above(part.rate);
+        for stretch in stretches(row, self.unit) {
+            let is_above = self.is_above(stretch.rate);
+            if stretch.end_ns <= self.moment_ns {
+                was_faster |= is_above;
             }
-            if part.start_ns < self.moment_ns {
+            if stretch.start_ns < self.moment_ns {
                 continue;
             }
-            let moved = part.rate * (part.end_ns - part.start_ns);
-            let refilled = self.base * (part.end_ns - self.moment_ns);
-            if self.is_above(part.rate) && moved > SAME_RATE_TIMES * refilled {
+            let moved = stretch.rate * (stretch.end_ns - stretch.start_ns);
+            let refilled = self.base * (stretch.end_ns - self.moment_ns);
+            if is_above && moved > SAME_RATE_TIMES * refilled {
                 return AfterFall::Free;
             }
-            is_limited |= !self.is_above(part.rate) && part.rate >= SAME_RATE_SHARE * self.base;
+            is_limited |= !is_above && stretch.rate >= SAME_RATE_SHARE * self.base;
         }
         if was_faster && is_limited {
             AfterFall::Limited
@@ -113,22 +118,22 @@ fn closed_rows(record: &Record, target: usize) -> impl Iterator<Item = Measured<
     })
 }
 
-/// The slices of a row, or all of it.
-fn parts(row: &Row, unit: Unit) -> Vec<Part> {
-    let mut parts = Vec::new();
+/// The slices of a row; the whole row where it has none.
+fn stretches(row: &Row, unit: Unit) -> Vec<Stretch> {
+    let mut stretches = Vec::new();
     for slice in &row.data.slices {
-        parts.push(Part {
+        stretches.push(Stretch {
             start_ns: slice.start_ns as f64,
             end_ns: (slice.start_ns + slice.wall_ns) as f64,
             rate: slice_rate(slice, unit),
         });
     }
-    if parts.is_empty() {
-        parts.push(Part {
+    if stretches.is_empty() {
+        stretches.push(Stretch {
             start_ns: row.data.start_ns as f64,
             end_ns: (row.data.start_ns + row.data.wall_ns) as f64,
             rate: rate_of(row, unit),
         });
     }
-    parts
+    stretches
 }

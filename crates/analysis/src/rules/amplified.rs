@@ -2,7 +2,7 @@
 //! it. `disturbed` reports what other processes moved.
 
 use super::rule::*;
-use super::traffic::{Direction, Traffic, commits, has_whole_pages};
+use super::traffic::{Direction, Traffic, has_whole_pages, syncs_as_it_writes};
 
 pub(super) const RULE: Rule = Rule {
     code: "amplified",
@@ -23,7 +23,7 @@ const SHARE_MIN: f64 = 0.5;
 /// From this share on most of what the disk did was not requested.
 const SHARE_WARNING: f64 = 1.0;
 
-/// Fewer bytes than this are metadata, and the background of any machine.
+/// Fewer bytes than this are metadata, and the background of any machine. Chosen, not measured.
 const EXCESS_BYTES_MIN: u64 = 4 << 20;
 
 /// Read-ahead that a worker may not have used when its time was over, in windows of the kernel: the
@@ -42,7 +42,7 @@ struct AmplifiedWorkload<'a> {
     moved_bytes: u64,
     /// The bytes that the workload requested in this direction.
     asked_bytes: u64,
-    /// It would have been too much from here on.
+    /// From this many bytes on, the disk moved too much.
     threshold_bytes: f64,
     /// Excess over all bytes requested.
     share: f64,
@@ -129,8 +129,8 @@ fn amplified_workload<'a>(
     })
 }
 
-/// Bytes that other programs wrote during the run, and that the disk has not shown beside any
-/// workload: they may be those that the kernel writes back beside another one.
+/// Bytes that other programs wrote during the run, and that the disk counted during no workload.
+/// The kernel may write them back during this one.
 fn pending_bytes(record: &Record, target: usize) -> u64 {
     let (mut written_bytes, mut shown_bytes) = (0, 0);
     for measured in real_rows(record) {
@@ -140,7 +140,7 @@ fn pending_bytes(record: &Record, target: usize) -> u64 {
         let Some(traffic) = Traffic::from_workload(record, measured) else {
             continue;
         };
-        written_bytes += traffic.others_here().writes;
+        written_bytes += traffic.others_on_these_disks().writes;
         if let Some(excess) = traffic.excess() {
             shown_bytes += excess.foreign.writes;
         }
@@ -210,7 +210,9 @@ fn read_bytes(
 
 fn written_bytes(record: &Record, row: &Row, excess_bytes: u64) -> MovedBytes {
     // Every commit writes a block of the journal, which may be more than itself.
-    let has_journal = concurrent_rows(record, row).iter().any(|row| commits(row));
+    let has_journal = concurrent_rows(record, row)
+        .iter()
+        .any(|row| syncs_as_it_writes(row));
     MovedBytes {
         direction: Direction::Write,
         moved_bytes: row.data.device.write_bytes,

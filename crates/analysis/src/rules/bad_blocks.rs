@@ -1,5 +1,5 @@
-//! `bad-blocks`: what was written did not come back, at once or in a later run. The rule knows the
-//! outcome of the verification only.
+//! `bad-blocks`: blocks that were read back do not contain what was written to them, in this run or
+//! in an earlier one. The rule reports the outcome of the verification and judges nothing itself.
 
 use super::rule::*;
 use diskproof_model::measurement::{RealSize, VerifyResult};
@@ -45,6 +45,7 @@ pub(super) struct VerifiedRow<'a> {
     pub(super) result: &'a VerifyResult,
 }
 
+/// Every workload whose blocks were read back, also those without a bad block.
 pub(super) fn verified_rows(record: &Record) -> Vec<VerifiedRow<'_>> {
     let mut rows = Vec::new();
     for measured in measured_rows(record) {
@@ -145,6 +146,8 @@ enum Capacity {
     LostFrom(String),
 }
 
+/// The first counterfeit among the devices, or else the place from which on all blocks are lost.
+/// `None` where a record lacks a target, and where single blocks are damaged.
 fn capacity(record: &Record, hits: &[VerifiedRow<'_>]) -> Option<Capacity> {
     let mut lost_from = None;
     for hit in hits {

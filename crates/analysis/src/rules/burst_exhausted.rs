@@ -26,7 +26,8 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// A workload with this share of the highest rate before the fall was limited by the burst. Others
-/// were limited by their own waits, so their rate says nothing of the limiter.
+/// were limited by their own waits, so their rate says nothing of the limiter. Chosen, not
+/// measured.
 const BURST_RATE_SHARE_MIN: f64 = 0.9;
 
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
@@ -61,15 +62,15 @@ fn by_fall(record: &Record) -> Option<Diagnosis> {
     )
 }
 
-/// A credit that single workloads show.
+/// A credit that the lasting falls of single workloads show.
 pub(super) struct CreditOfFall {
     pub(super) credit: BurstCredit,
     observations: Vec<Evidence>,
     command: String,
 }
 
-/// The credits that workloads show which fell for good, at most one for each target. Reads have to
-/// fall, or to show after the fall of writes that the same limits them.
+/// The credits that the lasting falls of workloads show, at most one for each target. Reads have to
+/// fall, or to show after the fall of writes that the same limiter holds them.
 pub(super) fn credits_of_falls(record: &Record) -> Vec<CreditOfFall> {
     let mut credits = Vec::new();
     for slowed in slowed_on_each_target(record) {
@@ -172,6 +173,7 @@ fn credit_of_fall(
         burst,
         credit,
         credit_is_lower_bound: true,
+        // Nearly equal rates give an endless time, which 1e18 ns (31 years) stands for.
         burst_ns: (credit / (burst - base) * 1e9).clamp(0.0, 1e18) as u64,
         refill_ns: (credit / base * 1e9).clamp(0.0, 1e18) as u64,
         at_base,

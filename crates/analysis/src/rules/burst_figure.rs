@@ -1,5 +1,5 @@
-//! `burst-figure`: figures are those of a burst, whose end the run saw, although nothing disturbed
-//! them.
+//! `burst-figure`: a workload was measured while the burst credit of the disk lasted, and the run
+//! shows that the credit ended.
 
 use super::burst_exhausted::credits_of_falls;
 use super::bursts::{credit_evidence, is_after_pause, may_accuse_disk};
@@ -23,7 +23,8 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// A rate above this multiple of that after a late fall may be one of a burst.
+/// A rate above this multiple of that after a late fall may be one of a burst. Smaller differences
+/// are those from workload to workload. Chosen, not measured.
 const TIMES_LATE_RATE: f64 = 1.1;
 
 fn check(record: &Record) -> Option<Diagnosis> {

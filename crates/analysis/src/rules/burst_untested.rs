@@ -61,11 +61,11 @@ fn undecided_fall<'a>(
     slowed: Vec<SlowedWorkload<'a>>,
 ) -> Option<UndecidedFall<'a>> {
     let first = slowed.first()?;
-    // A cache of writes does not slow reads.
+    // A full write cache does not slow reads, so reads among them decide the question.
     if have_reads(&slowed) {
         return None;
     }
-    // A limiter is even.
+    // Only a limiter's rate is even, so another one is that of a full cache.
     if !is_even(record, first.measured.index) {
         return None;
     }

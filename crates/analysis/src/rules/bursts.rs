@@ -10,7 +10,7 @@ use crate::estimate::{LastingFall, lasting_fall, rate_fall};
 use crate::limiter::words::{amount_text, credit_text};
 use crate::limiter::{Unit, counts_in};
 use crate::mechanics::has_platters;
-use crate::slices::{WorkloadSlices, machine_fell, shared_fall};
+use crate::shared_fall::{WorkloadSlices, machine_fell, shared_fall};
 use crate::zones::LoadAlongZones;
 use crate::{estimate, moved, slices};
 use diskproof_model::limiter::BurstCredit;
@@ -20,7 +20,8 @@ use std::collections::BTreeMap;
 
 /// No disk or controller has a smaller write cache. Less is the page cache or chance.
 pub(crate) const CLIFF_BYTES_MIN: f64 = 32e6;
-/// The size that is assumed of requests whose sizes differ.
+/// The size that is assumed of requests whose sizes differ: a page of PostgreSQL, the usual request
+/// of a database.
 const CACHE_REQUEST_BYTES: f64 = 8192.0;
 
 /// The credits that are the disk's: neither the page cache nor other programs explain the fall.
@@ -157,7 +158,7 @@ impl SlowedWorkload<'_> {
         }
     }
 
-    /// The same in one unit.
+    /// Like [`Self::is_even_after`], in one unit.
     fn is_even_in(&self, unit: Unit) -> Option<bool> {
         let series = headline_series(self.measured.row)?;
         let interval_ns = series.interval_ns.max(1);
@@ -240,7 +241,8 @@ pub(crate) fn lasting_fall_of(record: &Record, index: usize) -> Option<LastingFa
     }
 }
 
-/// A disk of which this share of the requests failed did not become slower.
+/// With a larger share of failed requests than this, a lower rate shows the failures, not a slower
+/// disk. Chosen, not measured.
 const FAILED_SHARE: f64 = 0.1;
 
 /// True if a fall of a workload may be the disk's: neither the page cache, nor the machine, nor
@@ -249,13 +251,13 @@ pub(crate) fn may_accuse_disk(record: &Record, index: usize) -> bool {
     let measured = measured_at(record, index);
     let row = measured.row;
     !(may_be_page_cache(record, row)
-        || have_many_failed(row)
+        || has_many_failures(row)
         || is_workload_starved(record, row)
         || is_disturbed(record, measured))
 }
 
-/// True if so many requests of a row failed that its rate shows nothing else.
-fn have_many_failed(row: &Row) -> bool {
+/// True if so many requests of a row failed that they explain its rate.
+fn has_many_failures(row: &Row) -> bool {
     let mut done: u64 = 0;
     for op in row.data.ops.values() {
         done = done.saturating_add(op.count);
@@ -300,7 +302,8 @@ pub(crate) fn is_credit_of_disk(record: &Record, credit: &BurstCredit) -> bool {
     disk_credits(record).contains(&credit)
 }
 
-/// The same apart for each target, because disks become slower for reasons of their own.
+/// The workloads that became slower because of the disk, in one list for each target: disks become
+/// slower for reasons of their own. No list is empty.
 pub(super) fn slowed_on_each_target(record: &Record) -> Vec<Vec<SlowedWorkload<'_>>> {
     let mut by_target: BTreeMap<usize, Vec<SlowedWorkload<'_>>> = BTreeMap::new();
     for slowed in slowed_workloads(record) {
@@ -405,7 +408,8 @@ fn fall_after(row: &Row, burst: &PhaseRecord) -> LastingFall {
     }
 }
 
-/// The fall to a part of the cell in which it happened.
+/// The same fall at a moment within its cell: the more operations the cell has above the later
+/// rate, the later the rate fell.
 fn refined(fall: LastingFall, series: &TimeSeries) -> LastingFall {
     let cell_ns = series.interval_ns.max(1);
     let number = fall.at_ns.saturating_sub(series.start_ns) / cell_ns;

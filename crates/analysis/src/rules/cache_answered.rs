@@ -1,6 +1,6 @@
-//! `cache-answered`: the survey saw what no disk can do: more than the link below carries, or
-//! random accesses in less time than a turning platter takes to come round. What the disks' own
-//! counters show is not reported again.
+//! `cache-answered`: the survey measured what no disk can do, so a cache answered: more than its
+//! link carries, or random accesses in less time than a platter takes to turn. Where the disks' own
+//! counters show the cache, `served-from-cache` reports it.
 
 use super::rule::*;
 use super::served_from_cache::is_served_from_cache;
@@ -25,7 +25,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// A rate counts as above the link from this share on: the link's rate is exact, a sample's time is
-/// not quite.
+/// not quite. Chosen, not measured.
 const LINK_SHARE_MAX: f64 = 1.05;
 
 /// An access counts as one without a platter when it takes less than this share of a turn; of
@@ -33,7 +33,7 @@ const LINK_SHARE_MAX: f64 = 1.05;
 const TURN_SHARE_MAX: f64 = 0.05;
 
 /// Smallest share of random accesses that must be that fast: honest ones and a read-ahead that
-/// happened to fit are fewer.
+/// happened to fit are fewer. Chosen, three times the twentieth of [`TURN_SHARE_MAX`].
 const FAST_SHARE_MIN: f64 = 0.15;
 
 /// A speed that no disk behind this link, or with this platter, reaches.
@@ -117,7 +117,8 @@ fn link_names(record: &Record, target: usize) -> String {
     names.join(", ")
 }
 
-/// By what the system says of the disk; what the user says of it is `access-time-off`'s.
+/// Random accesses that are faster than the revolutions which the system reports. Where the user
+/// states them, `access-time-off` compares the accesses with those.
 fn faster_than_the_platter(record: &Record, surface: &SurfaceRecord) -> Option<ImpossibleSpeed> {
     if let Some(sheet) = record.plan.questions.data_sheet
         && sheet.rpm.is_some()

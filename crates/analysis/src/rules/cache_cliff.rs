@@ -103,7 +103,8 @@ fn other_cause(record: &Record, first: &SlowedWorkload<'_>) -> &'static str {
     }
 }
 
-/// Writes that fell to one even rate: a cache was full, or a credit ended.
+/// The first credit that may as well be a full write cache: only writes used it, down to one even
+/// rate.
 fn cache_or_credit(record: &Record) -> Option<Diagnosis> {
     let credits = disk_credits(record);
     let credit = credits

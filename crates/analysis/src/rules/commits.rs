@@ -1,13 +1,13 @@
-//! Shared by the rules on commits: the rows that show the pace of a single session, and the disks
-//! below them.
+//! Finds the rows whose commits are worth judging, and the disks that have to make them durable.
+//! Every rule on commits begins here.
 
 use super::rule::*;
 
 /// Fewer commits decide nothing: one that waited for something else changes their rate by more than
-/// a method does.
+/// a method does. Chosen, not measured.
 const COMMITS_MIN: u64 = 50;
 
-/// The commits of a row.
+/// The commits of a row; those of several sessions, where the row had several.
 #[derive(Clone, Copy)]
 pub(super) struct SessionCommits<'a> {
     pub(super) measured: Measured<'a>,
@@ -35,6 +35,7 @@ pub(super) fn single_sessions(record: &Record) -> Vec<SessionCommits<'_>> {
     sessions
 }
 
+/// True of a row of writes by one session, as fast as it can make them, without other load.
 fn is_single_session(row: &Row) -> bool {
     let workload = &row.data.workload;
     (workload.depth, workload.workers) == (1, 1)
@@ -43,7 +44,7 @@ fn is_single_session(row: &Row) -> bool {
         && row.figures.together_with.is_empty()
 }
 
-/// True if the write cache was off for it, whatever the kernel takes it for.
+/// True if diskproof switched the write cache off for a workload, whatever the kernel assumes.
 pub(super) fn has_cache_off(row: &Row) -> bool {
     row.data.workload.write_cache == Some(WriteCache::WriteThrough)
 }

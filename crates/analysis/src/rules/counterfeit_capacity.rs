@@ -2,6 +2,7 @@
 
 use super::rule::*;
 use crate::accept::words::fraud_text;
+use crate::words::sentence;
 
 pub(super) const RULE: Rule = Rule {
     code: "counterfeit-capacity",
@@ -25,11 +26,9 @@ fn check(record: &Record) -> Option<Diagnosis> {
     let real_bytes = accept.figures.real_bytes? as f64;
     let claimed = accept.data.plan.size_bytes as f64;
     let path = first_result_path("figures/real_bytes");
-    let mut letters = text.chars();
-    let first = letters.next()?.to_uppercase();
     let claim = format!(
-        "{first}{}. A database on it loses data without an error.",
-        letters.as_str()
+        "{} A database on it loses data without an error.",
+        sentence(&text)
     );
     Some(Diagnosis::new(
         Severity::Failure,

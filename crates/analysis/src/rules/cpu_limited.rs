@@ -16,7 +16,8 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Share of the CPU time it could have that counts as all of it; the rest is accounting by ticks.
+/// Share of the CPU time that its threads could have which counts as all of it; the rest is
+/// accounting by ticks.
 const BUSY_SHARE: f64 = 0.9;
 
 /// CPU time is accounted in ticks of up to 10 ms; in less than this it says little.
@@ -54,10 +55,11 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis::new(Severity::Warning, claim, observations).with_remedy(used.remedy))
 }
 
-/// CPU time that was used, in the words of the claim.
+/// CPU time that was used, in the words of the claim and its remedy.
 struct UsedTime {
-    /// In CPUs.
+    /// In CPUs: 1.5 is one and a half of them all the time.
     share: f64,
+    /// Follows the name of the workload, with the space before it; empty where it ran alone.
     companions: &'static str,
     extent: String,
     remedy: &'static str,
@@ -95,8 +97,8 @@ pub(super) fn is_cpu_limited(record: &Record, row: &Row) -> bool {
         && (uses_all_threads || takes_all(record, row))
 }
 
-/// True if only the CPU can limit it: writes that stay in the page cache. They say nothing about
-/// the disk, and a warning would cast doubt on the figures of other workloads.
+/// True if only the CPU can limit a workload, because its writes stay in the page cache. They say
+/// nothing about the disk, and a warning would cast doubt on the figures of other workloads.
 fn writes_to_memory(row: &Row) -> bool {
     row.data.workload.streams.is_only(OpKind::Write)
         && row.data.cache.used == CachePolicy::Cached

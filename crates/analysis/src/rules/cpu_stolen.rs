@@ -21,12 +21,12 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Share of the CPU time from which on it shows in the high percentiles.
+/// Share of the CPU time from which on it shows in the high percentiles. Chosen, not measured.
 const SHARE_MIN: f64 = 0.02;
-/// From this share on rates vary by it, too.
+/// From this share on rates vary by it, too. Chosen, not measured.
 const SHARE_WARNING: f64 = 0.05;
 
-/// The share, where it is so large that rates vary by it.
+/// The share of the CPU time that the hypervisor took; `None` where rates do not vary by it.
 pub(super) fn large_share(record: &Record) -> Option<f64> {
     let share = record.host.stolen_share?;
     if share < SHARE_WARNING {

@@ -1,4 +1,6 @@
-//! `depth-not-held`: fewer requests were in flight than requested.
+//! `depth-not-held`: fewer requests were in flight than the queue depth of the workload, so its
+//! figure is that of a smaller depth. The depth is judged by latencies, by when requests were done,
+//! and by the disks' own queues.
 
 use super::cpu_limited::is_cpu_limited;
 use super::rule::*;
@@ -17,22 +19,24 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Operations per slot below which filling and draining the queue are most of the run.
+/// Operations per slot below which filling and draining the queue are a large part of the run: at
+/// 20, a tenth. Chosen, not measured.
 const ROUNDS_MIN: f64 = 20.0;
 
 /// Smallest share of the depth that must have reached the disks' queues: the way there and back is
-/// part of our latency, not of theirs.
+/// part of our latency, not of theirs. Chosen, not measured.
 const QUEUED_SHARE_MIN: f64 = 0.5;
 
 /// From this share of its waits on, a worker that had time to wait found its requests done: they
-/// were carried out while it submitted them.
+/// were carried out while it submitted them. Chosen, not measured.
 const DONE_SHARE_MIN: f64 = 0.9;
 
 /// A worker that uses more of a processor than this, or would if it got one, may find requests done
-/// because it came late.
+/// because it came late. Chosen, not measured.
 const PROCESSOR_SHARE_MAX: f64 = 0.5;
 
-/// Or that has waited for one for this share of what a request takes, each time on average.
+/// The same holds for a worker whose mean wait for a processor is this share of the mean latency.
+/// Chosen, not measured.
 const LATE_SHARE: f64 = 0.25;
 
 /// A workload with fewer requests in flight than requested.
@@ -83,8 +87,8 @@ fn remedy(worst: &Row) -> String {
     )
 }
 
-/// True if the workload means to keep every slot busy all the time, as only closed loops without
-/// syncs do.
+/// True if the workload has to keep every slot busy all the time, as only closed loops without
+/// syncs do, and made enough operations to judge that.
 fn fills_every_slot(row: &Row) -> bool {
     let workload = &row.data.workload;
     if workload.depth <= 1 || workload.is_paced() || workload.sync != SyncPolicy::None {
@@ -130,7 +134,7 @@ fn shallow_queue(measured: Measured<'_>) -> Option<ShallowQueue<'_>> {
         let place = "data/engine/done_before_wait";
         return Some(ShallowQueue {
             measured,
-            // One at a time for each.
+            // Each worker had one request at a time.
             depth: workers,
             evidence: measured.evidence(place, share, DONE_SHARE_MIN, "share"),
         });
@@ -171,7 +175,8 @@ fn has_time_to_wait(row: &Row) -> bool {
 }
 
 /// True if the disks' queues hold what this workload alone had in flight: random direct I/O that
-/// the disks did in full. Neighbours are merged, and caches and mirrors change the number.
+/// the disks carried out in full, within a tenth. The kernel merges neighbouring requests, and
+/// caches and mirrors change their number.
 fn shows_own_requests(row: &Row) -> bool {
     let is_in_full = match row.data.device.accounted {
         Some(share) => (0.9..1.1).contains(&share),

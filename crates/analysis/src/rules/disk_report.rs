@@ -1,5 +1,5 @@
-//! Shared by the rules on disk health. They know the figures of `DiskHealth`, nothing of a
-//! measurement; each names its threshold and where that comes from.
+//! Builds the observations of the rules on disk health. Such a rule examines one `DiskHealth`,
+//! without a measurement, and cites the source of its threshold. Its places begin at the disk.
 
 use super::rule::*;
 use diskproof_model::health::DiskHealth;
@@ -26,6 +26,7 @@ pub(super) fn counted_at(place: &str, observed: u64, threshold: u64) -> Evidence
     evidence_at(place, observed as f64, threshold as f64, "1")
 }
 
+/// True if the disk reports that nothing turns; false where it does not report it.
 pub(super) fn is_flash(disk: &DiskHealth) -> bool {
     disk.rotation_rpm == Some(0)
 }

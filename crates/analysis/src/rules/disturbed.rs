@@ -1,4 +1,5 @@
-//! `disturbed`: others used the disk meanwhile. `traffic` decides which bytes are theirs.
+//! `disturbed`: other programs used the disk during the measurement. `traffic` decides which bytes
+//! are theirs; this rule decides whether they are too many, and names the processes.
 
 use super::rule::*;
 use super::traffic::{Direction, Traffic};
@@ -27,17 +28,18 @@ pub(super) const RULE: Rule = Rule {
 /// less than what `imprecise` remarks on.
 const SHARE_MIN: f64 = 0.05;
 
-/// From this share on the figures may be wrong by more than their error bars.
+/// From this share on the figures may be wrong by more than their error bars. Chosen, not measured.
 const SHARE_WARNING: f64 = 0.1;
 
 /// From this share on a factor reads better than percents.
 const TIMES_MIN: f64 = 10.0;
 
 /// Fewer bytes than this are the background of any machine: logs, and metadata of the filesystem.
+/// Chosen, not measured.
 const EXCESS_BYTES_MIN: u64 = 1 << 20;
 
 /// Where all other disks together moved at most this share of what the processes did, the processes
-/// used this disk.
+/// used this disk. Chosen, not measured.
 const ELSEWHERE_SHARE_MAX: f64 = 0.1;
 
 /// The claim names so many processes, the busiest: to stop these is what a reader tries first.
@@ -127,7 +129,8 @@ fn disturbance(traffic: Traffic<'_>) -> Option<Disturbance<'_>> {
     })
 }
 
-/// The counter of the disks that shows the excess, beside what was requested and the least excess.
+/// The counter of the disks that shows the excess. Its threshold is what was requested and the
+/// least excess.
 fn excess_evidence(traffic: &Traffic<'_>, direction: Direction, excess_min: f64) -> Evidence {
     let device = traffic.device;
     let asked = traffic.asked;

@@ -1,5 +1,5 @@
-//! `engine-fallback`: the interface to the kernel that would have been chosen was not to be had or
-//! slower here, and another carried the I/O.
+//! `engine-fallback`: the preferred I/O engine was refused, missing or slower on this target, so
+//! another one carried the I/O.
 
 use super::rule::*;
 use diskproof_model::measurement::{Fallback, FallbackCause};
@@ -59,6 +59,7 @@ fn slower_engine(fallback: &Fallback, used: &str, scope: &str) -> Statement {
     }
 }
 
+/// Engines that the kernel did not provide, with the reason for each.
 fn unavailable_engines(fallbacks: &[&Fallback], used: &str, scope: &str) -> Statement {
     let mut reasons: Vec<String> = Vec::new();
     for fallback in fallbacks {
@@ -107,7 +108,7 @@ fn engine_name(kind: EngineKind) -> &'static str {
     }
 }
 
-/// What is merely slower here needs no remedy.
+/// The remedy of the first fallback that has one; empty where all engines are merely slower here.
 fn first_remedy(fallbacks: &[&Fallback]) -> &'static str {
     for fallback in fallbacks {
         if fallback.cause != FallbackCause::Slower {

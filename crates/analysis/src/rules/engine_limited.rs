@@ -1,5 +1,5 @@
-//! `engine-limited`: this program sets the pace; the evidence is what its workers reach with no I/O
-//! at all.
+//! `engine-limited`: the load generator itself limited the rate. The evidence is the rate that its
+//! workers reach without any I/O.
 
 use super::rule::*;
 

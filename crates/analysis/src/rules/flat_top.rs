@@ -1,5 +1,5 @@
-//! `flat-top`: from the outermost zone to some place the curve is flat, and only from there on does
-//! it fall as zones do: up to there something other than the disk is the limit.
+//! `flat-top`: the curve of a rotating disk is flat from its outermost zone to some place, and
+//! falls only beyond it. Up to there, something other than the disk limits the rate.
 //!
 //! Of random disks (`findings_study`, 1000 of each kind): none of 3000 healthy ones has it; where a
 //! limit takes 50, 30, 20, 10 and 5 % off the top rate and noise is up to 1 %, it alone is found on
@@ -35,7 +35,8 @@ const TIMES_AS_LONG: f64 = 2.2;
 /// holds 2.5 times as much as the inner.
 const TIMES_AS_LONG_ALONE: f64 = 4.5;
 
-/// Smallest share of the points in the flat part. A shorter one may be a single zone.
+/// Smallest share of the points in the flat part. A shorter one may be a single zone. The study
+/// that the head of this file cites shows what this limit and those below find together.
 const SHARE_MIN: f64 = 0.08;
 
 /// Smallest number of points in it. Fewer may be equal by chance.
@@ -71,7 +72,7 @@ const LINK_SHARE_USB2: std::ops::RangeInclusive<f64> = 0.45..=1.03;
 /// The coded rate of a USB 2 link, in bytes per second.
 const USB2_BYTES_PER_SECOND: f64 = 60e6;
 
-/// From this share of one CPU on the program may itself be the limit.
+/// From this share of one CPU on the program may itself be the limit. Chosen, not measured.
 const CPU_SHARE: f64 = 0.85;
 
 /// The flat part.
@@ -144,6 +145,8 @@ fn describe_extent(
     )
 }
 
+/// The flat part at the start of a curve; `None` where the curve begins to fall at once, and where
+/// chance, zones or noise explain a flat part as well.
 fn plateau(shape: &Shape, reach: Reach, measured: Mechanics) -> Option<Plateau> {
     let points: usize = shape.levels.iter().map(|level| level.members.len()).sum();
     let (top, later) = top_and_later(shape, points)?;
@@ -227,10 +230,12 @@ fn deviation_within(shape: &Shape, level: &Level) -> f64 {
     (squares / level.members.len().max(1) as f64).sqrt()
 }
 
-/// A point of the curve: its position, and the square of its rate over that of the flat part.
+/// A point of the curve.
 #[derive(Clone, Copy)]
 struct Place {
+    /// Its position, in bytes.
     x: f64,
+    /// The square of its rate over that of the flat part.
     y: f64,
 }
 
@@ -305,7 +310,7 @@ fn expected_start(shape: &Shape, top: &Level, later: &[Level]) -> Option<f64> {
     Some(start.sqrt() * top.rate())
 }
 
-/// The points of a level.
+/// The points of a level, with rates relative to that of the level `top`.
 fn places(shape: &Shape, level: &Level, top: &Level) -> Vec<Place> {
     let mut places = Vec::new();
     for i in &level.members {

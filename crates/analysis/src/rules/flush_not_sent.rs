@@ -104,14 +104,15 @@ fn flush_need(record: &Record, row: &Row) -> FlushNeed {
             if data.cache.used != CachePolicy::Direct || syncs_file {
                 return FlushNeed::Certain;
             }
-            need_of_forced_writes(target)
+            flush_need_of_flagged_writes(target)
         }
     }
 }
 
-/// A device without forced unit access gets a flush after the write instead. One such layer above
-/// the disks sends flushes to all of them.
-fn need_of_forced_writes(target: &TargetIdentity) -> FlushNeed {
+/// The need of direct writes whose flag makes them durable. The kernel sends a flush after such a
+/// write to a device without forced unit access. One such layer above the disks sends flushes to
+/// all of them.
+fn flush_need_of_flagged_writes(target: &TargetIdentity) -> FlushNeed {
     for layer in &target.layers {
         if !layer.below.is_empty() && layer.forced_unit_access == Some(false) {
             return FlushNeed::Certain;
@@ -128,6 +129,7 @@ fn need_of_forced_writes(target: &TargetIdentity) -> FlushNeed {
     need
 }
 
+/// The row with the fewest flushes for each commit is the one that the claim names.
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits = all_unflushed(record);
     hits.sort_by(|one, other| one.share().total_cmp(&other.share()));
@@ -153,6 +155,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     ))
 }
 
+/// The commits of a session that too few flushes made durable; `None` where flushes were not
+/// counted, and where a disk below has no volatile cache.
 fn unflushed_commits<'a>(
     record: &Record,
     session: SessionCommits<'a>,

@@ -22,6 +22,7 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
+/// A failed verdict is the observation, where there is one; else the list of alarms is.
 fn check(disk: &DiskHealth) -> Option<Diagnosis> {
     let has_failed = disk.passed == Some(false);
     let alarms = disk.alarms.join(", ");

@@ -1,5 +1,5 @@
-//! `hung`: a target did not answer any more and was timed out. A run that ended on time while
-//! requests were in flight is `late`; a disk that went on after a pause is `stalled`.
+//! `hung`: a target stopped answering, and the run timed out. A run that ended on time with
+//! requests in flight is `late`; a disk that continued after a pause is `stalled`.
 
 use super::rule::*;
 use diskproof_model::measurement::{Hang, MeasuredPlace};
@@ -98,6 +98,8 @@ fn timed_out(hang: Option<Hang>) -> Option<Hang> {
     }
 }
 
+/// When the target stopped answering, by the workload's own time: it may be in the warm-up or after
+/// the measured time.
 fn workload_clause(record: &Record, row: &Row, hang: Hang) -> String {
     let path = target_path(record, row.data.target);
     let name = &row.data.workload.name;

@@ -2,7 +2,7 @@
 
 use super::commits::*;
 use super::rule::*;
-use crate::mechanics::is_said_to_rotate;
+use crate::mechanics::kernel_reports_rotation;
 
 pub(super) const RULE: Rule = Rule {
     code: "implausible-flush",
@@ -21,8 +21,8 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Short logs let a page that comes right behind pass, so that there may be this many times as many
-/// commits.
+/// In a short log the next page sometimes arrives in time for the same revolution, which allows
+/// this many times as many commits. Chosen, not measured.
 const SHORT_LOG_TIMES: f64 = 1.5;
 /// The fastest disks that were built, for one that does not report how fast it turns.
 const RPM_MAX: u32 = 15_000;
@@ -30,9 +30,9 @@ const RPM_MAX: u32 = 15_000;
 /// Commits that were faster than the disk turns.
 struct FastCommits<'a> {
     session: SessionCommits<'a>,
-    /// Commits per second, by the revolutions.
+    /// Commits per second that the revolutions allow.
     commits_max: f64,
-    /// More are not explained by short logs.
+    /// Commits per second that also a short log does not explain.
     commits_limit: f64,
     rotation: Rotation,
 }
@@ -112,7 +112,7 @@ fn commits_per_turn(session: SessionCommits<'_>) -> f64 {
     }
 }
 
-/// What is known of the rotation of a disk; `None` of flash and where it is unknown.
+/// The rotation of a disk; `None` of flash, and where nothing says whether the disk rotates.
 fn rotation(record: &Record, disk: &Layer) -> Option<Rotation> {
     let name = &disk.name;
     for health in &record.health {
@@ -128,7 +128,7 @@ fn rotation(record: &Record, disk: &Layer) -> Option<Rotation> {
             None => break,
         }
     }
-    if !is_said_to_rotate(&record.host, disk) {
+    if !kernel_reports_rotation(&record.host, disk) {
         return None;
     }
     Some(Rotation {

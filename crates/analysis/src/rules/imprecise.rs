@@ -20,6 +20,7 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
+/// Workloads and curve first: a run of steps on files or of single requests has neither.
 fn check(record: &Record) -> Option<Diagnosis> {
     match (workloads::check(record), curve::check(record)) {
         (Some(first), Some(second)) => Some(joined(first, second)),

@@ -1,4 +1,4 @@
-//! `ineffective-trims`: the device had little to do for some trims.
+//! `ineffective-trims`: some trims freed nothing, so their rate is not that of freeing blocks.
 
 use super::rule::*;
 
@@ -20,11 +20,12 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// A device that discards less than this share of the requested bytes ignores trims. The counters
-/// of a short part of the measured time are scaled, so that little is no evidence.
+/// of a short part of the measured time are scaled, so that a small difference proves nothing.
+/// Chosen, not measured.
 const DISCARDED_SHARE_MIN: f64 = 0.5;
 
 /// More trims than this share of the span meet blocks that were trimmed before. The warm-up and the
-/// last pass of several workers may exceed the span by little.
+/// last pass of several workers may exceed the span by little. Chosen, not measured.
 const PASSES_MAX: f64 = 1.1;
 
 /// A workload whose trims freed little.

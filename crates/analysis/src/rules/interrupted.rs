@@ -1,4 +1,5 @@
-//! `interrupted`: this program did not run for a while; the figures exclude that time.
+//! `interrupted`: diskproof itself did not run for a while during the measurement. The figures
+//! exclude that time.
 
 use super::rule::*;
 use diskproof_model::measurement::{Interruption, InterruptionKind, MeasuredPlace};

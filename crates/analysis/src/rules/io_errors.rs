@@ -1,4 +1,5 @@
-//! `io-errors`: operations failed. What each errno means stands in the model.
+//! `io-errors`: operations of a workload or of the survey failed. The crate `model` explains each
+//! errno; `unreadable-blocks` reports the errors of a scan.
 
 use super::rule::*;
 use crate::words::sentence;
@@ -85,6 +86,7 @@ impl<'a> Failures<'a> {
         ));
     }
 
+    /// The accesses of the survey, and its requests before the curve.
     fn add_other_requests(&mut self, record: &'a Record) {
         let Some(surface) = record.surface() else {
             return;

@@ -1,4 +1,5 @@
-//! `io-punted`: io_uring handed the I/O of this target to kernel worker threads.
+//! `io-punted`: io_uring could not submit the I/O of this target without blocking, and handed it to
+//! kernel worker threads.
 
 use super::rule::*;
 

@@ -1,5 +1,5 @@
-//! `late`: a run ended on time while requests were still in flight. Whether the target hangs is
-//! unknown then.
+//! `late`: a run ended on time while requests were still in flight, so it is unknown whether the
+//! target is slow or hangs.
 
 use super::rate_limited::first_group_limit;
 use super::rule::*;

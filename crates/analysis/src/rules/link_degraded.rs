@@ -33,12 +33,12 @@ struct DegradedLink<'a> {
     layer: &'a Layer,
     /// The rate that it carries, in bytes per second.
     now: f64,
-    /// What the disk could use.
+    /// The rate of the fastest link that the disk supports, in bytes per second.
     possible: f64,
     claim: String,
 }
 
-/// Whether the slowest link limited what was measured, in bytes per second.
+/// The effect of the slowest link on the figures. The rates are in bytes per second.
 enum LinkEffect {
     /// The fastest figure is close to what the link carries.
     Limits(f64),
@@ -96,7 +96,7 @@ fn check(record: &Record) -> Option<Diagnosis> {
     {
         rates.push(rate.max);
     }
-    // Of what is faster than the link, not all crossed it.
+    // A cache answered a part of what is faster than the link.
     rates.retain(|rate| *rate > 0.0 && *rate <= slowest.now);
     let effect = LinkEffect::new(largest_by(rates, |rate| *rate), slowest.now);
     let claims: Vec<&str> = hits.iter().map(|hit| hit.claim.as_str()).collect();

@@ -19,7 +19,7 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Share of late starts that a queue may have now and then.
+/// Share of late starts that do not count: a queue is full now and then. Chosen, not measured.
 const MISSED_SHARE_MAX: f64 = 0.01;
 
 fn missed_starts(row: &Row) -> f64 {
@@ -42,8 +42,8 @@ pub(super) fn is_missed(row: &Row) -> bool {
     row.data.workload.rate.is_some() && missed_starts(row) > MISSED_SHARE_MAX * wanted_starts(row)
 }
 
-/// True of the control of a search, which offers more than the target keeps a promise for, so that
-/// the promise breaks.
+/// True of the control of a search for a rate. It offers more than the target can take on purpose,
+/// to show that the promise then breaks.
 fn is_control(record: &Record, row: &Row) -> bool {
     let Some(workloads) = record.plan.workload_task() else {
         return false;

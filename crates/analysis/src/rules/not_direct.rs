@@ -1,4 +1,4 @@
-//! `not-direct`: direct I/O was asked for, and refused.
+//! `not-direct`: the plan wanted direct I/O, but the target refused it.
 
 use super::rule::*;
 

@@ -21,8 +21,9 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// A rotating disk's outer half is faster than its inner half by more than this; noise of an SSD
-/// makes less. The inner half is faster where it was never written, or on a busy machine.
+/// A rotating disk's outer half is faster than its inner half by more than this; the noise of an
+/// SSD makes less (`findings_study`, above). The inner half is faster where it was never written,
+/// or on a busy machine.
 const HALVES_RATIO_MAX: f64 = 1.1;
 
 /// The rates of a disk that is equally fast everywhere, in bytes per second.

@@ -5,7 +5,7 @@
 //! 3 % is ragged, no SSD with up to 5 %; where cells lose up to 10, 15, 20, 30 and 50 % of their
 //! rate it alone is found on 90, 97, 98, 99 and 99 %; where they are wider than the points lie
 //! apart, on 67 %. A loss of up to 10 % scatters by 3 %: it counts because the samples are more
-//! even than that in themselves. Records that do not tell need 4 %.
+//! even than that in themselves. Records without the samples' own error need 4 %.
 
 use super::rule::*;
 use crate::mechanics::{Mechanics, mechanics, reach};
@@ -57,7 +57,7 @@ const EFFICIENCY: f64 = 0.5;
 /// finds such points in the curve.
 const FAR_SHARE: f64 = 0.1;
 
-/// So many slow places are no places but the way of the whole surface.
+/// With more slow places than this, the whole surface is uneven: none of them is an exception.
 const DIPS_MAX: usize = 7;
 
 /// Least rise from one stretch to the next that counts, as a share.
@@ -139,7 +139,7 @@ const REMEDY_SOLID: &str = "Measure again for longer on a quiet machine. Nothing
 
 /// True if the points scatter by more than a healthy curve of as many points does by chance.
 pub(super) fn is_ragged(shape: &Shape, mechanics: Mechanics) -> bool {
-    let (least, healthy) = match (mechanics, shape.own_error) {
+    let (scatter_min, healthy) = match (mechanics, shape.own_error) {
         (Mechanics::Solid, _) => (SCATTER_SOLID, HEALTHY_SOLID),
         (_, None) => (SCATTER_ROTATING, HEALTHY_ROTATING),
         (_, Some(error)) => (
@@ -149,7 +149,8 @@ pub(super) fn is_ragged(shape: &Shape, mechanics: Mechanics) -> bool {
     };
     let by_chance =
         healthy * (1.0 + SURE_DEVIATIONS / (EFFICIENCY * shape.points.len() as f64).sqrt());
-    shape.scatter >= by_chance.max(least) || (mechanics != Mechanics::Solid && is_uneven(shape))
+    shape.scatter >= by_chance.max(scatter_min)
+        || (mechanics != Mechanics::Solid && is_uneven(shape))
 }
 
 /// True if the unevenness goes in stretches of many points each, up and down over the whole

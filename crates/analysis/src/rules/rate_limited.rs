@@ -2,14 +2,18 @@
 //! is known. Any other limiter shows itself: it lets reads and writes pass at the same rate, more
 //! evenly than a medium answers.
 
-use super::missed_schedule::is_missed;
+mod group;
+
 use super::rule::*;
 use crate::estimate::scatter;
 use crate::limiter::{Unit, counts_in};
 use crate::mechanics::{has_platters, is_real_disk};
 use crate::volume_types::{documented_limit, is_round};
 use diskproof_model::digits::figure_text;
-use diskproof_model::target::IoLimit;
+use group::by_group;
+
+pub(super) use group::{GroupStatement, first_group_limit, limit_of_workload};
+pub(crate) use group::{RateOfKind, reached_group_limit};
 
 pub(super) const RULE: Rule = Rule {
     code: "rate-limited",
@@ -26,345 +30,23 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// The largest scatter from one tenth of a second to the next, as a share of the rate, that counts
-/// as even. A medium scatters more.
+/// as even. A medium scatters more. Chosen, not measured.
 const SCATTER_MAX_EVEN: f64 = 0.004;
 
-/// Reads and writes of one limiter differ by at most this share.
+/// Reads and writes of one limiter differ by at most this share. Chosen, not measured.
 const DIFFERENCE_SHARE_MAX: f64 = 0.005;
 
-/// The share of a group's limit at which a rate has reached it. Kernels count in slices of time, so
-/// a rate may be a little higher.
-const REACHED_SHARE: std::ops::RangeInclusive<f64> = 0.9..=1.03;
-
-/// From this share of a link's bandwidth on the link is the limit: protocols take the rest.
+/// From this share of a link's bandwidth on the link is the limit: protocols take the rest, as
+/// `flat_top.rs` lists for each kind of link.
 const LINK_SHARE: f64 = 0.85;
 
-/// From this block size on, bandwidth is what volumes limit.
+/// From this block size on, bandwidth is what volumes limit: EBS counts a request of up to 256 KiB
+/// on its SSD volumes as one.
 pub(super) const LARGE_BLOCK_BYTES: u32 = 1 << 18;
 
 /// A group's limit is certain, so it goes before what the rates suggest.
 fn check(record: &Record) -> Option<Diagnosis> {
     by_group(record).or_else(|| by_plateau(record))
-}
-
-/// A measured rate at the limit of a group.
-struct GroupHit {
-    /// The place of the measurement in the record; `None` where the survey reached the limit.
-    index: Option<usize>,
-    limit: GroupLimit,
-    /// The JSON pointer to the rate.
-    path: String,
-    /// The rate, in the unit of the limit per second.
-    observed: f64,
-    /// The rate of all workloads that ran at the same time.
-    of_group: f64,
-}
-
-impl GroupHit {
-    /// True if both reached the same limit.
-    fn has_limit_of(&self, other: &Self) -> bool {
-        self.limit.number == other.limit.number && self.limit.key.name == other.limit.key.name
-    }
-
-    /// The rate and the limit.
-    fn evidence(&self) -> [Evidence; 2] {
-        let unit = self.limit.key.unit.per_second();
-        [
-            evidence_at(&self.path, self.observed, self.limit.allowed, unit),
-            self.limit.evidence(self.of_group),
-        ]
-    }
-}
-
-fn by_group(record: &Record) -> Option<Diagnosis> {
-    let hits = group_hits(record);
-    let first = hits.first()?;
-    let mut observations = Vec::new();
-    for hit in &hits {
-        observations.extend(hit.evidence());
-    }
-    let diagnosis = Diagnosis::new(Severity::Warning, group_claim(record, &hits), observations)
-        .with_remedy(
-            "Raise the limit of the group (io.max, or blkio.throttle in version 1; systemd: \
-             IOReadIOPSMax=, IOWriteIOPSMax=, IOReadBandwidthMax=, IOWriteBandwidthMax=), or \
-             measure outside the group.",
-        );
-    match first.index {
-        Some(index) => {
-            let command = &record.measurements[index].figures.reproduce;
-            Some(diagnosis.with_command(command))
-        }
-        None => Some(diagnosis),
-    }
-}
-
-fn group_hits(record: &Record) -> Vec<GroupHit> {
-    let mut hits: Vec<GroupHit> = Vec::new();
-    for measured in real_rows(record) {
-        hits.extend(at_group_limit(record, measured));
-    }
-    hits.extend(survey_at_group_limit(record));
-    hits
-}
-
-/// One sentence for each limit, with the rate of the first hit at it.
-fn group_claim(record: &Record, hits: &[GroupHit]) -> String {
-    let mut sentences: Vec<String> = Vec::new();
-    for (place, hit) in hits.iter().enumerate() {
-        let is_named = hits[..place]
-            .iter()
-            .any(|earlier| earlier.has_limit_of(hit));
-        if !is_named {
-            let at_limit = hits.iter().filter(|other| other.has_limit_of(hit));
-            let places = places(record, at_limit.map(|other| other.index));
-            sentences.push(group_sentence(record, hit, &places));
-        }
-    }
-    format!(
-        "{} The disk may be faster; every process of the group shares this rate.",
-        sentences.join(" ")
-    )
-}
-
-fn group_sentence(record: &Record, hit: &GroupHit, places: &str) -> String {
-    let group_limit = &record.host.io_limits[hit.limit.number];
-    let unit = hit.limit.key.unit.per_second();
-    format!(
-        "{places} ran at {}: the control group {} allows {} on device {}.",
-        figure_text(hit.of_group, Some(hit.of_group * 0.01), unit),
-        group_limit.group,
-        figure_text(hit.limit.allowed, None, unit),
-        group_limit.device
-    )
-}
-
-/// The first limit of a group that a workload reaches.
-fn at_group_limit(record: &Record, measured: Measured<'_>) -> Option<GroupHit> {
-    let row = measured.row;
-    // A load that the user offers, and that the disk takes, is as fast as the user wants.
-    if row.data.workload.rate.is_some() && !is_missed(row) {
-        return None;
-    }
-    for limit in group_limits(record, row.data.target) {
-        let kind = limit.key.kind;
-        let Some(op) = row.op(kind) else {
-            continue;
-        };
-        let rate = RateFigure::new(op, limit.key.unit);
-        let of_group = rate_of_group(record, row, limit.key);
-        if limit.is_reached(of_group) {
-            let index = measured.index;
-            let kind = kind.as_str();
-            return Some(GroupHit {
-                index: Some(index),
-                limit,
-                path: format!(
-                    "/measurements/{index}/figures/ops/{kind}/{}/value",
-                    rate.name
-                ),
-                observed: rate.value,
-                of_group,
-            });
-        }
-    }
-    None
-}
-
-/// The rate that counts against a limit of a group: that of all workloads which ran at the same
-/// time.
-fn rate_of_group(record: &Record, row: &Row, key: &LimitKey) -> f64 {
-    concurrent_rows(record, row)
-        .into_iter()
-        .filter_map(|row| row.op(key.kind))
-        .map(|op| RateFigure::new(op, key.unit).value)
-        .sum()
-}
-
-/// The limit of a group on throughput that the curve of a survey reaches.
-fn survey_at_group_limit(record: &Record) -> Option<GroupHit> {
-    let surface = record.surface()?;
-    let observed = surface.figures.rate.as_ref()?.average.value;
-    for limit in group_limits(record, surface.data.target) {
-        let is_of_curve =
-            limit.key.kind == surface.data.survey.operation && limit.key.unit == Unit::Bytes;
-        if is_of_curve && limit.is_reached(observed) {
-            return Some(GroupHit {
-                index: None,
-                limit,
-                path: first_result_path("figures/rate/average/value"),
-                observed,
-                of_group: observed,
-            });
-        }
-    }
-    None
-}
-
-/// One of the four limits that a group may set on a device.
-struct LimitKey {
-    /// The name of the limit in the record.
-    name: &'static str,
-    kind: OpKind,
-    unit: Unit,
-    /// Reads the limit; `None` where the group does not set it.
-    value: fn(&IoLimit) -> Option<u64>,
-}
-
-static LIMIT_KEYS: [LimitKey; 4] = [
-    LimitKey {
-        name: "read_iops",
-        kind: OpKind::Read,
-        unit: Unit::Requests,
-        value: |limit| limit.read_iops,
-    },
-    LimitKey {
-        name: "write_iops",
-        kind: OpKind::Write,
-        unit: Unit::Requests,
-        value: |limit| limit.write_iops,
-    },
-    LimitKey {
-        name: "read_bytes_per_second",
-        kind: OpKind::Read,
-        unit: Unit::Bytes,
-        value: |limit| limit.read_bytes_per_second,
-    },
-    LimitKey {
-        name: "write_bytes_per_second",
-        kind: OpKind::Write,
-        unit: Unit::Bytes,
-        value: |limit| limit.write_bytes_per_second,
-    },
-];
-
-/// A limit of a group on a device of a target.
-#[derive(Clone, Copy)]
-struct GroupLimit {
-    /// Place among the limits of the host.
-    number: usize,
-    key: &'static LimitKey,
-    allowed: f64,
-}
-
-impl GroupLimit {
-    fn is_reached(self, observed: f64) -> bool {
-        REACHED_SHARE.contains(&(observed / self.allowed.max(1.0)))
-    }
-
-    fn statement(self, record: &Record) -> GroupStatement {
-        let limit = &record.host.io_limits[self.number];
-        GroupStatement {
-            sentence: format!(
-                "The control group {} allows only {} on {}.",
-                limit.group,
-                figure_text(self.allowed, None, self.key.unit.per_second()),
-                limit.device
-            ),
-            evidence: self.evidence(0.0),
-        }
-    }
-
-    fn evidence(self, observed: f64) -> Evidence {
-        let path = format!("/host/io_limits/{}/{}", self.number, self.key.name);
-        evidence_at(path, self.allowed, observed, self.key.unit.per_second())
-    }
-}
-
-fn group_limits(record: &Record, target: usize) -> Vec<GroupLimit> {
-    let Some(target) = record.targets.get(target) else {
-        return Vec::new();
-    };
-    let mut limits = Vec::new();
-    for (number, limit) in record.host.io_limits.iter().enumerate() {
-        if !target
-            .layers
-            .iter()
-            .any(|layer| layer.device == limit.device)
-        {
-            continue;
-        }
-        for key in &LIMIT_KEYS {
-            if let Some(allowed) = (key.value)(limit) {
-                limits.push(GroupLimit {
-                    number,
-                    key,
-                    allowed: allowed as f64,
-                });
-            }
-        }
-    }
-    limits
-}
-
-/// A limit of a control group, as other findings name it that it explains.
-pub(super) struct GroupStatement {
-    pub(super) sentence: String,
-    pub(super) evidence: Evidence,
-}
-
-/// The first limit that a control group sets on a target; `None` without one.
-pub(super) fn first_group_limit(record: &Record, target: usize) -> Option<GroupStatement> {
-    let first = group_limits(record, target).into_iter().next()?;
-    Some(first.statement(record))
-}
-
-/// A limit of a control group that a workload reached.
-pub(super) struct ReachedLimit {
-    pub(super) statement: GroupStatement,
-    /// The time that the limiter needs for all requests in flight of the workload, in nanoseconds:
-    /// for so long it may let none pass.
-    pub(super) queue_ns: f64,
-}
-
-/// The first limit of a group that a workload reaches; `None` where it reaches none.
-pub(super) fn limit_of_workload(record: &Record, measured: Measured<'_>) -> Option<ReachedLimit> {
-    let limit = at_group_limit(record, measured)?.limit;
-    let workload = &measured.row.data.workload;
-    let each = match limit.key.unit {
-        Unit::Requests => 1.0,
-        Unit::Bytes => f64::from(workload.block_bytes),
-    };
-    Some(ReachedLimit {
-        statement: limit.statement(record),
-        queue_ns: wanted_depth(measured.row) * each / limit.allowed.max(1.0) * 1e9,
-    })
-}
-
-/// A rate of reads or writes on a target.
-pub(crate) struct RateOfKind {
-    pub(crate) kind: OpKind,
-    /// Requests per second.
-    pub(crate) iops: f64,
-    /// Bytes per second.
-    pub(crate) throughput: f64,
-}
-
-/// `the control group /db allows 300/s of reads on 8:0`: the first limit of a group that one of
-/// these rates on a target reaches; `None` where none does.
-pub(crate) fn reached_group_limit(
-    record: &Record,
-    target: usize,
-    rates: &[RateOfKind],
-) -> Option<String> {
-    for limit in group_limits(record, target) {
-        for rate in rates {
-            let observed = match limit.key.unit {
-                Unit::Requests => rate.iops,
-                Unit::Bytes => rate.throughput,
-            };
-            if rate.kind == limit.key.kind && limit.is_reached(observed) {
-                let group_limit = &record.host.io_limits[limit.number];
-                return Some(format!(
-                    "the control group {} allows {} of {}s on {}",
-                    group_limit.group,
-                    figure_text(limit.allowed, None, limit.key.unit.per_second()),
-                    rate.kind.as_str(),
-                    group_limit.device
-                ));
-            }
-        }
-    }
-    None
 }
 
 /// A workload whose rate is more even than a medium's.
@@ -381,8 +63,10 @@ impl EvenWorkload<'_> {
         self.measured.row.data.target
     }
 
-    fn is_alike(&self, other: &Self) -> bool {
-        self.target() == other.target() && self.unit == other.unit && is_near(self.rate, other.rate)
+    fn has_same_rate(&self, other: &Self) -> bool {
+        self.target() == other.target()
+            && self.unit == other.unit
+            && are_near(self.rate, other.rate)
     }
 
     fn evidence(&self) -> Evidence {
@@ -394,7 +78,7 @@ impl EvenWorkload<'_> {
     }
 }
 
-/// A limiter's rate, of which nothing is documented.
+/// A rate that a limiter sets, and that no document says to last.
 pub(super) struct LimiterPlateau {
     /// The place of the target in the record.
     pub(super) target: usize,
@@ -411,8 +95,8 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
     if by_group(record).is_some() {
         return None;
     }
-    let alike = limited_plateau(record);
-    let first = alike.first()?;
+    let plateau = limited_plateau(record);
+    let first = plateau.first()?;
     let target = record.targets.get(first.target())?;
     if let Some(limit) = documented_limit(target, first.rate, first.unit.per_second())
         && limit.lasts
@@ -423,8 +107,8 @@ pub(super) fn plateau_without_known_credit(record: &Record) -> Option<LimiterPla
         target: first.target(),
         rate: first.rate,
         unit: first.unit,
-        rows: alike.iter().map(|row| row.measured.index).collect(),
-        evidence: alike.iter().map(EvenWorkload::evidence).collect(),
+        rows: plateau.iter().map(|row| row.measured.index).collect(),
+        evidence: plateau.iter().map(EvenWorkload::evidence).collect(),
     })
 }
 
@@ -440,33 +124,39 @@ fn limited_plateau(record: &Record) -> Vec<EvenWorkload<'_>> {
     let target = even[first].target();
     let unit = even[first].unit;
     let rate = even[first].rate;
-    even.retain(|row| row.target() == target && row.unit == unit && is_near(row.rate, rate));
+    even.retain(|row| row.target() == target && row.unit == unit && are_near(row.rate, rate));
     even
 }
 
-fn is_near(one: f64, other: f64) -> bool {
+/// True of two rates that one limiter may set.
+fn are_near(one: f64, other: f64) -> bool {
     (one / other - 1.0).abs() <= DIFFERENCE_SHARE_MAX
 }
 
+/// The finding of a plateau that a limiter explains; `None` where there is none.
 fn by_plateau(record: &Record) -> Option<Diagnosis> {
-    let alike = limited_plateau(record);
-    let first = alike.first()?;
-    let observations = alike.iter().map(EvenWorkload::evidence);
+    let plateau = limited_plateau(record);
+    let first = plateau.first()?;
+    let observations = plateau.iter().map(EvenWorkload::evidence);
     Some(
-        Diagnosis::new(Severity::Note, plateau_claim(record, &alike)?, observations)
-            .with_remedy(
-                "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise it; \
+        Diagnosis::new(
+            Severity::Note,
+            plateau_claim(record, &plateau)?,
+            observations,
+        )
+        .with_remedy(
+            "Plan with this rate. A larger volume, a faster type or provisioned IOPS raise it; \
              database settings do not.",
-            )
-            .with_command(&first.measured.row.figures.reproduce),
+        )
+        .with_command(&first.measured.row.figures.reproduce),
     )
 }
 
-/// `None` where the record lacks the target.
-fn plateau_claim(record: &Record, alike: &[EvenWorkload<'_>]) -> Option<String> {
-    let first = alike.first()?;
+/// The claim of a plateau; `None` where the record lacks the target.
+fn plateau_claim(record: &Record, plateau: &[EvenWorkload<'_>]) -> Option<String> {
+    let first = plateau.first()?;
     let unit = first.unit.per_second();
-    let scatter = largest_by(alike, |row| row.scatter)?.scatter;
+    let scatter = largest_by(plateau, |row| row.scatter)?.scatter;
     let target = record.targets.get(first.target())?;
     let limiter = match documented_limit(target, first.rate, unit) {
         Some(limit) => format!("This is the documented limit of {}.", limit.volume),
@@ -475,7 +165,7 @@ fn plateau_claim(record: &Record, alike: &[EvenWorkload<'_>]) -> Option<String> 
     Some(format!(
         "{} ran at {}, constant to {}, so a limiter sets the rate, not the medium. {limiter} More \
          requests in flight would only wait longer.",
-        workload_names(record, alike.iter().map(|row| row.measured.index)),
+        workload_names(record, plateau.iter().map(|row| row.measured.index)),
         figure_text(first.rate, Some(first.rate * DIFFERENCE_SHARE_MAX), unit),
         format_percent(scatter.max(0.001))
     ))
@@ -523,6 +213,7 @@ fn streams_from_platter(record: &Record, row: &Row) -> bool {
     row.data.workload.access == Access::Sequential && has_platters(record, target)
 }
 
+/// True of blocks so large that volumes limit the bandwidth.
 fn has_large_blocks(row: &Row) -> bool {
     row.data.workload.block_bytes >= LARGE_BLOCK_BYTES
 }
@@ -561,6 +252,7 @@ impl SteadyCells {
     }
 }
 
+/// The full cells of the steady part of a row; `None` where it has no series.
 fn steady_cells(row: &Row) -> Option<SteadyCells> {
     let series = headline_series(row)?;
     let interval_ns = series.interval_ns.max(1);
@@ -582,6 +274,7 @@ fn steady_cells(row: &Row) -> Option<SteadyCells> {
     Some(steady)
 }
 
+/// True if a rate in bytes is that of a link above the disk.
 fn fills_link(record: &Record, row: &Row, rate: f64) -> bool {
     let Some(target) = record.targets.get(row.data.target) else {
         return false;
@@ -610,7 +303,7 @@ fn is_limited(record: &Record, one: &EvenWorkload<'_>, all: &[EvenWorkload<'_>])
     let mut has_mix = false;
     let mut has_other_blocks = false;
     for other in all {
-        if !other.is_alike(one) {
+        if !other.has_same_rate(one) {
             continue;
         }
         let workload = &other.measured.row.data.workload;
@@ -649,7 +342,7 @@ pub(in crate::rules) mod tests {
     use crate::fixture::{self, states, surveyed};
     use diskproof_model::measurement::Measurement;
     use diskproof_model::series::Cell;
-    use diskproof_model::target::Link;
+    use diskproof_model::target::{IoLimit, Link};
 
     /// So many operations per second of a workload, all cells alike but for the noise.
     fn set(measurement: &mut Measurement, per_second: u64, noise: impl Fn(usize) -> u64) {

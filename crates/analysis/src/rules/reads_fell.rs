@@ -68,6 +68,7 @@ fn unexplained_reads(record: &Record) -> Vec<SlowedWorkload<'_>> {
     hits
 }
 
+/// A disk of this machine has no burst credit; any other storage may.
 fn possible_causes(record: &Record, row: &Row) -> &'static str {
     match record.targets.get(row.data.target) {
         Some(target) if is_real_disk(record, target) => {

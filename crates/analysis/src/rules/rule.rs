@@ -302,7 +302,7 @@ pub(super) fn real_rows(record: &Record) -> impl Iterator<Item = Measured<'_>> {
     measured_rows(record).filter(|measured| measured.row.data.engine.used != EngineKind::Null)
 }
 
-/// The places of these measurements, for `scope`.
+/// The places of these measurements in the record, for [`workload_names`].
 pub(super) fn indices(hits: &[Measured<'_>]) -> Vec<usize> {
     hits.iter().map(|hit| hit.index).collect()
 }
@@ -355,14 +355,16 @@ pub(super) fn first_result_path(place: &str) -> String {
     format!("/results/0/{place}")
 }
 
-/// A finding on more workloads than these names only the first few: a sweep has a hundred.
+/// A finding on more workloads than these names only the first few: a sweep has a hundred. Chosen,
+/// not measured.
 const NAMES_MAX: usize = 20;
 /// The number of workloads that such a finding names: enough to recognise them, and the sentence
 /// stays short.
 const NAMES_SHOWN: usize = 4;
 
 /// The names of the workloads that a finding concerns: `all 8 workloads`, `2 of 8 workloads
-/// (random-read-d1, random-read-d32)`.
+/// (random-read-d1, random-read-d32)`. A rule with several observations of one workload lists its
+/// index as often, one after the other; the name appears once.
 pub(super) fn workload_names(record: &Record, indices: impl IntoIterator<Item = usize>) -> String {
     let mut indices: Vec<usize> = indices.into_iter().collect();
     indices.dedup();
@@ -406,7 +408,8 @@ fn layer_or_target(record: &Record, target: usize) -> Option<&str> {
     Some(&record.targets.get(target)?.path)
 }
 
-/// The same with the survey among them, which has no index: `all 8 workloads and the survey`.
+/// Like [`workload_names`], with the survey among them, which has no index: `all 8 workloads and
+/// the survey`.
 pub(super) fn places(record: &Record, indices: impl IntoIterator<Item = Option<usize>>) -> String {
     let indices: Vec<Option<usize>> = indices.into_iter().collect();
     let workloads: Vec<usize> = indices.iter().copied().flatten().collect();
@@ -417,7 +420,8 @@ pub(super) fn places(record: &Record, indices: impl IntoIterator<Item = Option<u
     }
 }
 
-/// A place or a size on a surface, in the units of disk makers: `41.2 GB`.
+/// A place or a size on a surface, in the units of disk makers: `41.2 GB`. Each unit begins where
+/// the one before it would be rounded to four digits.
 pub(super) fn gigabytes(bytes: u64) -> String {
     match bytes as f64 / 1e9 {
         gb if gb >= 9_995.0 => format!("{:.1} TB", gb / 1e3),
@@ -529,14 +533,14 @@ pub(super) struct PlacedLayer<'a> {
 
 /// Every layer of every target.
 pub(super) fn layers(record: &Record) -> Vec<PlacedLayer<'_>> {
-    let mut disks = Vec::new();
+    let mut placed = Vec::new();
     for (target_index, target) in record.targets.iter().enumerate() {
         for (layer_index, layer) in target.layers.iter().enumerate() {
             let path = format!("/targets/{target_index}/layers/{layer_index}");
-            disks.push(PlacedLayer { path, layer });
+            placed.push(PlacedLayer { path, layer });
         }
     }
-    disks
+    placed
 }
 
 /// True if a workload addresses its span at random.

@@ -1,6 +1,6 @@
-//! `served-from-cache`: the disks moved clearly fewer bytes than requested, so a cache above them
-//! answered. Where no counter below a loop device shows what the disk did, the loop device's own
-//! setting decides: without direct I/O it goes through the page cache.
+//! `served-from-cache`: the disks moved fewer bytes than requested, so a cache above them answered.
+//! Where no counter below a loop device shows the disk's part, the loop device's own setting
+//! decides: without direct I/O it goes through the page cache.
 
 use super::rule::*;
 use diskproof_model::measurement::{ByteCount, DeviceUse};
@@ -26,7 +26,7 @@ const SHARE_MIN: f64 = 0.95;
 /// Below this share most of the figure is the cache's.
 const SHARE_FAILURE: f64 = 0.5;
 
-/// Fewer bytes than this prove nothing.
+/// Fewer bytes than this prove nothing: a few blocks of them may rightly be in a cache.
 const ASKED_BYTES_MIN: u64 = 1 << 20;
 
 /// The bytes that were requested from a target's disks, and those that the disks counted, of a
@@ -179,22 +179,24 @@ fn is_buffered_loop(layer: &Layer) -> bool {
 
 /// Bytes that were requested in one direction, and those that the disks moved. Reads and writes
 /// count separately: writes of other processes must not hide that our reads did not reach the disk.
-struct Direction {
+struct DirectionBytes {
     verb: &'static str,
     /// The counter of the disks, below their use in the record.
     counter: &'static str,
     asked: u64,
     moved: u64,
-    least_share: f64,
+    /// A smaller share of the requested bytes shows a cache; below 0 where most blocks were never
+    /// written.
+    share_min: f64,
 }
 
-impl Direction {
+impl DirectionBytes {
     fn share(&self) -> f64 {
         self.moved as f64 / self.asked as f64
     }
 
     fn is_short(&self) -> bool {
-        self.asked >= ASKED_BYTES_MIN && self.share() < self.least_share
+        self.asked >= ASKED_BYTES_MIN && self.share() < self.share_min
     }
 }
 
@@ -206,27 +208,27 @@ fn missing_bytes(counted: &CountedBytes<'_>) -> Option<MissingBytes> {
         return None;
     }
     let mut short = vec![
-        Direction {
+        DirectionBytes {
             verb: "read",
             counter: "read_bytes",
             asked: counted.asked.read_bytes,
             moved: device.read_bytes,
-            least_share: SHARE_MIN - counted.unwritten,
+            share_min: SHARE_MIN - counted.unwritten,
         },
-        Direction {
+        DirectionBytes {
             verb: "wrote",
             counter: "write_bytes",
             asked: counted.asked.write_bytes,
             moved: device.write_bytes,
-            least_share: SHARE_MIN,
+            share_min: SHARE_MIN,
         },
     ];
-    short.retain(Direction::is_short);
+    short.retain(DirectionBytes::is_short);
     let worst = smallest_by(&short, |direction| direction.share())?;
     let mut observations = Vec::new();
     for direction in &short {
         let path = format!("{}/device/{}", data_path(counted.index), direction.counter);
-        let moved_min = direction.least_share * direction.asked as f64;
+        let moved_min = direction.share_min * direction.asked as f64;
         observations.push(evidence_at(path, direction.moved as f64, moved_min, "B"));
     }
     let shortfall = format!(

@@ -2,7 +2,7 @@
 //! less than it does across the whole disk.
 
 use super::rule::*;
-use crate::mechanics::is_said_to_rotate;
+use crate::mechanics::kernel_reports_rotation;
 
 pub(super) const RULE: Rule = Rule {
     code: "short-span",
@@ -81,7 +81,7 @@ fn short_span<'a>(record: &Record, measured: Measured<'a>) -> Option<ShortSpan<'
 fn rotating_bytes(record: &Record, target: &TargetIdentity) -> Option<u64> {
     let disks: Vec<&Layer> = target.disks().collect();
     match disks[..] {
-        [disk] if is_said_to_rotate(&record.host, disk) => Some(disk.size_bytes),
+        [disk] if kernel_reports_rotation(&record.host, disk) => Some(disk.size_bytes),
         _ => None,
     }
 }

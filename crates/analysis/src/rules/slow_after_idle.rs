@@ -25,31 +25,33 @@ const REQUESTS_MIN: u64 = 3;
 /// have woken the disk up before the rest.
 const SLOW_THIRDS: u64 = 2;
 
-/// Largest share of slow requests without an idle time, in parts of the whole: with more, the disk
-/// is slow anyway.
+/// Without an idle time, at most one request in so many may be slow: with more, the disk is slow
+/// anyway.
 const AWAKE_SLOW_PARTS: u64 = 10;
 
-/// From this cost of waking up on, sessions notice.
+/// From this cost of waking up on, sessions notice. Chosen, not measured.
 const COST_NS_WARNING: u64 = 10_000_000;
 
 /// A target that is slow to wake up.
 struct SlowWaker<'a> {
     measured: Measured<'a>,
     ping: &'a PingFigures,
+    /// The requests right after another one, without an idle time.
     awake: &'a IdlePoint,
-    /// The place of the shortest idle time that makes it slow among the points; all longer ones do.
-    from: usize,
+    /// The place in `after_idle` of the shortest idle time that makes the disk slow. All longer
+    /// ones do, too. Always below the length of the list.
+    first_slow: usize,
 }
 
 impl SlowWaker<'_> {
     fn first(&self) -> &IdlePoint {
-        &self.ping.after_idle[self.from]
+        &self.ping.after_idle[self.first_slow]
     }
 
     /// The slowest median after an idle time.
     fn worst_ns(&self) -> u64 {
         let mut worst_ns = 0;
-        for point in &self.ping.after_idle[self.from..] {
+        for point in &self.ping.after_idle[self.first_slow..] {
             worst_ns = worst_ns.max(point.p50_ns);
         }
         worst_ns
@@ -62,7 +64,13 @@ impl SlowWaker<'_> {
     fn evidence(&self) -> Vec<Evidence> {
         let threshold = self.ping.slow_from_ns.unwrap_or(0) as f64;
         let mut observations = Vec::new();
-        for (index, point) in self.ping.after_idle.iter().enumerate().skip(self.from) {
+        for (index, point) in self
+            .ping
+            .after_idle
+            .iter()
+            .enumerate()
+            .skip(self.first_slow)
+        {
             let place = format!("figures/ping/after_idle/{index}/p50_ns");
             let p50_ns = point.p50_ns as f64;
             observations.push(self.measured.evidence(&place, p50_ns, threshold, "ns"));
@@ -96,27 +104,28 @@ fn check(record: &Record) -> Option<Diagnosis> {
     Some(Diagnosis::new(severity, claim, observations).with_remedy(remedy(record, target)))
 }
 
-/// A target whose requests are slow from some idle time on, and after every longer one.
+/// A target whose requests are slow from some idle time on, and after every longer one. The points
+/// ascend by their idle time, from none on.
 fn slow_waker(measured: Measured<'_>) -> Option<SlowWaker<'_>> {
     let ping = measured.row.figures.ping.as_ref()?;
     let awake = ping.after_idle.first()?;
     if awake.idle_ns > 0 || awake.slow * AWAKE_SLOW_PARTS > awake.mean.n {
         return None;
     }
-    let mut from = 1;
+    let mut first_slow = 1;
     for (index, point) in ping.after_idle.iter().enumerate().skip(1) {
         if !is_slow(point) {
-            from = index + 1;
+            first_slow = index + 1;
         }
     }
-    if from >= ping.after_idle.len() {
+    if first_slow >= ping.after_idle.len() {
         return None;
     }
     Some(SlowWaker {
         measured,
         ping,
         awake,
-        from,
+        first_slow,
     })
 }
 

@@ -1,4 +1,4 @@
-//! `slow-blocks`: a scan met blocks that were slow twice.
+//! `slow-blocks`: a scan found blocks that were far slower than others, also at a second reading.
 
 use super::rule::*;
 use super::starved::is_survey_starved;

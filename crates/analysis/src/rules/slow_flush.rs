@@ -1,4 +1,5 @@
-//! `slow-flush`: what a commit costs on flash that must write its cache to the medium each time.
+//! `slow-flush`: a flush of this flash disk takes long, because the disk has to write its cache to
+//! the medium each time.
 
 use super::commits::*;
 use super::rule::*;

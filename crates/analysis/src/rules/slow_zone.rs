@@ -104,7 +104,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     )
 }
 
-/// True if the curve is even enough for a slow stretch to be an exception.
+/// True if the curve is even enough for a slow stretch to be an exception. `ragged` reports the
+/// others.
 fn may_have_zones(shape: &Shape, mechanics: Mechanics) -> bool {
     shape.scatter <= SCATTER_MAX && (mechanics == Mechanics::Solid || !is_uneven(shape))
 }

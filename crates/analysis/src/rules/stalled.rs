@@ -1,6 +1,6 @@
-//! `stalled`: for a while no request completed, and then the disk went on. A short pause among slow
-//! requests is their latency. The limiter of a control group lets requests pass in lumps: pauses
-//! between them, at its rate, are not the disk's.
+//! `stalled`: for a while no request completed, and then the disk continued. A short pause among
+//! slow requests is only their latency. A pause that the limiter of a control group makes between
+//! its slices is not the disk's.
 
 use super::disturbed::is_disturbed;
 use super::rate_limited::{GroupStatement, limit_of_workload};
@@ -23,14 +23,15 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Shorter pauses are within what a disk's own housekeeping and a busy host do.
+/// Shorter pauses are within what a disk's own housekeeping and a busy host do. Chosen, not
+/// measured.
 const LENGTH_NS_MIN: u64 = 500_000_000;
 
-/// From this length on sessions notice, and timeouts come near.
+/// From this length on sessions notice, and timeouts come near. Chosen, not measured.
 const LENGTH_NS_WARNING: u64 = 1_000_000_000;
 
 /// A pause is at least this many times the median latency: where requests take 400 ms each, half a
-/// second without a completion is no exception.
+/// second without a completion is no exception. Chosen, not measured.
 const LATENCIES_MIN: f64 = 10.0;
 
 /// A limiter explains a pause of up to this many times what it needs for the requests in flight:
@@ -148,7 +149,7 @@ fn workload_pause(record: &Record, measured: Measured<'_>) -> Option<Pause> {
     })
 }
 
-/// A time without a completion in a row.
+/// A time without a completion in one row of the record.
 struct SeenPause {
     /// As in [`Pause`].
     start_ns: Option<u64>,
@@ -184,38 +185,55 @@ fn pause_in_series(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> Option<SeenPause> 
     })
 }
 
-/// A pause over the end of a slice, or of the workload: the requests in flight end after the
-/// measured time, and are in no cell, but in the distribution. It is told by as many of them as the
-/// queue has places: one slow request, while the others go on, is only a latency. Of a paced row,
-/// whose queue is hardly ever full, one is enough.
+/// Operations of one kind that took longer than any in the cells of a row.
+struct LateOps {
+    kind: OpKind,
+    latency_ns: u64,
+    count: u64,
+}
+
+/// A pause over the end of a slice, or of the workload. The requests in flight end after the
+/// measured time, so no cell has them, but the distribution does. As many of them as the queue has
+/// places prove the pause: one slow request, while the others complete, is only a latency. In a
+/// paced row, whose queue is hardly ever full, one is enough.
 fn pause_over_the_end(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> Option<SeenPause> {
-    let longest_in_cells_ns = slowest_cell(ops)?.latency_ns;
-    let mut latencies: Vec<(u64, u64, OpKind)> = Vec::new();
-    for (kind, op) in ops {
-        for bucket in op.data.latency.buckets() {
-            if bucket.low_ns > longest_in_cells_ns {
-                latencies.push((bucket.low_ns, bucket.count, *kind));
-            }
-        }
-    }
-    latencies.sort_unstable_by_key(|(low_ns, ..)| std::cmp::Reverse(*low_ns));
-    let (longest_ns, _, kind) = *latencies.first()?;
-    let mut left = match row.data.workload.rate {
+    let late = late_ops(ops)?;
+    let longest = late.first()?;
+    let mut waiting = match row.data.workload.rate {
         Some(_) => 1,
         None => wanted_depth(row) as u64,
     };
-    for (low_ns, count, _) in latencies {
-        left = left.saturating_sub(count);
-        if left == 0 {
+    for ops in &late {
+        waiting = waiting.saturating_sub(ops.count);
+        if waiting == 0 {
             return Some(SeenPause {
                 start_ns: None,
-                length_ns: low_ns,
-                longest_ns,
-                path: format!("data/ops/{}/latency", kind.as_str()),
+                length_ns: ops.latency_ns,
+                longest_ns: longest.latency_ns,
+                path: format!("data/ops/{}/latency", longest.kind.as_str()),
             });
         }
     }
     None
+}
+
+/// The operations that took longer than any in the cells, the longest first; `None` without cells.
+fn late_ops(ops: &[(OpKind, OpRow<'_>)]) -> Option<Vec<LateOps>> {
+    let longest_in_cells_ns = slowest_cell(ops)?.latency_ns;
+    let mut late: Vec<LateOps> = Vec::new();
+    for (kind, op) in ops {
+        for bucket in op.data.latency.buckets() {
+            if bucket.low_ns > longest_in_cells_ns {
+                late.push(LateOps {
+                    kind: *kind,
+                    latency_ns: bucket.low_ns,
+                    count: bucket.count,
+                });
+            }
+        }
+    }
+    late.sort_by_key(|ops| std::cmp::Reverse(ops.latency_ns));
+    Some(late)
 }
 
 /// The longer pause of two.
@@ -292,7 +310,8 @@ fn longest_gap(series: &TimeSeries) -> Option<Gap> {
     longest
 }
 
-/// Median latency of the slowest kind of operation; its mean where too few know a median.
+/// Median latency of the slowest kind of operation, in nanoseconds; its mean where too few
+/// operations give a median.
 fn usual_latency_ns(ops: &[(OpKind, OpRow<'_>)]) -> f64 {
     let mut usual_ns: f64 = 0.0;
     for (_, op) in ops {

@@ -1,6 +1,6 @@
-//! `starved`: the machine was so busy that this program had to wait for a processor when the disk
-//! answered. Its own waiting is in the figures then: in latencies, most of all in the high
-//! percentiles, and on a survey as slow and, where the disk read ahead meanwhile, as fast places.
+//! `starved`: the machine was so busy that diskproof waited for a processor when the disk answered.
+//! The figures then include this waiting. It lengthens latencies, most of all the high percentiles.
+//! On a survey it makes places slow, or fast where the disk read ahead meanwhile.
 
 use super::cpu_limited::is_cpu_limited;
 use super::rule::*;
@@ -22,20 +22,20 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Share of the survey's time from which on it shows: the queue of eight requests hides less,
-/// single accesses become longer by it.
+/// Share of the survey's time from which on waiting shows: the queue of eight requests hides less,
+/// and single accesses become longer by it. Chosen, not measured.
 const SURVEY_SHARE_MIN: f64 = 0.05;
 
-/// A few turns of the scheduler take so long. A measurement that is over within less than a second
-/// may have as much of it by chance.
+/// A few turns of the scheduler take so long. A measurement of less than a second may have waited
+/// as long by chance.
 const WAITED_NS_MIN: f64 = 20_000_000.0;
 
 /// From this share on the length of the measurement does not matter: rows of 0.4 s that waited for
 /// 84 to 96 % of their time showed a third to a fifth of the rate of the quiet machine.
 const SHARE_SUFFICIENT: f64 = 0.2;
 
-/// The share of so long a measurement from which on waiting shows, where it is `share_min` of a
-/// long one.
+/// The share of the measured time from which on waiting shows. It is `share_min` of a long
+/// measurement and more of a short one.
 fn share_that_shows(share_min: f64, wall_ns: u64) -> f64 {
     let few_turns = WAITED_NS_MIN / wall_ns.max(1) as f64;
     share_min.max(few_turns.min(SHARE_SUFFICIENT))

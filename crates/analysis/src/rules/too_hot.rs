@@ -19,14 +19,14 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Load adds 5 to 20 °C to the temperature at rest, and the disk is asked before the load.
+/// Load adds 5 to 20 °C to the temperature at rest, and the disk reports it before the load.
 const MARGIN_CELSIUS: i32 = 5;
 
 /// Where the disk reports no limit. Data sheets of rotating disks end at 60 °C (Seagate Exos, WD
 /// Ultrastar, Toshiba MG), those of SATA and SAS flash at 70 °C (Intel D3-S4510, Samsung PM883,
 /// Micron 5300).
 const ROTATING_LIMIT_CELSIUS: i32 = 60;
-
+/// The same of flash.
 const FLASH_LIMIT_CELSIUS: i32 = 70;
 
 fn check(disk: &DiskHealth) -> Option<Diagnosis> {

@@ -16,7 +16,7 @@ const COPY_ON_WRITE: [&str; 4] = ["btrfs", "zfs", "bcachefs", "nilfs2"];
 
 /// The kernel thread that writes the inode tables of a new ext4 filesystem, and after each mount
 /// reads its block bitmaps. No counter has its bytes.
-const INITIALISER: &str = "ext4lazyinit";
+const LAZY_INIT_THREAD: &str = "ext4lazyinit";
 
 /// Bytes of a filesystem for each byte of inode tables: mke2fs makes an inode of 256 bytes for
 /// every 16 KiB.
@@ -32,7 +32,7 @@ const TABLE_BYTES_MAX: u64 = 64 << 20;
 /// once, measured on 256 GiB.
 const BYTES_PER_BITMAP_BYTE: u64 = 32 << 10;
 
-/// Fewer bytes than this beside pure reads are metadata of earlier writes.
+/// Fewer bytes than this beside pure reads are metadata of earlier writes. Chosen, not measured.
 const METADATA_BYTES: u64 = 4 << 20;
 
 /// A sync makes a journal write at most a descriptor, two blocks and a commit record of 4 KiB.
@@ -82,7 +82,7 @@ pub(super) struct Traffic<'a> {
     block_bytes: u32,
     /// The most that the disks read on top because small requests are rounded up, in bytes.
     rounded_bytes: u64,
-    /// The most that our requests that failed moved: the kernel counts them, we do not.
+    /// The most that our failed requests moved: the kernel counts their bytes, we do not.
     failed: Excess,
     /// True if all requests consist of whole pages of 4 KiB.
     has_whole_pages: bool,
@@ -130,7 +130,7 @@ impl<'a> Traffic<'a> {
             rounded_bytes: 0,
             failed: failed_by_workloads(&rows),
             has_whole_pages: rows.iter().all(|row| has_whole_pages(row)),
-            has_commits: rows.iter().any(|row| commits(row)),
+            has_commits: rows.iter().any(|row| syncs_as_it_writes(row)),
             cache,
             asked: row.data.asked,
             device: &row.data.device,
@@ -179,7 +179,7 @@ impl<'a> Traffic<'a> {
             .write_bytes
             .saturating_sub(asked.write_bytes)
             .saturating_sub(self.failed.writes);
-        let others = self.others_here();
+        let others = self.others_on_these_disks();
         let foreign_writes = self.foreign_writes(writes, others.writes);
         // Beside the writes of others, what filesystems write at most for ours is no evidence.
         let own_writes = if foreign_writes == 0 {
@@ -188,10 +188,10 @@ impl<'a> Traffic<'a> {
             (writes - foreign_writes).saturating_sub(self.metadata_bytes())
         };
         let unexplained_reads = reads.saturating_sub(self.bitmap_bytes());
-        let (foreign_reads, own_reads) = if self.reads_only_what_is_asked() {
+        let (foreign_reads, own_reads) = if self.reads_only_what_is_requested() {
             (unexplained_reads, 0)
         } else {
-            let shown_reads = shown(unexplained_reads, others.reads);
+            let shown_reads = shown_by_disk(unexplained_reads, others.reads);
             (shown_reads, reads - shown_reads)
         };
         Some(ExcessByCause {
@@ -210,10 +210,10 @@ impl<'a> Traffic<'a> {
     /// write, or all that nothing else explains where we write nothing.
     fn foreign_writes(&self, writes: u64, by_processes: u64) -> u64 {
         let unexplained = writes.saturating_sub(self.metadata_bytes());
-        let tables = self.initialiser_bytes();
+        let tables = self.lazy_init_bytes();
         let beside_tables = unexplained.saturating_sub(tables.min(TABLE_BYTES_MAX));
-        let shown_writes = shown(beside_tables, by_processes);
-        if self.writes_only_what_is_asked() {
+        let shown_writes = shown_by_disk(beside_tables, by_processes);
+        if self.writes_only_what_is_requested() {
             shown_writes.max(unexplained.saturating_sub(tables))
         } else {
             shown_writes
@@ -222,7 +222,7 @@ impl<'a> Traffic<'a> {
 
     /// The traffic of other processes, as far as the other disks do not account for it. Nothing
     /// where these account for half of it: a process counts what it writes earlier than a disk.
-    pub(super) fn others_here(&self) -> Excess {
+    pub(super) fn others_on_these_disks(&self) -> Excess {
         let others = &self.device.others;
         let reads: u64 = others.iter().map(|process| process.read_bytes).sum();
         let writes: u64 = others.iter().map(|process| process.write_bytes).sum();
@@ -245,7 +245,7 @@ impl<'a> Traffic<'a> {
             0
         };
         let mut sum = 0;
-        for filesystem in filesystems(self.target) {
+        for filesystem in metadata_owners(self.target) {
             let bytes_per_sync = if filesystem.copies_on_write() {
                 TREE_BYTES
             } else {
@@ -256,28 +256,28 @@ impl<'a> Traffic<'a> {
         sum
     }
 
-    fn has_initialiser(&self) -> bool {
+    fn has_lazy_init(&self) -> bool {
         self.device
             .others
             .iter()
-            .any(|process| process.name == INITIALISER)
+            .any(|process| process.name == LAZY_INIT_THREAD)
     }
 
     /// The most that the kernel writes for a new filesystem, where it does so: for that of the
     /// target. Those below loop devices are older, and a part of their size would hide everything.
-    fn initialiser_bytes(&self) -> u64 {
+    fn lazy_init_bytes(&self) -> u64 {
         match &self.target.filesystem {
-            Some(own) if self.has_initialiser() => own.size_bytes.div_ceil(BYTES_PER_TABLE_BYTE),
+            Some(own) if self.has_lazy_init() => own.size_bytes.div_ceil(BYTES_PER_TABLE_BYTE),
             _ => 0,
         }
     }
 
     /// The most that filesystems read to find free blocks, for our writes or after a mount.
     fn bitmap_bytes(&self) -> u64 {
-        if self.asked.write_bytes == 0 && !self.has_initialiser() {
+        if self.asked.write_bytes == 0 && !self.has_lazy_init() {
             return 0;
         }
-        filesystems(self.target)
+        metadata_owners(self.target)
             .iter()
             .map(|filesystem| filesystem.size_bytes.div_ceil(BYTES_PER_BITMAP_BYTE))
             .sum()
@@ -285,7 +285,7 @@ impl<'a> Traffic<'a> {
 
     /// True if every read at the disks is ours or another program's: no read-ahead, no small block
     /// rounded up to a large one, no old data read because new data changes its parity or its tree.
-    fn reads_only_what_is_asked(&self) -> bool {
+    fn reads_only_what_is_requested(&self) -> bool {
         let target = self.target;
         let is_rounded = target.layers.iter().any(|layer| {
             let logical_bytes = layer.logical_block_bytes.unwrap_or(0);
@@ -295,17 +295,18 @@ impl<'a> Traffic<'a> {
         let is_buffered = self.cache != CachePolicy::Direct || target.has_buffered_loop();
         let reads_ahead = is_buffered && (self.asked.read_bytes > 0 || !self.has_whole_pages);
         let reads_parity = self.asked.write_bytes > 0 && is_raid(target);
-        let rewrites = copies_on_write(target) || reads_parity || moves_more_than_asked(target);
+        let rewrites =
+            copies_on_write(target) || reads_parity || may_move_more_than_requested(target);
         !is_rounded && !reads_ahead && !rewrites
     }
 
     /// True if every write beyond the metadata is another program's: none was requested, and no
     /// earlier one is still on its way.
-    fn writes_only_what_is_asked(&self) -> bool {
+    fn writes_only_what_is_requested(&self) -> bool {
         self.asked.write_bytes == 0
             && !copies_on_write(self.target)
             && !is_raid(self.target)
-            && !moves_more_than_asked(self.target)
+            && !may_move_more_than_requested(self.target)
             && !self.target.has_buffered_loop()
     }
 }
@@ -321,6 +322,7 @@ fn errors_of_disk(errors: &BTreeMap<String, u64>) -> u64 {
     sum
 }
 
+/// Bytes that the disk may have moved for requests of these workloads that failed.
 fn failed_by_workloads(rows: &[&Row]) -> Excess {
     let mut failed = Excess::default();
     for row in rows {
@@ -341,6 +343,7 @@ fn failed_by_workloads(rows: &[&Row]) -> Excess {
     failed
 }
 
+/// As [`failed_by_workloads`], for the requests of a survey.
 fn failed_by_survey(surface: &SurfaceRecord) -> Excess {
     let data = &surface.data;
     let mut requests = errors_of_disk(&data.access_errors);
@@ -365,9 +368,9 @@ fn failed_by_survey(surface: &SurfaceRecord) -> Excess {
     }
 }
 
-/// The bytes of processes count as far as the disk shows an excess. Where the disk shows less than
-/// half of them, the processes worked mostly on another disk.
-fn shown(excess: u64, by_processes: u64) -> u64 {
+/// The part of an excess that processes explain, in bytes: at most what they moved. It is 0 where
+/// the disk shows less than half of that, because then the processes worked mostly on another disk.
+fn shown_by_disk(excess: u64, by_processes: u64) -> u64 {
     if excess >= by_processes / 2 {
         excess.min(by_processes)
     } else {
@@ -389,7 +392,7 @@ impl MetadataOwner<'_> {
 }
 
 /// The filesystem of the target, and those that hold the files behind loop devices.
-fn filesystems(target: &TargetIdentity) -> Vec<MetadataOwner<'_>> {
+fn metadata_owners(target: &TargetIdentity) -> Vec<MetadataOwner<'_>> {
     let mut owners = Vec::new();
     if target.kind != TargetKind::BlockDevice {
         owners.push(match &target.filesystem {
@@ -421,8 +424,9 @@ fn filesystems(target: &TargetIdentity) -> Vec<MetadataOwner<'_>> {
     owners
 }
 
+/// True if anything between the target and its disks writes to new places instead of in place.
 fn copies_on_write(target: &TargetIdentity) -> bool {
-    filesystems(target)
+    metadata_owners(target)
         .iter()
         .any(MetadataOwner::copies_on_write)
 }
@@ -435,14 +439,14 @@ fn is_raid(target: &TargetIdentity) -> bool {
         .any(|layer| layer.kind == LayerKind::Md)
 }
 
-/// True if a layer may read or write more than it is asked for, whatever the request: volumes of
+/// True if a layer may read or write more than was requested, whatever the request: volumes of
 /// the device mapper that are an array, a cache or a snapshot, and bcache. The record states the
 /// user of a mapping, not its type.
-fn moves_more_than_asked(target: &TargetIdentity) -> bool {
+fn may_move_more_than_requested(target: &TargetIdentity) -> bool {
     target.layers.iter().any(|layer| match layer.kind {
         LayerKind::DeviceMapper => match mapped_by(layer) {
             "multipath" => false,
-            // Without integrity it passes on what it gets.
+            // Without dm-integrity below it, dm-crypt passes on each request as it is.
             "crypt" => lies_on_mapping_of("crypt", layer, target),
             user => layer.below.len() > 1 || lies_on_mapping_of(user, layer, target),
         },
@@ -472,12 +476,12 @@ fn lies_on_mapping_of(user: &str, layer: &Layer, target: &TargetIdentity) -> boo
     })
 }
 
-/// True if its writes are made durable as they go.
-pub(super) fn commits(row: &Row) -> bool {
+/// True if a workload makes its writes durable as it goes, not only at its end.
+pub(super) fn syncs_as_it_writes(row: &Row) -> bool {
     row.data.workload.sync.is_ongoing()
 }
 
-/// True if the page cache neither reads nor writes more than its requests.
+/// True if the page cache moves exactly the bytes that a workload requests.
 pub(super) fn has_whole_pages(row: &Row) -> bool {
     block_sizes(row)
         .iter()
@@ -492,7 +496,7 @@ fn smallest_block(row: &Row) -> u32 {
     smallest
 }
 
-/// The block sizes of all its requests.
+/// The sizes of the requests of a workload, with its main one.
 fn block_sizes(row: &Row) -> Vec<u32> {
     let workload = &row.data.workload;
     let mut sizes: Vec<u32> = workload

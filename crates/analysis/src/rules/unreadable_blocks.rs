@@ -31,7 +31,8 @@ fn check(record: &Record) -> Option<Diagnosis> {
     }
 }
 
-/// A counterfeit has a finding of its own.
+/// The sectors that an acceptance test could not read. `counterfeit-capacity` reports a
+/// counterfeit, whose missing part is not damaged.
 fn check_accept(record: &Record) -> Option<Diagnosis> {
     let accept = record.accept()?;
     if accept.figures.fraud.is_some() {

@@ -20,7 +20,7 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Blocks that cannot be judged are a warning where none could be.
+/// A warning where no block could be judged, else a note.
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits = verified_rows(record);
     hits.retain(|hit| hit.result.bad_blocks > hit.result.wrong_blocks());

@@ -19,13 +19,15 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Share of the span that may be holes: the metadata of a sparse image, not more.
+/// Share of the span that may be holes, as the metadata of a sparse image leaves them. Chosen, not
+/// measured.
 const UNWRITTEN_SHARE_MAX: f64 = 0.01;
 
 /// From this share on most of the figure is not the medium's.
 const UNWRITTEN_SHARE_FAILURE: f64 = 0.5;
 
-/// Fewer blocks than this are too few to judge their content, unless all agree.
+/// Fewer blocks than this are too few to judge their content, unless all are empty. Chosen, not
+/// measured.
 const SAMPLED_MIN: u64 = 20;
 
 /// The fewest blocks that say something when every one of them is empty.

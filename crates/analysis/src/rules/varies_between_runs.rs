@@ -20,13 +20,15 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Relative half-width of the interval of the next run up to which it needs no comment.
+/// Relative half-width of the interval of the next run up to which it needs no comment. Chosen, not
+/// measured.
 const WIDTH_MIN: f64 = 0.10;
 
-/// Least multiple of the half-width by what varied within this run: with less, this run shows it.
+/// The half-width of the next run must be at least this multiple of the one within this run. Where
+/// it is less, this run alone shows the variation. Chosen, not measured.
 const TIMES_WITHIN_MIN: f64 = 2.0;
 
-/// Share of the half-width that the last digit of a rate shows.
+/// The last digit of a rate stands for this share of the half-width.
 const LAST_DIGIT_SHARE: f64 = 0.1;
 
 /// A workload whose rate varies from run to run.

@@ -1,5 +1,4 @@
-//! `virtual-disk`: the disk is one that a hypervisor makes up, so what lies below it is out of
-//! sight.
+//! `virtual-disk`: a hypervisor provides the disk, so the record does not show the storage below.
 
 use super::rule::*;
 
@@ -90,7 +89,7 @@ fn claim(names: &[&str], hypervisor: &str) -> String {
     )
 }
 
-/// The field of a layer that gives it away.
+/// The field of a layer that shows that its disk is virtual, as a path within the layer.
 fn telltale_field(layer: &Layer) -> Option<&'static str> {
     if let Some(link) = &layer.link
         && link.bus.eq_ignore_ascii_case("virtio")

@@ -1,4 +1,5 @@
-//! `volatile-write-cache`: what is acknowledged without a flush may be lost when the power fails.
+//! `volatile-write-cache`: a disk acknowledges writes from a volatile cache, so a power failure may
+//! lose those that no flush followed.
 
 use super::flush_not_sent::lacks_flushes;
 use super::rule::*;
@@ -28,7 +29,9 @@ struct VolatileDisk<'a> {
     option: Option<&'a str>,
 }
 
-/// Only records with commits: other loads promise no durability.
+/// Examines the targets with commits, because other loads promise no durability. The worst cause
+/// comes first: a kernel that sends no flushes, then a mount option, then syncs that sent none,
+/// which `flush-not-sent` reports.
 fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<VolatileDisk<'_>> = Vec::new();
     for (index, target) in record.targets.iter().enumerate() {

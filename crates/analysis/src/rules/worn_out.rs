@@ -21,7 +21,7 @@ pub(super) const RULE: Rule = Rule {
     examples: tests::EXAMPLES,
 };
 
-/// Time to order another one: a disk that took four years to get here has one left.
+/// Time to order another disk: one that took four years to get here has one left.
 const WEAR_PERCENT_WARNING: u32 = 80;
 
 /// The endurance that the vendor warrants is consumed (NVMe 1.4, 5.14.1.2, "Percentage Used"; JEDEC

@@ -1,5 +1,5 @@
-//! `wrong-content`: blocks of an acceptance test came back with something else than was written,
-//! and no real capacity explains it.
+//! `wrong-content`: an acceptance test read other content than it had written, and no smaller
+//! capacity explains it.
 
 use super::rule::*;
 use crate::accept::words::wrong_text;

@@ -1,4 +1,7 @@
-//! Where a curve dips below what lies on both sides, and which lone points are no dips.
+//! Finds where a curve dips below its neighbourhood, and which lone points are no dips.
+//!
+//! `findings_study` shows how well the thresholds here decide together: `rules/slow_zone.rs` has
+//! its figures for slow stretches and for healthy disks.
 
 use super::parts::{Dip, NEIGHBOURS, Reach, ShapePoint, mean, median, stretches};
 use crate::estimate::largest_by;
@@ -16,7 +19,7 @@ const LONG_DIP_POINTS: usize = 3;
 const DIP_DEPTH_SCATTERS: f64 = 5.0;
 /// A point is far outside of what its neighbours suggest from so many standard deviations on.
 const LONE_SCATTERS: f64 = 4.0;
-/// Above this share of the points, lone ones are the curve and not exceptions.
+/// With a larger share of the points than this, lone ones are no exceptions.
 const LONE_SHARE_MAX: f64 = 0.2;
 /// A point is slow because of one request when that one took longer by at least this share of the
 /// point's extra time. Where every request of a stream is slow, the longest takes longer by its
@@ -147,6 +150,7 @@ pub(super) fn dips(values: &[f64], scatter: f64, reach: Reach) -> Vec<Dip> {
     dips
 }
 
+/// The dip of the points `first` to `last`; the rates are given as logarithms.
 fn dip(values: &[f64], first: usize, last: usize, neighbours_ln_rate: f64) -> Dip {
     Dip {
         first,
@@ -166,6 +170,7 @@ struct Steps {
 }
 
 impl Steps {
+    /// Divides a curve, given as the logarithms of its rates.
     fn of_curve(values: &[f64], scatter: f64) -> Self {
         let stretches = stretches(values, scatter);
         let levels = stretches
@@ -180,10 +185,12 @@ impl Steps {
         }
     }
 
-    /// Down at its left edge, up at its right one, and below the line between what lies next to it
-    /// all the way. The steps count, not the levels: over a fifth of the surface a healthy disk may
-    /// fall by as much as the dip is deep.
+    /// True if the stretches `from` to `to` are a dip: down at its left edge, up at its right one,
+    /// and below the line between both neighbours all the way. The steps count, not the levels:
+    /// over a fifth of the surface a healthy disk may fall by as much as the dip is deep. A stretch
+    /// must follow `to`.
     fn is_dip(&self, from: usize, to: usize) -> bool {
+        debug_assert!(from <= to && to + 1 < self.stretches.len());
         let begin = self.stretches[from].start;
         let length = self.stretches[to].end - begin;
         let has_too_few_points_behind =
@@ -214,8 +221,8 @@ impl Steps {
     }
 
     /// The stretch from which on the curve is one dip to its end, because the step down to it is
-    /// out of all proportion to the others: an inner zone is slower than the one before, but by no
-    /// more than its neighbours are.
+    /// far larger than all others: an inner zone is slower than the one before, but by no more than
+    /// its neighbours are.
     fn last_dip(&self) -> Option<usize> {
         let mut falls: Vec<f64> = self
             .levels
@@ -235,10 +242,12 @@ impl Steps {
     }
 }
 
+/// The least depth of a dip of this many points, in logarithms.
 fn depth_min(length: usize, scatter: f64) -> f64 {
     DIP_DEPTH_MIN.max(depth_over_scatter(length, scatter))
 }
 
+/// The least depth that is no chance, for the mean of this many points.
 fn depth_over_scatter(length: usize, scatter: f64) -> f64 {
     DIP_DEPTH_SCATTERS * scatter / (length as f64).sqrt()
 }

@@ -1,5 +1,5 @@
-//! What a shape is made of: points and what their neighbours suggest for them, dips, and the
-//! partition of a curve into stretches of one level.
+//! The parts of a shape: points and what their neighbours suggest for them, dips, and the partition
+//! of a curve into stretches of one level.
 
 use std::ops::Range;
 
@@ -25,6 +25,13 @@ pub(crate) struct Dip {
     pub rate: f64,
     /// The rate of its neighbourhood, in bytes per second.
     pub neighbours_rate: f64,
+}
+
+impl Dip {
+    /// True if a point, as an index into `points`, is one of the dip's.
+    pub(crate) fn contains(&self, point: usize) -> bool {
+        (self.first..=self.last).contains(&point)
+    }
 }
 
 /// A stretch of one rate.
@@ -76,9 +83,9 @@ pub(super) const NEIGHBOURS: usize = 3;
 /// standard deviation 1; found by simulation (a test holds it).
 const NORMAL_QUARTILE: f64 = 0.934;
 
-/// How far points lie outside of what their neighbours on the left and on the right suggest. On a
-/// staircase that only falls this is 0, however steep it is; outliers and dips up to a quarter of
-/// the points do not move it.
+/// The scatter of a curve, as a standard deviation of logarithms: how far points lie outside of
+/// what their neighbours on the left and on the right suggest. On a staircase that only falls this
+/// is 0, however steep it is; outliers and dips up to a quarter of the points do not change it.
 pub(super) fn scatter(values: &[f64]) -> f64 {
     let mut distances: Vec<f64> = outside(values).map(|(_, distance)| distance).collect();
     distances.sort_by(f64::total_cmp);
@@ -98,12 +105,13 @@ pub(super) fn outside(values: &[f64]) -> impl Iterator<Item = (usize, f64)> {
     })
 }
 
+/// The mean; 0 without values.
 pub(super) fn mean(values: impl Iterator<Item = f64>) -> f64 {
     let (n, sum) = values.fold((0, 0.0), |(n, sum), value| (n + 1, sum + value));
     if n == 0 { 0.0 } else { sum / f64::from(n) }
 }
 
-/// The middle value; the mean of both where there are two.
+/// The middle value, or the mean of both where there are two; 0 without values.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -137,7 +145,8 @@ fn cost(sums: &[RunningSum], stretch: Range<usize>) -> f64 {
 /// for each stretch (optimal partitioning; Jackson et al.,
 /// "An algorithm for optimal partitioning of data on an interval", 2005), with the starts that can
 /// no longer win dropped (Killick et al., "Optimal detection of changepoints with a linear
-/// computational cost", 2012).
+/// computational cost", 2012). `prices[end]` is the least cost of the values before `end`, and
+/// `starts[end]` the start of the last stretch that gives it.
 pub(super) fn stretches(values: &[f64], scatter: f64) -> Vec<Range<usize>> {
     let n = values.len();
     let penalty = LEVEL_PENALTY * scatter * scatter * (n.max(2) as f64).ln();
@@ -150,22 +159,22 @@ pub(super) fn stretches(values: &[f64], scatter: f64) -> Vec<Range<usize>> {
             squares: last.squares + (value - centre).powi(2),
         });
     }
-    let (mut least, mut starts, mut candidates) = (vec![-penalty], vec![0], vec![0usize]);
+    let (mut prices, mut starts, mut candidates) = (vec![-penalty], vec![0], vec![0usize]);
     for end in 1..=n {
         let mut start = 0;
         let mut price = f64::INFINITY;
         for candidate in &candidates {
-            let through = least[*candidate] + cost(&sums, *candidate..end);
+            let through = prices[*candidate] + cost(&sums, *candidate..end);
             if through < price {
                 start = *candidate;
                 price = through;
             }
         }
         candidates.retain(|candidate| {
-            least[*candidate] + cost(&sums, *candidate..end) <= price + penalty
+            prices[*candidate] + cost(&sums, *candidate..end) <= price + penalty
         });
         candidates.push(end);
-        least.push(price + penalty);
+        prices.push(price + penalty);
         starts.push(start);
     }
     let mut ends = vec![];

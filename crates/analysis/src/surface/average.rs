@@ -1,4 +1,5 @@
-//! The rates of a curve: slowest, fastest, and the average over position with its interval.
+//! Computes the rates of a curve: slowest, fastest, and the average over position with its
+//! interval.
 
 use crate::estimate::student;
 use diskproof_model::record::Estimate;

@@ -1,6 +1,6 @@
-//! The second reading of dips at the end of a survey: the points to read again, and whether a dip
-//! is confirmed. Another program that uses the disk for a while also makes a stretch slow. Later
-//! the dip is gone, or the sides are slow, too.
+//! Chooses the points of dips that a survey reads a second time at its end, and decides by them
+//! whether a dip is confirmed. Another program that uses the disk for a while also makes a stretch
+//! slow. Later the dip is gone, or the sides are slow, too.
 
 use crate::estimate::mean;
 use crate::shape::{Dip, Reach, Shape};
@@ -10,11 +10,12 @@ use diskproof_model::surface::CurvePoint;
 /// end of a survey, whose time they lengthen.
 const DIPS_MAX: usize = 3;
 /// This many points of a dip are read again: its ends and its middle.
-const INSIDE: usize = 3;
+const INSIDE_POINTS: usize = 3;
 /// This many points on each side of a dip are read again: one alone may be slow by chance.
-const BESIDE: usize = 2;
+const BESIDE_POINTS: usize = 2;
 /// A dip is confirmed if the second reading shows at least this share of its depth. The samples of
-/// the second reading are few, so their level is less exact than that of the curve.
+/// the second reading are few, so their level is less exact than that of the curve. Chosen, not
+/// measured.
 const DEPTH_SHARE: f64 = 0.5;
 
 /// The result of a second reading of a dip.
@@ -37,9 +38,9 @@ pub fn points_to_confirm(curve: &[CurvePoint]) -> Vec<usize> {
     let mut points: Vec<usize> = Vec::new();
     for dip in deepest_dips(&shape) {
         points.extend(points_inside(dip));
-        let (left, right) = sides_of_dip(&shape, dip);
-        points.extend(left.into_iter().take(BESIDE));
-        points.extend(right.into_iter().take(BESIDE));
+        let sides = DipSides::new(&shape, dip);
+        points.extend(sides.left.into_iter().take(BESIDE_POINTS));
+        points.extend(sides.right.into_iter().take(BESIDE_POINTS));
     }
     let mut indices: Vec<usize> = points
         .iter()
@@ -64,7 +65,7 @@ fn deepest_dips(shape: &Shape) -> Vec<&Dip> {
 /// The ends of a dip and points between them, evenly spaced; all of a short one.
 fn points_inside(dip: &Dip) -> Vec<usize> {
     let length = dip.last - dip.first;
-    let last_step = length.min(INSIDE - 1);
+    let last_step = length.min(INSIDE_POINTS - 1);
     let mut points = Vec::new();
     for step in 0..=last_step {
         points.push(dip.first + length * step / last_step.max(1));
@@ -73,27 +74,37 @@ fn points_inside(dip: &Dip) -> Vec<usize> {
 }
 
 /// The points on both sides of a dip that belong to no dip, the nearest first.
-fn sides_of_dip(shape: &Shape, dip: &Dip) -> (Vec<usize>, Vec<usize>) {
-    let mut left: Vec<usize> = (0..dip.first).rev().collect();
-    let mut right: Vec<usize> = (dip.last + 1..shape.points.len()).collect();
-    left.retain(|point| !is_in_dip(shape, *point));
-    right.retain(|point| !is_in_dip(shape, *point));
-    (left, right)
+struct DipSides {
+    left: Vec<usize>,
+    right: Vec<usize>,
 }
 
+impl DipSides {
+    /// The points beside a dip that lie in no dip, the nearest first.
+    fn new(shape: &Shape, dip: &Dip) -> Self {
+        let mut left: Vec<usize> = (0..dip.first).rev().collect();
+        let mut right: Vec<usize> = (dip.last + 1..shape.points.len()).collect();
+        left.retain(|point| !is_in_dip(shape, *point));
+        right.retain(|point| !is_in_dip(shape, *point));
+        Self { left, right }
+    }
+}
+
+/// True of a point of the curve in any of its dips.
 fn is_in_dip(shape: &Shape, point: usize) -> bool {
-    shape
-        .dips
-        .iter()
-        .any(|dip| (dip.first..=dip.last).contains(&point))
+    shape.dips.iter().any(|dip| dip.contains(point))
 }
 
-/// Whether the second reading of `curve` confirms a dip of its shape.
+/// The result of the second reading of `curve` for a dip of its shape.
 pub(crate) fn second_reading(curve: &[CurvePoint], shape: &Shape, dip: &Dip) -> SecondReading {
-    let (left, right) = sides_of_dip(shape, dip);
+    let sides = DipSides::new(shape, dip);
     let mut beside = Vec::new();
-    for side in [left, right] {
-        beside.extend(later_level(curve, shape, side.into_iter().take(BESIDE)));
+    for side in [sides.left, sides.right] {
+        beside.extend(later_level(
+            curve,
+            shape,
+            side.into_iter().take(BESIDE_POINTS),
+        ));
     }
     let Some(inside) = later_level(curve, shape, dip.first..=dip.last) else {
         return SecondReading::Missing;
@@ -126,6 +137,6 @@ fn later_level(
     if logs.is_empty() {
         return None;
     }
-    logs.truncate(INSIDE.max(BESIDE));
+    logs.truncate(INSIDE_POINTS.max(BESIDE_POINTS));
     Some(mean(&logs))
 }

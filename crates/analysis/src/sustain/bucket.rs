@@ -1,4 +1,4 @@
-//! The figures of a burst credit with their intervals.
+//! Computes the figures of a burst credit with their intervals.
 
 use crate::estimate::{self, Settling};
 use diskproof_model::limiter::BurstCredit;
@@ -7,8 +7,8 @@ use diskproof_model::row::Row;
 use diskproof_model::series::{Cell, TimeSeries};
 use diskproof_model::sustain::{BucketFigures, RateDrop};
 
-/// A credit counts as used up once this share of it was seen to be used: requests outside of the
-/// measured time use some of it.
+/// A credit counts as used up once the measured requests used this share of it: requests outside
+/// of the measured time use some of it, too. Chosen, not measured.
 pub(super) const CREDIT_USED_SHARE: f64 = 0.97;
 
 /// The figures of a credit with their intervals, which are unknown if too few cells lie on one side

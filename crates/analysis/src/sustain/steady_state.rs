@@ -1,4 +1,5 @@
-//! Whether a load reached the steady state, by the rates of its rounds.
+//! Decides by the rates of rounds whether a load reached the steady state, and how much longer it
+//! would take.
 
 use crate::estimate::mean;
 use diskproof_model::sustain::SteadyState;
@@ -15,13 +16,16 @@ const STEADY_SLOPE_MAX: f64 = 0.1;
 
 /// Range and slope of rounds, as shares of their mean.
 struct Spread {
+    /// The highest rate less the lowest.
     range: f64,
+    /// The rise of the fitted line from the first round to the last; negative where it falls.
     slope: f64,
 }
 
 impl Spread {
     /// `None` of rounds in which nothing was done: that is no state of a load.
     fn from_rounds(rates: &[f64]) -> Option<Self> {
+        debug_assert!(rates.len() >= 2, "one round has no slope");
         let level = mean(rates);
         if level <= 0.0 {
             return None;

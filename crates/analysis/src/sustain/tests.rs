@@ -84,7 +84,7 @@ fn run_that_falls(counted: Vec<CountedDisk>) -> Record {
     }
     let data = RunData {
         counted,
-        ..RunData::of(measurements)
+        ..RunData::from_measurements(measurements)
     };
     judge(facts, &data, &[])
 }
@@ -160,7 +160,7 @@ fn healthy_load_has_no_fall() {
     } = fixture::filled(fixture::run());
     measurements.retain(|m| m.workload.name == "sequential-write");
     sustain_only(&mut facts, &measurements);
-    let record = judge(facts, &RunData::of(measurements), &[]);
+    let record = judge(facts, &RunData::from_measurements(measurements), &[]);
     let found = record.sustain().unwrap();
     assert_eq!((&found.drop, &found.bucket), (&None, &None));
 }
@@ -223,7 +223,11 @@ fn run_through(bucket: &TrueBucket, noise: &mut Noise) -> Record {
         facts,
         measurements,
     });
-    judge(run.facts, &RunData::of(run.measurements), &[])
+    judge(
+        run.facts,
+        &RunData::from_measurements(run.measurements),
+        &[],
+    )
 }
 
 fn holds(estimate: &Estimate, truth: f64) -> bool {
@@ -294,7 +298,11 @@ fn fall_while_others_use_the_disk_is_no_rate_that_lasts_and_accuses_nobody() {
         facts,
         measurements,
     });
-    let record = judge(run.facts, &RunData::of(run.measurements), &[]);
+    let record = judge(
+        run.facts,
+        &RunData::from_measurements(run.measurements),
+        &[],
+    );
     let found = record.sustain().unwrap();
     assert_eq!(found.drop, None);
     let doubtful = found.doubtful_drop.as_ref().unwrap();
@@ -330,7 +338,7 @@ fn bytes_that_a_steady_state_still_needs_count_each_write_once() {
                 slice.ops.insert(OpKind::Commit, writes);
             }
         }
-        let record = judge(facts, &RunData::of(measurements), &[]);
+        let record = judge(facts, &RunData::from_measurements(measurements), &[]);
         let sustained = record.sustain().unwrap();
         sustained.steady_state.more_bytes
     };
@@ -367,7 +375,7 @@ fn stream_along_the_zones_of_a_platter_is_doubtful() {
                 (op.count, op.bytes) = (total.ops, total.bytes);
             }
         }
-        let record = judge(facts, &RunData::of(measurements), &[]);
+        let record = judge(facts, &RunData::from_measurements(measurements), &[]);
         let sustained = record.sustain().unwrap();
         (sustained.drop.is_some(), sustained.doubtful_drop.is_some())
     };

@@ -1,6 +1,6 @@
-//! The cost model of a sweep. It has three parameters, which are fitted to the mean latencies of
-//! the measured cells. The fit minimises the sum of the squared logarithms of the ratios, so that a
-//! cell of 100 µs counts as much as one of a second.
+//! Fits the cost model of a sweep: three parameters, by the mean latencies of the measured cells.
+//! The fit minimises the sum of the squared logarithms of the ratios, so that a cell of 100 µs
+//! counts as much as one of a second.
 
 use diskproof_model::sweep::CostModel;
 use std::collections::BTreeSet;
@@ -13,6 +13,7 @@ const STEP_MIN: f64 = 0.001;
 const STEP_FIRST: f64 = std::f64::consts::LN_2;
 /// There is no model if its rate is more than this many times the highest measured one. The
 /// latencies of such cells do not grow with their size, and the best rate would be infinite.
+/// Chosen, not measured.
 const RATE_TIMES_MAX: f64 = 100.0;
 
 /// The mean latency of a measured cell.
@@ -32,7 +33,7 @@ pub(super) fn fitted_model(cells: &[CellLatency]) -> Option<CostModel> {
     }
     let first = first_parameters(cells);
     let best = descend(cells, first);
-    if best.logs[2] - first[2] > RATE_TIMES_MAX.ln() {
+    if best.logs[RATE] - first[RATE] > RATE_TIMES_MAX.ln() {
         return None;
     }
     let freedom = (cells.len() - best.logs.len()) as f64;
@@ -42,6 +43,9 @@ pub(super) fn fitted_model(cells: &[CellLatency]) -> Option<CostModel> {
         ..model_of_logs(best.logs)
     })
 }
+
+/// The place of the rate among the parameters, which are base, request and rate.
+const RATE: usize = 2;
 
 /// Parameters of the model as logarithms, and how far they are from the cells.
 struct Fit {

@@ -1,4 +1,5 @@
-//! The capacity of a disk, by a run that measured it, and the share of it that a load takes.
+//! Finds the capacity of a watched disk in the record of a run that measured it, and computes the
+//! share of it that a load takes.
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::MeasuredCapacity;
@@ -9,11 +10,13 @@ use diskproof_model::row::Row;
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};
 use diskproof_model::watch::{DeviceStep, DirectionStep};
 
-/// Smaller requests do not show how many bytes a second the disk can move.
+/// Smaller requests do not show how many bytes per second the disk can move. Chosen, not measured.
 const BLOCK_BYTES_MIN: u32 = 64 << 10;
 /// A direction that was never measured is ignored where it has at most this share of the load.
+/// Chosen, not measured.
 const IGNORED_SHARE: f64 = 0.01;
-/// Below this share of the bytes seen by the disk's own counters, a cache answered.
+/// A cache answered if the disk's own counters show less than this share of the bytes. Chosen, not
+/// measured.
 const ACCOUNTED_MIN: f64 = 0.9;
 
 /// True if a run of this target measured the watched device: the same disk alone was below it, or
@@ -38,21 +41,21 @@ pub fn is_capacity_of(target: &TargetIdentity, watched: &TargetIdentity) -> bool
     matches!(below[..], [disk] if is_same_disk(disk, device))
 }
 
-/// By serial; by name, model and size where a disk has none.
+/// True if two layers are the same disk: by serial number, or by name and backing file where
+/// neither has one. Model and size must be equal in both cases.
 fn is_same_disk(one: &Layer, other: &Layer) -> bool {
-    let is_alike = (&one.model, one.size_bytes) == (&other.model, other.size_bytes);
+    let is_same_kind = (&one.model, one.size_bytes) == (&other.model, other.size_bytes);
     match (&one.serial, &other.serial) {
-        (Some(one), Some(other)) => one == other && is_alike,
+        (Some(one), Some(other)) => one == other && is_same_kind,
         (None, None) => {
-            is_alike && one.name == other.name && one.backing_file == other.backing_file
+            is_same_kind && one.name == other.name && one.backing_file == other.backing_file
         }
         _ => false,
     }
 }
 
-/// The most that the run measured on the watched device; `None` where it measured neither the
-/// requests nor the bytes per second of a direction there, as one of single workloads or of layers,
-/// or where its figures are not the disk's.
+/// The most that the run measured on the watched device. `None` unless it measured both the
+/// requests and the bytes per second of a direction there, by figures that are the disk's.
 pub fn disk_capacity(record: &Record, watched: &TargetIdentity) -> Option<MeasuredCapacity> {
     let mut measured = Vec::new();
     for (index, row) in record.measurements.iter().enumerate() {
@@ -91,6 +94,7 @@ fn is_answered_by_disk(row: &Row) -> bool {
     row.data.cache.used == CachePolicy::Direct && is_accounted
 }
 
+/// The highest measured rate of one kind of operation, in requests.
 fn highest_iops(measured: &[&Row], kind: OpKind) -> Option<f64> {
     let mut rates = Vec::new();
     for row in measured {
@@ -101,6 +105,7 @@ fn highest_iops(measured: &[&Row], kind: OpKind) -> Option<f64> {
     highest(&rates)
 }
 
+/// As [`highest_iops`], in bytes, and of large blocks only.
 fn highest_throughput(measured: &[&Row], kind: OpKind) -> Option<f64> {
     let mut rates = Vec::new();
     for row in measured {
@@ -119,7 +124,7 @@ fn highest(rates: &[&Estimate]) -> Option<f64> {
     let highest = rates
         .iter()
         .filter(|rate| rate.value > 0.0)
-        .max_by(|a, b| a.cmp_certain(b))?;
+        .max_by(|one, other| one.cmp_certain(other))?;
     Some(highest.value)
 }
 
@@ -136,7 +141,7 @@ pub(super) fn load_share(step: &DeviceStep, capacity: &MeasuredCapacity) -> Opti
     Some(known_load(step, capacity))
 }
 
-/// The load of the directions that were measured; of the others it is unknown.
+/// The load over the capacity, of those directions that a run measured. The others count as 0.
 pub(super) fn known_load(step: &DeviceStep, capacity: &MeasuredCapacity) -> f64 {
     let mut known = 0.0;
     for direction in directions(step, capacity) {
@@ -145,13 +150,15 @@ pub(super) fn known_load(step: &DeviceStep, capacity: &MeasuredCapacity) -> f64 
     known
 }
 
-/// The load of one direction, and the most that it can do.
+/// The load of one direction, and the most that the disk can do in it.
 struct DirectionLoad<'a> {
     load: &'a DirectionStep,
+    /// Per second, like `bytes_max`; `None` where no run measured it.
     iops_max: Option<f64>,
     bytes_max: Option<f64>,
 }
 
+/// The reads and the writes of a step, each with what was measured of it.
 fn directions<'a>(step: &'a DeviceStep, capacity: &MeasuredCapacity) -> [DirectionLoad<'a>; 2] {
     [
         DirectionLoad {
@@ -170,9 +177,9 @@ fn directions<'a>(step: &'a DeviceStep, capacity: &MeasuredCapacity) -> [Directi
 impl DirectionLoad<'_> {
     /// The larger of the shares of requests and of bytes; `None` where a limit is unknown.
     fn share(&self) -> Option<f64> {
-        let of_requests = self.load.iops / self.iops_max?;
-        let of_bytes = self.load.bytes_per_second / self.bytes_max?;
-        Some(of_requests.max(of_bytes))
+        let requests_share = self.load.iops / self.iops_max?;
+        let bytes_share = self.load.bytes_per_second / self.bytes_max?;
+        Some(requests_share.max(bytes_share))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The load of a device between two readings of the kernel's counters.
+//! Computes the load of a device between two readings of the kernel's counters.
 
 use super::profile::SECTOR_BYTES;
 use diskproof_model::watch::{DeviceStep, DirectionCounters, DirectionStep, DiskReading};
@@ -31,11 +31,12 @@ pub(super) fn step_between(
         flush_ops,
         in_flight: after.in_flight,
         depth: queued_ms as f64 * 1e6 / length_ns.max(1) as f64,
-        // The observer adds what these counters do not tell.
+        // The observer adds what these counters do not have: seeks, threads and load.
         ..DeviceStep::default()
     })
 }
 
+/// The load of one direction between two readings; `None` where a counter went backwards.
 fn direction_between(
     before: DirectionCounters,
     after: DirectionCounters,

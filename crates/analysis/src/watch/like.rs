@@ -1,5 +1,6 @@
-//! An observed load as workloads that repeat it: up to four at the same time, random and sequential
-//! reads and writes, each with its sizes and its share of the rate.
+//! Turns an observed load into workloads that repeat it: up to four at the same time, random and
+//! sequential reads and writes, each with its sizes and its share of the rate. A load with flushes
+//! can also become one transaction.
 
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{LikePlan, ObservedDevice, ObservedOps};
@@ -9,9 +10,11 @@ use diskproof_model::plan::{
 use diskproof_model::stream::Streams;
 use diskproof_model::transaction::TRANSACTION_PARTS_MAX;
 
-/// Fewer than this share of the requests of a direction do not get their own workload.
+/// Fewer than this share of the requests of a direction do not get their own workload. Chosen, not
+/// measured.
 const SHARE_MIN: f64 = 0.005;
-/// A workload is at most so deep, however many requests the recording had in flight.
+/// A workload has at most this depth, however many requests the recording had in flight. Chosen,
+/// not measured.
 const DEPTH_MAX: f64 = 256.0;
 /// The sum of the weights of sizes. A smaller one would round rare sizes to nothing.
 const WEIGHT_SUM: u64 = 1_000_000;
@@ -58,11 +61,11 @@ pub fn like_plan(run_id: &str, observed: &ObservedDevice) -> LikePlan {
     }
 }
 
-/// The blocks of the page cache, in which servers read and write.
+/// The pages of the page cache, in which servers read and write.
 const PAGE_BYTES: u64 = 4096;
-/// PostgreSQL's page: where nothing else was read or written.
+/// The block size where the recording has no reads and no random writes: PostgreSQL's page.
 const USUAL_BLOCK_BYTES: u32 = 8192;
-/// A longer record is no record of one commit.
+/// The longest log record of one commit. More bytes per flush are other sequential writes.
 const RECORD_BYTES_MAX: u64 = 1 << 20;
 
 /// What one transaction of an observed load did on average: a flush stands for its commit.
@@ -110,6 +113,7 @@ struct PlacedWrites {
 }
 
 impl PlacedWrites {
+    /// The writes of a device, divided in the ratio of those that were traced.
     fn from_ops(op: &ObservedOps) -> Self {
         let mut random = SizedRequests::default();
         let mut sequential = SizedRequests::default();
@@ -141,6 +145,7 @@ impl SizedRequests {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
+    /// So many times the requests and bytes.
     fn scaled(self, factor: f64) -> Self {
         Self {
             count: (self.count as f64 * factor).round() as u64,
@@ -315,8 +320,9 @@ fn with_sizes(workload: Workload, sizes: &[SizeCount], unit_bytes: u32) -> Workl
     }
 }
 
-/// One flush after as many writes as there were to each flush.
+/// A sync after as many writes as the recording had for each flush.
 fn sync_policy(kind: OpKind, op: &ObservedOps, flushes: Option<u64>) -> SyncPolicy {
+    // Without flushes, or for reads, nothing is synced.
     let writes_per_flush = match flushes {
         Some(flushes) if flushes > 0 && kind == OpKind::Write => op.count as f64 / flushes as f64,
         _ => return SyncPolicy::None,

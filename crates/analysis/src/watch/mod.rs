@@ -1,5 +1,5 @@
-//! From the kernel's counters and traced requests to what `watch` shows and records. Pure: time,
-//! /proc and the terminal are elsewhere.
+//! Turns the kernel's counters and traced requests into the steps that `watch` shows and the loads
+//! that it records. It reads no clock and no file: the caller passes every reading.
 
 mod capacity;
 mod counters;

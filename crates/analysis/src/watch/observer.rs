@@ -1,4 +1,5 @@
-//! All watched devices, step by step: readings and requests in, the shown step and the record out.
+//! Observes all watched devices step by step: it takes the readings and traced requests of a step,
+//! and returns the step to show and the record of all steps.
 
 use super::capacity::load_share;
 use super::counters::step_between;
@@ -14,9 +15,9 @@ use std::ops::Range;
 
 /// Threads shown per device, the busiest: more do not fit beside the figures.
 const PROCESSES_SHOWN: usize = 5;
-/// Where the traced requests have less than this share of the counted bytes, they do not show how
-/// they follow each other. Requests are no measure: the kernel counts each empty flush as a write,
-/// and a commit is a write and a flush.
+/// If the traced requests have less than this share of the counted bytes, then too many are missing
+/// to see which follow each other. Bytes decide, not requests: the kernel counts each empty flush
+/// as a write, and a commit is a write and a flush. Chosen, not measured.
 const TRACED_SHARE_MIN: f64 = 0.8;
 /// With fewer requests, those that were in flight at the ends of the step decide the share.
 const REQUESTS_MIN: u64 = 100;
@@ -37,8 +38,8 @@ pub struct WatchedLoad {
 }
 
 impl WatchedLoad {
-    /// True if a request went to this device.
-    fn has(&self, request: &IssuedRequest) -> bool {
+    /// True if a request went to this device: to its sectors of the whole disk.
+    fn contains(&self, request: &IssuedRequest) -> bool {
         request.device == self.disk && self.sectors.contains(&request.sector)
     }
 }
@@ -71,7 +72,7 @@ pub struct Observer {
 struct ObservedLoad {
     watched: WatchedLoad,
     /// The latest reading; `None` once the device is gone.
-    before: Option<DiskReading>,
+    latest: Option<DiskReading>,
     streams: RequestStreams,
     /// Bytes of traced requests that the counters did not yet have: those in flight at the end of a
     /// step, and those sent between the two readings.
@@ -93,7 +94,7 @@ impl Observer {
     pub fn add(&mut self, watched: WatchedLoad, reading: DiskReading) {
         self.devices.push(ObservedLoad {
             watched,
-            before: Some(reading),
+            latest: Some(reading),
             streams: RequestStreams::default(),
             ahead_bytes: 0,
             profile: DeviceProfile::new(self.interval_ns),
@@ -104,17 +105,18 @@ impl Observer {
     pub fn watches(&self, name: &str) -> bool {
         self.devices
             .iter()
-            .any(|known| known.watched.name == name && known.before.is_some())
+            .any(|known| known.watched.name == name && known.latest.is_some())
     }
 
     /// True if any watched device is there.
     pub fn has_devices(&self) -> bool {
-        self.devices.iter().any(|known| known.before.is_some())
+        self.devices.iter().any(|known| known.latest.is_some())
     }
 
-    /// The load of all devices since the previous reading. One whose counters began anew counts
-    /// from the next step on. One that is gone is never continued: what has its name later may be
-    /// another disk, which the caller adds.
+    /// The load of all devices since the previous reading. The caller passes the steps in the order
+    /// of time, without a gap. A device whose counters began anew counts from the next step on. One
+    /// that is gone is never continued: a later device of its name may be another disk, which the
+    /// caller adds.
     pub fn step(&mut self, input: &StepInput) -> WatchStep {
         let time = StepTime {
             start_ns: self.elapsed_ns,
@@ -128,7 +130,7 @@ impl Observer {
             ..WatchStep::default()
         };
         for known in &mut self.devices {
-            let Some(before) = known.before.take() else {
+            let Some(before) = known.latest.take() else {
                 continue;
             };
             let name = &known.watched.name;
@@ -136,7 +138,7 @@ impl Observer {
                 shown.vanished.push(name.clone());
                 continue;
             };
-            known.before = Some(now.clone());
+            known.latest = Some(now.clone());
             if let Some(step) = step_between(&before, now, input.length_ns) {
                 shown.devices.push(known.complete(step, time, input));
             } else {
@@ -174,7 +176,7 @@ impl ObservedLoad {
             .requests
             .iter()
             .flatten()
-            .filter(|request| self.watched.has(request))
+            .filter(|request| self.watched.contains(request))
             .collect();
         let estimated = SeekShares {
             reads: estimated_share(&step.read),

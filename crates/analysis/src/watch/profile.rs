@@ -1,4 +1,4 @@
-//! The load of one device: all of its steps and traced requests added up to a record.
+//! Adds up the steps and traced requests of one device to its part of a record.
 
 use super::capacity::{known_load, load_share};
 use super::seeks::{Placement, TracedCounts};
@@ -21,9 +21,11 @@ pub(super) const CELLS_MAX: usize = 3600;
 const SIZES_MAX: usize = 64;
 /// Threads in the record, the busiest: more are no cause of the load.
 const PROCESSES_MAX: usize = 10;
-/// Threads that are remembered: a machine may start thousands, and each one takes memory.
+/// Threads that are counted; the requests of further ones are not assigned to a thread. A machine
+/// may start thousands, and each one takes memory.
 const THREADS_MAX: usize = 10_000;
-/// The kernel counts requests in sectors of this size, whatever the device's own.
+/// The kernel counts requests in sectors of this size, whatever the device's own (SECTOR_SHIFT in
+/// Linux's include/linux/blk_types.h).
 pub(super) const SECTOR_BYTES: u64 = 512;
 
 /// The shares of seeks among the reads and among the writes of a step.
@@ -196,7 +198,7 @@ impl DeviceProfile {
             queue_depth: self.depth_ns / wall,
             queue_depth_max: self.depth_max,
             seeks: self.method,
-            processes: self.busiest(),
+            processes: self.busiest_threads(),
             capacity: capacity.cloned(),
             load_share: match capacity {
                 Some(capacity) if self.wall_ns > 0 => self.load_share(capacity),
@@ -205,7 +207,8 @@ impl DeviceProfile {
         }
     }
 
-    fn busiest(&self) -> Vec<ObservedProcess> {
+    /// The threads with the most requests, as many as a record holds.
+    fn busiest_threads(&self) -> Vec<ObservedProcess> {
         let mut threads: Vec<&ObservedProcess> = self.threads.values().collect();
         threads.sort_by_key(|thread| (std::cmp::Reverse(thread.requests), thread.pid));
         threads.truncate(PROCESSES_MAX);

@@ -1,6 +1,6 @@
-//! Which requests of a device are seeks. A traced request is sequential where it continues one of
-//! the latest streams of its device, in either direction. Without tracing, sizes and merges give an
-//! estimate.
+//! Decides which requests of a device are seeks. A traced request is sequential where it continues
+//! one of the latest streams of its device, forwards or backwards. Without tracing, sizes and merges
+//! give an estimate.
 
 use diskproof_model::watch::{DirectionStep, IssuedRequest};
 use std::collections::VecDeque;
@@ -41,8 +41,9 @@ impl TracedCounts {
 }
 
 /// Streams of one device that are followed at a time. A random request starts a stream, too, so
-/// that this many random requests in a row end a sequential one.
+/// that this many random requests in a row end a sequential one. Chosen, not measured.
 const STREAMS_MAX: usize = 128;
+
 /// The streams of one device.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestStreams {

@@ -1,5 +1,5 @@
 //! Turns the counters of a PostgreSQL server into its rates, and into the share of the devices'
-//! load that it explains. Each reading holds the counters of the disks at the same moment.
+//! load that it explains. Each reading has the counters of the disks at the same moment.
 
 use super::counters::step_between;
 use super::profile::CELLS_MAX;
@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 /// changed pages (dirty_expire_centisecs). Their shares are compared over this time.
 const WINDOW_NS: u64 = 30_000_000_000;
 /// Sessions report to the server about once a second: over a shorter time a part of the load is
-/// missing.
+/// missing (PGSTAT_MIN_INTERVAL in PostgreSQL's pgstat.c).
 const COMPARED_NS_MIN: u64 = 5_000_000_000;
 
 /// A server and the disks at one moment.
@@ -34,7 +34,7 @@ impl ServerReading {
     }
 }
 
-/// A watched server: readings in, in the order of time; steps and the sum of them out.
+/// A watched server. It takes readings in the order of time, and returns steps and their sum.
 #[derive(Debug, Clone)]
 pub struct ServerObserver {
     /// Names of the devices below its data; empty where they are not known.
@@ -205,7 +205,7 @@ fn counters_between(
     after: &ServerCounters,
 ) -> Result<ServerCounters, CounterReset> {
     for old in &before.io {
-        // Rows never vanish, except by a reset.
+        // PostgreSQL removes no row of pg_stat_io, except by a reset.
         if !after.io.iter().any(|new| is_same_row(old, new)) {
             return Err(CounterReset);
         }
@@ -254,6 +254,7 @@ fn idle_row(is_timed: bool) -> ServerIo {
     }
 }
 
+/// The increase of all counters of one kind of I/O.
 fn io_between(old: &ServerIo, new: &ServerIo) -> Result<ServerIo, CounterReset> {
     Ok(ServerIo {
         backend: new.backend.clone(),
@@ -290,8 +291,9 @@ fn known_increase(old: Option<u64>, new: Option<u64>) -> Result<Option<u64>, Cou
     }
 }
 
-/// What a server measured of a time between two readings; `None` unless it measured at both. One
-/// that has just begun to measure shows all that it measured before it ceased to.
+/// The increase of a time between two readings; `None` unless the server measured it at both. The
+/// first time after a server began to measure is no increase: it contains all that the server
+/// measured before it had stopped.
 fn measured_between(old: Option<u64>, new: Option<u64>) -> Result<Option<u64>, CounterReset> {
     match (old, new) {
         (Some(old), Some(new)) => Ok(Some(increase(old, new)?)),
@@ -410,6 +412,7 @@ fn sum_of_times(parts: &[MeasuredOps]) -> Option<u64> {
     sum
 }
 
+/// Adds a count; a sum is unknown as long as all of its counts are.
 fn add_known(sum: &mut Option<u64>, more: Option<u64>) {
     if let Some(more) = more {
         *sum.get_or_insert(0) += more;

@@ -314,7 +314,7 @@ impl PreparedCells<'_> {
             Err(error) => return Err(failed_after(command, &error.into())),
         };
         let is_replaced = match self.bench.facts.targets.first() {
-            Some(released) => !released.is_same_thing(&identity),
+            Some(released) => !released.has_same_storage(&identity),
             None => false,
         };
         if is_replaced && !reopens {

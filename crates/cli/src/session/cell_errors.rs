@@ -6,7 +6,7 @@
 //! hangs before. At the end of a whole run another row of the side takes what is left.
 
 use diskproof_analysis::campaign::CampaignRow;
-use diskproof_model::measurement::{Measurement, OpKind};
+use diskproof_model::measurement::{MeasuredSpan, Measurement, OpKind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The stand-ins: rows of the results that only hold errors.
@@ -75,7 +75,7 @@ impl CellErrors {
 fn stand_in(row: &CampaignRow, cell: &Measurement) -> Measurement {
     let mut workload = cell.workload.clone();
     workload.name.clone_from(&row.workload);
-    let span = (cell.span_start_bytes, cell.span_bytes);
+    let span = MeasuredSpan::new(cell.span_start_bytes, cell.span_bytes);
     Measurement {
         target: row.side,
         start_ns: cell.start_ns,

@@ -146,7 +146,7 @@ fn side_data(side: usize, whole: &RunData) -> RunData {
     }
     RunData {
         dropped,
-        ..RunData::of(measurements)
+        ..RunData::from_measurements(measurements)
     }
 }
 

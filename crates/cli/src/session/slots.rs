@@ -8,8 +8,9 @@ use crate::flags::{MeasuringFlags, SCRATCH_BYTES_UNIT, SECOND, StartAt};
 use crate::launchers;
 use diskproof_device::scratch_bytes_max;
 use diskproof_model::plan::{Decide, Fill, Order, Plan, SkipCause, Task, Workloads};
+use diskproof_model::scatter::mixed;
 use diskproof_model::target::{TargetIdentity, TargetKind};
-use diskproof_model::timetable::{SlotPlan, mixed};
+use diskproof_model::timetable::SlotPlan;
 use diskproof_model::units::format_bytes;
 use std::time::{Duration, SystemTime};
 

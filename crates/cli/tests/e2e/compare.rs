@@ -99,7 +99,7 @@ fn record(workloads: Vec<Workload>, speed: f64, seed: u64) -> Record {
         health: Vec::new(),
         variation: RunVariation::Earlier(Vec::new()),
     };
-    judge(facts, &RunData::of(measurements), &[])
+    judge(facts, &RunData::from_measurements(measurements), &[])
 }
 
 fn held(a: &Record, b: &Record) -> Comparison {

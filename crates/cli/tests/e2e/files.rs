@@ -297,7 +297,7 @@ fn time_in_fsync_is_recorded_and_said_where_it_decides() {
     ran.exits(0);
     let record = saved_record(&json);
     for of in &steps(&record).steps {
-        let Some(sync) = of.sync() else {
+        let Some(sync) = of.sync_time() else {
             let looks = [FileOperation::Stat, FileOperation::Read];
             assert!(looks.contains(&of.data.step.operation), "{of:?}");
             continue;

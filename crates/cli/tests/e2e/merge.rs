@@ -81,7 +81,7 @@ fn record(number: usize, speed: f64) -> Record {
         health: Vec::new(),
         variation: RunVariation::Earlier(Vec::new()),
     };
-    judge(facts, &RunData::of(measurements), &[])
+    judge(facts, &RunData::from_measurements(measurements), &[])
 }
 
 /// Speeds of healthy hosts, within 2 % of each other.

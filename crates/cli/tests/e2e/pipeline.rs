@@ -174,7 +174,7 @@ fn record_of(plan: Plan) -> Record {
         "random-read-d32.iops>=50000".parse().unwrap(),
         "commit-fdatasync.p99<=1us".parse().unwrap(),
     ];
-    judge(facts, &RunData::of(measurements), &expected)
+    judge(facts, &RunData::from_measurements(measurements), &expected)
 }
 
 fn printed(write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>) -> String {

@@ -180,7 +180,11 @@ fn judged(run: FixtureRun) -> Record {
         .iter()
         .flat_map(|name| METRICS.map(|metric| format!("{name}.{metric}>={}", threshold(metric))));
     let expected: Vec<Expected> = expressions.map(|text| text.parse().unwrap()).collect();
-    judge(run.facts, &RunData::of(run.measurements), &expected)
+    judge(
+        run.facts,
+        &RunData::from_measurements(run.measurements),
+        &expected,
+    )
 }
 
 #[test]

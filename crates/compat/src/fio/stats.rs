@@ -889,7 +889,7 @@ fn own_measurements<'a>(
     };
     let depths = measurements.iter();
     let smallest_depth = depths.map(|measurement| measurement.workload.depth).min();
-    let found_depth = LatencySearch::of(target, &[], measurements).depth;
+    let found_depth = LatencySearch::judge(target, &[], measurements).depth;
     let depth = found_depth.or(smallest_depth);
     measurements
         .iter()

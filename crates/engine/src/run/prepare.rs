@@ -12,7 +12,7 @@ use crate::run::limits::{extent_of, largest_block, parts_of};
 use crate::run::select::{EngineUseCase, select};
 use crate::run::watched_call::{Patience, call_before_run};
 use diskproof_device::OpenTarget;
-use diskproof_model::measurement::{CacheUse, Measurement, PerOp};
+use diskproof_model::measurement::{CacheUse, MeasuredSpan, Measurement, PerOp};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, SyncPolicy, Verify, Workload,
 };
@@ -110,7 +110,7 @@ pub(crate) fn prepare_target(
         let why = "a memory mapping has no buffers to check; use another engine";
         return Err(unverifiable(workload, target, why));
     }
-    let span = (extent.start, extent.length);
+    let span = MeasuredSpan::new(extent.start, extent.length);
     Ok(PreparedTarget {
         known: Measurement {
             unwritten_bytes,

@@ -22,7 +22,8 @@ use crate::run::limits::{
 };
 use diskproof_model::group::Group;
 use diskproof_model::measurement::{
-    CacheUse, DeviceUse, EngineUse, Interruption, Measurement, OpKind, SERIES_INTERVAL_NS,
+    CacheUse, DeviceUse, EngineUse, Interruption, MeasuredSpan, Measurement, OpKind,
+    SERIES_INTERVAL_NS,
 };
 use diskproof_model::plan::{EngineKind, Workload};
 use diskproof_model::progress::{Control, Phase, Progress, Watch};
@@ -368,7 +369,7 @@ pub(crate) fn simulated(workload: &Workload, extent: Extent) -> Measurement {
         unwritten_bytes: Some(0),
         ..Measurement::unmeasured(
             workload.clone(),
-            (extent.start, extent.length),
+            MeasuredSpan::new(extent.start, extent.length),
             engine,
             cache,
         )

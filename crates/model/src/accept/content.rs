@@ -1,15 +1,17 @@
-//! What a sector of an acceptance test holds: the key of the run, its own address, the order number
-//! of its write, and incompressible filler that follows from the three. A sector that comes back
-//! thus proves where and when it was written. Pure.
+//! Makes and checks the content of a sector of an acceptance test: the salt of the run, its own
+//! address, the order number of its write, and incompressible filler that follows from the three. A
+//! sector that comes back thus proves where and when it was written. Pure.
 
 use super::data::{BadContent, BadRange};
-use super::scatter::scattered;
 use crate::own_data::mark_sectors;
+use crate::scatter::scattered;
 use crate::units::SECTOR_BYTES;
 
+/// Bytes of a sector.
 const SECTOR: usize = SECTOR_BYTES as usize;
 /// Bytes of a number in a sector, the lowest first.
 const WORD: usize = 8;
+/// Numbers of a sector.
 const WORDS: usize = SECTOR / WORD;
 /// Words of the header: salt, address, order, and the key that follows from them.
 const HEADER_WORDS: usize = 4;
@@ -44,6 +46,7 @@ impl SectorContent {
         }
     }
 
+    /// Makes one sector, which is written at this address as the write of this number.
     fn fill_sector(&self, address: u64, order: u64, sector: &mut [u8]) {
         let key = self.key(address, order);
         for (word, random) in sector.chunks_exact_mut(WORD).zip(self.table) {
@@ -56,6 +59,7 @@ impl SectorContent {
         mark_sectors(sector);
     }
 
+    /// The key of a sector, which follows from the salt and from where and when it is written.
     fn key(&self, address: u64, order: u64) -> u64 {
         scattered(scattered(self.salt ^ scattered(address)) ^ order)
     }
@@ -74,7 +78,7 @@ impl SectorContent {
             let range = BadRange {
                 offset_bytes: address,
                 length_bytes: SECTOR_BYTES,
-                content: self.classify(address, sector, &expected),
+                content: self.fault(address, sector, &expected),
             };
             match bad.last_mut() {
                 Some(last) if last.goes_on_with(&range) => last.append(&range),
@@ -84,7 +88,8 @@ impl SectorContent {
         bad
     }
 
-    fn classify(&self, address: u64, sector: &[u8], expected: &[u8]) -> BadContent {
+    /// The fault of a sector that was read at this address and is not the expected one.
+    fn fault(&self, address: u64, sector: &[u8], expected: &[u8]) -> BadContent {
         let first = sector[0];
         if (first == 0 || first == 0xff) && sector.iter().all(|byte| *byte == first) {
             return BadContent::Blank;
@@ -120,10 +125,11 @@ impl SectorContent {
     }
 }
 
+/// The number of bits in which two sectors differ.
 fn differing_bits(one: &[u8], other: &[u8]) -> u32 {
     let mut bits = 0;
-    for (a, b) in one.iter().zip(other) {
-        bits += (a ^ b).count_ones();
+    for (one_byte, other_byte) in one.iter().zip(other) {
+        bits += (one_byte ^ other_byte).count_ones();
     }
     bits
 }

@@ -1,4 +1,5 @@
-//! The plan, what came back, and what follows from it.
+//! The data of an acceptance test: its plan, what came back from the disk, and the figures that
+//! follow.
 
 use super::layout::{Piece, chunk_bytes};
 use super::states::{PieceState, PieceStates};
@@ -790,6 +791,7 @@ impl AcceptMeasurement {
         }
     }
 
+    /// Counts a range at one address that holds what was written to another one.
     fn add_displacement(&mut self, at_bytes: u64, from_bytes: u64) {
         let distance = at_bytes.abs_diff(from_bytes);
         let Some(known) = &mut self.displacement else {

@@ -1,12 +1,17 @@
-//! The places at which an acceptance test writes and reads, and their order: all of it follows from
-//! the salt, so that a run that was killed goes on, and a record can be judged again. Pure.
+//! Chooses the places at which an acceptance test writes and reads, and their order: all of it
+//! follows from the salt, so that a run that was killed goes on, and a record can be judged again.
+//! Pure.
 //!
 //! The orders must stay as they are, or a test that was stopped would look for its content at other
 //! places and reject a good disk: `orders_are_those_of_saved_tests` holds them. The size of the
 //! chunks may change: each measurement states its own.
 
-use super::scatter::scattered;
+use crate::scatter::scattered;
 
+/// Tells the order of the writes from that of the reads: an ASCII `W`.
+const SALT_WRITES: u64 = 0x57;
+/// Tells the order of the reads from that of the writes: an ASCII `R`.
+const SALT_READS: u64 = 0x52;
 const MIB: u64 = 1 << 20;
 /// A pass of larger chunks loses less to seeks. One seek of 15 ms in 64 MiB costs a disk of
 /// 180 MB/s 4 %, so that a pass in random order takes at most 1.1 times as long as one in order.
@@ -61,8 +66,8 @@ pub enum Pass {
 /// The numbers below `count` in the random order that this salt gives to a pass.
 pub fn shuffled(count: u64, salt: u64, pass: Pass) -> Vec<u64> {
     let key = match pass {
-        Pass::Write => scattered(salt ^ 0x57),
-        Pass::Read => scattered(salt ^ 0x52),
+        Pass::Write => scattered(salt ^ SALT_WRITES),
+        Pass::Read => scattered(salt ^ SALT_READS),
     };
     let mut numbers: Vec<u64> = (0..count).collect();
     numbers.sort_by_cached_key(|number| scattered(key ^ scattered(*number)));

@@ -4,7 +4,6 @@
 mod content;
 mod data;
 mod layout;
-mod scatter;
 mod states;
 
 pub use content::SectorContent;

@@ -1,5 +1,5 @@
-//! The state of each piece of an acceptance test after its read, in a short text: runs of letters
-//! with their lengths, such as `119209R` for a good disk.
+//! Writes and reads the state of each piece of an acceptance test after its read, as a short text:
+//! runs of letters with their lengths, such as `119209R` for a good disk.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::Error;
@@ -29,7 +29,8 @@ pub enum PieceState {
     PartlyFailed,
 }
 
-/// Every state with its letter.
+/// Every state with its letter. Records hold the letters: with another letter, a saved test would
+/// be read wrongly or not at all.
 const LETTERS: [(PieceState, char); 9] = [
     (PieceState::Pending, '-'),
     (PieceState::Right, 'R'),
@@ -81,6 +82,8 @@ impl PieceStates {
         Self(vec![PieceState::Pending; count])
     }
 
+    /// The text of the states: a letter for each run of equal states, after the length of a run of
+    /// several.
     fn text(&self) -> String {
         let mut text = String::new();
         for run in self.0.chunk_by(|one, other| one == other) {
@@ -92,6 +95,7 @@ impl PieceStates {
         text
     }
 
+    /// The states of such a text; `None` of any other text, and of too many states.
     fn parsed(text: &str) -> Option<Self> {
         let mut states = Vec::new();
         let mut length: Option<usize> = None;

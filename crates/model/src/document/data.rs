@@ -1,10 +1,11 @@
-//! Checks of the measured data that concern more than a single number.
+//! Checks the measured data of a record from outside, as far as more than a single number is
+//! concerned: indices, and the order of windows.
 
 use super::error::{DocumentError, index_below, target_of};
 use super::measured::check_measurement;
 use crate::record::Record;
 
-/// Checks what the judgement relies on.
+/// Checks everything that the judgement takes for an index or for ordered.
 pub(super) fn check_data(record: &Record) -> Result<(), DocumentError> {
     for (place, row) in record.measurements.iter().enumerate() {
         let path = format!("/measurements/{place}/data");

@@ -189,6 +189,7 @@ pub(super) fn explained(error: &serde_json::Error) -> String {
     )
 }
 
+/// An error of serde, without its place, in words of ours; those that we do not know as they are.
 fn in_words(why: &str) -> String {
     if let Some(field) = why.strip_prefix("missing field ") {
         return format!("the field {} is missing", field.replace('`', "'"));
@@ -233,6 +234,7 @@ fn type_in_words(name: &str) -> &str {
     }
 }
 
+/// A text from outside, cut where it is too long to be quoted.
 pub(super) fn quoted(text: &str) -> String {
     match text.char_indices().nth(QUOTED_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),

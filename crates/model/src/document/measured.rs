@@ -1,4 +1,4 @@
-//! Measurements from outside, of workloads and of steps on files.
+//! Checks measurements from outside, of workloads and of steps on files.
 
 use super::error::DocumentError;
 use crate::measurement::{Measurement, OpMeasurement};

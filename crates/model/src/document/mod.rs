@@ -1,5 +1,5 @@
-//! Records, comparisons and fleets from outside: files, report pages, pipes, the history. Every
-//! number and every list is compared with its limit before anything is built from the text.
+//! Reads records, comparisons and fleets from outside: files, report pages, pipes, the history.
+//! Every number and every list is compared with its limit before anything is built from the text.
 
 mod data;
 mod error;
@@ -112,6 +112,7 @@ impl SavedRun {
     }
 }
 
+/// Builds a document from its text, which was checked.
 fn parse<T: DeserializeOwned>(text: &str, kind: &'static str) -> Result<T, DocumentError> {
     serde_json::from_str(text).map_err(|error| DocumentError::Shape {
         kind,

@@ -52,16 +52,19 @@ struct Walk {
 }
 
 impl Walk {
+    /// Keeps the fault for the caller. The error only ends the walk; serde takes no other type.
     fn fail<E: serde::de::Error>(&mut self, fault: DocumentError) -> E {
         self.fault = Some(fault);
         E::custom("out of range")
     }
 
+    /// As [`Self::fail`], for the place that is being read.
     fn too_long<E: serde::de::Error>(&mut self, what: &'static str, most: usize) -> E {
         let path = self.pointer();
         self.fail(DocumentError::TooLong { path, what, most })
     }
 
+    /// JSON pointer of the place that is being read, as errors name it.
     fn pointer(&self) -> String {
         if self.path.is_empty() {
             "the document".to_owned()
@@ -79,6 +82,7 @@ struct Value<'w, 'k> {
 }
 
 impl Value<'_, '_> {
+    /// Refuses a number beyond the limit of its key.
     fn number<E: serde::de::Error>(self, value: f64, shown: impl fmt::Display) -> Result<(), E> {
         let most = number_max(self.key);
         if value.abs() <= most {

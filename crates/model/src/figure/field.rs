@@ -1,4 +1,4 @@
-//! Reads a figure from each kind of field that a record has for one.
+//! Reads the value of a figure from each kind of field that a record has for one.
 
 use super::key::Metric;
 use crate::estimate::Estimate;
@@ -15,10 +15,13 @@ pub(crate) struct CatalogueRow<T> {
 /// The value of a figure as far as a record knows it.
 pub(crate) struct Known {
     pub(crate) value: f64,
+    /// Half the width of its 95 % interval; `None` where it has none.
     pub(crate) half_width_95: Option<f64>,
+    /// The number of events behind it; `None` where the field does not count them.
     pub(crate) n: Option<u64>,
 }
 
+/// A [`Known`] in the form that a [`Field`] returns.
 fn known(value: f64, half_width_95: Option<f64>, n: Option<u64>) -> Option<Known> {
     Some(Known {
         value,
@@ -29,6 +32,7 @@ fn known(value: f64, half_width_95: Option<f64>, n: Option<u64>) -> Option<Known
 
 /// A field of a record that holds a figure.
 pub(crate) trait Field {
+    /// Its value; `None` where the record leaves it open.
     fn known(self) -> Option<Known>;
 }
 
@@ -58,6 +62,7 @@ impl Field for (f64, u64) {
 }
 
 impl Field for PromisedRate {
+    /// Its interval need not be symmetrical; the half width is that of the wider side.
     fn known(self) -> Option<Known> {
         let half_width = (self.high - self.rate).max(self.rate - self.low);
         known(self.rate, Some(half_width), None)

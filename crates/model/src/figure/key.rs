@@ -1,4 +1,4 @@
-//! The key by which a figure is identified, and the names of what it measures.
+//! Identifies figures by keys, and names what they measure.
 
 use crate::comparison::Direction;
 use crate::estimate::Estimate;
@@ -76,7 +76,7 @@ pub enum Part {
     Other,
 }
 
-/// Names and values.
+/// The labels of an exported figure: pairs of a name and a value.
 pub(crate) type Labels = Vec<(&'static str, String)>;
 
 /// The part of a record that a figure belongs to. Together with the metric it identifies the
@@ -116,13 +116,15 @@ pub struct Key<'r> {
 }
 
 impl<'r> Key<'r> {
-    pub(crate) fn of(part: Part, subject: impl Into<Cow<'r, str>>) -> Self {
+    pub(crate) fn new(part: Part, subject: impl Into<Cow<'r, str>>) -> Self {
         Self {
             part,
             subject: subject.into(),
             ..Self::default()
         }
     }
+
+    // Each of these sets one field of the key.
 
     pub(crate) fn part(mut self, part: Part, subject: impl Into<Cow<'r, str>>) -> Self {
         self.part = part;

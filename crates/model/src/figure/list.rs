@@ -1,4 +1,4 @@
-//! The figures of a record as they are listed, one table after the other, and the keys that several
+//! Collects the figures of a record, one table after the other, and makes the keys that several
 //! parts of a record share.
 
 use super::field::CatalogueRow;
@@ -15,6 +15,7 @@ pub struct FigureList<'r> {
     pub(super) figures: Vec<Figure<'r>>,
     /// Index of the result whose figures are added; `None` of those of workloads.
     pub(super) result: Option<usize>,
+    /// The number of tables that were added: figures of one table belong together.
     group: usize,
 }
 
@@ -81,7 +82,7 @@ pub(crate) fn survey_key<'r>(
     survey: &'r SurfaceRecord,
     subject: impl Into<Cow<'r, str>>,
 ) -> Key<'r> {
-    Key::of(Part::Other, subject)
+    Key::new(Part::Other, subject)
         .target(survey.data.target)
         .op(survey.data.survey.operation.as_str())
 }

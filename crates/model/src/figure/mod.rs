@@ -1,6 +1,6 @@
-//! Every figure of a record, once: its key, its value with the interval, its unit, and the names
-//! that it has in each format. Readers iterate over [`figures`] or look a metric up by name; none
-//! lists metrics of its own. A new figure is a row of `tables`.
+//! Lists every figure of a record, once: its key, its value with the interval, its unit, and the
+//! names that it has in each format. Readers iterate over [`figures`] or look a metric up by name;
+//! none lists metrics of its own. A new figure is a row of `tables`.
 
 mod field;
 mod key;

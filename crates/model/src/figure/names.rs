@@ -1,4 +1,4 @@
-//! The names of figures in thresholds.
+//! Reads the name of a figure as thresholds write it, and lists such names.
 
 use super::field::CatalogueRow;
 use super::key::{Metric, Part};
@@ -19,6 +19,7 @@ pub struct Named<'t> {
     pub metric: &'static Metric,
 }
 
+/// The metrics of a table that have a name in thresholds.
 fn metrics<T>(table: &'static [CatalogueRow<T>]) -> impl Iterator<Item = &'static Metric> {
     table
         .iter()
@@ -27,7 +28,7 @@ fn metrics<T>(table: &'static [CatalogueRow<T>]) -> impl Iterator<Item = &'stati
 }
 
 /// The metrics of workloads and of steps on files.
-fn of_workloads() -> impl Iterator<Item = &'static Metric> {
+fn workload_metrics() -> impl Iterator<Item = &'static Metric> {
     metrics(OPERATION)
         .chain(metrics(LATENCY))
         .chain(metrics(WORKLOAD))
@@ -35,11 +36,11 @@ fn of_workloads() -> impl Iterator<Item = &'static Metric> {
 
 /// Every name of a metric of a workload.
 pub fn threshold_names() -> Vec<&'static str> {
-    of_workloads().map(|metric| metric.threshold).collect()
+    workload_metrics().map(|metric| metric.threshold).collect()
 }
 
 /// The text before a dot and a last word, which may contain a dot: `a` of `a.p99.9`.
-fn before<'t>(text: &'t str, last: &str) -> Option<&'t str> {
+fn text_before<'t>(text: &'t str, last: &str) -> Option<&'t str> {
     text.strip_suffix(last)?.strip_suffix('.')
 }
 
@@ -54,8 +55,8 @@ pub fn named(text: &str) -> Option<Named<'_>> {
     if of_part.is_some() {
         return of_part;
     }
-    for metric in of_workloads() {
-        if let Some(place) = before(text, metric.threshold) {
+    for metric in workload_metrics() {
+        if let Some(place) = text_before(text, metric.threshold) {
             return named_workload(place, metric);
         }
     }
@@ -72,6 +73,7 @@ pub fn names_of_part(part: Part) -> Vec<String> {
     }
 }
 
+/// The names `subject.metric` of these metrics.
 fn names_in(subject: &str, metrics: impl Iterator<Item = &'static Metric>) -> Vec<String> {
     metrics
         .map(|metric| format!("{subject}.{}", metric.threshold))
@@ -81,7 +83,7 @@ fn names_in(subject: &str, metrics: impl Iterator<Item = &'static Metric>) -> Ve
 /// True if a metric of a workload with this name would be read as that of a part of a survey:
 /// `burst.throughput`, `access.p50`, `curve.max`. No workload may have such a name.
 pub fn names_part_of_survey(name: &str) -> bool {
-    of_workloads().any(|metric| {
+    workload_metrics().any(|metric| {
         named(&format!("{name}.{}", metric.threshold))
             .is_some_and(|found| found.part != Part::Workload)
     })
@@ -95,7 +97,7 @@ fn named_part<'t>(
     metrics: impl Iterator<Item = &'static Metric>,
 ) -> Option<Named<'t>> {
     for metric in metrics {
-        if before(text, metric.threshold) == Some(subject) {
+        if text_before(text, metric.threshold) == Some(subject) {
             return Some(Named {
                 part,
                 subject,
@@ -111,7 +113,7 @@ fn named_part<'t>(
 fn named_workload<'t>(place: &'t str, metric: &'static Metric) -> Option<Named<'t>> {
     let (mut subject, mut op) = (place, None);
     for kind in OpKind::ALL {
-        if let Some(before_kind) = before(place, kind.as_str()) {
+        if let Some(before_kind) = text_before(place, kind.as_str()) {
             subject = before_kind;
             op = Some(kind);
             break;

@@ -16,8 +16,8 @@ use crate::ping::{IdlePoint, SingleRequest};
 use crate::postgres::{LoadRow, TrialRow};
 use crate::rate::LoadFigures;
 use crate::rays::RayBoundary;
+use crate::row::CellOverTime;
 use crate::row::{LatencySummary, OpFigures, PhaseOp, PhaseRecord, Row};
-use crate::summary::CellOverTime;
 use crate::surface::{
     AccessPoint, Burst, CurvePoint, RateSummary, Scan, ScanCell, SeekSummary, ShortStroke,
     SlowBlock, SurfaceRecord, UnreadableRange,
@@ -318,6 +318,7 @@ fn grade_value(range: [Grade; 2]) -> f64 {
     sum / 2.0
 }
 
+/// A percentage as a share.
 fn share(percent: u32) -> f64 {
     f64::from(percent) / 100.0
 }

@@ -1,5 +1,5 @@
-//! The one iteration over the figures of a record: those of its workloads, of its results, which
-//! list their own, and of what was judged.
+//! Lists the figures of a record, for all of its readers: those of its workloads, of its results,
+//! which add their own, and of what was judged.
 
 use super::key::{Figure, Key, Metric, Part};
 use super::list::{FigureList, survey_key, target_labels};
@@ -32,16 +32,18 @@ pub fn figures(record: &Record) -> Vec<Figure<'_>> {
 /// time.
 pub fn points(record: &Record) -> Vec<Figure<'_>> {
     let mut list = FigureList::default();
-    for m in &record.measurements {
-        if let Some(ping) = &m.figures.ping {
-            list.ping(m, ping);
+    for row in &record.measurements {
+        if let Some(ping) = &row.figures.ping {
+            list.ping(row, ping);
         }
     }
     list.positions(record);
-    for (index, m) in record.measurements.iter().enumerate() {
-        for (kind, op) in m.headline_ops() {
-            for cell in m.cells_over_time(op) {
-                let key = workload_key(index, m).op(kind.as_str()).time(cell.middle_s);
+    for (index, row) in record.measurements.iter().enumerate() {
+        for (kind, op) in row.headline_ops() {
+            for cell in row.cells_over_time(op) {
+                let key = workload_key(index, row)
+                    .op(kind.as_str())
+                    .time(cell.middle_s);
                 list.table(&key, CELL, &cell);
             }
         }
@@ -67,38 +69,41 @@ impl Metric {
     }
 }
 
-fn workload_key(index: usize, m: &Row) -> Key<'_> {
+/// The key of the figures of a workload; `index` is that of its row in the record.
+fn workload_key(index: usize, row: &Row) -> Key<'_> {
     Key {
         measurement: Some(index),
-        together_with: &m.figures.together_with,
-        ..Key::of(Part::Workload, m.data.workload.name.as_str()).target(m.data.target)
+        together_with: &row.figures.together_with,
+        ..Key::new(Part::Workload, row.data.workload.name.as_str()).target(row.data.target)
     }
 }
 
 impl<'r> FigureList<'r> {
+    /// The figures of each workload: of all of it, of each kind of operation, of its phases, and of
+    /// what limited it.
     fn workloads(&mut self, record: &'r Record) {
         let mut rows_by_name: BTreeMap<(usize, &str), usize> = BTreeMap::new();
-        for (index, m) in record.measurements.iter().enumerate() {
-            let mut whole = workload_key(index, m);
+        for (index, row) in record.measurements.iter().enumerate() {
+            let mut whole = workload_key(index, row);
             let count = rows_by_name
-                .entry((m.data.target, &m.data.workload.name))
+                .entry((row.data.target, &row.data.workload.name))
                 .or_insert(0);
             *count += 1;
             // Labels are unique, also those of workloads of the same name.
             let name = match *count {
-                1 => m.data.workload.name.clone(),
-                count => format!("{} ({count})", m.data.workload.name),
+                1 => row.data.workload.name.clone(),
+                count => format!("{} ({count})", row.data.workload.name),
             };
-            whole.labels = target_labels(record, m.data.target);
+            whole.labels = target_labels(record, row.data.target);
             whole.labels.push(("workload", name));
-            let together = m.figures.together_with.join("; ");
+            let together = row.figures.together_with.join("; ");
             whole.labels.push(("together_with", together));
-            self.table(&whole, WORKLOAD, m);
-            for (kind, op) in m.ops() {
+            self.table(&whole, WORKLOAD, row);
+            for (kind, op) in row.ops() {
                 self.operation(whole.clone().op(kind.as_str()), op);
             }
-            self.phases(&whole, m);
-            if let Some(limited) = &m.figures.limited_by {
+            self.phases(&whole, row);
+            if let Some(limited) = &row.figures.limited_by {
                 let key = whole.label("limit", limited.limit.as_str());
                 self.table(&key, LIMITED_BY, limited);
             }
@@ -114,9 +119,10 @@ impl<'r> FigureList<'r> {
         self.result = None;
     }
 
+    /// What each disk counts about itself.
     fn health(&mut self, record: &'r Record) {
         for disk in &record.health {
-            let mut key = Key::of(Part::Other, "");
+            let mut key = Key::new(Part::Other, "");
             key.labels = vec![
                 ("disk", disk.disk.clone()),
                 ("serial", disk.serial.clone().unwrap_or_default()),
@@ -127,9 +133,9 @@ impl<'r> FigureList<'r> {
     }
 
     /// The figures of each phase, at the time of its start.
-    fn phases(&mut self, whole: &Key<'r>, m: &Row) {
-        for phase in &m.figures.phases {
-            let start_s = (phase.start_ns as f64 - m.data.start_ns as f64) / 1e9;
+    fn phases(&mut self, whole: &Key<'r>, row: &Row) {
+        for phase in &row.figures.phases {
+            let start_s = (phase.start_ns as f64 - row.data.start_ns as f64) / 1e9;
             let mut key = whole.clone().time(start_s);
             key.phase = Some(phase.name);
             self.table(&key, PHASE, phase);
@@ -145,7 +151,7 @@ impl<'r> FigureList<'r> {
             .promise
             .as_ref()
             .map(|promise| promise.unit.as_str());
-        let mut key = Key::of(Part::Other, expectation.expression.as_str());
+        let mut key = Key::new(Part::Other, expectation.expression.as_str());
         key.labels = vec![("condition", expectation.expression.clone())];
         key.unit = promised_unit
             .or(unit_of(&expectation.expression))
@@ -156,11 +162,11 @@ impl<'r> FigureList<'r> {
         self.table(&key, EXPECTATION, expectation);
     }
 
+    /// The figure that decided the grade of a use, and the thresholds that it was graded by.
     fn grade(&mut self, record: &'r Record, grade: &'r UseGrade) {
-        let m = record.measurements.get(grade.measurement);
-        let mut key = match m {
-            Some(m) => workload_key(grade.measurement, m),
-            None => Key::of(Part::Other, ""),
+        let mut key = match record.measurements.get(grade.measurement) {
+            Some(row) => workload_key(grade.measurement, row),
+            None => Key::new(Part::Other, ""),
         };
         key.part = Part::Other;
         key.unit = &grade.figure.unit;
@@ -175,20 +181,20 @@ impl<'r> FigureList<'r> {
     }
 
     /// The latencies after each idle time, and single requests.
-    fn ping(&mut self, m: &'r Row, ping: &'r PingFigures) {
-        let workload = m.data.workload.name.as_str();
+    fn ping(&mut self, row: &'r Row, ping: &'r PingFigures) {
+        let workload = row.data.workload.name.as_str();
         for point in &ping.after_idle {
             let name = format!("{workload}-after-{}", idle_word(point.idle_ns));
-            let key = Key::of(Part::Other, name)
-                .target(m.data.target)
+            let key = Key::new(Part::Other, name)
+                .target(row.data.target)
                 .sample_count(point.mean.n);
             self.table(&key, AFTER_IDLE, point);
         }
-        for request in &m.data.requests {
-            let key = Key::of(Part::Other, workload)
-                .target(m.data.target)
+        for request in &row.data.requests {
+            let key = Key::new(Part::Other, workload)
+                .target(row.data.target)
                 .op(request.op.as_str());
-            let sent_s = (request.at_ns as f64 - m.data.start_ns as f64) / 1e9;
+            let sent_s = (request.at_ns as f64 - row.data.start_ns as f64) / 1e9;
             let sent = key.time(sent_s).offset(request.offset_bytes);
             self.table(&sent, REQUEST, request);
         }
@@ -232,7 +238,7 @@ impl<'r> FigureList<'r> {
     }
 }
 
-/// `20ms`, `5s`
+/// The word for an idle time in the name of its figure: `20ms`, `5s`.
 fn idle_word(ns: u64) -> String {
     match ns {
         0 => "0".to_owned(),

@@ -1,4 +1,4 @@
-//! An acceptance test of one device.
+//! Answers the questions that every result answers for an acceptance test of one device.
 
 use super::{OwnError, OwnRequests, ResultAnswer, ResultOfTask};
 use crate::accept::{
@@ -34,7 +34,7 @@ impl ResultOfTask for AcceptRecord {
     }
 
     fn add_figures<'r>(&'r self, record: &'r Record, list: &mut FigureList<'r>) {
-        let mut key = Key::of(Part::Other, "accept").target(self.data.target);
+        let mut key = Key::new(Part::Other, "accept").target(self.data.target);
         key.labels = target_labels(record, self.data.target);
         list.table(&key, ACCEPTED, self);
         let rates = [

@@ -1,4 +1,5 @@
-//! Operations on many small files, in a directory of the first target.
+//! Answers the questions that every result answers for operations on many small files, in a
+//! directory of the first target.
 
 use super::{OwnError, OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
@@ -49,7 +50,7 @@ impl ResultOfTask for FilesRecord {
     fn add_figures<'r>(&'r self, record: &'r Record, list: &mut FigureList<'r>) {
         for step in &self.steps {
             let planned = &step.data.step;
-            let mut key = Key::of(Part::FileStep, planned.name()).op(planned.operation.as_str());
+            let mut key = Key::new(Part::FileStep, planned.name()).op(planned.operation.as_str());
             // The directory is the only target. Exports call a step a workload.
             key.labels = target_labels(record, 0);
             key.labels.push(("workload", planned.name()));

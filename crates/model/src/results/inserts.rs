@@ -1,4 +1,5 @@
-//! INSERTs of a temporary PostgreSQL server on the first target.
+//! Answers the questions that every result answers for the INSERTs of a temporary PostgreSQL server
+//! on the first target.
 
 use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
@@ -35,11 +36,11 @@ impl ResultOfTask for PostgresRecord {
     fn add_figures<'r>(&'r self, _: &'r Record, list: &mut FigureList<'r>) {
         for load in &self.loads {
             let name = format!("postgres-{}", load.data.load.name);
-            list.table(&Key::of(Part::Other, name).op("insert"), SERVER_LOAD, load);
+            list.table(&Key::new(Part::Other, name).op("insert"), SERVER_LOAD, load);
         }
         for trial in &self.trials {
             let name = format!("postgres-tried-{}", trial.data.trial.setting);
-            let key = Key::of(Part::Other, name).sample_count(trial.data.pairs.len() as u64);
+            let key = Key::new(Part::Other, name).sample_count(trial.data.pairs.len() as u64);
             list.table(&key, TRIAL, trial);
         }
     }

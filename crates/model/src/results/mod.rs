@@ -1,6 +1,6 @@
-//! The results of tasks, in one file a kind: everything that the rest of the program asks of a
-//! result without caring which one it is. How a result follows from what was measured, and its
-//! clause in the headline, stand in `crates/analysis/src/results.rs`; its blocks on a page in
+//! Answers what the rest of the program asks of the result of a task without caring which one it
+//! is; each kind of result has a file. How a result follows from what was measured, and its clause
+//! in the headline, stand in `crates/analysis/src/results`; its blocks on a page in
 //! `crates/report/src/describe`.
 
 mod accept;
@@ -74,7 +74,7 @@ pub struct OwnError<'a> {
 /// else, exits with another code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultAnswer {
-    /// It does, or there was no question that could stay open.
+    /// The question is answered, with yes or no; or the result asks none.
     Given,
     /// The disk must not be used.
     Rejected,
@@ -83,7 +83,7 @@ pub enum ResultAnswer {
 }
 
 impl ResultAnswer {
-    /// The answer to a question that was decided, or was not.
+    /// The answer of a result that always lets the disk be used.
     fn decided(is_decided: bool) -> Self {
         if is_decided {
             Self::Given

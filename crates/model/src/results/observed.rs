@@ -1,4 +1,4 @@
-//! The load of others, which was watched.
+//! Answers the questions that every result answers for an observed load, which other programs made.
 
 use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
@@ -34,7 +34,7 @@ impl ResultOfTask for ObservedRecord {
     fn add_figures<'r>(&'r self, _: &'r Record, list: &mut FigureList<'r>) {
         for device in &self.devices {
             let name = format!("observed-{}", device.name);
-            let key = Key::of(Part::Observed, name).target(device.target);
+            let key = Key::new(Part::Observed, name).target(device.target);
             list.table(&key, OBSERVED, device);
             for (kind, op) in &device.ops {
                 list.table(&key.clone().op(kind.as_str()), OBSERVED_OPERATION, op);

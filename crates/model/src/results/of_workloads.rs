@@ -1,6 +1,6 @@
-//! Results that put workloads together: the matrix of a sweep, the greatest depth within a
-//! latency, what each layer costs, and what a run was a part of. None makes requests of its own,
-//! and none has a question that could stay open.
+//! Answers the questions that every result answers for those that put workloads together: the matrix
+//! of a sweep, the greatest depth within a latency, the cost of each layer, a comparison, and a
+//! measurement of several hosts. None makes requests of its own, and none can stay undecided.
 
 use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::campaign::CampaignPart;
@@ -30,11 +30,11 @@ impl ResultOfTask for SweepRecord {
     fn add_figures<'r>(&'r self, _: &'r Record, list: &mut FigureList<'r>) {
         for matrix in &self.matrices {
             let name = format!("sweep-{}", matrix.operation.as_str());
-            list.table(&Key::of(Part::Other, name), MATRIX, matrix);
+            list.table(&Key::new(Part::Other, name), MATRIX, matrix);
             for cell in &matrix.cells {
                 if cell.state == CellState::Predicted {
                     let name = matrix.operation.cell_name(cell.block_bytes, cell.depth);
-                    list.table(&Key::of(Part::Other, name), PREDICTED_CELL, cell);
+                    list.table(&Key::new(Part::Other, name), PREDICTED_CELL, cell);
                 }
             }
         }
@@ -79,7 +79,7 @@ impl ResultOfTask for LayersRecord {
 
     fn add_figures<'r>(&'r self, _: &'r Record, list: &mut FigureList<'r>) {
         for cost in &self.costs {
-            let key = Key::of(Part::Other, cost.workload.as_str()).op("read");
+            let key = Key::new(Part::Other, cost.workload.as_str()).op("read");
             list.table(&key.target(cost.target), LAYER, cost);
         }
     }

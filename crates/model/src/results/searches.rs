@@ -1,5 +1,5 @@
-//! Rates that keep a promise: one search, and one for each of several shares of reads. Their
-//! trials are workloads.
+//! Answers the questions that every result answers for searches of rates that keep a promise: a
+//! single one, and one for each of several shares of reads. Their trials are workloads.
 
 use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
@@ -32,7 +32,7 @@ impl ResultOfTask for LoadRecord {
     }
 
     fn add_figures<'r>(&'r self, record: &'r Record, list: &mut FigureList<'r>) {
-        let mut key = Key::of(Part::Load, "load");
+        let mut key = Key::new(Part::Load, "load");
         key.labels = target_labels(record, TARGET);
         list.table(&key, LOAD, &self.figures);
     }
@@ -69,12 +69,12 @@ impl ResultOfTask for RaysRecord {
     fn add_figures<'r>(&'r self, record: &'r Record, list: &mut FigureList<'r>) {
         for ray in &self.figures.rays {
             let percent = to_a_percent(ray.read_share * 100.0);
-            let mut key = Key::of(Part::Other, format!("load-reads-{percent}"));
+            let mut key = Key::new(Part::Other, format!("load-reads-{percent}"));
             key.labels = target_labels(record, TARGET);
             list.table(&key.label("reads_percent", &percent), LOAD, &ray.load);
         }
         if let Some(boundary) = &self.figures.boundary {
-            list.table(&Key::of(Part::Other, "boundary"), BOUNDARY, boundary);
+            list.table(&Key::new(Part::Other, "boundary"), BOUNDARY, boundary);
         }
     }
 
@@ -95,6 +95,7 @@ struct SearchPath {
 }
 
 impl SearchPath {
+    /// The paths of a search that is a result of its own.
     fn alone(path: &str) -> Self {
         Self {
             data: format!("{path}/data"),
@@ -102,6 +103,7 @@ impl SearchPath {
         }
     }
 
+    /// The paths of a search that is one ray of a result.
     fn ray(path: &str, number: usize) -> Self {
         Self {
             data: format!("{path}/data/rays/{number}"),

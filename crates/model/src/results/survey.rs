@@ -1,4 +1,5 @@
-//! A survey: transfer rate, access time and scan of one target.
+//! Answers the questions that every result answers for a survey: transfer rate, access time and
+//! scan of one target.
 
 use super::{OwnError, OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;

@@ -1,4 +1,5 @@
-//! A load that goes on and on, on the first target. Its requests are those of a workload.
+//! Answers the questions that every result answers for a sustained load on the first target. Its
+//! requests are those of a workload.
 
 use super::{OwnRequests, ResultAnswer, ResultOfTask};
 use crate::data::RunData;
@@ -22,7 +23,7 @@ impl ResultOfTask for SustainRecord {
     }
 
     fn add_figures<'r>(&'r self, record: &'r Record, list: &mut FigureList<'r>) {
-        let mut key = Key::of(Part::Other, self.workload.as_str());
+        let mut key = Key::new(Part::Other, self.workload.as_str());
         key.labels = target_labels(record, 0);
         list.table(&key, SUSTAINED, self);
         if let Some(bucket) = &self.bucket {

@@ -126,6 +126,7 @@ pub struct PatternFiles {
 /// The most bytes of a pattern, as in fio.
 pub const PATTERN_BYTES_MAX: usize = 512;
 
+/// Reads a pattern from outside, and refuses one of a length that no block has.
 fn read_pattern<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let bytes: Vec<u8> = Vec::deserialize(deserializer)?;
     if bytes.is_empty() || bytes.len() > PATTERN_BYTES_MAX {

@@ -1,4 +1,4 @@
-//! Whether requests can be made in an order of fio that somebody else may have written.
+//! Checks whether requests can be made in an order of fio that somebody else may have written.
 
 use super::fio_order::{FioKind, FioOrder, FioSyncCall};
 
@@ -91,6 +91,7 @@ impl FioOrder {
         }
     }
 
+    /// True if every size of this kind can be drawn and put at a place.
     fn has_sizes(&self, kind: &FioKind) -> bool {
         let sizes = &kind.sizes;
         let percents: u64 = sizes

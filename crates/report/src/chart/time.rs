@@ -8,9 +8,9 @@ use diskproof_model::finding::Finding;
 use diskproof_model::measurement::OpKind;
 use diskproof_model::observed::{ObservedDevice, ObservedOps, ObservedRecord};
 use diskproof_model::record::{Estimate, Record};
+use diskproof_model::row::CellOverTime;
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::series::Cell;
-use diskproof_model::summary::CellOverTime;
 use diskproof_model::units::format_duration;
 
 /// With more measurements than this, only the first one and those that change over time have a

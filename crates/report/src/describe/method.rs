@@ -5,7 +5,7 @@ use crate::labels;
 use crate::text::{glue, grouped, list};
 use diskproof_model::block::{Block, TableRow};
 use diskproof_model::measurement::{DeviceUse, EngineUse};
-use diskproof_model::record::Record;
+use diskproof_model::record::{AccountedRange, Record};
 use diskproof_model::row::{PhaseKind, Row};
 use diskproof_model::shell::quoted;
 use diskproof_model::units::format_duration;
@@ -247,7 +247,7 @@ pub(crate) fn proof_text(record: &Record, target: usize) -> Option<String> {
 
 /// The share of the bytes that the counters confirm; `None` where they could not be read.
 fn confirmed_text(record: &Record, target: usize) -> Option<String> {
-    let (low, high) = record.accounted_range(target)?;
+    let AccountedRange { low, high } = record.accounted_range(target)?;
     let mut disks = BTreeSet::new();
     for device in device_uses(record, target) {
         disks.extend(device.disks.iter().map(String::as_str));

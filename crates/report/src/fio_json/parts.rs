@@ -144,7 +144,7 @@ const KIB: f64 = 1024.0;
 pub(super) fn rate_object(row: &Row, op: OpRow<'_>) -> Object {
     let mut kib_rates = Vec::new();
     let mut op_rates = Vec::new();
-    for cell in row.cells_of(&steady_samples(row, op)) {
+    for cell in row.cells_of_series(&steady_samples(row, op)) {
         kib_rates.push(cell.cell.bytes as f64 / KIB / cell.length_s);
         op_rates.push(cell.cell.ops as f64 / cell.length_s);
     }
@@ -336,7 +336,7 @@ mod tests {
             histogram.record(k * 1_000);
         }
         let latency = Latency {
-            summary: &LatencySummary::of(&histogram),
+            summary: &LatencySummary::from_histogram(&histogram),
             histogram: &histogram,
         };
         latency.percentiles().keys().cloned().collect()

@@ -90,7 +90,7 @@ fn known_record() -> Record {
             measurement.data.device.write_ops,
         ) = (128, 256);
         for op in measurement.figures.ops.values_mut() {
-            op.latency = LatencySummary::of(&known_latency());
+            op.latency = LatencySummary::from_histogram(&known_latency());
         }
         for op in measurement.data.ops.values_mut() {
             op.latency = known_latency();
@@ -308,7 +308,7 @@ proptest! {
         let mut histogram = LatencyHistogram::new();
         latencies.iter().for_each(|ns| histogram.record(*ns));
         let read = m.figures.ops.get_mut(&OpKind::Read).unwrap();
-        read.latency = LatencySummary::of(&histogram);
+        read.latency = LatencySummary::from_histogram(&histogram);
         read.latency.mean = figures[0];
         (read.iops.value, read.throughput.value) = (figures[1], figures[2]);
         let read = m.data.ops.get_mut(&OpKind::Read).unwrap();

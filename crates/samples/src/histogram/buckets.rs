@@ -1,4 +1,4 @@
-//! The layout: which bucket a latency falls into, and what a bucket holds.
+//! Finds the bucket that a latency falls into, and the latencies that a bucket holds.
 
 /// Sub-buckets of the first, linear bucket: 2 × 10³ rounded up to a power of two gives 3
 /// significant digits.
@@ -14,7 +14,10 @@ const OCTAVES: usize = 31;
 pub(super) const LEN: usize = SUB_BUCKETS + OCTAVES * HALF;
 /// Largest value with a bucket; larger ones count in it, and `max_ns` still holds them exactly.
 pub(super) const VALUE_MAX: u64 = (1 << (SUB_BUCKET_BITS + OCTAVES as u32)) - 1;
+/// Most latencies in one distribution that is read back, so that sums over many fit into 64 bits.
+pub(super) const COUNT_MAX: u64 = 1 << 50;
 
+/// The index of the bucket that counts a latency, which is at most [`VALUE_MAX`].
 #[inline(always)]
 pub(super) fn index_of(ns: u64) -> usize {
     // Octave 0 is linear; octave k ≥ 1 holds values of 11+k bits in HALF buckets of 2^k.
@@ -30,6 +33,7 @@ pub(super) struct BucketValues {
 }
 
 impl BucketValues {
+    /// The longest of them.
     pub(super) fn high_ns(&self) -> u64 {
         self.low_ns + self.width_ns - 1
     }

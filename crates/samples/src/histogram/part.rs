@@ -1,16 +1,14 @@
-//! The latencies of a part of a distribution, such as those of one window of time: only its filled
-//! buckets, because most are empty in a short time.
+//! Counts the latencies of a part of a distribution, such as those of one window of time: only its
+//! filled buckets, because most are empty in a short time.
 
-use super::buckets::{LEN, VALUE_MAX, bucket_values, index_of};
+use super::buckets::{COUNT_MAX, LEN, VALUE_MAX, bucket_values, index_of};
 use crate::packed::{Packed, Packer, Unpacker};
-
-/// Most latencies of a part that is read back, so that sums over many fit into 64 bits.
-const COUNT_MAX: u64 = 1 << 50;
 
 /// A latency distribution that holds its filled buckets only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LatencyPart {
-    /// Index in [`LatencyHistogram::counts`] and count, ascending.
+    /// The index of each filled bucket in the array of [`super::LatencyHistogram`], and its count;
+    /// the indices ascend.
     pub(super) buckets: Vec<(u32, u64)>,
     pub(super) count: u64,
     pub(super) sum_ns: u128,
@@ -128,7 +126,7 @@ impl StoredLatencies {
 
     /// The distribution, exactly.
     pub fn part(&self) -> LatencyPart {
-        let mut numbers = Unpacker::of_bytes(&self.0);
+        let mut numbers = Unpacker::from_bytes(&self.0);
         LatencyPart::unpack(&mut numbers).expect("what was packed can be unpacked")
     }
 }

@@ -1,5 +1,6 @@
-//! A distribution in JSON, as programs in other languages read it: its buckets as HdrHistogram, and
-//! what the buckets do not tell exactly beside them.
+//! Writes and reads a distribution as JSON that programs in other languages can read: its buckets
+//! as HdrHistogram, and beside them the sum, the shortest and the longest, which buckets know only
+//! to 3 digits.
 
 use super::LatencyHistogram;
 use crate::packed::NUMBER_MAX;

@@ -2,6 +2,7 @@
 //! HdrHistogram_c). Our own reader, because the crate `hdrhistogram` allocates what the text
 //! claims: 4 GiB for a text of 60 bytes.
 
+use super::buckets::COUNT_MAX;
 use flate2::read::ZlibDecoder;
 use std::io::Read as _;
 
@@ -15,9 +16,6 @@ const HEADER_BYTES: usize = 40;
 const INFLATED_BYTES_MAX: u64 = 1 << 20;
 /// The most that the format allows.
 const DIGITS_MAX: u32 = 5;
-/// Most latencies in one histogram, so that sums over many histograms fit into 64 bits.
-const COUNT_MAX: u64 = 1 << 50;
-
 /// Calls `each` with the highest value of every filled bucket and its count, ascending.
 pub(super) fn read(bytes: &[u8], mut each: impl FnMut(u64, u64)) -> Result<(), &'static str> {
     let inflated;
@@ -56,6 +54,7 @@ pub(super) fn read(bytes: &[u8], mut each: impl FnMut(u64, u64)) -> Result<(), &
     Ok(())
 }
 
+/// Inflates a zlib stream (RFC 1950), as far as it is no larger than a histogram.
 fn inflate(deflated: &[u8]) -> Result<Vec<u8>, &'static str> {
     let mut plain = Vec::new();
     let read = ZlibDecoder::new(deflated)
@@ -68,11 +67,13 @@ fn inflate(deflated: &[u8]) -> Result<Vec<u8>, &'static str> {
     }
 }
 
+/// The number of 32 bits that begins at a byte, the highest byte first.
 fn number(bytes: &[u8], at: usize) -> Result<u32, &'static str> {
     let four = bytes.get(at..at + 4).and_then(|four| four.try_into().ok());
     four.map(u32::from_be_bytes).ok_or("it is truncated")
 }
 
+/// As [`number`], of 64 bits.
 fn long_number(bytes: &[u8], at: usize) -> Result<u64, &'static str> {
     Ok(u64::from(number(bytes, at)?) << 32 | u64::from(number(bytes, at + 4)?))
 }
@@ -101,6 +102,7 @@ struct BucketLayout {
 }
 
 impl BucketLayout {
+    /// Reads the header of a plain histogram.
     fn read(plain: &[u8]) -> Result<Self, &'static str> {
         let (offset, digits) = (number(plain, 8)?, number(plain, 12)?);
         let (lowest, ratio) = (long_number(plain, 16)?, long_number(plain, 32)?);

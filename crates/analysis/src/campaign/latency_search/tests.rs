@@ -213,7 +213,7 @@ fn the_record_tells_what_was_found() {
             .iter()
             .map(|(depth, late)| measured(*depth, *late))
             .collect();
-        let search = LatencySearch::of(target, &depths, &all);
+        let search = LatencySearch::judge(target, &depths, &all);
         (search.depth, search.is_settled)
     };
     assert_eq!(of(&[(1, 0), (4, 11), (2, 10), (3, 11)]), (Some(2), true));

@@ -2,7 +2,7 @@
 
 use crate::fleet::clock::{ClockOffset, RunClock};
 use crate::fleet::unmeasured::host_name;
-use crate::steady::whole;
+use crate::steady::with_warmup;
 use diskproof_model::comparison::Reason;
 use diskproof_model::histogram::StoredLatencies;
 use diskproof_model::measurement::Measurement;
@@ -234,7 +234,7 @@ pub(super) fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
                     measured.data.target == target && measured.data.workload.name == workload.name
                 });
                 if let Some(measured) = measured {
-                    row.take(&whole(&measured.data));
+                    row.take(&with_warmup(&measured.data));
                 }
                 rows.push(row);
             }

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::fixture;
-use crate::steady::whole;
+use crate::steady::with_warmup;
 use diskproof_model::plan::{Order, Task, Workloads};
 use diskproof_model::record::TaskResult;
 use diskproof_model::series::{Cell, TimeSeries};
@@ -389,7 +389,7 @@ fn latencies_of_all_members_are_added_bucket_by_bucket() {
     let members = members(&candidates, &mut Vec::new());
     let name = runs.runs[0].rows[0].workload.clone();
     let merged = merged_histogram(&members, &name, OpKind::Read);
-    let one = whole(&host(0).record().measurements[0].data);
+    let one = with_warmup(&host(0).record().measurements[0].data);
     let single: Vec<_> = one.ops[&OpKind::Read].latency.buckets().collect();
     let summed: Vec<_> = merged.buckets().collect();
     assert_eq!(single.len(), summed.len());

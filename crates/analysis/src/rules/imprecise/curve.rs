@@ -1,4 +1,5 @@
-//! The average of the curve. Of an uneven surface `ragged` says that it is.
+//! Decides whether the average of the curve is known well enough. `ragged` reports an uneven
+//! surface, whose average is uncertain for that reason alone.
 
 use super::super::ragged::is_curve_ragged;
 use super::super::rule::*;
@@ -6,6 +7,7 @@ use super::super::starved::is_survey_starved;
 use super::workloads::WIDTH_NOTE;
 use diskproof_model::surface::CurvePoint;
 
+/// Reports a curve whose average is known too roughly.
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     let surface = record.surface()?;
     let average = &surface.figures.rate.as_ref()?.average;
@@ -50,6 +52,7 @@ struct OddPoint {
 }
 
 impl OddPoint {
+    /// The distance from what its neighbours let expect, as a factor's logarithm.
     fn distance(&self) -> f64 {
         (self.rate / self.expected).ln().abs()
     }

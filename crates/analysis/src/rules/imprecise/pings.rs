@@ -8,6 +8,7 @@ use diskproof_model::record::Estimate;
 /// first one, which may wake the disk up, does not count.
 const PINGS_MIN: u64 = 9;
 
+/// Reports mean latencies of single requests that are known too roughly.
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     let mut hits: Vec<RoughMeanFinding> = Vec::new();
     for measured in real_rows(record) {
@@ -41,6 +42,7 @@ struct RoughMeanFinding {
     evidence: Evidence,
 }
 
+/// The mean latency of one kind of requests, if it is known too roughly.
 fn rough_mean(
     record: &Record,
     measured: Measured<'_>,

@@ -1,5 +1,6 @@
-//! Steps on many small files that are known worse than figures are graded by. Rounds differ by
-//! several percent on a quiet machine already, so that narrower limits would always be passed.
+//! Finds the steps on many small files whose rate is known too badly to be graded. Rounds differ by
+//! several percent on a quiet machine already, so a narrower limit than that of grades would report
+//! every run.
 
 use super::super::rule::*;
 use super::workloads::WALL_NS_MIN;
@@ -13,6 +14,7 @@ struct RoughStep<'a> {
     width: f64,
 }
 
+/// Reports steps on files whose rate is known too roughly.
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     let steps = &record.files()?.steps;
     let rough = rough_steps(steps);
@@ -40,6 +42,7 @@ pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     )
 }
 
+/// The steps whose rate is known too roughly.
 fn rough_steps(steps: &[FileStepRow]) -> Vec<RoughStep<'_>> {
     let mut rough = Vec::new();
     for (index, step) in steps.iter().enumerate() {

@@ -14,21 +14,24 @@ use diskproof_model::measurement::{SERIES_INTERVAL_NS, StopReason};
 /// practice.
 pub(super) const WIDTH_NOTE: f64 = 0.05;
 
-/// Beyond this half-width "faster or slower by so much" is no longer true of both.
-const WIDTH_HALF: f64 = 0.5;
+/// Beyond this half-width the claim speaks of a factor of two: a rate of ±50 % may lie at half of
+/// the figure.
+const WIDTH_FACTOR_TWO: f64 = 0.5;
 
 /// Shortest measured time that an interval can be computed for.
 pub(super) const WALL_NS_MIN: u64 = BATCHES_MIN as u64 * SERIES_INTERVAL_NS;
 
-/// Longest time that is suggested; what needs more does not get precise by waiting.
+/// Longest time that is suggested, an hour; what needs more does not get precise by waiting.
+/// Chosen, not measured.
 const SUGGESTED_NS_MAX: f64 = 3600e9;
 /// The shortest time to suggest, in seconds: five slices of two.
 const SUGGESTED_SECONDS_MIN: u64 = 10;
 
-/// Share of an interval from which on it is that of the runs, not of this one.
+/// If the spread from run to run makes up this share of the interval, or more, then a longer run
+/// cannot narrow it. Just below 1, so that rounding does not decide.
 const SHARE_OF_RUNS_MIN: f64 = 0.99;
 
-/// An interval of a few batches is itself known to about this factor.
+/// An interval of a few batches is itself known to about this factor. Chosen, not measured.
 const SPLIT_ERROR_FACTOR: f64 = 1.5;
 
 /// A workload whose rate is not known well enough.
@@ -40,6 +43,7 @@ struct ImpreciseWorkload<'a> {
     evidence: Evidence,
 }
 
+/// Reports workloads whose rate is known too roughly.
 pub(super) fn check(record: &Record) -> Option<Diagnosis> {
     // What counts is the differences between the layers, and each has its own interval.
     if record.plan.layers().is_some() {
@@ -91,6 +95,7 @@ fn is_result(record: &Record, row: &Row) -> bool {
     answer.workload == row.data.workload.name
 }
 
+/// The workloads none of whose operations completed in time.
 fn unanswered_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
     let unanswered = indices_of(hits, is_unanswered);
     let first = unanswered.first()?;
@@ -101,6 +106,7 @@ fn unanswered_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Optio
     ))
 }
 
+/// The workloads that ended with their warm-up.
 fn used_up_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
     let used_up = indices_of(hits, is_used_up);
     if used_up.is_empty() {
@@ -112,6 +118,7 @@ fn used_up_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<S
     ))
 }
 
+/// The workloads that were measured too short to settle.
 fn unsettled_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<String> {
     let unsettled = indices_of(hits, is_unsettled);
     if unsettled.is_empty() {
@@ -149,7 +156,7 @@ fn rough_sentence(record: &Record, hits: &[ImpreciseWorkload<'_>]) -> Option<Str
 fn consequence(worst: &ImpreciseWorkload<'_>) -> String {
     if worst.width.is_infinite() {
         "A decision based on such a figure may be wrong.".to_owned()
-    } else if worst.width > WIDTH_HALF {
+    } else if worst.width > WIDTH_FACTOR_TWO {
         "Disks or settings that differ by a factor of two could show the same figure.".to_owned()
     } else if worst.width > WIDTH_NOTE {
         format!(
@@ -171,7 +178,7 @@ fn is_empty(row: &Row) -> bool {
     is_unanswered(row) || is_used_up(row)
 }
 
-/// True if everything that was asked for came only after the measured time.
+/// True if every request completed only after the measured time.
 fn is_unanswered(row: &Row) -> bool {
     has_no_count(row)
         && row
@@ -195,6 +202,7 @@ fn is_used_up(row: &Row) -> bool {
         && ops.iter().all(|(_, op)| op.figures.latency.max == 0)
 }
 
+/// The operation of a workload that is known least; `None` where all are known well.
 fn imprecise_workload(measured: Measured<'_>) -> Option<ImpreciseWorkload<'_>> {
     // The pace of single requests is the user's, not the disk's.
     if measured.row.figures.ping.is_some() {

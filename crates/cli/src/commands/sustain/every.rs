@@ -405,7 +405,7 @@ impl<'a> Series<'a> {
         own: &mut Vec<LatencyPoint>,
     ) -> anyhow::Result<MeasuredOnce> {
         let identity = self.flags.probe(self.request.target)?;
-        if !target.is_same_thing(&identity) {
+        if !target.has_same_storage(&identity) {
             return Ok(MeasuredOnce::OtherTarget);
         }
         let plan = (self.request.plan_for)(&identity)?;

@@ -296,7 +296,10 @@ fn swept(disk: KnownDisk) -> (Record, u64) {
     };
     let measurements = std::mem::take(&mut cells.measurements);
     let facts = run_facts(SystemTime::UNIX_EPOCH, plan, Vec::new());
-    (judge(facts, &RunData::of(measurements), &[]), cells.now_ns)
+    (
+        judge(facts, &RunData::from_measurements(measurements), &[]),
+        cells.now_ns,
+    )
 }
 
 /// Every cell is within 2 % of the truth, or the truth within its interval; an interval holds it
@@ -455,7 +458,7 @@ fn searched(list: Vec<Workload>, mut cells: SimulatedRates) -> Record {
     };
     let data = RunData {
         trials: cells.trials,
-        ..RunData::of(cells.measurements)
+        ..RunData::from_measurements(cells.measurements)
     };
     judge(
         run_facts(SystemTime::UNIX_EPOCH, plan, Vec::new()),

@@ -5,7 +5,9 @@ use super::schedule::{SliceSchedule, slice_count};
 use super::{SliceOrder, shuffled_members};
 use crate::flags::SECOND;
 use diskproof_model::group::Group;
-use diskproof_model::measurement::{CacheUse, EngineUse, Measurement, OpKind, SERIES_INTERVAL_NS};
+use diskproof_model::measurement::{
+    CacheUse, EngineUse, MeasuredSpan, Measurement, OpKind, SERIES_INTERVAL_NS,
+};
 use diskproof_model::plan::{
     Access, CachePolicy, EngineChoice, EngineKind, Layout, Order, Plan, Span, Stop, SyncCall,
     SyncPolicy, Task, Verify, Workload, Workloads,
@@ -185,7 +187,8 @@ fn measured_on(target: usize, moved_bytes: u64, used: EngineKind) -> Measurement
         used: CachePolicy::Direct,
         why: None,
     };
-    let mut measured = Measurement::unmeasured(workload(10), (0, 1 << 30), engine, cache);
+    let mut measured =
+        Measurement::unmeasured(workload(10), MeasuredSpan::new(0, 1 << 30), engine, cache);
     measured.target = target;
     measured.wall_ns = 2 * SECOND;
     measured.ops.entry(OpKind::Read).or_default().bytes = moved_bytes;

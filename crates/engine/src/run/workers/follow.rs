@@ -281,7 +281,7 @@ impl WorkerGroup<'_> {
                 Control::Continue => {}
             }
         }
-        if self.group.is_known(is_known) {
+        if self.group.may_end(is_known) {
             Control::Enough
         } else {
             Control::Continue
