@@ -142,6 +142,12 @@ impl DescribedJobs {
         }
     }
 
+    /// True if a job turns a time off by this option of its own (`disable_lat` and the like), or by
+    /// the one for all times.
+    pub(super) fn is_time_disabled(&self, job: &DescribedJob, key: &str) -> bool {
+        self.is_switched_on(job, key) || self.is_switched_on(job, "gtod_reduce")
+    }
+
     /// True unless the job sets a switch to 0: for the switches that fio has on by default.
     pub(super) fn is_not_switched_off(&self, job: &DescribedJob, key: &str) -> bool {
         match self.value(job, key) {

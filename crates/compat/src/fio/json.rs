@@ -2,8 +2,9 @@
 
 use super::frame::{DiskFigures, EMULATES, RunFrame};
 use super::job_options::fio_option;
+use super::latency_figures::{figures, percentiles};
 use super::normal::direction_names;
-use super::stats::{DirectionStats, JobEntry, SteadyEntry, figures, percentiles};
+use super::stats::{DirectionStats, JobEntry, SteadyEntry};
 use crate::jobs::JobOption;
 use diskproof_model::fio_bins::{bins, range_shares};
 use diskproof_model::histogram::LatencyHistogram;

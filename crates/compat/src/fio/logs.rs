@@ -1,7 +1,7 @@
 //! fio's logs: rates and latencies at intervals (`write_bw_log`, `write_iops_log`, `write_lat_log`
 //! with `log_avg_msec`), and distributions of latencies (`write_hist_log`).
 
-use super::stats::{is_time_disabled, write_kind};
+use super::counted_ops::write_kind;
 use crate::jobs::{DescribedJob, DescribedJobs};
 use crate::printer::ToolFile;
 use diskproof_model::fio_bins::{BINS, bin_index};
@@ -131,7 +131,7 @@ fn add_logs(
 /// True unless the job turns the times of a log off.
 fn is_possible(log: Log, described: &DescribedJobs, job: &DescribedJob) -> bool {
     match log.disabled_by {
-        Some(option) => !is_time_disabled(described, job, option),
+        Some(option) => !described.is_time_disabled(job, option),
         None => true,
     }
 }

@@ -3,7 +3,8 @@
 //! missing. Times are in microseconds.
 
 use super::frame::{DiskFigures, EMULATES, GroupDirection, RunFrame};
-use super::stats::{JobEntry, figures, percentiles};
+use super::latency_figures::{figures, percentiles};
+use super::stats::JobEntry;
 use diskproof_model::fio_bins::range_shares;
 use diskproof_model::histogram::LatencyHistogram;
 

@@ -993,7 +993,7 @@ fn jobs_that_only_make_files_have_an_entry_for_each_copy_or_group() {
         }
     };
     let names = |options| {
-        let entries = super::stats::entries(&described(options), &[]);
+        let entries = super::entries::entries(&described(options), &[]);
         let mut shown = Vec::new();
         for entry in &entries {
             assert!(entry.depth_shares().iter().all(|(_, share)| *share == 0.0));
