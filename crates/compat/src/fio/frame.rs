@@ -1,5 +1,5 @@
-//! The facts that all entries of a run share: its time, the rates of its groups, and the counts
-//! that the kernel has of the block devices.
+//! Holds the facts that all entries of a run share in every form of output: its time, the rates of
+//! its groups, and the counts that the kernel has of the block devices.
 
 use super::stats::{DirectionStats, JobEntry};
 use crate::jobs::JobOption;

@@ -1,4 +1,4 @@
-//! The output of a run of jobs: its forms, in fio's order.
+//! Prints a run of jobs in the chosen forms of output, one after the other as fio does.
 
 use super::described::command_word;
 use super::entries::{entries, failed_jobs};

@@ -1,4 +1,4 @@
-//! fio's terse output: one line per entry, fields separated by semicolons, in the order of fio's
+//! Writes fio's terse output: one line per entry, fields separated by semicolons, in the order of fio's
 //! show_thread_status_terse_all. Programs read the fields by their position, so none may be
 //! missing. Times are in microseconds.
 
