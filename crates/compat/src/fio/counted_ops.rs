@@ -13,8 +13,8 @@ pub(super) fn write_kind(measurement: &Measurement) -> OpKind {
     }
 }
 
-/// The kinds of operations that an entry counts, in the order of its directions: reads, writes, trims.
-/// A write with a sync of its own is both a write and a commit, and counts once.
+/// The kinds of operations that an entry counts, in the order of its directions: reads, writes,
+/// trims. A write with a sync of its own is both a write and a commit, and counts once.
 pub(super) fn counted_kinds(measurement: &Measurement) -> [OpKind; 3] {
     [OpKind::Read, write_kind(measurement), OpKind::Trim]
 }

@@ -25,7 +25,7 @@ pub(super) fn command_word(time: CommandTime) -> &'static str {
     }
 }
 
-/// True of a name that stands for all of an option, as [`DescribedJobs::value`] takes it.
+/// True of the name that stands for all names of an option, which [`DescribedJobs::value`] takes.
 fn is_first_name(key: &str) -> bool {
     fio_option(key).is_some_and(|option| option.name() == key)
 }
@@ -156,7 +156,8 @@ impl DescribedJobs {
         }
     }
 
-    /// The job that a workload carries out, or whose files are made before it.
+    /// The job that a workload of this name carries out, or whose files it makes; `None` for a name
+    /// that no job has.
     pub(super) fn job_of(&self, workload_name: &str) -> Option<&DescribedJob> {
         self.jobs.iter().find(|job| {
             let mut workloads = job.workloads.iter();

@@ -55,6 +55,7 @@ pub(super) fn failed_jobs(described: &DescribedJobs, measurements: &[Measurement
     failed
 }
 
+/// The copies of a workload whose requests, limits or verification failed; 0 where none did.
 fn failed_copies(members: &[&Measurement]) -> u64 {
     for measurement in members {
         let mut entry = JobEntry::default();
@@ -98,7 +99,7 @@ fn add_job<'a>(
                 last.members.extend(measured);
             }
             _ => open.push(OpenEntry {
-                entry: entry_of(described, job, copies),
+                entry: entry_without_figures(described, job, copies),
                 members: measured,
             }),
         }
@@ -131,7 +132,7 @@ fn add_creating_job(
         (job.copies, 1)
     };
     for _ in 0..entries {
-        let mut entry = entry_of(described, job, copies);
+        let mut entry = entry_without_figures(described, job, copies);
         entry.finds_no_file = described.value(job, "opendir").is_some();
         open.push(OpenEntry {
             entry,
@@ -141,7 +142,8 @@ fn add_creating_job(
 }
 
 /// The measurements of a workload; of a search for a depth, those at the depth that it found, or at
-/// least.
+/// the smallest one. A job that searches is the only one of its run, since the reader of jobs
+/// refuses others beside it, so all measurements are of the search.
 fn own_measurements<'a>(
     workload: &JobWorkload,
     measurements: &'a [Measurement],
@@ -163,8 +165,8 @@ fn own_measurements<'a>(
         .collect()
 }
 
-/// An entry without figures, for so many copies of a job.
-fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntry {
+/// An entry for so many copies of a job, before the figures of its members are added.
+fn entry_without_figures(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntry {
     let unified = described
         .value(job, "unified_rw_reporting")
         .unwrap_or_default();

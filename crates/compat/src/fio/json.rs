@@ -1,5 +1,5 @@
-//! Writes fio's JSON output, laid out as fio does it: keys in order, floats with six digits. Programs
-//! read the keys by name, so each must be one of fio's.
+//! Writes fio's JSON output, laid out as fio does it: keys in order, floats with six digits.
+//! Programs read the keys by name, so each must be one of fio's.
 
 use super::frame::{DiskFigures, EMULATES, RunFrame};
 use super::job_options::fio_option;

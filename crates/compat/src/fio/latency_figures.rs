@@ -16,7 +16,7 @@ pub(super) struct TimeFigures {
 
 impl TimeFigures {
     /// The figures in the unit that fio chooses: the largest in which they keep enough digits. The
-    /// limits are those of `nsec_to_usec` in its stat.c.
+    /// limits are those of `nsec_to_usec` in its stat.h.
     pub(super) fn scaled(mut self) -> ScaledFigures {
         let mut unit = "nsec";
         for larger in ["usec", "msec"] {

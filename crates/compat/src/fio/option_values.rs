@@ -65,9 +65,9 @@ fn range_error(value: &str) -> Option<String> {
     }
 }
 
-/// Why a list of errors to ignore has an unknown one: those of reads, of writes and of verification,
-/// with commas between the three and colons within them, are names or numbers. An empty one ends its
-/// part.
+/// Why a list of errors to ignore has an unknown one: those of reads, of writes and of
+/// verification, with commas between the three and colons within them, are names or numbers. An
+/// empty one ends its part.
 fn unknown_error_name(value: &str) -> Option<String> {
     for errors in value.split(',') {
         for error in errors

@@ -27,8 +27,8 @@ impl IntervalSum {
     }
 }
 
-/// Adds the operations of these kinds to the sums, one for each whole interval of fio from the start
-/// of the measurement. A job that is done in its warm-up adds nothing.
+/// Adds the operations of these kinds to the sums, one for each whole interval of fio from the
+/// start of the measurement. A job that is done in its warm-up adds nothing.
 pub(super) fn add_to_intervals(
     sums: &mut Vec<IntervalSum>,
     measurement: &Measurement,
@@ -53,9 +53,9 @@ pub(super) fn add_to_intervals(
     }
 }
 
-/// Adds a cell of the series between two times to each interval by the share of its time there: from
-/// 41 s on the cells no longer divide the intervals, and from 5.5 minutes on they are longer. What
-/// lies behind the last interval is left out.
+/// Adds a cell of the series between two times to each interval by the share of its time there:
+/// from 41 s on the cells no longer divide the intervals, and from 5.5 minutes on they are longer.
+/// What lies behind the last interval is left out.
 fn add_cell(sums: &mut [IntervalSum], cell: &Cell, start_ns: u64, end_ns: u64) {
     debug_assert!(start_ns < end_ns, "{start_ns} {end_ns}");
     let mut part_ns = start_ns;

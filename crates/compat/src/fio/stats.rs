@@ -17,7 +17,9 @@ use diskproof_model::shape::{FioSyncCall, IoPriority, LatencyTarget, SteadyEnd, 
 /// One entry of the output.
 #[derive(Debug, Clone, Default)]
 pub(super) struct JobEntry {
+    /// The name of its first job.
     pub name: String,
+    /// The number of its group, from 0.
     pub group: usize,
     /// True of an entry that fio prints, empty, in place of a job without figures (`stats=0`).
     pub is_blank: bool,
@@ -93,7 +95,8 @@ impl JobError {
 #[derive(Debug, Clone, Default)]
 pub(super) struct ContinuedErrors {
     pub errors: u64,
-    /// The first one by its name.
+    /// The name of the first one; of those of one measurement, in the order of the names, since
+    /// their times are not kept.
     pub first: Option<String>,
 }
 
@@ -143,7 +146,8 @@ impl JobEntry {
         }
     }
 
-    /// Takes what fio shows of the last job of an entry.
+    /// Takes the options that fio shows of the last job of an entry, and forgets those of the job
+    /// before it. The caller adds measurements afterwards.
     pub(super) fn take_options(&mut self, described: &DescribedJobs, job: &DescribedJob) {
         self.options.clone_from(&job.options);
         self.shows_clat = described.is_not_switched_off(job, "clat_percentiles");
@@ -341,7 +345,8 @@ impl SteadyEntry {
         padded
     }
 
-    /// The mean of such rates.
+    /// The mean of such rates over the whole duration, in which those that were not taken count as
+    /// 0.
     pub(super) fn mean(&self, samples: &[u64]) -> u64 {
         samples.iter().sum::<u64>() / self.end.samples().max(1) as u64
     }
@@ -364,10 +369,12 @@ impl SteadyEntry {
 /// The figures of reads, of writes, or of trims.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DirectionStats {
+    /// Operations, also of a job that is done in its warm-up, which has no latencies.
     pub count: u64,
     pub bytes: u64,
     /// Operations that moved fewer bytes than requested.
     pub short: u64,
+    /// The time of the slowest member, and of the reads that verify.
     pub runtime_ms: u64,
     pub latency: LatencyHistogram,
     /// The latencies by the priority of the requests.
@@ -394,15 +401,15 @@ pub(super) struct RateSpan {
 
 impl RateSpan {
     /// The span of a single rate.
-    fn at(rate: u64) -> Self {
+    fn single(rate: u64) -> Self {
         Self {
             least: rate,
             most: rate,
         }
     }
 
-    /// The span with another rate in it.
-    fn with(self, rate: u64) -> Self {
+    /// The span from the slowest to the fastest with another rate.
+    fn including(self, rate: u64) -> Self {
         Self {
             least: self.least.min(rate),
             most: self.most.max(rate),
@@ -451,11 +458,13 @@ impl DirectionStats {
         self.runtime_ms = self.runtime_ms.max(runtime_ms);
         let rate = (u128::from(bytes) * 1000 / u128::from(runtime_ms)) as u64;
         self.rates = Some(match self.rates {
-            Some(rates) => rates.with(rate),
-            None => RateSpan::at(rate),
+            Some(rates) => rates.including(rate),
+            None => RateSpan::single(rate),
         });
     }
 
+    /// Adds latencies to those of all, and to those of their priority: without one of its own a job
+    /// has that of fio's default, 0/0.
     fn add_latency(&mut self, measurement: &Measurement, latency: &LatencyHistogram) {
         self.latency.merge(latency);
         if latency.count() == 0 {
@@ -494,7 +503,7 @@ impl DirectionStats {
             self.add_latency(measurement, &read.latency);
         }
         self.runtime_ms += milliseconds(read.wall_ns);
-        self.rates = Some(RateSpan::at(self.rate()));
+        self.rates = Some(RateSpan::single(self.rate()));
     }
 
     /// Takes the rates over time of all members together. As in fio, each copy of a job counts the
@@ -534,7 +543,7 @@ pub(super) fn with_figures(mut entry: JobEntry, members: &[&Measurement]) -> Job
             stats.rates = None;
         }
         if stats.rates.is_none() && rate > 0 {
-            stats.rates = Some(RateSpan::at(rate));
+            stats.rates = Some(RateSpan::single(rate));
         }
     }
     entry.in_flight /= entry.jobs.max(1) as f64;

@@ -18,9 +18,9 @@ pub(super) fn call_in_order(order: Option<&FioOrder>) -> FioSyncCall {
     call
 }
 
-/// The calls of fsync among all `syncs` between so many writes. Where a job has other calls as well,
-/// their share is that of the writes at which one is due and fsync is not. Without an order of fio,
-/// all syncs of a job are of one kind.
+/// The calls of fsync among all `syncs` between so many writes. Where a job has other calls as
+/// well, their share is that of the writes at which one is due and fsync is not. Without an order
+/// of fio, all syncs of a job are of one kind.
 pub(super) fn fsyncs(order: Option<&FioOrder>, syncs: u64, writes: u64) -> u64 {
     let Some(order) = order else {
         return syncs;
@@ -45,8 +45,8 @@ pub(super) fn fsyncs(order: Option<&FioOrder>, syncs: u64, writes: u64) -> u64 {
 }
 
 /// How many of the first so many writes are a multiple of any of these periods, which are above 0:
-/// those of the first period and those of the others, less those of both. The work doubles with each
-/// period; a job has at most one for each of fio's three calls.
+/// those of the first period and those of the others, less those of both. The work doubles with
+/// each period; a job has at most one for each of fio's three calls.
 fn writes_with_any(periods: &[u128], writes: u128) -> u128 {
     let Some((first, others)) = periods.split_first() else {
         return 0;

@@ -1,5 +1,5 @@
-//! Writes fio's terse output: one line per entry, fields separated by semicolons, in the order of fio's
-//! show_thread_status_terse_all. Programs read the fields by their position, so none may be
+//! Writes fio's terse output: one line per entry, fields separated by semicolons, in the order of
+//! fio's show_thread_status_terse_all. Programs read the fields by their position, so none may be
 //! missing. Times are in microseconds.
 
 use super::frame::{DiskFigures, EMULATES, GroupDirection, RunFrame};
