@@ -6,10 +6,11 @@ files and end with the same exit code?
     tests/fio_lines.py --seed 1 --count 60 target/debug/diskproof /var/tmp
 
 Each line has 1 to 3 jobs, with options out of all that `fio --cmdhelp` lists (SKIPPED below says
-which are left out, and why). It runs in a new directory for fio and in another for diskproof, both
-inside the given directory, which is the only place where anything is written; as root some lines
-trim a loop device over a file in it. Some lines run twice, so that they meet their own files, or
-find files with data. A line is printed for each:
+which are left out, and why). The jobs of some lines stand in a job file, with comments, an included
+file, environment variables and keywords. A line runs in a new directory for fio and in another for
+diskproof, both inside the given directory, which is the only place where anything is written; as
+root some lines trim a loop device over a file in it. Some lines run twice, so that they meet their
+own files, or find files with data. A line is printed for each:
 
     7 equal        fio --output-format=json --name=job0 --rw=read --size=1m
     8 refused      fio … | zonemode=zbd is not supported
@@ -67,8 +68,22 @@ QUEUES = ["libaio", "io_uring", "posixaio"]
 DIRECTIONS = ["read", "write", "randread", "randwrite", "rw", "randrw", "readwrite"]
 DIRECTION_WEIGHTS = [4, 4, 5, 5, 2, 4, 1]
 SIZES = ["64k", "256k", "1m", "1500k", "3m", "4m", "8m", "32m"]
-BLOCKS = ["4k", "8k", "16k", "64k", "4k,8k", "512", "128k", "1m", "12k", "4k,16k,64k", ",8k"]
-CHECKSUMS = ["crc32c", "md5", "sha256", "xxhash", "crc64", "crc32c-intel", "sha3-256", "sha1"]
+BLOCKS = ["4k", "8k", "16k", "64k", "4k,8k", "512", "128k", "1m", "12k", "4k,16k,64k", ",8k",
+          "4k:8k", "8k-4k"]
+CHECKSUMS = ["crc32c", "md5", "sha256", "xxhash", "crc64", "crc32c-intel", "sha3-256", "sha1",
+             "crc7", "crc16", "crc32", "sha512", "sha3-224", "sha3-384", "sha3-512"]
+
+# The forms of output with their weights. fio prints several of them one after the other.
+FORMS = [("json", 32), ("json+", 2), ("normal", 4), ("terse", 2), ("json,normal", 2),
+         ("normal,json+", 1), ("terse,json", 1)]
+# General options, which concern no job, and what they may be followed by.
+GENERAL = [("eta", ["never", "always", "auto"]), ("eta-newline", ["1"]), ("eta-interval", ["1"]),
+           ("status-interval", ["1", "500ms"]), ("warnings-fatal", [None]), ("max-jobs", ["16"]),
+           ("alloc-size", ["32768"]), ("aux-path", ["."]), ("terse-version", ["2", "3", "4", "5"])]
+# The values of options that a job file may spell with a keyword of fio.
+KEYWORDS = {"4k": "$pagesize", "2": "$ncpus"}
+# The environment of both programs, by the values that a job file may take from it.
+ENVIRONMENT = {"1m": "LINE_MIB", "8k": "LINE_BLOCK", "randread": "LINE_RW", "libaio": "LINE_AIO"}
 
 # A group is its weight, the jobs that may have it, and its options: name, chance, values. The first
 # one is always drawn. `None` is a switch without a value.
@@ -86,15 +101,24 @@ GROUPS = [
     (1, "", [("buffered", 1, [0, 1])]),
     (1, "", [("atomic", 1, [0])]),
     (8, "", [("numjobs", 1, [1, 2, 3, 4])]),
+    (2, "", [("bsrange", 1, ["4k-8k,", "512-4k,4k-4k", "8k-64k,4k-16k,4k-4k"])]),
+    (1, "", [("bssplit", 1, ["4k,8k/50:16k/50", "4k/50:8k/50,4k,8k", "512/1:4k/99", "8k/:4k/20"])]),
     (2, "", [("numjobs", 1, [2, 3]), ("offset_increment", 1, ["256k", "10%", "1m"])]),
     (8, "", [("group_reporting", 1, [None])]),
     (7, "", [("runtime", 1, [1, 2, "1s", "1500ms"]), ("time_based", 0.6, [None])]),
     (2, "", [("ramp_time", 1, [1, "500ms"]), ("runtime", 0.7, [1, 2]),
              ("time_based", 0.5, [None])]),
-    (4, "", [("io_size", 1, ["512k", "2m", "50%", "6m"])]),
+    (1, "later", [("ramp_time", 1, [1]), ("stonewall", 1, [None]), ("runtime", 1, [1]),
+                  ("time_based", 1, [None])]),
+    (1, "later", [("stonewall", 1, [None]), ("new_group", 0.5, [None]),
+                  ("group_reporting", 0.7, [None])]),
+    (4, "", [("io_size", 1, ["512k", "2m", "50%", "6m", "100%", "12k"])]),
     (4, "", [("loops", 1, [2, 3])]),
     (3, "", [("number_ios", 1, [10, 20, 100])]),
-    (4, "", [("offset", 1, ["64k", "10%", "50%", "1m"])]),
+    (4, "", [("offset", 1, ["64k", "10%", "50%", "1m", "99%", "512"])]),
+    (1, "", [("offset", 1, ["25%", "64k"]), ("offset_increment", 1, ["64k", "5%"]),
+             ("numjobs", 1, [2, 4]), ("size", 0.6, ["256k", "20%"])]),
+    (1, "", [("size", 1, ["50%"]), ("filesize", 1, ["2m", "1500k"])]),
     (1, "", [("offset_align", 1, ["4k", "64k"]), ("offset", 1, ["10%", "33%"])]),
     (4, "mixed", [("rwmixread", 1, [0, 10, 30, 50, 70, 90, 100])]),
     (2, "mixed", [("rwmixwrite", 1, [25, 60])]),
@@ -115,7 +139,10 @@ GROUPS = [
     (5, "", [("nrfiles", 1, [2, 3, 4, 8]), ("openfiles", 0.15, [1, 2]),
              ("file_service_type", 0.4, ["random", "sequential", "roundrobin", "roundrobin:4",
                                          "zipf", "random:2"])]),
-    (2, "", [("filesize", 1, ["2m", "4m", "1m-2m", "512k"])]),
+    (2, "", [("filesize", 1, ["2m", "4m", "1m-2m", "512k", "64k-64k", "1m-1536k"])]),
+    (1, "", [("nrfiles", 1, [2, 4]), ("filesize", 1, ["256k", "1m"]),
+             ("file_service_type", 0.6, ["random", "sequential", "roundrobin:2", "normal",
+                                         "pareto:0.5", "zipf:1.1"])]),
     (1, "", [("file_append", 1, [0, 1])]),
     (1, "", [("unique_filename", 1, [0, 1])]),
     (1, "", [("opendir", 1, ["sub"])]),
@@ -133,6 +160,8 @@ GROUPS = [
              ("rate_ignore_thinktime", 0.1, [0, 1])]),
     (4, "", [("rate", 1, ["2m", "4m,2m", "512k", "1m,", ",1m"]),
              ("rate_process", 0.2, ["poisson", "linear"])]),
+    (1, "", [("rate_iops", 1, [100, "300,100"]), ("thinktime", 0.5, ["1ms"]),
+             ("rate_cycle", 0.3, [500]), ("ramp_time", 0.2, ["500ms"])]),
     (1, "", [("rate_min", 1, ["1k", "100g"]), ("rate_cycle", 0.5, [200, 1000])]),
     (1, "", [("rate_iops_min", 1, [1, 100000000]), ("rate_cycle", 0.5, [200])]),
     (3, "", [("thinktime", 1, [200, "1ms", 5000]), ("thinktime_blocks", 0.5, [1, 8]),
@@ -203,7 +232,8 @@ GROUPS = [
     (2, "", [("lat_percentiles", 1, [0, 1])]),
     (2, "", [("clat_percentiles", 1, [0, 1])]),
     (1, "", [("slat_percentiles", 1, [0, 1])]),
-    (3, "", [("percentile_list", 1, ["50:90:99.9", "5:50:99", "99"])]),
+    (3, "", [("percentile_list", 1, ["50:90:99.9", "5:50:99", "99", "100", "99.9:50:1:0.5",
+                                     "10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99"])]),
     (1, "", [("block_error_percentiles", 1, [0, 1])]),
     (1, "", [("significant_figures", 1, [3, 6])]),
     (2, "", [("disk_util", 1, [0, 1])]),
@@ -211,6 +241,9 @@ GROUPS = [
     (1, "", [("stats", 1, [0, 1])]),
     (1, "", [("kb_base", 1, [1000, 1024]), ("unit_base", 0.5, [8, 1])]),
     (1, "", [("unit_base", 1, [0, 1, 8])]),
+    (1, "", [("write_bw_log", 1, ["all"]), ("write_iops_log", 1, ["all"]),
+             ("write_lat_log", 1, ["all"]), ("log_avg_msec", 1, [250]),
+             ("per_job_logs", 0.4, [0, 1])]),
     (2, "", [("write_bw_log", 1, ["log", None]), ("log_avg_msec", 0.7, [100, 1000]),
              ("per_job_logs", 0.2, [0, 1]), ("bwavgtime", 0.2, [200])]),
     (2, "", [("write_lat_log", 1, ["log"]), ("log_avg_msec", 0.7, [100, 1000]),
@@ -225,7 +258,7 @@ GROUPS = [
              ("log_hist_coarseness", 0.4, [0, 3])]),
     (1, "", [("write_iolog", 1, ["iolog"])]),
     (2, "", [("description", 1, ["a job", "x=1"])]),
-    (1, "", [("exec_prerun", 1, ["true"])]),
+    (1, "", [("exec_prerun", 1, ["true", "echo before"])]),
     (1, "", [("exec_postrun", 1, ["true"])]),
     # Options that do nothing without others, in the load of this list.
     (1, "", [("max_open_zones", 1, [0])]),
@@ -300,15 +333,22 @@ def bound_time(job):
 
 def trim_job(dice, device):
     """The options of a job that trims a device."""
-    job = {"filename": device, "rw": dice.choice(["trim", "randtrim", "trimwrite"])}
+    directions = ["trim", "randtrim", "trimwrite", "randtrimwrite", "randwrite", "read"]
+    job = {"filename": device, "rw": dice.choices(directions, [3, 3, 3, 2, 1, 1])[0]}
     job["ioengine"] = dice.choice(["psync", "libaio", "io_uring", "sync"])
-    job["bs"] = dice.choice(["4k", "64k", "1m"])
+    job["bs"] = dice.choice(["4k", "64k", "1m", "4k,8k,64k", "16k,16k,4k"])
     job["size"] = dice.choice(["1m", "4m", "100%", "25%"])
     more = {"offset": ["1m", "25%"], "direct": [1], "iodepth": [4], "numjobs": [2],
             "group_reporting": [None], "loops": [2], "number_ios": [10], "thread": [None],
-            "io_size": ["2m"], "norandommap": [None]}
+            "io_size": ["2m"], "norandommap": [None], "rate_iops": [200], "fsync": [4],
+            "zonemode": ["strided"], "percentage_random": [50], "stonewall": [None],
+            "offset_increment": ["1m"], "ramp_time": ["500ms"]}
     for name in dice.sample(sorted(more), dice.randint(0, 3)):
         job[name] = dice.choice(more[name])
+    if job.get("zonemode") == "strided":
+        job |= {"zonesize": "64k", "zoneskip": "64k"}
+    if {"rate_iops", "ramp_time"} & set(job):
+        job["runtime"] = 2
     return job
 
 
@@ -318,7 +358,7 @@ class Line:
     def __init__(self, seed, number, device):
         dice = random.Random(f"{seed}.{number}")
         jobs = dice.choices([1, 2, 3], [7, 2, 1])[0]
-        self.form = dice.choices(["json", "json+", "normal", "terse"], [16, 1, 2, 1])[0]
+        self.form = dice.choices([form for form, _ in FORMS], [weight for _, weight in FORMS])[0]
         self.globals, self.jobs = {}, []
         self.runs = 2 if dice.random() < 0.15 else 1
         self.has_old = dice.random() < 0.12
@@ -336,6 +376,14 @@ class Line:
                 self.jobs[0].pop(name, None)
         if jobs > 1 and dice.random() < 0.5:
             self.share(dice)
+        self.general = {}
+        for name, values in dice.sample(GENERAL, 1 if dice.random() < 0.2 else 0):
+            self.general[name] = dice.choice(values)
+        # The file of the jobs, and what it includes; empty where they are options.
+        self.files = {}
+        # A job file releases no file of others (docs/job-files.md).
+        if dice.random() < 0.2 and not self.has_old:
+            self.write_job_file(dice)
 
     def share(self, dice):
         """Moves some options of the first job in front of all jobs."""
@@ -343,9 +391,50 @@ class Line:
             if name not in ("stonewall", "wait_for") and dice.random() < 0.5:
                 self.globals[name] = self.jobs[0].pop(name)
 
+    def write_job_file(self, dice):
+        """Moves the jobs to a job file. Half of the files include the options of all jobs, and some
+        lines run one section of several, which must not wait for another."""
+        if len(self.jobs) > 1 and dice.random() < 0.3:
+            place = dice.randrange(len(self.jobs))
+            if "wait_for" not in self.jobs[place]:
+                self.general["section"] = f"job{place}"
+        shared = [self.setting(dice, *option) for option in self.globals.items()]
+        text = ["; a job file", "[global]"]
+        if shared and dice.random() < 0.5:
+            self.files["shared.fio"] = "\n".join(["# for all jobs", *shared, ""])
+            shared = ["include shared.fio"]
+        text += shared
+        for place, job in enumerate(self.jobs):
+            text += ["", f"[job{place}]"]
+            text += [self.setting(dice, *option) for option in job.items()]
+        self.files["jobs.fio"] = "\n".join([*text, ""])
+
+    def setting(self, dice, name, value):
+        """An option as a line of a job file, in one of the spellings that fio takes."""
+        if value is None:
+            return name
+        spelt = str(value)
+        if name in ("bs", "ba", "numjobs") and spelt in KEYWORDS and dice.random() < 0.3:
+            spelt = KEYWORDS[spelt]
+        elif spelt in ENVIRONMENT and dice.random() < 0.4:
+            spelt = "${" + ENVIRONMENT[spelt] + "}"
+        # fio takes no space behind the sign: it reads `size= 1m` as one byte.
+        equals = dice.choices(["=", " ="], [6, 1])[0]
+        end = dice.choices(["", " ", "\t; a comment"], [8, 1, 1])[0]
+        return f"{name}{equals}{spelt}{end}"
+
+    def measured_jobs(self):
+        """The jobs that run, each with the options of all jobs."""
+        every = [self.globals | job for job in self.jobs]
+        section = self.general.get("section")
+        return [every[int(section[3:])]] if section else every
+
     def words(self):
         """The arguments of fio."""
         words = [f"--output-format={self.form}"]
+        words += [option_word(*option) for option in self.general.items()]
+        if self.files:
+            return [*words, "jobs.fio"]
         words += [option_word(*option) for option in self.globals.items()]
         for place, job in enumerate(self.jobs):
             words.append(f"--name=job{place}")
@@ -355,6 +444,9 @@ class Line:
     def text(self):
         """The command, as a shell takes it, and what must be there before."""
         text = "fio " + shlex.join(self.words())
+        for name, content in self.files.items():
+            escaped = content.replace("%", "%%").replace("\n", "\\n").replace("\t", "\\t")
+            text = f"printf {shlex.quote(escaped)} >{name}; {text}"
         if self.has_old:
             text = f"head -c {OLD_BYTES} /dev/urandom >old; {text}"
         return text if self.runs == 1 else f"{text} (twice)"
@@ -363,8 +455,8 @@ class Line:
         """All options of a job, with those of all jobs, or the options of every job where several
         have one entry."""
         if "group_reporting" in self.globals or any("group_reporting" in job for job in self.jobs):
-            merged = dict(self.globals)
-            for job in self.jobs:
+            merged = {}
+            for job in self.measured_jobs():
                 merged |= job
             return merged
         place = int(name[3:]) if re.fullmatch(r"job\d", name) else 0
@@ -383,6 +475,7 @@ class Ran:
         process = subprocess.Popen(
             command, cwd=place, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             stdin=subprocess.DEVNULL, start_new_session=True, errors="replace",
+            env=os.environ | {name: value for value, name in ENVIRONMENT.items()},
         )
         self.is_late = False
         try:
@@ -395,7 +488,9 @@ class Ran:
             self.out, self.errors = process.communicate()
         end_processes_in(place)
         self.code = process.returncode
-        start, end = self.out.find("{\n"), self.out.rfind("}")
+        # With --status-interval, the last of several documents is that of the whole run.
+        start = max(self.out.rfind("\n{\n") + 1, 0)
+        start, end = self.out.find("{\n", start), self.out.rfind("\n}") + 1
         self.report = None
         with contextlib.suppress(ValueError):
             self.report = json.loads(self.out[start : end + 1]) if start >= 0 else None
@@ -456,7 +551,14 @@ DEPENDENT = re.compile("/percentile|/bins$|/latency_(depth|target|percentile|win
 def has_ramp(line):
     """True if a job has a ramp_time, in which requests have no latencies. Whether a job is done by
     then depends on the load of the machine."""
-    return any("ramp_time" in line.globals | job for job in line.jobs)
+    return any("ramp_time" in job for job in line.measured_jobs())
+
+
+def ends_with_others(line):
+    """True if one of several jobs ends the others, at any time."""
+    every = line.measured_jobs()
+    copies = sum(int(one.get("numjobs", 1)) for one in every)
+    return copies > 1 and any("exitall" in one or "exitall_on_error" in one for one in every)
 
 
 def compare_keys(real, own, depends_on_time):
@@ -492,8 +594,12 @@ def shape(text):
             found.append(line)
             continue
         # Not measured by diskproof, only where a latency or a rate falls into it, a part of a
-        # list whose columns follow from the latencies, or a warning.
-        if re.match(r" +(slat|lat|bw) \(|   iops  |    slat perc|     \||note", line):
+        # list whose columns follow from the latencies, or a warning. Nor are the states of blocks,
+        # which diskproof does not print (docs/drop-in.md), nor the progress of --eta.
+        not_compared = (
+            r" +(slat|lat|bw) \(|   iops  |    slat perc|     \||note|  block life|   \||Jobs: "
+        )
+        if re.match(not_compared, line):
             continue
         label = re.match(r" *(\|| *[A-Za-z][A-Za-z /_]*)(?=[\s:=(\[|])", line)
         if label and not line.startswith(("fio-", "  loop", "  vda")) and "ios=" not in line:
@@ -503,7 +609,11 @@ def shape(text):
 
 def compare_lines(line, real, own):
     """Both normal outputs have the same lines; fio has no latencies of a warm-up."""
-    if has_ramp(line):
+    # How often --status-interval repeats them depends on time. fio's vsync sometimes counts
+    # requests to the other direction (`is_short_by_vsync`).
+    every = line.measured_jobs()
+    joins = any(job.get("ioengine") == "vsync" and "iodepth" in job for job in every)
+    if has_ramp(line) or ends_with_others(line) or joins or "status-interval" in line.general:
         return
     theirs, mine = shape(real.out), shape(own.out)
     if theirs != mine:
@@ -549,7 +659,7 @@ def compare_jobs(line, real, own):
         cause = free_amounts(line, options, job, other)
         if cause:
             notes.append(cause)
-        if cause == OTHER_JOB:
+        if cause in (OTHER_JOB, DRAWN_END):
             continue
         if cause:
             compare_time_ended(job, other, options)
@@ -564,17 +674,23 @@ def compare_jobs(line, real, own):
 LATENCY_LIMITS = {"max_latency", "latency_target"}
 # The cause of an end at any time, also before a job begins.
 OTHER_JOB = "ends with another job"
+# The cause of an end of each lap of fio at any place of the file, also before its first block.
+DRAWN_END = "fio's draw meets the end of the file"
 
 
 def free_amounts(line, options, job, other):
     """Why two runs of fio do not move the same bytes; None where they do."""
-    every = [line.globals | job for job in line.jobs]
-    copies = sum(int(one.get("numjobs", 1)) for one in every)
-    if any("exitall" in one or "exitall_on_error" in one for one in every) and copies > 1:
+    every = line.measured_jobs()
+    if ends_with_others(line):
         return OTHER_JOB
     if len({one.get("ramp_time") for one in every}) > 1:
         # docs/drop-in.md
         return "jobs share the longest warm-up"
+    # A run behind a random offset that meets a part of a block at the end of the file ends it.
+    has_draw = re.match(r"rand\w+:\d", options["rw"])
+    law = str(options.get("random_distribution", "random"))
+    if (has_draw or law != "random") and not is_whole(options):
+        return DRAWN_END
     if "time_based" in options and "runtime" in options:
         return "ends by time"
     if "runtime" in options:
@@ -586,7 +702,7 @@ def free_amounts(line, options, job, other):
         kinds = [side[kind] for side in (job, other) for kind in KINDS if kind in side]
         if any(kind["runtime"] >= runtime_ms * 0.9 for kind in kinds):
             return "ends by time"
-    if "ramp_time" in options and {"rate", "rate_iops", "thinktime"} & set(options):
+    if "ramp_time" in options and amounts(job) != amounts(other):
         return "a part of the time does not count"
     for name in ("steadystate", "latency_target", "rate_min", "rate_iops_min", "max_latency"):
         if name in options:
@@ -594,13 +710,11 @@ def free_amounts(line, options, job, other):
     depth = int(options.get("iodepth", 1))
     if options.get("ioengine") == "vsync" and is_short_by_vsync(job, other, depth):
         return "fio's vsync loses bytes"
-    # A run behind a random offset that meets a part of a block at the end of the file ends it.
-    has_draw = re.match(r"rand\w+:\d", options["rw"])
-    law = str(options.get("random_distribution", "random"))
-    if (has_draw or law != "random") and not is_whole(options):
-        return "fio's draw meets the end of the file"
     has_map = options["rw"].startswith("rand") and "norandommap" not in options
-    if has_map and any("," in str(options.get(name)) for name in ("bs", "bssplit")):
+    has_two_sizes = bool(set(str(options.get("bs"))) & set(",:-")) or "," in str(
+        options.get("bssplit")
+    )
+    if has_map and has_two_sizes:
         return "fio's map counts blocks of another size"
     if "offset_increment" in options and "%" in str(options["offset_increment"]):
         if "bsrange" in options or "bssplit" in options:
@@ -677,7 +791,7 @@ def compare_amounts(job, other, options):
         return
     is_mixed = options["rw"].split(":")[0] in ("rw", "randrw", "readwrite")
     sizes = [str(options[name]) for name in ("bs", "bsrange", "bssplit") if name in options]
-    has_sizes = any("," in size or "-" in size or "/" in size for size in sizes)
+    has_sizes = any(set(size) & set(",:-/") for size in sizes)
     if not is_mixed and not has_sizes:
         raise Difference(text)
     is_mapped = options["rw"].startswith("rand") and "norandommap" not in options
@@ -718,13 +832,18 @@ def files(place):
 def compare_files(line, mine, theirs):
     """Both left the same files."""
     own, real = files(mine), files(theirs)
-    if any((line.globals | job).get("unlink") == 1 for job in line.jobs):
+    if any(job.get("unlink") == 1 for job in line.measured_jobs()):
         # diskproof removes no file that was there before (docs/drop-in.md).
         if line.has_old and own.get("old") is None:
             raise Difference("files: diskproof has removed old")
         real.pop("old", None)
         own.pop("old", None)
-    if any((line.globals | job).get("create_on_open") == 1 for job in line.jobs):
+    if any({"opendir", "create_only"} & set(job) for job in line.measured_jobs()):
+        # A job that moves nothing runs no commands (docs/drop-in.md).
+        for name in [name for name in real if re.fullmatch(r".*\.(pre|post)run\.txt", name)]:
+            real.pop(name)
+            own.pop(name, None)
+    if any(job.get("create_on_open") == 1 for job in line.measured_jobs()):
         # fio's files end where the last block was written (docs/drop-in.md).
         for name, size in real.items():
             mine_size = own.get(name)
@@ -736,6 +855,21 @@ def compare_files(line, mine, theirs):
         raise Difference(f"files: fio {only_real}, diskproof {only_own}")
 
 
+def columns(path):
+    """The numbers of columns that the lines of a log have."""
+    return {line.count(",") + 1 for line in path.read_text(errors="replace").splitlines()}
+
+
+def compare_logs(mine, theirs):
+    """The lines of logs have the same columns in both, where both have lines."""
+    for path in sorted(theirs.rglob("*.log")):
+        own = mine / path.relative_to(theirs)
+        real_columns, own_columns = columns(path), columns(own) if own.exists() else set()
+        if real_columns and own_columns and real_columns != own_columns:
+            text = f"fio {sorted(real_columns)}, diskproof {sorted(own_columns)}"
+            raise Difference(f"columns: {path.name}: {text}")
+
+
 def compared(line, program, base):
     """The verdict on a line, equal, refused or different, with a reason or notes."""
     with tempfile.TemporaryDirectory(dir=base, prefix="fio_lines-") as place:
@@ -745,6 +879,8 @@ def compared(line, program, base):
             Path(side, "sub").mkdir(parents=True)
             if line.has_old:
                 Path(side, "old").write_bytes(old)
+            for name, content in line.files.items():
+                Path(side, name).write_text(content)
         notes = []
         for _ in range(line.runs):
             verdict, notes = compared_once(line, program, mine, theirs)
@@ -779,7 +915,11 @@ def compared_once(line, program, mine, theirs):
         return "equal", "the kernel refuses write_hint with direct I/O"
     if has_read_overwritten(line, real):
         return "equal", "fio takes a block that it overwrote for a corrupt one"
+    if has_trimmed_dirty(line, own):
+        return "equal", "the kernel refuses io_uring to trim what others write through the cache"
     if not own.has_jobs():
+        if real.report is not None and not has_moved(real.report) and not only_creates(line):
+            return "equal", "fio moves nothing, and diskproof says so"
         if real.has_jobs() and (real.code == 0 or has_moved(real.report)):
             return "refused", own.why()
         return "equal", f"both fail: fio: {real.why()[:150]}; diskproof: {own.why()[:150]}"
@@ -795,15 +935,19 @@ def compared_once(line, program, mine, theirs):
         # A request may be as fast as the limit, or not.
         if real.code != own.code and not ended_by_latency(real, own):
             raise Difference(f"exit code: fio {real.code}, diskproof {own.code}: {own.why()}")
-        if line.form == "normal":
-            # The requests before the late one have random directions.
-            if not ended_by_latency(real, own):
-                compare_lines(line, real, own)
-        elif line.form == "terse":
+        # The requests before the late one have random directions.
+        if "normal" in line.form and not ended_by_latency(real, own):
+            compare_lines(line, real, own)
+        if "terse" in line.form and "status-interval" not in line.general:
             compare_fields(real, own)
-        else:
+        if "json" in line.form and real.report is None:
+            notes.append("fio's JSON is no JSON")
+        elif "json" in line.form:
+            if own.report is None:
+                raise Difference("keys: diskproof's JSON is no JSON")
             compare_keys(real, own, notes or has_ramp(line))
         compare_files(line, mine, theirs)
+        compare_logs(mine, theirs)
     except Difference as difference:
         return "different", str(difference)
     return "equal", ", ".join(sorted(set(notes)))
@@ -840,6 +984,20 @@ def has_read_overwritten(line, real):
     return has_runs and "bad header numberio" in real.errors + real.out
 
 
+def only_creates(line):
+    """True if a job is to make files only."""
+    return any(job.get("create_only") == 1 for job in line.measured_jobs())
+
+
+def has_trimmed_dirty(line, own):
+    """True if a job of diskproof ends with EBUSY because it trims by io_uring blocks that another
+    one writes through the page cache at that moment (docs/drop-in.md)."""
+    every = line.measured_jobs()
+    trims = any("trim" in one["rw"] and one.get("ioengine") == "io_uring" for one in every)
+    writes = any("write" in one["rw"] and one.get("direct") != 1 for one in every)
+    return trims and writes and "EBUSY" in own.errors + own.out
+
+
 def has_moved(report):
     """True if a job of a report has moved something, or if there is no report to tell."""
     if report is None:
@@ -848,7 +1006,10 @@ def has_moved(report):
 
 
 def shrunk(line, program, base, kind):
-    """A line without the jobs and options that are not needed for a difference of this kind."""
+    """A line without the jobs and options that are not needed for a difference of this kind. A job
+    file stays as it is."""
+    if line.files:
+        return line
     for place in range(len(line.jobs) - 1, -1, -1):
         shorter = copy.deepcopy(line)
         del shorter.jobs[place]

@@ -1,4 +1,4 @@
-//! The command line of fio: job files, and jobs made of options.
+//! Reads the command line of fio: job files, and jobs made of options.
 
 use super::job_options::{fio_option, fio_options_beginning, fio_similar, is_switch};
 use super::option_help::{engine_help, option_help};
@@ -17,7 +17,8 @@ use std::sync::LazyLock;
 pub(crate) static DROP_IN: LazyLock<DropIn> =
     LazyLock::new(|| DropIn::read(include_str!("fio.txt"), start));
 
-/// The shortest interval of --status-interval. A shorter one would disturb the measurement.
+/// The shortest interval of --status-interval, since printing takes processor time from the jobs.
+/// Chosen, not measured.
 const STATUS_INTERVAL_MIN_NS: u64 = 100_000_000;
 
 /// Turns the arguments into jobs, or into the text or error that fio prints.
@@ -34,44 +35,7 @@ pub(super) fn start(arguments: &[String]) -> Result<Started, DropInError> {
             reader.files.extend(words.by_ref().map(PathBuf::from));
             break;
         }
-        let (given_name, given_value) = match option.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_owned())),
-            None => (option, None),
-        };
-        let name = &*full_name(given_name)?;
-        let general = general_option(name);
-        let takes_value = match general {
-            Some(option) => !option.value.is_empty() && !option.value.starts_with('['),
-            None => !is_switch(name),
-        };
-        let value = match given_value {
-            None if takes_value => {
-                let Some(next) = words.next() else {
-                    return Err(usage(&format!("option '--{name}' requires an argument")));
-                };
-                Some(next.clone())
-            }
-            given_value => given_value,
-        };
-        let Some(option) = general else {
-            reader.job_option(name, value);
-            continue;
-        };
-        let name = option.long;
-        match (option.treatment, name) {
-            (Treatment::Refused(instead), _) => {
-                return Err(usage(&format!("--{name} is not supported: {instead}")));
-            }
-            (Treatment::Ignored(why), _) => {
-                let note = format!("--{name} has no effect: {why}");
-                reader.general.notes.push(note);
-            }
-            (Treatment::Carried, "version") => reader.show(ToolText::out(version())),
-            (Treatment::Carried, "help") => reader.show(help()),
-            (Treatment::Carried, "cmdhelp") => reader.show(option_help(value.as_deref())),
-            (Treatment::Carried, "enghelp") => reader.show(engine_help(value.as_deref())?),
-            (Treatment::Carried, _) => reader.general.options.push(GivenOption { name, value }),
-        }
+        reader.option(option, &mut words)?;
     }
     reader.finish()
 }
@@ -121,6 +85,7 @@ fn general_option(name: &str) -> Option<&'static DropInOption> {
     DROP_IN.options.iter().find(|option| option.long == long)
 }
 
+/// fio's error about the command line.
 fn usage(text: &str) -> DropInError {
     DROP_IN.usage_error(text, "")
 }
@@ -140,6 +105,63 @@ struct FioArguments {
 }
 
 impl FioArguments {
+    /// Takes an option without its dashes. Its value stands behind `=`, or is the next one of the
+    /// words that follow.
+    fn option<'w>(
+        &mut self,
+        option: &str,
+        words: &mut impl Iterator<Item = &'w String>,
+    ) -> Result<(), DropInError> {
+        let (given_name, given_value) = match option.split_once('=') {
+            Some((name, value)) => (name, Some(value.to_owned())),
+            None => (option, None),
+        };
+        let name = full_name(given_name)?;
+        let general = general_option(&name);
+        let takes_value = match general {
+            Some(option) => !option.value.is_empty() && !option.value.starts_with('['),
+            None => !is_switch(&name),
+        };
+        let value = match given_value {
+            None if takes_value => match words.next() {
+                Some(next) => Some(next.clone()),
+                None => return Err(usage(&format!("option '--{name}' requires an argument"))),
+            },
+            given_value => given_value,
+        };
+        match general {
+            Some(option) => self.general_option(option, value),
+            None => {
+                self.job_option(&name, value);
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes an option that belongs to no job.
+    fn general_option(
+        &mut self,
+        option: &'static DropInOption,
+        value: Option<String>,
+    ) -> Result<(), DropInError> {
+        let name = option.long;
+        match (option.treatment, name) {
+            (Treatment::Refused(instead), _) => {
+                return Err(usage(&format!("--{name} is not supported: {instead}")));
+            }
+            (Treatment::Ignored(why), _) => {
+                let note = format!("--{name} has no effect: {why}");
+                self.general.notes.push(note);
+            }
+            (Treatment::Carried, "version") => self.show(ToolText::out(version())),
+            (Treatment::Carried, "help") => self.show(help()),
+            (Treatment::Carried, "cmdhelp") => self.show(option_help(value.as_deref())),
+            (Treatment::Carried, "enghelp") => self.show(engine_help(value.as_deref())?),
+            (Treatment::Carried, _) => self.general.options.push(GivenOption { name, value }),
+        }
+        Ok(())
+    }
+
     /// Adds a text that is printed in place of a run.
     fn show(&mut self, text: ToolText) {
         let shown = self.shown.get_or_insert_default();
@@ -167,15 +189,15 @@ impl FioArguments {
         }
     }
 
+    /// The jobs of the whole command line, or the text or error that fio prints in their place.
     fn finish(self) -> Result<Started, DropInError> {
         if let Some(text) = self.shown {
             return Ok(Started::Text(text));
         }
-        let general = self.general;
-        let output = FioOutput::read(&general).map_err(|why| usage(&why))?;
+        let output = FioOutput::read(&self.general).map_err(|why| usage(&why))?;
         if self.jobs.is_empty() && self.files.is_empty() {
             // Scripts check so whether fio knows an option.
-            if general.has("parse-only") || general.has("showcmd") {
+            if self.general.has("parse-only") || self.general.has("showcmd") {
                 return Ok(Started::Text(ToolText::default()));
             }
             return Err(DropInError::Printed(ToolText {
@@ -183,6 +205,13 @@ impl FioArguments {
                 ..help()
             }));
         }
+        let request = self.into_request(output)?;
+        Ok(Started::Jobs(Box::new(request)))
+    }
+
+    /// The jobs with their printer.
+    fn into_request(self, output: FioOutput) -> Result<JobRequest, DropInError> {
+        let general = self.general;
         let interval_ns = general.read("status-interval", status_interval_ns);
         let interval_ns = interval_ns.map_err(|why| usage(&why))?;
         let saved_to = general.value("output").map(PathBuf::from);
@@ -191,7 +220,7 @@ impl FioArguments {
             jobs: self.jobs,
         };
         let files = self.files.into_iter().map(JobSource::File);
-        Ok(Started::Jobs(Box::new(JobRequest {
+        Ok(JobRequest {
             sources: std::iter::once(options).chain(files).collect(),
             sections: general.values("section").map(str::to_owned).collect(),
             action: if general.has("showcmd") {
@@ -217,11 +246,11 @@ impl FioArguments {
                 })
             }),
             command_line,
-        })))
+        })
     }
 }
 
-/// Reads the value of --status-interval.
+/// Reads the value of --status-interval, in nanoseconds.
 fn status_interval_ns(text: &str) -> Result<u64, String> {
     let ns = time_ns(text)
         .ok()
@@ -241,6 +270,7 @@ fn command_line(described: &DescribedJobs) -> String {
     words.join(" ") + " \n"
 }
 
+/// An option as a word that a shell reads.
 fn option_word(option: &JobOption) -> String {
     match &option.value {
         Some(value) => format!("--{}={}", option.key, quoted(value)),

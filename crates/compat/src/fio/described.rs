@@ -1,5 +1,6 @@
-//! What the jobs of a fio command line say beyond their workloads: their options under any of their
-//! names, the commands around them, and the errors that fio has for a group.
+//! Answers what the jobs of a fio command line ask for besides their workloads: the value of any
+//! option, the commands to run before and after them, and fio's error where the jobs of a group do
+//! not fit together.
 
 use super::job_options::fio_option;
 use crate::job_command::{CommandTime, JobCommand};
@@ -16,7 +17,7 @@ const COMMANDS: [(&str, CommandTime); 2] = [
     ("exec_postrun", CommandTime::AfterJob),
 ];
 
-/// fio's word for the time of a command.
+/// fio's word for the time of a command, in its output and in the name of the command's own.
 pub(super) fn command_word(time: CommandTime) -> &'static str {
     match time {
         CommandTime::BeforeJob => "prerun",
@@ -24,8 +25,14 @@ pub(super) fn command_word(time: CommandTime) -> &'static str {
     }
 }
 
+/// True of the name that stands for all names of an option, which [`DescribedJobs::value`] takes.
+fn is_first_name(key: &str) -> bool {
+    fio_option(key).is_some_and(|option| option.name() == key)
+}
+
 impl DescribedJobs {
-    /// The commands of the jobs that are measured, in the order of the jobs.
+    /// The commands of the jobs that are measured, in the order of the jobs; an empty command is
+    /// none, as in fio.
     pub fn commands(&self) -> Vec<JobCommand> {
         let mut commands = Vec::new();
         for job in self.jobs.iter().filter(|job| !job.workloads.is_empty()) {
@@ -97,7 +104,11 @@ impl DescribedJobs {
 
     /// The value of an option of a job under any of its names: the last one of the job, else the
     /// last one of all jobs. Empty for an option without a value; `None` where neither has it.
+    ///
+    /// Here and below, `key` must be the first name of an option of the table: an alias or a
+    /// misspelt one would never be found.
     pub(super) fn value(&self, job: &DescribedJob, key: &str) -> Option<String> {
+        debug_assert!(is_first_name(key), "{key} is no first name of an option");
         for option in job.options.iter().rev().chain(self.global.iter().rev()) {
             if let Some(known) = fio_option(&option.key)
                 && known.name() == key
@@ -110,6 +121,9 @@ impl DescribedJobs {
 
     /// True if the job sets an option after another one, or without it.
     pub(super) fn is_set_later(&self, job: &DescribedJob, key: &str, other: &str) -> bool {
+        for name in [key, other] {
+            debug_assert!(is_first_name(name), "{name} is no first name of an option");
+        }
         for option in job.options.iter().rev().chain(self.global.iter().rev()) {
             match fio_option(&option.key) {
                 Some(known) if known.name() == key => return true,
@@ -128,6 +142,12 @@ impl DescribedJobs {
         }
     }
 
+    /// True if a job turns a time off by this option of its own (`disable_lat` and the like), or by
+    /// the one for all times.
+    pub(super) fn is_time_disabled(&self, job: &DescribedJob, key: &str) -> bool {
+        self.is_switched_on(job, key) || self.is_switched_on(job, "gtod_reduce")
+    }
+
     /// True unless the job sets a switch to 0: for the switches that fio has on by default.
     pub(super) fn is_not_switched_off(&self, job: &DescribedJob, key: &str) -> bool {
         match self.value(job, key) {
@@ -136,7 +156,8 @@ impl DescribedJobs {
         }
     }
 
-    /// The job that a workload carries out, or whose files are made before it.
+    /// The job that a workload of this name carries out, or whose files it makes; `None` for a name
+    /// that no job has.
     pub(super) fn job_of(&self, workload_name: &str) -> Option<&DescribedJob> {
         self.jobs.iter().find(|job| {
             let mut workloads = job.workloads.iter();

@@ -1,5 +1,5 @@
-//! The facts that all entries of a run share: its time, the rates of its groups, and the counts
-//! that the kernel has of the block devices.
+//! Holds the facts that all entries of a run share in every form of output: its time, the rates of
+//! its groups, and the counts that the kernel has of the block devices.
 
 use super::stats::{DirectionStats, JobEntry};
 use crate::jobs::JobOption;
@@ -142,43 +142,4 @@ impl DiskFigures {
         }
         Some(sum)
     }
-}
-
-/// The lines of the disks in the normal output; none without disks.
-pub(super) fn disk_lines(disks: &[DiskTotals]) -> String {
-    let mut text = String::new();
-    if !disks.is_empty() {
-        text.push_str("\nDisk stats (read/write):\n");
-    }
-    for disk in disks {
-        let name = &disk.name;
-        let disk_text = figures_text(&DiskFigures::of_disk(disk), "");
-        text.push_str(&match DiskFigures::of_members(disk, disks) {
-            None => format!("  {name}: {disk_text}\n"),
-            Some(members) => format!(
-                "    {name}: {disk_text}, {}\n",
-                figures_text(&members, "aggr")
-            ),
-        });
-    }
-    text
-}
-
-/// The figures of a disk's line, each with this prefix before its name.
-fn figures_text(figures: &DiskFigures, prefix: &str) -> String {
-    let [
-        reads,
-        writes,
-        read_merges,
-        write_merges,
-        read_ms,
-        write_ms,
-        queued_ms,
-    ] = figures.counts;
-    let busy_percent = figures.busy_percent;
-    format!(
-        "{prefix}ios={reads}/{writes}, {prefix}merge={read_merges}/{write_merges}, \
-         {prefix}ticks={read_ms}/{write_ms}, {prefix}in_queue={queued_ms}, \
-         {prefix}util={busy_percent:3.2}%"
-    )
 }

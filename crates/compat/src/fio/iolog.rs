@@ -1,4 +1,4 @@
-//! fio's log of each request (`write_iolog`), from which `read_iolog` repeats a load.
+//! Writes fio's log of each request (`write_iolog`), from which its `read_iolog` repeats a load.
 
 use crate::jobs::{DescribedJobs, JobWorkload, WorkloadFile};
 use crate::printer::ToolFile;

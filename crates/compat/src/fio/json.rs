@@ -1,9 +1,11 @@
-//! fio's JSON output, laid out as fio does it: keys in order, floats with six digits.
+//! Writes fio's JSON output, laid out as fio does it: keys in order, floats with six digits.
+//! Programs read the keys by name, so each must be one of fio's.
 
 use super::frame::{DiskFigures, EMULATES, RunFrame};
 use super::job_options::fio_option;
+use super::latency_figures::{figures, percentiles};
 use super::normal::direction_names;
-use super::stats::{DirectionStats, JobEntry, SteadyEntry, figures, percentiles};
+use super::stats::{DirectionStats, JobEntry, SteadyEntry};
 use crate::jobs::JobOption;
 use diskproof_model::fio_bins::{bins, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
@@ -13,6 +15,7 @@ use diskproof_model::shape::{SteadyFigure, SteadyTest};
 /// A value as text, without a line break at its end.
 type Json = String;
 
+/// An object with these pairs in their order.
 fn object<K: AsRef<str>>(pairs: impl IntoIterator<Item = (K, Json)>) -> Json {
     let mut lines = Vec::new();
     for (key, value) in pairs {
@@ -35,12 +38,14 @@ fn nested(open: char, values: Vec<Json>, close: char) -> Json {
     )
 }
 
+/// A number with six digits; 0 for one that JSON has no word for.
 fn float(value: f64) -> Json {
     let value = if value.is_finite() { value } else { 0.0 };
     format!("{value:.6}")
 }
 
-fn quoted(text: &str) -> String {
+/// A string of JSON.
+fn quoted(text: &str) -> Json {
     let mut quoted = String::from("\"");
     for letter in text.chars() {
         match letter {
@@ -75,15 +80,18 @@ pub(super) fn document(frame: &RunFrame<'_>, form: JsonForm) -> String {
         ("time", quoted(&frame.time)),
     ];
     if !frame.global.is_empty() {
-        pairs.push(("global options", options(frame.global)));
+        pairs.push(("global options", options_object(frame.global)));
     }
     let mut jobs = Vec::new();
     for entry in frame.entries {
-        jobs.push(job(entry, frame, form));
+        jobs.push(job_object(entry, frame, form));
     }
     pairs.push(("jobs", array(jobs)));
     if !frame.disks.is_empty() {
-        let disks = frame.disks.iter().map(|totals| disk(totals, frame.disks));
+        let disks = frame
+            .disks
+            .iter()
+            .map(|disk| disk_object(disk, frame.disks));
         pairs.push(("disk_util", array(disks)));
     }
     object(pairs) + "\n"
@@ -112,7 +120,8 @@ const MEMBER_KEYS: [&str; 8] = [
     "aggr_util",
 ];
 
-fn disk(disk: &DiskTotals, disks: &[DiskTotals]) -> Json {
+/// The object of a disk, with the means over its members if it is a volume.
+fn disk_object(disk: &DiskTotals, disks: &[DiskTotals]) -> Json {
     let mut pairs = vec![("name", quoted(&disk.name))];
     add_figures(&mut pairs, DISK_KEYS, &DiskFigures::of_disk(disk));
     if let Some(members) = DiskFigures::of_members(disk, disks) {
@@ -128,9 +137,10 @@ fn add_figures(pairs: &mut Vec<(&str, Json)>, keys: [&'static str; 8], figures: 
     pairs.push((keys[7], float(figures.busy_percent)));
 }
 
-fn options(options: &[JobOption]) -> Json {
+/// The object of options: as in fio, those with a value, under their first names. Of several values
+/// of one option the last counts.
+fn options_object(options: &[JobOption]) -> Json {
     let mut pairs: Vec<(&str, Json)> = Vec::new();
-    // As in fio, without options that have no value, and under their first names.
     for option in options {
         let Some(value) = option.value.as_deref() else {
             continue;
@@ -157,17 +167,13 @@ const ONE_AT_ONCE: [(&str, f64); 7] = [
     (">=64", 0.0),
 ];
 
-/// Shares in percent, each under the label of its range.
-fn ranges(shares: &[(&str, f64)]) -> Json {
+/// The object of shares in percent, each under the label of its range.
+fn shares_object(shares: &[(&str, f64)]) -> Json {
     object(shares.iter().map(|(label, share)| (label, float(*share))))
 }
 
-fn job(entry: &JobEntry, frame: &RunFrame<'_>, form: JsonForm) -> Json {
-    let mut at_once = ONE_AT_ONCE;
-    if entry.depth == 0 {
-        at_once = ONE_AT_ONCE.map(|(label, _)| (label, 0.0));
-    }
-    let shares = range_shares(entry.directions.iter().map(|stats| &stats.latency));
+/// The object of an entry.
+fn job_object(entry: &JobEntry, frame: &RunFrame<'_>, form: JsonForm) -> Json {
     let mut pairs = Vec::new();
     if entry.is_blank {
         pairs.push(("groupid", u32::MAX.to_string()));
@@ -181,54 +187,77 @@ fn job(entry: &JobEntry, frame: &RunFrame<'_>, form: JsonForm) -> Json {
         ("elapsed", frame.elapsed_s.to_string()),
     ]);
     if !entry.options.is_empty() {
-        pairs.push(("job options", options(&entry.options)));
+        pairs.push(("job options", options_object(&entry.options)));
     }
-    for (shown, name) in frame.directions(entry).zip(direction_names(entry)) {
-        // Mixed reads have all others as well.
-        if name == "mixed" || !entry.is_mixed {
-            let fields = direction(shown.stats, shown.group_rate, entry, form);
-            pairs.push((name, fields));
-        }
-    }
-    if !entry.is_mixed {
-        pairs.push(("sync", sync(&entry.sync, entry, form)));
-    }
-    if let Some(both) = &entry.both {
-        pairs.push(("mixed", direction(both, both.rate(), entry, form)));
-    }
-    pairs.extend([
-        ("job_runtime", entry.runtime_ms.to_string()),
-        ("usr_cpu", float(entry.user_percent)),
-        ("sys_cpu", float(entry.system_percent)),
-        ("ctx", 0.to_string()),
-        ("majf", 0.to_string()),
-        ("minf", 0.to_string()),
-        ("iodepth_level", ranges(&entry.depth_shares())),
-        ("iodepth_submit", ranges(&at_once)),
-        ("iodepth_complete", ranges(&at_once)),
-        ("latency_ns", ranges(&shares.ns)),
-        ("latency_us", ranges(&shares.us)),
-        ("latency_ms", ranges(&shares.ms)),
-    ]);
+    pairs.extend(direction_pairs(entry, frame, form));
+    pairs.extend(load_pairs(entry));
     if let Some(continued) = &entry.continued {
         pairs.push(("total_err", continued.errors.to_string()));
         pairs.push(("first_error", continued.first_number().to_string()));
     }
     // A job that did not run has no depth.
     if entry.depth > 0 {
-        pairs.extend(latency_search(entry));
+        pairs.extend(latency_search_pairs(entry));
     }
     if let Some(description) = &entry.description {
         pairs.push(("desc", quoted(description)));
     }
     if let Some(found) = &entry.steady {
-        pairs.push(("steadystate", steady(found)));
+        pairs.push(("steadystate", steady_object(found)));
     }
     object(pairs)
 }
 
-/// The latency that the depth is searched for.
-fn latency_search(entry: &JobEntry) -> [(&'static str, String); 4] {
+/// The objects of the directions, of their syncs, and of their sum where the job asks for it.
+fn direction_pairs(
+    entry: &JobEntry,
+    frame: &RunFrame<'_>,
+    form: JsonForm,
+) -> Vec<(&'static str, Json)> {
+    let mut pairs = Vec::new();
+    for (shown, name) in frame.directions(entry).zip(direction_names(entry)) {
+        // Mixed reads have all others as well.
+        if name == "mixed" || !entry.is_mixed {
+            let direction = direction_object(shown.stats, shown.group_rate, entry, form);
+            pairs.push((name, direction));
+        }
+    }
+    if !entry.is_mixed {
+        pairs.push(("sync", sync_object(&entry.sync, entry, form)));
+    }
+    if let Some(both) = &entry.both {
+        let mixed = direction_object(both, both.rate(), entry, form);
+        pairs.push(("mixed", mixed));
+    }
+    pairs
+}
+
+/// The time, the load of the processors, and the shares of depths and latencies. Context switches
+/// and page faults are not counted.
+fn load_pairs(entry: &JobEntry) -> [(&'static str, Json); 12] {
+    let mut at_once = ONE_AT_ONCE;
+    if entry.depth == 0 {
+        at_once = ONE_AT_ONCE.map(|(label, _)| (label, 0.0));
+    }
+    let latencies = range_shares(entry.directions.iter().map(|stats| &stats.latency));
+    [
+        ("job_runtime", entry.runtime_ms.to_string()),
+        ("usr_cpu", float(entry.user_percent)),
+        ("sys_cpu", float(entry.system_percent)),
+        ("ctx", 0.to_string()),
+        ("majf", 0.to_string()),
+        ("minf", 0.to_string()),
+        ("iodepth_level", shares_object(&entry.depth_shares())),
+        ("iodepth_submit", shares_object(&at_once)),
+        ("iodepth_complete", shares_object(&at_once)),
+        ("latency_ns", shares_object(&latencies.ns)),
+        ("latency_us", shares_object(&latencies.us)),
+        ("latency_ms", shares_object(&latencies.ms)),
+    ]
+}
+
+/// The latency that the depth is searched for, or what fio prints without one.
+fn latency_search_pairs(entry: &JobEntry) -> [(&'static str, Json); 4] {
     let searched = entry.searched_latency();
     [
         ("latency_depth", entry.depth.to_string()),
@@ -238,7 +267,8 @@ fn latency_search(entry: &JobEntry) -> [(&'static str, String); 4] {
     ]
 }
 
-fn steady(found: &SteadyEntry) -> Json {
+/// The object of `steadystate`: the condition, whether it was met, and the rates that decided it.
+fn steady_object(found: &SteadyEntry) -> Json {
     let (end, outcome) = (&found.end, &found.outcome);
     let unit = found.unit();
     let criterion = outcome.criterion.unwrap_or(0.0);
@@ -248,14 +278,14 @@ fn steady(found: &SteadyEntry) -> Json {
         SteadyFigure::Bytes => &outcome.rate_samples,
         SteadyFigure::Latency => &outcome.latency_samples,
     };
-    let whole = if end.is_percent {
+    let absolute = if end.is_percent {
         criterion * found.mean(samples) as f64 / 100.0
     } else {
         criterion
     };
     let (test, deviation, slope) = match end.test {
-        SteadyTest::Deviation => ("", whole, 0.0),
-        SteadyTest::Slope => ("_slope", 0.0, whole),
+        SteadyTest::Deviation => ("", absolute, 0.0),
+        SteadyTest::Slope => ("_slope", 0.0, absolute),
     };
     let mut data = vec![
         ("bw_mean", found.mean(&outcome.rate_samples).to_string()),
@@ -284,14 +314,22 @@ fn sample_list(found: &SteadyEntry, samples: &[u64]) -> Json {
     array(found.padded(samples).iter().map(u64::to_string))
 }
 
-fn sync(histogram: &LatencyHistogram, entry: &JobEntry, form: JsonForm) -> Json {
+/// The object of the syncs. Its count is that of fsync only, its latencies are those of all calls.
+fn sync_object(histogram: &LatencyHistogram, entry: &JobEntry, form: JsonForm) -> Json {
     let list = (entry.shows_clat || entry.shows_lat).then_some(&entry.percentiles);
-    let latency = latency(histogram, list, form);
-    object([("total_ios", entry.syncs.to_string()), ("lat_ns", latency)])
+    object([
+        ("total_ios", entry.syncs.to_string()),
+        ("lat_ns", latency_object(histogram, list, form)),
+    ])
 }
 
 /// The object of a direction. `group_rate` is that of the whole group, in bytes per second.
-fn direction(stats: &DirectionStats, group_rate: u64, entry: &JobEntry, form: JsonForm) -> Json {
+fn direction_object(
+    stats: &DirectionStats,
+    group_rate: u64,
+    entry: &JobEntry,
+    form: JsonForm,
+) -> Json {
     let clat = entry.shows_clat.then_some(&entry.percentiles);
     let lat = entry.shows_lat.then_some(&entry.percentiles);
     let kib = stats.kib_per_second;
@@ -306,22 +344,25 @@ fn direction(stats: &DirectionStats, group_rate: u64, entry: &JobEntry, form: Js
         ("total_ios", stats.count.to_string()),
         ("short_ios", stats.short.to_string()),
         ("drop_ios", 0.to_string()),
-        ("slat_ns", latency(&LatencyHistogram::new(), None, form)),
-        ("clat_ns", latency(&entry.clat(stats), clat, form)),
-        ("lat_ns", latency(&entry.lat(stats), lat, form)),
+        (
+            "slat_ns",
+            latency_object(&LatencyHistogram::new(), None, form),
+        ),
+        ("clat_ns", latency_object(&entry.clat(stats), clat, form)),
+        ("lat_ns", latency_object(&entry.lat(stats), lat, form)),
     ];
-    if let Some(prios) = prios(stats, entry, form) {
-        pairs.push(("prios", prios));
+    if let Some(priorities) = priority_list(stats, entry, form) {
+        pairs.push(("prios", priorities));
     }
     pairs.extend([
-        ("bw_min", whole(kib.min)),
-        ("bw_max", whole(kib.max)),
+        ("bw_min", without_fraction(kib.min)),
+        ("bw_max", without_fraction(kib.max)),
         ("bw_agg", float(kib.share_of(group_rate.max(1) as f64))),
         ("bw_mean", float(kib.mean)),
         ("bw_dev", float(kib.deviation)),
         ("bw_samples", kib.count.to_string()),
-        ("iops_min", whole(iops.min)),
-        ("iops_max", whole(iops.max)),
+        ("iops_min", without_fraction(iops.min)),
+        ("iops_max", without_fraction(iops.max)),
         ("iops_mean", float(iops.mean)),
         ("iops_stddev", float(iops.deviation)),
         ("iops_samples", iops.count.to_string()),
@@ -329,8 +370,8 @@ fn direction(stats: &DirectionStats, group_rate: u64, entry: &JobEntry, form: Js
     object(pairs)
 }
 
-/// The latencies by priority; `None` where all requests have one.
-fn prios(stats: &DirectionStats, entry: &JobEntry, form: JsonForm) -> Option<Json> {
+/// The list of latencies by priority; `None` where all requests have one.
+fn priority_list(stats: &DirectionStats, entry: &JobEntry, form: JsonForm) -> Option<Json> {
     let list = (entry.shows_clat || entry.shows_lat).then_some(&entry.percentiles);
     let (name, priorities) = entry.by_priority(stats);
     if priorities.is_empty() {
@@ -341,19 +382,23 @@ fn prios(stats: &DirectionStats, entry: &JobEntry, form: JsonForm) -> Option<Jso
         objects.push(object([
             ("prioclass".to_owned(), summary.priority.class.to_string()),
             ("prio".to_owned(), summary.priority.level.to_string()),
-            (format!("{name}_ns"), latency(&summary.latency, list, form)),
+            (
+                format!("{name}_ns"),
+                latency_object(&summary.latency, list, form),
+            ),
         ]));
     }
     Some(array(objects))
 }
 
-fn whole(value: f64) -> Json {
+/// A number without its fraction.
+fn without_fraction(value: f64) -> Json {
     (value as u64).to_string()
 }
 
 /// The object of latencies in nanoseconds. Those of `list` are its percentiles; `None`: it has
 /// none.
-fn latency(histogram: &LatencyHistogram, list: Option<&Vec<f64>>, form: JsonForm) -> Json {
+fn latency_object(histogram: &LatencyHistogram, list: Option<&Vec<f64>>, form: JsonForm) -> Json {
     let summary = figures(histogram);
     let mut pairs = vec![
         ("min", summary.min.to_string()),

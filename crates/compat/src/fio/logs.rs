@@ -1,7 +1,8 @@
-//! fio's logs: rates and latencies at intervals (`write_bw_log`, `write_iops_log`, `write_lat_log`
-//! with `log_avg_msec`), and distributions of latencies (`write_hist_log`).
+//! Writes fio's logs: rates and latencies at intervals (`write_bw_log`, `write_iops_log`,
+//! `write_lat_log` with `log_avg_msec`), and distributions of latencies (`write_hist_log`).
+//! Programs such as fiologparser.py read their columns by position.
 
-use super::stats::{is_time_disabled, write_kind};
+use super::counted_ops::write_kind;
 use crate::jobs::{DescribedJob, DescribedJobs};
 use crate::printer::ToolFile;
 use diskproof_model::fio_bins::{BINS, bin_index};
@@ -50,7 +51,8 @@ const fn log(
     }
 }
 
-/// All logs of fio that can be written here.
+/// All logs of fio that can be written here. Names of files are made of the suffixes; tools look
+/// for them.
 const LOGS: [Log; 6] = [
     log("write_bw_log", "bw", LogKind::Kib, None),
     log("write_iops_log", "iops", LogKind::Ops, None),
@@ -131,7 +133,7 @@ fn add_logs(
 /// True unless the job turns the times of a log off.
 fn is_possible(log: Log, described: &DescribedJobs, job: &DescribedJob) -> bool {
     match log.disabled_by {
-        Some(option) => !is_time_disabled(described, job, option),
+        Some(option) => !described.is_time_disabled(job, option),
         None => true,
     }
 }
@@ -165,6 +167,8 @@ struct LogOptions {
     bins_interval_ns: u64,
     /// The number of bins that are written as one.
     bins_merged: usize,
+    /// The columns of a value behind its direction.
+    last_columns: &'static str,
 }
 
 impl LogOptions {
@@ -180,6 +184,10 @@ impl LogOptions {
             has_interval: given_ms > 0,
             bins_interval_ns: nanoseconds(number(described, job, "log_hist_msec")),
             bins_merged: 1 << number(described, job, "log_hist_coarseness").min(COARSENESS_MAX),
+            last_columns: last_columns(
+                described.is_switched_on(job, "log_offset"),
+                described.is_switched_on(job, "log_prio"),
+            ),
         }
     }
 
@@ -193,8 +201,7 @@ impl LogOptions {
         }
     }
 
-    /// Lines of time in ms, value, direction, block size and offset; the last two are 0, as of
-    /// averages in fio.
+    /// Lines of time in ms, value, direction and the columns that are 0 of averages.
     fn rows_of_values(self, members: &[&Measurement], kind: LogKind) -> String {
         let mut text = String::new();
         let ops = members.iter().flat_map(|member| member.ops.values());
@@ -210,8 +217,8 @@ impl LogOptions {
                 break;
             }
             let end = (start + step_ns).min(wall_ns);
-            for number in DIRECTIONS {
-                let Some(cell) = cell_of(number, members, start, start + step_ns) else {
+            for direction in DIRECTIONS {
+                let Some(cell) = cell_of(direction, members, start, start + step_ns) else {
                     continue;
                 };
                 // The rest of a job may have no operation of a direction.
@@ -219,7 +226,9 @@ impl LogOptions {
                     continue;
                 }
                 if let Some(value) = value_of(&cell, kind, end - start) {
-                    let _ = writeln!(text, "{}, {value}, {number}, 0, 0", end / 1_000_000);
+                    let ms = end / 1_000_000;
+                    let number = direction.number();
+                    let _ = writeln!(text, "{ms}, {value}, {number}, {}", self.last_columns);
                 }
             }
             start = end;
@@ -252,8 +261,8 @@ impl LogOptions {
                     continue;
                 };
                 end_ns = end_ns.max(window.end_ns);
-                for (part, number) in parts.iter_mut().zip(DIRECTIONS) {
-                    if let Some(op) = window.ops.get(&kind_of(number, member)) {
+                for (part, direction) in parts.iter_mut().zip(DIRECTIONS) {
+                    if let Some(op) = window.ops.get(&direction.kind(member)) {
                         part.add_part(&op.latency);
                     }
                 }
@@ -263,11 +272,11 @@ impl LogOptions {
             }
             let blocks = members.iter().map(|member| member.workload.block_bytes);
             let block = blocks.max();
-            for (part, number) in parts.iter_mut().zip(DIRECTIONS) {
+            for (part, direction) in parts.iter_mut().zip(DIRECTIONS) {
                 let part = std::mem::take(part);
                 if part.count() > 0 {
                     let (ms, block) = (end_ns / 1_000_000, block.unwrap_or(0));
-                    let _ = write!(text, "{ms}, {number}, {block}");
+                    let _ = write!(text, "{ms}, {}, {block}", direction.number());
                     for count in self.bins_of(&part) {
                         let _ = write!(text, ", {count}");
                     }
@@ -301,27 +310,57 @@ fn nanoseconds(ms: u64) -> u64 {
     ms.saturating_mul(1_000_000)
 }
 
-/// fio's numbers of reads, writes and trims.
-const DIRECTIONS: [u32; 3] = [READS, WRITES, TRIMS];
-const READS: u32 = 0;
-const WRITES: u32 = 1;
-const TRIMS: u32 = 2;
+/// The columns block size, offset (with `log_offset`) and priority of an average. Where the job
+/// logs priorities, fio writes them in hexadecimal (`flush_samples` of its iolog.c).
+fn last_columns(has_offset: bool, has_priority: bool) -> &'static str {
+    match (has_offset, has_priority) {
+        (false, false) => "0, 0",
+        (false, true) => "0, 0x0000",
+        (true, false) => "0, 0, 0",
+        (true, true) => "0, 0, 0x0000",
+    }
+}
 
-/// The operations of a direction.
-fn kind_of(direction: u32, measurement: &Measurement) -> OpKind {
-    match direction {
-        READS => OpKind::Read,
-        WRITES => write_kind(measurement),
-        TRIMS => OpKind::Trim,
-        other => unreachable!("{other} is no direction of fio"),
+/// The directions of a log, in the order of their lines.
+const DIRECTIONS: [Direction; 3] = [Direction::Reads, Direction::Writes, Direction::Trims];
+
+#[derive(Debug, Clone, Copy)]
+enum Direction {
+    Reads,
+    Writes,
+    Trims,
+}
+
+impl Direction {
+    /// fio's number of it.
+    fn number(self) -> u32 {
+        match self {
+            Self::Reads => 0,
+            Self::Writes => 1,
+            Self::Trims => 2,
+        }
+    }
+
+    /// The kind of its operations.
+    fn kind(self, measurement: &Measurement) -> OpKind {
+        match self {
+            Self::Reads => OpKind::Read,
+            Self::Writes => write_kind(measurement),
+            Self::Trims => OpKind::Trim,
+        }
     }
 }
 
 /// The operations of a direction between two times; `None` where the job has none at any time.
-fn cell_of(direction: u32, members: &[&Measurement], start_ns: u64, end_ns: u64) -> Option<Cell> {
+fn cell_of(
+    direction: Direction,
+    members: &[&Measurement],
+    start_ns: u64,
+    end_ns: u64,
+) -> Option<Cell> {
     let mut total: Option<Cell> = None;
     for member in members {
-        let Some(op) = member.ops.get(&kind_of(direction, member)) else {
+        let Some(op) = member.ops.get(&direction.kind(member)) else {
             continue;
         };
         if op.count > 0 {
@@ -332,7 +371,8 @@ fn cell_of(direction: u32, members: &[&Measurement], start_ns: u64, end_ns: u64)
     total
 }
 
-/// The value of a line about this time; `None` where it has none.
+/// The value of a line about a time of this length: KiB or operations per second, or nanoseconds.
+/// `None` where it has none.
 fn value_of(cell: &Cell, kind: LogKind, length_ns: u64) -> Option<u64> {
     match kind {
         LogKind::Kib => Some(per_second(cell.bytes >> 10, length_ns)),

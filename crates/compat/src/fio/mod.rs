@@ -1,17 +1,22 @@
 //! fio 3.33: job files and jobs on the command line, and the four forms of its output.
 
 mod args;
+mod counted_ops;
 mod described;
+mod entries;
 mod frame;
 mod iolog;
 mod job_options;
 mod json;
+mod latency_figures;
 mod logs;
 mod normal;
 mod option_help;
 mod option_values;
 mod print;
+mod rates;
 mod stats;
+mod sync_counts;
 mod terse;
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,12 @@
-//! fio's normal output: the lines of each job or group of copies, and those of each group.
+//! Writes fio's normal output: the lines of each entry, of each group, and of the disks.
 
-use super::frame::{GroupDirection, GroupTotal, RunFrame};
-use super::stats::{
-    DirectionStats, JobEntry, JobError, Percentile, PriorityLatency, SteadyEntry, figures,
-    percentiles,
-};
+use super::frame::{DiskFigures, GroupDirection, GroupTotal, RunFrame};
+use super::latency_figures::{Percentile, figures, percentiles};
+use super::stats::{DirectionStats, JobEntry, JobError, PriorityLatency, SteadyEntry};
 use super::values::Base;
 use diskproof_model::fio_bins::{RangeShares, RateSamples, range_shares};
 use diskproof_model::histogram::LatencyHistogram;
+use diskproof_model::measurement::DiskTotals;
 use diskproof_model::shape::{SteadyFigure, SteadyTest};
 use std::fmt::Write as _;
 
@@ -227,7 +226,7 @@ fn percentile_lines(label: &str, histogram: &LatencyHistogram, percents: &[f64])
     let (Some(shortest), Some(longest)) = (values.first(), values.last()) else {
         return String::new();
     };
-    // As in fio, the unit follows from both ends.
+    // The unit follows from both ends (`calc_clat_percentiles` of fio's stat.c).
     let (unit, unit_ns) = match (shortest.ns, longest.ns) {
         (2_000_001.., 100_000_000..) => ("msec", 1_000_000),
         (2_001.., 100_000..) => ("usec", 1_000),
@@ -393,4 +392,40 @@ pub(super) fn group_text(number: usize, entries: &[&JobEntry]) -> String {
         );
     }
     text
+}
+
+/// The lines of the disks in the normal output; none without disks.
+pub(super) fn disk_lines(disks: &[DiskTotals]) -> String {
+    let mut text = String::new();
+    if !disks.is_empty() {
+        text.push_str("\nDisk stats (read/write):\n");
+    }
+    for disk in disks {
+        let name = &disk.name;
+        let figures = disk_text(&DiskFigures::of_disk(disk), "");
+        text.push_str(&match DiskFigures::of_members(disk, disks) {
+            None => format!("  {name}: {figures}\n"),
+            Some(members) => format!("    {name}: {figures}, {}\n", disk_text(&members, "aggr")),
+        });
+    }
+    text
+}
+
+/// The figures of a disk's line, each with this prefix before its name.
+fn disk_text(figures: &DiskFigures, prefix: &str) -> String {
+    let [
+        reads,
+        writes,
+        read_merges,
+        write_merges,
+        read_ms,
+        write_ms,
+        queued_ms,
+    ] = figures.counts;
+    let busy_percent = figures.busy_percent;
+    format!(
+        "{prefix}ios={reads}/{writes}, {prefix}merge={read_merges}/{write_merges}, \
+         {prefix}ticks={read_ms}/{write_ms}, {prefix}in_queue={queued_ms}, \
+         {prefix}util={busy_percent:3.2}%"
+    )
 }

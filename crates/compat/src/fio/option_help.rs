@@ -1,5 +1,5 @@
-//! The help for options and I/O engines, `--cmdhelp` and `--enghelp`, from the table
-//! `option_help.txt`. Scripts read it to find out if fio has an option.
+//! Answers `--cmdhelp` and `--enghelp`, about options and I/O engines, from the table
+//! `option_help.txt`. Scripts read the answers to find out if fio has an option.
 
 use super::job_options::{FioHandling, fio_option};
 use crate::printer::{DropInError, ToolText};

@@ -1,4 +1,5 @@
-//! The values that fio takes for an option, from the table `option_help.txt`.
+//! Tells why fio would not take a value for an option, by the types, ranges and words of the table
+//! `option_help.txt`.
 
 use super::option_help::{OptionHelp, ValueKind, help_of};
 use super::values::{Base, bytes};
@@ -12,8 +13,8 @@ const LATER_WORDS: [(&str, &[&str]); 3] = [
     ("steadystate", &["lat", "lat_slope"]),
     ("verify", &["pattern_hdr"]),
 ];
-/// Options whose text is a number.
-const NUMBERS: [&str; 4] = ["lockmem", "randseed", "trim_backlog", "zonecapacity"];
+/// Options that are texts in fio's table, and numbers for its readers.
+const NUMERIC_TEXTS: [&str; 4] = ["lockmem", "randseed", "trim_backlog", "zonecapacity"];
 
 /// Why fio would not take a value for the option of this first name; `None` where it takes it, and
 /// for options that the table does not have.
@@ -30,8 +31,8 @@ pub fn fio_value_error(name: &str, value: &str) -> Option<String> {
         ValueKind::Floats => float_error(help, value),
         ValueKind::Ranges => range_error(value),
         ValueKind::Switch if !is_number(value) => Some("write 0 or 1".to_owned()),
-        ValueKind::Text if name == "ignore_error" => ignored_error_error(value),
-        ValueKind::Text if NUMBERS.contains(&name) => {
+        ValueKind::Text if name == "ignore_error" => unknown_error_name(value),
+        ValueKind::Text if NUMERIC_TEXTS.contains(&name) => {
             if !is_number(value) {
                 Some(NO_NUMBER.to_owned())
             } else if is_too_large(value) {
@@ -53,7 +54,8 @@ pub fn fio_value_error(name: &str, value: &str) -> Option<String> {
 const NO_NUMBER: &str = "it is no number; write one such as 64 or 4k";
 const TOO_LARGE: &str = "it does not fit into 64 bits";
 
-/// The first range of a list must have two ends. Numbers in it have errors of their own.
+/// Why the first range of a list is none: it must have two ends. Numbers in it have errors of their
+/// own.
 fn range_error(value: &str) -> Option<String> {
     let first = value.split(',').next().unwrap_or_default();
     if first.contains(['-', ':']) {
@@ -63,9 +65,10 @@ fn range_error(value: &str) -> Option<String> {
     }
 }
 
-/// Errors of reads, writes and verification, separated by commas: names or numbers with colons
-/// between them. An empty one ends its list.
-fn ignored_error_error(value: &str) -> Option<String> {
+/// Why a list of errors to ignore has an unknown one: those of reads, of writes and of
+/// verification, with commas between the three and colons within them, are names or numbers. An
+/// empty one ends its part.
+fn unknown_error_name(value: &str) -> Option<String> {
     for errors in value.split(',') {
         for error in errors
             .trim()
@@ -94,7 +97,7 @@ fn is_too_large(text: &str) -> bool {
     !digits.is_empty() && digits.parse::<u64>().is_err()
 }
 
-/// The word before a colon or a comma must be one of the option's.
+/// Why the word before a colon or a comma is none of the option's.
 fn word_error(name: &str, help: &OptionHelp, value: &str) -> Option<String> {
     let word = value.split([':', ',']).next().unwrap_or_default().trim();
     let mut known = Vec::new();
@@ -113,7 +116,7 @@ fn word_error(name: &str, help: &OptionHelp, value: &str) -> Option<String> {
     }
 }
 
-/// Every number of a list must lie in the range of the option.
+/// Why a number of a list does not lie in the range of the option, or is none.
 fn number_error(help: &OptionHelp, value: &str) -> Option<String> {
     let range = Range::parse(help.range);
     for part in value.split(',').map(str::trim) {
@@ -136,7 +139,7 @@ fn number_error(help: &OptionHelp, value: &str) -> Option<String> {
     None
 }
 
-/// Every number of a list with colons must lie in the range of the option.
+/// Why a number of a list with colons does not lie in the range of the option, or is none.
 fn float_error(help: &OptionHelp, value: &str) -> Option<String> {
     let range = Range::parse(help.range);
     for part in value.split(':').map(str::trim) {

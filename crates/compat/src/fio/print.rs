@@ -1,12 +1,13 @@
-//! The output of a run of jobs: its forms, in fio's order.
+//! Prints a run of jobs in the chosen forms of output, one after the other as fio does.
 
 use super::described::command_word;
-use super::frame::{EMULATES, RunFrame, disk_lines};
+use super::entries::{entries, failed_jobs};
+use super::frame::{EMULATES, RunFrame};
 use super::iolog::{cut_notes, iologs};
 use super::json::{JsonForm, document};
 use super::logs::logs;
-use super::normal::{entry_text, group_text, shortened};
-use super::stats::{JobEntry, JobError, entries, failed_jobs};
+use super::normal::{disk_lines, entry_text, group_text, shortened};
+use super::stats::{JobEntry, JobError};
 use super::terse::{TerseVersion, entry_line};
 use super::values::{Base, bytes};
 use crate::c_format::local_time;

@@ -1,29 +1,25 @@
-//! The figures of fio from measurements: one entry for each job, or for all jobs of a group.
+//! Computes the figures of an entry of fio's output, which is about a job or about all jobs of a
+//! group, from the measurements of its members.
 
-use super::values::{Base, bytes, short_time_ns};
-use crate::jobs::{DescribedJob, DescribedJobs, JobOption, JobWorkload};
+use super::counted_ops::{counted_kinds, is_done_in_warmup, ops_of_kinds};
+use super::rates::{IntervalSum, add_to_intervals};
+use super::sync_counts::{call_in_order, fsyncs};
+use super::values::{Base, bytes};
+use crate::jobs::{DescribedJob, DescribedJobs, JobOption};
 use diskproof_model::errno;
-use diskproof_model::fio_bins::{PERCENTILES, RateSamples, bins, depth_shares};
+use diskproof_model::fio_bins::{PERCENTILES, RateSamples, depth_shares};
 use diskproof_model::histogram::LatencyHistogram;
-use diskproof_model::latency_search::{DepthTrial, LatencySearch};
-use diskproof_model::measurement::{
-    CpuTime, Measurement, OpKind, OpMeasurement, SteadyOutcome, StopReason,
-};
+use diskproof_model::latency_search::DepthTrial;
+use diskproof_model::measurement::{CpuTime, Measurement, OpKind, SteadyOutcome, StopReason};
 use diskproof_model::plan::SyncPolicy;
-use diskproof_model::shape::{FioOrder, FioSyncCall, IoPriority};
-use diskproof_model::shape::{LatencyTarget, SteadyEnd, SteadyFigure};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// Nanoseconds of a second.
-const SECOND_NS: f64 = 1e9;
-/// fio samples rates at this interval (its option `bwavgtime`).
-const SAMPLE_NS: u64 = 500_000_000;
-const KIB: f64 = 1024.0;
+use diskproof_model::shape::{FioSyncCall, IoPriority, LatencyTarget, SteadyEnd, SteadyFigure};
 
 /// One entry of the output.
 #[derive(Debug, Clone, Default)]
 pub(super) struct JobEntry {
+    /// The name of its first job.
     pub name: String,
+    /// The number of its group, from 0.
     pub group: usize,
     /// True of an entry that fio prints, empty, in place of a job without figures (`stats=0`).
     pub is_blank: bool,
@@ -99,7 +95,8 @@ impl JobError {
 #[derive(Debug, Clone, Default)]
 pub(super) struct ContinuedErrors {
     pub errors: u64,
-    /// The first one by its name.
+    /// The name of the first one; of those of one measurement, in the order of the names, since
+    /// their times are not kept.
     pub first: Option<String>,
 }
 
@@ -142,21 +139,22 @@ fn continues_after_errors(described: &DescribedJobs, job: &DescribedJob) -> bool
 
 impl JobEntry {
     /// An entry of no job.
-    fn blank() -> Self {
+    pub(super) fn blank() -> Self {
         Self {
             is_blank: true,
             ..Self::default()
         }
     }
 
-    /// Takes what fio shows of the last job of an entry.
-    fn take_options(&mut self, described: &DescribedJobs, job: &DescribedJob) {
+    /// Takes the options that fio shows of the last job of an entry, and forgets those of the job
+    /// before it. The caller adds measurements afterwards.
+    pub(super) fn take_options(&mut self, described: &DescribedJobs, job: &DescribedJob) {
         self.options.clone_from(&job.options);
         self.shows_clat = described.is_not_switched_off(job, "clat_percentiles");
         self.shows_lat = described.is_switched_on(job, "lat_percentiles");
         self.depth = depth(described, job);
-        self.hides_clat = is_time_disabled(described, job, "disable_clat");
-        self.hides_lat = is_time_disabled(described, job, "disable_lat");
+        self.hides_clat = described.is_time_disabled(job, "disable_clat");
+        self.hides_lat = described.is_time_disabled(job, "disable_lat");
         self.percentiles = percentile_list(described, job);
         self.continued = if continues_after_errors(described, job) {
             Some(ContinuedErrors::default())
@@ -248,7 +246,7 @@ impl JobEntry {
 
     /// Takes the error that ended a job, or that its requests had. The limits of a job and its
     /// verification come last, since they say more than the error of a request.
-    fn take_error(&mut self, measurement: &Measurement) {
+    pub(super) fn take_error(&mut self, measurement: &Measurement) {
         if self.error.is_none() {
             let mut names = measurement.ops.values().flat_map(|op| op.errors.keys());
             self.error = names.next().map(|name| JobError::named(name));
@@ -308,70 +306,6 @@ pub(super) struct SearchedLatency {
     pub percent: f64,
 }
 
-/// The call between the writes of a job in the order of fio; fsync where it has that, too.
-fn call_in_order(order: Option<&FioOrder>) -> FioSyncCall {
-    let Some(order) = order else {
-        return FioSyncCall::Fsync;
-    };
-    let mut call = FioSyncCall::Fsync;
-    for sync in &order.syncs {
-        if sync.call == FioSyncCall::Fsync {
-            return sync.call;
-        }
-        call = sync.call;
-    }
-    call
-}
-
-/// The calls of fsync among all syncs between so many writes. Where a job has other calls as well,
-/// their share is that of the writes at which one is due and fsync is not.
-fn fsyncs(order: Option<&FioOrder>, syncs: u64, writes: u64) -> u64 {
-    let Some(order) = order else {
-        return syncs;
-    };
-    let mut fsync_periods = Vec::new();
-    let mut all_periods = Vec::new();
-    for sync in &order.syncs {
-        let period = u128::from(sync.writes).max(1);
-        all_periods.push(period);
-        if sync.call == FioSyncCall::Fsync {
-            fsync_periods.push(period);
-        }
-    }
-    if all_periods.len() < 2 {
-        return syncs;
-    }
-    // None is due behind the last write.
-    let before_last = u128::from(writes.saturating_sub(1));
-    let fsyncs_due = writes_with_any(&fsync_periods, before_last);
-    let all_due = writes_with_any(&all_periods, before_last);
-    (u128::from(syncs) * fsyncs_due).div_ceil(all_due.max(1)) as u64
-}
-
-/// How many of the first so many writes are a multiple of any of these periods, which are above 0:
-/// those of the first period and those of the others, less those of both.
-fn writes_with_any(periods: &[u128], writes: u128) -> u128 {
-    let Some((first, others)) = periods.split_first() else {
-        return 0;
-    };
-    let mut common_periods = Vec::new();
-    for period in others {
-        common_periods.push(least_common_multiple(*first, *period));
-    }
-    let writes_with_both = writes_with_any(&common_periods, writes);
-    writes / first + writes_with_any(others, writes) - writes_with_both
-}
-
-/// The least common multiple of two numbers above 0.
-fn least_common_multiple(one: u128, other: u128) -> u128 {
-    assert!(one > 0 && other > 0, "{one} and {other}");
-    let (mut divisor, mut remainder) = (one, other);
-    while remainder > 0 {
-        (divisor, remainder) = (remainder, divisor % remainder);
-    }
-    one / divisor * other
-}
-
 /// The depth that a job asks for.
 fn depth(described: &DescribedJobs, job: &DescribedJob) -> u32 {
     match described.value(job, "iodepth") {
@@ -411,7 +345,8 @@ impl SteadyEntry {
         padded
     }
 
-    /// The mean of such rates.
+    /// The mean of such rates over the whole duration, in which those that were not taken count as
+    /// 0.
     pub(super) fn mean(&self, samples: &[u64]) -> u64 {
         samples.iter().sum::<u64>() / self.end.samples().max(1) as u64
     }
@@ -434,10 +369,12 @@ impl SteadyEntry {
 /// The figures of reads, of writes, or of trims.
 #[derive(Debug, Clone, Default)]
 pub(super) struct DirectionStats {
+    /// Operations, also of a job that is done in its warm-up, which has no latencies.
     pub count: u64,
     pub bytes: u64,
     /// Operations that moved fewer bytes than requested.
     pub short: u64,
+    /// The time of the slowest member, and of the reads that verify.
     pub runtime_ms: u64,
     pub latency: LatencyHistogram,
     /// The latencies by the priority of the requests.
@@ -464,15 +401,15 @@ pub(super) struct RateSpan {
 
 impl RateSpan {
     /// The span of a single rate.
-    fn at(rate: u64) -> Self {
+    fn single(rate: u64) -> Self {
         Self {
             least: rate,
             most: rate,
         }
     }
 
-    /// The span with another rate in it.
-    fn with(self, rate: u64) -> Self {
+    /// The span from the slowest to the fastest with another rate.
+    fn including(self, rate: u64) -> Self {
         Self {
             least: self.least.min(rate),
             most: self.most.max(rate),
@@ -521,11 +458,13 @@ impl DirectionStats {
         self.runtime_ms = self.runtime_ms.max(runtime_ms);
         let rate = (u128::from(bytes) * 1000 / u128::from(runtime_ms)) as u64;
         self.rates = Some(match self.rates {
-            Some(rates) => rates.with(rate),
-            None => RateSpan::at(rate),
+            Some(rates) => rates.including(rate),
+            None => RateSpan::single(rate),
         });
     }
 
+    /// Adds latencies to those of all, and to those of their priority: without one of its own a job
+    /// has that of fio's default, 0/0.
     fn add_latency(&mut self, measurement: &Measurement, latency: &LatencyHistogram) {
         self.latency.merge(latency);
         if latency.count() == 0 {
@@ -564,15 +503,14 @@ impl DirectionStats {
             self.add_latency(measurement, &read.latency);
         }
         self.runtime_ms += milliseconds(read.wall_ns);
-        self.rates = Some(RateSpan::at(self.rate()));
+        self.rates = Some(RateSpan::single(self.rate()));
     }
 
     /// Takes the rates over time of all members together. As in fio, each copy of a job counts the
     /// samples again.
-    fn set_samples(&mut self, samples: &[SampleSum], copies: u64) {
-        let per_second = SECOND_NS / SAMPLE_NS as f64;
-        let kib = samples.iter().map(|sample| sample.bytes / KIB * per_second);
-        let ops = samples.iter().map(|sample| sample.ops * per_second);
+    fn set_samples(&mut self, sums: &[IntervalSum], copies: u64) {
+        let kib = sums.iter().map(|sum| sum.kib_per_second());
+        let ops = sums.iter().map(|sum| sum.ops_per_second());
         self.kib_per_second = RateSamples::from_rates(kib);
         self.iops = RateSamples::from_rates(ops);
         self.kib_per_second.count *= copies;
@@ -580,374 +518,14 @@ impl DirectionStats {
     }
 }
 
-/// What all members of an entry moved in one of fio's intervals.
-#[derive(Debug, Clone, Copy, Default)]
-struct SampleSum {
-    bytes: f64,
-    ops: f64,
-}
-
-/// Adds the operations of these kinds to the samples, one for each whole interval of fio. A cell of
-/// the series counts in each interval by the share of its time there: from 41 s on the cells no
-/// longer divide the intervals, and from 5.5 minutes on they are longer.
-fn add_samples(samples: &mut Vec<SampleSum>, measurement: &Measurement, kinds: &[OpKind]) {
-    if is_done_in_warmup(measurement) {
-        return;
-    }
-    let count = (measurement.wall_ns / SAMPLE_NS) as usize;
-    for op in ops_of_kinds(measurement, kinds) {
-        if samples.len() < count {
-            samples.resize(count, SampleSum::default());
-        }
-        let mut start_ns = op.series.start_ns;
-        for cell in &op.series.cells {
-            let next_ns = start_ns.saturating_add(op.series.interval_ns);
-            // The last cell ends with the measurement.
-            let end_ns = next_ns.min(measurement.wall_ns).max(start_ns + 1);
-            let mut part_ns = start_ns;
-            while part_ns < end_ns {
-                let slot = part_ns / SAMPLE_NS;
-                let part_end_ns = end_ns.min((slot + 1) * SAMPLE_NS);
-                let share = (part_end_ns - part_ns) as f64 / (end_ns - start_ns) as f64;
-                if let Some(sample) = samples[..count].get_mut(slot as usize) {
-                    sample.bytes += cell.bytes as f64 * share;
-                    sample.ops += cell.ops as f64 * share;
-                }
-                part_ns = part_end_ns;
-            }
-            start_ns = next_ns;
-        }
-    }
-}
-
-/// True of a job that was done before its warm-up ended. As in fio, its operations count, and have
-/// no latencies and no rates over time.
-fn is_done_in_warmup(measurement: &Measurement) -> bool {
-    let warmup_ns = measurement.workload.warmup_ns;
-    let Some(began_ns) = measurement.began_ns else {
-        return false;
-    };
-    // Its measured time begins with its first worker, give or take the start of a thread.
-    warmup_ns > 0 && measurement.start_ns < began_ns + warmup_ns / 2
-}
-
-/// The measured operations of these kinds.
-fn ops_of_kinds<'m>(measurement: &'m Measurement, kinds: &[OpKind]) -> Vec<&'m OpMeasurement> {
-    let mut ops = Vec::new();
-    for kind in kinds {
-        ops.extend(measurement.ops.get(kind));
-    }
-    ops
-}
-
-/// True if a job turns a time off by this option of its own, or by the one for all times.
-pub(super) fn is_time_disabled(
-    described: &DescribedJobs,
-    job: &DescribedJob,
-    option: &str,
-) -> bool {
-    described.is_switched_on(job, option) || described.is_switched_on(job, "gtod_reduce")
-}
-
 /// Whole milliseconds, and at least one.
 fn milliseconds(ns: u64) -> u64 {
     (ns / 1_000_000).max(1)
 }
 
-/// Figures of a distribution of latencies, in nanoseconds unless they are scaled.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct TimeFigures {
-    pub min: u64,
-    pub max: u64,
-    pub mean: f64,
-    pub deviation: f64,
-}
-
-impl TimeFigures {
-    /// The figures in the unit that fio chooses: the largest in which they keep enough digits.
-    pub(super) fn scaled(mut self) -> ScaledFigures {
-        let mut unit = "nsec";
-        for larger in ["usec", "msec"] {
-            if self.min <= 2000 || self.max <= 99_999 || self.deviation <= 1000.0 {
-                break;
-            }
-            self.min /= 1000;
-            self.max /= 1000;
-            self.mean /= 1000.0;
-            self.deviation /= 1000.0;
-            unit = larger;
-        }
-        ScaledFigures {
-            figures: self,
-            unit,
-        }
-    }
-}
-
-/// Figures of a distribution in the unit of this name.
-pub(super) struct ScaledFigures {
-    pub figures: TimeFigures,
-    pub unit: &'static str,
-}
-
-/// The figures of a distribution, in nanoseconds.
-pub(super) fn figures(histogram: &LatencyHistogram) -> TimeFigures {
-    let mean = histogram.mean_ns();
-    let (min, deviation) = match histogram.count() {
-        0 => (0, 0.0),
-        _ => (histogram.min_ns(), histogram.deviation_ns(mean)),
-    };
-    TimeFigures {
-        min,
-        max: histogram.max_ns(),
-        mean,
-        deviation,
-    }
-}
-
-/// A latency that so many percent of all requests do not exceed.
-pub(super) struct Percentile {
-    pub percent: f64,
-    pub ns: u64,
-}
-
-/// The percentiles of a list, as fio reads them from its bins.
-pub(super) fn percentiles(histogram: &LatencyHistogram, list: &[f64]) -> Vec<Percentile> {
-    let total = histogram.count();
-    if total == 0 {
-        return Vec::new();
-    }
-    let bins = bins(histogram);
-    let mut percentiles = Vec::new();
-    for percent in list {
-        percentiles.push(Percentile {
-            percent: *percent,
-            ns: percentile_ns(&bins, total, *percent),
-        });
-    }
-    percentiles
-}
-
-/// The bin in which so many percent of the total are reached.
-fn percentile_ns(bins: &BTreeMap<u64, u64>, total: u64, percent: f64) -> u64 {
-    let rank = (percent / 100.0 * total as f64).ceil().max(1.0) as u64;
-    let mut latencies_up_to = 0;
-    let mut last_ns = 0;
-    for (ns, count) in bins {
-        latencies_up_to += count;
-        last_ns = *ns;
-        if latencies_up_to >= rank {
-            break;
-        }
-    }
-    last_ns
-}
-
-/// An entry whose measurements are still being collected.
-struct OpenEntry<'a> {
-    entry: JobEntry,
-    members: Vec<&'a Measurement>,
-}
-
-/// The entries, in the order of the jobs.
-///
-/// As in fio, a job with `stats=0` is in none of them, and a blank entry at the end stands for it.
-pub(super) fn entries(described: &DescribedJobs, measurements: &[Measurement]) -> Vec<JobEntry> {
-    let mut open = Vec::new();
-    let mut all = Vec::new();
-    for job in &described.jobs {
-        add_job(&mut all, described, job, measurements);
-        if described.is_not_switched_off(job, "stats") {
-            add_job(&mut open, described, job, measurements);
-        }
-    }
-    let mut entries = Vec::new();
-    for OpenEntry { entry, members } in open {
-        entries.push(with_figures(entry, &members));
-    }
-    entries.resize_with(all.len(), JobEntry::blank);
-    entries
-}
-
-/// The number of jobs that failed, in which each copy counts. All copies of a workload count, and a
-/// copy that visits several files counts once.
-pub(super) fn failed_jobs(described: &DescribedJobs, measurements: &[Measurement]) -> u64 {
-    let mut failed = 0;
-    for job in &described.jobs {
-        if job.fails_to_begin {
-            failed += job.copies;
-        }
-        let mut failed_parts = BTreeSet::new();
-        for workload in &job.workloads {
-            let copies = failed_copies(&own_measurements(workload, measurements));
-            if copies == 0 || (job.files > 1 && !failed_parts.insert(&workload.name)) {
-                continue;
-            }
-            failed += copies;
-        }
-    }
-    failed
-}
-
-fn failed_copies(members: &[&Measurement]) -> u64 {
-    for measurement in members {
-        let mut entry = JobEntry::default();
-        entry.take_error(measurement);
-        if entry.error.is_some() {
-            return u64::from(measurement.workload.workers);
-        }
-    }
-    0
-}
-
-/// Adds the measurements of a job to the entries. Each of its workloads has an entry of its own,
-/// with two exceptions: the same part of the job on another of its files, and a job that is
-/// reported with its group.
-fn add_job<'a>(
-    open: &mut Vec<OpenEntry<'a>>,
-    described: &DescribedJobs,
-    job: &DescribedJob,
-    measurements: &'a [Measurement],
-) {
-    let is_grouped = described.is_switched_on(job, "group_reporting");
-    if job.workloads.is_empty() {
-        add_creating_job(open, described, job, is_grouped);
-    }
-    // The index of the entry of each part of the job, by the name of its workload.
-    let mut entry_of_part: BTreeMap<&str, usize> = BTreeMap::new();
-    for workload in &job.workloads {
-        let measured = own_measurements(workload, measurements);
-        if job.files > 1
-            && let Some(index) = entry_of_part.get(workload.name.as_str())
-        {
-            open[*index].entry.files += 1;
-            open[*index].members.extend(measured);
-            continue;
-        }
-        let copies = job.copies_of_workload();
-        match open.last_mut() {
-            Some(last) if is_grouped && last.entry.group == job.group => {
-                last.entry.take_options(described, job);
-                last.entry.jobs += copies;
-                last.members.extend(measured);
-            }
-            _ => open.push(OpenEntry {
-                entry: entry_of(described, job, copies),
-                members: measured,
-            }),
-        }
-        // The first entry of a part stays its entry.
-        entry_of_part
-            .entry(&workload.name)
-            .or_insert(open.len() - 1);
-    }
-}
-
-/// Adds a job that only made its files, or whose `opendir` found none: an entry for each copy, or
-/// one for its group.
-fn add_creating_job(
-    open: &mut Vec<OpenEntry<'_>>,
-    described: &DescribedJobs,
-    job: &DescribedJob,
-    is_grouped: bool,
-) {
-    if is_grouped
-        && let Some(last) = open.last_mut()
-        && last.entry.group == job.group
-    {
-        last.entry.take_options(described, job);
-        last.entry.jobs += job.copies;
-        return;
-    }
-    let (entries, copies) = if is_grouped {
-        (1, job.copies)
-    } else {
-        (job.copies, 1)
-    };
-    for _ in 0..entries {
-        let mut entry = entry_of(described, job, copies);
-        entry.finds_no_file = described.value(job, "opendir").is_some();
-        open.push(OpenEntry {
-            entry,
-            members: Vec::new(),
-        });
-    }
-}
-
-/// The measurements of a workload; of a search for a depth, those at the depth that it found, or at
-/// least.
-fn own_measurements<'a>(
-    workload: &JobWorkload,
-    measurements: &'a [Measurement],
-) -> Vec<&'a Measurement> {
-    let first = measurements.first();
-    let Some(target) = first.and_then(|first| first.workload.shape.latency_target) else {
-        return measurements
-            .iter()
-            .filter(|measurement| workload.is_measured_by(measurement))
-            .collect();
-    };
-    let depths = measurements.iter();
-    let smallest_depth = depths.map(|measurement| measurement.workload.depth).min();
-    let found_depth = LatencySearch::judge(target, &[], measurements).depth;
-    let depth = found_depth.or(smallest_depth);
-    measurements
-        .iter()
-        .filter(|measurement| Some(measurement.workload.depth) == depth)
-        .collect()
-}
-
-/// An entry without figures, for so many copies of a job.
-fn entry_of(described: &DescribedJobs, job: &DescribedJob, jobs: u64) -> JobEntry {
-    let unified = described
-        .value(job, "unified_rw_reporting")
-        .unwrap_or_default();
-    let mut entry = JobEntry {
-        name: job.name.clone(),
-        group: job.group,
-        description: described.value(job, "description"),
-        base: job.base,
-        jobs,
-        files: 1,
-        is_mixed: matches!(unified.as_str(), "1" | "mixed"),
-        both: matches!(unified.as_str(), "2" | "both").then(DirectionStats::default),
-        latency_target: given_latency_target(described, job),
-        ..JobEntry::default()
-    };
-    entry.take_options(described, job);
-    entry
-}
-
-/// The latency that a job sets as its target; `None` without one.
-fn given_latency_target(described: &DescribedJobs, job: &DescribedJob) -> Option<LatencyTarget> {
-    let latency_ns = short_time_ns(&described.value(job, "latency_target")?).ok()?;
-    let window = described.value(job, "latency_window").unwrap_or_default();
-    let percent = described.value(job, "latency_percentile");
-    Some(LatencyTarget {
-        latency_ns,
-        percent: percent.and_then(|text| text.parse().ok()).unwrap_or(100.0),
-        window_ns: short_time_ns(&window).unwrap_or(0),
-    })
-}
-
-/// The operations that fio counts as writes.
-pub(super) fn write_kind(measurement: &Measurement) -> OpKind {
-    if measurement.ops.contains_key(&OpKind::Write) {
-        OpKind::Write
-    } else {
-        OpKind::Commit
-    }
-}
-
-/// The operations that an entry counts. A write with a sync of its own is both a write and a
-/// commit, and counts once.
-fn counted_kinds(measurement: &Measurement) -> [OpKind; 3] {
-    [OpKind::Read, write_kind(measurement), OpKind::Trim]
-}
-
 /// Returns the entry with the figures of its measurements: first their sums, then the means, which
 /// need the sums, and the rates over time.
-fn with_figures(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
+pub(super) fn with_figures(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
     if members.is_empty() && !entry.finds_no_file {
         entry.depth = 0;
     }
@@ -965,7 +543,7 @@ fn with_figures(mut entry: JobEntry, members: &[&Measurement]) -> JobEntry {
             stats.rates = None;
         }
         if stats.rates.is_none() && rate > 0 {
-            stats.rates = Some(RateSpan::at(rate));
+            stats.rates = Some(RateSpan::single(rate));
         }
     }
     entry.in_flight /= entry.jobs.max(1) as f64;
@@ -1011,15 +589,15 @@ impl JobEntry {
     /// Takes the rates over time from all measurements of the entry, of the operations that its
     /// sums count.
     fn set_samples(&mut self, members: &[&Measurement]) {
-        let mut samples_of_directions: [Vec<SampleSum>; 3] = Default::default();
+        let mut samples_of_directions: [Vec<IntervalSum>; 3] = Default::default();
         let mut samples_of_both = Vec::new();
         for measurement in members {
             let kinds = counted_kinds(measurement);
             let kinds_of_directions = self.kinds_of_directions(&kinds);
             for (samples, kinds) in samples_of_directions.iter_mut().zip(kinds_of_directions) {
-                add_samples(samples, measurement, kinds);
+                add_to_intervals(samples, measurement, kinds);
             }
-            add_samples(&mut samples_of_both, measurement, &kinds);
+            add_to_intervals(&mut samples_of_both, measurement, &kinds);
         }
         for (stats, samples) in self.directions.iter_mut().zip(&samples_of_directions) {
             stats.set_samples(samples, self.jobs);
@@ -1053,7 +631,7 @@ fn error_number(name: &str) -> i32 {
 mod tests {
     use super::*;
     use crate::fixture::measurement;
-    use diskproof_model::measurement::{ReadBack, VerifyResult};
+    use diskproof_model::measurement::{OpMeasurement, ReadBack, VerifyResult};
     use diskproof_model::plan::Workload;
     use diskproof_model::series::{Cell, TimeSeries};
     use diskproof_model::shape::ThreadScheduling;
@@ -1094,7 +672,7 @@ mod tests {
         ] {
             let reads = steady_reads(64, interval_ns);
             let mut samples = Vec::new();
-            add_samples(&mut samples, &reads, &[OpKind::Read]);
+            add_to_intervals(&mut samples, &reads, &[OpKind::Read]);
             assert_eq!(samples.len(), 128, "{interval_ns}");
             for sample in samples {
                 assert!((sample.ops - 50.0).abs() < 1e-6, "{interval_ns} {sample:?}");
@@ -1121,7 +699,7 @@ mod tests {
             let stats = &entry.directions[0];
             assert_eq!((stats.count, stats.latency.count()), (200, latencies));
             let mut taken = Vec::new();
-            add_samples(&mut taken, &reads, &[OpKind::Read]);
+            add_to_intervals(&mut taken, &reads, &[OpKind::Read]);
             assert_eq!(taken.len(), samples);
         }
     }
@@ -1203,31 +781,5 @@ mod tests {
         entry.is_mixed = false;
         entry.set_samples(&[&writes]);
         assert_eq!(entry.directions[1].iops.mean, 100.0);
-    }
-
-    /// By hand: of the writes 1 to 12, 2, 4, 6, 8, 10, 12, 3 and 9 are multiples of 2 or 3, and 5
-    /// is one of 5.
-    #[test]
-    fn writes_with_any_period_count_once() {
-        assert_eq!(writes_with_any(&[], 12), 0);
-        assert_eq!(writes_with_any(&[4], 12), 3);
-        assert_eq!(writes_with_any(&[2, 3], 12), 8);
-        assert_eq!(writes_with_any(&[2, 3, 5], 12), 9);
-        assert_eq!(writes_with_any(&[2, 4], 12), 6);
-        assert_eq!(least_common_multiple(4, 6), 12);
-    }
-
-    #[test]
-    fn percentile_is_the_bin_in_which_its_share_is_reached() {
-        let bins = BTreeMap::from([(100, 50), (200, 49), (300, 1)]);
-        for (percent, ns) in [
-            (0.0, 100),
-            (50.0, 100),
-            (51.0, 200),
-            (99.0, 200),
-            (99.5, 300),
-        ] {
-            assert_eq!(percentile_ns(&bins, 100, percent), ns, "{percent} %");
-        }
     }
 }

@@ -1,9 +1,10 @@
-//! fio's terse output: one line per entry, fields separated by semicolons, in the order of fio's
-//! show_thread_status_terse_all. Programs read the fields by their position, so none may be
+//! Writes fio's terse output: one line per entry, fields separated by semicolons, in the order of
+//! fio's show_thread_status_terse_all. Programs read the fields by their position, so none may be
 //! missing. Times are in microseconds.
 
 use super::frame::{DiskFigures, EMULATES, GroupDirection, RunFrame};
-use super::stats::{JobEntry, figures, percentiles};
+use super::latency_figures::{figures, percentiles};
+use super::stats::JobEntry;
 use diskproof_model::fio_bins::range_shares;
 use diskproof_model::histogram::LatencyHistogram;
 

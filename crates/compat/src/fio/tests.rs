@@ -971,6 +971,18 @@ fn rest_of_a_job_has_a_line_of_latency() {
     // The times of submission of an engine with a queue are not measured: its log is empty.
     let with_queue = [&both[..], &[("ioengine", Some("libaio"))]].concat();
     assert_eq!(lines(&with_queue), [rate, latency, latency, ""]);
+    // Columns that fio adds, 0 of averages.
+    for (columns, wanted) in [
+        (&[("log_offset", Some("1"))][..], "2000, 4000, 0, 0, 0, 0"),
+        (&[("log_prio", Some("1"))], "2000, 4000, 0, 0, 0x0000"),
+        (
+            &[("log_offset", Some("1")), ("log_prio", Some("1"))],
+            "2000, 4000, 0, 0, 0, 0x0000",
+        ),
+    ] {
+        let options = [&with_interval[..], columns].concat();
+        assert_eq!(lines(&options)[0], wanted);
+    }
 }
 
 /// As fio prints a job of two copies beside another one.
@@ -993,7 +1005,7 @@ fn jobs_that_only_make_files_have_an_entry_for_each_copy_or_group() {
         }
     };
     let names = |options| {
-        let entries = super::stats::entries(&described(options), &[]);
+        let entries = super::entries::entries(&described(options), &[]);
         let mut shown = Vec::new();
         for entry in &entries {
             assert!(entry.depth_shares().iter().all(|(_, share)| *share == 0.0));

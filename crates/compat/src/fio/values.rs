@@ -2,9 +2,11 @@
 //! is 1000, times where a bare number is seconds, and expressions in parentheses. Refuses what fio
 //! reads only in part, such as `1.5g` (1 byte) or `30sec` (30 µs): no author means that. Pure.
 
-/// The largest number: a larger one in a job file is a mistake, and would not be exact in a f64.
-const NUMBER_MAX: f64 = 9e15;
-/// The deepest nesting of parentheses. The parser is recursive, and its stack is limited.
+/// The largest number of bytes, or of microseconds: 2^53, which is 8 PiB or 285 years. Up to it a
+/// `f64` has every whole number; a larger one in a job file is a mistake.
+const NUMBER_MAX: f64 = 9_007_199_254_740_992.0;
+/// The deepest nesting of parentheses, since the parser is recursive and its stack limited. Chosen,
+/// not measured.
 const NESTING_MAX: usize = 32;
 /// Microseconds of a second: fio counts times in them.
 const SECOND_US: f64 = 1e6;
@@ -24,7 +26,7 @@ pub enum Base {
 pub enum Amount {
     /// A number of bytes.
     Bytes(u64),
-    /// Percent of the size of a file or device.
+    /// Percent of the size of a file or device, from 1 to 100.
     Percent(u64),
 }
 
@@ -32,28 +34,26 @@ impl Amount {
     /// No bytes.
     pub const ZERO: Self = Self::Bytes(0);
 
-    /// The amount in bytes, for a target of `whole` bytes.
-    pub fn bytes(self, whole: u64) -> u64 {
+    /// The amount in bytes, for a target of `target_bytes`.
+    pub fn bytes(self, target_bytes: u64) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::Percent(percent) => (u128::from(whole) * u128::from(percent) / 100) as u64,
+            Self::Percent(percent) => (u128::from(target_bytes) * u128::from(percent) / 100) as u64,
         }
     }
 }
 
-/// Parses a size, or any whole number, with an optional unit of sizes.
+/// Parses a size, or any whole number, with an optional unit of sizes. Units in parentheses have
+/// fio's default base, also with `kb_base=1000`: the grammar of expressions knows no other
+/// (exp/expression-parser.l).
 pub fn bytes(text: &str, base: Base) -> Result<u64, String> {
     if text.starts_with('(') {
-        return whole(
-            expression(text, |unit| size_unit(unit, Base::Binary))?,
-            text,
-        );
+        let value = expression(text, |unit| size_unit(unit, Base::Binary))?;
+        return whole(value, text);
     }
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        let number = u64::from_str_radix(digits, 16).ok();
-        return number
-            .filter(|value| *value as f64 <= NUMBER_MAX)
-            .ok_or_else(|| no_number(text));
+        let number = u64::from_str_radix(digits, 16).map_err(|_| no_number(text))?;
+        return whole(number as f64, text);
     }
     let number = without_factors_of_one(text);
     let bytes = scaled(number, |unit| size_unit(unit, base)).ok_or_else(|| no_number(text))?;
@@ -109,11 +109,11 @@ pub fn amount(text: &str, base: Base) -> Result<Amount, String> {
 /// Parses a time, in nanoseconds; a bare number is seconds.
 pub fn time_ns(text: &str) -> Result<u64, String> {
     if text.starts_with('(') {
-        return whole(expression(text, time_unit_us)? * 1000.0, text);
+        return nanoseconds(expression(text, time_unit_us)?, text);
     }
     let number = without_factors_of_one(first_of_sum(text));
     match scaled(number, time_unit_us) {
-        Some(us) => whole(us * 1000.0, text),
+        Some(us) => nanoseconds(us, text),
         None => Err(format!(
             "'{text}' is not a fio time; write one such as 30, 30s, 5m or 500ms"
         )),
@@ -125,8 +125,13 @@ pub fn short_time_ns(text: &str) -> Result<u64, String> {
     if text.chars().any(char::is_alphabetic) {
         time_ns(text)
     } else {
-        whole(expression(text, |_| None)? * 1000.0, text)
+        nanoseconds(expression(text, |_| None)?, text)
     }
+}
+
+/// A time in microseconds, which fio reads without their fraction, in nanoseconds.
+fn nanoseconds(us: f64, text: &str) -> Result<u64, String> {
+    Ok(whole(us, text)? * 1000)
 }
 
 /// Evaluates an expression of plain numbers, as `bc` does for fio: divisions drop the fraction.
@@ -134,11 +139,11 @@ pub fn arithmetic(text: &str) -> Result<u64, String> {
     whole(expression(text, |_| None)?, text)
 }
 
-/// A value without its fraction, as fio reads it; an error if it is negative or too large.
+/// The value of `text` without its fraction, as fio reads it; an error if it is negative or above
+/// [`NUMBER_MAX`].
 fn whole(value: f64, text: &str) -> Result<u64, String> {
-    // fio drops the fraction.
     match value.trunc() {
-        value if (0.0..=NUMBER_MAX * 1000.0).contains(&value) => Ok(value as u64),
+        value if (0.0..=NUMBER_MAX).contains(&value) => Ok(value as u64),
         _ => Err(format!(
             "the value of '{text}' is {value}, which is negative or too large"
         )),
@@ -188,7 +193,7 @@ struct ExpressionValue {
     is_whole: bool,
 }
 
-/// Evaluates an expression; times are in microseconds.
+/// Evaluates an expression; times are in microseconds. The value may be negative, and of any size.
 fn expression(text: &str, factor: UnitFactor) -> Result<f64, String> {
     let mut parser = Parser {
         text,
@@ -202,12 +207,7 @@ fn expression(text: &str, factor: UnitFactor) -> Result<f64, String> {
         return Err(parser.wrong());
     }
     let plain = factor("").filter(|_| !parser.has_unit);
-    let number = value.number * plain.unwrap_or(1.0);
-    if number.abs() > NUMBER_MAX {
-        Err(format!("the value of '{text}' is too large"))
-    } else {
-        Ok(number)
-    }
+    Ok(value.number * plain.unwrap_or(1.0))
 }
 
 /// Precedence in fio's grammar (exp/expression-parser.y): a unit binds less tightly than a product,
@@ -375,8 +375,8 @@ mod tests {
         for (text, wanted) in cases {
             assert_eq!(size(text), Ok(wanted), "{text}");
         }
-        let decimal = ["4k", "4ki", "4kib"].map(|text| bytes(text, Base::Decimal));
-        assert_eq!(decimal, [Ok(4000), Ok(4000), Ok(4096)]);
+        let decimal = ["4k", "4ki", "4kib", "(4k)"].map(|text| bytes(text, Base::Decimal));
+        assert_eq!(decimal, [Ok(4000), Ok(4000), Ok(4096), Ok(4096)]);
         let wrong =
             "k 1.5g -4k 4x 4kk 128*2 4k*1 *1 4bi 4e 0x 0xg 9999999999999999999 5*1024 4k,8k ١";
         for text in wrong.split(' ').chain([""]) {
@@ -394,6 +394,38 @@ mod tests {
             assert_eq!(amount(text, Base::Binary).ok(), wanted, "{text}");
         }
         assert_eq!(Amount::Percent(33).bytes(100), 33);
+    }
+
+    /// Whether it is written with a unit, in hexadecimal or in parentheses.
+    #[test]
+    fn numbers_beyond_the_largest_are_errors_in_every_notation() {
+        const LARGEST: u64 = 1 << 53;
+        for text in ["8p", "9007199254740992", "0x20000000000000", "(8 * 1p)"] {
+            assert_eq!(size(text), Ok(LARGEST), "{text}");
+        }
+        for text in [
+            "5000p",
+            "9p",
+            "9007199254740994",
+            "0x20000000000002",
+            "(5000p)",
+            "(8p + 2)",
+        ] {
+            assert!(size(text).is_err(), "{text}");
+        }
+        assert!(amount("5000p", Base::Binary).is_err());
+        let times = [
+            ("9007199254740992us", Some(LARGEST * 1000)),
+            ("9007199254740994us", None),
+            ("(9007199254740992us)", Some(LARGEST * 1000)),
+            ("9007199255", None),
+            ("(104250d)", None),
+        ];
+        for (text, wanted) in times {
+            assert_eq!(time_ns(text).ok(), wanted, "{text}");
+        }
+        assert_eq!(short_time_ns("9007199254740992"), Ok(LARGEST * 1000));
+        assert!(short_time_ns("9007199254740994").is_err());
     }
 
     #[test]

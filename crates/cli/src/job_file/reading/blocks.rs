@@ -1,6 +1,6 @@
 //! Reads the sizes of requests, and the multiple of their offsets.
 
-use super::operations::list_part;
+use super::operations::{list_part, number_part};
 use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::jobs::{BLOCK_BYTES_DEFAULT, FioJob};
@@ -17,18 +17,38 @@ const RANGE_SIZES_MAX: u64 = 4096;
 /// The form of `bssplit`.
 const SPLIT_FORM: &str = "write size/percent pairs, such as 4k/60:64k/40";
 
-impl JobReader<'_> {
+/// The part of `bssplit` or `bsrange` that is about a kind of operation.
+#[derive(Clone, Copy)]
+pub(super) struct SizesPart<'a> {
+    /// The whole value, for errors.
+    pub given: GivenValue<'a>,
+    pub text: &'a str,
+}
+
+impl<'a> JobReader<'a> {
+    /// The part of `bssplit` or `bsrange` about a kind of operation. `None` without the option, and
+    /// where that part is empty, as that of the writes in `4k-8k,`: as in fio, `bs` decides then.
+    pub(super) fn sizes_part(&self, name: &str, kind: OpKind) -> Translated<Option<SizesPart<'a>>> {
+        let Some(given) = self.value(name)? else {
+            return Ok(None);
+        };
+        match list_part(given.text, kind) {
+            "" => Ok(None),
+            text => Ok(Some(SizesPart { given, text })),
+        }
+    }
+
     /// The sizes of a kind of operation, with their shares.
     fn blocks(&self, kind: OpKind) -> Translated<Vec<BlockShare>> {
-        if let Some(given) = self.value("bssplit")? {
+        if let Some(split) = self.sizes_part("bssplit", kind)? {
             if self.has_fio_order()? {
-                return shares_of_split(given, list_part(given.text, kind));
+                return shares_of_split(split.given, split.text);
             }
-            return split_sizes(given, list_part(given.text, kind));
+            return split_sizes(split.given, split.text);
         }
         // Of the two, fio takes the range.
-        if let Some(given) = self.value("bsrange")? {
-            return range_sizes(given, kind);
+        if let Some(range) = self.sizes_part("bsrange", kind)? {
+            return range_sizes(range, kind);
         }
         Ok(one_size(self.only_size(kind)?))
     }
@@ -38,7 +58,7 @@ impl JobReader<'_> {
         let Some(given) = self.value("bs")? else {
             return Ok(BLOCK_BYTES_DEFAULT);
         };
-        match list_part(given.text, kind) {
+        match number_part(given.text, kind) {
             // `4k,` sets the size of reads; writes keep the default.
             "" => Ok(BLOCK_BYTES_DEFAULT),
             part => {
@@ -54,34 +74,41 @@ impl JobReader<'_> {
     /// the job makes it or not.
     fn size_range(&self, kind: OpKind) -> Translated<SizeRange> {
         // Of the two that set both ends, the later one counts.
-        let name = if self.is_set("bssplit") && self.is_later("bssplit", "bsrange") {
-            "bssplit"
-        } else if self.is_set("bsrange") {
-            "bsrange"
+        let names = if self.is_later("bssplit", "bsrange") {
+            ["bssplit", "bsrange"]
         } else {
-            "bs"
+            ["bsrange", "bssplit"]
         };
-        let Some(given) = self.value(name)? else {
-            return Ok(SizeRange::default());
-        };
-        let own = list_part(given.text, kind);
-        let mut sizes = Vec::new();
-        if name == "bs" && !own.is_empty() {
-            sizes.push(given.size(own)?);
-        } else {
-            for part in own.split([':', '-']) {
-                let (size, _) = part.split_once('/').unwrap_or((part, ""));
+        for name in names {
+            let Some(part) = self.sizes_part(name, kind)? else {
+                continue;
+            };
+            let mut sizes = Vec::new();
+            for entry in part.text.split([':', '-']) {
+                let (size, _) = entry.split_once('/').unwrap_or((entry, ""));
                 if !size.trim().is_empty() {
-                    sizes.push(given.size(size.trim())?);
+                    sizes.push(part.given.size(size.trim())?);
                 }
             }
+            if let (Some(least), Some(most)) = (sizes.iter().min(), sizes.iter().max()) {
+                return Ok(SizeRange {
+                    least: *least,
+                    most: *most,
+                });
+            }
         }
-        match (sizes.iter().min(), sizes.iter().max()) {
-            (Some(least), Some(most)) => Ok(SizeRange {
-                least: *least,
-                most: *most,
-            }),
-            _ => Ok(SizeRange::default()),
+        let Some(given) = self.value("bs")? else {
+            return Ok(SizeRange::default());
+        };
+        match number_part(given.text, kind) {
+            "" => Ok(SizeRange::default()),
+            only => {
+                let bytes = given.size(only)?;
+                Ok(SizeRange {
+                    least: bytes,
+                    most: bytes,
+                })
+            }
         }
     }
 }
@@ -90,17 +117,16 @@ impl JobReader<'_> {
     /// Refuses a `bsrange` behind a `bssplit` whose sizes fio would cut to the range, or would not
     /// make: with a range it gives none to a size without a percentage.
     fn check_range_of_split(&self, job: &FioJob) -> Translated<()> {
-        let Some(split) = self.value("bssplit")? else {
-            return Ok(());
-        };
         if !self.translation.is_as_fio() || !self.is_later("bsrange", "bssplit") {
             return Ok(());
         }
         for kind in job.rw().kinds() {
-            let part = list_part(split.text, kind);
+            let Some(split) = self.sizes_part("bssplit", kind)? else {
+                continue;
+            };
             let range = self.size_range(kind)?;
-            let mut fits = range.least == range.most || part.contains('/');
-            for share in split_shares(split, part)? {
+            let mut fits = range.least == range.most || split.text.contains('/');
+            for share in split_shares(split.given, split.text)? {
                 let bytes = u64::from(share.bytes);
                 fits &= bytes.is_multiple_of(range.least.max(1)) && bytes <= range.most;
             }
@@ -312,9 +338,9 @@ fn filled_percents(entries: &[SplitEntry]) -> Vec<u32> {
 }
 
 /// The sizes of `bsrange`, such as `4k-64k`, for a kind of operation.
-fn range_sizes(given: GivenValue<'_>, kind: OpKind) -> Translated<Vec<BlockShare>> {
-    let range = list_part(given.text, kind);
-    let (low, high) = range.split_once(['-', ':']).unwrap_or((range, range));
+fn range_sizes(range: SizesPart<'_>, kind: OpKind) -> Translated<Vec<BlockShare>> {
+    let SizesPart { given, text } = range;
+    let (low, high) = text.split_once(['-', ':']).unwrap_or((text, text));
     let low = given.size(low.trim())?;
     let high = given.size(high.trim())?;
     let sizes = if kind.drops_blocks() {

@@ -1,7 +1,7 @@
 //! Reads the amount of a job's work and what ends it: the part of its file, bytes, operations,
 //! laps, times, latencies, rates.
 
-use super::operations::list_part;
+use super::operations::number_part;
 use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::flags::SECOND;
@@ -184,7 +184,7 @@ impl JobReader<'_> {
 
 /// The number of a kind of operation in a list; 0 without one.
 fn number_of_kind(given: GivenValue<'_>, kind: OpKind) -> Translated<u64> {
-    match list_part(given.text, kind) {
+    match number_part(given.text, kind) {
         "" => Ok(0),
         part => given.size(part),
     }

@@ -80,7 +80,7 @@ impl JobReader<'_> {
         let Some(given) = self.value("percentage_random")? else {
             return Ok(100);
         };
-        match given.size(list_part(given.text, kind))? {
+        match given.size(number_part(given.text, kind))? {
             percent @ (0 | 100) => Ok(percent),
             percent if percent < 100 && self.has_fio_order()? => Ok(percent),
             _ => Err(given.error(
@@ -192,8 +192,30 @@ impl GivenValue<'_> {
 /// From a list `reads,writes,trims`, the part of a kind of operation: without one of its own, the
 /// last before it.
 pub(super) fn list_part(list: &str, kind: OpKind) -> &str {
+    part_of_kind(list.split(','), kind)
+}
+
+/// As [`list_part`], from a list of numbers.
+pub(super) fn number_part(list: &str, kind: OpKind) -> &str {
+    part_of_kind(numbers_of_list(list), kind)
+}
+
+/// The numbers of a list. Where it has no comma, fio takes colons or dashes between them, as in
+/// `bs=4k:8k` (`handle_option` of its parse.c). An expression has signs of its own.
+pub(super) fn numbers_of_list(list: &str) -> impl Iterator<Item = &str> {
+    let mut separator = ',';
+    if !list.starts_with('(') {
+        for possible in ['-', ':', ','] {
+            if list.contains(possible) {
+                separator = possible;
+            }
+        }
+    }
+    list.split(separator)
+}
+
+fn part_of_kind<'l>(mut parts: impl Iterator<Item = &'l str>, kind: OpKind) -> &'l str {
     let mut part = "";
-    let mut parts = list.split(',');
     for request in FIO_DIRECTIONS {
         if let Some(next) = parts.next() {
             part = next.trim();

@@ -3,7 +3,7 @@
 //! the setters of those ask [`JobReader::has_fio_order`] first.
 
 use super::files::service_named;
-use super::operations::list_part;
+use super::operations::number_part;
 use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::environment::PathKind;
@@ -274,13 +274,13 @@ impl JobReader<'_> {
         let sizes = self.fio_sizes(kind)?;
         let mut align_bytes = u64::from(sizes.least_bytes);
         if is_random && let Some(given) = self.value("ba")? {
-            match given.size(list_part(given.text, kind))? {
+            match given.size(number_part(given.text, kind))? {
                 0 => {}
                 bytes => align_bytes = bytes,
             }
         }
         let random_percent = match self.value("percentage_random")? {
-            Some(given) => given.size(list_part(given.text, kind))?.min(100) as u8,
+            Some(given) => given.size(number_part(given.text, kind))?.min(100) as u8,
             None => 100,
         };
         Ok(FioKind {
@@ -294,8 +294,8 @@ impl JobReader<'_> {
     /// The sizes of a kind of operation.
     fn fio_sizes(&self, kind: OpKind) -> Translated<FioSizes> {
         let is_unaligned = self.flag("bs_unaligned")?;
-        if let Some(given) = self.value("bssplit")? {
-            let split = super::blocks::split_shares(given, list_part(given.text, kind))?;
+        if let Some(part) = self.sizes_part("bssplit", kind)? {
+            let split = super::blocks::split_shares(part.given, part.text)?;
             let least = split.iter().map(|share| share.bytes).min();
             let most = split.iter().map(|share| share.bytes).max();
             return Ok(FioSizes {
@@ -305,8 +305,8 @@ impl JobReader<'_> {
                 is_unaligned,
             });
         }
-        let (least, most) = match self.value("bsrange")? {
-            Some(given) => range_ends(given, list_part(given.text, kind))?,
+        let (least, most) = match self.sizes_part("bsrange", kind)? {
+            Some(range) => range_ends(range.given, range.text)?,
             None => {
                 let bytes = self.only_size(kind)?;
                 (bytes, bytes)

@@ -1,6 +1,6 @@
 //! Reads the start times of requests: rates, pauses, delays, shares of a flow.
 
-use super::operations::list_part;
+use super::operations::{number_part, numbers_of_list};
 use super::reader::JobReader;
 use super::values::GivenValue;
 use crate::job_file::jobs::{BLOCK_BYTES_DEFAULT, FioJob};
@@ -37,7 +37,7 @@ struct GivenRates<'a> {
 impl GivenRates<'_> {
     /// The rate of a kind of operation; 0 without one.
     fn rate(&self, kind: OpKind) -> Translated<u64> {
-        match list_part(self.value.text, kind) {
+        match number_part(self.value.text, kind) {
             "" => Ok(0),
             text => self.value.size(text),
         }
@@ -132,7 +132,7 @@ pub(super) fn set_rate(reader: &JobReader<'_>, job: &mut FioJob) -> Translated<(
         return Ok(());
     };
     // Also the rate of a direction that the job does not have.
-    for text in rates.value.text.split(',').map(str::trim) {
+    for text in numbers_of_list(rates.value.text).map(str::trim) {
         if !text.is_empty() {
             rates.value.size(text)?;
         }

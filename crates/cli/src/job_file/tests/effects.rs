@@ -87,6 +87,9 @@ fn amounts_and_rates_are_those_of_fio() {
     assert_eq!(rates("rate_iops=400,200\nrwmixread=67"), (600.0, 667));
     assert_eq!(rates("rate=400k\nrwmixread=75"), (200.0, 500));
     assert_eq!(rates("rate=400k,800k\nbs=4k,8k"), (200.0, 500));
+    // Without a comma, as fio reads numbers.
+    assert_eq!(rates("rate=400k:800k\nbs=4k-8k"), (200.0, 500));
+    assert_eq!(rates("rate_iops=400-200\nbs=(8k-4k)"), (600.0, 667));
     let mix = |split: &str| {
         let flags = only(&format!("rw=randread\nbssplit={split}"));
         let shares = flags.bssplit.unwrap().0.into_iter();

@@ -573,6 +573,42 @@ fn rate_of_many_copies_has_the_bytes_of_whole_laps() {
 }
 
 #[test]
+fn sizes_of_directions_may_stand_between_colons_or_dashes() {
+    for (rw, bytes) in [("read", 4096), ("write", 8192), ("trim", 16384)] {
+        for list in ["4k,8k,16k", "4k:8k:16k", "4k-8k-16k"] {
+            let flags = only(&format!("rw={rw}\nbs={list}"));
+            assert_eq!(sizes(&flags).0, bytes, "{rw} {list}");
+        }
+    }
+}
+
+#[test]
+fn direction_without_sizes_of_its_own_has_that_of_bs() {
+    for (options, wanted) in [
+        ("rw=write\nbsrange=4k-8k,", 4096),
+        ("rw=write\nbs=16k\nbsrange=4k-8k,", 16384),
+        ("rw=write\nbs=16k\nbssplit=4k/50:8k/50,", 16384),
+        ("rw=read\nbs=16k\nbssplit=,4k/50:8k/50", 16384),
+    ] {
+        let flags = only(options);
+        assert_eq!(sizes(&flags).0, wanted, "{options}");
+        assert!(flags.bssplit.is_none(), "{options}");
+    }
+    let shown = |options: &str| {
+        let text = format!("[a]\nfilename=/dev/sda\n{options}\n");
+        let jobs = translated(&text, AS_FIO).unwrap().jobs;
+        jobs.jobs[0]
+            .block_sizes
+            .map(|sizes| (sizes.least, sizes.most))
+    };
+    // As fio 3.33 prints it.
+    assert_eq!(
+        shown("rw=randrw\nbs=16k\nbsrange=4k-8k,"),
+        [(4096, 8192), (16384, 16384), (16384, 16384)]
+    );
+}
+
+#[test]
 fn page_cache_is_used_as_in_fio() {
     for (text, buffered_and_cached) in [
         (
