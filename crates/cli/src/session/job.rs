@@ -28,6 +28,9 @@ pub(crate) struct MeasuringJob<'a> {
     pub shown: Shown,
     /// The progress on a terminal.
     pub view: ProgressView,
+    /// It goes on with what an earlier run began. The caller has said what is left, so that the
+    /// budget of the whole is not announced.
+    pub goes_on: bool,
 }
 
 /// How a terminal shows the progress of a run.
@@ -56,6 +59,7 @@ impl<'a> MeasuringJob<'a> {
             sides: None,
             shown: Shown::Page,
             view: ProgressView::Line,
+            goes_on: false,
         }
     }
 }
