@@ -5,7 +5,7 @@
 use super::disturbed::is_disturbed;
 use super::rate_limited::{GroupStatement, limit_of_workload};
 use super::rule::*;
-use crate::slices;
+use crate::{estimate, slices};
 use diskproof_model::series::TimeSeries;
 
 pub(super) const RULE: Rule = Rule {
@@ -255,7 +255,10 @@ fn waiting_of_paced(
 /// Returns `true` if in the last cells of a slice nothing completed for the time of several
 /// requests at this rate.
 fn ends_in_silence(row: &Row, rate: f64) -> bool {
-    let Some(series) = headline_series(row) else {
+    // Those of a page are too long to be empty.
+    let headline_ops = row.headline_ops();
+    let finest = headline_ops.iter().map(|(_, op)| &op.data.series);
+    let Some(series) = estimate::summed(finest) else {
         return false;
     };
     let silence_ns = SILENT_REQUESTS_MIN * 1e9 / rate;
