@@ -4,7 +4,7 @@
 use crate::results::{ResultWords, result_words};
 use crate::words::{enumerated, sentence};
 use diskproof_model::expectation::{Expectation, ExpectationOutcome};
-use diskproof_model::finding::{Cause, Meaning};
+use diskproof_model::finding::{Cause, Meaning, Severity};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::ping::PingFigures;
 use diskproof_model::record::Record;
@@ -16,7 +16,8 @@ use std::cmp::Reverse;
 /// A headline of figures has at most this many clauses: the table follows.
 const CLAUSES_MAX: usize = 3;
 
-/// The headline of a run with `--fit-for`: fit, not fit or undecided. `None` of other runs.
+/// The headline of a run with `--fit-for`: fit, not fit or undecided; undecided where the
+/// run ended early and missed nothing. `None` of other runs.
 pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
     let questions = &record.plan.questions;
     let profile = questions.fit_for.as_ref()?;
@@ -33,6 +34,11 @@ pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
         let missed = enumerated(&missed);
         return Some(format!("Not fit for {profile}: missed {missed}."));
     }
+    if has_stopped_answering(record) {
+        return Some(format!(
+            "Undecided for {profile}: the target stopped answering."
+        ));
+    }
     let undecided = expressions_with(&limits, ExpectationOutcome::Undecided);
     if !undecided.is_empty() {
         let undecided = enumerated(&undecided);
@@ -46,7 +52,20 @@ pub(crate) fn fitness_headline(record: &Record) -> Option<String> {
         2 => "both limits are".to_owned(),
         count => format!("all {count} limits are"),
     };
+    if record.partial {
+        return Some(format!(
+            "Undecided for {profile}: {limits} met so far, but the run ended early."
+        ));
+    }
     Some(format!("Fit for {profile}: {limits} met."))
+}
+
+/// Returns `true` if the run ended because its target did not answer any more.
+fn has_stopped_answering(record: &Record) -> bool {
+    record
+        .findings
+        .iter()
+        .any(|finding| finding.says == Meaning::EndedEarly && finding.severity == Severity::Failure)
 }
 
 /// The thresholds with this outcome, as the user or the profile wrote them.

@@ -7,7 +7,7 @@ use crate::words::uncapitalised;
 use diskproof_model::digits::to_a_percent;
 use diskproof_model::finding::RateLimit;
 use diskproof_model::measurement::OpKind;
-use diskproof_model::plan::Decide;
+use diskproof_model::plan::{Decide, METHOD_VERSION};
 use diskproof_model::proof::FigureSource;
 use diskproof_model::rate::{
     BreakCause, BreakLimit, LoadControl, LoadData, LoadFigures, LoadOutcome, LoadRecord,
@@ -547,6 +547,13 @@ pub(crate) fn load_clause(record: &Record, load: &LoadRecord) -> Option<String> 
                 why_not_the_disk(record, searched)
             )
         }
+        // The steps of a search decide it, and they are not those of an older method.
+        LoadOutcome::Unfinished if record.method != METHOD_VERSION && !record.partial => {
+            format!(
+                "undecided {promise}: method {} searched by other rules; measure again",
+                record.method
+            )
+        }
         LoadOutcome::Unfinished if figures.rate > 0.0 => {
             format!("undecided {promise}, so far {between}: the search ended early")
         }
@@ -640,9 +647,11 @@ fn break_text(figures: &LoadFigures) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture::{self, searched::answer};
     use diskproof_model::finding::LimitedBy;
     use diskproof_model::histogram::LatencyHistogram;
     use diskproof_model::rate::RateBatch;
+    use diskproof_model::plan::{Task, Workload, Workloads};
     use diskproof_model::target::{IoLimit, LayerKind};
 
     const PLAN: RatePlan = RatePlan {
@@ -675,6 +684,26 @@ mod tests {
 
     fn is_void(plan: &RatePlan, kind: RateCellKind, requests: u64, delay_ns: u64) -> bool {
         is_limited_by_generator(plan, &[trial(kind, requests, Some(delay_ns))])
+    }
+
+    #[test]
+    fn search_of_another_method_is_not_said_to_have_ended_early() {
+        let mut record = fixture::record();
+        record.plan.tasks = vec![Task::Workloads(Workloads {
+            list: vec![Workload::named("random-read")],
+            decide: Decide::Rate(PLAN),
+            ..Workloads::default()
+        })];
+        let load = LoadRecord {
+            figures: answer(LoadOutcome::Unfinished, 0.0, 0.0),
+            data: LoadData { trials: Vec::new() },
+        };
+        let ended_early = load_clause(&record, &load).unwrap();
+        record.method = METHOD_VERSION - 1;
+        let other = load_clause(&record, &load).unwrap();
+        assert!(other.contains(&record.method.to_string()) && other != ended_early);
+        record.partial = true;
+        assert_eq!(load_clause(&record, &load), Some(ended_early));
     }
 
     #[test]

@@ -134,7 +134,10 @@ impl<'a> SteadyPart<'a> {
         if !settling.is_empty() {
             phases.push(self.phase_of_window(PhaseKind::Settling, &joined(settling)));
         }
-        phases.push(self.phase_of_window(PhaseKind::Steady, &parts.steady));
+        // The windows of a target that hung end with its last answer, but the measured time does not.
+        let mut steady = parts.steady.clone();
+        steady.end_ns = steady.end_ns.max(self.measurement.wall_ns);
+        phases.push(self.phase_of_window(PhaseKind::Steady, &steady));
         phases
     }
 
@@ -530,6 +533,7 @@ fn headline_series(ops: &PerOp<OpMeasurement>) -> Option<TimeSeries> {
 
 #[cfg(test)]
 mod tests {
+    use super::{KnownFall, SteadyPart};
     use crate::fixture;
     use diskproof_model::histogram::LatencyHistogram;
     use diskproof_model::measurement::{Measurement, OpKind};
@@ -671,6 +675,30 @@ mod tests {
             m.data.ops[&OpKind::Read].series.total().ops,
             all.sum::<u64>()
         );
+    }
+
+    /// Nothing answers in the last fifth, of which there are no windows.
+    #[test]
+    fn last_phase_has_the_time_without_an_answer() {
+        let mut m = fixture::run()
+            .measurements
+            .into_iter()
+            .find(|m| m.workload.name == "random-read-d32")
+            .unwrap();
+        burst(&mut m);
+        let end_ns = m.wall_ns / 5 * 4;
+        m.windows.retain(|window| window.end_ns <= end_ns);
+        let op = m.ops.get_mut(&OpKind::Read).unwrap();
+        let cells = (end_ns / op.series.interval_ns) as usize;
+        op.series.cells.truncate(cells);
+        let fall = KnownFall::Limiter {
+            from_ns: 1_200_000_000,
+        };
+        let part = SteadyPart::find(&m, Some(fall));
+        let last = part.phases().pop().unwrap();
+        assert_eq!(last.end_ns, m.start_ns + m.wall_ns);
+        let figures = part.op_figures(&m.ops[&OpKind::Read]);
+        assert_eq!(last.ops[&OpKind::Read].rate, figures.iops);
     }
 
     #[test]

@@ -753,6 +753,25 @@ mod tests {
             record.expectations = expectations;
             states(&fitness_headline(&record).unwrap(), &parts);
         }
+        record.expectations = vec![met(), met()];
+        record.partial = true;
+        let partial = fitness_headline(&record).unwrap();
+        states(&partial, &["Undecided for etcd", "both", "ended early"]);
+        // The limits may be those of another workload than the one that hung.
+        let mut hung = finding("hung", Severity::Failure, "");
+        hung.says = Meaning::EndedEarly;
+        record.findings.push(hung);
+        for (last, parts) in [
+            (met(), ["Undecided for etcd", "stopped answering"]),
+            (open(), ["Undecided for etcd", "stopped answering"]),
+            (
+                judged("c<=3ms", false, false),
+                ["Not fit for etcd", " c<=3ms"],
+            ),
+        ] {
+            record.expectations = vec![met(), last];
+            states(&fitness_headline(&record).unwrap(), &parts);
+        }
     }
 
     #[test]

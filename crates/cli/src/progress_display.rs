@@ -25,6 +25,7 @@ use diskproof_model::progress::{Control, Found, Phase, Progress, Watch};
 use diskproof_model::surface::SurfaceMeasurement;
 use diskproof_model::units::{format_duration, format_rate, format_throughput};
 use diskproof_model::window::TimeSlice;
+use diskproof_report::terminal::planned_measurements;
 use lines::{
     NAME_COLUMNS, found_line, headline_rates, progress_text, round_figures, survey_figures,
     survey_left_ns, survey_line,
@@ -156,21 +157,34 @@ impl ProgressDisplay {
 
     /// `2/9 random-read-d1 on /data: 12,300 reads/s, 100.8 MB/s; at most 30 s left`.
     fn ended_line(&self, measurement: &Measurement) -> String {
-        let plan = &self.facts.plan;
-        // Slices of several workloads alternate, so the place in the plan says nothing.
-        let step = self.measured_count / plan.targets.len().max(1) + 1;
-        let steps = plan.workloads().len();
-        let mut line = format!("{step}/{steps} {}", measurement.workload.name);
+        let mut line = format!("{} {}", self.step_text(), measurement.workload.name);
         if let Some(path) = self.path_among_several(measurement.target) {
             line.push_str(&format!(" on {path}"));
         }
         line.push_str(&format!(": {}", headline_rates(measurement)));
-        if let Some(left_ns) = self.schedule.left_ns(1.0)
+        if let Some(left_ns) = self.left_ns(1.0)
             && left_ns > 0
         {
             line.push_str(&format!("; at most {} left", format_duration(left_ns)));
         }
         line
+    }
+
+    /// `2/9`: the number of the measurement that ends, and that of all. Slices of several workloads
+    /// alternate, so the place in the plan says nothing.
+    fn step_text(&self) -> String {
+        let steps = planned_measurements(&self.facts.plan);
+        format!("{}/{steps}", self.measured_count + 1)
+    }
+
+    /// The most time left in nanoseconds, when `slice_done` of the current slice is done; `None`
+    /// where nothing limits it.
+    fn left_ns(&self, slice_done: f64) -> Option<u64> {
+        // INSERTs follow the workloads, which the schedule does not know.
+        match self.facts.plan.inserts() {
+            Some(_) => self.deadline.announced_left_ns(),
+            None => self.schedule.left_ns(slice_done),
+        }
     }
 
     /// A line about a round of a sustained load, where each step has a line.
@@ -401,7 +415,7 @@ impl ProgressDisplay {
         let mut figures = Vec::new();
         figures.extend(self.silence_text(progress));
         figures.extend(phase_words(progress.phase).map(str::to_owned));
-        if let Some(left_ns) = self.schedule.left_ns(done) {
+        if let Some(left_ns) = self.left_ns(done) {
             figures.push(format!("{} left", format_duration(left_ns)));
         }
         let steps = self.facts.plan.workloads().len().max(1);
@@ -595,5 +609,94 @@ impl Watch for ProgressDisplay {
         }
         self.line.clear();
         eprint_line(&found_line(place));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::run_facts;
+    use diskproof_model::plan::{Inserts, Plan, Stop, Task, Workload, Workloads};
+    use diskproof_model::postgres::PostgresPlan;
+    use std::time::SystemTime;
+
+    fn timed(name: &str, target: Option<usize>) -> Workload {
+        Workload {
+            target,
+            stop: Stop {
+                time_ns: Some(SECOND),
+                ..Stop::default()
+            },
+            ..Workload::named(name)
+        }
+    }
+
+    /// The display of a run of this task on two targets, which may take a minute.
+    fn display(task: Task) -> ProgressDisplay {
+        let plan = Plan {
+            targets: vec!["/a".to_owned(), "/b".to_owned()],
+            tasks: vec![task],
+            ..Plan::default()
+        };
+        let budget = Budget {
+            targets: Vec::new(),
+            request_bytes: 0,
+            drops: Vec::new(),
+            beyond: Vec::new(),
+            expected_ns: Some(60 * SECOND),
+            deadline_ns: Some(60 * SECOND),
+            fill_ns: None,
+        };
+        let facts = run_facts(SystemTime::now(), plan, Vec::new());
+        ProgressDisplay::new(Arc::new(facts), &budget, Verbosity::Quiet)
+    }
+
+    #[test]
+    fn steps_are_the_measurements_of_all_targets() {
+        let mut one_each = display(Task::Workloads(Workloads {
+            list: vec![
+                timed("one", Some(0)),
+                timed("two", Some(0)),
+                timed("three", Some(1)),
+            ],
+            ..Workloads::default()
+        }));
+        one_each.measured_count = 1;
+        assert_eq!(one_each.step_text(), "2/3");
+        let on_both = display(Task::Workloads(Workloads {
+            list: vec![timed("one", None)],
+            ..Workloads::default()
+        }));
+        assert_eq!(on_both.step_text(), "1/2");
+    }
+
+    #[test]
+    fn time_left_has_what_a_server_does_after_the_workloads() {
+        let workloads = Workloads {
+            list: vec![timed("one", Some(0))],
+            ..Workloads::default()
+        };
+        let server = PostgresPlan {
+            programs: String::new(),
+            version: String::new(),
+            loads: Vec::new(),
+            rounds: 2,
+            slice_ns: SECOND,
+            trial: None,
+        };
+        let mut inserts = display(Task::Inserts(Inserts {
+            server,
+            between: workloads.clone(),
+        }));
+        let mut alone = display(Task::Workloads(workloads));
+        for shown in [&mut inserts, &mut alone] {
+            let facts = Arc::clone(&shown.facts);
+            for group in facts.plan.groups() {
+                shown.begin(group, None);
+                shown.end_slice(AfterSlice::Over);
+            }
+        }
+        assert_eq!(alone.left_ns(1.0), Some(0));
+        assert!(inserts.left_ns(1.0) > Some(0));
     }
 }

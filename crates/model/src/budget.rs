@@ -96,6 +96,18 @@ pub enum BeyondTargets {
     Commands,
 }
 
+impl Budget {
+    /// The room that a temporary server takes in the first target, in bytes; 0 without one.
+    pub fn server_room_bytes(&self) -> u64 {
+        for beyond in &self.beyond {
+            if let BeyondTargets::Server { room_bytes } = beyond {
+                return *room_bytes;
+            }
+        }
+        0
+    }
+}
+
 impl Plan {
     /// The most that the plan may do on these targets, in their order.
     pub fn budget(&self, identities: &[TargetIdentity]) -> Budget {

@@ -178,14 +178,7 @@ impl Cluster {
 
     /// Ends the cluster after an error, which is returned; one of the removal is as important.
     pub fn end_after(self, error: PostgresError, deadline: Option<Instant>) -> PostgresError {
-        match self.end(deadline) {
-            Err(not_removed @ PostgresError::NotRemoved { .. }) => not_removed,
-            Err(PostgresError::Open(stays @ OpenError::Stays { .. })) => PostgresError::Stays {
-                first: Box::new(error),
-                stays,
-            },
-            _ => error,
-        }
+        error.before_end(self.end(deadline))
     }
 
     /// Stops the server and removes the cluster. Waits for that until `deadline` at most: a disk

@@ -61,6 +61,14 @@ pub enum PostgresError {
         /// This names the files that stay.
         stays: OpenError,
     },
+    /// The cluster could not be used, and its directory remains.
+    #[error("{first}. {not_removed}")]
+    Remains {
+        /// The reason why it could not be used.
+        first: Box<PostgresError>,
+        /// This names the directory.
+        not_removed: Box<PostgresError>,
+    },
     /// The server refused a statement.
     #[error("{}", refusal_text(.statement, .message))]
     Statement {
@@ -153,6 +161,19 @@ impl PostgresError {
              rm -r '{path}'"
         );
         Self::NotRemoved { path, why }
+    }
+
+    /// This error of a cluster together with what its removal, which followed, has left.
+    pub(crate) fn before_end(self, removed: Result<(), Self>) -> Self {
+        let first = Box::new(self);
+        match removed {
+            Err(not_removed @ Self::NotRemoved { .. }) => Self::Remains {
+                first,
+                not_removed: Box::new(not_removed),
+            },
+            Err(Self::Open(stays @ OpenError::Stays { .. })) => Self::Stays { first, stays },
+            Ok(()) | Err(_) => *first,
+        }
     }
 
     /// True if a later attempt may succeed without a change by the user.
@@ -293,5 +314,19 @@ mod tests {
             assert!(told.contains("FATAL: the database"), "{told}");
             assert_eq!(told.ends_with(&format!("{statement})")), is_told, "{told}");
         }
+    }
+
+    #[test]
+    fn error_of_a_start_is_kept_beside_what_its_removal_left() {
+        let after = |removed| PostgresError::Stopped.before_end(removed);
+        let not_removed = PostgresError::removed_later(Path::new("/mnt"));
+        let remains = after(Err(not_removed));
+        assert!(
+            remains.to_string().starts_with("interrupted. /mnt/"),
+            "{remains}"
+        );
+        assert!(matches!(after(Ok(())), PostgresError::Stopped));
+        let lost = PostgresError::Server("its guard process was killed".to_owned());
+        assert!(matches!(after(Err(lost)), PostgresError::Stopped));
     }
 }

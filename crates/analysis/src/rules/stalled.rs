@@ -5,6 +5,7 @@
 use super::disturbed::is_disturbed;
 use super::rate_limited::{GroupStatement, limit_of_workload};
 use super::rule::*;
+use crate::{estimate, slices};
 use diskproof_model::series::TimeSeries;
 
 pub(super) const RULE: Rule = Rule {
@@ -33,6 +34,14 @@ const LENGTH_NS_WARNING: u64 = 1_000_000_000;
 /// A pause is at least this many times the median latency: where requests take 400 ms each, half a
 /// second without a completion is no exception. Chosen, not measured.
 const LATENCIES_MIN: f64 = 10.0;
+
+/// Nothing completes for the time of this many requests of a paced row before a pause is seen in
+/// it: random starts leave gaps of a few.
+const SILENT_REQUESTS_MIN: f64 = 5.0;
+
+/// Of a paced row that completed requests until the end so many have to wait over it: a single one
+/// may be a slow request.
+const WAITING_MIN: u64 = 2;
 
 /// A limiter explains a pause of up to this many times what it needs for the requests in flight:
 /// the kernel counts in slices, and may let the whole queue of one slice wait for the next.
@@ -195,12 +204,12 @@ struct LateOps {
 /// A pause over the end of a slice, or of the workload. The requests in flight end after the
 /// measured time, so no cell has them, but the distribution does. As many of them as the queue has
 /// places prove the pause: one slow request, while the others complete, is only a latency. In a
-/// paced row, whose queue is hardly ever full, one is enough.
+/// paced row, whose queue is hardly ever full, fewer do where none of the others completed.
 fn pause_over_the_end(row: &Row, ops: &[(OpKind, OpRow<'_>)]) -> Option<SeenPause> {
     let late = late_ops(ops)?;
     let longest = late.first()?;
     let mut waiting = match row.data.workload.rate {
-        Some(_) => 1,
+        Some(rate) => waiting_of_paced(row, ops, rate, longest.latency_ns)?,
         None => wanted_depth(row) as u64,
     };
     for ops in &late {
@@ -234,6 +243,59 @@ fn late_ops(ops: &[(OpKind, OpRow<'_>)]) -> Option<Vec<LateOps>> {
     }
     late.sort_by_key(|ops| std::cmp::Reverse(ops.latency_ns));
     Some(late)
+}
+
+/// The requests of a paced row that have to wait in a pause over an end whose longest took this
+/// long; `None` where the others went on, so that there is none.
+fn waiting_of_paced(
+    row: &Row,
+    ops: &[(OpKind, OpRow<'_>)],
+    rate: f64,
+    longest_ns: u64,
+) -> Option<u64> {
+    let mut slow = 0;
+    let mut over_the_end = 0;
+    for (_, op) in ops {
+        slow += longer_than(*op, longest_ns / 2);
+        over_the_end += op.data.latency.count().saturating_sub(op.data.count);
+    }
+    // The queue is full, or nothing completed before the end though more were sent, or all that
+    // were sent before it waited.
+    if slow >= wanted_depth(row) as u64 || ends_in_silence(row, rate) {
+        Some(1)
+    } else if over_the_end >= WAITING_MIN && slow >= over_the_end {
+        Some(over_the_end)
+    } else {
+        None
+    }
+}
+
+/// Returns `true` if in the last cells of a slice nothing completed for the time of several
+/// requests at this rate.
+fn ends_in_silence(row: &Row, rate: f64) -> bool {
+    // Those of a page are too long to be empty.
+    let headline_ops = row.headline_ops();
+    let finest = headline_ops.iter().map(|(_, op)| &op.data.series);
+    let Some(series) = estimate::summed(finest) else {
+        return false;
+    };
+    let silence_ns = SILENT_REQUESTS_MIN * 1e9 / rate;
+    let mut ends_ns = slices::ends_ns(&row.data.slices);
+    if ends_ns.is_empty() {
+        ends_ns.push(row.data.wall_ns);
+    }
+    ends_ns.into_iter().any(|end_ns| {
+        // The cell in which a slice ends may hold the start of the next.
+        let cells = end_ns.saturating_sub(series.start_ns) / series.interval_ns;
+        let silent = series
+            .cells
+            .iter()
+            .take(cells as usize)
+            .rev()
+            .take_while(|cell| cell.ops == 0 && cell.errors == 0)
+            .count() as u64;
+        silent > 0 && (silent * series.interval_ns) as f64 >= silence_ns
+    })
 }
 
 /// The longer pause of two.
@@ -452,14 +514,30 @@ mod tests {
             }
         });
         assert_eq!(check(&spread), None);
-        // Of a paced row the queue is hardly ever full.
-        let paced = reads(|measurement| {
-            measurement.workload.rate = Some(1000.0);
-            for op in measurement.ops.values_mut() {
-                op.latency.record_many(2000 * MS, 3);
-            }
-        });
-        assert!(check(&paced).is_some());
+    }
+
+    /// Of a paced row the queue is hardly ever full: 1000/s, of which some wait over the end.
+    #[test]
+    fn slow_request_of_a_paced_row_whose_others_go_on_is_no_pause() {
+        let paced = |slow: u64, quick: u64, silent_cells: usize| {
+            check(&reads(move |measurement| {
+                measurement.workload.rate = Some(1000.0);
+                for op in measurement.ops.values_mut() {
+                    op.latency.record_many(2000 * MS, slow);
+                    op.latency.record_many(MS, quick);
+                    let cells = op.series.cells.len();
+                    for cell in &mut op.series.cells[cells - silent_cells..] {
+                        op.latency.record_many(MS, cell.ops);
+                        *cell = Cell::default();
+                    }
+                }
+            }))
+        };
+        assert_eq!(paced(1, 4, 0), None);
+        assert_eq!(paced(1, 0, 0), None);
+        assert!(paced(3, 0, 0).is_some());
+        assert!(paced(1, 4, 1).is_some());
+        assert!(paced(32, 4, 0).is_some());
     }
 
     /// Commits go through the page cache, and wait for the disk all the same.

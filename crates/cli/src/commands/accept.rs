@@ -75,7 +75,11 @@ pub fn run(accept: &AcceptFlags) -> anyhow::Result<Exit> {
         eprint_line(&resumed_text(&identity, measured));
     }
     let plan = accept_plan(accept, &identity, stopped.as_ref());
-    measure(MeasuringJob::new(plan, vec![identity], flags))?.exit()
+    let job = MeasuringJob {
+        goes_on: stopped.is_some(),
+        ..MeasuringJob::new(plan, vec![identity], flags)
+    };
+    measure(job)?.exit()
 }
 
 /// The test of a record on this device, which is tested as a whole. Its content is new: a disk that

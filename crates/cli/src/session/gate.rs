@@ -152,14 +152,12 @@ fn admit_server(
     budget: &Budget,
     identities: &[TargetIdentity],
 ) -> Result<Option<Admission>, Refusal> {
-    for beyond in &budget.beyond {
-        if let (BeyondTargets::Server { room_bytes }, Some(identity)) = (beyond, identities.first())
-        {
-            let size_bytes = *room_bytes;
-            return admit(identity.clone(), Intent::Scratch { size_bytes }).map(Some);
+    match (budget.server_room_bytes(), identities.first()) {
+        (0, _) | (_, None) => Ok(None),
+        (size_bytes, Some(identity)) => {
+            admit(identity.clone(), Intent::Scratch { size_bytes }).map(Some)
         }
     }
-    Ok(None)
 }
 
 /// The part of `size_bytes` in this directory for which kept files of an earlier run have blocks.

@@ -4,7 +4,7 @@
 
 use super::bench::Bench;
 use super::running::{Running, Stepped};
-use super::sink::{EarlyEnd, Leftover, Sink, end_with_leftover, late_text};
+use super::sink::{EarlyEnd, INTERRUPTED, Leftover, Sink, end_with_leftover, late_text};
 use super::trials::{self, ServerBench, Trials};
 use super::workloads::WorkloadsRun;
 use crate::interrupt;
@@ -279,18 +279,22 @@ fn note_end_of_part(bench: &Bench, sink: &Sink) {
 /// How a run ends whose server did not start, so that nothing was measured.
 fn end_without_server(error: PostgresError, sink: &mut Sink) -> EarlyEnd {
     sink.results().leftover = None;
-    let error = match error {
+    sink.progress.look_at_end();
+    end_of_start(error)
+}
+
+/// The end by an error of the start, together with what remains of the cluster.
+fn end_of_start(error: PostgresError) -> EarlyEnd {
+    match error {
         PostgresError::Stays { first, stays } => {
             warn_of_foreign_files(&stays);
-            *first
+            end_of_start(*first)
         }
-        error => error,
-    };
-    match error {
-        PostgresError::Stopped => {
-            sink.progress.look_at_end();
-            EarlyEnd::interrupted()
-        }
+        PostgresError::Remains { first, not_removed } => match *first {
+            PostgresError::Stopped => format!("{INTERRUPTED}. {not_removed}").into(),
+            first => format!("{first}. {not_removed}").into(),
+        },
+        PostgresError::Stopped => EarlyEnd::interrupted(),
         PostgresError::NotRemoved { .. } => error.to_string().into(),
         error => EarlyEnd::NotStarted(error.into()),
     }
@@ -457,4 +461,32 @@ fn measure_slice(
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Why the start ended is replaced by its cause, as that of any run; the directory is named.
+    #[test]
+    fn start_that_was_ended_says_so_beside_the_cluster_that_remains() {
+        let end_text = |first: PostgresError| {
+            let not_removed = Box::new(PostgresError::removed_later(Path::new("/mnt")));
+            let first = Box::new(first);
+            match end_of_start(PostgresError::Remains { first, not_removed }) {
+                EarlyEnd::Reason(why) => why,
+                other => panic!("{other:?}"),
+            }
+        };
+        let ended = end_text(PostgresError::Stopped);
+        assert!(
+            ended.contains(INTERRUPTED) && ended.contains("/mnt/"),
+            "{ended}"
+        );
+        let failed = end_text(PostgresError::Server("initdb failed".to_owned()));
+        assert!(
+            failed.contains("initdb failed") && failed.contains("/mnt/"),
+            "{failed}"
+        );
+    }
 }

@@ -29,6 +29,9 @@ pub(crate) struct MeasuringJob<'a> {
     pub shown: StdoutForm,
     /// The progress on a terminal.
     pub view: ProgressView,
+    /// It goes on with what an earlier run began. The caller has said what is left, so that the
+    /// budget of the whole is not announced.
+    pub goes_on: bool,
 }
 
 /// How a terminal shows the progress of a run.
@@ -57,6 +60,7 @@ impl<'a> MeasuringJob<'a> {
             sides: None,
             shown: StdoutForm::Page,
             view: ProgressView::Line,
+            goes_on: false,
         }
     }
 }

@@ -61,6 +61,7 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         sides,
         shown,
         view,
+        goes_on,
     } = job;
     let Granted {
         budget,
@@ -85,7 +86,9 @@ pub(super) fn open(job: MeasuringJob<'_>, granted: Granted) -> anyhow::Result<Op
         read_health(&identities)
     };
     warn_of_failing(&health, verbosity);
-    verbosity.note(&budget_line(&plan, &identities));
+    if !goes_on {
+        verbosity.note(&budget_line(&plan, &identities));
+    }
     let session = new_session(seed_of_host(&plan, flags), stall_timeout, &shown);
     let facts = Arc::new(session_facts(
         &session, plan, identities, note, health, flags,

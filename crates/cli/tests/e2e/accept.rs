@@ -185,6 +185,8 @@ fn pass_that_was_killed_goes_on_where_it_was() {
     ran.exits(1);
     let first = ran.err.lines().next().unwrap_or_default();
     assert!(first.contains("going on with a test"), "{ran}");
+    // The budget is that of a whole test.
+    assert!(!ran.err.contains("writes at most"), "{ran}");
     let all = drive.disk.stats().written_bytes;
     assert!(all - written < 150 * MIB, "{written} {all}");
     let shown = Ran::of(program([

@@ -42,10 +42,8 @@ pub(crate) fn blocks(plan: &Plan, identities: &[TargetIdentity]) -> Vec<Block> {
         facts.push(("target", target_text(identity)));
     }
     facts.push(("budget", budget_text(plan, &budget, identities)));
-    for (used, identity) in budget.targets.iter().zip(identities) {
-        if let Some(text) = space_text(*used, identity) {
-            facts.push(("space", text));
-        }
+    for text in space_texts(&budget, identities) {
+        facts.push(("space", text));
     }
     for task in &plan.tasks {
         facts.extend(task_facts(task));
@@ -200,6 +198,13 @@ fn budget_text(plan: &Plan, budget: &Budget, identities: &[TargetIdentity]) -> S
         };
         let kept_file = plan.kept_file(index, &identity.path);
         uses.push(written_text(*used, budget, identity, kept_file));
+    }
+    let server_bytes = budget.server_room_bytes();
+    if server_bytes > 0 {
+        let room = glue(&format_bytes(server_bytes));
+        uses.push(format!(
+            "a temporary PostgreSQL server takes up to {room} more"
+        ));
     }
     let load = match plan.ping() {
         Some(ping) => format!("sends {}; ", requests_text(ping, identities.len())),
@@ -473,17 +478,65 @@ fn free_bytes(identity: &TargetIdentity) -> Option<u64> {
     }
 }
 
-/// Says how much free space remains during the run. `None` where the run writes no new files, and
-/// where the free space is unknown.
-fn space_text(used: TargetUse, identity: &TargetIdentity) -> Option<String> {
-    let size_bytes = match used {
-        TargetUse::Scratch { size_bytes, .. } | TargetUse::Files { size_bytes, .. } => size_bytes,
-        TargetUse::Read | TargetUse::Overwrite { .. } => return None,
+/// The free space of a filesystem, and what a run takes of it.
+struct SpaceTaken<'a> {
+    /// The first target on it.
+    place: &'a TargetIdentity,
+    free_bytes: u64,
+    taken_bytes: u64,
+}
+
+/// Says how much free space remains on each filesystem during the run, with all that the run takes
+/// there. Empty where the run writes no new files, and where the free space is unknown.
+fn space_texts(budget: &Budget, identities: &[TargetIdentity]) -> Vec<String> {
+    let mut spaces: Vec<SpaceTaken<'_>> = Vec::new();
+    for (index, identity) in identities.iter().enumerate() {
+        let taken = taken_bytes(budget, index);
+        let Some(free) = free_bytes(identity) else {
+            continue;
+        };
+        if taken == 0 {
+            continue;
+        }
+        match spaces
+            .iter_mut()
+            .find(|space| space.place.shares_space(identity))
+        {
+            Some(space) => {
+                space.taken_bytes = space.taken_bytes.saturating_add(taken);
+                space.free_bytes = space.free_bytes.min(free);
+            }
+            None => spaces.push(SpaceTaken {
+                place: identity,
+                free_bytes: free,
+                taken_bytes: taken,
+            }),
+        }
+    }
+    let mut texts = Vec::new();
+    for space in &spaces {
+        let left = glue(&format_bytes(
+            space.free_bytes.saturating_sub(space.taken_bytes),
+        ));
+        let free = glue(&format_bytes(space.free_bytes));
+        texts.push(format!("{left} of {free} free space remain during the run"));
+    }
+    texts
+}
+
+/// The most space that a run takes in the target with this number; the temporary server is in the
+/// first one.
+fn taken_bytes(budget: &Budget, index: usize) -> u64 {
+    let mut bytes = match budget.targets.get(index) {
+        Some(TargetUse::Scratch { size_bytes, .. } | TargetUse::Files { size_bytes, .. }) => {
+            *size_bytes
+        }
+        Some(TargetUse::Read | TargetUse::Overwrite { .. }) | None => 0,
     };
-    let bytes = free_bytes(identity)?;
-    let left = glue(&format_bytes(bytes.saturating_sub(size_bytes)));
-    let free = glue(&format_bytes(bytes));
-    Some(format!("{left} of {free} free space remain during the run"))
+    if index == 0 {
+        bytes = bytes.saturating_add(budget.server_room_bytes());
+    }
+    bytes
 }
 
 fn target_text(identity: &TargetIdentity) -> String {

@@ -84,7 +84,7 @@ fn is_cut_short(row: &Row) -> bool {
 }
 
 /// The number of measurements that the workloads of a plan have, one on each of their targets.
-fn planned_measurements(plan: &Plan) -> usize {
+pub fn planned_measurements(plan: &Plan) -> usize {
     let mut planned = 0;
     for workload in plan.workloads() {
         planned += match workload.target {

@@ -417,8 +417,10 @@ fn budget_counts_the_server_and_only_timed_surveys_have_a_deadline() {
     assert_eq!(plan.budget(&targets).expected_ns, Some(whole_ns));
     assert_shows(
         &terminal::budget_line(&plan, &targets),
-        &["about 2 min 3 s "],
+        &["about 2 min 3 s ", "server takes up to 1 GiB more"],
     );
+    let page = written(|out| terminal::write_plan(&plan, &targets, &plain(120), out));
+    assert_shows(&page, &["75 GiB of 80 GiB free space"]);
     assert_eq!(plan.budget(&targets).deadline_ns, Some(whole_ns));
     let curve = |time_ns| Survey {
         operation: OpKind::Read,
@@ -453,6 +455,18 @@ fn budget_says_what_each_target_is_used_for() {
     ));
     let uses = fixture::read_only_plan().budget(&targets[1..]).targets;
     assert_eq!(uses, [TargetUse::Read]);
+}
+
+#[test]
+fn space_that_remains_is_that_of_all_targets_on_a_filesystem() {
+    let (mut plan, one) = (fixture::plan(), fixture::directory());
+    let mut other = one.clone();
+    other.path = "/var/lib/other".to_owned();
+    other.inode += 1;
+    plan.targets.push(other.path.clone());
+    let page = written(|out| terminal::write_plan(&plan, &[one, other], &plain(120), out));
+    assert_shows(&page, &["72 GiB of 80 GiB free space"]);
+    assert_eq!(page.matches("free space remain").count(), 1, "{page}");
 }
 
 #[test]
