@@ -1,8 +1,10 @@
-//! The cells of a device: equal parts, for each of which rates are recorded.
+//! Finds the cell of a piece. Cells are equal parts of a device, for each of which the record keeps
+//! rates.
 
 use diskproof_model::accept::{AcceptMeasurement, Piece, PositionCell};
 
-/// The cell in which a piece lies.
+/// The cell in which a piece begins. The caller must have made the cells, as a full pass does
+/// before its first piece.
 pub(super) fn cell_of(measured: &mut AcceptMeasurement, piece: Piece) -> &mut PositionCell {
     let chunk_count = measured.states.0.len() as u64;
     let chunk = piece.offset_bytes / measured.chunk_bytes;

@@ -1,4 +1,4 @@
-//! The lowest address that came back wrong.
+//! Finds the lowest address that came back wrong, and how far the damage there reaches.
 
 use diskproof_model::accept::BadRange;
 
@@ -8,8 +8,8 @@ pub(super) struct BadStretch {
     pub end_bytes: u64,
 }
 
-/// The stretch of wrong bytes at the lowest address; `None` where nothing is wrong. `bad` is
-/// sorted.
+/// The stretch of wrong bytes at the lowest address; `None` where nothing is wrong. `bad` must be
+/// sorted by offset, as the record keeps it.
 pub(super) fn lowest_bad(bad: &[BadRange]) -> Option<BadStretch> {
     let first = bad.first()?;
     let mut end_bytes = first.end_bytes();

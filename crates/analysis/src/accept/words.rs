@@ -1,4 +1,4 @@
-//! The answer of an acceptance test in words: its headline, its fraud or damage, its caveats.
+//! Words the answer of an acceptance test: its headline, its fraud or damage, its caveats.
 
 use super::fraud::displaced_example;
 use diskproof_model::accept::{
