@@ -1,4 +1,5 @@
-//! The runs whose records came, as `--expect` and the announcements of other runs need them.
+//! Keeps the runs whose records came, and decides whether one of them repeats a run that was
+//! announced and did not come. `--expect` counts hosts by them.
 
 use super::launch::RunTime;
 use diskproof_model::fleet::Hello;
@@ -6,7 +7,8 @@ use diskproof_model::record::Record;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Without ranks, a run that begins within this time after another one may be of the same launch,
-/// on a clone with the same machine id. A launcher gives a rank only once.
+/// on a clone with the same machine id: launchers start their runs within seconds. With ranks this
+/// is no question, because a launcher gives a rank only once.
 const ONE_LAUNCH_NS: i128 = 10_000_000_000;
 
 /// The answer to whether a run repeats another one whose record did not come.
@@ -14,7 +16,7 @@ const ONE_LAUNCH_NS: i128 = 10_000_000_000;
 pub enum Repetition {
     /// It does not.
     None,
-    /// Nothing tells: it may be of another machine of the same name.
+    /// Unknown: it may be of another machine of the same name.
     Possible,
     /// It does.
     Certain,
@@ -67,12 +69,12 @@ impl ArrivedRun {
         }
     }
 
-    /// Tells if this run repeats the one that was announced: it began later on the same targets of
-    /// the same host and rank, and came to its end. An announcement without a start is of an
-    /// earlier version, and has no order. Pods share names and have no machine id, so that without
-    /// ranks only equal ids prove a repetition.
+    /// Decides whether this run repeats the one that was announced: it began later on the same
+    /// targets of the same host and rank, and came to its end. An announcement without a start is
+    /// of an earlier version, and nothing repeats it for certain. Pods share names and have no
+    /// machine id, so that without ranks only equal ids prove a repetition.
     pub fn repeats(&self, hello: &Hello) -> Repetition {
-        let is_like = self.is_whole
+        let is_same_work = self.is_whole
             && self.host == hello.host
             && self.rank == hello.rank
             && hello
@@ -82,7 +84,7 @@ impl ArrivedRun {
         let Some(after_ns) = self.began_after_ns(hello) else {
             return Repetition::None;
         };
-        if !is_like || after_ns <= 0 {
+        if !is_same_work || after_ns <= 0 {
             return Repetition::None;
         }
         match (&self.machine, &hello.machine, self.rank) {
@@ -129,7 +131,7 @@ pub(super) fn machines_of_hosts(runs: &[ArrivedRun]) -> BTreeMap<&str, usize> {
         let count = machines.entry(host).or_default();
         *count = ids.len().max(*count);
     }
-    for ((host, _), times) in times {
+    for ((host, _target), times) in times {
         let count = machines.entry(host).or_default();
         *count = most_at_once(&times).max(*count);
     }
