@@ -1,7 +1,7 @@
 //! The trend of a target: the figures of its saved runs in the order of time, each compared with
 //! the median of the runs before it.
 
-use crate::compare::{Limit, measured_alike};
+use crate::compare::{Limit, has_same_conditions};
 use crate::estimate::{mean, student, variance};
 use crate::expect::named_figure;
 use crate::shape::median;
@@ -67,7 +67,7 @@ fn is_measured_alike(figure: &Headline, newest: &Record, earlier: &Record) -> bo
         _ => headline_metric(figure),
     };
     match named(&format!("{}.{metric}", figure.workload)) {
-        Some(named) => measured_alike(newest, earlier, &named),
+        Some(named) => has_same_conditions(newest, earlier, &named),
         None => true,
     }
 }
@@ -123,7 +123,9 @@ pub fn condition_trend(
             continue;
         };
         match (&newest_record, record) {
-            (Some(newest), Some(record)) if !measured_alike(newest, &record, named) => continue,
+            (Some(newest), Some(record)) if !has_same_conditions(newest, &record, named) => {
+                continue;
+            }
             (Some(_), _) => {}
             (None, record) => newest_record = record,
         }

@@ -1,5 +1,5 @@
-//! A part that both sides measured (a workload, a part of a survey, or a step on files), and a
-//! metric of it, from its figures to its verdict.
+//! Finds the parts that both sides measured (a workload, a part of a survey, or a step on files),
+//! and takes each metric of them from its figures to its verdict.
 
 use super::earlier::EarlierRuns;
 use super::ratio::{RatioEstimate, SideFigure};
@@ -39,14 +39,14 @@ impl PairEstimates {
     /// The ratio of the figure, with the uncertainty that all these runs show; `None` where a side
     /// is zero, or too little was measured.
     pub(super) fn ratio(&self) -> Option<RatioEstimate> {
-        RatioEstimate::from_sides(&self.a.sample, &self.b.sample, &self.earlier)
+        RatioEstimate::from_sides(&self.a.figure, &self.b.figure, &self.earlier)
     }
 }
 
 impl PendingMetric {
     /// A metric without a verdict, for a figure of all operations together on the first target,
-    /// which is no headline. `reasons` are those against the comparison: with any, `ratio` is
-    /// dropped.
+    /// which is no headline: the caller sets these fields of `metric` where they are otherwise.
+    /// `reasons` are those against the comparison: with any, `ratio` is dropped.
     pub(super) fn new(
         metric: String,
         subject: &str,
@@ -65,7 +65,7 @@ impl PendingMetric {
                 op: None,
                 figure,
                 headline: false,
-                better: Direction::of_unit(&a.estimate.unit),
+                better: Direction::of_unit(&a.shown.unit),
                 ratio: None,
                 p_value: None,
                 p_adjusted: None,
@@ -74,10 +74,10 @@ impl PendingMetric {
                 verdict: Verdict::Undecided,
                 needed: None,
                 reasons: reasons.to_vec(),
-                a: a.estimate,
-                b: b.estimate,
+                a: a.shown,
+                b: b.shown,
             },
-            runs: a.sample.logs.len().min(b.sample.logs.len()),
+            runs: a.figure.logs.len().min(b.figure.logs.len()),
             wall_ns,
             is_load: false,
             ratio: None,
@@ -111,6 +111,7 @@ impl PendingMetric {
         self.metric
     }
 
+    /// The verdict with its advice; undecided where the metric has no ratio or no p-value.
     fn judgement(&self, p_value: Option<AdjustedP>, margin: f64) -> Judgement {
         if !self.metric.reasons.is_empty() {
             return Judgement::without_advice(Verdict::NotComparable);
@@ -209,7 +210,7 @@ impl<T: Compared> Pair<T> {
         let mut earlier = Vec::new();
         for group in &self.earlier {
             if let Some(side_estimate) = estimate(group) {
-                earlier.push(side_estimate.sample);
+                earlier.push(side_estimate.figure);
             }
         }
         Some(PairEstimates {
