@@ -3,6 +3,9 @@
 //! together. A rate falls to a plateau that is more even than a medium. Whatever else waits for the
 //! limiter gets the same plateau. And since then nothing got more than the bucket can have refilled
 //! meanwhile: a disk whose writes became slow still reads as fast as before.
+//!
+//! Thresholds without a source of their own were chosen, and are checked by `bucket/tests.rs` on
+//! simulated volumes with a credit and on healthy disks.
 
 use crate::estimate::{is_of_limiter, mean, scatter, step_down};
 use diskproof_model::limiter::BurstCredit;
@@ -93,6 +96,7 @@ pub(crate) struct Stretch {
 }
 
 impl Stretch {
+    /// What its cells moved, in this unit.
     fn moved(&self, unit: Unit) -> &[f64] {
         match unit {
             Unit::Requests => &self.requests,
@@ -109,6 +113,7 @@ impl Stretch {
         self.requests.len() as f64 * self.cell_ns
     }
 
+    /// Its end, in nanoseconds after the start of the run.
     pub(crate) fn end_ns(&self) -> f64 {
         self.start_ns + self.length_ns()
     }
@@ -131,6 +136,7 @@ pub(crate) fn counts_in(unit: Unit, requests: &[f64], bytes: &[f64]) -> Vec<f64>
     }
 }
 
+/// The mean rate per second of cells of this length; 0 without cells.
 fn per_second(cells: &[f64], cell_ns: f64) -> f64 {
     if cells.is_empty() {
         return 0.0;
@@ -172,7 +178,7 @@ impl Bucket {
         self.credit / self.base * 1e9
     }
 
-    /// True if a rate is above the base for more than counting and the machine explain.
+    /// Returns `true` if a rate is above the base for more than counting and the machine explain.
     pub(crate) fn is_above(&self, rate: f64) -> bool {
         rate > USES_CREDIT_ABOVE * self.base
     }
@@ -181,7 +187,7 @@ impl Bucket {
 /// A rate above this multiple of the base uses credit.
 const USES_CREDIT_ABOVE: f64 = 1.02;
 /// Plateaus of one limiter differ by less than this share, or by two requests.
-const LEVELS_ALIKE: f64 = 0.01;
+const LEVEL_DIFFERENCE_MAX: f64 = 0.01;
 /// A plateau is even up to this standard deviation over its mean: a medium scatters more.
 const EVEN_SCATTER_MAX: f64 = 0.004;
 /// With fewer requests even cells may be chance.
@@ -234,20 +240,21 @@ impl Plateau<'_> {
         self.stretch.length_ns() - self.from as f64 * self.stretch.cell_ns
     }
 
+    /// Returns `true` if its rate is this level, but for chance.
     fn is_at(&self, level: f64) -> bool {
-        (self.level / level - 1.0).abs() <= LEVELS_ALIKE.max(2.0 / self.requests)
+        (self.level / level - 1.0).abs() <= LEVEL_DIFFERENCE_MAX.max(2.0 / self.requests)
     }
 }
 
 /// The limiter with a credit that best explains what a target moved; `None` where no credit was
 /// seen to end. `stretches` are in the order of time.
-pub(crate) fn bucket(stretches: &[Stretch]) -> Option<Bucket> {
+pub(crate) fn find_bucket(stretches: &[Stretch]) -> Option<Bucket> {
     let mut best: Option<Candidate> = None;
     for unit in Unit::ALL {
         for candidate in candidates(stretches, unit) {
             let is_better = match &best {
                 None => true,
-                Some(other) => candidate.weight > other.weight,
+                Some(other) => candidate.support > other.support,
             };
             if is_better {
                 best = Some(candidate);
@@ -260,8 +267,9 @@ pub(crate) fn bucket(stretches: &[Stretch]) -> Option<Bucket> {
 /// A bucket that would explain some plateaus.
 struct Candidate {
     bucket: Bucket,
-    /// Larger for a bucket that more rows and more time share.
-    weight: f64,
+    /// The number of rows that share its base rate, weighted by the usual unit, and the time that
+    /// they had it: the bucket with the largest support is the right one.
+    support: f64,
 }
 
 /// A row counts this much more in the unit that volumes usually limit for its block size: requests
@@ -283,7 +291,7 @@ fn candidates(stretches: &[Stretch], unit: Unit) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     let mut level_before = 0.0;
     for level in levels {
-        if level <= level_before * (1.0 + LEVELS_ALIKE) {
+        if level <= level_before * (1.0 + LEVEL_DIFFERENCE_MAX) {
             continue;
         }
         level_before = level;
@@ -298,8 +306,8 @@ fn candidates(stretches: &[Stretch], unit: Unit) -> Vec<Candidate> {
             } else {
                 1.0
             };
-            let weight = bucket.rows.len() as f64 * row_weight + total_ns / ROW_WEIGHT_NS;
-            candidates.push(Candidate { bucket, weight });
+            let support = bucket.rows.len() as f64 * row_weight + total_ns / ROW_WEIGHT_NS;
+            candidates.push(Candidate { bucket, support });
         }
     }
     candidates
@@ -346,7 +354,7 @@ fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
     })
 }
 
-/// True if requests completed more evenly than any medium answers them.
+/// Returns `true` if requests completed more evenly than any medium answers them.
 fn is_even(requests: &[f64], cell_ns: f64) -> bool {
     let total: f64 = requests.iter().sum();
     if total < REQUESTS_MIN || (requests.len() as f64) * cell_ns < PLATEAU_NS_MIN {
@@ -420,8 +428,8 @@ fn bucket_of_plateaus(
     })
 }
 
-/// True if the rate was higher before a plateau: earlier in its stretch, or in an earlier stretch
-/// of the same family with at most as many requests in flight.
+/// Returns `true` if the rate was higher before a plateau: earlier in its stretch, or in an earlier
+/// stretch of the same family with at most as many requests in flight.
 fn has_fallen(stretches: &[Stretch], plateau: &Plateau<'_>, base: f64, unit: Unit) -> bool {
     if let Some(before) = plateau.before
         && before >= FALL_MIN * base
@@ -453,7 +461,7 @@ fn has_fallen(stretches: &[Stretch], plateau: &Plateau<'_>, base: f64, unit: Uni
     false
 }
 
-/// True if a plateau is even for longer than chance explains.
+/// Returns `true` if a plateau is even for longer than chance explains.
 fn is_long(plateau: &Plateau<'_>) -> bool {
     let counts = &plateau.counts;
     plateau.length_ns() >= PLATEAUS_NS_MIN
@@ -486,6 +494,7 @@ pub(crate) fn late_fall(stretches: &[Stretch]) -> Option<LateFall> {
         .or_else(|| late_fall_in(stretches, last.end_ns(), usual.other()))
 }
 
+/// The late fall in counts of this unit.
 fn late_fall_in(stretches: &[Stretch], end_ns: f64, unit: Unit) -> Option<LateFall> {
     let late: Vec<Plateau<'_>> = stretches
         .iter()
@@ -512,8 +521,8 @@ fn late_fall_in(stretches: &[Stretch], end_ns: f64, unit: Unit) -> Option<LateFa
     None
 }
 
-/// True if these plateaus of one level follow on a clearly higher rate of the same load, and all
-/// else keeps to the level since then.
+/// Returns `true` if these plateaus of one level follow on a clearly higher rate of the same load,
+/// and all else keeps to the level since then.
 fn is_late_fall(stretches: &[Stretch], members: &[&Plateau<'_>], level: f64, unit: Unit) -> bool {
     let has_fallen = members
         .iter()
@@ -521,14 +530,14 @@ fn is_late_fall(stretches: &[Stretch], members: &[&Plateau<'_>], level: f64, uni
     if !has_fallen {
         return false;
     }
-    let mut alike = stretches.to_vec();
-    alike.retain(|stretch| {
+    let mut same_load = stretches.to_vec();
+    same_load.retain(|stretch| {
         members
             .iter()
             .any(|member| member.stretch.family == stretch.family)
     });
     // Single requests of a queue that empties are a little slower, too.
-    match highest_rate(&alike, level, unit) {
+    match highest_rate(&same_load, level, unit) {
         Some(highest) => {
             highest >= SHALLOWER_FALL_MIN * level && is_paid(stretches, members, level, unit)
         }
@@ -578,8 +587,8 @@ fn uncertain_amount(members: &[&Plateau<'_>], base: f64, unit: Unit) -> f64 {
     (base * OVERDRAWN_NS / 1e9).max(OVERDRAWN_REQUESTS * each)
 }
 
-/// True if a bucket that was empty at the first plateau could have paid for all that passed
-/// afterwards.
+/// Returns `true` if a bucket that was empty at the first plateau could have paid for all that
+/// passed afterwards.
 fn is_paid(stretches: &[Stretch], members: &[&Plateau<'_>], base: f64, unit: Unit) -> bool {
     let allowed = uncertain_amount(members, base, unit);
     let (mut tokens, mut last_ns) = (0.0, None);
@@ -634,7 +643,7 @@ struct SpentAgain {
 const REFILL_TIMES_MIN: f64 = 10.0;
 
 impl SpentAgain {
-    /// True if it was used up when the refill was, of at least this amount.
+    /// Returns `true` if it was used up when the refill was, of at least this amount.
     fn is_refill(&self, amount_min: f64) -> bool {
         self.used >= amount_min && self.spilled.abs() <= SPILLED_SHARE_MIN * self.used
     }
@@ -780,7 +789,8 @@ pub(crate) struct HeldRate {
     pub(crate) held_ns: f64,
 }
 
-/// A rate counts as kept while every stretch reaches at least this share of it.
+/// A rate counts as kept while every stretch reaches at least this share of it. Chosen: a medium's
+/// rate varies by 1 to 10 %.
 const HELD_SHARE: f64 = 0.9;
 /// Two stretches follow each other without a pause if at most this time passes between them.
 const PAUSE_NS_MAX: f64 = 50e6;
