@@ -1,4 +1,5 @@
-//! Settings of a database server that follow from the figures of a run, and those to leave alone.
+//! Advises settings of a database server that follow from the figures of a run, and names those to
+//! leave alone.
 
 mod commit_delay;
 mod fitness;
