@@ -3,12 +3,18 @@
 //! this module, so that all of them have the same bursts.
 
 mod bucket;
+mod credit;
+mod held;
+mod late_fall;
+mod plateau;
+mod stretch;
 pub(crate) mod words;
 
-pub(crate) use bucket::{
-    Bucket, HeldRate, Role, Stretch, Unit, find_bucket, held_rate, sustained_from_ns,
-};
-pub(crate) use bucket::{LateFall, counts_in, late_fall, spent_before, tokens};
+pub(crate) use bucket::{Bucket, find_bucket, sustained_from_ns, tokens};
+pub(crate) use credit::spent_before;
+pub(crate) use held::{HeldRate, held_rate};
+pub(crate) use late_fall::{LateFall, late_fall};
+pub(crate) use stretch::{Role, Stretch, Unit, counts_in};
 
 use crate::estimate;
 use crate::moved::filled_from_ns;

@@ -2,6 +2,11 @@
 
 use super::*;
 use crate::fixture::test_rng::TestRng;
+use crate::limiter::credit::SpentAgain;
+use crate::limiter::held::held_rate;
+use crate::limiter::late_fall::late_fall;
+use crate::limiter::plateau::{PLATEAU_NS_MIN, is_even};
+use crate::limiter::stretch::Role;
 
 const SECOND: f64 = 1e9;
 const CELL_NS: f64 = 1e7;
