@@ -24,3 +24,30 @@ pub(super) fn lowest_bad(bad: &[BadRange]) -> Option<BadStretch> {
         end_bytes,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::accept::BadContent;
+
+    fn range(offset_bytes: u64, length_bytes: u64) -> BadRange {
+        BadRange {
+            offset_bytes,
+            length_bytes,
+            content: BadContent::Blank,
+        }
+    }
+
+    #[test]
+    fn stretch_ends_at_the_first_gap() {
+        assert!(lowest_bad(&[]).is_none());
+        let bad = [
+            range(512, 1024),
+            range(1024, 512),
+            range(1536, 512),
+            range(4096, 512),
+        ];
+        let lowest = lowest_bad(&bad).unwrap();
+        assert_eq!((lowest.start_bytes, lowest.end_bytes), (512, 2048));
+    }
+}

@@ -237,3 +237,33 @@ fn usual_rate(rates: &[f64], number: usize) -> f64 {
     let to = rates.len().min(number + NEIGHBOURS + 1);
     quantile(&sorted(&rates[from..to]), 0.5)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cliff_is_a_factor_of_two_between_levels_that_do_not_overlap() {
+        let mut rates = [100.0; 12];
+        rates[8..].fill(50.0);
+        let border = cliff_border(&rates).unwrap();
+        assert_eq!(
+            (border.first_behind, border.before, border.behind),
+            (8, 100.0, 50.0)
+        );
+        rates[8..].fill(50.1);
+        assert_eq!(cliff_border(&rates), None);
+        // Three values behind are too few.
+        let mut late = [100.0; 12];
+        late[9..].fill(10.0);
+        assert_eq!(cliff_border(&late), None);
+    }
+
+    #[test]
+    fn usual_rate_is_the_median_of_eight_neighbours_on_each_side() {
+        let rates: Vec<f64> = (0..100).map(f64::from).collect();
+        assert_eq!(usual_rate(&rates, 50), 50.0);
+        assert_eq!(usual_rate(&rates, 0), 4.0);
+        assert_eq!(usual_rate(&rates, 99), 95.0);
+    }
+}

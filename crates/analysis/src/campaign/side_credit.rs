@@ -130,3 +130,42 @@ impl SideCredit {
         whole_series_cells_ns(lasts_ns + lasts_ns / WARMUP_MARGIN_PARTS + WARMUP_MARGIN_NS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2000 tokens a second are spent beyond the refill.
+    fn with_tokens(tokens: f64) -> SideCredit {
+        SideCredit {
+            bucket: Bucket {
+                unit: Unit::Requests,
+                base: 1000.0,
+                burst: 3000.0,
+                credit: 10_000.0,
+                is_whole: true,
+                has_refilled: false,
+                spent_ns: 0.0,
+                rows: Vec::new(),
+                has_reads: true,
+            },
+            tokens,
+        }
+    }
+
+    /// 200 tokens last for 100 ms: a tenth and 50 ms are added.
+    #[test]
+    fn warm_up_spends_what_was_refilled_and_a_margin() {
+        assert_eq!(with_tokens(200.0).warmup_ns(), 160_000_000);
+        assert_eq!(with_tokens(100.0).warmup_ns(), 100_000_000);
+        assert_eq!(with_tokens(99.0).warmup_ns(), 0);
+    }
+
+    #[test]
+    fn sides_of_one_disk_share_its_credit() {
+        assert!(SideDisks::One.are_on_one_disk(0, 1));
+        let several = SideDisks::Several(vec![0, 1, 0]);
+        assert!(several.are_on_one_disk(0, 2));
+        assert!(!several.are_on_one_disk(0, 1));
+    }
+}

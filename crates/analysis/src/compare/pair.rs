@@ -243,3 +243,40 @@ fn parts_of_side<'s, T>(
     }
     parts
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_figures::figure_of_run;
+    use super::*;
+
+    /// A metric of two runs a side, the longest of which took 10 s.
+    fn pending(basis: Basis) -> PendingMetric {
+        let estimates = PairEstimates {
+            a: SideEstimate::new(figure_of_run(100.0, 0.01, 9.0), 10, "1/s"),
+            b: SideEstimate::new(figure_of_run(100.0, 0.01, 9.0), 10, "1/s"),
+            earlier: Vec::new(),
+        };
+        let metric = "w.iops".to_owned();
+        let wall_ns = 10_000_000_000;
+        let mut pending =
+            PendingMetric::new(metric, "w", Figure::Iops, estimates, None, wall_ns, &[]);
+        pending.metric.basis = basis;
+        pending.runs = 2;
+        pending
+    }
+
+    /// 2.6 times as much is 26 s, or six runs a side.
+    #[test]
+    fn advice_is_in_time_or_in_runs_by_what_the_interval_rests_on() {
+        for (basis, measure_ns, runs) in [
+            (Basis::WithinRuns, Some(26_000_000_000), None),
+            (Basis::Blocks, Some(26_000_000_000), None),
+            (Basis::BetweenRuns, None, Some(6)),
+            (Basis::Positions, None, None),
+        ] {
+            let needed = pending(basis).needed_for(2.6);
+            assert_eq!((needed.measure_ns, needed.runs), (measure_ns, runs));
+        }
+        assert_eq!(pending(Basis::BetweenRuns).needed_for(0.1).runs, Some(2));
+    }
+}

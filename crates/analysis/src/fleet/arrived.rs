@@ -163,6 +163,84 @@ mod tests {
         RunTime { start_ns, end_ns }
     }
 
+    const SECOND: i128 = 1_000_000_000;
+    const STARTED: &str = "2026-11-20T10:00:00Z";
+
+    fn announced(machine: Option<&str>, rank: Option<u32>) -> Hello {
+        Hello {
+            schema: "diskproof.hello/1".to_owned(),
+            run_id: "first".to_owned(),
+            host: "db1".to_owned(),
+            rank,
+            size: None,
+            started: Some(STARTED.to_owned()),
+            job: None,
+            machine: machine.map(str::to_owned),
+            targets: vec!["/a".to_owned()],
+            slots: None,
+        }
+    }
+
+    /// A whole run of the same host, rank and target that began so much later.
+    fn later(machine: Option<&str>, rank: Option<u32>, after_ns: i128) -> ArrivedRun {
+        let started: jiff::Timestamp = STARTED.parse().unwrap();
+        let start_ns = started.as_nanosecond() + after_ns;
+        ArrivedRun {
+            run_id: "second".to_owned(),
+            host: "db1".to_owned(),
+            rank,
+            size: None,
+            job: None,
+            started: String::new(),
+            targets: vec!["/a".to_owned(), "/b".to_owned()],
+            machine: machine.map(str::to_owned),
+            is_whole: true,
+            comparison: None,
+            time: Some(time(start_ns, start_ns + SECOND)),
+        }
+    }
+
+    #[test]
+    fn ranks_and_machine_ids_prove_a_repetition() {
+        let (one, other) = (Some("m1"), Some("m2"));
+        for (own, announced_machine, rank, after_ns, expected) in [
+            (None, None, None, 20 * SECOND, Repetition::Possible),
+            (None, None, Some(3), 1, Repetition::Certain),
+            (one, one, None, 10 * SECOND, Repetition::Possible),
+            (one, one, None, 10 * SECOND + 1, Repetition::Certain),
+            (one, None, None, 20 * SECOND, Repetition::Possible),
+            (one, other, None, 20 * SECOND, Repetition::None),
+            (one, other, Some(3), 20 * SECOND, Repetition::None),
+            (one, one, Some(3), 0, Repetition::None),
+        ] {
+            let run = later(own, rank, after_ns);
+            let found = run.repeats(&announced(announced_machine, rank));
+            assert_eq!(
+                found, expected,
+                "{own:?} {announced_machine:?} {rank:?} {after_ns}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_work_repeats_nothing() {
+        let run = later(None, Some(3), SECOND);
+        let mut announcements = vec![announced(None, Some(3)); 4];
+        announcements[0].host = "db2".to_owned();
+        announcements[1].rank = Some(4);
+        announcements[2].targets = vec!["/c".to_owned()];
+        announcements[3].started = None;
+        for other in announcements {
+            assert_eq!(run.repeats(&other), Repetition::None, "{other:?}");
+        }
+        let partial = ArrivedRun {
+            is_whole: false,
+            ..run
+        };
+        let same = announced(None, Some(3));
+        assert_eq!(partial.repeats(&same), Repetition::None);
+    }
+
     #[test]
     fn times_that_touch_are_at_once() {
         assert_eq!(most_at_once(&[]), 0);

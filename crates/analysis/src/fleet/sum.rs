@@ -207,31 +207,10 @@ fn workload_sum(
 ) -> Option<WorkloadSum> {
     let (mut iops, mut throughput, mut overlaps) = (Vec::new(), Vec::new(), Vec::new());
     for (number, time) in common {
-        let mut total = Rates::default();
-        let (mut longest_ns, mut is_measured) = (0, true);
-        for member in members {
-            for row in member.run.rows.iter().filter(|row| row.workload == name) {
-                let Some(slot) = row.slots.iter().find(|slot| slot.number == *number) else {
-                    continue;
-                };
-                longest_ns = longest_ns.max(slot.wall_ns);
-                // A run without such an operation has made none.
-                let Some(op) = row.ops.get(&kind) else {
-                    continue;
-                };
-                match rates_of(member, slot, op, *time) {
-                    Some(rates) => {
-                        total.iops += rates.iops;
-                        total.bytes_per_second += rates.bytes_per_second;
-                    }
-                    None => is_measured = false,
-                }
-            }
-        }
-        if longest_ns > 0 && is_measured {
-            iops.push(total.iops);
-            throughput.push(total.bytes_per_second);
-            overlaps.push(time.length_ns() as f64 / longest_ns as f64);
+        if let Some(sum) = slot_sum(members, *number, *time, name, kind) {
+            iops.push(sum.rates.iops);
+            throughput.push(sum.rates.bytes_per_second);
+            overlaps.push(time.length_ns() as f64 / sum.longest_ns as f64);
         }
     }
     if iops.is_empty() {
@@ -246,6 +225,43 @@ fn workload_sum(
         throughput: over_slots(&throughput, "B/s"),
         latencies: merged_latencies(members, name, kind),
     })
+}
+
+/// The sum of one slot.
+struct SlotSum {
+    rates: Rates,
+    /// The longest time that a member measured the slot; above 0.
+    longest_ns: u64,
+}
+
+/// The sum of the rates of all members in one slot; `None` where no member measured the workload in
+/// it, and where one measured no whole cell.
+fn slot_sum(
+    members: &[Member<'_>],
+    number: u32,
+    time: Time,
+    name: &str,
+    kind: OpKind,
+) -> Option<SlotSum> {
+    let mut sum = SlotSum {
+        rates: Rates::default(),
+        longest_ns: 0,
+    };
+    for member in members {
+        for row in member.run.rows.iter().filter(|row| row.workload == name) {
+            let Some(slot) = row.slots.iter().find(|slot| slot.number == number) else {
+                continue;
+            };
+            sum.longest_ns = sum.longest_ns.max(slot.wall_ns);
+            // A run without such an operation has made none.
+            if let Some(op) = row.ops.get(&kind) {
+                let rates = rates_of(member, slot, op, time)?;
+                sum.rates.iops += rates.iops;
+                sum.rates.bytes_per_second += rates.bytes_per_second;
+            }
+        }
+    }
+    if sum.longest_ns > 0 { Some(sum) } else { None }
 }
 
 /// The rates of a member in `time`, which is on the clock of the first member; `None` where no
