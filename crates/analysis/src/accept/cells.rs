@@ -26,7 +26,8 @@ mod tests {
     use super::*;
     use diskproof_model::accept::{AcceptPlan, PieceStates, Procedure};
 
-    /// Ten chunks of 1 MiB, the last one half, in four cells: chunks 0 to 2, 3 and 4, 5 to 7, 8 and 9.
+    /// Ten chunks of 1 MiB, the last one half, in four cells: chunks 0 to 2, 3 and 4, 5 to 7, 8 and
+    /// 9.
     #[test]
     fn cells_begin_at_whole_chunks_and_hold_their_pieces() {
         const MIB: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! How far an acceptance test has come, for display.
+//! States how far an acceptance test has come, for display.
 
 /// The progress of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -204,7 +204,7 @@ fn reason_undecided(
     }
 }
 
-/// What the disks report of themselves after a test, beside what they reported before it.
+/// The health reports of the disks after a test, compared with those before it.
 struct HealthOverTest {
     changes: Vec<HealthChange>,
     /// A disk reported a count of its sectors before the test, and does not report it after it.

@@ -1,4 +1,4 @@
-//! Decides whether the figure of a workload is fit to become a setting, and words the advice to
+//! Decides whether the figure of a workload is fit to become a setting, and writes the advice to
 //! leave a setting alone where it is not.
 
 use crate::checked::name_in_check;

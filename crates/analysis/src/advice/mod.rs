@@ -1,5 +1,5 @@
-//! Advises settings of a database server that follow from the figures of a run, and names those to
-//! leave alone.
+//! Advises on settings of a database server by the figures of a run: the values that follow from
+//! them, and the settings to leave alone.
 
 mod commit_delay;
 mod fitness;

@@ -100,7 +100,7 @@ fn apply_trial(tried: &TrialRow, record: &Record, entry: &mut Advice) {
 }
 
 /// The code of a finding that acknowledged writes of the run may not be durable. Then the fastest
-/// method may be the one that skips the flush, and no trial can tell.
+/// method may be the one that skips the flush, and no trial shows that.
 fn doubt_about_flushes(record: &Record) -> Option<&str> {
     record
         .findings

@@ -170,8 +170,8 @@ impl Compared for MeasuredWorkload<'_> {
 /// next: the intervals within slices know nothing of the seconds between them.
 const BLOCKS_MIN: u64 = 3;
 
-/// The number of blocks of a live comparison that ended too early to tell; `None` of enough, and of
-/// other runs.
+/// The number of blocks of a live comparison that ended too early to decide; `None` of enough, and
+/// of other runs.
 fn few_blocks(a: MeasuredWorkload<'_>, b: MeasuredWorkload<'_>) -> Option<u64> {
     if !is_live_pair(a.run.record, b.run.record) {
         return None;
@@ -297,7 +297,7 @@ fn add_concurrent_differences(
         };
         let mut differences = Reasons::default();
         add_own_differences(&mut differences, concurrent_a, concurrent_b);
-        // The first one is enough to tell the user what to look at.
+        // The first one is enough to show the user where to look.
         if let Some(Reason { why, .. }) = differences.0.first() {
             let why = format!("{name}, which ran together with it, differs: {why}");
             reasons.add("company-differs", why);

@@ -9,7 +9,7 @@ use diskproof_model::series::Cell;
 
 /// The threshold at which clusters are counted is so high that at most this share of the cells hold
 /// a latency beyond it. Clusters cannot be seen where nearly all cells do: at 0.9, a cell more or
-/// less moves θ by 4 % where a hundred cells tell, at 0.99 by 20 %.
+/// less moves θ by 4 % over a hundred cells, at 0.99 by 20 %.
 const BUSY_CELLS_MAX: f64 = 0.9;
 /// The lowest extremal index that is trusted: at this one, latencies come in groups of a hundred.
 const EXTREMAL_INDEX_MIN: f64 = 0.01;

@@ -296,7 +296,7 @@ fn percentile_estimate(runs: &[OpLatencies<'_>], quantile: f64) -> Option<SideEs
         let ns = run.distribution.quantile_ns(quantile).max(1) as f64;
         logs.push(ns.ln());
     }
-    // `None` as soon as one run has too little to tell.
+    // `None` as soon as one run has too few.
     let independent: Option<f64> = runs
         .iter()
         .map(|run| run.independent_latencies(quantile))

@@ -1,4 +1,4 @@
-//! Decides whether a condition of the user holds that makes a comparison fail, such as
+//! Evaluates the conditions under which a comparison counts as failed, such as
 //! `random-read-d32.iops<-5%`: a build can fail when a disk gets slower. Metrics have the names of
 //! `--expect`, and the value is the change from the baseline.
 

@@ -1,5 +1,5 @@
 //! Decides whether two runs measured a named part of a record under the same conditions. A trend
-//! leaves out runs that did not.
+//! skips runs that did not.
 
 use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;

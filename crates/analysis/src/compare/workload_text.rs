@@ -1,4 +1,4 @@
-//! Words the conditions of a workload, for the reasons that state the value of each side.
+//! Writes the conditions of a workload in words, for the reasons that state the value of each side.
 
 use super::reasons::MeasuredSpan;
 use diskproof_model::op::OpKind;

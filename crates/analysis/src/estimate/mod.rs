@@ -51,7 +51,7 @@ pub struct RateEstimate {
     pub bytes: Estimate,
     /// The warm-up that was skipped, in nanoseconds after the start of the measured time.
     pub settling_ns: u64,
-    /// True if the rate settled; `None` when too little was measured to tell.
+    /// True if the rate settled; `None` where too little was measured to decide.
     pub settled: Option<bool>,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn summed<T: Borrow<TimeSeries>>(
 pub struct Settling {
     /// The warm-up to skip, in nanoseconds after the start of the measured time.
     pub settling_ns: u64,
-    /// True if the rate settled; `None` when too little was measured to tell.
+    /// True if the rate settled; `None` where too little was measured to decide.
     pub settled: Option<bool>,
 }
 

@@ -561,7 +561,7 @@ fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {
     }
 }
 
-/// Returns `true` if somebody has to look at a row.
+/// Returns `true` if a row needs the attention of a reader.
 fn is_bad(row: &FleetRow) -> bool {
     matches!(row.state, RowState::Slower | RowState::Errors)
 }

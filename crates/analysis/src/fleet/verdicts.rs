@@ -80,7 +80,7 @@ pub(super) fn test_groups(groups: &[JudgedGroup], margin: f64) -> Vec<RowTest> {
 }
 
 /// Tests these distances of rows that are not judged by their own fleet, with Holm's correction
-/// over all of them. No row becomes a suspect, because nobody searched for these rows among many.
+/// over all of them. No row becomes a suspect, because these rows were not searched for among many.
 pub(super) fn test_distances(distances: Vec<RowDistance>, margin: f64) -> Vec<RowTest> {
     test_by(&Suspects::Never, distances, margin)
 }

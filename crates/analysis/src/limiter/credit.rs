@@ -1,5 +1,5 @@
-//! Accounts for the credit of a bucket with a known base rate: how much was spent beyond the refill,
-//! and whether the bucket could have paid for all that passed.
+//! Accounts for the credit of a bucket with a known base rate: how much was spent beyond the
+//! refill, and whether the bucket could have paid for all that passed.
 //!
 //! Thresholds without a source of their own were chosen, and are checked by `bucket/tests.rs`.
 

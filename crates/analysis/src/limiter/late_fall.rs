@@ -22,7 +22,7 @@ pub(crate) struct LateFall {
 
 /// The fall within the last second of the stretches to a rate that is as even as a limiter's, and
 /// to which all that ran after it keeps; `None` where there is none, or where it has too few
-/// requests to tell evenness from chance.
+/// requests to distinguish evenness from chance.
 pub(crate) fn late_fall(stretches: &[Stretch]) -> Option<LateFall> {
     let last = stretches
         .iter()

@@ -245,7 +245,7 @@ pub fn moved_by_side(data: &RunData, side: usize, plan: &Plan) -> Vec<MovedBesid
 /// The traffic of one cell of a campaign.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MovedInCell<'a> {
-    /// Names the row, and tells its depth, block size and warm-up.
+    /// Names the row, and has its depth, block size and warm-up.
     pub(crate) workload: &'a Workload,
     /// Start and length of the measured time.
     pub(crate) slice: &'a TimeSlice,

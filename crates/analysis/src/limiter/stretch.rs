@@ -1,5 +1,5 @@
-//! Holds what a target moved over time, in stretches without a break, and the unit in which a limiter
-//! counts it.
+//! Holds what a target moved over time, in stretches without a break, and the unit in which a
+//! limiter counts it.
 
 use crate::estimate::mean;
 use diskproof_model::limiter::BurstCredit;
@@ -59,7 +59,7 @@ impl Unit {
 pub(crate) enum Role {
     /// Measured, and the next request waits for nothing but the disk.
     Closed,
-    /// Measured, but paced, beside others, or at the edge of a slice: it only uses credit.
+    /// Measured, but paced, together with others, or at the edge of a slice: it only uses credit.
     Shared,
     /// Not measured: a warm-up, or the filling of a scratch file. It only uses credit.
     Unmeasured,

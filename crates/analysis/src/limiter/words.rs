@@ -1,4 +1,5 @@
-//! Words what is known of a limiter with a burst credit, and gives the command that tests for one.
+//! Writes what is known of a limiter with a burst credit in words, and the command that tests for
+//! one.
 
 use super::{Unit, held_by_rows};
 use crate::volume_types::{base_of_burst, is_hardly_a_burst};
