@@ -1,5 +1,5 @@
-//! A record from outside, judged again: its figures, findings and verdict follow from what was
-//! measured, whatever it says of them.
+//! Judges a record from outside again: its figures, findings and verdict follow from what was
+//! measured, whatever the record states.
 
 use crate::expect::Expected;
 use crate::judge::{JUDGING_VERSION, RunFacts, RunVariation, judge};
@@ -9,30 +9,32 @@ use diskproof_model::record::{Kept, Record, TaskResult};
 use diskproof_model::row::{LatencySummary, OpRow};
 use serde_json::{Map, Value};
 
-/// Two programs may round the last digits of a logarithm differently.
+/// Two numbers within this share of each other are equal: two programs may round the last digits of
+/// a logarithm differently.
 const RELATIVE_ERROR: f64 = 1e-9;
 
-/// A rate covers whole cells of a series, and its operations may begin or end between two cells:
-/// where it must fit what was counted, it may differ by this share,
+/// A rate without data must fit the counts of its row. It may differ from them by this share,
+/// because it covers whole cells of a series, and operations begin or end between two cells.
 const RATE_ERROR: f64 = 0.1;
-/// and by any where fewer operations were counted.
+/// With fewer operations any rate fits their count: a single one at the edge of a cell is too large
+/// a share.
 const CERTAIN_COUNT_MIN: u64 = 100;
 
-/// How a stored record relates to what follows from its data.
+/// The relation of a stored record to what follows from its data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rejudged {
-    /// It says what follows from its data.
+    /// It states what follows from its data.
     Same,
-    /// It says something else, first at this JSON pointer; the derived one holds.
+    /// It states something else, first at this JSON pointer. The derived record is returned.
     Differs(String),
     /// It was judged by the rules of this version, and now by today's.
     Anew(u32),
-    /// It keeps no data, so what it says cannot be checked.
+    /// It keeps no data, so that its figures cannot be checked.
     NoData,
 }
 
 impl Rejudged {
-    /// True if the record is the stored one.
+    /// Returns `true` if the record is the stored one.
     pub fn is_as_stored(&self) -> bool {
         matches!(self, Self::Same | Self::NoData)
     }
@@ -40,7 +42,7 @@ impl Rejudged {
 
 /// The record that follows from the data of `stored`, which itself is returned where it has none.
 pub fn judged_again(stored: Record) -> (Record, Rejudged) {
-    let Some(mut derived) = derived(&stored) else {
+    let Some(mut derived) = derived_record(&stored) else {
         return (stored, Rejudged::NoData);
     };
     // A long page says so, also where it lost nothing by that.
@@ -56,18 +58,18 @@ pub fn judged_again(stored: Record) -> (Record, Rejudged) {
     }
 }
 
-/// The record that follows from the data of `stored`, without a word on what that one says of it:
-/// to compare both takes longer than all the rest.
+/// The record that follows from the data of `stored`, without the comparison with what that one
+/// states: to compare both takes longer than all the rest.
 pub fn judged_quietly(stored: Record) -> Record {
-    match derived(&stored) {
+    match derived_record(&stored) {
         Some(derived) => derived,
         None => stored,
     }
 }
 
-/// What follows from the data of a record; `None` where it has none.
-fn derived(stored: &Record) -> Option<Record> {
-    let data = measured(stored)?;
+/// The record that follows from the data of a stored one; `None` where that has none.
+fn derived_record(stored: &Record) -> Option<Record> {
+    let data = stored_data(stored)?;
     let mut expected: Vec<Expected> = Vec::new();
     for expectation in &stored.expectations {
         // What cannot be parsed is missed in the comparison.
@@ -86,7 +88,7 @@ fn derived(stored: &Record) -> Option<Record> {
 
 /// The data that the record was derived from; `None` where it keeps figures only, which its counts
 /// and latencies do not contradict.
-fn measured(record: &Record) -> Option<RunData> {
+fn stored_data(record: &Record) -> Option<RunData> {
     if record.lacks_data() && fits_counts(record) {
         return None;
     }
@@ -105,8 +107,8 @@ fn measured(record: &Record) -> Option<RunData> {
     Some(data)
 }
 
-/// True if the rates and latencies of all rows are those of what was counted. Their intervals
-/// follow from more than that.
+/// Returns `true` if the rates and latencies of all rows are those of what was counted. Their
+/// intervals follow from more than that.
 fn fits_counts(record: &Record) -> bool {
     record.measurements.iter().all(|row| {
         let counted_ns = row.data.wall_ns.saturating_sub(row.figures.settling_ns);
@@ -114,7 +116,8 @@ fn fits_counts(record: &Record) -> bool {
     })
 }
 
-/// True if the figures of a kind of operation are those of what was counted of it in this time.
+/// Returns `true` if the figures of a kind of operation are those of what was counted of it in this
+/// time.
 fn op_fits(op: OpRow<'_>, counted_ns: u64) -> bool {
     let OpRow { data, figures } = op;
     let rate = data.count as f64 / (counted_ns as f64 / 1e9);
@@ -131,7 +134,11 @@ fn op_fits(op: OpRow<'_>, counted_ns: u64) -> bool {
 impl RunFacts {
     /// The facts of a record.
     fn from_record(record: &Record) -> Self {
-        let known = record.measurements.iter().map(|m| m.run_to_run).collect();
+        let known = record
+            .measurements
+            .iter()
+            .map(|row| row.run_to_run)
+            .collect();
         let record = record.clone();
         Self {
             tool: record.tool,
@@ -158,6 +165,8 @@ fn difference(stored: &Record, derived: &Record) -> Option<String> {
     first_difference(&stored_tree, &derived_tree, "")
 }
 
+/// The JSON pointer of the first value in which two trees differ, below `path`; `None` of equal
+/// ones.
 fn first_difference(a: &Value, b: &Value, path: &str) -> Option<String> {
     match (a, b) {
         (Value::Object(a), Value::Object(b)) => difference_of_objects(a, b, path),
@@ -170,12 +179,12 @@ fn first_difference(a: &Value, b: &Value, path: &str) -> Option<String> {
             }
             None
         }
-        _ if is_alike(a, b) => None,
+        _ if are_equal(a, b) => None,
         _ => Some(path.to_owned()),
     }
 }
 
-/// A key that one of both lacks counts as null.
+/// The first difference of two objects. A key that one of both lacks counts as null.
 fn difference_of_objects(
     a: &Map<String, Value>,
     b: &Map<String, Value>,
@@ -200,7 +209,8 @@ fn difference_of_objects(
     None
 }
 
-fn is_alike(a: &Value, b: &Value) -> bool {
+/// Returns `true` if two values are equal, numbers but for rounding.
+fn are_equal(a: &Value, b: &Value) -> bool {
     match (a.as_f64(), b.as_f64()) {
         (Some(one), Some(two)) => (one - two).abs() <= RELATIVE_ERROR * one.abs().max(two.abs()),
         _ => a == b,

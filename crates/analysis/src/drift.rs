@@ -1,28 +1,33 @@
-//! Whether the latency of a load that is measured again and again changes, and the hour of the day
-//! at which it is slow: a line through the points, and the mean of each hour against that of the
-//! others.
+//! Finds out whether the latency of a load that is measured again and again changes over the days,
+//! and the hour of the day at which it is slow, by a line through the points, and by the mean of
+//! each hour in comparison with the others.
 
 use crate::estimate::student::multiple_95;
 use crate::estimate::{mean, variance, widening};
 use diskproof_model::trend::{Drift, LatencyPoint, SlowHour};
 
-/// With fewer points no line is fitted.
+/// With fewer points no line is fitted: its slope would have an interval of more than four standard
+/// errors.
 const POINTS_MIN: usize = 4;
-/// An hour with fewer points is not called slow.
+/// An hour with fewer points is not called slow: one late measurement would be enough.
 const HOUR_POINTS_MIN: usize = 3;
 /// An hour is slow beyond this many standard errors. By chance, one of 24 equal hours is beyond it
 /// in 5 % of all cases (Bonferroni, with some allowance for few points).
 const HOUR_ERRORS: f64 = 3.3;
+/// Seconds of a day.
 const DAY_S: f64 = 86_400.0;
+/// Seconds of an hour.
 const HOUR_S: i64 = 3600;
+/// Hours of a day.
 const HOURS: i64 = 24;
 
-/// The change of these latencies over the days; `None` of too few points.
+/// The change of these latencies over the days; `None` of too few points, and where all are of one
+/// moment. The points should be in the order of time: the correlation of neighbours widens the
+/// interval.
 pub fn drift(points: &[LatencyPoint]) -> Option<Drift> {
     if points.len() < POINTS_MIN {
         return None;
     }
-    let count = points.len() as f64;
     let latencies: Vec<f64> = points.iter().map(|point| point.latency_ns).collect();
     let level = mean(&latencies);
     let first_s = points[0].at_s;
@@ -30,34 +35,60 @@ pub fn drift(points: &[LatencyPoint]) -> Option<Drift> {
         .iter()
         .map(|point| (point.at_s - first_s) as f64 / DAY_S)
         .collect();
-    let middle = mean(&days);
-    let (mut products, mut squares) = (0.0, 0.0);
-    for (day, latency) in days.iter().zip(&latencies) {
-        products += (day - middle) * (latency - level);
-        squares += (day - middle) * (day - middle);
-    }
-    if squares <= 0.0 || level <= 0.0 {
+    let line = Line::fitted(&days, &latencies)?;
+    if level <= 0.0 {
         return None;
     }
-    let slope = products / squares;
-    let mut residuals = Vec::new();
-    let mut error_squares = 0.0;
-    for (day, latency) in days.iter().zip(&latencies) {
-        let residual = latency - level - slope * (day - middle);
-        error_squares += residual * residual;
-        residuals.push(residual);
-    }
-    // Neighbours are alike where the latency follows the hours of the day, or wanders.
-    let variance = error_squares / (count - 2.0) / squares * widening(&residuals);
-    let error = variance.sqrt();
+    let freedom = points.len() as f64 - 2.0;
     Some(Drift {
-        per_day: slope / level,
-        half_width_95: multiple_95(count - 2.0) * error / level,
-        slow_hour: slow_hour(points, &residuals, level),
+        per_day: line.slope / level,
+        half_width_95: multiple_95(freedom) * line.slope_error / level,
+        slow_hour: slow_hour(points, &line.residuals, level),
     })
 }
 
-/// The slowest hour of the day (UTC); `None` where chance explains the differences.
+/// A line through points by least squares.
+struct Line {
+    slope: f64,
+    /// The standard error of the slope.
+    slope_error: f64,
+    /// The distance of each point from the line.
+    residuals: Vec<f64>,
+}
+
+impl Line {
+    /// The line through the latencies of these days; `None` where all are of one moment.
+    fn fitted(days: &[f64], latencies: &[f64]) -> Option<Self> {
+        let (middle, level) = (mean(days), mean(latencies));
+        let (mut products, mut squares) = (0.0, 0.0);
+        for (day, latency) in days.iter().zip(latencies) {
+            products += (day - middle) * (latency - level);
+            squares += (day - middle) * (day - middle);
+        }
+        if squares <= 0.0 {
+            return None;
+        }
+        let slope = products / squares;
+        let mut residuals = Vec::new();
+        let mut error_squares = 0.0;
+        for (day, latency) in days.iter().zip(latencies) {
+            let residual = latency - level - slope * (day - middle);
+            error_squares += residual * residual;
+            residuals.push(residual);
+        }
+        let freedom = days.len() as f64 - 2.0;
+        // Neighbours are alike where the latency follows the hours of the day, or wanders.
+        let variance = error_squares / freedom / squares * widening(&residuals);
+        Some(Self {
+            slope,
+            slope_error: variance.sqrt(),
+            residuals,
+        })
+    }
+}
+
+/// The slowest hour of the day (UTC); `None` where chance explains the differences. `residuals` has
+/// what the drift leaves of each point's latency, and `level` their mean latency.
 fn slow_hour(points: &[LatencyPoint], residuals: &[f64], level: f64) -> Option<SlowHour> {
     let mut slowest: Option<SlowHour> = None;
     for hour in 0..HOURS {

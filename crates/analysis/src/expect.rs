@@ -1,5 +1,5 @@
-//! Thresholds that a user sets on the command line, such as `random-read-d32.iops>=5000`, and their
-//! comparison with the figures of a record. `threshold` is one, `parse` reads it, and `observed`
+//! Compares the figures of a record with a threshold that the user set on the command line, such as
+//! `random-read-d32.iops>=5000`. `threshold` is the type of it, `parse` reads it, and `observed`
 //! has the figures with their uncertainty.
 
 mod observed;
@@ -19,6 +19,7 @@ use diskproof_model::finding::Severity;
 use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::proof::FigureSource;
 use diskproof_model::record::{Estimate, Record, TaskResult};
+use diskproof_model::row::Row;
 use diskproof_model::target::TargetIdentity;
 use observed::{NamedOps, Observed, Uncertainty, figure_of_operations, figure_of_part};
 use parse::is_cpu;
@@ -26,9 +27,10 @@ use parse::is_cpu;
 /// Multiple of the half-width by which a figure must lie off its threshold, so that the next run
 /// decides in four of five cases: (1.96 + 0.84) / 1.96, from the 97.5 % and 80 % points of the
 /// normal distribution.
-const SPARE: f64 = 1.43;
+const HALF_WIDTHS_TO_DECIDE: f64 = 1.43;
 /// The longest measured time that is suggested: a day.
 const DECIDED_BY_NS_MAX: f64 = 86_400e9;
+
 impl Expected {
     /// Compares the threshold with the figure of a record. The worst of several targets that ran
     /// the workload counts. The observed figure is in the unit of the metric.
@@ -90,8 +92,8 @@ impl Expected {
         judged
     }
 
-    /// True if the threshold is the one that may end the run (`--abort-above`). It is about what
-    /// happened, not about the disk.
+    /// Returns `true` if the threshold is the one that may end the run (`--abort-above`). It is
+    /// about what happened, not about the disk.
     fn is_stop_rule(&self, record: &Record) -> bool {
         let Some(ping) = record.plan.ping() else {
             return false;
@@ -102,6 +104,7 @@ impl Expected {
         }
     }
 
+    /// Returns `true` if the threshold is on the longest latency.
     fn is_longest_latency(&self) -> bool {
         // A curve has a `max`, too: its fastest rate.
         matches!(
@@ -110,7 +113,8 @@ impl Expected {
         )
     }
 
-    /// The figure on each target.
+    /// The figure on each target that was measured; one without a value where a survey or a step
+    /// lacks it.
     fn observations(&self, record: &Record) -> Vec<Observation> {
         let metric = match self.quantity {
             Quantity::Figure(metric) => metric,
@@ -192,19 +196,7 @@ impl Expected {
             return None;
         }
         let times = match figure.uncertainty {
-            Uncertainty::AtLeast => {
-                let Quantity::Figure(metric) = self.quantity else {
-                    return None;
-                };
-                let quantile = metric.quantile()?;
-                let latencies = NamedOps::in_workload(slowest, self.op).latencies()?;
-                let independent = latencies.independent_latencies(quantile)?;
-                let times = LatencyHistogram::count_for(quantile) as f64 / independent;
-                if times <= 1.0 {
-                    return None;
-                }
-                times
-            }
+            Uncertainty::AtLeast => self.times_for_an_upper_end(slowest)?,
             Uncertainty::Exact | Uncertainty::Factor(_) => return None,
             Uncertainty::Interval([low, high]) => {
                 let half_width = if self.threshold > figure.value {
@@ -212,7 +204,8 @@ impl Expected {
                 } else {
                     figure.value - low
                 };
-                (SPARE * half_width / (self.threshold - figure.value)).powi(2)
+                let distance = self.threshold - figure.value;
+                (HALF_WIDTHS_TO_DECIDE * half_width / distance).powi(2)
             }
         };
         let needed_ns = times * slowest.data.wall_ns as f64;
@@ -223,6 +216,21 @@ impl Expected {
         }
     }
 
+    /// How many times as much must be measured until a percentile has an upper end; `None` where it
+    /// should have one already, and of other figures.
+    fn times_for_an_upper_end(&self, row: &Row) -> Option<f64> {
+        let Quantity::Figure(metric) = self.quantity else {
+            return None;
+        };
+        let quantile = metric.quantile()?;
+        let latencies = NamedOps::in_workload(row, self.op).latencies()?;
+        let independent = latencies.independent_latencies(quantile)?;
+        let times = LatencyHistogram::count_for(quantile) as f64 / independent;
+        if times > 1.0 { Some(times) } else { None }
+    }
+
+    /// Returns `true` if the first of two judged figures is the one to report: the graver outcome,
+    /// then a missing figure, then the worse value.
     fn is_worse(&self, one: &Judged, other: &Judged) -> bool {
         match (one.figure, other.figure) {
             _ if one.outcome != other.outcome => one.outcome > other.outcome,
@@ -268,6 +276,7 @@ impl Observation {
         }
     }
 
+    /// The speed of rotation, as the disk reports it.
     fn reported_rpm(record: &Record) -> Self {
         Self {
             figure: reported_rpm(record).map(|rpm| Observed::exact(f64::from(rpm))),
@@ -275,6 +284,7 @@ impl Observation {
         }
     }
 
+    /// The size of a disk, as it is sold.
     fn disk_size(target: &TargetIdentity) -> Self {
         Self {
             figure: sold_bytes(target).map(|bytes| Observed::exact(bytes as f64)),
@@ -283,6 +293,7 @@ impl Observation {
     }
 }
 
+/// The survey of a record as the source of its figures.
 fn first_survey(record: &Record) -> Option<FigureSource> {
     first_result(record, |result| matches!(result, TaskResult::Survey(_)))
 }
@@ -332,7 +343,8 @@ pub(crate) struct NamedFigure {
 /// The figure that a name means on the first target that has it, as a threshold on it is judged.
 /// `None` where the record does not have it, or has too few operations for a percentile.
 pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFigure> {
-    let any = Expected {
+    // Any threshold on the figure: only what it is compared with is used.
+    let threshold = Expected {
         expression: String::new(),
         part: named.part,
         workload: named.subject.to_owned(),
@@ -341,8 +353,8 @@ pub(crate) fn named_figure(record: &Record, named: &Named<'_>) -> Option<NamedFi
         relation: Relation::AtLeast,
         threshold: 0.0,
     };
-    for observation in any.observations(record) {
-        let judged = any.judge(observation, record);
+    for observation in threshold.observations(record) {
+        let judged = threshold.judge(observation, record);
         let Some(figure) = judged.figure else {
             continue;
         };

@@ -1,4 +1,4 @@
-//! The figures of operations on many small files.
+//! Derives the figures of operations on many small files: the rate of each step, and its interval.
 
 use crate::estimate::{Settling, rate_after};
 use crate::slices::widen_estimate;
@@ -6,7 +6,7 @@ use diskproof_model::files::{FileStepMeasurement, FilesMeasurement};
 use diskproof_model::files_record::{FileStepRow, FilesRecord};
 use diskproof_model::row::{LatencySummary, OpFigures};
 
-/// The record of all steps.
+/// The record of all steps, in the order in which they were measured.
 pub(crate) fn files_record(measured: &FilesMeasurement) -> FilesRecord {
     FilesRecord {
         steps: measured.steps.iter().map(step_row).collect(),
@@ -17,14 +17,14 @@ pub(crate) fn files_record(measured: &FilesMeasurement) -> FilesRecord {
 
 /// The row of a step. Nothing is skipped as warm-up: a step is a given amount of work, and its rate
 /// is that of the whole. The interval is the wider of that within the rounds and that between them.
-fn step_row(m: &FileStepMeasurement) -> FileStepRow {
-    let mut rate = rate_after(&m.op.series, m.wall_ns, Settling::WHOLE);
-    let rates: Vec<f64> = m
+fn step_row(measured: &FileStepMeasurement) -> FileStepRow {
+    let mut rate = rate_after(&measured.op.series, measured.wall_ns, Settling::WHOLE);
+    let rates: Vec<f64> = measured
         .rounds
         .iter()
         .map(|round| round.count as f64 * 1e9 / round.wall_ns.max(1) as f64)
         .collect();
-    widen_estimate(&mut rate.ops, &rates, m.op.count);
+    widen_estimate(&mut rate.ops, &rates, measured.op.count);
     // Bytes follow the files, whose sizes are given.
     if let Some(relative) = rate.ops.relative_half_width()
         && rate.bytes.value > 0.0
@@ -36,10 +36,10 @@ fn step_row(m: &FileStepMeasurement) -> FileStepRow {
     let figures = OpFigures {
         iops: rate.ops,
         throughput: rate.bytes,
-        latency: LatencySummary::from_histogram(&m.op.latency),
+        latency: LatencySummary::from_histogram(&measured.op.latency),
         latency_intended: None,
     };
-    let mut data = m.clone();
+    let mut data = measured.clone();
     data.op.keep_longest_latencies();
     FileStepRow { data, figures }
 }

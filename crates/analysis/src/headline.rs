@@ -1,4 +1,4 @@
-//! The headline of a verdict: the answer of a run in a sentence, or its first figures.
+//! Writes the headline of a verdict: the answer of a run in a sentence, or its first figures.
 //! docs/verdict.md explains it.
 
 use crate::results::{ResultWords, result_words};
@@ -87,9 +87,12 @@ pub(crate) fn graded_headline(grades: &[UseGrade]) -> String {
     let (mut graded, ungraded): (Vec<&UseGrade>, Vec<&UseGrade>) =
         grades.iter().partition(|one| one.grade.is_some());
     graded.sort_by_key(|one| Reverse(one.range()));
-    for alike in graded.chunk_by(|one, other| one.range() == other.range()) {
-        let words = alike[0].words();
-        clauses.push(format!("{words} for {}", enumerated(&use_names(alike))));
+    for same_grade in graded.chunk_by(|one, other| one.range() == other.range()) {
+        let words = same_grade[0].words();
+        clauses.push(format!(
+            "{words} for {}",
+            enumerated(&use_names(same_grade))
+        ));
     }
     if !ungraded.is_empty() {
         clauses.push(format!("not graded: {}", enumerated(&use_names(&ungraded))));
@@ -97,6 +100,7 @@ pub(crate) fn graded_headline(grades: &[UseGrade]) -> String {
     sentence(&clauses.join("; "))
 }
 
+/// The names of the uses, such as `look-ups`.
 fn use_names<'a>(grades: &[&'a UseGrade]) -> Vec<&'a str> {
     grades.iter().map(|one| one.name.as_str()).collect()
 }
@@ -111,8 +115,8 @@ pub(crate) fn plain_headline(record: &Record) -> String {
         }
     }
     if clauses.is_empty() {
-        for m in trusted_measurements(record) {
-            clauses.extend(measurement_clauses(m));
+        for row in trusted_measurements(record) {
+            clauses.extend(measurement_clauses(row));
         }
         clauses.truncate(CLAUSES_MAX);
     }
@@ -148,6 +152,7 @@ fn may_be_lost(record: &Record, index: usize) -> bool {
         .any(|finding| finding.says == lost && finding.concerns(index))
 }
 
+/// A clause for each kind of operation of a row: `random-read-d1: reads at 2000/s (16 MB/s)`.
 fn measurement_clauses(row: &Row) -> Vec<String> {
     if let Some(ping) = &row.figures.ping {
         return ping_clauses(ping);

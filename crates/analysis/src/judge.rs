@@ -1,5 +1,6 @@
-//! Facts and measurements in, the record out: estimates, latencies in short, commands, findings,
-//! advice, expectations. Puts the parts of this crate together; holds no threshold of its own.
+//! Makes the record of a run from its facts and measurements: estimates, commands, findings,
+//! advice, verdict, expectations. It puts the parts of this crate together, and holds no threshold
+//! of its own.
 
 use crate::advice::advised_settings;
 use crate::compare::{run_to_run, widen_to_runs};
@@ -86,23 +87,23 @@ pub struct RunFacts {
     pub ended_early: Option<String>,
     /// Targets that did not answer between the measured requests.
     pub stalled: Option<Stalled>,
-    /// The user's own words.
+    /// The note that the user gave to the run.
     pub note: Option<String>,
     /// The machine.
     pub host: HostFacts,
     /// The clock that timed it.
     pub clock: ClockFacts,
-    /// What was asked.
+    /// The plan that it carried out.
     pub plan: Plan,
-    /// Of what.
+    /// The targets of the plan.
     pub targets: Vec<TargetIdentity>,
-    /// What their disks say of their own health.
+    /// The health reports of their disks.
     pub health: Vec<DiskHealth>,
-    /// How much runs vary.
+    /// The variation from run to run.
     pub variation: RunVariation,
 }
 
-/// What is known of how much runs of one plan vary.
+/// What is known of the variation from run to run of one plan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunVariation {
     /// Earlier runs of the same plan on the same targets, which show it.
@@ -111,7 +112,11 @@ pub enum RunVariation {
     Known(Vec<Option<RunToRun>>),
 }
 
-/// The record of a run: what was seen, and what it means.
+/// The record of a run: what was measured, and what follows from it. `expected` are the thresholds
+/// of the user.
+///
+/// The order matters, as each part reads the record so far: results need the rows, findings both,
+/// limits and answers the findings, advice and verdict all of these.
 pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     let credits = found_credits(data, &facts.plan, &facts.targets);
     let mut measurements = rows(&data.measurements, &facts.plan, &credits);
@@ -163,13 +168,16 @@ pub fn judge(facts: RunFacts, data: &RunData, expected: &[Expected]) -> Record {
     record.verdict = Some(verdict::verdict(&record));
     record.expectations = judge_promises(&record);
     record.expectations.extend(drop_limit(&record));
-    let conditions: Vec<_> = expected.iter().map(|e| e.evaluate(&record)).collect();
+    let mut conditions = Vec::new();
+    for threshold in expected {
+        conditions.push(threshold.evaluate(&record));
+    }
     record.expectations.extend(conditions);
     verdict::answer_fitness(&mut record);
     record
 }
 
-/// Whether the rows of a record hold all that was measured: of a ping they hold the newest
+/// The part of what was measured that the rows of a record hold: of a long ping only the newest
 /// requests.
 fn kept(data: &RunData) -> Kept {
     if data
@@ -183,7 +191,7 @@ fn kept(data: &RunData) -> Kept {
     }
 }
 
-/// What limited each workload, which its findings tell.
+/// Adds what limited each workload. The findings must already be there.
 fn add_limits(record: &mut Record) {
     let indices = 0..record.measurements.len();
     let limits: Vec<_> = indices.map(|index| limited_by(record, index)).collect();
@@ -192,7 +200,7 @@ fn add_limits(record: &mut Record) {
     }
 }
 
-/// How much each workload varies from run to run, and its intervals widened to that.
+/// Adds the variation of each workload from run to run, and widens its intervals to that.
 fn add_run_to_run(record: &mut Record, variation: RunVariation) {
     let varying = match variation {
         RunVariation::Earlier(earlier) => run_to_run(record, &earlier),
@@ -204,8 +212,8 @@ fn add_run_to_run(record: &mut Record, variation: RunVariation) {
     }
 }
 
-/// The command that shows a figure again, with everything that ran at the same time on its target;
-/// empty without a plan that says what was asked.
+/// The command that measures a figure again, with everything that ran at the same time on its
+/// target; empty where the plan does not have the workload.
 fn reproduce_command(shown: &Row, all: &[Row], facts: &RunFacts) -> String {
     let target = facts.targets.get(shown.data.target);
     let group = facts.plan.group_of(&shown.data.workload.name);

@@ -1,6 +1,7 @@
-//! The cost of each layer between a file and its disk: the difference of the median latencies that
-//! the page shows of two layers. Slice n of one layer was measured right after slice n of another,
-//! so that slow changes cancel in their differences, which say how well a cost is known.
+//! Computes the cost of each layer between a file and its disk: the difference of the median
+//! latencies that the page shows of two layers. Slice n of one layer was measured right after slice
+//! n of another, so that slow changes cancel in their differences, which say how well a cost is
+//! known.
 
 use crate::estimate::{PairedDifference, mean};
 use diskproof_model::layers::{
@@ -21,7 +22,7 @@ struct MeasuredLayer<'a> {
 }
 
 impl MeasuredLayer<'_> {
-    /// True if the blocks of the layer that hold the file are known.
+    /// Returns `true` if the blocks of the layer that hold the file are known.
     fn has_known_blocks(&self) -> bool {
         match self.place {
             Some(place) => place.blocks != BlockMatch::Unknown,
@@ -49,6 +50,7 @@ pub(crate) fn layers_record(record: &Record, places: &[LayerPlace]) -> Option<La
     })
 }
 
+/// The layers of the plan that were measured, from the file down to the disk.
 fn measured_layers<'a>(plan: &'a LayersPlan, places: &'a [LayerPlace]) -> Vec<MeasuredLayer<'a>> {
     let mut measured = Vec::new();
     for planned in &plan.layers {
@@ -138,13 +140,15 @@ struct SliceFigures {
     /// The median of all reads, as the page shows it. It is no mean of the medians of the slices: a
     /// slice of 8 ms in which the machine was busy outweighs six of 0.1 ms there, with few reads.
     median_ns: Option<f64>,
+    /// Reads per second of each slice; not a number of a slice without a read.
     rates: Vec<f64>,
-    /// Medians: one request that waits for a second because of another program changes the mean of
-    /// its slice a hundredfold. Not a number where a slice has too few reads.
+    /// Medians of each slice: one request that waits for a second because of another program
+    /// changes the mean of its slice a hundredfold. Not a number where a slice has too few reads.
     latencies_ns: Vec<f64>,
 }
 
 impl SliceFigures {
+    /// Those of a row.
     fn from_row(row: &Row) -> Self {
         let mut rates = Vec::new();
         let mut latencies_ns = Vec::new();
@@ -182,6 +186,7 @@ impl SliceFigures {
         }
     }
 
+    /// The logarithms of the rates, not a number of a slice without a read.
     fn log_rates(&self) -> Vec<f64> {
         self.rates.iter().map(|rate| rate.ln()).collect()
     }
@@ -242,7 +247,7 @@ fn rate_change(own: &SliceFigures, below: &SliceFigures) -> Option<LayerDifferen
     })
 }
 
-/// What a cost shows: a real difference, noise, or perhaps other blocks of the disk.
+/// The meaning of a cost: a real difference, noise, or perhaps other blocks of the disk.
 fn cost_meaning(
     own_time: &LayerDifference,
     layer: &MeasuredLayer<'_>,

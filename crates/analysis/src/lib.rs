@@ -1,5 +1,5 @@
-//! Measurements in, judgements out: estimates with their uncertainty, findings with their evidence,
-//! advice with its reason, comparisons, the verdict. Pure: no I/O, no clock, no environment.
+//! Judges measurements: gives estimates with their uncertainty, findings with their evidence,
+//! advice with its reason, comparisons, and the verdict. Pure: no I/O, no clock, no environment.
 #![forbid(unsafe_code)]
 
 pub mod accept;

@@ -1,5 +1,5 @@
-//! What limited the rate of a workload. Without evidence in the record the limit is unknown, and
-//! is not guessed. docs/verdict.md explains the evidence of each limit.
+//! Decides what limited the rate of a workload. Without evidence in the record the limit is
+//! unknown, and is not guessed. docs/verdict.md explains the evidence of each limit.
 
 use crate::estimate::largest_by;
 use crate::rules::rule::{evidence, wanted_depth as in_flight};
@@ -18,12 +18,13 @@ const SYNC_SHARE_MIN: f64 = 0.5;
 /// much for data (PCIe 3: 128 of 154 bytes; SATA and SAS a little more).
 const LINK_SHARE_MIN: f64 = 0.85;
 /// The rate still grows with the requests in flight if the added ones raise it by at least this
-/// share of what they would without any queueing.
+/// share of what they would without any queueing. Chosen, not measured.
 const SCALING_MIN: f64 = 0.8;
-/// The rate no longer grows if they raise it by less than this share: most requests wait for
+/// The rate no longer grows if they raise it by less than this share: most requests then wait for
 /// others.
 const SATURATED_MAX: f64 = 0.5;
 /// A rate that is surely this many times as high at a larger depth was limited by the smaller one.
+/// Chosen: clearly more than [`SAME_GAIN`].
 const SURE_GAIN: f64 = 1.25;
 /// Below this gain a larger depth does not raise the rate: figures of one disk differ by as much
 /// from run to run.
@@ -60,6 +61,7 @@ pub(crate) fn limited_by(record: &Record, index: usize) -> LimitedBy {
     limit.unwrap_or_else(|| unknown_limit("no measurement shows it"))
 }
 
+/// An unknown limit, with the reason in a clause.
 fn unknown_limit(why: &str) -> LimitedBy {
     LimitedBy {
         limit: RateLimit::Unknown,
@@ -68,6 +70,7 @@ fn unknown_limit(why: &str) -> LimitedBy {
     }
 }
 
+/// A limit with its reason in a clause, and the figure that shows it.
 fn known_limit(limit: RateLimit, why: String, evidence: Evidence) -> LimitedBy {
     LimitedBy {
         limit,
@@ -331,7 +334,8 @@ fn other_depth<'a>(record: &'a Record, row: &Row) -> Option<&'a Row> {
     deeper.or(shallower)
 }
 
-/// True if both rows ran the same workload in a closed loop, apart from the requests in flight.
+/// Returns `true` if both rows ran the same workload in a closed loop, apart from the requests in
+/// flight.
 fn is_same_but_depth(row: &Row, other: &Row) -> bool {
     let (own_data, other_data) = (&row.data, &other.data);
     let (own, theirs) = (&own_data.workload, &other_data.workload);

@@ -1,5 +1,6 @@
-//! The highest rate that keeps a promise: the answer of its trials, the objection that this program
-//! or a cache answered in place of the disk, and the cause for which the promise breaks above it.
+//! Judges a search for the highest rate that keeps a promise: gives the answer of its trials, the
+//! objection that this program or a cache answered in place of the disk, and the cause for which
+//! the promise breaks above it.
 
 use crate::campaign::{RateAnswer, RateControl, answer_of_trials};
 use crate::rules::{RateOfKind, own_excess_write_bytes, reached_group_limit};

@@ -1,8 +1,9 @@
-//! The places of a probe's filler that are read again.
+//! Chooses the places of a probe's filler that are read again.
 
 use diskproof_model::accept::{AcceptMeasurement, BLOCK_BYTES};
 
-/// This many places of the filler are read.
+/// At most this many places of the filler are read: enough to show the size of a cache to a
+/// thousandth of the filler.
 const FILLER_PLACES: u64 = 1000;
 
 /// The offsets of the blocks that are read, evenly spaced from the oldest to the newest.

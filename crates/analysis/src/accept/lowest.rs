@@ -1,4 +1,4 @@
-//! The lowest address that came back wrong.
+//! Finds the lowest address that came back wrong, and how far the damage there reaches.
 
 use diskproof_model::accept::BadRange;
 
@@ -8,8 +8,8 @@ pub(super) struct BadStretch {
     pub end_bytes: u64,
 }
 
-/// The stretch of wrong bytes at the lowest address; `None` where nothing is wrong. `bad` is
-/// sorted.
+/// The stretch of wrong bytes at the lowest address; `None` where nothing is wrong. `bad` must be
+/// sorted by offset, as the record keeps it.
 pub(super) fn lowest_bad(bad: &[BadRange]) -> Option<BadStretch> {
     let first = bad.first()?;
     let mut end_bytes = first.end_bytes();
@@ -23,4 +23,31 @@ pub(super) fn lowest_bad(bad: &[BadRange]) -> Option<BadStretch> {
         start_bytes: first.offset_bytes,
         end_bytes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use diskproof_model::accept::BadContent;
+
+    fn range(offset_bytes: u64, length_bytes: u64) -> BadRange {
+        BadRange {
+            offset_bytes,
+            length_bytes,
+            content: BadContent::Blank,
+        }
+    }
+
+    #[test]
+    fn stretch_ends_at_the_first_gap() {
+        assert!(lowest_bad(&[]).is_none());
+        let bad = [
+            range(512, 1024),
+            range(1024, 512),
+            range(1536, 512),
+            range(4096, 512),
+        ];
+        let lowest = lowest_bad(&bad).unwrap();
+        assert_eq!((lowest.start_bytes, lowest.end_bytes), (512, 2048));
+    }
 }

@@ -1,5 +1,6 @@
-//! Acceptance tests of disks: the pieces to write and read next, and the conclusions from the
-//! results. Pure; the engine moves the pieces.
+//! Decides whether a disk is what its label says: chooses the pieces to write and read next
+//! ([`AcceptTest`]), and judges what came back ([`accept_record`]). The engine moves the pieces;
+//! docs/accept.md describes the test.
 
 mod cells;
 mod filler;

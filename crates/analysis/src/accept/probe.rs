@@ -1,4 +1,4 @@
-//! The probe of a device: it writes little, but enough to find a false capacity.
+//! Chooses the pieces of a probe, which writes little, but enough to find a false capacity.
 //!
 //! It writes a *sample* and then *filler*, which pushes the sample out of caches, and reads both.
 //! The sample consists of the *window*, which is the first part of the device as a whole, and of
@@ -20,35 +20,41 @@ const MIB: u64 = 1 << 20;
 /// A gibibyte in bytes.
 const GIB: u64 = 1 << 30;
 /// The window has at least this size. On a disk of 4 TB with 20 MB/s and 200 writes/s, windows of
-/// 512 MiB and 1 GiB take the least time.
+/// 512 MiB and 1 GiB take the least time by calculation.
 const WINDOW_BYTES_MIN: u64 = 256 * MIB;
-/// The window has at most this size.
+/// The window has at most this size. Chosen, not measured: it takes a minute at 150 MB/s.
 const WINDOW_BYTES_MAX: u64 = 8 * GIB;
 /// A device has at least this many windows: the window of a small one is smaller.
 const WINDOWS_MIN: u64 = 16;
-/// The filler takes at most this time, in seconds. More filler finds larger caches.
+/// The filler takes at most this time, in seconds, so that a probe takes minutes. More filler finds
+/// larger caches. Chosen, not measured.
 const FILLER_S: f64 = 215.0;
-/// The filler has at most this size.
+/// The filler has at most this size, which it reaches in its time at 320 MB/s. Chosen, not
+/// measured.
 const FILLER_BYTES_MAX: u64 = 64 * GIB;
-/// The filler takes at most one of this many parts of the device.
+/// The filler takes at most one of this many parts of the device: a probe of a small device must
+/// not write all of it.
 const FILLER_PARTS: u64 = 20;
-/// The speed of single writes is measured with this many random blocks.
+/// The speed of single writes is measured with this many random blocks: half a second at 8 ms each.
 const TRIED_BLOCKS: u64 = 64;
-/// The speed of long writes is measured with this many bytes.
+/// The speed of long writes is measured with this many bytes: less than a second at 20 MB/s.
 const TRIED_BYTES: u64 = 16 * MIB;
 /// Long writes have at least this size. The test waits for each.
 const WRITE_BYTES_MIN: u64 = MIB;
-/// Long writes have at most this size.
+/// Long writes have at most this size, so that Ctrl-C ends the test within a second or so.
 const WRITE_BYTES_MAX: u64 = 16 * MIB;
-/// The window is written in this many parts.
+/// The window is written in this many parts, each of which has a state of its own.
 const WINDOW_PARTS: u64 = 16;
 /// The edge is searched in each MiB between the last right and the first wrong place, but with at
 /// most this many blocks.
 const EDGE_BLOCKS_MAX: u64 = 16_384;
-/// A batch has at most this many pieces.
+/// A batch has at most this many pieces, so that a list of pieces stays small.
 const BATCH_PIECES: usize = 4096;
-/// The rate of the filler is recorded in this many cells.
+/// The rate of the filler is recorded in this many cells: enough to show where it falls.
 const COURSE_CELLS: u64 = 64;
+
+// The salts keep the random numbers of a probe apart. A changed one gives other places, so that
+// `sample` of a saved record would not be what its probe read.
 
 /// Random numbers of the tried blocks begin here.
 const SALT_TRIED: u64 = 1 << 60;
@@ -60,13 +66,17 @@ const SALT_STRATUM: u64 = 3 << 60;
 /// The steps of a probe, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
+    /// Writes single blocks to measure their rate.
     TryBlocks,
+    /// Writes one long piece to measure its rate.
     TryBytes,
     WriteSample,
     WriteFiller,
     ReadSample,
     ReadFiller,
+    /// Writes blocks near the edge; this and the following steps only where a fraud was found.
     WriteEdge,
+    /// Writes the filler once more, so that no cache answers the reads of the edge.
     EmptyCache,
     ReadEdge,
     Done,
@@ -81,7 +91,7 @@ pub(super) struct Probe {
     /// The pieces that the step moves.
     pieces: Vec<Piece>,
     /// The number of these that were moved.
-    done: usize,
+    moved_count: usize,
     /// The writes of single blocks by which the speed is measured.
     block_writes: MovedBytes,
     /// The long write by which it is measured.
@@ -109,7 +119,7 @@ impl Probe {
             requested_filler_bytes,
             step: Step::TryBlocks,
             pieces,
-            done: 0,
+            moved_count: 0,
             block_writes: MovedBytes::default(),
             bulk_write: MovedBytes::default(),
             edge_blocks: Vec::new(),
@@ -117,28 +127,29 @@ impl Probe {
         }
     }
 
+    /// The pieces to move next; `None` once the probe is over. `measured` is then finished.
     pub(super) fn next_batch(&mut self, measured: &mut AcceptMeasurement) -> Option<Batch> {
-        while self.done == self.pieces.len() {
+        while self.moved_count == self.pieces.len() {
             if self.step == Step::Done {
                 return None;
             }
             self.advance(measured);
         }
-        let end = self.pieces.len().min(self.done + BATCH_PIECES);
+        let end = self.pieces.len().min(self.moved_count + BATCH_PIECES);
         let pass = match self.step {
             Step::ReadSample | Step::ReadFiller | Step::ReadEdge => Pass::Read,
             _ => Pass::Write,
         };
         Some(Batch {
             pass,
-            pieces: self.pieces[self.done..end].to_vec(),
+            pieces: self.pieces[self.moved_count..end].to_vec(),
         })
     }
 
     /// Ends the present step and begins the next one, which may have no pieces. The choice of the
     /// step may change sizes and edge, on which the pieces of the new step depend.
     fn advance(&mut self, measured: &mut AcceptMeasurement) {
-        self.done = 0;
+        self.moved_count = 0;
         self.step = match self.step {
             Step::TryBlocks => Step::TryBytes,
             Step::TryBytes => {
@@ -183,6 +194,7 @@ impl Probe {
     fn lay_out(&self, measured: &mut AcceptMeasurement) {
         let plan = measured.plan;
         let size_bytes = plan.size_bytes;
+        // A device whose writes all failed has no rate: the slowest one gives the least filler.
         let rate = self.bulk_write.bytes_per_second().unwrap_or(1.0);
         let block_rate = self.block_writes.bytes_per_second().unwrap_or(1.0);
         let blocks_per_s = block_rate / BLOCK_BYTES as f64;
@@ -194,6 +206,8 @@ impl Probe {
         measured.write_course = vec![MovedBytes::default(); cells as usize];
     }
 
+    /// Adds the result of the next piece of the present step. Results must come in the order of
+    /// [`Probe::next_batch`].
     pub(super) fn add(
         &mut self,
         measured: &mut AcceptMeasurement,
@@ -201,6 +215,7 @@ impl Probe {
         piece: Piece,
         moved: &MovedPiece,
     ) {
+        debug_assert_eq!(self.pieces.get(self.moved_count), Some(&piece));
         match pass {
             Pass::Write => measured.written += 1,
             Pass::Read => measured.read += 1,
@@ -210,7 +225,7 @@ impl Probe {
             Step::TryBytes => self.bulk_write.add(piece.length_bytes, moved.ns),
             Step::WriteFiller => {
                 let cells = measured.write_course.len();
-                let cell = self.done * cells / self.pieces.len().max(1);
+                let cell = self.moved_count * cells / self.pieces.len().max(1);
                 measured.write_course[cell].add(piece.length_bytes, moved.ns);
             }
             Step::ReadSample => {
@@ -225,7 +240,7 @@ impl Probe {
             Step::ReadEdge => self.edge_right.push(moved.bad.is_empty()),
             Step::WriteSample | Step::WriteEdge | Step::EmptyCache | Step::Done => {}
         }
-        self.done += 1;
+        self.moved_count += 1;
     }
 
     pub(super) fn progress(&self, measured: &AcceptMeasurement) -> TestProgress {
@@ -240,9 +255,9 @@ impl Probe {
                 ("looking for the end", 1.0, 1.0)
             }
         };
-        let done = self.done as f64 / self.pieces.len().max(1) as f64;
+        let done = self.moved_count as f64 / self.pieces.len().max(1) as f64;
         let mut left_bytes = 0;
-        for piece in &self.pieces[self.done..] {
+        for piece in &self.pieces[self.moved_count..] {
             left_bytes += piece.length_bytes;
         }
         if self.step == Step::WriteSample {
@@ -262,7 +277,7 @@ fn window_bytes(measured: &AcceptMeasurement) -> u64 {
 }
 
 /// The size at which writing the whole window and writing the giant steps take equally long,
-/// rounded to a power of two.
+/// rounded to a power of two. `rate` is that of long writes in bytes per second.
 fn best_window_bytes(size_bytes: u64, rate: f64, blocks_per_s: f64) -> u64 {
     let best_bytes = (size_bytes as f64 * rate / blocks_per_s).sqrt();
     let rounded_bytes = 2f64.powf(best_bytes.max(1.0).log2().round()) as u64;
@@ -324,7 +339,8 @@ fn divided_range(start_bytes: u64, length_bytes: u64, size_bytes: u64, first: u6
 }
 
 /// The pieces of the sample: the whole window, then the single blocks in random order. Places that
-/// the filler overwrites are omitted.
+/// the filler overwrites are omitted. `measured` must have the sizes that the layout chose; the
+/// pieces of one record are always the same, and its states are in their order.
 pub(super) fn sample(measured: &AcceptMeasurement) -> Vec<Piece> {
     let plan = measured.plan;
     let window = window_bytes(measured);
@@ -365,7 +381,7 @@ fn single_offsets(measured: &AcceptMeasurement) -> Vec<u64> {
 }
 
 /// The number of random blocks of a probe, one in each stratum.
-pub(super) fn random_blocks(measured: &AcceptMeasurement) -> u64 {
+pub(super) fn random_block_count(measured: &AcceptMeasurement) -> u64 {
     let strata = measured.plan.size_bytes / window_bytes(measured).max(1);
     strata.saturating_sub(1)
 }
@@ -468,7 +484,8 @@ fn blocks_near_edge(measured: &AcceptMeasurement) -> Vec<Piece> {
     blocks
 }
 
-/// The border between the right blocks and the first wrong one; `None` where all are right.
+/// The border between the right blocks and the first wrong one; `None` where all are right. `right`
+/// has the answers of the first of these blocks, in their order.
 fn edge_of_blocks(blocks: &[Piece], right: &[bool]) -> Option<Edge> {
     let first_bad = right.iter().position(|is_right| !is_right)?;
     let bad_from_bytes = blocks.get(first_bad)?.offset_bytes;
@@ -480,4 +497,57 @@ fn edge_of_blocks(blocks: &[Piece], right: &[bool]) -> Option<Edge> {
         right_to_bytes,
         bad_from_bytes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BLOCK_BYTES, GIB, MIB, best_filler_bytes, best_window_bytes, edge_of_blocks};
+    use diskproof_model::accept::{Edge, Piece};
+
+    const TB: u64 = 1_000_000_000_000;
+
+    /// √(4 TB × 20 MB/s ÷ 200/s) is 632 MB, which lies nearest to 512 MiB.
+    #[test]
+    fn window_takes_as_long_as_the_giant_steps() {
+        assert_eq!(best_window_bytes(4 * TB, 20e6, 200.0), 512 * MIB);
+        assert_eq!(best_window_bytes(4 * TB, 20e6, 1e6), 256 * MIB);
+        assert_eq!(best_window_bytes(20 * TB, 500e6, 1.0), 8 * GIB);
+        assert_eq!(best_window_bytes(256 * MIB, 20e6, 200.0), 16 * MIB);
+    }
+
+    #[test]
+    fn filler_takes_its_time_a_twentieth_or_what_was_requested() {
+        assert_eq!(best_filler_bytes(4 * TB, 20e6, None), 4100 * MIB);
+        assert_eq!(best_filler_bytes(4 * TB, 1e9, None), 64 * GIB);
+        assert_eq!(best_filler_bytes(20 * GIB, 20e6, None), GIB);
+        assert_eq!(best_filler_bytes(20 * GIB, 20e6, Some(3 * GIB)), 3 * GIB);
+        assert_eq!(best_filler_bytes(20 * GIB, 20e6, Some(30 * GIB)), 10 * GIB);
+        assert_eq!(best_filler_bytes(4 * TB, 1.0, None), MIB);
+    }
+
+    #[test]
+    fn edge_lies_between_the_last_right_and_the_first_wrong_block() {
+        let blocks = [0, MIB, 2 * MIB].map(|offset_bytes| Piece {
+            offset_bytes,
+            length_bytes: BLOCK_BYTES,
+            order: 0,
+        });
+        let last_is_wrong = Edge {
+            right_to_bytes: MIB + BLOCK_BYTES,
+            bad_from_bytes: 2 * MIB,
+        };
+        let first_is_wrong = Edge {
+            right_to_bytes: 0,
+            bad_from_bytes: 0,
+        };
+        assert_eq!(
+            edge_of_blocks(&blocks, &[true, true, false]),
+            Some(last_is_wrong)
+        );
+        assert_eq!(
+            edge_of_blocks(&blocks, &[false, true, false]),
+            Some(first_is_wrong)
+        );
+        assert_eq!(edge_of_blocks(&blocks, &[true, true, true]), None);
+    }
 }

@@ -1,6 +1,6 @@
-//! The progress of an acceptance test.
+//! States how far an acceptance test has come, for display.
 
-/// The progress of a test, for display.
+/// The progress of a test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TestProgress {
     /// The current step, such as `writing`.

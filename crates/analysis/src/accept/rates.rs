@@ -1,4 +1,6 @@
-//! The rates of an acceptance test by position and over the writes: a cliff, and slow parts.
+//! Derives the rates of an acceptance test by position and over the writes: averages, the cliff
+//! where a cache was full, and slow parts. Whether a disk is rejected for its rates is decided in
+//! `slow_end.rs`.
 //!
 //! A *cell* is one of up to a thousand equal parts of the device, as the record keeps it. A *part*
 //! has several cells, so many that its rate is meaningful.
@@ -8,23 +10,26 @@ use diskproof_model::accept::{
     AcceptMeasurement, MovedBytes, PositionCell, RateByPosition, SlowPart, WriteCliff,
 };
 
-/// A cliff is a fall of the write rate by at least this factor.
+/// A cliff is a fall of the write rate by at least this factor. The zones of a rotating disk differ
+/// by two, but a pass in random order mixes them.
 const CLIFF_MIN: f64 = 2.0;
-/// Nearly all values before a cliff are at least this many times those after it.
+/// Nearly all values before a cliff are at least this many times those after it. Chosen, not
+/// measured: less is the variation within one level.
 const CLIFF_APART_MIN: f64 = 1.3;
 /// A border has at least this many values on each side.
 const SIDE_MIN: usize = 4;
-/// A part is slow if its neighbours are faster by this factor.
+/// A part is slow if its neighbours are faster by this factor, more than the two of a rotating
+/// disk's zones. Chosen, not measured.
 const SLOW_PART_MIN: f64 = 2.5;
 /// The usual rate is that of so many neighbours on each side.
 const NEIGHBOURS: usize = 8;
-/// At most this many slow parts are kept.
+/// At most this many slow parts are kept, so that a record and its page stay short.
 const SLOW_PARTS_MAX: usize = 20;
 /// Moving a part takes at least this time, so that a pause of some milliseconds does not show.
 const PART_NS_MIN: u64 = 250_000_000;
-/// With fewer parts there is no slowest and fastest one.
+/// Fewer parts do not show which is usual: slowest and fastest are then not named.
 const PARTS_MIN: usize = 8;
-/// The device has at most this many parts.
+/// The device has at most this many parts: a part is then a hundredth of the disk or more.
 const PARTS_MAX: u64 = 100;
 
 /// The direction of the rates.
@@ -100,6 +105,7 @@ fn change_point(rates: &[f64]) -> Option<usize> {
     best_index
 }
 
+/// The values in ascending order.
 pub(super) fn sorted(values: &[f64]) -> Vec<f64> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -122,7 +128,8 @@ pub(super) fn cell_rates(measured: &AcceptMeasurement, direction: Direction) -> 
     Some(rates)
 }
 
-/// The average rate, and those of the slowest and the fastest part.
+/// The average rate in bytes per second, and those of the slowest and the fastest part; `None`
+/// where nothing was moved in this direction.
 pub(super) fn rate_by_position(
     measured: &AcceptMeasurement,
     direction: Direction,
@@ -229,4 +236,34 @@ fn usual_rate(rates: &[f64], number: usize) -> f64 {
     let from = number.saturating_sub(NEIGHBOURS);
     let to = rates.len().min(number + NEIGHBOURS + 1);
     quantile(&sorted(&rates[from..to]), 0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cliff_is_a_factor_of_two_between_levels_that_do_not_overlap() {
+        let mut rates = [100.0; 12];
+        rates[8..].fill(50.0);
+        let border = cliff_border(&rates).unwrap();
+        assert_eq!(
+            (border.first_behind, border.before, border.behind),
+            (8, 100.0, 50.0)
+        );
+        rates[8..].fill(50.1);
+        assert_eq!(cliff_border(&rates), None);
+        // Three values behind are too few.
+        let mut late = [100.0; 12];
+        late[9..].fill(10.0);
+        assert_eq!(cliff_border(&late), None);
+    }
+
+    #[test]
+    fn usual_rate_is_the_median_of_eight_neighbours_on_each_side() {
+        let rates: Vec<f64> = (0..100).map(f64::from).collect();
+        assert_eq!(usual_rate(&rates, 50), 50.0);
+        assert_eq!(usual_rate(&rates, 0), 4.0);
+        assert_eq!(usual_rate(&rates, 99), 95.0);
+    }
 }

@@ -1,5 +1,5 @@
-//! The slow end of a device: the border beyond which it is many times slower, as distinct from
-//! noise.
+//! Decides whether a device has a slow end: a border beyond which it is many times slower, as
+//! distinct from noise.
 //!
 //! A busy machine, stalls and repeated requests only make parts slower. The pass goes in random
 //! order, so that they hit parts anywhere. The fastest parts of a region therefore show what it can
@@ -9,6 +9,9 @@
 //! 40 ms beyond its end, took 54 ms and 101 ms on a machine at a load of 10. Noise adds the same
 //! time to both sides, so that their difference is the disk's. It may be many times what the disk
 //! needs.
+//!
+//! The thresholds were chosen, and are checked on simulated disks with noise and without it
+//! (`tests.rs`): no honest disk is accused, and no slow end is accepted.
 
 use super::cells::cell_offset;
 use super::rates::{Direction, cell_rates, cliff, quantile, sorted};
@@ -19,9 +22,9 @@ const SLOWER_TIMES: f64 = 4.0;
 /// The zones of a rotating disk differ by this factor: a part before the border counts as fast only
 /// where it would still be fast in the slowest zone.
 const ZONES_TIMES: f64 = 2.0;
-/// A border has at least this many parts on each side.
+/// A border has at least this many parts on each side: fewer have no usual rate.
 const SIDE_MIN: usize = 4;
-/// At most this share of the parts beyond a border is fast.
+/// At most this share of the parts beyond a border is fast: a cache of the disk may answer some.
 const FAST_BEYOND_MAX: f64 = 0.1;
 /// The rate that this share of the parts does not exceed shows what a region can do.
 const FASTEST_QUANTILE: f64 = 0.9;
@@ -66,7 +69,8 @@ struct Border {
     evidence: f64,
 }
 
-/// The slow end of a device by its writes and by its reads: a certain one of either counts.
+/// The slow end of a device by its writes and by its reads: a certain one of either counts. A
+/// device that was not moved whole in a direction has none by it.
 pub(super) fn slow_end(measured: &AcceptMeasurement) -> SlowEnd {
     let mut is_hidden = false;
     let mut uneven_directions = 0;
@@ -100,6 +104,7 @@ enum Noise {
     FullCache,
 }
 
+/// The noise of one direction: a cliff over the writes is that of a full cache.
 fn noise_of(measured: &AcceptMeasurement, direction: Direction) -> Noise {
     if direction == Direction::Write && cliff(&measured.write_course).is_some() {
         Noise::FullCache
@@ -119,6 +124,7 @@ enum SlowRegion {
     Possible,
 }
 
+/// The slow region by where the fast parts lie; where they show none, by the ranks of all parts.
 fn slow_region(rates: &[f64], noise: Noise) -> SlowRegion {
     let by_fast_parts = match likeliest_border(rates) {
         Some(border) => judge_border(rates, border),
@@ -145,8 +151,10 @@ fn judge_border(rates: &[f64], border: Border) -> SlowRegion {
         return SlowRegion::From(border.first);
     }
     // Noise that halves the usual rate may be in the fastest parts, too.
-    let noise = fastest / usual.max(1.0);
-    if fastest * noise >= SLOWER_TIMES * fastest_beyond && border.evidence >= EVIDENCE_POSSIBLE {
+    let delay_factor = fastest / usual.max(1.0);
+    if fastest * delay_factor >= SLOWER_TIMES * fastest_beyond
+        && border.evidence >= EVIDENCE_POSSIBLE
+    {
         SlowRegion::Possible
     } else {
         SlowRegion::Absent

@@ -1,5 +1,5 @@
-//! What came back wrong after a test was stopped and went on: other programs could write to the
-//! device meanwhile, which must not make a counterfeit of an honest disk.
+//! Separates the faults of a disk from what other programs may have written to it while its test
+//! was stopped, so that no honest disk is called a counterfeit.
 //!
 //! Only content that is neither ours nor a damaged form of ours can be theirs, and only where it
 //! was written before the stop and read after it. Everything else is the disk's: sectors of another
@@ -31,14 +31,14 @@ pub(super) fn fraud_without_changes(places: &Places<'_>) -> Option<FoundFraud> {
     };
     let found = own.fraud()?;
     match places.fraud() {
-        Some(all) if is_same(all.fraud, found.fraud) => Some(all),
+        Some(all) if is_same_fraud(all.fraud, found.fraud) => Some(all),
         _ => Some(found),
     }
 }
 
-/// Returns `true` of one fraud. Few places do not show a small cache before a disk that drops
-/// writes.
-fn is_same(one: Fraud, other: Fraud) -> bool {
+/// Returns `true` if both are one fraud. Few places do not show the small cache of a disk that
+/// drops writes, so that these two count as one.
+fn is_same_fraud(one: Fraud, other: Fraud) -> bool {
     let drops = [Fraud::Drops, Fraud::Cached];
     one == other || (drops.contains(&one) && drops.contains(&other))
 }
@@ -81,7 +81,8 @@ fn pieces_read_after_a_stop(places: &Places<'_>) -> Vec<Piece> {
     found
 }
 
-/// Returns `true` of lost sectors in one of these pieces, which are sorted by their places.
+/// Returns `true` if a range holds lost sectors in one of these pieces, which must be sorted by
+/// offset.
 fn is_lost_in(range: &BadRange, pieces: &[Piece]) -> bool {
     let after = pieces.partition_point(|piece| piece.offset_bytes <= range.offset_bytes);
     let Some(piece) = pieces[..after].last() else {

@@ -1,12 +1,13 @@
-//! An acceptance test in progress: one interface to the full pass and to the probe.
+//! Chooses what an acceptance test moves next, for the full pass and for the probe.
 
 use super::probe::Probe;
 use super::progress::TestProgress;
 use super::whole::WholePass;
 use diskproof_model::accept::{AcceptMeasurement, Batch, MovedPiece, Pass, Piece, Procedure};
 
-/// An acceptance test in progress. It depends only on the plan's salt and the results so far, so
-/// that a test that was stopped can go on.
+/// An acceptance test in progress: the caller moves the pieces of [`AcceptTest::next_batch`] and
+/// passes what came of them to [`AcceptTest::add`], in turn. The test depends only on the plan's
+/// salt and the results so far, so that a full pass that was stopped can go on.
 #[derive(Debug, Clone)]
 pub struct AcceptTest {
     /// The results so far.
@@ -43,8 +44,10 @@ impl AcceptTest {
     }
 
     /// Adds the results of a batch. `moved` has those of its first pieces, in order: the engine may
-    /// end a batch early.
+    /// end a batch early. `batch` must be the last one that [`AcceptTest::next_batch`] returned, or
+    /// its beginning.
     pub fn add(&mut self, batch: &Batch, moved: &[MovedPiece]) {
+        debug_assert!(moved.len() <= batch.pieces.len(), "results of no piece");
         for (piece, result) in batch.pieces.iter().zip(moved) {
             self.measured.wall_ns += result.ns;
             self.measured.run_ns += result.ns;

@@ -1,7 +1,7 @@
-//! The verdict of an acceptance test: accept, reject or undecided, with the reason.
+//! Decides the verdict of an acceptance test: accept, reject or undecided, with the reason.
 
-use super::fraud::Places;
-use super::probe::{random_blocks, sample};
+use super::fraud::{FoundFraud, Places};
+use super::probe::{random_block_count, sample};
 use super::rates::{Direction, cliff, rate_by_position, slow_parts};
 use super::slow_end::{SlowEnd, slow_end};
 use super::stopped::{fraud_without_changes, is_only_changed_while_stopped};
@@ -14,9 +14,10 @@ use diskproof_model::plan::CachePolicy;
 use diskproof_model::target::TargetIdentity;
 
 /// The counters confirm the reads if the disk read at least this share of them: the rest may have
-/// been in flight when the counters were read.
+/// been in flight when the counters were read. Chosen, not measured.
 const READ_SHARE_MIN: f64 = 0.98;
 /// If the rate of the filler fell by at least this factor, the flash behind a cache may be full.
+/// Chosen, not measured (docs/accept.md, "The probe").
 const FILLER_FALL_MIN: f64 = 5.0;
 /// The share of bad blocks that a probe states may be exceeded with this probability. With p as the
 /// probability, a probe of n good blocks excludes a share of more than 1 - p^(1/n).
@@ -40,22 +41,6 @@ fn accept_figures(
     target: Option<&TargetIdentity>,
     health_before: &[DiskHealth],
 ) -> AcceptFigures {
-    let places = Places {
-        measured: data,
-        pieces: match data.plan.procedure {
-            Procedure::Whole => chunks(data.plan.size_bytes, data.chunk_bytes, data.plan.salt),
-            Procedure::Probe { .. } if data.states.0.is_empty() => Vec::new(),
-            Procedure::Probe { .. } => sample(data),
-        },
-    };
-    let is_only_changed = is_only_changed_while_stopped(data);
-    let fraud = if is_only_changed {
-        None
-    } else if data.lost_over_stop_bytes > 0 {
-        fraud_without_changes(&places)
-    } else {
-        places.fraud()
-    };
     let before = HealthBefore {
         test: &data.health_before,
         run: health_before,
@@ -64,23 +49,8 @@ fn accept_figures(
         changes: health_changes(&before, &data.health),
         is_lost: is_health_lost(&before, &data.health),
     };
-    let is_bad = fraud.is_some() || data.bad_bytes.sum() > 0 || data.failed_writes_bytes > 0;
-    let undecided = if is_only_changed {
-        Some(Undecided::ChangedWhileStopped)
-    } else if is_bad {
-        None
-    } else {
-        reason_undecided(data, target, &health)
-    };
-    let verdict = if is_bad && !is_only_changed {
-        AcceptVerdict::Reject
-    } else if undecided.is_some() {
-        AcceptVerdict::Undecided
-    } else if let Procedure::Whole = data.plan.procedure {
-        AcceptVerdict::Accept
-    } else {
-        AcceptVerdict::NoFraudFound
-    };
+    let fraud = found_fraud(data);
+    let decision = decision(data, fraud.is_some(), target, &health);
     let probed = match data.plan.procedure {
         Procedure::Whole => ProbedBlocks {
             count: None,
@@ -89,8 +59,8 @@ fn accept_figures(
         Procedure::Probe { .. } => probed_blocks(data),
     };
     AcceptFigures {
-        verdict,
-        undecided,
+        verdict: decision.verdict,
+        undecided: decision.undecided,
         fraud: fraud.map(|found| found.fraud),
         real_bytes: fraud.map(|found| found.real_bytes),
         cache_bytes: fraud.and_then(|found| found.cache_bytes),
@@ -102,6 +72,60 @@ fn accept_figures(
         slow_zones: slow_parts(data),
         health_changes: health.changes,
     }
+}
+
+/// The fraud of a test; `None` where there is none, and where others may have written all that came
+/// back wrong.
+fn found_fraud(data: &AcceptMeasurement) -> Option<FoundFraud> {
+    if is_only_changed_while_stopped(data) {
+        return None;
+    }
+    let places = Places {
+        measured: data,
+        pieces: match data.plan.procedure {
+            Procedure::Whole => chunks(data.plan.size_bytes, data.chunk_bytes, data.plan.salt),
+            // Before the layout of a probe is chosen, no place of it was read.
+            Procedure::Probe { .. } if data.states.0.is_empty() => Vec::new(),
+            Procedure::Probe { .. } => sample(data),
+        },
+    };
+    if data.lost_over_stop_bytes > 0 {
+        fraud_without_changes(&places)
+    } else {
+        places.fraud()
+    }
+}
+
+/// A verdict with its reason.
+struct Decision {
+    verdict: AcceptVerdict,
+    /// The reason of [`AcceptVerdict::Undecided`]; `None` of any other verdict.
+    undecided: Option<Undecided>,
+}
+
+/// The verdict on a test. A fault of the disk decides; only a faultless test can be undecided, or
+/// one whose faults others may have written.
+fn decision(
+    data: &AcceptMeasurement,
+    has_fraud: bool,
+    target: Option<&TargetIdentity>,
+    health: &HealthOverTest,
+) -> Decision {
+    let is_bad = has_fraud || data.bad_bytes.sum() > 0 || data.failed_writes_bytes > 0;
+    let undecided = if is_only_changed_while_stopped(data) {
+        Some(Undecided::ChangedWhileStopped)
+    } else if is_bad {
+        None
+    } else {
+        reason_undecided(data, target, health)
+    };
+    let verdict = match (undecided, data.plan.procedure) {
+        (Some(_), _) => AcceptVerdict::Undecided,
+        (None, _) if is_bad => AcceptVerdict::Reject,
+        (None, Procedure::Whole) => AcceptVerdict::Accept,
+        (None, Procedure::Probe { .. }) => AcceptVerdict::NoFraudFound,
+    };
+    Decision { verdict, undecided }
 }
 
 /// The blocks of a probe, and the share of bad ones that it may have missed.
@@ -119,7 +143,8 @@ fn probed_blocks(data: &AcceptMeasurement) -> ProbedBlocks {
             bad_share_max: None,
         };
     }
-    let random_count = random_blocks(data);
+    // Only blocks at random places bound the share of bad ones: the others lie at a regular step.
+    let random_count = random_block_count(data);
     let mut bad_share_max = None;
     if data.bad_bytes.sum() == 0 && random_count > 0 {
         bad_share_max = Some(1.0 - MISS_PROBABILITY.powf(1.0 / random_count as f64));
@@ -167,7 +192,7 @@ fn reason_undecided(
     let has_lost_sectors = health
         .changes
         .iter()
-        .any(|change| change.counter != HealthCounter::LinkErrors);
+        .any(|change| counts_sectors(change.counter));
     if has_lost_sectors {
         Some(Undecided::Remapped)
     } else if health.is_lost {
@@ -179,10 +204,10 @@ fn reason_undecided(
     }
 }
 
-/// What the disks report of themselves after a test, beside what they reported before it.
+/// The health reports of the disks after a test, compared with those before it.
 struct HealthOverTest {
     changes: Vec<HealthChange>,
-    /// A disk told a counter before the test, and tells it no more.
+    /// A disk reported a count of its sectors before the test, and does not report it after it.
     is_lost: bool,
 }
 
@@ -193,11 +218,11 @@ struct HealthBefore<'a> {
 }
 
 impl HealthBefore<'_> {
-    /// The first count that a disk told.
-    fn count(&self, disk: &DiskHealth, counter: &Counter) -> Option<u64> {
+    /// The first value of a counter that a disk reported.
+    fn count(&self, disk: &DiskHealth, field: &HealthField) -> Option<u64> {
         for reports in [self.test, self.run] {
             let earlier = report_of(reports, disk);
-            if let Some(count) = earlier.and_then(|earlier| counter.count(earlier)) {
+            if let Some(count) = earlier.and_then(|earlier| (field.read)(earlier)) {
                 return Some(count);
             }
         }
@@ -208,17 +233,20 @@ impl HealthBefore<'_> {
 /// The report of a disk among others; `None` where there is none, or where it is not clear which
 /// one it is. A disk that was plugged in again has another name, and cheap bridges share a serial.
 fn report_of<'a>(reports: &'a [DiskHealth], disk: &DiskHealth) -> Option<&'a DiskHealth> {
-    let mut alike: Vec<&DiskHealth> = reports
+    let candidates: Vec<&DiskHealth> = reports
         .iter()
         .filter(|report| may_be_same_disk(report, disk))
         .collect();
-    if let Some(same_name) = alike.iter().find(|report| report.disk == disk.disk) {
+    if let Some(same_name) = candidates.iter().find(|report| report.disk == disk.disk) {
         return Some(same_name);
     }
-    let only = alike.pop()?;
-    if alike.is_empty() { Some(only) } else { None }
+    match candidates.as_slice() {
+        [only] => Some(only),
+        [] | [_, _, ..] => None,
+    }
 }
 
+/// Returns `true` if two reports have one serial number, or one name where a serial is unknown.
 fn may_be_same_disk(one: &DiskHealth, other: &DiskHealth) -> bool {
     match (&one.serial, &other.serial) {
         (Some(one), Some(other)) => one == other,
@@ -226,18 +254,18 @@ fn may_be_same_disk(one: &DiskHealth, other: &DiskHealth) -> bool {
     }
 }
 
-/// True if a disk told a count of its sectors before the test and tells it no more. Reports that
-/// were not asked for (`--no-health`) are not missed.
+/// Returns `true` if a disk reported a count of its sectors before the test and does not report it
+/// after it. Without a report after the test (`--no-health`) nothing is missed.
 fn is_health_lost(before: &HealthBefore<'_>, after: &[DiskHealth]) -> bool {
     if after.is_empty() {
         return false;
     }
     for earlier in before.test.iter().chain(before.run) {
         let later = report_of(after, earlier);
-        for counter in &COUNTERS {
-            let is_told = later.is_some_and(|disk| counter.count(disk).is_some());
-            let of_sectors = counter.counter != HealthCounter::LinkErrors;
-            if of_sectors && counter.count(earlier).is_some() && !is_told {
+        for field in &HEALTH_FIELDS {
+            let was_reported = (field.read)(earlier).is_some();
+            let is_reported = later.is_some_and(|disk| (field.read)(disk).is_some());
+            if counts_sectors(field.counter) && was_reported && !is_reported {
                 return true;
             }
         }
@@ -245,17 +273,28 @@ fn is_health_lost(before: &HealthBefore<'_>, after: &[DiskHealth]) -> bool {
     false
 }
 
+/// Returns `true` if a counter is of the disk's sectors, not of its cable.
+fn counts_sectors(counter: HealthCounter) -> bool {
+    match counter {
+        HealthCounter::Reallocated
+        | HealthCounter::Pending
+        | HealthCounter::Uncorrectable
+        | HealthCounter::MediaErrors => true,
+        HealthCounter::LinkErrors => false,
+    }
+}
+
 /// The counters that rose during the test.
 fn health_changes(before: &HealthBefore<'_>, after: &[DiskHealth]) -> Vec<HealthChange> {
     let mut changes = Vec::new();
     for disk in after {
-        for counter in &COUNTERS {
-            if let (Some(before), Some(after)) = (before.count(disk, counter), counter.count(disk))
+        for field in &HEALTH_FIELDS {
+            if let (Some(before), Some(after)) = (before.count(disk, field), (field.read)(disk))
                 && after > before
             {
                 changes.push(HealthChange {
                     disk: disk.disk.clone(),
-                    counter: counter.counter,
+                    counter: field.counter,
                     before,
                     after,
                 });
@@ -265,39 +304,33 @@ fn health_changes(before: &HealthBefore<'_>, after: &[DiskHealth]) -> Vec<Health
     changes
 }
 
-/// A counter of the health report.
-struct Counter {
+/// A counter, and where the health report has it.
+struct HealthField {
     counter: HealthCounter,
     /// Reads it from a report; `None` where the disk does not report it.
-    field: fn(&DiskHealth) -> Option<u64>,
+    read: fn(&DiskHealth) -> Option<u64>,
 }
 
-impl Counter {
-    fn count(&self, health: &DiskHealth) -> Option<u64> {
-        (self.field)(health)
-    }
-}
-
-/// The counters that a test looks at.
-const COUNTERS: [Counter; 5] = [
-    Counter {
+/// The counters that a test compares.
+const HEALTH_FIELDS: [HealthField; 5] = [
+    HealthField {
         counter: HealthCounter::Reallocated,
-        field: |health| health.reallocated_sectors,
+        read: |health| health.reallocated_sectors,
     },
-    Counter {
+    HealthField {
         counter: HealthCounter::Pending,
-        field: |health| health.pending_sectors,
+        read: |health| health.pending_sectors,
     },
-    Counter {
+    HealthField {
         counter: HealthCounter::Uncorrectable,
-        field: |health| health.uncorrectable_sectors,
+        read: |health| health.uncorrectable_sectors,
     },
-    Counter {
+    HealthField {
         counter: HealthCounter::MediaErrors,
-        field: |health| health.media_errors,
+        read: |health| health.media_errors,
     },
-    Counter {
+    HealthField {
         counter: HealthCounter::LinkErrors,
-        field: |health| health.link_errors,
+        read: |health| health.link_errors,
     },
 ];

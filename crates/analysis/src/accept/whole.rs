@@ -1,4 +1,5 @@
-//! The full pass: every chunk is written in one random order, then read in another one.
+//! Chooses the pieces of a full pass: every chunk is written in one random order, then read in
+//! another one.
 //!
 //! A fake disk may hold its last writes in a cache, so that some chunks beyond its real end come
 //! back right. Where that seems so, a *cache check* follows: more is written to empty the cache,
@@ -15,17 +16,21 @@ use diskproof_model::accept::{
 /// The device has at most this many cells for which rates are recorded. More show smaller slow
 /// parts, and make the record larger.
 const CELLS_MAX: u64 = 1024;
-/// The rate of the writes over time is recorded in at most this many cells.
+/// The rate of the writes over time is recorded in at most this many cells, for the same reason.
 const COURSE_CELLS_MAX: usize = 256;
-/// The number of chunks of one batch. The engine stops earlier where its time is over.
+/// The number of chunks of one batch, so that a list of chunks stays small. The engine stops
+/// earlier where its time is over.
 const BATCH_PIECES: usize = 512;
-/// A run that continues a test reads at most this many written places before it goes on.
+/// A run that continues a test reads at most this many written places before it goes on: a second
+/// of seeks on a rotating disk.
 const PLACES_MAX: u64 = 64;
 /// The bytes that it reads at each of them.
 const PLACE_BYTES: u64 = 4096;
-/// No cache holds more than one of this many parts of the claimed size.
+/// No cache is assumed to hold more than one of this many parts of the claimed size: a disk that
+/// keeps more is judged by what it keeps. `CACHED_PARTS_MIN` in `fraud.rs` is the same limit.
 const CACHE_PARTS_MIN: u64 = 4;
-/// A cache is emptied by writing twice what it holds, and this many bytes more.
+/// A cache is emptied by writing twice what it seems to hold, and this many bytes more. Chosen, not
+/// measured.
 const EMPTYING_BYTES: u64 = 64 << 20;
 
 /// A full pass while it is carried out.
@@ -218,6 +223,8 @@ impl WholePass {
             }
             Pass::Write => {
                 if let CacheCheck::Running { emptying, .. } = &mut self.cache_check {
+                    // Results come in the order of the batch, which is a copy of this list.
+                    debug_assert_eq!(emptying.first(), Some(&piece));
                     emptying.remove(0);
                 }
             }
@@ -237,6 +244,8 @@ impl WholePass {
         }
     }
 
+    /// The share and the bytes that are left count each chunk twice, and no cache check: most disks
+    /// need none.
     pub(super) fn progress(&self, measured: &AcceptMeasurement) -> TestProgress {
         let count = self.pieces.len() as u64;
         let done = measured.written + measured.read;

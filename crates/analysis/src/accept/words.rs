@@ -1,4 +1,5 @@
-//! The answer of an acceptance test in words: its headline, its fraud or damage, its caveats.
+//! Writes the answer of an acceptance test: its headline, its fraud or damage, its caveats, in
+//! words.
 
 use super::fraud::displaced_example;
 use diskproof_model::accept::{

@@ -1,5 +1,5 @@
-//! PostgreSQL's commit_delay: left at 0, with the value to try where many sessions commit at the
-//! same time.
+//! Advises on PostgreSQL's commit_delay: to leave it at 0, with the value to try where many
+//! sessions commit at the same time.
 
 use super::fitness::{
     find_row, half_width_or_max, leave_alone, mean_latency_text, reason_against_workloads,
@@ -11,6 +11,7 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Record;
 
 const SETTING: &str = "commit_delay";
+/// The workload of `check` whose time of a commit is that of the server.
 const COMMITS: &str = "commit-fdatasync";
 
 /// The advice; `None` where commits were not measured. The value to try is half the time of a flush
@@ -53,6 +54,7 @@ pub(super) fn advise_commit_delay(record: &Record) -> Option<Advice> {
     })
 }
 
+/// The advice to keep the default of 0.
 fn keep_at_zero(why: String, workload: &str) -> Advice {
     Advice {
         value: Some("0".to_owned()),

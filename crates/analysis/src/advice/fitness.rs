@@ -1,5 +1,5 @@
-//! Functions that the settings share: the figures of the workloads of `check`, the reasons why a
-//! rate must not become a setting, and the advice to leave a setting alone.
+//! Decides whether the figure of a workload is fit to become a setting, and writes the advice to
+//! leave a setting alone where it is not.
 
 use crate::checked::name_in_check;
 use crate::estimate::HALF_WIDTH_MAX;
@@ -25,14 +25,15 @@ pub(super) fn mean_latency_text(op: OpRow<'_>, slowdown: f64) -> String {
     figure_text(mean_ns, Some(half_width_ns), "ns")
 }
 
-/// Advice not to change a setting.
+/// Advice not to change a setting. `from` names the workloads on which it rests. Other advice fills
+/// in the fields that this leaves empty.
 pub(super) fn leave_alone(setting: &str, why: String, from: &[&str]) -> Advice {
     Advice {
         setting: setting.to_owned(),
         value: None,
         range: None,
         why,
-        from: from.iter().map(|f| (*f).to_owned()).collect(),
+        from: from.iter().map(|workload| (*workload).to_owned()).collect(),
         default: None,
         condition: None,
     }

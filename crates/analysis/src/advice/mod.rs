@@ -1,4 +1,5 @@
-//! Settings of a database server that follow from the figures of a run, and those to leave alone.
+//! Advises on settings of a database server by the figures of a run: the values that follow from
+//! them, and the settings to leave alone.
 
 mod commit_delay;
 mod fitness;

@@ -1,4 +1,4 @@
-//! `innodb_io_capacity` from the page writes of a profile for MySQL or MariaDB.
+//! Advises on `innodb_io_capacity` by the page writes of a profile for MySQL or MariaDB.
 
 use super::fitness::{leave_alone, reason_against_row};
 use diskproof_model::advice::Advice;
@@ -43,7 +43,7 @@ pub(super) fn advise_io_capacity(record: &Record) -> Option<Advice> {
     let index = record
         .measurements
         .iter()
-        .position(|m| m.data.workload.name == PAGES)?;
+        .position(|row| row.data.workload.name == PAGES)?;
     if let Some(reason) = reason_against_row(record, index) {
         return Some(leave_alone(SETTING, reason, &[PAGES]));
     }

@@ -1,4 +1,4 @@
-//! The settings of PostgreSQL on which a run says something, in the order of their printing.
+//! Collects the advice on the settings of PostgreSQL, in the order of their printing.
 
 use super::commit_delay::advise_commit_delay;
 use super::fitness::leave_alone;

@@ -1,5 +1,5 @@
-//! PostgreSQL's random_page_cost: the time of a random page over that of a sequential one, as far
-//! as the pages are not found in the cache.
+//! Advises on PostgreSQL's random_page_cost, which follows from the time of a random page over that
+//! of a sequential one, as far as the pages are not found in the cache.
 
 use super::fitness::{
     find_operations, half_width_or_max, leave_alone, mean_latency_text, reason_against_workloads,
@@ -31,9 +31,10 @@ const HIT_SHARE_LOW: f64 = 0.80;
 const COST_MIN: f64 = 1.0;
 /// Finer steps do not change a plan.
 const COST_STEP: f64 = 0.1;
-/// What guides advise for SSDs.
+/// The value that guides advise for SSDs.
 const COST_OF_SSDS: f64 = 1.1;
 /// From this many times [`COST_OF_SSDS`] on, the text explains why the value is so much larger.
+/// Chosen, not measured.
 const EXPLAINED_FACTOR: f64 = 1.5;
 /// No disk head moves and settles faster (docs/verdict.md).
 const SEEK_NS_MIN: f64 = 2e6;
@@ -136,9 +137,9 @@ struct PageCost {
     text: String,
 }
 
-/// Why the cost is larger than the one that is often advised for SSDs; empty where it is about the
-/// same, and for a rotating disk. The kernel calls every virtio disk rotating, so the time of a
-/// page decides whether it is one.
+/// A sentence on why the cost is larger than the one that is often advised for SSDs; empty where it
+/// is about the same, and for a rotating disk. The kernel calls every virtio disk rotating, so the
+/// time of a page decides whether it is one.
 fn large_cost_text(random: OpRow<'_>, time_ratio: f64) -> String {
     let rotates = random.figures.latency.mean >= SEEK_NS_MIN;
     let is_much_larger = time_ratio * (1.0 - HIT_SHARE) >= EXPLAINED_FACTOR * COST_OF_SSDS;

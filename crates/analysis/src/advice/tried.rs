@@ -1,6 +1,6 @@
-//! Advice on the PostgreSQL settings that a run tried on a server. A measured gain or loss decides
-//! a setting, and so does a trial that showed no effect. The outcome of any other trial stands
-//! beside the advice that the figures gave.
+//! Changes the advice on PostgreSQL settings to what a run tried on a server. A measured gain or
+//! loss decides a setting, and so does a trial that showed no effect. The outcome of any other
+//! trial is added to the advice that the figures gave.
 //!
 //! The advice is in this order: settings with a basis in figures or trials, then
 //! [`BEFORE_SETTING`], then [`UNSAFE_SETTINGS`]. The settings that nobody should change come last.
@@ -16,7 +16,7 @@ use diskproof_model::record::Record;
 /// Settings that make a server faster at the price of its data. No trial changes them, so that they
 /// have one entry for both.
 const UNSAFE_SETTINGS: &str = "fsync, synchronous_commit";
-/// Why they were not tried.
+/// The reason why they were not tried.
 const UNSAFE_WHY: &str = "Not tried: off is faster only because a crash then loses data.";
 
 /// A tried setting on which the figures gave no advice is inserted before this one.
@@ -119,7 +119,7 @@ fn apply_trial(tried: &TrialRow, record: &Record, entry: &mut Advice) {
 }
 
 /// The code of a finding that acknowledged writes of the run may not be durable. Then the fastest
-/// method may be the one that skips the flush, and no trial can tell.
+/// method may be the one that skips the flush, and no trial shows that.
 fn doubt_about_flushes(record: &Record) -> Option<&str> {
     record
         .findings
@@ -128,7 +128,7 @@ fn doubt_about_flushes(record: &Record) -> Option<&str> {
         .map(|finding| finding.code.as_str())
 }
 
-/// What a trial says about the value of its setting.
+/// The conclusion of a trial on the value of its setting.
 enum Conclusion<'a> {
     /// This value is right: the candidate if it was faster, the default if it was not.
     Use(&'a str),
@@ -139,6 +139,7 @@ enum Conclusion<'a> {
     Open,
 }
 
+/// The conclusion from the outcome of a trial and its gain.
 fn conclusion(tried: &TrialRow) -> Conclusion<'_> {
     let trial = &tried.data.trial;
     match (tried.figures.outcome, &tried.figures.gain) {
@@ -181,31 +182,9 @@ fn gain_condition(setting: &str) -> Option<&'static str> {
 
 /// A sentence on the outcome of a trial, such as `Measured gain here: 1.8× ± 0.1 …`.
 fn outcome_text(tried: &TrialRow) -> String {
-    let trial = &tried.data.trial;
-    let candidate = trial.candidate.as_deref().unwrap_or("another value");
-    let load = trial.load.text();
-    let default = &trial.default;
-    let comparison = match trial.clients {
-        1 => format!("{candidate} compared with {default}, {load}"),
-        clients => format!("{candidate} compared with {default}, {load} of {clients} sessions"),
-    };
-    let plans = match &tried.data.plans {
-        None => String::new(),
-        Some([by_default, by_candidate]) if by_default == by_candidate => {
-            format!(" The plan is a {by_default} in both cases.")
-        }
-        Some([by_default, by_candidate]) => {
-            format!(" {default} makes it a {by_default}, {candidate} a {by_candidate}.")
-        }
-    };
-    let mut ratio = String::new();
-    let mut range = String::new();
-    if let Some(gain) = &tried.figures.gain {
-        let half_width = (gain.high_95 - gain.low_95) / 2.0;
-        let value = rounded(gain.value, Some(half_width));
-        ratio = format!("{value}× ± {}", figure_to_digits(half_width, 1, "1"));
-        range = format!("{:.2}–{:.2}", gain.low_95, gain.high_95);
-    }
+    let comparison = comparison_text(tried);
+    let plans = plans_text(tried);
+    let Gain { ratio, range } = gain_text(tried);
     match tried.figures.outcome {
         TrialOutcome::Faster => format!("Measured gain here: {ratio} ({comparison}).{plans}"),
         TrialOutcome::Same => {
@@ -234,6 +213,55 @@ fn outcome_text(tried: &TrialRow) -> String {
                 .unwrap_or("it was not reached");
             format!("Not tried: {}.", why.trim_end_matches('.'))
         }
+    }
+}
+
+/// The two values and their load: `off compared with on, INSERTs of 16 sessions`.
+fn comparison_text(tried: &TrialRow) -> String {
+    let trial = &tried.data.trial;
+    let candidate = trial.candidate.as_deref().unwrap_or("another value");
+    let load = trial.load.text();
+    let default = &trial.default;
+    match trial.clients {
+        1 => format!("{candidate} compared with {default}, {load}"),
+        clients => format!("{candidate} compared with {default}, {load} of {clients} sessions"),
+    }
+}
+
+/// A sentence on the plans of the query, which begins with a space; empty of other loads.
+fn plans_text(tried: &TrialRow) -> String {
+    let trial = &tried.data.trial;
+    let default = &trial.default;
+    let candidate = trial.candidate.as_deref().unwrap_or("another value");
+    match &tried.data.plans {
+        None => String::new(),
+        Some([by_default, by_candidate]) if by_default == by_candidate => {
+            format!(" The plan is a {by_default} in both cases.")
+        }
+        Some([by_default, by_candidate]) => {
+            format!(" {default} makes it a {by_default}, {candidate} a {by_candidate}.")
+        }
+    }
+}
+
+/// The gain of a trial in its two forms; both are empty without a gain.
+#[derive(Default)]
+struct Gain {
+    /// `1.8× ± 0.1`
+    ratio: String,
+    /// `0.97–1.03`
+    range: String,
+}
+
+fn gain_text(tried: &TrialRow) -> Gain {
+    let Some(gain) = &tried.figures.gain else {
+        return Gain::default();
+    };
+    let half_width = (gain.high_95 - gain.low_95) / 2.0;
+    let value = rounded(gain.value, Some(half_width));
+    Gain {
+        ratio: format!("{value}× ± {}", figure_to_digits(half_width, 1, "1")),
+        range: format!("{:.2}–{:.2}", gain.low_95, gain.high_95),
     }
 }
 

@@ -1,5 +1,5 @@
-//! PostgreSQL's wal_sync_method: the fastest of the methods that were measured, where it is faster
-//! by a margin that decides.
+//! Advises on PostgreSQL's wal_sync_method: the fastest of the methods that were measured, where it
+//! is faster by a margin that decides.
 
 use super::fitness::{half_width_or_max, leave_alone, reason_against_row};
 use crate::checked::PAGE_BYTES;
@@ -14,10 +14,12 @@ use diskproof_model::row::Row;
 
 pub(super) const SETTING: &str = "wal_sync_method";
 /// A smaller gain does not outweigh that the default is the method that most servers run with.
+/// Chosen, not measured.
 const GAIN_MIN: f64 = 1.10;
 /// Pages of a large commit. A method that loses there what it gains on small ones is no gain.
 const PAGES_LARGE: u32 = 8;
-/// At large commits a method may be slower than the default by this factor.
+/// At large commits a method may be slower than the default by this factor. Chosen: it is half of
+/// the gain that a change needs.
 const LARGE_MIN: f64 = 0.95;
 
 /// The rate of commits of this many pages by a method.
@@ -50,9 +52,9 @@ pub(super) fn advise_wal_sync_method(record: &Record) -> Option<Advice> {
             return Some(leave_alone(SETTING, reason, &from));
         }
     }
-    let gain = RateRatio::of(best, default);
+    let gain = RateRatio::between(best, default);
     let large_gain = match (large, large_default) {
-        (Some(large), Some(large_default)) => Some(RateRatio::of(large, large_default)),
+        (Some(large), Some(large_default)) => Some(RateRatio::between(large, large_default)),
         _ => None,
     };
     let large_clause = match &large_gain {
@@ -110,6 +112,7 @@ struct MethodRates<'a> {
 }
 
 impl<'a> MethodRates<'a> {
+    /// The rates of the commits that a record measured as a server makes them.
     fn collect(record: &'a Record) -> Self {
         let mut found = Self::default();
         for (index, row) in record.measurements.iter().enumerate() {
@@ -133,6 +136,7 @@ impl<'a> MethodRates<'a> {
         found
     }
 
+    /// The rate of a method with so many pages for each commit; `None` where it was not measured.
     fn find(&self, method: &str, pages: u32) -> Option<&MethodRate<'a>> {
         self.rates
             .iter()
@@ -163,7 +167,8 @@ struct RateRatio {
 }
 
 impl RateRatio {
-    fn of(rate: &MethodRate<'_>, base: &MethodRate<'_>) -> Self {
+    /// The ratio of a rate to that of the base.
+    fn between(rate: &MethodRate<'_>, base: &MethodRate<'_>) -> Self {
         let value = rate.iops.value / base.iops.value.max(f64::MIN_POSITIVE);
         Self {
             value,
@@ -171,6 +176,7 @@ impl RateRatio {
         }
     }
 
+    /// The low end of its 95 % interval.
     fn low(&self) -> f64 {
         self.value - self.half_width
     }
@@ -211,8 +217,8 @@ fn method_and_pages(row: &Row) -> Option<(&'static str, u32)> {
     Some((method, workload.block_bytes / PAGE_BYTES))
 }
 
-/// True if the write cache of the row's disks was in the state that the run found. In another
-/// state, the figure says nothing about the disk as it is used.
+/// Returns `true` if the write cache of the row's disks was in the state that the run found. In
+/// another state, the figure says nothing about the disk as it is used.
 fn has_usual_write_cache(record: &Record, row: &Row) -> bool {
     let Some(state) = row.data.workload.write_cache else {
         return true;

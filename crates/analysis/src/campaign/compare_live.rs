@@ -1,5 +1,5 @@
-//! The live comparison: two or more sides in random alternation, until the ratio of each workload
-//! is decided. docs/compare.md explains the statistics.
+//! Chooses the slices of a live comparison: of two or more sides in random alternation, until the
+//! ratio of each workload is decided. docs/compare.md explains the statistics.
 //!
 //! A *slice* is one cell of the campaign. A *block* has one slice of every side, in random order.
 //! A *round* has one block of each workload that is still open, also in random order. Changes from
@@ -33,7 +33,7 @@ const SLICE_NS_MAX: u64 = 2_000_000_000;
 /// The fewest blocks of each workload: Student's t needs three ratios.
 const BLOCKS_MIN: u64 = 3;
 /// A slice lasts for at least this many mean latencies, as far as the time allows. A shorter one
-/// measures how a queue fills.
+/// measures how a queue fills. Chosen, not measured.
 const SLICE_LATENCIES: f64 = 20.0;
 /// The slices of a slow disk become so long at most that the time suffices for this many blocks.
 const SLOW_BLOCKS_MIN: u64 = 4;
@@ -405,6 +405,7 @@ fn longest_latency_ns(slices: &[&MeasuredCell]) -> f64 {
     longest_ns
 }
 
+/// The logarithm of the rate of a slice, over all headline operations.
 fn log_rate(measured: &MeasuredCell) -> f64 {
     let rate: f64 = headline_ops(measured).into_iter().map(|op| op.iops).sum();
     rate.ln()

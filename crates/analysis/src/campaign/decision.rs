@@ -1,4 +1,5 @@
-//! The interface of campaigns: results in, the next measurement out, and at the end the decisions.
+//! Defines the interface of campaigns, which take results and give the next measurement, and at the
+//! end their decisions.
 //!
 //! A *cell* is the smallest measurement of a campaign: one workload on one side for a short time.
 //! The cells of a time series are called *series cells* here.
@@ -13,7 +14,7 @@ use diskproof_model::series::TimeSeries;
 use diskproof_model::target::{HostFacts, TargetIdentity};
 use diskproof_model::window::TimeSlice;
 
-/// The length of a series cell, in nanoseconds.
+/// The length of a series cell, in nanoseconds: the finest that the engine records.
 pub(super) const SERIES_CELL_NS: u64 = 10_000_000;
 
 /// Shortens a time to whole series cells: estimates ignore a series cell that the measured time
@@ -138,7 +139,7 @@ fn asked_bytes(measurement: &Measurement) -> u64 {
 
 /// The most series cells that are kept of a measured cell. After each cell the search for a burst
 /// credit reads those of all cells: more make it slower, fewer blur the moment at which a credit
-/// ends.
+/// ends. Chosen, not measured: five seconds in the finest cells.
 const MOVED_CELLS_MAX: usize = 500;
 
 impl MeasuredCell {

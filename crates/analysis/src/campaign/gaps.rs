@@ -1,4 +1,4 @@
-//! The cost of waking a disk up: the idle time before each request.
+//! Schedules the idle time before each request, to measure the cost of waking a disk up.
 //!
 //! Every round has each idle time once, in random order. A change over time, or the effect of a
 //! long idle time on later requests, then does not look like the effect of one idle time. A second

@@ -1,6 +1,6 @@
-//! The search for the greatest depth at which enough requests meet a latency limit. The depth
-//! doubles from 1 until too many requests are late. Then the search bisects between the greatest
-//! depth that holds and the smallest that misses. docs/latency-target.md explains it.
+//! Searches the greatest depth at which enough requests meet a latency limit. The depth doubles
+//! from 1 until too many requests are late. Then the search bisects between the greatest depth that
+//! holds and the smallest that misses. docs/latency-target.md explains it.
 //!
 //! A *window* is one cell of the campaign: a depth for a fixed time. The *promised* depth is the
 //! present answer. It is measured without a pause for as long as the search before it took, so that
@@ -60,7 +60,8 @@ pub struct LatencySearchCampaign {
 /// The windows of a depth are dropped at most this often: a search on a disk that keeps becoming
 /// slower must still end.
 const DROPS_MAX: usize = 3;
-/// If the rate of the promised depth falls by this factor, all depths are measured again.
+/// If the rate of the promised depth falls by this factor, all depths are measured again. Chosen:
+/// the smallest factor by which `estimate` recognises a fall to a limiter's rate.
 const FALL_MIN: f64 = 1.1;
 /// A fall lasts if this many windows after it are slower.
 const FALL_WINDOWS: usize = 2;
@@ -68,7 +69,7 @@ const FALL_WINDOWS: usize = 2;
 /// Chance may explain more late requests than allowed by up to this many standard deviations.
 const CHANCE_DEVIATIONS: f64 = 3.0;
 /// This many pauses of the disk are excused before a depth misses. Each pause makes all requests
-/// in flight late.
+/// in flight late. Chosen, not measured.
 const PAUSES_EXCUSED: f64 = 2.0;
 
 /// The judgement on a depth by its counted windows.
@@ -193,6 +194,7 @@ impl LatencySearchCampaign {
         held_ns >= searched_ns
     }
 
+    /// The judgement on the depth with this index.
     fn state(&self, index: usize, done: &[MeasuredCell]) -> DepthState {
         let windows = self.counted_windows(index, done);
         if windows.is_empty() {

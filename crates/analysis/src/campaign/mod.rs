@@ -1,6 +1,6 @@
-//! Campaigns: series of short measurements in which the results so far decide what comes next. Each
-//! is a pure decision in its own file. The program measures the cells in whatever way it can, tests
-//! in virtual time.
+//! Decides what a campaign measures next: a series of short measurements in which the results so
+//! far decide. Each kind of campaign has its own file, and all have the interface of `decision`.
+//! The program measures the cells on the disk, tests in virtual time.
 
 mod compare_live;
 mod decision;

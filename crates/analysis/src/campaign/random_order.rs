@@ -1,5 +1,6 @@
-//! The random order in which campaigns measure. It follows from a seed, so that a run can be
-//! repeated: splitmix64 (Steele, Lea & Flood 2014).
+//! Shuffles what campaigns measure. The order follows from a seed, so that a run can be repeated,
+//! by splitmix64 (Steele, Lea & Flood 2014). Another generator would change the order of saved
+//! runs, from whose trials the answer of a search is derived again.
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]
@@ -8,10 +9,12 @@ pub(super) struct RandomOrder {
 }
 
 impl RandomOrder {
+    /// The stream of a seed.
     pub(super) fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
+    /// The next 64 random bits.
     fn next_bits(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.state;

@@ -1,6 +1,6 @@
-//! The search for the highest rate on a real target: its rates become workloads, and the
-//! measurements of these become trials. Equal trials give the same answer, during the measurement
-//! and when a record is read again.
+//! Runs the search for the highest rate on a real target: turns its rates into workloads, and the
+//! measurements of these into trials. Equal trials give the same answer, during the measurement and
+//! when a record is read again.
 //!
 //! A *rate cell* is a step of the abstract search ([`RateCell`]); a *cell* is its measurement as a
 //! workload.

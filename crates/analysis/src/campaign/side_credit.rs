@@ -1,12 +1,13 @@
-//! The burst credit that the cells of a campaign show on one side, and which sides use one credit.
+//! Finds the burst credit that the cells of a campaign show on one side, together with the other
+//! sides that use the same credit.
 
 use super::decision::{MeasuredCell, whole_series_cells_ns};
-use crate::limiter::{Bucket, MovedInCell, Unit, bucket, stretches_of_cells, tokens};
+use crate::limiter::{Bucket, MovedInCell, Unit, find_bucket, stretches_of_cells, tokens};
 use diskproof_model::measurement::OpKind;
 use diskproof_model::plan::{Decide, Plan, Sides};
 use diskproof_model::target::TargetIdentity;
 
-/// Which sides of a campaign are on one disk, and use one credit.
+/// The sides of a campaign that are on one disk, and use one credit.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SideDisks {
     /// There is one side, or the sides are settings or layers of one disk.
@@ -39,6 +40,7 @@ impl SideDisks {
         }
     }
 
+    /// The disks of sides that are these targets.
     fn from_targets(targets: &[TargetIdentity]) -> Self {
         let mut disks = Vec::new();
         for target in targets {
@@ -61,7 +63,8 @@ impl SideDisks {
 }
 
 /// A warm-up is longer than the refilled credit lasts by one of this many parts, because the credit
-/// is only estimated. With a larger number more cells begin before the credit is spent.
+/// is only estimated. With a larger number more cells begin before the credit is spent. Chosen, not
+/// measured.
 const WARMUP_MARGIN_PARTS: u64 = 10;
 /// Every such warm-up is longer by this time, too. A refill that lasts for less than it gets no
 /// warm-up of its own.
@@ -94,7 +97,7 @@ impl SideCredit {
                 is_own: measured.cell.side == side,
             });
         let stretches = stretches_of_cells(cells, names);
-        let bucket = bucket(&stretches)?;
+        let bucket = find_bucket(&stretches)?;
         let now_ns = done.last().map_or(0, MeasuredCell::end_ns);
         let tokens = tokens(&stretches, &bucket, now_ns as f64);
         Some(Self { bucket, tokens })
@@ -118,11 +121,51 @@ impl SideCredit {
     /// The warm-up that spends the refilled credit, so that the cell after it shows the base rate,
     /// in nanoseconds. 0 where hardly anything was refilled.
     pub(super) fn warmup_ns(&self) -> u64 {
+        // The burst of a bucket is at least a tenth above its base.
         let surplus = self.bucket.burst - self.bucket.base;
         let lasts_ns = (self.tokens / surplus * 1e9) as u64;
         if lasts_ns < WARMUP_MARGIN_NS {
             return 0;
         }
         whole_series_cells_ns(lasts_ns + lasts_ns / WARMUP_MARGIN_PARTS + WARMUP_MARGIN_NS)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 2000 tokens a second are spent beyond the refill.
+    fn with_tokens(tokens: f64) -> SideCredit {
+        SideCredit {
+            bucket: Bucket {
+                unit: Unit::Requests,
+                base: 1000.0,
+                burst: 3000.0,
+                credit: 10_000.0,
+                is_whole: true,
+                has_refilled: false,
+                spent_ns: 0.0,
+                rows: Vec::new(),
+                has_reads: true,
+            },
+            tokens,
+        }
+    }
+
+    /// 200 tokens last for 100 ms: a tenth and 50 ms are added.
+    #[test]
+    fn warm_up_spends_what_was_refilled_and_a_margin() {
+        assert_eq!(with_tokens(200.0).warmup_ns(), 160_000_000);
+        assert_eq!(with_tokens(100.0).warmup_ns(), 100_000_000);
+        assert_eq!(with_tokens(99.0).warmup_ns(), 0);
+    }
+
+    #[test]
+    fn sides_of_one_disk_share_its_credit() {
+        assert!(SideDisks::One.are_on_one_disk(0, 1));
+        let several = SideDisks::Several(vec![0, 1, 0]);
+        assert!(several.are_on_one_disk(0, 2));
+        assert!(!several.are_on_one_disk(0, 1));
     }
 }

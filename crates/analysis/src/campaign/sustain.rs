@@ -1,7 +1,7 @@
-//! A sustained load, in three phases: a precondition where one is planned, the load itself round
-//! after round, and recoveries if its rate fell. A *recovery* is a pause with a short load after
-//! it. The load ends when the bytes, the time or the drop that the user allows are used up.
-//! docs/sustain.md explains it.
+//! Chooses the cells of a sustained load, in three phases: a precondition where one is planned, the
+//! load itself round after round, and recoveries if its rate fell. A *recovery* is a pause with a
+//! short load after it. The load ends when the bytes, the time or the drop that the user allows are
+//! used up. docs/sustain.md explains it.
 
 use super::decision::{Campaign, CampaignCell, CampaignFacts, CampaignStep, MeasuredCell};
 use super::side_credit::{SideCredit, SideDisks};
@@ -19,7 +19,7 @@ use diskproof_model::sustain::SustainPlan;
 const LAST_ROUND_PARTS: u64 = 2;
 
 /// The recoveries may end this much later than the planned time, because the gaps between rounds
-/// are not part of the plan.
+/// are not part of the plan. Chosen, not measured.
 const OVERTIME_NS: u64 = 2_000_000_000;
 
 /// The campaign of a sustained load.
@@ -346,6 +346,7 @@ fn joined_series(rounds: &[&MeasuredCell]) -> TimeSeries {
         .unwrap_or(1);
     let mut joined = TimeSeries::new(interval_ns);
     for round in rounds {
+        // Series become coarser by doubling, so that one interval divides the other.
         let factor = interval_ns / round.moved.interval_ns.max(1);
         let coarser = round.moved.coarser(factor as usize);
         joined.cells.extend(coarser.cells.iter());
@@ -353,6 +354,7 @@ fn joined_series(rounds: &[&MeasuredCell]) -> TimeSeries {
     joined
 }
 
+/// The time that a series covers, in nanoseconds.
 fn time_ns(series: &TimeSeries) -> u64 {
     series.interval_ns * series.cells.len() as u64
 }

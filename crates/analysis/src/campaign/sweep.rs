@@ -1,4 +1,5 @@
-//! The sweep: block size × depth × operation, coarse to fine. docs/sweep.md explains the order.
+//! Chooses the slices of a sweep over block size × depth × operation, coarse to fine. docs/sweep.md
+//! explains the order.
 //!
 //! A *cell* is a square of the matrix here: a block size, a depth and an operation. A *slice* is
 //! one measurement of a cell: what other campaigns call a cell.
@@ -29,13 +30,13 @@ const PLANNED_SLICES: u64 = 5;
 /// the fewest from which an interval is estimated (`BATCHES_MIN`). In a shorter one the slices
 /// alone would show how the rate varies.
 const SLICE_NS_MIN: u64 = 10 * SERIES_CELL_NS;
-/// The longest usual slice. Long slices leave no time for others.
+/// The longest usual slice. Long slices leave no time for others. Chosen, not measured.
 const SLICE_NS_MAX: u64 = 1_000_000_000;
 /// A slice of the coarse matrix takes one of this many parts of a usual one, so that the whole
 /// matrix is measured soon.
 const COARSE_PARTS: u64 = 2;
 /// A slice lasts for this many latencies where time allows: a shorter one measures how a queue
-/// fills.
+/// fills. Chosen, not measured.
 const SLICE_LATENCIES: f64 = 4.0;
 /// A slice of a slow cell takes at most half of the time that this many waiting cells share.
 const SLOW_SHARES: u64 = 4;
@@ -43,7 +44,7 @@ const SLOW_SHARES: u64 = 4;
 const KNEE_PARTS: u64 = 10;
 /// The assumed gap between two slices, for threads, queues and counters. Measured gaps replace it.
 const GAP_NS: u64 = 30_000_000;
-/// Within this time processors and queues reach their pace.
+/// Within this time processors and queues reach their pace. Chosen, not measured.
 const WARMUP_NS: u64 = 30_000_000;
 /// Cells with more bytes in flight come last in their pass. The largest cells of the default matrix
 /// have as many. 64 blocks of 64 MiB take two seconds at 2 GB/s.
@@ -57,9 +58,9 @@ pub struct Sweep {
     cells: Vec<SweptCell>,
     /// Indices of the cells of the first pass that have no slice yet, in order.
     coarse: VecDeque<usize>,
-    /// Those of the second pass.
+    /// Indices of the cells of the second pass that have no slice yet, in order.
     fine: VecDeque<usize>,
-    /// Some cells are not part of the coarse matrix.
+    /// True if some cells are not part of the coarse matrix.
     has_fine: bool,
     /// When the last slice ends, in nanoseconds after the start of the run.
     time_ns: u64,
@@ -364,6 +365,7 @@ impl Sweep {
     }
 }
 
+/// The bytes that the workload keeps in flight.
 fn in_flight_bytes(workload: &Workload) -> u64 {
     u64::from(workload.block_bytes) * u64::from(workload.depth)
 }

@@ -1,5 +1,6 @@
-//! Slices of two sides that followed each other in a live comparison. Each block holds one slice of
-//! either side, in random order, so that slow changes affect both and cancel in their ratio.
+//! Derives the difference of two sides from the slices of a live comparison that followed each
+//! other. Each block holds one slice of either side, in random order, so that slow changes affect
+//! both and cancel in their ratio.
 
 use super::comparable::MeasuredWorkload;
 use super::distribution::bucket_width_log;
@@ -70,6 +71,9 @@ impl<'a> Blocks<'a> {
         Some(logs)
     }
 
+    /// The logarithm of a figure in a slice; `None` where the slice lacks it, or it is not
+    /// positive. Without an operation, the figures of all headline kinds are added: only rates are
+    /// asked so.
     fn slice_log(&self, slice: &TimeSlice, op: Option<OpKind>, figure: Figure) -> Option<f64> {
         let value = match op {
             Some(op) => slice_figure(slice.ops.get(&op)?, figure)?,
@@ -100,20 +104,22 @@ impl<'a> Blocks<'a> {
         }
         let mut difference = PairedDifference::from_sample(&differences)?;
         if matches!(figure, Figure::Iops | Figure::Throughput | Figure::Mean) {
-            estimates.a = geometric_mean(logs.a, &estimates.a.estimate.unit);
-            estimates.b = geometric_mean(logs.b, &estimates.b.estimate.unit);
+            estimates.a = geometric_mean(logs.a, &estimates.a.shown.unit);
+            estimates.b = geometric_mean(logs.b, &estimates.b.shown.unit);
         } else {
-            let shorter_ns = estimates.a.sample.value.min(estimates.b.sample.value);
+            let shorter_ns = estimates.a.figure.value.min(estimates.b.figure.value);
             difference.error = difference.error.max(bucket_width_log(shorter_ns));
         }
         Some(difference)
     }
 }
 
+/// The geometric mean of the slices of a side. What varies within a slice shows in their
+/// differences already.
 fn geometric_mean(logs: Vec<f64>, unit: &str) -> SideEstimate {
     let count = logs.len() as u64;
-    let sample = SideFigure::from_runs(mean(&logs).exp(), logs, Within::Unknown);
-    SideEstimate::from_sample(sample, count, unit)
+    let figure = SideFigure::from_runs(mean(&logs).exp(), logs, Within::Unknown);
+    SideEstimate::new(figure, count, unit)
 }
 
 /// The figure of one kind of operation in a slice; `None` where the slice has too few latencies for

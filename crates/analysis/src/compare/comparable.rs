@@ -1,6 +1,7 @@
-//! The reasons why two figures of a workload do not measure the same thing. The requested workload,
-//! the way it was carried out and every disturbance must agree. The disk, the machine and the
-//! kernel may differ, as people compare those: see `differences`.
+//! Finds the reasons why two figures of a workload do not measure the same thing. The requested
+//! workload and the way it was carried out must agree, and neither may be disturbed. The disk, the
+//! machine and the kernel may differ, as people compare those: see `differences`. The codes of the
+//! reasons stand in documents: a changed one breaks their readers.
 
 use super::reasons::{
     Between, Compared, MeasuredSpan, Reasons, add_findings, cache_text, engine_text, kind_text,
@@ -20,10 +21,11 @@ use diskproof_model::target::{TargetIdentity, TargetKind};
 use diskproof_model::units::counted;
 
 /// Up to this share of a span may be unwritten. With more, reads say more about the filesystem than
-/// about the disk.
+/// about the disk: it changes a rate by as much as half of the default margin.
 const UNWRITTEN_MAX: f64 = 0.01;
 /// The content of two spans counts as the same if the shares of their zero blocks, or of their
-/// unwritten blocks, differ by at most this: a disk or a thin volume need not move zeros.
+/// unwritten blocks, differ by at most this: a disk or a thin volume need not move zeros. Chosen:
+/// the shares come from samples.
 const CONTENT_DIFFERENCE_MAX: f64 = 0.1;
 
 /// A workload as one run measured it.
@@ -44,6 +46,7 @@ impl<'a> MeasuredWorkload<'a> {
         Some(Self { name, run, index })
     }
 
+    /// Its row in the record.
     pub(super) fn row(self) -> &'a Row {
         &self.run.record.measurements[self.index]
     }
@@ -84,7 +87,7 @@ impl<'a> MeasuredWorkload<'a> {
         }
     }
 
-    /// True if its span is a whole device, but for a rest that does not fill a block.
+    /// Returns `true` if its span is a whole device, but for a rest that does not fill a block.
     fn covers_device(self) -> bool {
         let Some(target) = self.target() else {
             return false;
@@ -95,8 +98,8 @@ impl<'a> MeasuredWorkload<'a> {
                 .covers(target.size_bytes, self.requested().block_bytes)
     }
 
-    /// True if both spans are equal, or both cover their whole device: disks of different sizes
-    /// are compared as a whole.
+    /// Returns `true` if both spans are equal, or both cover their whole device: disks of different
+    /// sizes are compared as a whole.
     fn has_span_like(self, other: Self) -> bool {
         self.span().is_like(other.span()) || (self.covers_device() && other.covers_device())
     }
@@ -167,8 +170,8 @@ impl Compared for MeasuredWorkload<'_> {
 /// next: the intervals within slices know nothing of the seconds between them.
 const BLOCKS_MIN: u64 = 3;
 
-/// The number of blocks of a live comparison that ended too early to tell; `None` of enough, and of
-/// other runs.
+/// The number of blocks of a live comparison that ended too early to decide; `None` of enough, and
+/// of other runs.
 fn few_blocks(a: MeasuredWorkload<'_>, b: MeasuredWorkload<'_>) -> Option<u64> {
     if !is_live_pair(a.run.record, b.run.record) {
         return None;
@@ -294,7 +297,7 @@ fn add_concurrent_differences(
         };
         let mut differences = Reasons::default();
         add_own_differences(&mut differences, concurrent_a, concurrent_b);
-        // The first one is enough to tell the user what to look at.
+        // The first one is enough to show the user where to look.
         if let Some(Reason { why, .. }) = differences.0.first() {
             let why = format!("{name}, which ran together with it, differs: {why}");
             reasons.add("company-differs", why);

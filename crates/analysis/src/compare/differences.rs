@@ -1,6 +1,6 @@
-//! Differences between the sides apart from the workload: the disk, its firmware, the machine, the
-//! kernel. They are often the reason for the comparison, so they keep no figures from being
-//! compared.
+//! Lists in what the sides differ besides the workload: the disk, its firmware, the machine, the
+//! kernel. Such a difference is often the reason for the comparison, so it keeps no figures from
+//! being compared.
 
 use super::facts::{Absence, FACTS, Fact, RecordPart, Role, model_text};
 use super::sides::Run;
@@ -78,6 +78,7 @@ pub(super) fn disk_names(record: &Record) -> Vec<String> {
     RecordPart::whole(record).disks().map(disk_name).collect()
 }
 
+/// `ST4000NM0035 (ZC1234)`: the model, and the serial number where it is known.
 fn disk_name(disk: &Layer) -> String {
     match &disk.serial {
         Some(serial) => format!("{} ({serial})", model_text(disk)),

@@ -1,5 +1,5 @@
-//! Latency distributions for comparing: quick quantiles, and the clusters of long latencies, which
-//! make a run worth fewer independent latencies than it has.
+//! Holds latency distributions for comparing: gives quantiles quickly, and finds the clusters of
+//! long latencies, which make a run worth fewer independent latencies than it has.
 
 use crate::estimate::widening;
 use diskproof_model::comparison::PercentilePoint;
@@ -9,16 +9,18 @@ use diskproof_model::series::Cell;
 
 /// The threshold at which clusters are counted is so high that at most this share of the cells hold
 /// a latency beyond it. Clusters cannot be seen where nearly all cells do: at 0.9, a cell more or
-/// less moves θ by 4 % where a hundred cells tell, at 0.99 by 20 %.
+/// less moves θ by 4 % over a hundred cells, at 0.99 by 20 %.
 const BUSY_CELLS_MAX: f64 = 0.9;
 /// The lowest extremal index that is trusted: at this one, latencies come in groups of a hundred.
 const EXTREMAL_INDEX_MIN: f64 = 0.01;
-/// The percentile curve has this many points for each halving of the share beyond.
+/// The percentile curve has this many points for each halving of the share beyond. Chosen, not
+/// measured.
 const STEPS_A_HALVING: i32 = 4;
 /// The largest share of a latency that the width of its bucket is: each power of two has 1024
-/// buckets, but none is narrower than a nanosecond.
+/// buckets (`LatencyHistogram`), but none is narrower than a nanosecond.
 const BUCKET_WIDTH_MAX: f64 = 1.0 / 1024.0;
-/// A percentile is reported if at least this many latencies lie beyond it.
+/// A percentile is reported if at least this many latencies lie beyond it, as in records: the rank
+/// of fewer is known to worse than a third.
 const BEYOND_MIN: f64 = 10.0;
 
 /// A latency distribution as its filled buckets.

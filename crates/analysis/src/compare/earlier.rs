@@ -1,5 +1,5 @@
-//! Earlier runs of the same target and plan. They are not compared with anything, but show how much
-//! a figure varies from run to run, on the sides of a comparison or of a single run.
+//! Finds earlier runs of the same target and plan, which show how much a figure varies from run to
+//! run: for both sides of a comparison, or for a single run.
 //!
 //! Of a single run the interval is the one in which the next run lies: the mean of the logarithms ±
 //! t·s·√(1 + 1/n) (Hahn & Meeker 1991, 4.7). The slices of one run cannot show what changes from
@@ -28,13 +28,14 @@ impl<'a> EarlierRuns<'a> {
     pub(super) fn from_history(history: &'a [RunGroup<'a>], sides: &Sides<'_>) -> Self {
         let mut groups = Vec::new();
         for group in history {
-            let mut alike: BTreeMap<Vec<String>, Vec<&Run<'_>>> = BTreeMap::new();
+            let mut runs_by_facts: BTreeMap<Vec<String>, Vec<&Run<'_>>> = BTreeMap::new();
             for run in &group.runs {
                 if is_earlier(run.record, sides) {
-                    alike.entry(fact_texts(run.record)).or_default().push(run);
+                    let facts = fact_texts(run.record);
+                    runs_by_facts.entry(facts).or_default().push(run);
                 }
             }
-            groups.extend(alike.into_values());
+            groups.extend(runs_by_facts.into_values());
         }
         groups.retain(|runs: &Vec<_>| runs.len() > 1);
         Self { groups }
@@ -65,8 +66,9 @@ impl<'a> EarlierRuns<'a> {
     }
 }
 
-/// True if a run began before the newest of the compared runs, repeats one of them, and is none of
-/// them. Starts are UTC with nine digits behind the point, so that their texts sort by time.
+/// Returns `true` if a run began before the newest of the compared runs, repeats one of them, and
+/// is none of them. Starts are UTC with nine digits behind the point, so that their texts sort by
+/// time.
 fn is_earlier(record: &Record, sides: &Sides<'_>) -> bool {
     let mut is_before = false;
     let mut is_repeated = false;
@@ -81,7 +83,7 @@ fn is_earlier(record: &Record, sides: &Sides<'_>) -> bool {
     is_before && is_repeated
 }
 
-/// True if machine, paths, verb and tasks of a run are those of another one.
+/// Returns `true` if machine, paths, verb and tasks of a run are those of another one.
 fn repeats(run: &Record, repeated: &Record) -> bool {
     run.plan.origin.verb == repeated.plan.origin.verb
         && run.host.name == repeated.host.name
@@ -98,7 +100,7 @@ const EARLIER_RUNS_MIN: usize = 3;
 pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunToRun>> {
     let run = Run::without_name(record);
     let facts = fact_texts(record);
-    let alike: Vec<Run<'_>> = earlier
+    let repetitions: Vec<Run<'_>> = earlier
         .iter()
         .filter(|other| repeats(other, record) && fact_texts(other) == facts)
         .map(Run::without_name)
@@ -110,7 +112,7 @@ pub(crate) fn run_to_run(record: &Record, earlier: &[Record]) -> Vec<Option<RunT
             run: &run,
             index,
         };
-        variations.push(variation_of_row(measured, &alike));
+        variations.push(variation_of_row(measured, &repetitions));
     }
     variations
 }
@@ -161,7 +163,8 @@ fn half_width_within(measurement: &Row) -> Option<f64> {
         .sum()
 }
 
-/// Widens the intervals of a row's rates to the variation from run to run.
+/// Widens the intervals of a row's rates to the variation from run to run. Of a row without it they
+/// stay as they are.
 pub(crate) fn widen(measurement: &mut Row) {
     let Some(variation) = measurement.run_to_run else {
         return;
@@ -177,7 +180,7 @@ pub(crate) fn widen(measurement: &mut Row) {
 /// The headline rate in operations per second.
 fn headline_iops(measured: MeasuredWorkload<'_>) -> Option<f64> {
     let rate = rate_estimate(&[measured.row()], None, RateUnit::Operations)?;
-    Some(rate.estimate.value)
+    Some(rate.shown.value)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The facts of a run besides its workload: its disks, their firmware, the machine, the kernel.
-//! Each is a text, so that any two runs can be compared.
+//! Lists the facts of a run besides its workload: its disks, their firmware, the machine, the
+//! kernel. Each is a text, so that any two runs can be compared.
 
 use diskproof_model::health::DiskHealth;
 use diskproof_model::measurement::OpKind;
@@ -18,6 +18,7 @@ pub(super) struct RecordPart<'r> {
 }
 
 impl<'r> RecordPart<'r> {
+    /// All of a record.
     pub(super) fn whole(record: &'r Record) -> Self {
         Self {
             record,
@@ -25,6 +26,7 @@ impl<'r> RecordPart<'r> {
         }
     }
 
+    /// The part about the target of this index.
     pub(super) fn of_target(record: &'r Record, target: usize) -> Self {
         Self {
             record,
@@ -46,6 +48,7 @@ impl<'r> RecordPart<'r> {
             .map(|(_, target)| target)
     }
 
+    /// The disks below its targets.
     pub(super) fn disks(self) -> impl Iterator<Item = &'r Layer> {
         self.targets().flat_map(TargetIdentity::disks)
     }
@@ -97,18 +100,20 @@ impl<'r> RecordPart<'r> {
 
 /// A kind of fact.
 pub(super) struct Fact {
-    /// Its name in reports and documents.
+    /// Its name in reports, and in saved comparisons and fleets: a changed one breaks their
+    /// readers.
     pub name: &'static str,
-    /// What it means that a record has no such text.
+    /// The meaning of an empty text.
     pub absence: Absence,
     pub role: Role,
+    /// Reads it from a record: a text for each disk or target that has it.
     texts: fn(RecordPart<'_>) -> Vec<String>,
 }
 
 /// The meaning of a fact without a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Absence {
-    /// Nobody could say.
+    /// The system did not report it.
     Unknown,
     /// There is no such thing, such as the filesystem of a device.
     None,
@@ -123,7 +128,7 @@ impl Absence {
     }
 }
 
-/// What a fact can explain.
+/// The use of a fact as an explanation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     /// It may be the reason for other figures.
@@ -133,6 +138,7 @@ pub(super) enum Role {
 }
 
 impl Fact {
+    /// A condition that is unknown where a record has no text for it.
     const fn new(name: &'static str, texts: fn(RecordPart<'_>) -> Vec<String>) -> Self {
         Self {
             name,
@@ -142,6 +148,7 @@ impl Fact {
         }
     }
 
+    /// The name of a disk or a machine.
     const fn identity(name: &'static str, texts: fn(RecordPart<'_>) -> Vec<String>) -> Self {
         Self {
             role: Role::Identity,
@@ -149,7 +156,7 @@ impl Fact {
         }
     }
 
-    /// A record that has no such text has no such thing.
+    /// A condition that does not exist where a record has no text for it.
     const fn optional(name: &'static str, texts: fn(RecordPart<'_>) -> Vec<String>) -> Self {
         Self {
             absence: Absence::None,

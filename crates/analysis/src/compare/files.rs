@@ -1,6 +1,6 @@
-//! The metrics of many small files: the rate of each step that both sides did, and the reasons why
-//! a step does not measure the same thing in two runs. The number of rounds and the time may
-//! differ, because rounds are repetitions.
+//! Compares runs on many small files: gives the rate of each step that both sides did, or the
+//! reasons why a step does not measure the same thing in two runs. The number of rounds and the
+//! time may differ, because rounds are repetitions.
 
 use super::comparable::fault_of_stop;
 use super::earlier::EarlierRuns;
@@ -32,7 +32,7 @@ pub(super) fn step_metrics(
     metrics
 }
 
-/// The metric of a step: files per second.
+/// The metric of a step: files per second; `None` where a run has no rate of it.
 fn step_metric(subject: &str, pair: &Pair<StepOfRun<'_>>) -> Option<PendingMetric> {
     let estimates = pair.estimates_of_runs(|run| Some(run.step().figures.iops.clone()))?;
     let ratio = estimates.ratio();
@@ -92,6 +92,7 @@ impl<'a> StepOfRun<'a> {
         })
     }
 
+    /// Its row in the record.
     pub(super) fn step(self) -> &'a FileStepRow {
         &self.files.steps[self.index]
     }

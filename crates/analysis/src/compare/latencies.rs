@@ -1,5 +1,5 @@
-//! The latencies of a workload on one side of a comparison, each figure with its uncertainty.
-//! Assumes that the runs are comparable.
+//! Estimates the latencies of a workload on one side of a comparison, each figure with its
+//! uncertainty. Assumes that the runs are comparable.
 //!
 //! * The latencies of a run depend on each other, so its figures have the error of fewer
 //!   independent ones: their number is `independent_latencies`. It is smaller where the rate varies
@@ -25,17 +25,19 @@ use diskproof_model::measurement::OpKind;
 use diskproof_model::record::Estimate;
 use diskproof_model::row::{OpRow, Row};
 
-/// Fewer latencies do not show how far they vary.
+/// Fewer latencies do not show how far they vary: their mean has no interval. Chosen, not measured.
 const LATENCIES_MIN: u64 = 10;
-/// Below this dispersion all latencies are in one bucket of the histogram.
+/// Below this dispersion all latencies are in one bucket of the histogram: two neighbouring buckets
+/// of equal weight have one of 2 × 10^-7.
 const DISPERSION_MIN: f64 = 1e-9;
 
 /// From this quantile on a percentile is about long latencies, below it about typical ones. The
-/// mean varies by the long ones, so its error is computed at this quantile.
+/// mean varies by the long ones, so its error is computed at this quantile. Chosen: of the compared
+/// percentiles p50 lies below it, p99 and p99.9 beyond.
 const TAIL_FROM: f64 = 0.9;
 
 /// The disk stalled in a cell of the series that has less than this share of the median number of
-/// operations.
+/// operations. Chosen, not measured: it must lie below the usual variation of cells.
 const STALLED_BELOW: f64 = 0.8;
 
 /// A figure of a latency distribution.
@@ -67,7 +69,7 @@ pub(super) fn latency_estimate(
     }
 }
 
-/// The latencies of all runs, merged.
+/// The latencies of all runs, merged; `None` where a run has none of this kind.
 pub(super) fn merged_latencies(runs: &[&Row], op: OpKind) -> Option<LatencyDistribution> {
     let mut latencies = Vec::new();
     for row in runs {
@@ -143,22 +145,23 @@ impl<'a> OpLatencies<'a> {
         self.op.seen_latencies()
     }
 
+    /// The longest latency, in nanoseconds.
     pub(crate) fn longest_ns(&self) -> u64 {
         self.op.figures.seen_latency().max
     }
 
     /// The 95 % interval of a percentile; `None` where too little was measured for one.
     pub(crate) fn percentile_interval(&self, quantile: f64) -> Option<PercentileInterval> {
-        let sample = percentile_estimate(std::slice::from_ref(self), quantile)?.sample;
-        if matches!(sample.within, Within::Unknown) {
+        let figure = percentile_estimate(std::slice::from_ref(self), quantile)?.figure;
+        if matches!(figure.within, Within::Unknown) {
             return None;
         }
-        let multiple = multiple_95(sample.freedom());
-        let above = sample.arm(Arm::Above, multiple);
+        let multiple = multiple_95(figure.freedom());
+        let above = figure.arm(Arm::Above, multiple);
         Some(PercentileInterval {
-            low_ns: sample.value * (-sample.arm(Arm::Below, multiple)).exp(),
+            low_ns: figure.value * (-figure.arm(Arm::Below, multiple)).exp(),
             high_ns: if above.is_finite() {
-                Some(sample.value * above.exp())
+                Some(figure.value * above.exp())
             } else {
                 None
             },
@@ -282,6 +285,8 @@ impl<'a> OpLatencies<'a> {
     }
 }
 
+/// A percentile of the merged latencies of all runs, with the uncertainty that they show; `None`
+/// where too few latencies lie beyond it.
 fn percentile_estimate(runs: &[OpLatencies<'_>], quantile: f64) -> Option<SideEstimate> {
     let merged = LatencyDistribution::merged(runs.iter().map(|run| run.op.seen_latencies()))?;
     let value = merged.percentile(quantile)?.max(1) as f64;
@@ -291,7 +296,7 @@ fn percentile_estimate(runs: &[OpLatencies<'_>], quantile: f64) -> Option<SideEs
         let ns = run.distribution.quantile_ns(quantile).max(1) as f64;
         logs.push(ns.ln());
     }
-    // `None` as soon as one run has too little to tell.
+    // `None` as soon as one run has too few.
     let independent: Option<f64> = runs
         .iter()
         .map(|run| run.independent_latencies(quantile))
@@ -313,8 +318,8 @@ fn percentile_estimate(runs: &[OpLatencies<'_>], quantile: f64) -> Option<SideEs
         Some(independent) if runs.len() == 1 => independent as u64,
         Some(_) | None => runs.len() as u64,
     };
-    let sample = SideFigure::from_runs(value, logs, within);
-    Some(SideEstimate::from_sample(sample, sample_count, "ns"))
+    let figure = SideFigure::from_runs(value, logs, within);
+    Some(SideEstimate::new(figure, sample_count, "ns"))
 }
 
 #[cfg(test)]

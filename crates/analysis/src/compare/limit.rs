@@ -1,7 +1,8 @@
-//! Conditions that make a comparison fail, such as `random-read-d32.iops<-5%`: a build can fail
-//! when a disk gets slower. Metrics have the names of `--expect`, and the value is the change from
-//! the baseline. The errors of comparisons that cannot be made are here, too.
+//! Evaluates the conditions under which a comparison counts as failed, such as
+//! `random-read-d32.iops<-5%`: a build can fail when a disk gets slower. Metrics have the names of
+//! `--expect`, and the value is the change from the baseline.
 
+use super::error::CompareError;
 use crate::expect::Relation;
 use diskproof_model::comparison::{
     Basis, Candidate, Condition, ConditionOutcome, Figure, MetricComparison, Ratio, Verdict,
@@ -62,6 +63,7 @@ impl FromStr for Limit {
     }
 }
 
+/// The number before a percent sign; `None` of any other text.
 fn parse_percent(text: &str) -> Option<f64> {
     let percent: f64 = text.strip_suffix('%')?.trim().parse().ok()?;
     // A loss of more than 100 % is impossible.
@@ -187,49 +189,57 @@ impl Limit {
         }
     }
 
+    /// The outcome of the condition on its metric.
     fn judge(&self, metric: &MetricComparison) -> JudgedLimit {
         if metric.verdict == Verdict::NotComparable {
-            let reasons: Vec<&str> = metric.reasons.iter().map(|r| r.why.as_str()).collect();
+            let reasons: Vec<&str> = metric
+                .reasons
+                .iter()
+                .map(|reason| reason.why.as_str())
+                .collect();
             return JudgedLimit {
                 outcome: ConditionOutcome::Unanswered,
                 why: format!("not comparable: {}", reasons.join("; ")),
             };
         }
-        let Some(ratio) = metric.ratio else {
-            return JudgedLimit {
+        match metric.ratio {
+            Some(ratio) => self.judge_ratio(metric, ratio),
+            None => JudgedLimit {
                 outcome: ConditionOutcome::Unanswered,
                 why: "measured too briefly for an interval".to_owned(),
-            };
-        };
-        let (percent, interval) = ((ratio.value - 1.0) * 100.0, interval_text(ratio));
-        let changed = format!("changed by {percent:+.1} % ({interval})");
+            },
+        }
+    }
+
+    /// The outcome by the interval of the ratio.
+    fn judge_ratio(&self, metric: &MetricComparison, ratio: Ratio) -> JudgedLimit {
+        let percent = (ratio.value - 1.0) * 100.0;
+        let changed = format!("changed by {percent:+.1} % ({})", interval_text(ratio));
         let high = ratio.high_95.unwrap_or(f64::INFINITY);
         let ends = [ratio.low_95 - 1.0, high - 1.0];
-        let is_known = metric.variation.is_some() || metric.basis == Basis::Blocks;
-        let doubt = match self.relation.decides(ends, self.change) {
-            Some(false) => {
-                return JudgedLimit {
-                    outcome: ConditionOutcome::DoesNotHold,
-                    why: changed,
-                };
-            }
-            Some(true) if is_known || self.relation.holds(0.0, self.change) => {
-                return JudgedLimit {
-                    outcome: ConditionOutcome::Holds,
-                    why: changed,
-                };
-            }
-            Some(true) => {
-                " in one run per side, but the variation between runs is unknown. Compare three \
-                 runs per side"
-            }
-            None => {
-                ": the threshold lies within the interval. Measure longer, or more runs per side"
-            }
-        };
-        JudgedLimit {
-            outcome: ConditionOutcome::Undecided,
-            why: changed + doubt,
+        let is_variation_known = metric.variation.is_some() || metric.basis == Basis::Blocks;
+        let holds_without_change = self.relation.holds(0.0, self.change);
+        match self.relation.decides(ends, self.change) {
+            Some(false) => JudgedLimit {
+                outcome: ConditionOutcome::DoesNotHold,
+                why: changed,
+            },
+            Some(true) if is_variation_known || holds_without_change => JudgedLimit {
+                outcome: ConditionOutcome::Holds,
+                why: changed,
+            },
+            Some(true) => JudgedLimit {
+                outcome: ConditionOutcome::Undecided,
+                why: changed
+                    + " in one run per side, but the variation between runs is unknown. Compare \
+                       three runs per side",
+            },
+            None => JudgedLimit {
+                outcome: ConditionOutcome::Undecided,
+                why: changed
+                    + ": the threshold lies within the interval. Measure longer, or more runs per \
+                       side",
+            },
         }
     }
 }
@@ -252,6 +262,7 @@ struct JudgedLimit {
     why: String,
 }
 
+/// The interval of a change: `-7.1 % to -3.0 %`, or `-7.1 % or more` where nothing bounds it.
 fn interval_text(ratio: Ratio) -> String {
     let low = (ratio.low_95 - 1.0) * 100.0;
     match ratio.high_95 {
@@ -318,35 +329,4 @@ fn known_metrics_text(candidates: &[Candidate]) -> String {
         return "none, because the runs have nothing in common".to_owned();
     }
     Vec::from_iter(known).join(", ")
-}
-
-/// A comparison that cannot be made.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CompareError {
-    /// The margin is outside of 0 % to 100 %.
-    #[error("the margin {0} is not between 0 % and 100 %; use for example --margin 2%")]
-    Margin(String),
-    /// A side has no runs.
-    #[error("{0}: no run to compare; name at least one")]
-    Empty(String),
-    /// A condition is on a metric that no run has.
-    #[error("--fail-on '{expression}': no metric is named '{metric}'; use one of {known}")]
-    Metric {
-        /// The condition as the user wrote it.
-        expression: String,
-        /// The metric in it.
-        metric: String,
-        /// The metrics that exist, separated by commas.
-        known: String,
-    },
-    /// A condition is on a metric that several targets have.
-    #[error("--fail-on '{expression}': several targets have '{metric}'; write {spelled}")]
-    Target {
-        /// The condition as the user wrote it.
-        expression: String,
-        /// The metric in it.
-        metric: String,
-        /// The metric of each target.
-        spelled: String,
-    },
 }

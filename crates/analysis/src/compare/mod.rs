@@ -1,5 +1,5 @@
-//! Compares runs metric by metric: a ratio with its interval and a verdict, or the reason why they
-//! cannot be compared. docs/compare.md explains the statistics.
+//! Compares runs metric by metric: gives a ratio with its interval and a verdict, or the reason why
+//! two figures cannot be compared. docs/compare.md explains the statistics.
 //!
 //! * `pair`: parts that both sides have; `workload_metrics`, `survey`, `files`, `observed`: their
 //!   metrics; `rates`, `latencies`: figures and errors, as a `side_estimate`; `distribution`:
@@ -7,22 +7,24 @@
 //! * `run_spread`: variation from run to run; `ratio`: intervals and p-values; `verdict`: verdicts.
 //! * `comparable`: what must agree, and `workload_text`: in words; `differences` of the `facts`:
 //!   what may differ; `reasons`: why figures are not comparable.
-//! * `limit`: conditions of the user; `summary`: sentences.
-//! * `representative`: the figures that represent one run, for the comparison of many; `alike`:
-//!   runs whose figures make a trend.
+//! * `limit`: conditions of the user; `error`: why no comparison is made; `summary`, `notes`:
+//!   sentences.
+//! * `representative`: the figures that represent one run, for the comparison of many;
+//!   `same_conditions`: runs whose figures make a trend.
 //! * `blocks`: the slices of a live comparison.
 //! * `earlier`: runs of the history that show how figures vary, for both sides or a single run.
 
-mod alike;
 mod blocks;
 mod comparable;
 mod differences;
 mod distribution;
 mod earlier;
+mod error;
 mod facts;
 mod files;
 mod latencies;
 mod limit;
+mod notes;
 mod observed;
 mod pair;
 mod rates;
@@ -30,6 +32,7 @@ mod ratio;
 mod reasons;
 mod representative;
 mod run_spread;
+mod same_conditions;
 mod side_estimate;
 mod sides;
 mod summary;
@@ -40,14 +43,14 @@ mod verdict;
 mod workload_metrics;
 mod workload_text;
 
-pub(crate) use alike::measured_alike;
 pub(crate) use differences::conditions_of_target;
 pub(crate) use distribution::percentile_points;
 pub(crate) use earlier::{run_to_run, widen as widen_to_runs};
+pub use error::CompareError;
 pub(crate) use latencies::OpLatencies;
-pub use limit::CompareError;
 pub use limit::{Limit, LimitError};
 pub(crate) use representative::{PartOfRun, RepresentativeFigure, representative_figures};
+pub(crate) use same_conditions::has_same_conditions;
 pub use sides::{Run, RunGroup};
 
 use crate::estimate::adjusted_for_family;
@@ -119,6 +122,7 @@ pub fn compare(question: &Question<'_>) -> Result<Comparison, CompareError> {
     })
 }
 
+/// A side as the document has it.
 fn side_of_group(group: &RunGroup<'_>) -> Side {
     Side {
         label: group.label.clone(),
@@ -168,7 +172,7 @@ fn compare_candidate(question: &Question<'_>, group: &RunGroup<'_>, letter: &str
         all: tally_of_all,
         summary: summary::summary_sentences(letter, question.margin, headline_tally, &metrics),
         differences: differences::differences(&question.baseline.runs, &group.runs),
-        notes: summary::notes(&question.baseline, group, &sides, letter, &metrics),
+        notes: notes::notes(&question.baseline, group, &sides, letter, &metrics),
         metrics,
         unmatched,
         percentiles,
@@ -184,6 +188,7 @@ struct ComparedWorkloads {
     unmatched: Vec<Unmatched>,
 }
 
+/// Compares each workload that both sides have.
 fn compare_workloads(sides: &Sides<'_>, earlier: &EarlierRuns<'_>) -> ComparedWorkloads {
     let has_several_targets = sides.runs().any(|named| named.run.record.targets.len() > 1);
     let mut compared = ComparedWorkloads::default();

@@ -1,4 +1,4 @@
-//! The metrics of observed loads: rate, throughput and mean time of reads and writes, for each
+//! Compares observed loads: gives rate, throughput and mean time of reads and writes for each
 //! device that both sides observed.
 
 use super::pair::{PairEstimates, PendingMetric};
@@ -95,6 +95,7 @@ fn devices_named<'a>(side: &'a [NamedRun<'a>], name: &str) -> Vec<&'a ObservedDe
         .collect()
 }
 
+/// The devices that the runs of a side observed, run by run.
 fn observed_devices<'a>(side: &'a [NamedRun<'a>]) -> impl Iterator<Item = &'a ObservedDevice> {
     side.iter()
         .flat_map(|named| named.run.record.observed())
@@ -113,6 +114,7 @@ fn loads_of_kind<'a>(devices: &[&'a ObservedDevice], kind: OpKind) -> Vec<&'a Ob
     loads
 }
 
+/// The metric of one figure; `None` where a side had no such requests, or the figure is unknown.
 fn load_metric(
     pair: &LoadPair<'_>,
     kind: OpKind,
@@ -137,6 +139,7 @@ fn load_metric(
     Some(pending)
 }
 
+/// A figure of one side; `None` where a run does not have it.
 fn side_estimate(loads: &[&ObservedOps], figure: Figure) -> Option<SideEstimate> {
     let mut estimates = Vec::new();
     for ops in loads {
@@ -144,7 +147,7 @@ fn side_estimate(loads: &[&ObservedOps], figure: Figure) -> Option<SideEstimate>
             Figure::Iops => ops.iops.clone(),
             Figure::Throughput => ops.throughput.clone(),
             Figure::Mean => Estimate::new(ops.count, ops.latency_mean_ns?, None, "ns"),
-            // Nobody records the latency of each observed request.
+            // An observed load has counters, not the latency of each request.
             Figure::P50
             | Figure::P99
             | Figure::P99_9

@@ -1,5 +1,5 @@
-//! A part that both sides measured (a workload, a part of a survey, or a step on files), and a
-//! metric of it, from its figures to its verdict.
+//! Finds the parts that both sides measured (a workload, a part of a survey, or a step on files),
+//! and takes each metric of them from its figures to its verdict.
 
 use super::earlier::EarlierRuns;
 use super::ratio::{RatioEstimate, SideFigure};
@@ -39,14 +39,14 @@ impl PairEstimates {
     /// The ratio of the figure, with the uncertainty that all these runs show; `None` where a side
     /// is zero, or too little was measured.
     pub(super) fn ratio(&self) -> Option<RatioEstimate> {
-        RatioEstimate::from_sides(&self.a.sample, &self.b.sample, &self.earlier)
+        RatioEstimate::from_sides(&self.a.figure, &self.b.figure, &self.earlier)
     }
 }
 
 impl PendingMetric {
     /// A metric without a verdict, for a figure of all operations together on the first target,
-    /// which is no headline. `reasons` are those against the comparison: with any, `ratio` is
-    /// dropped.
+    /// which is no headline: the caller sets these fields of `metric` where they are otherwise.
+    /// `reasons` are those against the comparison: with any, `ratio` is dropped.
     pub(super) fn new(
         metric: String,
         subject: &str,
@@ -65,7 +65,7 @@ impl PendingMetric {
                 op: None,
                 figure,
                 headline: false,
-                better: Direction::of_unit(&a.estimate.unit),
+                better: Direction::of_unit(&a.shown.unit),
                 ratio: None,
                 p_value: None,
                 p_adjusted: None,
@@ -74,10 +74,10 @@ impl PendingMetric {
                 verdict: Verdict::Undecided,
                 needed: None,
                 reasons: reasons.to_vec(),
-                a: a.estimate,
-                b: b.estimate,
+                a: a.shown,
+                b: b.shown,
             },
-            runs: a.sample.logs.len().min(b.sample.logs.len()),
+            runs: a.figure.logs.len().min(b.figure.logs.len()),
             wall_ns,
             is_load: false,
             ratio: None,
@@ -111,6 +111,7 @@ impl PendingMetric {
         self.metric
     }
 
+    /// The verdict with its advice; undecided where the metric has no ratio or no p-value.
     fn judgement(&self, p_value: Option<AdjustedP>, margin: f64) -> Judgement {
         if !self.metric.reasons.is_empty() {
             return Judgement::without_advice(Verdict::NotComparable);
@@ -209,7 +210,7 @@ impl<T: Compared> Pair<T> {
         let mut earlier = Vec::new();
         for group in &self.earlier {
             if let Some(side_estimate) = estimate(group) {
-                earlier.push(side_estimate.sample);
+                earlier.push(side_estimate.figure);
             }
         }
         Some(PairEstimates {
@@ -241,4 +242,41 @@ fn parts_of_side<'s, T>(
         parts.extend(find(&named.name, named.run));
     }
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::test_figures::figure_of_run;
+    use super::*;
+
+    /// A metric of two runs a side, the longest of which took 10 s.
+    fn pending(basis: Basis) -> PendingMetric {
+        let estimates = PairEstimates {
+            a: SideEstimate::new(figure_of_run(100.0, 0.01, 9.0), 10, "1/s"),
+            b: SideEstimate::new(figure_of_run(100.0, 0.01, 9.0), 10, "1/s"),
+            earlier: Vec::new(),
+        };
+        let metric = "w.iops".to_owned();
+        let wall_ns = 10_000_000_000;
+        let mut pending =
+            PendingMetric::new(metric, "w", Figure::Iops, estimates, None, wall_ns, &[]);
+        pending.metric.basis = basis;
+        pending.runs = 2;
+        pending
+    }
+
+    /// 2.6 times as much is 26 s, or six runs a side.
+    #[test]
+    fn advice_is_in_time_or_in_runs_by_what_the_interval_rests_on() {
+        for (basis, measure_ns, runs) in [
+            (Basis::WithinRuns, Some(26_000_000_000), None),
+            (Basis::Blocks, Some(26_000_000_000), None),
+            (Basis::BetweenRuns, None, Some(6)),
+            (Basis::Positions, None, None),
+        ] {
+            let needed = pending(basis).needed_for(2.6);
+            assert_eq!((needed.measure_ns, needed.runs), (measure_ns, runs));
+        }
+        assert_eq!(pending(Basis::BetweenRuns).needed_for(0.1).runs, Some(2));
+    }
 }

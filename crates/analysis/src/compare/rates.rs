@@ -1,5 +1,5 @@
-//! The rates of a workload on one side of a comparison, each with its uncertainty. Assumes that the
-//! runs are comparable.
+//! Estimates the rates of a workload on one side of a comparison, each with its uncertainty.
+//! Assumes that the runs are comparable.
 //!
 //! A rate has the record's own interval: batch means of the finest series, widened for correlation.
 //! Of several runs the run is the unit: their rates vary from run to run.
@@ -19,8 +19,8 @@ pub(super) enum RateUnit {
     Bytes,
 }
 
-/// The rate of one kind of operation, or of all headline kinds together, of a workload in each run
-/// of a side.
+/// The rate of one kind of operation, or of all headline kinds together where `op` is `None`, over
+/// the runs of a side; `None` where a run lacks it.
 pub(super) fn rate_estimate(
     runs: &[&Row],
     op: Option<OpKind>,
@@ -28,19 +28,19 @@ pub(super) fn rate_estimate(
 ) -> Option<SideEstimate> {
     let mut estimates = Vec::new();
     for row in runs {
-        estimates.push(rate_of(row, op, unit)?);
+        estimates.push(rate_of_run(row, op, unit)?);
     }
     SideEstimate::from_estimates(&estimates)
 }
 
-fn rate_of(row: &Row, op: Option<OpKind>, unit: RateUnit) -> Option<Estimate> {
+fn rate_of_run(row: &Row, op: Option<OpKind>, unit: RateUnit) -> Option<Estimate> {
     match op {
-        Some(op) => Some(rate_of_operation(row.op(op)?, unit)),
+        Some(op) => Some(rate_of_kind(row.op(op)?, unit)),
         None => total_rate(row, unit),
     }
 }
 
-fn rate_of_operation(op: OpRow<'_>, unit: RateUnit) -> Estimate {
+fn rate_of_kind(op: OpRow<'_>, unit: RateUnit) -> Estimate {
     match unit {
         RateUnit::Operations => op.figures.iops.clone(),
         RateUnit::Bytes => op.figures.throughput.clone(),
@@ -52,7 +52,7 @@ fn rate_of_operation(op: OpRow<'_>, unit: RateUnit) -> Estimate {
 /// their series. Where that is too short, their errors are added in full.
 pub(super) fn total_rate(row: &Row, unit: RateUnit) -> Option<Estimate> {
     let ops = row.headline_ops();
-    let rates_of_kinds = ops.iter().map(|(_, op)| rate_of_operation(*op, unit));
+    let rates_of_kinds = ops.iter().map(|(_, op)| rate_of_kind(*op, unit));
     let sum = estimate::sum_of(rates_of_kinds)?;
     let mut series = ops.first()?.1.data.shown_series();
     if series.interval_ns == 0 {

@@ -1,5 +1,5 @@
-//! The ratio of two figures with its interval and its p-value. All of it works on logarithms, so
-//! that B over A and A over B are exact inverses in everything.
+//! Computes the ratio of two figures with its interval and its p-value. All of it works on
+//! logarithms, so that B over A and A over B are exact inverses in everything.
 //!
 //! An interval has two *arms*: the distances from the figure to its lower and upper end. Those of
 //! the two sides are combined by the method of variance estimates recovery (Zou & Donner 2008),
@@ -15,7 +15,8 @@ use diskproof_model::comparison::{Basis, Ratio, RunVariation};
 /// The probability that chance alone gives any of the metrics that are compared together a verdict
 /// of better or worse.
 pub(super) const ALPHA: f64 = 0.05;
-/// A statistic beyond this many standard errors counts as certain: the search for it ends here.
+/// A statistic beyond this many standard errors counts as certain: the search for it ends here,
+/// where even one degree of freedom leaves a probability of less than a millionth.
 const MULTIPLES_MAX: f64 = 1e6;
 
 /// A figure of one side, and its uncertainty. Errors are those of its natural logarithm, which are
@@ -89,6 +90,7 @@ impl SideFigure {
         extension + self.arm_by_spread(spread, arm, multiple)
     }
 
+    /// The arm by the variation between the runs, and within them where that is known.
     fn arm_by_spread(&self, spread: RunSpread, arm: Arm, multiple: f64) -> f64 {
         let root = (self.logs.len() as f64).sqrt();
         let between_runs = multiple * spread.deviation / root;
@@ -149,7 +151,8 @@ impl SideFigure {
         }
     }
 
-    /// The variance of one run's figure due to variation within it; 0 where that is unknown.
+    /// The variance of one run's figure due to variation within it. It is 0 where that is unknown,
+    /// so that all variation between runs counts as theirs.
     pub(super) fn variance_within(&self) -> f64 {
         let below = self.within_arm(Arm::Below, 1.0);
         let above = self.within_arm(Arm::Above, 1.0);
@@ -170,6 +173,7 @@ impl SideFigure {
         match (&self.within, self.spread) {
             (_, Some(spread)) => spread.freedom,
             (Within::Error { freedom, .. } | Within::Ranks { freedom, .. }, None) => *freedom,
+            // Nothing shows its error: `is_known` keeps such a figure from any ratio.
             (Within::Unknown, None) => 1.0,
         }
     }
@@ -286,7 +290,8 @@ impl RatioEstimate {
         })
     }
 
-    /// The distance from the ratio to an end of the interval at `multiple` standard errors.
+    /// The distance from the ratio to an end of the interval at `multiple` standard errors. It
+    /// grows with the multiple: [`Self::statistic`] searches it by halving.
     fn reach(&self, arm: Arm, multiple: f64) -> f64 {
         if let Some(blocks) = self.blocks {
             return multiple * blocks.error + extension(arm, self.log, blocks.mean);
@@ -379,7 +384,8 @@ impl RatioEstimate {
     }
 }
 
-/// The degrees of freedom of the ratio after Satterthwaite, at least those of the weaker side.
+/// The degrees of freedom of the ratio after Satterthwaite, at least those of the weaker side. The
+/// lower arms stand for the variances: an upper one may have no end.
 fn satterthwaite(a: &SideFigure, b: &SideFigure) -> f64 {
     let (freedom_a, freedom_b) = (a.freedom(), b.freedom());
     let variance_a = a.arm(Arm::Below, 1.0).powi(2);

@@ -1,5 +1,5 @@
-//! Reasons why two figures are not comparable, and the checks that workloads and surveys share:
-//! method, load, spans, findings.
+//! Collects the reasons why two figures are not comparable, by the checks that workloads, surveys
+//! and steps on files share: method, spans, findings.
 
 use super::sides::is_live_pair;
 use crate::words::uncapitalised;
@@ -18,6 +18,7 @@ const SPAN_TOLERANCE: f64 = 0.02;
 pub(super) struct Reasons(pub Vec<Reason>);
 
 impl Reasons {
+    /// Adds a reason, unless it has one with the same words.
     pub(super) fn add(&mut self, code: &str, why: String) {
         if !self.0.iter().any(|reason| reason.why == why) {
             self.0.push(Reason {
@@ -137,7 +138,7 @@ pub(super) fn is_sound_repetition<T: Compared>(first: T, other: T) -> bool {
     reasons.0.is_empty()
 }
 
-/// The load average of the last minute before a run.
+/// The load average of the last minute before a run; `None` where the record does not have it.
 pub(super) fn load_average(record: &Record) -> Option<f64> {
     let load = record.host.load_average.as_ref()?;
     load.split_whitespace().next()?.parse().ok()
@@ -163,7 +164,8 @@ fn harmless_codes(records: &[&Record]) -> &'static [&'static str] {
     }
 }
 
-/// Adds the serious findings whose evidence lies below these paths of the record.
+/// Adds the serious findings whose evidence lies below these paths of the record. Paths are JSON
+/// pointers as the rules write them; each ends so that it begins no other name.
 pub(super) fn add_findings(
     reasons: &mut Reasons,
     name: &str,

@@ -1,5 +1,5 @@
-//! The figures that represent the parts of one run, and the reasons why those of another run are
-//! not comparable with them: the basis for comparing many runs at once.
+//! Chooses the figures that represent the parts of one run, and finds the reasons why those of
+//! another run are not comparable with them. Fleets compare many runs by them.
 
 use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;
@@ -21,9 +21,13 @@ const TYPICAL_NAME: &str = "the others";
 /// A part of a run, by the name that it has in every run of the same plan.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PartOfRun {
+    /// The workload of this name.
     Workload(String),
+    /// The rates of a survey by position.
     Curve,
+    /// The access times of a survey.
     Access,
+    /// A step on many small files.
     Step(FileStep),
 }
 
@@ -38,41 +42,54 @@ pub(crate) struct RepresentativeFigure {
     pub figure: Figure,
     pub better: Direction,
     pub unit: String,
+    /// The figure in its unit; positive and finite.
     pub value: f64,
     /// The standard error as a share of the value; `None` where the record states none.
     pub error: Option<f64>,
 }
 
-/// The figures that represent the parts of a run, in their order.
+/// The figures that represent the parts of a run: its workloads, its survey, its steps on files.
 pub(crate) fn representative_figures(record: &Record) -> Vec<RepresentativeFigure> {
     let run = Run::without_name(record);
+    let mut figures = workload_figures(&run);
+    figures.extend(survey_figures(&run));
+    figures.extend(step_figures(record));
+    figures
+}
+
+fn workload_figures(run: &Run<'_>) -> Vec<RepresentativeFigure> {
     let mut figures = Vec::new();
-    for (index, row) in record.measurements.iter().enumerate() {
+    for (index, row) in run.record.measurements.iter().enumerate() {
         let measured = MeasuredWorkload {
             name: RUN_NAME,
-            run: &run,
+            run,
             index,
         };
         let Some(leading) = leading_figure(measured) else {
             continue;
         };
         let name = row.data.workload.name.clone();
-        let estimate = leading.side.estimate;
-        figures.extend(representative_figure(
-            FigureIdentity {
-                part: PartOfRun::Workload(name.clone()),
-                target: row.data.target,
-                metric: leading.metric,
-                subject: name,
-                figure: leading.figure,
-            },
-            &estimate,
-            leading.side.sample.error_within(),
-        ));
+        let identity = FigureIdentity {
+            part: PartOfRun::Workload(name.clone()),
+            target: row.data.target,
+            metric: leading.metric,
+            subject: name,
+            figure: leading.figure,
+        };
+        let error = leading.side.figure.error_within();
+        figures.extend(representative_figure(identity, &leading.side.shown, error));
     }
-    for leading in leading_survey_figures(&run) {
+    figures
+}
+
+fn survey_figures(run: &Run<'_>) -> Vec<RepresentativeFigure> {
+    let mut figures = Vec::new();
+    for leading in leading_survey_figures(run) {
         // A record with leading figures of a survey has a surface.
-        let target = record.surface().map_or(0, |surface| surface.data.target);
+        let target = run
+            .record
+            .surface()
+            .map_or(0, |surface| surface.data.target);
         let part = match leading.part {
             SurveyPart::Access => PartOfRun::Access,
             SurveyPart::Curve | SurveyPart::Burst => PartOfRun::Curve,
@@ -87,6 +104,11 @@ pub(crate) fn representative_figures(record: &Record) -> Vec<RepresentativeFigur
         let error = relative_error(&leading.estimate);
         figures.extend(representative_figure(identity, &leading.estimate, error));
     }
+    figures
+}
+
+fn step_figures(record: &Record) -> Vec<RepresentativeFigure> {
+    let mut figures = Vec::new();
     for row in record.files().iter().flat_map(|files| &files.steps) {
         let subject = row.data.step.name();
         let identity = FigureIdentity {
@@ -98,11 +120,8 @@ pub(crate) fn representative_figures(record: &Record) -> Vec<RepresentativeFigur
             figure: Figure::Iops,
         };
         let estimate = &row.figures.iops;
-        figures.extend(representative_figure(
-            identity,
-            estimate,
-            relative_error(estimate),
-        ));
+        let error = relative_error(estimate);
+        figures.extend(representative_figure(identity, estimate, error));
     }
     figures
 }
@@ -225,11 +244,13 @@ impl PartOfRun {
     }
 }
 
+/// The workload of this name as a run planned it.
 fn planned_workload<'r>(record: &'r Record, name: &str) -> Option<&'r Workload> {
     let mut workloads = record.plan.workloads().iter();
     workloads.find(|workload| workload.name == name)
 }
 
+/// Adds the differences of a part that both runs have.
 fn add_differences_of<T: Compared>(typical: Option<T>, part: Option<T>, reasons: &mut Reasons) {
     if let (Some(typical), Some(part)) = (typical, part) {
         typical.add_differences(part, reasons);

@@ -1,4 +1,4 @@
-//! The variation of a figure from run to run.
+//! Estimates the variation of a figure from run to run.
 //!
 //! It follows from the runs of both sides and earlier runs of the same target and plan, pooled.
 //! Each group of runs has its own mean, as it may be another disk or setting. The pooled variance
@@ -13,7 +13,8 @@ use statrs::distribution::{ContinuousCDF as _, FisherSnedecor};
 /// Earlier runs alone must give at least this many degrees of freedom. With one, an interval is
 /// 12.7 standard errors wide, which is worse than no statement.
 const EARLIER_FREEDOM_MIN: usize = 2;
-/// Two variances differ if chance alone makes them so different with less than this probability.
+/// Two variances differ if chance alone makes them so different with less than this probability:
+/// the usual 5 %.
 const UNEQUAL_BELOW: f64 = 0.05;
 
 /// The variation of a figure from run to run, as standard deviations of its logarithm.
@@ -81,6 +82,7 @@ pub(super) fn pooled_spread(
     Some(spread)
 }
 
+/// The pooled variation of these groups; `None` where none of them has two runs.
 fn spread_of_groups(groups: &[Repetitions<'_>]) -> Option<RunSpread> {
     let freedom: usize = groups.iter().map(|group| group.freedom()).sum();
     if freedom == 0 {

@@ -1,4 +1,4 @@
-//! The runs of a comparison, and the two sides that they form.
+//! Holds the runs of a comparison, and the two sides that they form.
 
 use diskproof_model::comparison::{Holder, Unmatched};
 use diskproof_model::record::Record;
@@ -67,6 +67,7 @@ pub(super) struct Sides<'a> {
 }
 
 impl<'a> Sides<'a> {
+    /// The sides of two groups, each run once. `letter` names the second one.
     pub(super) fn from_groups(a: &'a RunGroup<'a>, b: &'a RunGroup<'a>, letter: &str) -> Self {
         Self {
             a: named_runs(a, "A"),
@@ -103,6 +104,7 @@ pub(super) struct WorkloadKey<'a> {
 }
 
 impl<'a> WorkloadKey<'a> {
+    /// The key of the workload of a row.
     pub(super) fn from_row(row: &'a Row) -> Self {
         Self {
             target: row.data.target,
@@ -111,6 +113,7 @@ impl<'a> WorkloadKey<'a> {
     }
 }
 
+/// The runs of a side with their names in sentences.
 fn named_runs<'a>(group: &'a RunGroup<'a>, letter: &str) -> Vec<NamedRun<'a>> {
     let runs = distinct_runs(group);
     let is_single = runs.len() == 1;

@@ -1,5 +1,5 @@
-//! The metrics of a survey: rates by position, the burst rate, access times; and for each part the
-//! reasons why two surveys do not measure the same thing.
+//! Compares surveys: gives the metrics of rates by position, burst rate and access times, or for
+//! each part the reasons why two surveys do not measure the same thing.
 //!
 //! The shape of a curve is not an error. The average has the record's own interval, which takes the
 //! shape into account. The slowest and the fastest point have the uncertainty of any point. It
@@ -23,12 +23,12 @@ use diskproof_model::surface::{Coverage, SeekPattern, SurfaceRecord};
 use diskproof_model::target::TargetIdentity;
 use diskproof_model::units::format_bytes;
 
-/// With fewer positions the variation of a curve is unknown.
+/// With fewer positions the variation of a curve is unknown. Chosen, not measured.
 const POSITIONS_MIN: usize = 10;
 /// A survey that leaves less than this at the end of its target still counts as one of the whole
 /// target.
 const UNREAD_END_BYTES: u32 = 1 << 20;
-/// With fewer accesses the variation of their times is unknown.
+/// With fewer accesses the variation of their times is unknown. Chosen, not measured.
 const ACCESSES_MIN: usize = 10;
 
 /// The metrics that both sides have. Parts that only one side has are added to `unmatched`.
@@ -61,6 +61,7 @@ pub(super) fn survey_metrics(
 /// A part of a survey in the runs of both sides.
 type SurveyPair<'a> = Pair<Surveyed<'a>>;
 
+/// The metrics of the curve. Slowest and fastest point take the error of a point from both curves.
 fn curve_metrics(pair: &SurveyPair<'_>) -> Vec<PendingMetric> {
     let error_of_point = match (pair.a.as_slice(), pair.b.as_slice()) {
         ([a], [b]) => point_error(a, b),
@@ -82,7 +83,7 @@ fn curve_metrics(pair: &SurveyPair<'_>) -> Vec<PendingMetric> {
             // The error belongs to the pair: each side gets half of its square.
             let side_error = error / std::f64::consts::SQRT_2;
             for side in [&mut estimates.a, &mut estimates.b] {
-                side.sample.within = Within::Error {
+                side.figure.within = Within::Error {
                     error: side_error,
                     freedom,
                 };
@@ -162,6 +163,7 @@ fn access_metrics(pair: &SurveyPair<'_>) -> Vec<PendingMetric> {
     metrics
 }
 
+/// The metric `SUBJECT.metric` of a part of the survey.
 fn survey_metric(
     pair: &SurveyPair<'_>,
     metric: &str,
@@ -311,6 +313,7 @@ pub(super) enum SurveyPart {
 }
 
 impl SurveyPart {
+    /// Its name in metrics, such as the one before the dot in `curve.average`.
     pub(super) fn subject(self) -> &'static str {
         match self {
             Self::Curve => "curve",

@@ -1,11 +1,12 @@
-//! The verdict on a ratio, and the advice how much more to measure.
+//! Decides the verdict on a ratio, and gives the advice how much more to measure.
 
 use super::ratio::{ALPHA, Arms, RatioEstimate};
 use crate::estimate::student;
 use diskproof_model::comparison::{Basis, Direction, Needed, Verdict};
 
 /// Intervals narrower than this share of the margin decide by their middle: a ratio just on the
-/// margin would otherwise stay undecided however long one measures.
+/// margin would otherwise stay undecided however long one measures. Chosen, not measured: with the
+/// default margin of 2 % it is 0.2 %.
 const NARROW_SHARE: f64 = 0.1;
 /// The advice how much longer to measure includes so many standard errors in reserve, so that four
 /// of five such measurements decide (80 % quantile of the normal distribution). Without it, every

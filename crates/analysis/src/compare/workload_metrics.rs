@@ -1,4 +1,5 @@
-//! The metrics of a workload: their names, and the one that represents it.
+//! Lists the metrics of a workload that both sides measured, with their names, and chooses the one
+//! that represents it. The names are a contract: conditions and documents use them.
 
 use super::blocks::Blocks;
 use super::comparable::MeasuredWorkload;
@@ -86,7 +87,7 @@ fn figure_metric(
     };
     let ratio = match difference {
         Some(difference) => {
-            RatioEstimate::from_blocks(&estimates.a.sample, &estimates.b.sample, difference)
+            RatioEstimate::from_blocks(&estimates.a.figure, &estimates.b.figure, difference)
         }
         None => estimates.ratio(),
     };
@@ -188,6 +189,7 @@ fn lead_metric(row: &Row, ops: &[OpKind], pair: &Pair<MeasuredWorkload<'_>>) -> 
     }
 }
 
+/// Returns `true` if a side has this latency figure; all operations together have none.
 fn has_latency(side: &[MeasuredWorkload<'_>], op: Option<OpKind>, figure: Figure) -> bool {
     match op {
         Some(op) => estimate_of_side(&measured_rows(side), Some(op), figure).is_some(),

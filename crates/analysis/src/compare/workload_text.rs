@@ -1,4 +1,4 @@
-//! The conditions of a workload in words, for the reasons that state the value of each side.
+//! Writes the conditions of a workload in words, for the reasons that state the value of each side.
 
 use super::reasons::MeasuredSpan;
 use diskproof_model::op::OpKind;
@@ -23,7 +23,7 @@ pub(super) fn streams_text(streams: &Streams) -> String {
     facts.join(", ")
 }
 
-/// The order of offsets: `random, Zipf 1.1`.
+/// The order of offsets: `sequential`, or `random, Zipf 1.1`.
 pub(super) fn access_text(access: &Access) -> String {
     match access {
         Access::Sequential => "sequential".to_owned(),
@@ -36,6 +36,7 @@ pub(super) fn access_text(access: &Access) -> String {
     }
 }
 
+/// The distribution of random offsets: `random, Zipf 1.1`.
 fn distribution_text(distribution: &Distribution) -> String {
     match distribution {
         Distribution::Uniform => "random".to_owned(),
@@ -131,6 +132,7 @@ pub(super) fn load_text(rate: Option<f64>) -> String {
     }
 }
 
+/// When data is made durable: `fdatasync after each write`.
 pub(super) fn sync_text(sync: SyncPolicy) -> String {
     match sync {
         SyncPolicy::None => "no sync".to_owned(),

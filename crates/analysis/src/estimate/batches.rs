@@ -1,5 +1,5 @@
-//! A mean and its interval: from counts per cell by batch means with Student's t (Law & Carson
-//! 1979), widened for correlation, and from single values, which are latencies or rates.
+//! Estimates a mean with its interval: of counts per cell by batch means with Student's t (Law &
+//! Carson 1979), widened for correlation, and of single values, which are latencies or rates.
 
 use super::stats::{mean, sorted, variance};
 use super::student::{self, PairedDifference};
@@ -104,7 +104,8 @@ pub(super) fn burst(values: &[f64]) -> f64 {
     ascending[last * 95 / 100] - ascending[last * 5 / 100]
 }
 
-/// From this many values on their correlation is known well enough to widen the interval.
+/// From this many values on their correlation is known well enough to widen the interval: batches
+/// of four leave ten. Chosen, not measured.
 const CORRELATED_FROM: usize = 4 * BATCHES_MIN;
 
 /// An interval of a mean.
@@ -144,7 +145,8 @@ pub(crate) fn mean_latency(values: &[f64], mean_ns: f64) -> Estimate {
     }
 }
 
-/// The mean of rates per second that were measured apart in time.
+/// The mean of rates per second that were measured apart in time; without an interval of fewer than
+/// three.
 pub(crate) fn mean_rate(rates: &[f64]) -> Estimate {
     let half_width = PairedDifference::from_sample(rates).map(|known| known.half_width(0.95));
     Estimate::new(rates.len() as u64, mean(rates), half_width, "1/s")

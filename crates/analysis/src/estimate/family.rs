@@ -1,4 +1,4 @@
-//! P-values of many comparisons that are looked at together.
+//! Corrects the p-values of many comparisons that are looked at together.
 
 /// The adjusted p-values of Holm (1979), in the order of `p_values`. If those below a threshold are
 /// called significant, the probability that any of them is so by chance alone stays below that

@@ -1,9 +1,14 @@
-//! Rates with an honest 95 % interval: the end of the warm-up, the rate after it, and its
-//! uncertainty.
+//! Estimates rates with an honest 95 % interval: finds the end of the warm-up, the rate after it,
+//! and its uncertainty.
 //!
 //! A *cell* is a short, fixed part of the measured time, in which a series counts operations and
 //! bytes. A *batch* is several cells in a row. This file and `stop` take series, the others
 //! counts per cell.
+//!
+//! * `settle`: the end of the warm-up; `fall`: lasting falls, and rates as even as a limiter's.
+//! * `batches`: means with their interval; `slow`: changes that batches do not show; `student`,
+//!   `stats`, `family`: the statistics that these share.
+//! * `stop`: whether a run may end early.
 
 mod batches;
 mod fall;
@@ -46,11 +51,11 @@ pub struct RateEstimate {
     pub bytes: Estimate,
     /// The warm-up that was skipped, in nanoseconds after the start of the measured time.
     pub settling_ns: u64,
-    /// True if the rate settled; `None` when too little was measured to tell.
+    /// True if the rate settled; `None` where too little was measured to decide.
     pub settled: Option<bool>,
 }
 
-/// The sum of several series, cell by cell; `None` where there is none.
+/// The sum of several series, cell by cell; `None` of no series.
 pub(crate) fn summed<T: Borrow<TimeSeries>>(
     all_series: impl IntoIterator<Item = T>,
 ) -> Option<TimeSeries> {
@@ -69,7 +74,7 @@ pub(crate) fn summed<T: Borrow<TimeSeries>>(
 pub struct Settling {
     /// The warm-up to skip, in nanoseconds after the start of the measured time.
     pub settling_ns: u64,
-    /// True if the rate settled; `None` when too little was measured to tell.
+    /// True if the rate settled; `None` where too little was measured to decide.
     pub settled: Option<bool>,
 }
 
@@ -77,6 +82,7 @@ impl Settling {
     /// A measurement that counts as a whole, without a warm-up.
     pub(crate) const WHOLE: Self = Self::new(0, None);
 
+    /// A warm-up with its fields in their order.
     pub(crate) const fn new(settling_ns: u64, settled: Option<bool>) -> Self {
         Self {
             settling_ns,
@@ -101,7 +107,8 @@ impl Settling {
     }
 }
 
-/// The sum of rates that vary together, such as those of a mix: their half-widths are added.
+/// The sum of rates that vary together, such as those of a mix: their half-widths are added. `None`
+/// of no rate; without an interval as soon as one has none.
 pub(crate) fn sum_of(estimates: impl IntoIterator<Item = Estimate>) -> Option<Estimate> {
     let mut estimates = estimates.into_iter();
     let mut sum = estimates.next()?;
@@ -200,6 +207,7 @@ impl SteadyCells<'_> {
         }
     }
 
+    /// The mean count per second of these cells; 0 where the warm-up took all the time.
     fn per_second(&self, count: fn(&Cell) -> u64) -> f64 {
         let begin_ns = self.series.start_ns + self.dropped as u64 * self.series.interval_ns;
         let time_ns = self.wall_ns.saturating_sub(begin_ns);
@@ -242,16 +250,18 @@ pub(crate) fn least_fall_to(series: &TimeSeries, start_ns: u64, wall_ns: u64) ->
     fall::least_fall(values.get(skipped as usize..).unwrap_or_default())
 }
 
-/// A fall lasts if the rate stays low for at least this time.
+/// A fall lasts if the rate stays low for at least this time. Chosen, not measured: a shorter low
+/// rate is a pause.
 const FALL_TAIL_NS: u64 = 1_000_000_000;
 /// The part after a fall has at least this many cells, however long they are: with fewer its level
 /// is unknown.
 const FALL_TAIL_CELLS_MIN: u64 = 5;
-/// The rate after a fall varies by at most this share (standard deviation over mean).
+/// The rate after a fall varies by at most this share (standard deviation over mean): it is a
+/// level. Chosen, not measured.
 const FALL_TAIL_SCATTER_MAX: f64 = 0.15;
 
-/// The fall of a rate that then kept its lower level for at least a second to the end. The series
-/// need not have settled: the fall may be shortly before the end of a run.
+/// The fall of a rate that then kept its lower level for at least a second to the end; `None`
+/// without one. The series need not have settled: the fall may be shortly before the end of a run.
 pub(crate) fn lasting_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingFall> {
     let values = per_cell(series, wall_ns, |cell| cell.ops);
     let tail_min = FALL_TAIL_NS
@@ -273,7 +283,7 @@ pub(crate) fn lasting_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingF
     })
 }
 
-/// The fall of a rate to the level that lasts: one step, or a slope down to it.
+/// The fall of a rate to the level that lasts: one step, or a slope down to it; `None` without one.
 pub(crate) fn rate_fall(series: &TimeSeries, wall_ns: u64) -> Option<LastingFall> {
     if let Some(fall) = lasting_fall(series, wall_ns) {
         return Some(fall);

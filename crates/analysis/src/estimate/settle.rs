@@ -1,5 +1,5 @@
-//! The end of the warm-up of a rate, if the rate settles at all: MSER-5 (White 1997; White, Cobb &
-//! Spratt 2000) with tests for drifts, steps and slow ramps.
+//! Finds the end of the warm-up of a rate, if the rate settles at all, by MSER-5 (White 1997;
+//! White, Cobb & Spratt 2000) with tests for drifts, steps and slow ramps.
 //!
 //! [`settle`] takes counts per cell of time. [`settle_slices`] takes one rate for each slice of a
 //! workload whose slices lie apart in time. The level of such a workload changes from slice to
@@ -32,11 +32,12 @@ const LEVEL_BATCHES: usize = 20;
 /// ordinary test, because the largest step is chosen from the data (Hawkins 1977) and correlated
 /// noise wanders. At 4, fewer than 3 % of the steady runs in the tests count as unsettled.
 const STEP_ERRORS: f64 = 4.0;
-/// A warm-up is at most one of this many parts of a run.
+/// A warm-up is at most one of this many parts of a run. Chosen: a longer one would leave too
+/// little to show that the rate settled.
 const WARMUP_PARTS_MIN: usize = 3;
 /// A head that is too long for a warm-up has the pace of the tail if it differs by at most this
-/// share.
-const ALIKE: f64 = 0.05;
+/// share. Chosen, not measured.
+const SAME_PACE_MAX: f64 = 0.05;
 /// The cut moves in steps of one of this many parts of a run while the tail starts off its level.
 const CUT_STEPS: usize = 20;
 
@@ -128,7 +129,7 @@ fn judge_cut(values: &[f64], cut: usize) -> WarmUp {
     // The head is too long for a warm-up. If it has the pace of the tail, nothing needs to be
     // dropped. Otherwise the disk, or another user of it, changed its pace in the middle of the
     // run, and the calmer part alone would flatter it.
-    if difference <= ALIKE * mean(tail) {
+    if difference <= SAME_PACE_MAX * mean(tail) {
         WarmUp::NONE
     } else {
         WarmUp::Unsettled
@@ -233,7 +234,7 @@ pub(super) fn starts_off_level(values: &[f64]) -> bool {
         && difference > student::multiple_95((last.len() - 1) as f64) * error
 }
 
-/// With fewer slices a trend may be chance.
+/// With fewer slices a trend may be chance (docs/compare.md, "Slices").
 const SETTLING_SLICES_MIN: usize = 5;
 /// The moment of a fall is known to a batch of 50 ms and the next batch.
 const FALL_EDGE_NS: u64 = 100_000_000;

@@ -1,4 +1,4 @@
-//! Changes of a rate that are slower than the batches of its interval.
+//! Finds changes of a rate that are slower than the batches of its interval, and widens for them.
 //!
 //! Real disks drift: the rates of parts of a run vary almost as much as those of whole runs, so
 //! that a longer mean is hardly known better (flicker noise; Allan 1966). On a virtual disk that

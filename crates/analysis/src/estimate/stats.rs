@@ -1,4 +1,4 @@
-//! Mean, variance and order of a few values.
+//! Computes mean, variance and order of a few values.
 
 /// The arithmetic mean; NaN of no values.
 pub(crate) fn mean(values: &[f64]) -> f64 {

@@ -1,4 +1,4 @@
-//! The early end of a run: its rate is known, and has been for long enough.
+//! Decides whether a run may end early: its rate is known, and has been for long enough.
 
 use super::batches::{batch_means, burst};
 use super::fall;
@@ -20,7 +20,7 @@ pub const LONG_ENOUGH_NS: u64 = 7_500_000_000;
 /// limiter that still has credit is even, and the rate after it is unknown.
 pub const EVEN_LONG_ENOUGH_NS: u64 = 30_000_000_000;
 /// A run with little time in all may end after this share of it, if that is earlier than
-/// [`LONG_ENOUGH_NS`]: its user accepted the risk.
+/// [`LONG_ENOUGH_NS`]: its user accepted the risk. Chosen, not measured.
 const LONG_ENOUGH_SHARE: f64 = 0.25;
 
 /// Returns `true` if a workload that has run for `elapsed_ns` of at most `time_ns` may end because
@@ -78,7 +78,10 @@ pub fn is_suspiciously_even(series: &TimeSeries) -> bool {
 /// The operations of every cell but the last, which may not be full.
 fn full_cells(series: &TimeSeries) -> Vec<f64> {
     let full = series.cells.len().saturating_sub(1);
-    series.cells[..full].iter().map(|c| c.ops as f64).collect()
+    series.cells[..full]
+        .iter()
+        .map(|cell| cell.ops as f64)
+        .collect()
 }
 
 /// Returns `true` if the rate of a running workload is known well enough to end it: the warm-up

@@ -1,4 +1,4 @@
-//! Student's t distribution (Student 1908), and the mean of paired differences with its interval.
+//! Evaluates Student's t distribution (Student 1908), and estimates the mean of paired differences.
 //! Both members of a pair are measured one after the other, so that changes over time affect both
 //! and cancel out.
 
@@ -10,6 +10,7 @@ use statrs::distribution::StudentsT;
 /// [`StudentsT::inverse_cdf`] does not end beyond some 10⁷ of them, and a record may claim 2⁵⁰.
 const FREEDOM_MAX: f64 = 1e5;
 
+/// The distribution at this many degrees of freedom, limited to those that its functions answer.
 fn distribution(freedom: f64) -> StudentsT {
     // The interval of one degree of freedom is already so wide that it shows how little is known.
     let freedom = if freedom > 1.0 {

@@ -1,4 +1,4 @@
-//! The figures that thresholds name, each with its uncertainty.
+//! Looks up the figures that thresholds name in a record, each with its uncertainty.
 
 use super::parse::is_cpu;
 use crate::compare::OpLatencies;
@@ -12,10 +12,10 @@ use diskproof_model::record::{Estimate, Record, positive_interval};
 use diskproof_model::row::{OpRow, Row};
 use diskproof_model::surface::CurvePoint;
 
-/// The 97.5 % quantile of the normal distribution.
-const NORMAL_95: f64 = 1.96;
+/// The half-width of a 95 % interval in standard errors, for normal values.
+const NORMAL_MULTIPLE_95: f64 = 1.96;
 /// Equal runs without an interval differ by less than this factor, if they have more operations
-/// than [`FACTORS_OF_FEW`].
+/// than [`FACTORS_OF_FEW`]. Chosen: it continues that list, whose next factor is 2.09.
 const FACTOR_OF_MANY: f64 = 2.0;
 /// The same of 0, 1, 2 … operations: the wider arm of the 95 % interval of a rate whose operations
 /// come as a Poisson process (2n / χ² of 2n degrees of freedom at 2.5 %).
@@ -39,11 +39,10 @@ const ONE_SIDED: f64 = 0.975;
 pub(super) struct Observed {
     /// In the unit of the metric.
     pub(super) value: f64,
-    /// How well it is known.
     pub(super) uncertainty: Uncertainty,
 }
 
-/// How well a figure is known.
+/// The uncertainty of a figure.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Uncertainty {
     /// It is what happened, such as the longest latency.
@@ -69,6 +68,7 @@ impl Observed {
         Self { value, uncertainty }
     }
 
+    /// A figure that is what happened.
     pub(super) fn exact(value: f64) -> Self {
         Self::new(value, Uncertainty::Exact)
     }
@@ -85,6 +85,7 @@ impl Observed {
         }
     }
 
+    /// The ends of its 95 % interval; `None` where it has none, or only one end.
     pub(super) fn interval(self) -> Option<[f64; 2]> {
         match self.uncertainty {
             Uncertainty::Interval(ends) => Some(ends),
@@ -142,6 +143,7 @@ impl<'a> NamedOps<'a> {
         Self::Workload { row, kinds }
     }
 
+    /// The rows of these operations.
     fn ops(&self) -> Vec<OpRow<'a>> {
         match self {
             Self::Workload { row, kinds } => {
@@ -277,7 +279,7 @@ fn figure_at_point(rate: f64, points: &[CurvePoint]) -> Observed {
     if let Some(point) = point
         && let Some(error) = point.standard_error
     {
-        return Observed::within(rate, Some(NORMAL_95 * error * rate));
+        return Observed::within(rate, Some(NORMAL_MULTIPLE_95 * error * rate));
     }
     Observed::exact(rate)
 }

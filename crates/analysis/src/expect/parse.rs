@@ -1,4 +1,4 @@
-//! Parses a threshold such as `random-read-d32.iops>=5000` or `findings<=2`, with its unit.
+//! Reads a threshold such as `random-read-d32.iops>=5000` or `findings<=2`, with its unit.
 
 use super::threshold::{Expected, Quantity, Relation};
 use diskproof_model::figure::{Metric, Part, named, threshold_names};
@@ -110,7 +110,7 @@ impl FromStr for Expected {
     }
 }
 
-/// CPU time is the only share that a threshold can have.
+/// Returns `true` if a metric is the CPU time, the only share that a threshold can name.
 pub(super) fn is_cpu(metric: &Metric) -> bool {
     metric.unit == "1"
 }
@@ -175,6 +175,7 @@ fn parse_threshold(metric: &Metric, value: &str) -> Result<f64, ExpectError> {
     })
 }
 
+/// Bytes per second from `200MB/s`; `None` of any other text.
 fn parse_throughput(value: &str) -> Option<f64> {
     let size = value.strip_suffix("/s")?;
     // Without a `B`, an M would mean MiB.
@@ -184,16 +185,19 @@ fn parse_throughput(value: &str) -> Option<f64> {
     Some(units::parse_size(size).ok()? as f64)
 }
 
+/// The number before a percent sign; `None` of any other text.
 fn parse_percent(value: &str) -> Option<f64> {
     parse_number(value.strip_suffix('%')?)
 }
 
+/// Nanoseconds from `200us`; `None` of any other text.
 fn parse_latency(value: &str) -> Option<f64> {
     let ns = units::parse_latency(value).ok()?;
     Some(ns as f64)
 }
 
-/// A number with an optional k or M, which are 10³ and 10⁶ as in the results.
+/// A number with an optional k or M, which are 10³ and 10⁶ as in the results; `None` of any other
+/// text.
 pub fn scaled_number(text: &str) -> Option<f64> {
     let text = text.trim();
     for (suffix, factor) in [("k", 1e3), ("K", 1e3), ("M", 1e6)] {

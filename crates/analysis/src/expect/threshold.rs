@@ -1,4 +1,4 @@
-//! A threshold: a figure, and how it must relate to a value.
+//! Defines a threshold: the figure that it names, and how that must relate to a value.
 
 use diskproof_model::figure::{Metric, Part};
 use diskproof_model::measurement::OpKind;
@@ -22,8 +22,8 @@ pub enum Quantity {
 }
 
 impl Quantity {
-    /// True where only a measurement gives the figure, so that a plan must contain it. The others
-    /// do not depend on what a run measures.
+    /// Returns `true` where only a measurement gives the figure, so that a plan must contain it.
+    /// The others do not depend on what a run measures.
     pub fn is_measured(self) -> bool {
         match self {
             Self::Figure(_) | Self::FastestLevel { .. } => true,
@@ -46,7 +46,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// True if a value meets the threshold.
+    /// Returns `true` if a value meets the threshold.
     pub(crate) fn holds(self, observed: f64, threshold: f64) -> bool {
         match self {
             Self::AtLeast => observed >= threshold,
@@ -56,8 +56,8 @@ impl Relation {
         }
     }
 
-    /// Whether a figure meets the threshold that lies within these ends; `None` where one end meets
-    /// it and the other does not. Every gate decides by this.
+    /// Decides whether a figure with these ends of its interval meets a threshold; `None` where one
+    /// end meets it and the other does not. Every condition of the user is decided by this.
     pub(crate) fn decides(self, ends: [f64; 2], threshold: f64) -> Option<bool> {
         let [low_holds, high_holds] = ends.map(|end| self.holds(end, threshold));
         if low_holds == high_holds {
@@ -67,7 +67,7 @@ impl Relation {
         }
     }
 
-    /// True if the first of two figures is less likely to meet the threshold.
+    /// Returns `true` if the first of two figures is less likely to meet the threshold.
     pub(super) fn is_worse(self, one: f64, other: f64) -> bool {
         match self {
             Self::AtLeast | Self::Above => one < other,

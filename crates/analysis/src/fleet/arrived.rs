@@ -1,4 +1,5 @@
-//! The runs whose records came, as `--expect` and the announcements of other runs need them.
+//! Keeps the runs whose records came, and decides whether one of them repeats a run that was
+//! announced and did not come. `--expect` counts hosts by them.
 
 use super::launch::RunTime;
 use diskproof_model::fleet::Hello;
@@ -6,7 +7,8 @@ use diskproof_model::record::Record;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Without ranks, a run that begins within this time after another one may be of the same launch,
-/// on a clone with the same machine id. A launcher gives a rank only once.
+/// on a clone with the same machine id: launchers start their runs within seconds. With ranks this
+/// is no question, because a launcher gives a rank only once.
 const ONE_LAUNCH_NS: i128 = 10_000_000_000;
 
 /// The answer to whether a run repeats another one whose record did not come.
@@ -14,7 +16,7 @@ const ONE_LAUNCH_NS: i128 = 10_000_000_000;
 pub enum Repetition {
     /// It does not.
     None,
-    /// Nothing tells: it may be of another machine of the same name.
+    /// Unknown: it may be of another machine of the same name.
     Possible,
     /// It does.
     Certain,
@@ -67,12 +69,12 @@ impl ArrivedRun {
         }
     }
 
-    /// Tells if this run repeats the one that was announced: it began later on the same targets of
-    /// the same host and rank, and came to its end. An announcement without a start is of an
-    /// earlier version, and has no order. Pods share names and have no machine id, so that without
-    /// ranks only equal ids prove a repetition.
+    /// Decides whether this run repeats the one that was announced: it began later on the same
+    /// targets of the same host and rank, and came to its end. An announcement without a start is
+    /// of an earlier version, and nothing repeats it for certain. Pods share names and have no
+    /// machine id, so that without ranks only equal ids prove a repetition.
     pub fn repeats(&self, hello: &Hello) -> Repetition {
-        let is_like = self.is_whole
+        let is_same_work = self.is_whole
             && self.host == hello.host
             && self.rank == hello.rank
             && hello
@@ -82,7 +84,7 @@ impl ArrivedRun {
         let Some(after_ns) = self.began_after_ns(hello) else {
             return Repetition::None;
         };
-        if !is_like || after_ns <= 0 {
+        if !is_same_work || after_ns <= 0 {
             return Repetition::None;
         }
         match (&self.machine, &hello.machine, self.rank) {
@@ -129,7 +131,7 @@ pub(super) fn machines_of_hosts(runs: &[ArrivedRun]) -> BTreeMap<&str, usize> {
         let count = machines.entry(host).or_default();
         *count = ids.len().max(*count);
     }
-    for ((host, _), times) in times {
+    for ((host, _target), times) in times {
         let count = machines.entry(host).or_default();
         *count = most_at_once(&times).max(*count);
     }
@@ -159,6 +161,84 @@ mod tests {
 
     fn time(start_ns: i128, end_ns: i128) -> RunTime {
         RunTime { start_ns, end_ns }
+    }
+
+    const SECOND: i128 = 1_000_000_000;
+    const STARTED: &str = "2026-11-20T10:00:00Z";
+
+    fn announced(machine: Option<&str>, rank: Option<u32>) -> Hello {
+        Hello {
+            schema: "diskproof.hello/1".to_owned(),
+            run_id: "first".to_owned(),
+            host: "db1".to_owned(),
+            rank,
+            size: None,
+            started: Some(STARTED.to_owned()),
+            job: None,
+            machine: machine.map(str::to_owned),
+            targets: vec!["/a".to_owned()],
+            slots: None,
+        }
+    }
+
+    /// A whole run of the same host, rank and target that began so much later.
+    fn later(machine: Option<&str>, rank: Option<u32>, after_ns: i128) -> ArrivedRun {
+        let started: jiff::Timestamp = STARTED.parse().unwrap();
+        let start_ns = started.as_nanosecond() + after_ns;
+        ArrivedRun {
+            run_id: "second".to_owned(),
+            host: "db1".to_owned(),
+            rank,
+            size: None,
+            job: None,
+            started: String::new(),
+            targets: vec!["/a".to_owned(), "/b".to_owned()],
+            machine: machine.map(str::to_owned),
+            is_whole: true,
+            comparison: None,
+            time: Some(time(start_ns, start_ns + SECOND)),
+        }
+    }
+
+    #[test]
+    fn ranks_and_machine_ids_prove_a_repetition() {
+        let (one, other) = (Some("m1"), Some("m2"));
+        for (own, announced_machine, rank, after_ns, expected) in [
+            (None, None, None, 20 * SECOND, Repetition::Possible),
+            (None, None, Some(3), 1, Repetition::Certain),
+            (one, one, None, 10 * SECOND, Repetition::Possible),
+            (one, one, None, 10 * SECOND + 1, Repetition::Certain),
+            (one, None, None, 20 * SECOND, Repetition::Possible),
+            (one, other, None, 20 * SECOND, Repetition::None),
+            (one, other, Some(3), 20 * SECOND, Repetition::None),
+            (one, one, Some(3), 0, Repetition::None),
+        ] {
+            let run = later(own, rank, after_ns);
+            let found = run.repeats(&announced(announced_machine, rank));
+            assert_eq!(
+                found, expected,
+                "{own:?} {announced_machine:?} {rank:?} {after_ns}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_work_repeats_nothing() {
+        let run = later(None, Some(3), SECOND);
+        let mut announcements = vec![announced(None, Some(3)); 4];
+        announcements[0].host = "db2".to_owned();
+        announcements[1].rank = Some(4);
+        announcements[2].targets = vec!["/c".to_owned()];
+        announcements[3].started = None;
+        for other in announcements {
+            assert_eq!(run.repeats(&other), Repetition::None, "{other:?}");
+        }
+        let partial = ArrivedRun {
+            is_whole: false,
+            ..run
+        };
+        let same = announced(None, Some(3));
+        assert_eq!(partial.repeats(&same), Repetition::None);
     }
 
     #[test]

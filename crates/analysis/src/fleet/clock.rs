@@ -1,5 +1,5 @@
-//! The offset between the clocks of two runs, with a bound of its error. It follows from the fences
-//! of their launcher, or from what each host knows of its wall clock.
+//! Derives the offset between the clocks of two runs, with a bound of its error, from the fences of
+//! their launcher, or from what each host knows of its wall clock.
 //!
 //! A *fence* is a barrier that all runs of one launch enter and leave together.
 
@@ -8,7 +8,7 @@ use diskproof_model::together::Fence;
 use diskproof_model::wall_clock::WallClock;
 
 /// Two clocks may drift apart by one of this many parts of the time since they were compared. The
-/// crystals of both are good to 50 millionths.
+/// crystals of both are good to 50 millionths, as data sheets of computer clocks state.
 const DRIFT_PARTS: u64 = 10_000;
 
 /// The clock of a run.
@@ -81,7 +81,7 @@ impl RunClock {
 
     /// The distance of the wall clock from that of the kernel, in nanoseconds; `None` where the
     /// host states nothing of its clock.
-    pub(super) fn apart_ns(&self) -> Option<u64> {
+    pub(super) fn distance_from_kernel_ns(&self) -> Option<u64> {
         Some(self.wall.as_ref()?.apart_ns)
     }
 
@@ -92,7 +92,7 @@ impl RunClock {
 
     /// The offset from this clock to another one; `None` where it is unknown. Of fences and wall
     /// clocks the more exact ones count: fences of Slurm take up to 8 ms, and one kernel has one
-    /// clock. Fences that contradict what the hosts state of their clocks refute it.
+    /// clock. Where fences contradict what the hosts state of their clocks, the fences count.
     pub(super) fn offset_to(&self, other: &Self) -> Option<ClockOffset> {
         let by_fences = self.offset_by_fences(other);
         let by_wall_clocks = self.offset_by_wall_clocks(other);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn fences_of_another_launch_tell_nothing() {
+    fn fences_of_another_launch_give_no_offset() {
         let first = clock(0, &[(1_000, 2_000), (3_000, 4_000)]);
         let other = clock(0, &[(1_000, 2_000), (9_000, 9_500)]);
         assert_eq!(other.offset_to(&first), None);

@@ -1,10 +1,11 @@
-//! Which rows are compared. Disks of one kind form a group: kind of target, rotation, model, size.
-//! Within a group, each metric belongs to the rows that measured it under the same conditions.
-//! Neither uses a hash of the plan: seeds, paths and free space differ on every host.
+//! Decides which rows are compared with each other. Disks of one kind form a group: kind of target,
+//! rotation, model, size. Within a group, each metric belongs to the rows that measured it under
+//! the same conditions. Neither uses a hash of the plan: seeds, paths and free space differ on
+//! every host.
 
 use super::launch::Launch;
 use super::machines::rows_of_machines;
-use super::row::{FindingOfRow, Part, Row, RunOfRow, Value};
+use super::row::{FindingOfRow, Row, RowScope, RunOfRow, Value};
 use super::spread::Sample;
 use crate::compare::{
     PartOfRun, RepresentativeFigure, conditions_of_target, representative_figures,
@@ -19,13 +20,14 @@ use diskproof_model::record::Record;
 use diskproof_model::target::{TargetIdentity, TargetKind};
 use std::collections::BTreeMap;
 
-/// Disks are of one kind if their sizes differ by at most this share.
+/// Disks are of one kind if their sizes differ by at most this share: disks that are sold as one
+/// size differ by less. Chosen, not measured.
 const SIZE_TOLERANCE: f64 = 0.01;
 /// One metric is compared under at most this many sets of conditions. Rows beyond them each have a
 /// plan of their own, which is no fleet.
 const CONDITIONS_MAX: usize = 50;
 
-/// Codes of reasons that mean that the disk failed.
+/// Codes of faults that mean that the disk failed, as `PartOfRun::faults` gives them.
 const FAILURES: [&str; 2] = ["io-errors", "hung"];
 
 /// All rows, and the groups that they form.
@@ -94,7 +96,7 @@ pub(super) struct Metric {
 struct RowOfHost {
     host: String,
     rank: Option<u32>,
-    part: Part,
+    scope: RowScope,
     kind: usize,
 }
 
@@ -149,7 +151,7 @@ impl Groups {
             let key = RowOfHost {
                 host: row.host.clone(),
                 rank: row.rank,
-                part: row.part.clone(),
+                scope: row.scope.clone(),
                 kind: row.kind,
             };
             match indices.get(&key) {
@@ -330,7 +332,7 @@ impl Groups {
                 disks: target.disks().map(|disk| disk.name.clone()).collect(),
                 serials: key.serials,
                 kind,
-                part: Part::All,
+                scope: RowScope::AllRuns,
                 identity: None,
                 runs: Vec::new(),
             });
@@ -363,7 +365,7 @@ impl Groups {
             for metric in 0..self.kinds[kind].metrics.len() {
                 let speeds: Vec<f64> = row
                     .faultless_values(metric)
-                    .map(|value| value.speed)
+                    .map(|value| value.log_speed)
                     .collect();
                 if speeds.len() < 2 {
                     continue;
@@ -414,7 +416,7 @@ impl Row {
         let (mut count, mut speed_sum, mut error_squares) = (0.0, 0.0, 0.0);
         for value in self.faultless_values(metric) {
             count += 1.0;
-            speed_sum += value.speed;
+            speed_sum += value.log_speed;
             error_squares += value.error.powi(2);
         }
         if count == 0.0 {
@@ -422,7 +424,7 @@ impl Row {
         }
         Some(Sample {
             row: index,
-            value: speed_sum / count,
+            log_speed: speed_sum / count,
             error: error_squares.sqrt() / count,
         })
     }
@@ -467,6 +469,7 @@ impl Row {
     }
 }
 
+/// A metric as a saved fleet has it.
 fn metric_of_reference(metric: &FleetMetric, examples: &[Record]) -> Metric {
     Metric {
         part: part_of_reference(metric, examples),
@@ -480,6 +483,8 @@ fn metric_of_reference(metric: &FleetMetric, examples: &[Record]) -> Metric {
     }
 }
 
+/// The part of a run that a saved metric is about. The document has no field for it: it follows
+/// from the example, or from the figure.
 fn part_of_reference(metric: &FleetMetric, examples: &[Record]) -> PartOfRun {
     let step: Option<FileStep> = metric
         .example
@@ -503,13 +508,14 @@ fn part_of_reference(metric: &FleetMetric, examples: &[Record]) -> PartOfRun {
     }
 }
 
+/// The value of one run, with the fault that makes it unfit for a comparison.
 fn value(
     figure: &RepresentativeFigure,
     metric: Option<usize>,
     symptoms: Vec<Reason>,
     record: &Record,
 ) -> Value {
-    let speed = match figure.better {
+    let log_speed = match figure.better {
         Direction::Higher => figure.value.ln(),
         Direction::Lower => -figure.value.ln(),
     };
@@ -522,7 +528,7 @@ fn value(
     Value {
         metric,
         value: figure.value,
-        speed,
+        log_speed,
         error: figure.error.unwrap_or(0.0),
         symptoms,
         fault,
@@ -576,6 +582,7 @@ fn findings_of_target(record: &Record, target: usize) -> Vec<FindingOfRow> {
     findings
 }
 
+/// Returns `true` if a finding concerns a workload of this target, or no workload at all.
 fn concerns_target(record: &Record, finding: &Finding, target: usize) -> bool {
     let mut concerns_others = false;
     for (index, row) in record.measurements.iter().enumerate() {

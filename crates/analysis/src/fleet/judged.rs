@@ -1,12 +1,13 @@
-//! The verdicts on the rows of a fleet: by each other, by the scales of a saved fleet, or by a
-//! second look at its suspects.
+//! Judges the rows of a fleet: by each other, by the scales of a saved fleet, or by a second look
+//! at the suspects of that one.
 
 use super::groups::Groups;
 use super::row::Row;
 use super::spread::{
-    Distance, JudgedGroup, ROWS_MIN, Sample, judge, judge_again, judge_among, judge_by,
+    Distance, JudgedGroup, ROWS_MIN, Sample, judge_among, judge_by_scale, judge_group,
+    judge_suspects,
 };
-use super::verdicts::{Measure, Test, Weight, tests, tests_of_measures};
+use super::verdicts::{RowDistance, RowOutcome, RowTest, test_distances, test_groups};
 use diskproof_model::fleet::{
     FleetBasis, FleetOverall, FleetRecord, FleetRow, FleetScale, RowState,
 };
@@ -17,7 +18,7 @@ pub(super) struct JudgedRows {
     pub basis: FleetBasis,
     /// One for each kind of disk.
     pub groups: Vec<JudgedGroup>,
-    pub tests: Vec<Test>,
+    pub tests: Vec<RowTest>,
     /// Rows that a saved fleet calls alike and that are still like each other, with which its
     /// suspects were compared. They have no test of their own.
     pub controls: BTreeSet<usize>,
@@ -46,14 +47,14 @@ pub(super) fn judged_rows(
 fn by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
     let mut judged = Vec::new();
     for kind in 0..groups.kinds.len() {
-        judged.push(judge(
+        judged.push(judge_group(
             &groups.samples_by_metric(kind),
             groups.deviation_between_runs(kind),
         ));
     }
     JudgedRows {
         basis: FleetBasis::EachOther,
-        tests: tests(&judged, margin),
+        tests: test_groups(&judged, margin),
         groups: judged,
         controls: BTreeSet::new(),
         suspects: BTreeMap::new(),
@@ -62,47 +63,47 @@ fn by_each_other(groups: &Groups, margin: f64) -> JudgedRows {
 
 /// Judges each row by the scales of a saved fleet.
 fn by_reference(groups: &Groups, reference: &FleetRecord, margin: f64) -> JudgedRows {
-    let measures = measures_by_reference(groups, reference, &BTreeSet::new());
+    let distances = distances_by_reference(groups, reference, &BTreeSet::new());
     JudgedRows {
         basis: FleetBasis::Reference,
         groups: vec![JudgedGroup::default(); groups.kinds.len()],
-        tests: tests_of_measures(measures, margin),
+        tests: test_distances(distances, margin),
         controls: BTreeSet::new(),
         suspects: BTreeMap::new(),
     }
 }
 
 /// The distances of each row, but the `excluded` ones, by the scales of a saved fleet.
-fn measures_by_reference(
+fn distances_by_reference(
     groups: &Groups,
     reference: &FleetRecord,
     excluded: &BTreeSet<usize>,
-) -> Vec<Measure> {
-    let mut measures = Vec::new();
+) -> Vec<RowDistance> {
+    let mut distances = Vec::new();
     for (group, saved) in reference.groups.iter().enumerate() {
         for (index, row) in groups.rows_of(group) {
             if excluded.contains(&index) {
                 continue;
             }
-            let mut distances = BTreeMap::new();
+            let mut distances_by_metric = BTreeMap::new();
             for (metric, saved_metric) in saved.metrics.iter().enumerate() {
                 if let (Some(scale), Some(sample)) =
                     (&saved_metric.scale, row.sample(index, metric))
                 {
-                    distances.insert(metric, judge_by(scale, sample));
+                    distances_by_metric.insert(metric, judge_by_scale(scale, sample));
                 }
             }
             for overall in &saved.overall {
-                if let Some(distance) = overall_by(overall, index, &distances) {
-                    measures.push(Measure {
+                if let Some(distance) = overall_by(overall, index, &distances_by_metric) {
+                    distances.push(RowDistance {
                         group,
                         metric: None,
                         distance,
                     });
                 }
             }
-            for (metric, distance) in distances {
-                measures.push(Measure {
+            for (metric, distance) in distances_by_metric {
+                distances.push(RowDistance {
                     group,
                     metric: Some(metric),
                     distance,
@@ -110,7 +111,7 @@ fn measures_by_reference(
             }
         }
     }
-    measures
+    distances
 }
 
 /// The distance of a row's mean over these metrics; `None` where the row lacks one of them.
@@ -119,21 +120,21 @@ fn overall_by(
     row: usize,
     distances: &BTreeMap<usize, Distance>,
 ) -> Option<Distance> {
-    let (mut t_sum, mut log_sum) = (0.0, 0.0);
+    let (mut t_sum, mut log_ratio_sum) = (0.0, 0.0);
     for metric in &overall.metrics {
         let distance = distances.get(metric)?;
         t_sum += distance.t;
-        log_sum += distance.distance;
+        log_ratio_sum += distance.log_ratio;
     }
     let count = overall.metrics.len() as f64;
     let sample = Sample {
         row,
-        value: t_sum / count,
+        log_speed: t_sum / count,
         error: 0.0,
     };
     Some(Distance {
-        distance: log_sum / count,
-        ..judge_by(&overall.scale, sample)
+        log_ratio: log_ratio_sum / count,
+        ..judge_by_scale(&overall.scale, sample)
     })
 }
 
@@ -164,22 +165,22 @@ fn second_look(groups: &Groups, reference: &FleetRecord, margin: f64) -> Option<
         alike,
         tests_of_odd,
     } = find_controls(&columns, once_alike.clone(), margin);
-    let mut measures = Vec::new();
+    let mut distances = Vec::new();
     for column in &columns {
         let controls = column.samples(&alike);
         if controls.len() < ROWS_MIN {
             continue;
         }
-        for distance in judge_again(&column.scale, &column.samples(&suspect_rows), &controls) {
-            measures.push(column.measure(distance));
+        for distance in judge_suspects(&column.scale, &column.samples(&suspect_rows), &controls) {
+            distances.push(column.row_distance(distance));
         }
     }
-    if suspects.is_empty() || measures.is_empty() && tests_of_odd.is_empty() {
+    if suspects.is_empty() || distances.is_empty() && tests_of_odd.is_empty() {
         return None;
     }
     let compared: BTreeSet<usize> = suspect_rows.union(&once_alike).copied().collect();
-    measures.extend(measures_by_reference(groups, reference, &compared));
-    let mut tests = tests_of_measures(measures, margin);
+    distances.extend(distances_by_reference(groups, reference, &compared));
+    let mut tests = test_distances(distances, margin);
     tests.extend(tests_of_odd);
     Some(JudgedRows {
         basis: FleetBasis::SecondLook,
@@ -199,6 +200,7 @@ struct SavedColumn {
 }
 
 impl SavedColumn {
+    /// The samples of these rows.
     fn samples(&self, rows: &BTreeSet<usize>) -> Vec<Sample> {
         self.samples
             .iter()
@@ -207,8 +209,8 @@ impl SavedColumn {
             .collect()
     }
 
-    fn measure(&self, distance: Distance) -> Measure {
-        Measure {
+    fn row_distance(&self, distance: Distance) -> RowDistance {
+        RowDistance {
             group: self.group,
             metric: Some(self.metric),
             distance,
@@ -216,6 +218,7 @@ impl SavedColumn {
     }
 }
 
+/// The metrics of a saved fleet by which rows can be judged.
 fn saved_columns(groups: &Groups, reference: &FleetRecord) -> Vec<SavedColumn> {
     let mut columns = Vec::new();
     for (group, saved) in reference.groups.iter().enumerate() {
@@ -243,7 +246,7 @@ struct Controls {
     /// The rows that are still like each other.
     alike: BTreeSet<usize>,
     /// The tests of rows that a saved fleet called alike, and that differ from the others since.
-    tests_of_odd: Vec<Test>,
+    tests_of_odd: Vec<RowTest>,
 }
 
 /// Drops the rows that differ from the other once-like rows by now. They are dropped one at a time,
@@ -254,16 +257,16 @@ fn find_controls(columns: &[SavedColumn], once_alike: BTreeSet<usize>, margin: f
         tests_of_odd: Vec::new(),
     };
     loop {
-        let mut measures = Vec::new();
+        let mut distances = Vec::new();
         for column in columns {
             for distance in judge_among(&column.scale, &column.samples(&controls.alike)) {
-                measures.push(column.measure(distance));
+                distances.push(column.row_distance(distance));
             }
         }
-        let tests = tests_of_measures(measures, margin);
+        let tests = test_distances(distances, margin);
         let oddest = tests
             .iter()
-            .filter(|test| test.weight == Weight::Differs)
+            .filter(|test| test.outcome == RowOutcome::Differs)
             .max_by(|one, other| one.distance.t.abs().total_cmp(&other.distance.t.abs()));
         let Some(oddest) = oddest else {
             return controls;

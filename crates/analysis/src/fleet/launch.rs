@@ -1,5 +1,5 @@
-//! When, where and with which rank a run was launched: the facts that distinguish machines of one
-//! name.
+//! Decides whether two runs of one host name are of different machines, by when, where and with
+//! which rank they were launched.
 
 use diskproof_model::record::Record;
 use diskproof_model::target::TargetIdentity;
@@ -42,7 +42,7 @@ impl Launch {
 
     /// Returns `true` if runs of one host name may be of different machines: of two machine ids,
     /// or at the same time; or under another rank and another kernel.
-    pub(super) fn is_apart(&self, other: &Self) -> bool {
+    pub(super) fn may_be_elsewhere(&self, other: &Self) -> bool {
         if self.is_of_one_comparison(other) {
             return false;
         }
@@ -60,7 +60,7 @@ impl Launch {
         is_of_another_kernel || self.time.is_none() || other.time.is_none()
     }
 
-    /// Returns `true` if both are of different machines, whatever their names.
+    /// Returns `true` if both are certainly of different machines.
     fn is_elsewhere(&self, other: &Self) -> bool {
         match (&self.machine, &other.machine) {
             (Some(machine), Some(other_machine)) => machine != other_machine,
@@ -109,6 +109,7 @@ pub(super) struct RunTime {
 }
 
 impl RunTime {
+    /// The time of a record; `None` where its start is no time.
     pub(super) fn of_record(record: &Record) -> Option<Self> {
         let started: jiff::Timestamp = record.started.parse().ok()?;
         let start_ns = started.as_nanosecond();
@@ -118,6 +119,7 @@ impl RunTime {
         })
     }
 
+    /// Returns `true` if both have an instant in common. Times that touch have.
     pub(super) fn overlaps(self, other: Self) -> bool {
         self.start_ns <= other.end_ns && other.start_ns <= self.end_ns
     }
@@ -164,8 +166,8 @@ mod tests {
     #[test]
     fn runs_that_overlap_are_of_two_machines() {
         let first = launch(0, MEASURED);
-        assert!(first.is_apart(&launch(0, MEASURED)));
-        assert!(!first.is_apart(&launch(0, LATER)));
+        assert!(first.may_be_elsewhere(&launch(0, MEASURED)));
+        assert!(!first.may_be_elsewhere(&launch(0, LATER)));
     }
 
     #[test]
@@ -174,14 +176,14 @@ mod tests {
             comparison: Some("c".to_owned()),
             ..launch(rank, MEASURED)
         });
-        assert!(!sides[0].is_apart(&sides[1]));
+        assert!(!sides[0].may_be_elsewhere(&sides[1]));
     }
 
     #[test]
     fn machine_ids_decide_before_time_and_rank() {
         let first = on_machine("m", launch(0, MEASURED));
-        assert!(first.is_apart(&on_machine("n", launch(0, LATER))));
-        assert!(!first.is_apart(&on_machine("m", launch(1, LATER))));
+        assert!(first.may_be_elsewhere(&on_machine("n", launch(0, LATER))));
+        assert!(!first.may_be_elsewhere(&on_machine("m", launch(1, LATER))));
         assert!(first.is_of_same_place(&on_machine("m", launch(1, LATER))));
     }
 
@@ -190,11 +192,11 @@ mod tests {
     #[test]
     fn another_rank_under_another_kernel_is_another_machine() {
         let first = under_kernel("k", launch(0, MEASURED));
-        assert!(!first.is_apart(&under_kernel("k", launch(1, LATER))));
-        assert!(!first.is_apart(&under_kernel("l", launch(0, LATER))));
+        assert!(!first.may_be_elsewhere(&under_kernel("k", launch(1, LATER))));
+        assert!(!first.may_be_elsewhere(&under_kernel("l", launch(0, LATER))));
         let other = under_kernel("l", launch(1, LATER));
-        assert!(first.is_apart(&other));
-        assert!(!on_machine("m", first).is_apart(&on_machine("m", other)));
+        assert!(first.may_be_elsewhere(&other));
+        assert!(!on_machine("m", first).may_be_elsewhere(&on_machine("m", other)));
     }
 
     #[test]
@@ -203,7 +205,7 @@ mod tests {
             time: None,
             ..launch(1, LATER)
         };
-        assert!(launch(0, MEASURED).is_apart(&without_time));
+        assert!(launch(0, MEASURED).may_be_elsewhere(&without_time));
     }
 
     /// Nothing proves that clones which measured one after the other are one machine.

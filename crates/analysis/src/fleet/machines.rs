@@ -1,13 +1,13 @@
-//! Separates machines that share a name, as pods and clones do: decides which runs of a host's name
-//! and target are one row. Two runs that overlap in time are of two machines, and so are runs of
+//! Separates machines that share a name, as pods and clones do: decides which runs of one name and
+//! target make one row. Two runs that overlap in time are of two machines, and so are runs of
 //! two machine ids. Ranks separate rows only where this is so: the next launch gives a host another
 //! rank.
 
-use super::row::{Part, Row, RunOfRow};
+use super::row::{Row, RowScope, RunOfRow};
 use diskproof_model::comparison::Reason;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// One row or more for each machine that these rows are of, which differ in rank alone.
+/// One row or more for each machine that these rows are of. The rows must differ in rank alone.
 pub(super) fn rows_of_machines(rows: Vec<Row>) -> Vec<Row> {
     let names: BTreeSet<(&str, &str)> = rows
         .iter()
@@ -23,7 +23,7 @@ pub(super) fn rows_of_machines(rows: Vec<Row>) -> Vec<Row> {
     }
     let mut rows_by_machine: BTreeMap<Option<String>, Vec<Row>> = BTreeMap::new();
     for row in rows {
-        for (machine, row) in parts_by_machine(row) {
+        for (machine, row) in split_by_machine(row) {
             rows_by_machine.entry(machine).or_default().push(row);
         }
     }
@@ -35,29 +35,33 @@ pub(super) fn rows_of_machines(rows: Vec<Row>) -> Vec<Row> {
 }
 
 /// Splits a row by the machines of its runs. Runs of unknown machines stay together.
-fn parts_by_machine(mut row: Row) -> BTreeMap<Option<String>, Row> {
-    let mut parts: BTreeMap<Option<String>, Row> = BTreeMap::new();
+fn split_by_machine(mut row: Row) -> BTreeMap<Option<String>, Row> {
+    let mut rows: BTreeMap<Option<String>, Row> = BTreeMap::new();
     for run in std::mem::take(&mut row.runs) {
         let machine = run.launch.machine.clone();
-        let (part, identity) = match &machine {
-            Some(machine) => (Part::Machine(machine.clone()), Some(other_machine())),
+        let (scope, identity) = match &machine {
+            Some(machine) => (
+                RowScope::Machine(machine.clone()),
+                Some(other_machine_reason()),
+            ),
             // One row only if something else proves it.
-            None => (Part::All, None),
+            None => (RowScope::AllRuns, None),
         };
-        parts
-            .entry(machine)
-            .or_insert_with(|| part_of_row(&row, part, identity))
+        rows.entry(machine)
+            .or_insert_with(|| row_without_runs(&row, scope, identity))
             .runs
             .push(run);
     }
-    parts
+    rows
 }
 
-/// The rows of runs that are of one machine as far as their machine ids tell: one row, one for each
-/// rank, or one for each run.
+/// The rows of runs whose machine ids do not differ: one row, one for each rank, or one for each
+/// run.
 fn rows_of_machine(rows: Vec<Row>) -> Vec<Row> {
     let mut separated = Vec::new();
-    if !has_pair(&rows, |one, other| one.launch.is_apart(&other.launch)) {
+    if !has_pair(&rows, |one, other| {
+        one.launch.may_be_elsewhere(&other.launch)
+    }) {
         separated.extend(joined_row(rows));
         return separated;
     }
@@ -90,16 +94,16 @@ fn has_pair(rows: &[Row], is_match: impl Fn(&RunOfRow, &RunOfRow) -> bool) -> bo
 fn row_for_each_run(mut row: Row) -> Vec<Row> {
     let mut rows = Vec::new();
     for run in std::mem::take(&mut row.runs) {
-        let part = Part::Run(run.run.run_id.clone());
-        let mut row_of_run = part_of_row(&row, part, Some(at_once()));
+        let scope = RowScope::Run(run.run.run_id.clone());
+        let mut row_of_run = row_without_runs(&row, scope, Some(at_once_reason()));
         row_of_run.runs.push(run);
         rows.push(row_of_run);
     }
     rows
 }
 
-/// A row without runs that is a part of this one.
-fn part_of_row(row: &Row, part: Part, identity: Option<Reason>) -> Row {
+/// A row for some of the runs of this one, still without them.
+fn row_without_runs(row: &Row, scope: RowScope, identity: Option<Reason>) -> Row {
     Row {
         host: row.host.clone(),
         rank: row.rank,
@@ -107,7 +111,7 @@ fn part_of_row(row: &Row, part: Part, identity: Option<Reason>) -> Row {
         disks: row.disks.clone(),
         serials: row.serials.clone(),
         kind: row.kind,
-        part,
+        scope,
         identity,
         runs: Vec::new(),
     }
@@ -130,13 +134,15 @@ fn joined_row(rows: Vec<Row>) -> Option<Row> {
         .skip(1)
         .all(|run| run.launch.is_of_same_place(&first.launch));
     if !is_proven && joined.identity.is_none() {
-        joined.identity = Some(unproven());
+        joined.identity = Some(unproven_reason());
     }
     Some(joined)
 }
 
+// The codes of these reasons stand in saved fleets: a changed one breaks their readers.
+
 /// The reason of a row that machine ids separate from others.
-fn other_machine() -> Reason {
+fn other_machine_reason() -> Reason {
     Reason {
         code: "other-machine".to_owned(),
         why: "several machines have this name; their machine ids differ".to_owned(),
@@ -144,7 +150,7 @@ fn other_machine() -> Reason {
 }
 
 /// The reason of a row that the time separates from others.
-fn at_once() -> Reason {
+fn at_once_reason() -> Reason {
     Reason {
         code: "at-once".to_owned(),
         why: "runs of this name overlap in time, so they are of several machines. Each run is a \
@@ -154,7 +160,7 @@ fn at_once() -> Reason {
 }
 
 /// The reason of a row whose runs may be of several machines.
-fn unproven() -> Reason {
+fn unproven_reason() -> Reason {
     Reason {
         code: "unproven".to_owned(),
         why: "nothing proves that the runs averaged here are of one machine".to_owned(),

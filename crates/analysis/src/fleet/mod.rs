@@ -1,16 +1,16 @@
-//! Many hosts: the disks that differ from the others, and the reasons. Records are added one after
-//! the other. Of each, only figures, facts and latencies are kept, so that memory grows with the
-//! number of rows.
+//! Finds the disks among many hosts that differ from the others, and the reasons. Records are added
+//! one after the other. Of each, only figures, facts and latencies are kept, so that memory grows
+//! with the number of rows. docs/cluster.md describes the test.
 //!
-//! * `groups`: kinds of disks, and conditions of their workloads.
+//! * `groups`, `row`: kinds of disks, their rows, and the conditions of their workloads;
+//!   `machines`, `launch`: which runs of one name make one row; `names`: the names of rows.
 //! * `judged`: what the rows are judged by; `spread`: the distance of a row from the others, with
-//!   its p-value; `verdicts`: the rows that differ; `not_judged`: why some are not.
+//!   its p-value; `verdicts`: the rows that differ; `not_judged`: why some rows are not judged;
+//!   `reasons`: facts and findings of a row that most others do not have.
 //! * `sum`: the sum of hosts that measured at the same instants; `clock`: the offsets of their
 //!   clocks.
-//! * `reasons`: facts and findings of a row that most others do not have; `names`: the names of
-//!   rows; `machines`: machines that share a name; `result`: the document; `summary`: its sentence;
-//!   `tested`: acceptance tests; `unmeasured`: targets of which a run has no figure; `arrived`: the
-//!   runs for `--expect`.
+//! * `result`: the document; `summary`: its sentence; `tested`: acceptance tests; `unmeasured`:
+//!   targets of which a run has no figure; `arrived`: the runs for `--expect`.
 
 mod arrived;
 mod clock;
@@ -41,13 +41,14 @@ use diskproof_model::record::{Record, Tool};
 pub use question::FleetQuestion;
 
 use groups::{Groups, Likeness};
-use result::BesideRows;
+use result::OtherAnswers;
 use std::collections::BTreeMap;
 use sum::TogetherRuns;
 use tested::TestedDisks;
 use unmeasured::{UnmeasuredTarget, host_name};
 
-/// Rows that differ by at most this share are alike, unless the user sets another margin.
+/// Rows that differ by at most this share are alike, unless the user sets another margin. Chosen: a
+/// smaller difference between disks of one model is usual.
 pub const MARGIN: f64 = 0.10;
 
 /// Collects the records of many hosts, and judges them.
@@ -65,7 +66,7 @@ pub struct Fleet {
     /// The runs of which a record counts.
     arrived: Vec<ArrivedRun>,
     reference: Option<Box<FleetRecord>>,
-    /// The user's word on whether the hosts share their storage.
+    /// Whether the hosts share their storage; `None` where the user did not say.
     storage: Option<SumStorage>,
 }
 
@@ -79,7 +80,7 @@ struct AddedRun {
 /// The outcome of adding a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Added {
-    /// The record counts: its targets are rows, or missing where its run measured nothing of them.
+    /// The record counts: its targets are rows, or missing where its run measured nothing on them.
     Counted,
     /// It does not count, because its run was added before.
     Again,
@@ -180,7 +181,7 @@ impl Fleet {
             self.groups,
             reference,
             rows_are,
-            BesideRows { tested, unmet },
+            OtherAnswers { tested, unmet },
             question,
         );
         FleetRecord { sum, ..fleet }
@@ -233,7 +234,7 @@ pub fn fleet_of_sides(tool: Tool, sides: &[RunGroup<'_>]) -> FleetRecord {
         groups,
         None,
         RowUnit::Sides,
-        BesideRows::default(),
+        OtherAnswers::default(),
         question,
     );
     fleet.examples.clear();

@@ -1,13 +1,13 @@
 //! Names the rows of a fleet: by their host, and by a property that distinguishes rows of one host.
 //! Names of different hosts differ because a host's name has no space.
 
-use super::row::{Part, Row};
+use super::row::{Row, RowScope};
 use diskproof_model::target::TargetKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name of each row, whose target is of the kind at its index; all are different. Rows of a
-/// host that nothing else distinguishes are numbered.
-pub(super) fn names(rows: &[Row], kinds: &[TargetKind]) -> Vec<String> {
+/// The name of each row; all are different. `kinds` has the kind of each row's target, in the same
+/// order. Rows of a host that nothing else distinguishes are numbered.
+pub(super) fn row_names(rows: &[Row], kinds: &[TargetKind]) -> Vec<String> {
     assert_eq!(rows.len(), kinds.len());
     let mut hosts: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (index, row) in rows.iter().enumerate() {
@@ -47,8 +47,8 @@ const NAMINGS: [fn(&Row, TargetKind) -> String; 8] = [
     by_target,
     by_rank,
     by_rank_and_target,
-    by_part,
-    by_part_and_target,
+    by_scope,
+    by_scope_and_target,
     by_serials,
 ];
 
@@ -61,7 +61,7 @@ fn by_host(row: &Row, kind: TargetKind) -> String {
 }
 
 fn by_disks(row: &Row, _kind: TargetKind) -> String {
-    format!("{}{}", row.host, disks(row))
+    format!("{}{}", row.host, disks_text(row))
 }
 
 fn by_target(row: &Row, _kind: TargetKind) -> String {
@@ -70,20 +70,20 @@ fn by_target(row: &Row, _kind: TargetKind) -> String {
 
 /// Ranks of one launcher on one host often measure the same target.
 fn by_rank(row: &Row, _kind: TargetKind) -> String {
-    format!("{}{}", row.host, rank(row))
+    format!("{}{}", row.host, rank_text(row))
 }
 
 fn by_rank_and_target(row: &Row, _kind: TargetKind) -> String {
-    format!("{}{} {}", row.host, rank(row), row.target)
+    format!("{}{} {}", row.host, rank_text(row), row.target)
 }
 
 /// Machines of one name are named by what distinguishes them.
-fn by_part(row: &Row, _kind: TargetKind) -> String {
-    format!("{}{}{}", row.host, rank(row), part(row))
+fn by_scope(row: &Row, _kind: TargetKind) -> String {
+    format!("{}{}{}", row.host, rank_text(row), scope_text(row))
 }
 
-fn by_part_and_target(row: &Row, kind: TargetKind) -> String {
-    format!("{} {}", by_part(row, kind), row.target)
+fn by_scope_and_target(row: &Row, kind: TargetKind) -> String {
+    format!("{} {}", by_scope(row, kind), row.target)
 }
 
 fn by_serials(row: &Row, kind: TargetKind) -> String {
@@ -94,7 +94,7 @@ fn by_serials(row: &Row, kind: TargetKind) -> String {
     )
 }
 
-fn disks(row: &Row) -> String {
+fn disks_text(row: &Row) -> String {
     if row.disks.is_empty() {
         String::new()
     } else {
@@ -102,21 +102,21 @@ fn disks(row: &Row) -> String {
     }
 }
 
-fn rank(row: &Row) -> String {
+fn rank_text(row: &Row) -> String {
     match row.rank {
         Some(rank) => format!(" #{rank}"),
         None => String::new(),
     }
 }
 
-/// The beginning of an id is enough to tell a few apart.
+/// The beginning of an id is enough to distinguish a few machines.
 const ID_DIGITS: usize = 8;
 
-fn part(row: &Row) -> String {
-    let (word, id) = match &row.part {
-        Part::All => return String::new(),
-        Part::Machine(id) => ("machine", id),
-        Part::Run(id) => ("run", id),
+fn scope_text(row: &Row) -> String {
+    let (word, id) = match &row.scope {
+        RowScope::AllRuns => return String::new(),
+        RowScope::Machine(id) => ("machine", id),
+        RowScope::Run(id) => ("run", id),
     };
     let digits: String = id.chars().take(ID_DIGITS).collect();
     format!(" ({word} {digits})")
@@ -134,14 +134,14 @@ mod tests {
             disks: vec![disk.to_owned()],
             serials: Vec::new(),
             kind: 0,
-            part: Part::All,
+            scope: RowScope::AllRuns,
             identity: None,
             runs: Vec::new(),
         }
     }
 
     fn directory_names(rows: &[Row]) -> Vec<String> {
-        names(rows, &vec![TargetKind::Directory; rows.len()])
+        row_names(rows, &vec![TargetKind::Directory; rows.len()])
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn device_shows_its_disk() {
         let rows = [row("db1", "sda", "/dev/sda")];
-        assert_eq!(names(&rows, &[TargetKind::BlockDevice]), ["db1 sda"]);
+        assert_eq!(row_names(&rows, &[TargetKind::BlockDevice]), ["db1 sda"]);
     }
 
     #[test]
@@ -168,10 +168,10 @@ mod tests {
     }
 
     #[test]
-    fn part_shows_the_beginning_of_its_id() {
+    fn scope_shows_the_beginning_of_its_id() {
         let mut rows = [row("db1", "sda", "/a"), row("db1", "sda", "/a")];
-        rows[0].part = Part::Machine("0123456789abcdef".to_owned());
-        rows[1].part = Part::Run("fedcba9876543210".to_owned());
+        rows[0].scope = RowScope::Machine("0123456789abcdef".to_owned());
+        rows[1].scope = RowScope::Run("fedcba9876543210".to_owned());
         assert_eq!(
             directory_names(&rows),
             ["db1 (machine 01234567)", "db1 (run fedcba98)"]

@@ -1,4 +1,5 @@
-//! Explains why a row of a fleet, or one of its figures, was not judged.
+//! Explains why a row of a fleet, or one of its figures, was not judged. The codes of the reasons
+//! stand in saved fleets: a changed one breaks their readers.
 
 use super::groups::{Groups, Metric};
 use super::row::Row;
@@ -7,7 +8,14 @@ use diskproof_model::comparison::Reason;
 use diskproof_model::fleet::{FleetBasis, FleetRow};
 use std::collections::BTreeSet;
 
-/// The reason why a figure was not judged that its own run did not measure well enough.
+/// The code of a figure that fewer than three rows measured under the same conditions.
+const FEW_ALIKE: &str = "few-alike";
+/// The code of a row that lacks what others measured.
+const INCOMPLETE: &str = "incomplete";
+/// The code of a suspect that still is one.
+const FEW_CONTROLS: &str = "few-controls";
+
+/// The reason against a figure whose own run did not measure it well enough.
 pub(super) fn imprecise_reason() -> Reason {
     Reason {
         code: "imprecise".to_owned(),
@@ -45,14 +53,8 @@ fn first_difference(groups: &Groups, metric: &Metric, other: &Metric) -> Option<
     differences.into_iter().next()
 }
 
-/// The code of a figure that fewer than three rows measured under the same conditions.
-const FEW_ALIKE: &str = "few-alike";
-
-/// The code of a row that lacks what others measured.
-const INCOMPLETE: &str = "incomplete";
-
-/// The reason why a row is not alike that ended early, without a figure of a workload that its kind
-/// has; `None` where it has all, or ran to its end.
+/// The reason against a row whose runs ended early and that lacks a figure of its kind; `None`
+/// where it has all of them, or ran to its end.
 pub(super) fn incomplete_reason(groups: &Groups, row: &Row) -> Option<Reason> {
     if !row.is_partial() {
         return None;
@@ -79,8 +81,8 @@ pub(super) fn incomplete_reason(groups: &Groups, row: &Row) -> Option<Reason> {
     })
 }
 
-/// The reason why a row is not alike of which some figures are too imprecise to be judged, while
-/// most like rows have them: a disk that stalls now and then has such figures.
+/// The reason against a row with so many figures that are too imprecise to be judged, while those
+/// of most like rows are not: a disk that stalls now and then has such figures.
 pub(super) fn partly_imprecise_reason(figures: usize) -> Reason {
     Reason {
         code: INCOMPLETE.to_owned(),
@@ -94,7 +96,7 @@ pub(super) fn partly_imprecise_reason(figures: usize) -> Reason {
     }
 }
 
-/// True for a row that lacks what others measured.
+/// Returns `true` if a row lacks what others measured.
 pub(super) fn is_incomplete(row: &FleetRow) -> bool {
     match &row.not_judged {
         Some(reason) => reason.code == INCOMPLETE,
@@ -102,11 +104,8 @@ pub(super) fn is_incomplete(row: &FleetRow) -> bool {
     }
 }
 
-/// The code of a suspect that still is one.
-const FEW_CONTROLS: &str = "few-controls";
-
 /// The reason why a suspect of a saved fleet was not judged again.
-pub(super) fn few_controls() -> Reason {
+pub(super) fn few_controls_reason() -> Reason {
     Reason {
         code: FEW_CONTROLS.to_owned(),
         why: "still a suspect: fewer than three like disks of its kind were measured with it"
@@ -140,7 +139,7 @@ pub(super) fn reason_not_judged(row: &FleetRow, rows_of_kind: usize, basis: Flee
     }
 }
 
-/// True for a suspect of a saved fleet that was measured again with too few others.
+/// Returns `true` if a suspect of a saved fleet was measured again with too few others.
 pub(super) fn is_still_suspect(row: &FleetRow) -> bool {
     match &row.not_judged {
         Some(reason) => reason.code == FEW_CONTROLS,

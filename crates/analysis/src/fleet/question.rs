@@ -1,4 +1,5 @@
-//! The user's part in judging a fleet: the margin, and what is known to be missing.
+//! Holds what the caller adds to the records of a fleet: the margin, and what is known to be
+//! missing.
 
 use diskproof_model::fleet::{MissingRow, RefusedInput};
 use diskproof_model::record::Tool;

@@ -1,5 +1,6 @@
-//! The reasons why a row differs: findings that fewer than half of the like rows have, facts in
-//! which it deviates from most of them, and symptoms in its own run, such as a span that was cut.
+//! Finds the reasons why a row may differ: findings that fewer than half of the like rows have,
+//! facts in which it deviates from most of them, and symptoms in its own run, such as a span that
+//! was cut.
 
 use super::row::{FindingOfRow, Row};
 use crate::words::uncapitalised;
@@ -16,42 +17,20 @@ pub(super) struct Usual {
 }
 
 impl Usual {
-    /// Counts the facts and findings of these rows. A fact is usual if more than half of them have
-    /// it.
+    /// Counts the facts and findings of these rows, each row by its newest run. A fact is usual if
+    /// more than half of them have it.
     pub(super) fn from_rows(rows: &[&Row]) -> Self {
-        let mut values: BTreeMap<&'static str, BTreeMap<&str, usize>> = BTreeMap::new();
-        let mut order = Vec::new();
         let mut findings: BTreeMap<&str, usize> = BTreeMap::new();
-        for row in rows {
-            let Some(newest) = row.runs.last() else {
-                continue;
-            };
-            for (what, value) in &newest.facts {
-                if !order.contains(what) {
-                    order.push(*what);
-                }
-                *values.entry(what).or_default().entry(value).or_default() += 1;
-            }
-            for finding in findings_of(row).into_keys() {
-                *findings.entry(finding).or_default() += 1;
+        for row in rows.iter().filter(|row| !row.runs.is_empty()) {
+            for code in findings_of(row).into_keys() {
+                *findings.entry(code).or_default() += 1;
             }
         }
         let mut usual = Self {
             rows: rows.len(),
-            ..Self::default()
+            facts: usual_facts(rows),
+            findings: Vec::new(),
         };
-        for what in order {
-            let most = values[what].iter().max_by_key(|(_, count)| **count);
-            if let Some((value, count)) = most
-                && 2 * *count > rows.len()
-            {
-                usual.facts.push(UsualFact {
-                    what: what.to_owned(),
-                    value: (*value).to_owned(),
-                    rows: *count,
-                });
-            }
-        }
         for (code, count) in findings {
             usual.findings.push(UsualFinding {
                 code: code.to_owned(),
@@ -122,6 +101,35 @@ impl Usual {
             None => 0,
         }
     }
+}
+
+/// The facts of the newest runs of these rows that more than half of the rows have, in the order of
+/// their first appearance.
+fn usual_facts(rows: &[&Row]) -> Vec<UsualFact> {
+    let mut counts: BTreeMap<&'static str, BTreeMap<&str, usize>> = BTreeMap::new();
+    let mut order = Vec::new();
+    for newest in rows.iter().filter_map(|row| row.runs.last()) {
+        for (what, value) in &newest.facts {
+            if !order.contains(what) {
+                order.push(*what);
+            }
+            *counts.entry(what).or_default().entry(value).or_default() += 1;
+        }
+    }
+    let mut usual = Vec::new();
+    for what in order {
+        let most = counts[what].iter().max_by_key(|(_, count)| **count);
+        if let Some((value, count)) = most
+            && 2 * *count > rows.len()
+        {
+            usual.push(UsualFact {
+                what: what.to_owned(),
+                value: (*value).to_owned(),
+                rows: *count,
+            });
+        }
+    }
+    usual
 }
 
 /// The findings of all runs of a row, each once.

@@ -1,19 +1,20 @@
-//! The document of a fleet: its rows with their verdicts, its groups, and the order of the page.
+//! Makes the document of a fleet: its rows with their verdicts, its groups, its outcome, and the
+//! order of the page.
 
 use super::groups::{Groups, Kind};
 use super::judged::{JudgedRows, judged_rows};
-use super::names::names;
+use super::names::row_names;
 use super::not_judged::{
-    few_alike_reason, few_controls, imprecise_reason, incomplete_reason, is_incomplete,
+    few_alike_reason, few_controls_reason, imprecise_reason, incomplete_reason, is_incomplete,
     is_still_suspect, partly_imprecise_reason, reason_not_judged,
 };
 use super::question::FleetQuestion;
 use super::reasons::Usual;
 use super::row::Row;
-use super::spread::{JudgedGroup, median, scale_without_odd, sorted};
+use super::spread::{JudgedGroup, median, scale_of_like_rows, sorted};
 use super::summary;
 use super::tested;
-use super::verdicts::{Test, Weight};
+use super::verdicts::{RowOutcome, RowTest};
 use crate::compare::percentile_points;
 use diskproof_model::comparison::{Direction, Reason};
 use diskproof_model::fleet::{
@@ -25,12 +26,11 @@ use diskproof_model::histogram::LatencyHistogram;
 use diskproof_model::op::OpKind;
 use diskproof_model::target::TargetKind;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// What a fleet knows of its hosts beside the rows.
+/// The answers on a fleet's hosts that are not about rows.
 #[derive(Debug, Default)]
-pub(super) struct BesideRows {
+pub(super) struct OtherAnswers {
     pub tested: Vec<TestedDisk>,
     pub unmet: Vec<UnmetThreshold>,
 }
@@ -41,7 +41,7 @@ pub(super) fn fleet_record(
     groups: Groups,
     reference: Option<&FleetRecord>,
     rows_are: RowUnit,
-    beside: BesideRows,
+    others: OtherAnswers,
     question: FleetQuestion,
 ) -> FleetRecord {
     let judged = judged_rows(&groups, reference, question.margin);
@@ -65,9 +65,9 @@ pub(super) fn fleet_record(
         rows_are,
         groups: group_records(&groups, &judged, &rows, &usual),
         rows,
-        tested: beside.tested,
+        tested: others.tested,
         missing: question.missing,
-        unmet: beside.unmet,
+        unmet: others.unmet,
         refused: question.refused,
         sum: None,
         examples: groups.examples,
@@ -75,20 +75,21 @@ pub(super) fn fleet_record(
     if let Some(reference) = reference {
         keep_scales(&mut fleet, reference);
     }
-    drop_unused(&mut fleet);
+    drop_unused_examples(&mut fleet);
     fleet.rows.sort_by(compare_rows);
     fleet.outcome = fleet_outcome(&fleet);
     fleet.summary = summary::fleet_sentence(&fleet);
     fleet
 }
 
+/// The rows of the document, in the order of the groups' rows.
 fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
     let kinds: Vec<TargetKind> = groups
         .rows
         .iter()
         .map(|row| groups.kinds[row.kind].kind)
         .collect();
-    let names = names(&groups.rows, &kinds);
+    let names = row_names(&groups.rows, &kinds);
     let mut tests_of_rows = vec![Vec::new(); groups.rows.len()];
     for test in &judged.tests {
         tests_of_rows[test.distance.row].push(test);
@@ -101,7 +102,6 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
     for (index, draft) in groups.rows.iter().enumerate() {
         let tests = &tests_of_rows[index];
         let is_control = judged.controls.contains(&index);
-        let values = row_values(groups, index, is_control, tests);
         let overall = tests.iter().find(|test| test.metric.is_none());
         let mut row = FleetRow {
             name: names[index].clone(),
@@ -114,38 +114,28 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
             identity: draft.identity.clone(),
             runs: runs_of(draft),
             group: Some(draft.kind),
-            state: state_of_tests(tests),
-            values,
+            state: if is_control {
+                RowState::Alike
+            } else {
+                state_of_tests(tests)
+            },
+            values: row_values(groups, index, is_control, tests),
             overall: overall.map(|test| distance_of(test)),
             reasons: Vec::new(),
             not_judged: None,
         };
-        if is_control {
-            row.state = RowState::Alike;
-        }
-        let suspect_metrics = judged.suspects.get(&index);
-        if let Some(metrics) = suspect_metrics
-            && matches!(row.state, RowState::Alike | RowState::NotJudged)
-            && (tests.is_empty() || has_unanswered(metrics, tests))
-        {
+        let is_undecided_suspect = match judged.suspects.get(&index) {
+            Some(metrics) => tests.is_empty() || has_unanswered(metrics, tests),
+            None => false,
+        };
+        if is_undecided_suspect && matches!(row.state, RowState::Alike | RowState::NotJudged) {
             row.state = RowState::NotJudged;
-            row.not_judged = Some(few_controls());
+            row.not_judged = Some(few_controls_reason());
         } else if row.state == RowState::NotJudged {
             let rows_of_kind = rows_by_kind[draft.kind];
             row.not_judged = Some(reason_not_judged(&row, rows_of_kind, judged.basis));
         }
-        if matches!(
-            row.state,
-            RowState::Alike | RowState::Faster | RowState::Suspect
-        ) && let Some(reason) =
-            incomplete_reason(groups, draft).or_else(|| imprecise_where_others_are_not(tests))
-        {
-            // A suspect stays one: its figures are to be measured again.
-            if row.state != RowState::Suspect {
-                row.state = RowState::NotJudged;
-            }
-            row.not_judged = Some(reason);
-        }
+        mark_incomplete(&mut row, groups, draft, tests);
         if let Some(failure) = draft.failure() {
             row.state = RowState::Errors;
             row.not_judged = Some(failure);
@@ -155,12 +145,29 @@ fn fleet_rows(groups: &Groups, judged: &JudgedRows) -> Vec<FleetRow> {
     rows
 }
 
-/// The reason why a row is not alike of which some figures are imprecise, while the usual ones of
-/// its kind are not; `None` without such figures.
-fn imprecise_where_others_are_not(tests: &[&Test]) -> Option<Reason> {
+/// Marks a row as incomplete that lacks what most rows of its kind measured. A slower row stays
+/// slower whatever it lacks, and a suspect stays one: its figures are to be measured again.
+fn mark_incomplete(row: &mut FleetRow, groups: &Groups, draft: &Row, tests: &[&RowTest]) {
+    match row.state {
+        RowState::Alike | RowState::Faster | RowState::Suspect => {}
+        RowState::Slower | RowState::Errors | RowState::NotJudged => return,
+    }
+    let reason = incomplete_reason(groups, draft).or_else(|| imprecise_where_others_are_not(tests));
+    if reason.is_none() {
+        return;
+    }
+    if row.state != RowState::Suspect {
+        row.state = RowState::NotJudged;
+    }
+    row.not_judged = reason;
+}
+
+/// The reason against a row with imprecise figures that are precise on the usual rows of its kind;
+/// `None` without such figures.
+fn imprecise_where_others_are_not(tests: &[&RowTest]) -> Option<Reason> {
     let figures = tests
         .iter()
-        .filter(|test| test.metric.is_some() && test.weight == Weight::Imprecise)
+        .filter(|test| test.metric.is_some() && test.outcome == RowOutcome::Imprecise)
         .count();
     if figures > 0 {
         Some(partly_imprecise_reason(figures))
@@ -170,35 +177,39 @@ fn imprecise_where_others_are_not(tests: &[&Test]) -> Option<Reason> {
 }
 
 /// Returns `true` if one of these metrics has no test that could decide.
-fn has_unanswered(metrics: &BTreeSet<usize>, tests: &[&Test]) -> bool {
+fn has_unanswered(metrics: &BTreeSet<usize>, tests: &[&RowTest]) -> bool {
     metrics.iter().any(|metric| {
         !tests
             .iter()
-            .any(|test| test.metric == Some(*metric) && test.weight != Weight::Imprecise)
+            .any(|test| test.metric == Some(*metric) && test.outcome != RowOutcome::Imprecise)
     })
 }
 
-/// The state of a row by its tests: the weightiest one counts. If all are imprecise, the row is not
-/// judged.
-fn state_of_tests(tests: &[&Test]) -> RowState {
-    if tests.iter().all(|test| test.weight == Weight::Imprecise) {
+/// The state of a row by its tests: the gravest outcome counts. If all are imprecise, the row is
+/// not judged.
+fn state_of_tests(tests: &[&RowTest]) -> RowState {
+    if tests
+        .iter()
+        .all(|test| test.outcome == RowOutcome::Imprecise)
+    {
         return RowState::NotJudged;
     }
     let mut state = RowState::Alike;
     for test in tests {
-        match test.weight {
-            Weight::Differs if test.distance.distance < 0.0 => return RowState::Slower,
-            Weight::Differs => state = RowState::Faster,
-            Weight::Suspect if state == RowState::Alike => state = RowState::Suspect,
-            Weight::Suspect | Weight::Alike | Weight::Imprecise => {}
+        match test.outcome {
+            RowOutcome::Differs if test.distance.log_ratio < 0.0 => return RowState::Slower,
+            RowOutcome::Differs => state = RowState::Faster,
+            RowOutcome::Suspect if state == RowState::Alike => state = RowState::Suspect,
+            RowOutcome::Suspect | RowOutcome::Alike | RowOutcome::Imprecise => {}
         }
     }
     state
 }
 
-fn distance_of(test: &Test) -> FleetDistance {
+/// The distance as the document has it: the speed is a ratio, not a logarithm.
+fn distance_of(test: &RowTest) -> FleetDistance {
     FleetDistance {
-        speed: test.distance.distance.exp(),
+        speed: test.distance.log_ratio.exp(),
         t: test.distance.t,
         p_value: test.distance.p_value,
         p_adjusted: test.p_adjusted,
@@ -207,7 +218,12 @@ fn distance_of(test: &Test) -> FleetDistance {
 
 /// The figures of a row with their answers. Those of a control, with which others were compared,
 /// are alike without a test of their own.
-fn row_values(groups: &Groups, index: usize, is_control: bool, tests: &[&Test]) -> Vec<FleetValue> {
+fn row_values(
+    groups: &Groups,
+    index: usize,
+    is_control: bool,
+    tests: &[&RowTest],
+) -> Vec<FleetValue> {
     let row = &groups.rows[index];
     let mut values = Vec::new();
     for (metric, metric_of_kind) in groups.kinds[row.kind].metrics.iter().enumerate() {
@@ -232,8 +248,8 @@ fn row_values(groups: &Groups, index: usize, is_control: bool, tests: &[&Test]) 
             continue;
         };
         let value = match metric_of_kind.better {
-            Direction::Higher => sample.value.exp(),
-            Direction::Lower => (-sample.value).exp(),
+            Direction::Higher => sample.log_speed.exp(),
+            Direction::Lower => (-sample.log_speed).exp(),
         };
         values.push(FleetValue {
             metric,
@@ -246,7 +262,7 @@ fn row_values(groups: &Groups, index: usize, is_control: bool, tests: &[&Test]) 
             },
             distance: test.map(|test| distance_of(test)),
             not_judged: match test {
-                Some(test) if test.weight == Weight::Imprecise => Some(imprecise_reason()),
+                Some(test) if test.outcome == RowOutcome::Imprecise => Some(imprecise_reason()),
                 Some(_) => None,
                 None if is_control => None,
                 None => Some(few_alike_reason(groups, row.kind, metric)),
@@ -291,6 +307,7 @@ fn is_like(row: &FleetRow) -> bool {
     matches!(row.state, RowState::Alike | RowState::Suspect)
 }
 
+/// The groups of the document, one for each kind of disk, in their order: rows point to it.
 fn group_records(
     groups: &Groups,
     judged: &JudgedRows,
@@ -331,6 +348,8 @@ fn group_records(
     records
 }
 
+/// The metrics of a group, in the order of the kind: values point to it. Figures and latencies are
+/// those of the like rows.
 fn metric_records(
     groups: &Groups,
     kind: &Kind,
@@ -351,7 +370,7 @@ fn metric_records(
             rows_with_metric += 1;
             if is_like(&rows[*row]) && value.state != RowState::NotJudged {
                 let draft = &groups.rows[*row];
-                speeds.extend(draft.sample(*row, index).map(|sample| sample.value));
+                speeds.extend(draft.sample(*row, index).map(|sample| sample.log_speed));
                 values.push(value.value);
                 like_rows.push(draft);
             }
@@ -367,7 +386,7 @@ fn metric_records(
             target: metric.target,
             five_numbers: five_numbers(&sorted(values)),
             scale: match judged.columns.get(index) {
-                Some(Some(column)) => Some(scale_without_odd(column.scale, speeds)),
+                Some(Some(column)) => Some(scale_of_like_rows(column.scale, speeds)),
                 Some(None) | None => None,
             },
             latencies: merged_latencies(&like_rows, index),
@@ -441,7 +460,7 @@ fn keep_scales(fleet: &mut FleetRecord, reference: &FleetRecord) {
 }
 
 /// Drops the examples of metrics without a scale, which judge no other row, and renumbers the rest.
-fn drop_unused(fleet: &mut FleetRecord) {
+fn drop_unused_examples(fleet: &mut FleetRecord) {
     // The new index of each example that stays, by its old one.
     let mut new_indices = BTreeMap::new();
     for group in &mut fleet.groups {
@@ -486,6 +505,7 @@ fn compare_rows(one: &FleetRow, other: &FleetRow) -> Ordering {
         .then_with(|| one.name.cmp(&other.name))
 }
 
+/// The place of a state on the page: what a reader has to act on comes first.
 fn place_of_state(state: RowState) -> u8 {
     match state {
         RowState::Slower => 0,
@@ -504,11 +524,13 @@ fn lowest_speed(row: &FleetRow) -> f64 {
     speeds.fold(1.0, f64::min)
 }
 
-/// True of a row that another run has to decide.
+/// Returns `true` if another run has to decide a row.
 fn is_open(row: &FleetRow) -> bool {
     is_still_suspect(row) || is_incomplete(row)
 }
 
+/// The outcome of a fleet, from which the exit code follows. What is surely wrong decides, then
+/// what is open, then whether anything was judged.
 fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {
     let has_lost_input = fleet.refused.iter().any(|refused| refused.is_lost);
     let has_missed_threshold = fleet.unmet.iter().any(|threshold| !threshold.undecided);
@@ -539,7 +561,7 @@ fn fleet_outcome(fleet: &FleetRecord) -> FleetOutcome {
     }
 }
 
-/// True of a row that somebody has to look at.
+/// Returns `true` if a row needs the attention of a reader.
 fn is_bad(row: &FleetRow) -> bool {
     matches!(row.state, RowState::Slower | RowState::Errors)
 }
@@ -553,29 +575,28 @@ mod tests {
     use super::*;
     use crate::fleet::spread::Distance;
 
-    fn test(weight: Weight, distance: f64) -> Test {
-        Test {
-            group: 0,
+    fn test(outcome: RowOutcome, log_ratio: f64) -> RowTest {
+        RowTest {
             metric: Some(0),
             distance: Distance {
                 row: 0,
-                distance,
+                log_ratio,
                 t: 0.0,
                 p_value: 1.0,
                 is_imprecise: false,
             },
             p_adjusted: 1.0,
-            weight,
+            outcome,
         }
     }
 
     #[test]
-    fn weightiest_test_is_the_state_of_a_row() {
-        let slower = test(Weight::Differs, -0.5);
-        let faster = test(Weight::Differs, 0.5);
-        let suspect = test(Weight::Suspect, -0.2);
-        let alike = test(Weight::Alike, 0.0);
-        let imprecise = test(Weight::Imprecise, 0.0);
+    fn gravest_outcome_is_the_state_of_a_row() {
+        let slower = test(RowOutcome::Differs, -0.5);
+        let faster = test(RowOutcome::Differs, 0.5);
+        let suspect = test(RowOutcome::Suspect, -0.2);
+        let alike = test(RowOutcome::Alike, 0.0);
+        let imprecise = test(RowOutcome::Imprecise, 0.0);
         assert_eq!(state_of_tests(&[]), RowState::NotJudged);
         assert_eq!(state_of_tests(&[&imprecise]), RowState::NotJudged);
         assert_eq!(state_of_tests(&[&imprecise, &alike]), RowState::Alike);

@@ -1,4 +1,5 @@
-//! A row of a fleet: a disk of a host, with the figures of each of its runs.
+//! Holds a row of a fleet while records are added: a disk of a host, with the figures of each of
+//! its runs.
 
 use super::launch::Launch;
 use diskproof_model::comparison::Reason;
@@ -7,13 +8,13 @@ use diskproof_model::fleet::FleetRun;
 use diskproof_model::histogram::StoredLatencies;
 use diskproof_model::op::OpKind;
 
-/// The runs of a host's name and target that a row has.
+/// The runs that a row has, of those of its host's name and target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum RowScope {
     /// All, or all of its rank.
     #[default]
-    All,
-    /// Those of this machine.
+    AllRuns,
+    /// Those of the machine with this id.
     Machine(String),
     /// The run with this id: which of the others are of the same machine is not known.
     Run(String),
@@ -27,11 +28,11 @@ pub(super) struct Row {
     pub target: String,
     pub disks: Vec<String>,
     pub serials: Vec<String>,
+    /// The index of its kind among those of the groups.
     pub kind: usize,
-    /// The runs of its host's name that it has.
-    pub part: Part,
-    /// What parts it from other rows of its host's name, or that nothing proves its runs to be of
-    /// one machine.
+    pub scope: RowScope,
+    /// Why it is not the only row of its host's name, or that nothing proves its runs to be of one
+    /// machine; `None` where neither is so.
     pub identity: Option<Reason>,
     pub runs: Vec<RunOfRow>,
 }
@@ -42,6 +43,7 @@ pub(super) struct RunOfRow {
     pub run: FleetRun,
     pub launch: Launch,
     pub values: Vec<Value>,
+    /// The conditions of its target, each with its name and its value.
     pub facts: Vec<(&'static str, String)>,
     pub findings: Vec<FindingOfRow>,
 }
@@ -62,12 +64,12 @@ pub(super) struct Value {
     pub metric: Option<usize>,
     pub value: f64,
     /// The logarithm of the figure, negative for times, so that more is faster.
-    pub speed: f64,
-    /// The standard error of `speed`.
+    pub log_speed: f64,
+    /// The standard error of `log_speed`.
     pub error: f64,
     /// Differences from the usual conditions that the disk itself caused.
     pub symptoms: Vec<Reason>,
-    /// Why the figure cannot be judged.
+    /// Why the figure cannot be judged; `None` where it can.
     pub fault: Option<Reason>,
     pub latencies: Vec<(OpKind, StoredLatencies)>,
 }

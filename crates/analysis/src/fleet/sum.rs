@@ -1,5 +1,5 @@
-//! The sum of hosts that measured at the same instants. Slots are compared after both ends are
-//! shortened by the possible error of the clocks. Rates come from the cells within the common
+//! Adds the rates of hosts that measured at the same instants. Slots are compared after both ends
+//! are shortened by the possible error of the clocks. Rates come from the cells within the common
 //! time, latencies from whole slots.
 
 mod members;
@@ -28,12 +28,12 @@ use summary::sum_sentence;
 #[derive(Debug, Default)]
 pub(super) struct TogetherRuns {
     runs: Vec<RunInSlots>,
-    /// The names of runs that measured, but not in common slots, and their hosts.
+    /// The runs that measured, but not in common slots: the name of each with its host.
     without_slots: BTreeSet<(String, String)>,
 }
 
 impl TogetherRuns {
-    /// Keeps what a record measured in common slots; of a run without such slots the host.
+    /// Keeps what a record measured in common slots; of a run without such slots only its names.
     pub(super) fn add(&mut self, record: &Record) {
         if let Some(together) = record.together()
             && let Ok(started) = record.started.parse::<jiff::Timestamp>()
@@ -107,7 +107,8 @@ impl TogetherRuns {
     }
 }
 
-/// The plan of most runs; of equally frequent ones that of the first run.
+/// The hash of the plan of most runs; of equally frequent ones that of the first run. There must be
+/// a run.
 fn usual_plan(runs: &[RunInSlots]) -> u64 {
     let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
     for run in runs {
@@ -122,6 +123,7 @@ fn usual_plan(runs: &[RunInSlots]) -> u64 {
     usual
 }
 
+/// A member as the document has it.
 fn member_record(member: &Member<'_>) -> SumMember {
     let numbers = member.run.whole_slots();
     SumMember {
@@ -195,6 +197,8 @@ fn workload_sums(members: &[Member<'_>]) -> Vec<WorkloadSum> {
     sums
 }
 
+/// The sum of one kind of operation of a workload over all members; `None` where no common slot has
+/// a whole cell of it.
 fn workload_sum(
     members: &[Member<'_>],
     common: &BTreeMap<u32, Time>,
@@ -203,31 +207,10 @@ fn workload_sum(
 ) -> Option<WorkloadSum> {
     let (mut iops, mut throughput, mut overlaps) = (Vec::new(), Vec::new(), Vec::new());
     for (number, time) in common {
-        let mut total = Rates::default();
-        let (mut longest_ns, mut is_measured) = (0, true);
-        for member in members {
-            for row in member.run.rows.iter().filter(|row| row.workload == name) {
-                let Some(slot) = row.slots.iter().find(|slot| slot.number == *number) else {
-                    continue;
-                };
-                longest_ns = longest_ns.max(slot.wall_ns);
-                // A run without such an operation has made none.
-                let Some(op) = row.ops.get(&kind) else {
-                    continue;
-                };
-                match rates_of(member, slot, op, *time) {
-                    Some(rates) => {
-                        total.iops += rates.iops;
-                        total.bytes_per_second += rates.bytes_per_second;
-                    }
-                    None => is_measured = false,
-                }
-            }
-        }
-        if longest_ns > 0 && is_measured {
-            iops.push(total.iops);
-            throughput.push(total.bytes_per_second);
-            overlaps.push(time.length_ns() as f64 / longest_ns as f64);
+        if let Some(sum) = slot_sum(members, *number, *time, name, kind) {
+            iops.push(sum.rates.iops);
+            throughput.push(sum.rates.bytes_per_second);
+            overlaps.push(time.length_ns() as f64 / sum.longest_ns as f64);
         }
     }
     if iops.is_empty() {
@@ -244,7 +227,45 @@ fn workload_sum(
     })
 }
 
-/// The rates of a member in `time`, which is on the clock of the first member.
+/// The sum of one slot.
+struct SlotSum {
+    rates: Rates,
+    /// The longest time that a member measured the slot; above 0.
+    longest_ns: u64,
+}
+
+/// The sum of the rates of all members in one slot; `None` where no member measured the workload in
+/// it, and where one measured no whole cell.
+fn slot_sum(
+    members: &[Member<'_>],
+    number: u32,
+    time: Time,
+    name: &str,
+    kind: OpKind,
+) -> Option<SlotSum> {
+    let mut sum = SlotSum {
+        rates: Rates::default(),
+        longest_ns: 0,
+    };
+    for member in members {
+        for row in member.run.rows.iter().filter(|row| row.workload == name) {
+            let Some(slot) = row.slots.iter().find(|slot| slot.number == number) else {
+                continue;
+            };
+            sum.longest_ns = sum.longest_ns.max(slot.wall_ns);
+            // A run without such an operation has made none.
+            if let Some(op) = row.ops.get(&kind) {
+                let rates = rates_of(member, slot, op, time)?;
+                sum.rates.iops += rates.iops;
+                sum.rates.bytes_per_second += rates.bytes_per_second;
+            }
+        }
+    }
+    if sum.longest_ns > 0 { Some(sum) } else { None }
+}
+
+/// The rates of a member in `time`, which is on the clock of the first member; `None` where no
+/// whole cell lies in it.
 fn rates_of(member: &Member<'_>, slot: &MeasuredSlot, op: &SlottedOp, time: Time) -> Option<Rates> {
     let start_ns = member
         .run
@@ -294,7 +315,8 @@ fn merged_histogram(members: &[Member<'_>], name: &str, kind: OpKind) -> Latency
     merged
 }
 
-/// The time between the first and the last member's start of a common slot.
+/// The time between the first and the last member's start of a common slot; `None` without common
+/// slots.
 fn start_spread(members: &[Member<'_>]) -> Option<StartSpread> {
     let mut spreads = Vec::new();
     for number in common_slots(members).into_keys() {

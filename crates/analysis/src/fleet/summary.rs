@@ -1,5 +1,5 @@
-//! The outcome of a fleet in a sentence: the number of rows that are alike, and those that differ,
-//! each with its metric and the likeliest reason.
+//! Writes the outcome of a fleet in a sentence: the number of rows that are alike, and those that
+//! differ, each with its metric and the likeliest reason.
 
 use super::not_judged::is_incomplete;
 use super::tested;
@@ -15,13 +15,27 @@ const FACTOR_SPEED_MAX: f64 = 0.5;
 /// The sentence, such as `197 of 200 disks alike (± 4 %); 3 differ: db17 fsync-commit 9.1 times
 /// slower …`.
 pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
-    let alike = fleet.rows.iter().filter(|row| is_alike(row)).count();
-    let total = fleet.rows.len();
     let mut clauses = Vec::new();
     clauses.extend(tested::tests_clause(&fleet.tested));
-    if total > 0 || clauses.is_empty() {
+    if !fleet.rows.is_empty() || clauses.is_empty() {
+        let alike = fleet.rows.iter().filter(|row| is_alike(row)).count();
         clauses.push(rows_clause(fleet, alike));
     }
+    clauses.extend(differing_clause(fleet));
+    let incomplete: Vec<&str> = fleet
+        .rows
+        .iter()
+        .filter(|row| is_incomplete(row))
+        .map(|row| row.name.as_str())
+        .collect();
+    clauses.extend(incomplete_clause(&incomplete));
+    clauses.extend(count_clauses(fleet));
+    crate::words::sentence(&clauses.join("; "))
+}
+
+/// The rows that differ, such as `3 differ: db17 fsync-commit 9.1 times slower …`; `None` without
+/// such rows.
+fn differing_clause(fleet: &FleetRecord) -> Option<String> {
     let differing: Vec<&FleetRow> = fleet
         .rows
         .iter()
@@ -32,35 +46,31 @@ pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
             )
         })
         .collect();
-    if !differing.is_empty() {
-        let mut texts: Vec<String> = differing
-            .iter()
-            .take(NAMED_MAX)
-            .map(|row| row_text(fleet, row))
-            .collect();
-        if differing.len() > NAMED_MAX {
-            texts.push(format!("{} more", differing.len() - NAMED_MAX));
-        }
-        let verb = if differing.len() == 1 {
-            "differs"
-        } else {
-            "differ"
-        };
-        clauses.push(format!("{} {verb}: {}", differing.len(), texts.join("; ")));
-    }
-    let incomplete: Vec<&str> = fleet
-        .rows
+    let verb = match differing.len() {
+        0 => return None,
+        1 => "differs",
+        _ => "differ",
+    };
+    let mut texts: Vec<String> = differing
         .iter()
-        .filter(|row| is_incomplete(row))
-        .map(|row| row.name.as_str())
+        .take(NAMED_MAX)
+        .map(|row| row_text(fleet, row))
         .collect();
+    if differing.len() > NAMED_MAX {
+        texts.push(format!("{} more", differing.len() - NAMED_MAX));
+    }
+    Some(format!("{} {verb}: {}", differing.len(), texts.join("; ")))
+}
+
+/// The numbers of rows and hosts that are neither alike nor named, such as `2 suspect`.
+fn count_clauses(fleet: &FleetRecord) -> Vec<String> {
     let not_judged = fleet
         .rows
         .iter()
         .filter(|row| row.state == RowState::NotJudged && !is_incomplete(row))
         .count();
-    clauses.extend(incomplete_clause(&incomplete));
-    for (count, clause) in [
+    let mut clauses = Vec::new();
+    for (count, participle) in [
         (rows_in_state(fleet, RowState::Suspect), "suspect"),
         (not_judged, "not judged"),
         (fleet.missing_count(), "missing"),
@@ -79,18 +89,18 @@ pub(super) fn fleet_sentence(fleet: &FleetRecord) -> String {
         (fleet.refused.len(), "refused"),
     ] {
         if count > 0 {
-            clauses.push(format!("{count} {clause}"));
+            clauses.push(format!("{count} {participle}"));
         }
     }
-    crate::words::sentence(&clauses.join("; "))
+    clauses
 }
 
-/// True of a row that does not differ for certain, and lacks nothing.
+/// Returns `true` if a row does not differ for certain, and lacks nothing.
 fn is_alike(row: &FleetRow) -> bool {
     matches!(row.state, RowState::Alike | RowState::Suspect) && !is_incomplete(row)
 }
 
-/// Why a threshold is unmet.
+/// The reason why a threshold is unmet.
 #[derive(PartialEq, Eq)]
 enum UnmetKind {
     Missed,

@@ -1,9 +1,9 @@
-//! Acceptance tests among the records of many hosts: the verdict on each disk, and the disks that
-//! are slower than the others of their model.
+//! Lists the disks that many hosts tested for acceptance: the verdict on each, and those that are
+//! slower than the others of their model.
 
 use super::groups::are_sizes_alike;
-use super::spread::{Sample, judge};
-use super::verdicts::{Weight, tests};
+use super::spread::{Sample, judge_group};
+use super::verdicts::{RowOutcome, test_groups};
 use crate::accept::words::{accept_headline, capacity_text, reason_against};
 use diskproof_model::accept::AcceptVerdict;
 use diskproof_model::fleet::{FleetOutcome, TestedDisk};
@@ -102,7 +102,7 @@ impl TestedDisks {
     }
 
     /// Returns `true` if both are records of one test, which goes on with the salt that it began
-    /// with. Serial numbers do not tell: a card reader has one for all of its cards.
+    /// with. Serial numbers prove nothing: a card reader has one for all of its cards.
     fn are_of_one_test(&self, one: &TestedDisk, other: &TestedDisk) -> bool {
         let is_same_salt = self.salts.get(&one.run_id) == self.salts.get(&other.run_id);
         one.host == other.host && is_same_salt
@@ -114,12 +114,12 @@ impl TestedDisks {
         let mut judged = Vec::new();
         for model in self.disks_by_model() {
             let columns = [write_rate, read_rate].map(|rate_of| self.samples(&model, rate_of));
-            judged.push(judge(&columns, None));
+            judged.push(judge_group(&columns, None));
         }
         let mut slower = BTreeMap::new();
-        for test in tests(&judged, margin) {
-            let speed = test.distance.distance.exp();
-            if test.weight == Weight::Differs && speed < 1.0 {
+        for test in test_groups(&judged, margin) {
+            let speed = test.distance.log_ratio.exp();
+            if test.outcome == RowOutcome::Differs && speed < 1.0 {
                 let slowest = slower.entry(test.distance.row).or_insert(speed);
                 *slowest = speed.min(*slowest);
             }
@@ -129,7 +129,7 @@ impl TestedDisks {
 
     /// The disks of each model, by index. A disk that holds less than it claims is of another model
     /// than it says, and a test that decided nothing has rates that may not be the disk's: they are
-    /// not judged, and nothing is judged by them. A disk that tells no model has no others.
+    /// not judged, and nothing is judged by them. A disk without a model has no others.
     fn disks_by_model(&self) -> Vec<Vec<usize>> {
         let mut models: Vec<Vec<usize>> = Vec::new();
         for (index, disk) in self.disks.iter().enumerate() {
@@ -151,6 +151,7 @@ impl TestedDisks {
         models
     }
 
+    /// The samples of the disks of a model, of which each is a row. A disk without a rate has none.
     fn samples(&self, model: &[usize], rate_of: fn(&TestedDisk) -> Option<f64>) -> Vec<Sample> {
         let mut samples = Vec::new();
         for index in model {
@@ -159,7 +160,7 @@ impl TestedDisks {
             {
                 samples.push(Sample {
                     row: *index,
-                    value: rate.ln(),
+                    log_speed: rate.ln(),
                     error: 0.0,
                 });
             }
@@ -236,37 +237,9 @@ pub(super) fn tests_clause(disks: &[TestedDisk]) -> Option<String> {
         (AcceptVerdict::Reject, "rejected"),
         (AcceptVerdict::Undecided, "undecided"),
     ] {
-        let mut texts = Vec::new();
-        for disk in disks {
-            if disk.verdict == verdict {
-                texts.push(disk_text(disk));
-            }
-        }
-        if texts.is_empty() {
-            continue;
-        }
-        let count = texts.len();
-        let is_named = matches!(verdict, AcceptVerdict::Reject | AcceptVerdict::Undecided);
-        clauses.push(if is_named {
-            format!("{count} {participle}: {}", first_texts(texts))
-        } else {
-            format!("{count} {participle}")
-        });
+        clauses.extend(verdict_clause(disks, verdict, participle));
     }
-    let mut slower = Vec::new();
-    for disk in disks {
-        if let Some(speed) = disk.slower {
-            let share = format_percent(1.0 - speed);
-            slower.push(format!("{} by {share}", disk.name));
-        }
-    }
-    if !slower.is_empty() {
-        clauses.push(format!(
-            "{} slower than the others of the model: {}",
-            slower.len(),
-            first_texts(slower)
-        ));
-    }
+    clauses.extend(slower_clause(disks));
     let left_out: usize = disks.iter().map(|disk| disk.undecided_before.len()).sum();
     if left_out > 0 {
         let earlier = counted(left_out as u64, "earlier undecided test");
@@ -276,6 +249,53 @@ pub(super) fn tests_clause(disks: &[TestedDisk]) -> Option<String> {
     Some(format!("{count} tested: {}", clauses.join("; ")))
 }
 
+/// The disks with a verdict, such as `1 rejected: db7 /dev/sdb holds 123 GB of 4 TB`; `None`
+/// without such disks. Only those that a reader has to act on are named.
+fn verdict_clause(
+    disks: &[TestedDisk],
+    verdict: AcceptVerdict,
+    participle: &str,
+) -> Option<String> {
+    let mut texts = Vec::new();
+    for disk in disks {
+        if disk.verdict == verdict {
+            texts.push(disk_text(disk));
+        }
+    }
+    let count = texts.len();
+    if count == 0 {
+        return None;
+    }
+    Some(match verdict {
+        AcceptVerdict::Reject | AcceptVerdict::Undecided => {
+            format!("{count} {participle}: {}", first_texts(texts))
+        }
+        AcceptVerdict::Accept | AcceptVerdict::NoFraudFound => format!("{count} {participle}"),
+    })
+}
+
+/// The disks that are slower than the others of their model, each with its share; `None` without
+/// such disks.
+fn slower_clause(disks: &[TestedDisk]) -> Option<String> {
+    let mut texts = Vec::new();
+    for disk in disks {
+        if let Some(speed) = disk.slower {
+            let share = format_percent(1.0 - speed);
+            texts.push(format!("{} by {share}", disk.name));
+        }
+    }
+    if texts.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "{} slower than the others of the model: {}",
+        texts.len(),
+        first_texts(texts)
+    ))
+}
+
+/// The name of a disk, with its real capacity where that is less than it claims: `db7 /dev/sdb
+/// holds 123 GB of 4 TB`.
 fn disk_text(disk: &TestedDisk) -> String {
     match disk.real_bytes {
         Some(real_bytes) => format!(
@@ -288,7 +308,7 @@ fn disk_text(disk: &TestedDisk) -> String {
     }
 }
 
-/// The first of these texts, and the number of the others.
+/// The first of these texts, and the number of the others: `db7 /dev/sdb, db8 /dev/sdb, 4 more`.
 fn first_texts(mut texts: Vec<String>) -> String {
     let not_named = texts.len().saturating_sub(NAMED_MAX);
     if not_named > 0 {
@@ -419,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn disk_that_tells_no_model_has_no_others() {
+    fn disk_without_a_model_has_no_others() {
         let mut records: Vec<Record> = (1..=6).map(|one| record(one, Fault::None)).collect();
         for record in &mut records {
             for layer in &mut record.targets[0].layers {

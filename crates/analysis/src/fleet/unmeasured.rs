@@ -79,7 +79,7 @@ pub(super) fn missing_rows(unmeasured: &[UnmeasuredTarget], rows: &[Row]) -> Vec
                 && row
                     .runs
                     .iter()
-                    .any(|run| !run.launch.is_apart(&target.launch))
+                    .any(|run| !run.launch.may_be_elsewhere(&target.launch))
         });
         if !has_figures {
             missing.insert(&target.name, &target.why);

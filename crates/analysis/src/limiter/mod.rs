@@ -1,14 +1,20 @@
 //! Finds limiters with a burst credit: puts what a run moved on each target into the order of the
-//! clock, and looks for the credit that it shows. Rows, findings, the verdict and campaigns ask
+//! clock, and looks for the credit that it shows. Rows, findings, the verdict and campaigns use
 //! this module, so that all of them have the same bursts.
 
 mod bucket;
+mod credit;
+mod held;
+mod late_fall;
+mod plateau;
+mod stretch;
 pub(crate) mod words;
 
-pub(crate) use bucket::{
-    Bucket, HeldRate, Role, Stretch, Unit, bucket, held_rate, sustained_from_ns,
-};
-pub(crate) use bucket::{LateFall, counts_in, late_fall, spent_before, tokens};
+pub(crate) use bucket::{Bucket, find_bucket, sustained_from_ns, tokens};
+pub(crate) use credit::spent_before;
+pub(crate) use held::{HeldRate, held_rate};
+pub(crate) use late_fall::{LateFall, late_fall};
+pub(crate) use stretch::{Role, Stretch, Unit, counts_in};
 
 use crate::estimate;
 use crate::moved::filled_from_ns;
@@ -28,7 +34,8 @@ use std::collections::BTreeSet;
 /// A later slice spends a ninth of its measured time on the warm-up before it: one tenth of its
 /// whole time. The first slice has the whole warm-up of the workload.
 const LATER_WARMUP_PARTS: u64 = WARMUP_PARTS - 1;
-/// A warm-up has no series of its own. The first cells after it, up to this many, give its rate.
+/// A warm-up has no series of its own. The first cells after it, up to this many, give its rate: a
+/// tenth of a second in the finest cells.
 const WARMUP_CELLS: usize = 10;
 
 /// A credit that ended on a target during the run, and all that moved on that target's disk.
@@ -75,8 +82,8 @@ impl FoundCredit {
 }
 
 /// Reads and writes of a row per second, in requests or in bytes.
-pub(crate) fn rate_of(m: &Row, unit: Unit) -> f64 {
-    let ops = OpKind::TRANSFERS.iter().filter_map(|kind| m.op(*kind));
+pub(crate) fn rate_of(row: &Row, unit: Unit) -> f64 {
+    let ops = OpKind::TRANSFERS.iter().filter_map(|kind| row.op(*kind));
     match unit {
         Unit::Requests => ops.map(|op| op.figures.iops.value).sum(),
         Unit::Bytes => ops.map(|op| op.figures.throughput.value).sum(),
@@ -89,11 +96,11 @@ pub(crate) fn found_credits(
     plan: &Plan,
     targets: &[TargetIdentity],
 ) -> Vec<FoundCredit> {
-    let measured: BTreeSet<usize> = data.measurements.iter().map(|m| m.target).collect();
+    let measured: BTreeSet<usize> = data.measurements.iter().map(|row| row.target).collect();
     let mut credits = Vec::new();
     for target in measured {
         let stretches = stretches_of(data, plan, &TargetsOfDisk::new(target, targets));
-        if let Some(bucket) = bucket(&stretches) {
+        if let Some(bucket) = find_bucket(&stretches) {
             credits.push(FoundCredit {
                 target,
                 bucket,
@@ -127,58 +134,59 @@ impl<'a> TargetsOfDisk<'a> {
 
     /// The [`Role`] of a row. A row of another target may wait for something else, so it only uses
     /// credit.
-    fn role_of(&self, m: &Measurement, plan: &Plan) -> Role {
-        if m.target == self.target {
-            role_of(&m.workload, plan)
+    fn role_of(&self, row: &Measurement, plan: &Plan) -> Role {
+        if row.target == self.target {
+            role_of(&row.workload, plan)
         } else {
             Role::Shared
         }
     }
 }
 
-/// True if the requests of a row waited for the disk, so that they show what a limiter allows.
-pub(crate) fn waits_for_disk(m: &Measurement) -> bool {
-    uses_credit(m)
-        && (m.cache.used != CachePolicy::Buffered
-            || m.workload.sync.is_ongoing()
-            || m.workload.streams.is_only(OpKind::Read))
+/// Returns `true` if the requests of a row waited for the disk, so that they show what a limiter
+/// allows.
+pub(crate) fn waits_for_disk(row: &Measurement) -> bool {
+    uses_credit(row)
+        && (row.cache.used != CachePolicy::Buffered
+            || row.workload.sync.is_ongoing()
+            || row.workload.streams.is_only(OpKind::Read))
 }
 
-/// True if the requests of a row reach the disk while it runs, at once or when the page cache is
-/// written back: those that only move through the page cache use no credit.
-fn uses_credit(m: &Measurement) -> bool {
-    let is_passed_on = m.cache.used != CachePolicy::Cached || m.workload.sync.is_ongoing();
-    is_passed_on && m.engine.used != EngineKind::Null
+/// Returns `true` if the requests of a row reach the disk while it runs, at once or when the page
+/// cache is written back: those that only move through the page cache use no credit.
+fn uses_credit(row: &Measurement) -> bool {
+    let is_passed_on = row.cache.used != CachePolicy::Cached || row.workload.sync.is_ongoing();
+    is_passed_on && row.engine.used != EngineKind::Null
 }
 
 /// The reads and writes on the disk of a target in the order of time: warm-ups, the filling of
 /// scratch files and dropped slices included, since all of them use credit.
 fn stretches_of(data: &RunData, plan: &Plan, disk: &TargetsOfDisk<'_>) -> Vec<Stretch> {
     let mut stretches = Vec::new();
-    for (row, m) in data.measurements.iter().enumerate() {
-        if !disk.is_on_disk(m.target) || !uses_credit(m) {
+    for (index, row) in data.measurements.iter().enumerate() {
+        if !disk.is_on_disk(row.target) || !uses_credit(row) {
             continue;
         }
-        let series = requests_of(m);
-        let role = if waits_for_disk(m) {
-            disk.role_of(m, plan)
+        let series = requests_of(row);
+        let role = if waits_for_disk(row) {
+            disk.role_of(row, plan)
         } else {
             Role::Shared
         };
-        let kind = RowKind::new(row, &m.workload, role);
-        let parts = Parts {
-            start_ns: m.start_ns,
-            wall_ns: m.wall_ns,
-            slices: &m.slices,
-            warmup_ns: planned_warmup_ns(plan, &m.workload.name),
+        let kind = RowKind::new(index, &row.workload, role);
+        let times = RowTimes {
+            start_ns: row.start_ns,
+            wall_ns: row.wall_ns,
+            slices: &row.slices,
+            warmup_ns: planned_warmup_ns(plan, &row.workload.name),
         };
-        stretches.extend(kind.stretches(&parts, &series));
-        if let Some(filled) = m.laid_out {
-            let from_ns = filled_from_ns(data.measurements.iter(), m.start_ns);
-            stretches.extend(kind.filling(filled, from_ns, &parts));
+        stretches.extend(kind.stretches(&times, &series));
+        if let Some(filled) = row.laid_out {
+            let from_ns = filled_from_ns(data.measurements.iter(), row.start_ns);
+            stretches.extend(kind.filling(filled, from_ns, &times));
         }
         for slice in &data.dropped {
-            if slice.target == m.target && slice.workload == m.workload.name {
+            if slice.target == row.target && slice.workload == row.workload.name {
                 stretches.extend(kind.dropped(slice));
             }
         }
@@ -200,18 +208,20 @@ fn planned_warmup_ns(plan: &Plan, name: &str) -> u64 {
 
 /// The slices of another side of a comparison as one cell: nothing finer is recorded.
 fn stretch_beside(moved: &MovedBeside) -> Stretch {
+    let (start_ns, wall_ns) = (moved.start_ns as f64, moved.wall_ns as f64);
+    let cell = Cell {
+        ops: moved.requests,
+        bytes: moved.bytes,
+        ..Cell::default()
+    };
     Stretch {
-        row: OTHER_SIDE,
-        family: String::new(),
-        depth: 0.0,
-        has_writes: false,
-        block_bytes: 0.0,
-        role: Role::Shared,
         is_in_row: false,
-        start_ns: moved.start_ns as f64,
-        cell_ns: moved.wall_ns as f64,
-        requests: vec![moved.requests as f64],
-        bytes: vec![moved.bytes as f64],
+        ..RowKind::of_traffic(OTHER_SIDE, Role::Shared).stretch(
+            Role::Shared,
+            start_ns,
+            wall_ns,
+            &[cell],
+        )
     }
 }
 
@@ -235,7 +245,7 @@ pub fn moved_by_side(data: &RunData, side: usize, plan: &Plan) -> Vec<MovedBesid
 /// The traffic of one cell of a campaign.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MovedInCell<'a> {
-    /// Names the row, and tells its depth, block size and warm-up.
+    /// Names the row, and has its depth, block size and warm-up.
     pub(crate) workload: &'a Workload,
     /// Start and length of the measured time.
     pub(crate) slice: &'a TimeSlice,
@@ -256,7 +266,7 @@ pub(crate) fn stretches_of_cells<'a>(
         let Some(row) = names.iter().position(|name| *name == cell.workload.name) else {
             continue;
         };
-        let parts = Parts {
+        let times = RowTimes {
             start_ns: cell.slice.start_ns,
             wall_ns: cell.slice.wall_ns,
             slices: &[],
@@ -268,7 +278,7 @@ pub(crate) fn stretches_of_cells<'a>(
             Role::Shared
         };
         let mut cell_stretches =
-            RowKind::new(row, cell.workload, role).stretches(&parts, cell.moved);
+            RowKind::new(row, cell.workload, role).stretches(&times, cell.moved);
         for stretch in &mut cell_stretches {
             stretch.is_in_row &= cell.is_own;
         }
@@ -277,14 +287,17 @@ pub(crate) fn stretches_of_cells<'a>(
     in_order(stretches)
 }
 
+/// The stretches by their start.
 fn in_order(mut stretches: Vec<Stretch>) -> Vec<Stretch> {
     stretches.sort_by(|a, b| a.start_ns.total_cmp(&b.start_ns));
     stretches
 }
 
 /// Reads and writes of a measurement over time, without their latencies.
-pub(crate) fn requests_of(m: &Measurement) -> TimeSeries {
-    let series = OpKind::TRANSFERS.iter().filter_map(|kind| m.ops.get(kind));
+pub(crate) fn requests_of(row: &Measurement) -> TimeSeries {
+    let series = OpKind::TRANSFERS
+        .iter()
+        .filter_map(|kind| row.ops.get(kind));
     let Some(sum) = estimate::summed(series.map(|op| &op.series)) else {
         return TimeSeries::new(1);
     };
@@ -302,6 +315,7 @@ pub(crate) fn requests_of(m: &Measurement) -> TimeSeries {
     }
 }
 
+/// The [`Role`] of a workload: it shows a limiter where only the disk delays its next request.
 fn role_of(workload: &Workload, plan: &Plan) -> Role {
     let is_alone = plan
         .group_of(&workload.name)
@@ -314,7 +328,7 @@ fn role_of(workload: &Workload, plan: &Plan) -> Role {
 }
 
 /// The times at which a row ran.
-struct Parts<'a> {
+struct RowTimes<'a> {
     start_ns: u64,
     wall_ns: u64,
     /// Empty where it ran without a break.
@@ -323,18 +337,18 @@ struct Parts<'a> {
 }
 
 /// A part of a row without a break, and what it moved.
-struct Part {
+struct UnbrokenPart {
     start_ns: u64,
     wall_ns: u64,
     /// In all, as one cell.
     moved: Cell,
 }
 
-impl Parts<'_> {
+impl RowTimes<'_> {
     /// The slices; of a row without slices all of it, with what its series has moved.
-    fn in_order(&self, series: &TimeSeries) -> Vec<Part> {
+    fn unbroken_parts(&self, series: &TimeSeries) -> Vec<UnbrokenPart> {
         if self.slices.is_empty() {
-            return vec![Part {
+            return vec![UnbrokenPart {
                 start_ns: self.start_ns,
                 wall_ns: self.wall_ns,
                 moved: series.total(),
@@ -342,7 +356,7 @@ impl Parts<'_> {
         }
         let mut parts = Vec::new();
         for slice in self.slices {
-            parts.push(Part {
+            parts.push(UnbrokenPart {
                 start_ns: slice.start_ns,
                 wall_ns: slice.wall_ns,
                 moved: moved_in_slice(slice),
@@ -439,20 +453,40 @@ struct RowKind {
 }
 
 impl RowKind {
-    fn new(row: usize, w: &Workload, role: Role) -> Self {
+    /// The properties of the row with this index.
+    fn new(row: usize, workload: &Workload, role: Role) -> Self {
+        let only_reads = workload.streams.is_only(OpKind::Read);
         Self {
             row,
+            // Compared within one run only, so that its text may change.
             family: format!(
                 "{:?} {:?} {} {:?} {:?}",
-                w.access, w.streams, w.block_bytes, w.block_mix, w.sync
+                workload.access,
+                workload.streams,
+                workload.block_bytes,
+                workload.block_mix,
+                workload.sync
             ),
-            depth: f64::from(w.depth) * f64::from(w.workers),
-            has_writes: !w.streams.is_only(OpKind::Read) || w.sync != SyncPolicy::None,
-            block_bytes: f64::from(w.block_sizes().fold(0, u32::max)),
+            depth: f64::from(workload.depth) * f64::from(workload.workers),
+            has_writes: !only_reads || workload.sync != SyncPolicy::None,
+            block_bytes: f64::from(workload.block_sizes().fold(0, u32::max)),
             role,
         }
     }
 
+    /// The properties of a row of which only the credit that it uses counts.
+    fn of_traffic(row: usize, role: Role) -> Self {
+        Self {
+            row,
+            family: String::new(),
+            depth: 0.0,
+            has_writes: false,
+            block_bytes: 0.0,
+            role,
+        }
+    }
+
+    /// A stretch of this row with these cells.
     fn stretch(&self, role: Role, start_ns: f64, cell_ns: f64, cells: &[Cell]) -> Stretch {
         Stretch {
             row: self.row,
@@ -472,11 +506,11 @@ impl RowKind {
     /// The stretches of each slice of the row, and one for the warm-up before it. A cell that only
     /// partly belongs to a slice is in no stretch of cells; what a slice has moved besides its
     /// whole cells lies at its edges, and used credit like the rest.
-    fn stretches(&self, parts: &Parts<'_>, series: &TimeSeries) -> Vec<Stretch> {
+    fn stretches(&self, times: &RowTimes<'_>, series: &TimeSeries) -> Vec<Stretch> {
         let mut stretches = Vec::new();
         let cell_ns = series.interval_ns.max(1);
         let mut offset_ns: u64 = 0;
-        for (number, part) in parts.in_order(series).into_iter().enumerate() {
+        for (number, part) in times.unbroken_parts(series).into_iter().enumerate() {
             let whole = WholeCells::of_slice(series, offset_ns, part.wall_ns);
             offset_ns = offset_ns.saturating_add(part.wall_ns);
             let around = without(part.moved, whole.moved());
@@ -486,8 +520,8 @@ impl RowKind {
                 continue;
             }
             let warmup_ns = match number {
-                0 => parts.warmup_ns,
-                _ => parts.warmup_ns.min(part.wall_ns / LATER_WARMUP_PARTS),
+                0 => times.warmup_ns,
+                _ => times.warmup_ns.min(part.wall_ns / LATER_WARMUP_PARTS),
             };
             let from_ns = part.start_ns.saturating_add(whole.head_ns);
             let tail_ns = part.start_ns.saturating_add(part.wall_ns - whole.tail_ns);
@@ -533,8 +567,8 @@ impl RowKind {
     }
 
     /// The filling of the scratch file, from `from_ns` until the row begins.
-    fn filling(&self, filled: MovedTotal, from_ns: u64, parts: &Parts<'_>) -> Option<Stretch> {
-        let end_ns = parts.start_ns.saturating_sub(parts.warmup_ns);
+    fn filling(&self, filled: MovedTotal, from_ns: u64, times: &RowTimes<'_>) -> Option<Stretch> {
+        let end_ns = times.start_ns.saturating_sub(times.warmup_ns);
         // A warm-up that was planned longer than it was ends before it began.
         let start_ns = if from_ns < end_ns { from_ns } else { 0 };
         let length_ns = end_ns - start_ns;
@@ -551,13 +585,13 @@ impl RowKind {
 
     /// A slice that no longer counts in the row, and its warm-up. It still used credit.
     fn dropped(&self, slice: &DroppedSlice) -> Vec<Stretch> {
-        let parts = Parts {
+        let times = RowTimes {
             start_ns: slice.start_ns,
             wall_ns: slice.moved.cells.len() as u64 * slice.moved.interval_ns,
             slices: &[],
             warmup_ns: slice.warmup_ns,
         };
-        let mut stretches = self.stretches(&parts, &slice.moved);
+        let mut stretches = self.stretches(&times, &slice.moved);
         for stretch in &mut stretches {
             stretch.is_in_row = false;
         }
@@ -569,63 +603,69 @@ impl RowKind {
 /// about that rate. One slice is one cell. `None` where nothing ran in a closed loop.
 pub(crate) fn held_by_rows(record: &Record, target: usize, unit: Unit) -> Option<HeldRate> {
     let mut stretches = Vec::new();
-    for (row, m) in record.measurements.iter().enumerate() {
-        let workload = &m.data.workload;
-        let is_closed = !workload.is_paced() && m.figures.ping.is_none();
-        if m.data.target != target || !is_closed || !waits_for_disk(&m.data) {
+    for (index, row) in record.measurements.iter().enumerate() {
+        let is_closed = !row.data.workload.is_paced() && row.figures.ping.is_none();
+        if row.data.target != target || !is_closed || !waits_for_disk(&row.data) {
             continue;
         }
-        let mut parts: Vec<(u64, u64)> = Vec::new();
-        for slice in &m.data.slices {
-            parts.push((slice.start_ns, slice.wall_ns));
+        for slice in &row.data.slices {
+            let per_second = slice_rate(slice, unit);
+            stretches.push(stretch_at_rate(
+                index,
+                slice.start_ns,
+                slice.wall_ns,
+                per_second,
+            ));
         }
-        if parts.is_empty() {
-            parts.push((m.data.start_ns, m.data.wall_ns));
-        }
-        for (number, (start_ns, wall_ns)) in parts.into_iter().enumerate() {
-            let per_second = match m.data.slices.get(number) {
-                Some(slice) => slice_rate(slice, unit),
-                None => rate_of(m, unit),
-            };
-            let moved = vec![per_second * wall_ns as f64 / 1e9];
-            stretches.push(Stretch {
-                row,
-                family: String::new(),
-                depth: 0.0,
-                has_writes: false,
-                block_bytes: 0.0,
-                role: Role::Closed,
-                is_in_row: true,
-                start_ns: start_ns as f64,
-                cell_ns: wall_ns as f64,
-                requests: moved.clone(),
-                bytes: moved,
-            });
+        if row.data.slices.is_empty() {
+            let (start_ns, wall_ns) = (row.data.start_ns, row.data.wall_ns);
+            stretches.push(stretch_at_rate(
+                index,
+                start_ns,
+                wall_ns,
+                rate_of(row, unit),
+            ));
         }
     }
     held_rate(&stretches, unit)
 }
 
+/// A stretch of one cell that moved so much per second, in requests as in bytes: [`held_rate`]
+/// reads only one of the two.
+fn stretch_at_rate(row: usize, start_ns: u64, wall_ns: u64, per_second: f64) -> Stretch {
+    let moved = vec![per_second * wall_ns as f64 / 1e9];
+    Stretch {
+        requests: moved.clone(),
+        bytes: moved,
+        ..RowKind::of_traffic(row, Role::Closed).stretch(
+            Role::Closed,
+            start_ns as f64,
+            wall_ns as f64,
+            &[],
+        )
+    }
+}
+
 /// The fall of a target within the last second of its rows; see [`late_fall`].
 pub(crate) fn late_fall_of(record: &Record, target: usize) -> Option<LateFall> {
     let mut stretches = Vec::new();
-    for (row, m) in record.measurements.iter().enumerate() {
-        if m.data.target != target || !waits_for_disk(&m.data) {
+    for (index, row) in record.measurements.iter().enumerate() {
+        if row.data.target != target || !waits_for_disk(&row.data) {
             continue;
         }
-        let ops = OpKind::TRANSFERS.iter().filter_map(|kind| m.op(*kind));
+        let ops = OpKind::TRANSFERS.iter().filter_map(|kind| row.op(*kind));
         let Some(series) = estimate::summed(ops.map(|op| op.data.series.clone())) else {
             continue;
         };
-        let workload = &m.data.workload;
-        let kind = RowKind::new(row, workload, role_of(workload, &record.plan));
-        let parts = Parts {
-            start_ns: m.data.start_ns,
-            wall_ns: m.data.wall_ns,
-            slices: &m.data.slices,
+        let workload = &row.data.workload;
+        let kind = RowKind::new(index, workload, role_of(workload, &record.plan));
+        let times = RowTimes {
+            start_ns: row.data.start_ns,
+            wall_ns: row.data.wall_ns,
+            slices: &row.data.slices,
             warmup_ns: 0,
         };
-        stretches.extend(kind.stretches(&parts, &series));
+        stretches.extend(kind.stretches(&times, &series));
     }
     late_fall(&in_order(stretches))
 }
@@ -652,33 +692,26 @@ pub(crate) fn credit_before(
 ) -> f64 {
     let target = record.measurements[fallen].data.target;
     let mut stretches = Vec::new();
-    for (row, m) in record.measurements.iter().enumerate() {
-        if m.data.target != target || !uses_credit(&m.data) {
+    for (index, row) in record.measurements.iter().enumerate() {
+        if row.data.target != target || !uses_credit(&row.data) {
             continue;
         }
-        let ops = OpKind::TRANSFERS.iter().filter_map(|kind| m.op(*kind));
+        let ops = OpKind::TRANSFERS.iter().filter_map(|kind| row.op(*kind));
         let Some(series) = estimate::summed(ops.map(|op| op.data.shown_series())) else {
             continue;
         };
-        let kind = RowKind {
-            row,
-            family: String::new(),
-            depth: 0.0,
-            has_writes: false,
-            block_bytes: 0.0,
-            role: Role::Closed,
+        let kind = RowKind::of_traffic(index, Role::Closed);
+        let times = RowTimes {
+            start_ns: row.data.start_ns,
+            wall_ns: row.data.wall_ns,
+            slices: &row.data.slices,
+            warmup_ns: planned_warmup_ns(&record.plan, &row.data.workload.name),
         };
-        let parts = Parts {
-            start_ns: m.data.start_ns,
-            wall_ns: m.data.wall_ns,
-            slices: &m.data.slices,
-            warmup_ns: planned_warmup_ns(&record.plan, &m.data.workload.name),
-        };
-        stretches.extend(kind.stretches(&parts, &series));
-        if let Some(filled) = m.data.laid_out {
+        stretches.extend(kind.stretches(&times, &series));
+        if let Some(filled) = row.data.laid_out {
             let rows = record.measurements.iter().map(|row| &row.data);
-            let from_ns = filled_from_ns(rows, m.data.start_ns);
-            stretches.extend(kind.filling(filled, from_ns, &parts));
+            let from_ns = filled_from_ns(rows, row.data.start_ns);
+            stretches.extend(kind.filling(filled, from_ns, &times));
         }
     }
     // A row that had not ended by then ran at the same time, if at all.

@@ -242,13 +242,13 @@ fn rounds_with_long_cells(rounds: u64) -> Vec<Stretch> {
         });
     }
     let kind = RowKind::new(0, &Workload::named("sustained"), Role::Closed);
-    let parts = Parts {
+    let times = RowTimes {
         start_ns: 0,
         wall_ns: rounds * ROUND_NS,
         slices: &slices,
         warmup_ns: 0,
     };
-    kind.stretches(&parts, &series)
+    kind.stretches(&times, &series)
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn credit_counts_what_lies_between_whole_cells_of_its_rounds() {
         (moved - passed_until(200 * SECOND) as f64).abs() <= 40.0,
         "{moved}"
     );
-    let found = bucket(&stretches).unwrap();
+    let found = find_bucket(&stretches).unwrap();
     // 1800/s above the base for 33.3 s; the round in which it ends shows its end to a cell.
     let credit = 1800.0 * 33.3;
     assert!((found.credit / credit - 1.0).abs() < 0.03, "{found:?}");

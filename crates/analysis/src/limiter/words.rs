@@ -1,4 +1,5 @@
-//! Texts about limiters with a burst credit, and the command that tests for one.
+//! Writes what is known of a limiter with a burst credit in words, and the command that tests for
+//! one.
 
 use super::{Unit, held_by_rows};
 use crate::volume_types::{base_of_burst, is_hardly_a_burst};
@@ -64,7 +65,8 @@ pub(crate) struct CreditTest {
     pub(crate) ns: u64,
 }
 
-/// The largest documented credit of a volume, in requests: that of EBS gp2.
+/// The largest documented credit of a volume, in requests: that of EBS gp2 (AWS, "Amazon EBS volume
+/// types").
 const CREDIT_MAX: f64 = 5_400_000.0;
 /// Providers document credits in requests. One in bytes is assumed to be the same number of
 /// requests of 16 KiB.
@@ -74,10 +76,11 @@ const CREDIT_REQUEST_BYTES: f64 = 16_384.0;
 const BASE_SHARE: f64 = 0.5;
 /// Test times are whole steps of ten minutes.
 const STEP_MINUTES: f64 = 10.0;
-/// The shortest test. There is no longest one: a shorter test would call a volume free of credit
-/// that spends its own for hours, as EBS gp2 does below some 900 GiB.
+/// The shortest test: the credit of Azure's disks lasts half an hour. There is no longest one: a
+/// shorter test would call a volume free of credit that spends its own for hours, as EBS gp2 does
+/// below some 900 GiB.
 const MINUTES_MIN: f64 = 30.0;
-/// Longer tests are whole hours.
+/// Longer tests are whole hours: a day.
 const HOURS_FROM_MINUTES: f64 = 1440.0;
 
 impl CreditTest {
@@ -130,7 +133,11 @@ pub(crate) struct Untested {
 /// The highest rates of each target, with the time for which the run kept them without a pause.
 /// Skips targets that kept them long enough to exhaust every documented credit.
 pub(crate) fn untested(record: &Record) -> Vec<Untested> {
-    let targets: BTreeSet<usize> = record.measurements.iter().map(|m| m.data.target).collect();
+    let targets: BTreeSet<usize> = record
+        .measurements
+        .iter()
+        .map(|row| row.data.target)
+        .collect();
     let mut all_untested = Vec::new();
     for target in &targets {
         let Some(mut untested) = untested_target(record, *target) else {
@@ -146,6 +153,7 @@ pub(crate) fn untested(record: &Record) -> Vec<Untested> {
     all_untested
 }
 
+/// The rates of one target; `None` where it kept them long enough, or nothing ran in a closed loop.
 fn untested_target(record: &Record, target: usize) -> Option<Untested> {
     let mut kept = Vec::new();
     let mut command = None;

@@ -1,4 +1,4 @@
-//! effective_io_concurrency from the random reads of `check` at depths 1 and 32.
+//! Advises on effective_io_concurrency by the random reads of `check` at depths 1 and 32.
 
 use super::setting::{BITMAP_SCANS, EFFECTIVE, GAIN_MIN, effective_setting};
 use crate::advice::fitness::{
@@ -11,8 +11,9 @@ use diskproof_model::record::Record;
 
 const ONE_IN_FLIGHT: &str = "random-read-d1";
 const MANY_IN_FLIGHT: &str = "random-read-d32";
-/// The reads in flight that the latter keeps. A single read may take longer than one of many, where
-/// the disk sleeps between requests: the gain is then larger than the number of reads at work.
+/// The reads in flight that [`MANY_IN_FLIGHT`] keeps. A single read may take longer than one of
+/// many, where the disk sleeps between requests: the gain is then larger than the number of reads
+/// at work.
 const DEPTH_MEASURED: u32 = 32;
 
 /// Advises as many reads in flight as the disk works on at a time: the rate at depth 32 over that
@@ -31,14 +32,14 @@ pub(crate) fn advise_from_check(record: &Record) -> Option<Advice> {
     let gain = many.figures.iops.value / one.figures.iops.value;
     let relative_half_width =
         half_width_or_max(&one.figures.iops).hypot(half_width_or_max(&many.figures.iops));
-    let pays = gain >= GAIN_MIN;
-    let depth = if pays {
+    let is_worth_it = gain >= GAIN_MIN;
+    let depth = if is_worth_it {
         (gain.ceil() as u32).next_power_of_two().min(DEPTH_MEASURED)
     } else {
         1
     };
     let setting = effective_setting(record.plan.questions.postgres_version, depth);
-    let effect = if pays { "pays" } else { "gains little" };
+    let effect = if is_worth_it { "pays" } else { "gains little" };
     let why = format!(
         "32 reads in flight reach {} times the rate of one ({} and {}), so prefetching {effect}.{}",
         rounded(gain, Some(gain * relative_half_width)),
@@ -46,7 +47,11 @@ pub(crate) fn advise_from_check(record: &Record) -> Option<Advice> {
         one.figures.iops.value_text(),
         setting.default_text,
     );
-    let condition = if pays { Some(BITMAP_SCANS) } else { None };
+    let condition = if is_worth_it {
+        Some(BITMAP_SCANS)
+    } else {
+        None
+    };
     Some(setting.advice(EFFECTIVE, why, &from, condition))
 }
 

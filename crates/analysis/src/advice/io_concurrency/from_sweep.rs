@@ -1,4 +1,4 @@
-//! Both settings from the knee of a sweep's random reads.
+//! Advises on both settings by the knee of a sweep's random reads.
 
 use super::setting::{
     BITMAP_SCANS, CONCURRENCY_MAX, ConcurrencySetting, EFFECTIVE, GAIN_MIN, MAINTENANCE,
@@ -25,7 +25,7 @@ pub(crate) fn advise_from_sweep(record: &Record) -> Vec<Advice> {
     let found = record
         .measurements
         .iter()
-        .position(|m| m.data.workload.name == workload);
+        .position(|row| row.data.workload.name == workload);
     let Some(index) = found else {
         return Vec::new();
     };
@@ -46,9 +46,9 @@ pub(crate) fn advise_from_sweep(record: &Record) -> Vec<Advice> {
     advice
 }
 
-/// True if prefetching up to the knee pays. An unknown gain counts as a sufficient one: the sweep
-/// found a knee beyond its first depth.
-fn pays(knee: &DepthKnee) -> bool {
+/// Returns `true` if prefetching up to the knee pays. An unknown gain counts as a sufficient one:
+/// the sweep found a knee beyond its first depth.
+fn is_worth_it(knee: &DepthKnee) -> bool {
     let gains_little = match gain(knee) {
         Some(gain) => gain < GAIN_MIN,
         None => false,
@@ -68,6 +68,7 @@ struct SettingOfDepth {
 }
 
 impl SettingOfDepth {
+    /// effective_io_concurrency.
     fn effective(version: Option<u32>) -> Self {
         Self {
             name: EFFECTIVE,
@@ -77,6 +78,7 @@ impl SettingOfDepth {
         }
     }
 
+    /// maintenance_io_concurrency.
     fn maintenance(version: Option<u32>) -> Self {
         Self {
             name: MAINTENANCE,
@@ -88,10 +90,10 @@ impl SettingOfDepth {
 
     /// The advice to change the setting as the knee suggests.
     fn advice(&self, knee: &DepthKnee, workload: &str) -> Advice {
-        let depth = if pays(knee) { knee.depth } else { 1 };
-        let setting = self.of_depth(depth);
+        let depth = if is_worth_it(knee) { knee.depth } else { 1 };
+        let setting = self.for_depth(depth);
         let why = format!("{}{}", knee_text(knee), setting.default_text);
-        if !pays(knee) {
+        if !is_worth_it(knee) {
             return setting.advice(self.name, why, &[workload], None);
         }
         Advice {
@@ -100,15 +102,16 @@ impl SettingOfDepth {
         }
     }
 
-    fn of_depth(&self, depth: u32) -> ConcurrencySetting {
+    /// The setting for so many requests in flight, at most the largest that the server takes.
+    fn for_depth(&self, depth: u32) -> ConcurrencySetting {
         (self.setting)(self.version, depth.min(CONCURRENCY_MAX))
     }
 
     /// The values for the depths that the knee may have; `None` where that is one value, and where
     /// the largest depth is unknown.
     fn range(&self, knee: &DepthKnee) -> Option<[f64; 2]> {
-        let low = self.of_depth(knee.depth_low).value;
-        let high = self.of_depth(knee.depth_high?).value;
+        let low = self.for_depth(knee.depth_low).value;
+        let high = self.for_depth(knee.depth_high?).value;
         if low == high {
             return None;
         }
@@ -141,6 +144,7 @@ fn gain(knee: &DepthKnee) -> Option<f64> {
     }
 }
 
+/// A sentence or two on the knee: where it is, the rate there, and whether prefetching pays.
 fn knee_text(knee: &DepthKnee) -> String {
     let range = match knee.depth_high {
         Some(high) if high == knee.depth_low => String::new(),
@@ -151,7 +155,11 @@ fn knee_text(knee: &DepthKnee) -> String {
         Some(gain) => format!(", {gain:.1} times the rate of one"),
         None => String::new(),
     };
-    let effect = if pays(knee) { "pays" } else { "gains little" };
+    let effect = if is_worth_it(knee) {
+        "pays"
+    } else {
+        "gains little"
+    };
     format!(
         "The knee of random reads of {} is at {} in flight{range}: {}{gain}. Prefetching {effect}; \
          beyond the knee, requests mostly wait.",

@@ -1,4 +1,4 @@
-//! The requests that PostgreSQL keeps in flight: effective_io_concurrency and
+//! Advises how many requests PostgreSQL should keep in flight: effective_io_concurrency and
 //! maintenance_io_concurrency.
 
 mod from_check;

@@ -1,5 +1,5 @@
-//! The value that makes a version of PostgreSQL keep so many requests in flight, and the version's
-//! default.
+//! Computes the value that makes a version of PostgreSQL keep so many requests in flight, and
+//! states the version's default.
 
 use crate::advice::fitness::leave_alone;
 use diskproof_model::advice::Advice;
@@ -10,9 +10,9 @@ const DEFAULT_OF_16_FROM: u32 = 18;
 /// (release notes of PostgreSQL 13).
 const PLAIN_COUNT_FROM: u32 = 13;
 /// From this gain in rate on, prefetching pays. If it gains less, it costs other sessions more than
-/// it brings.
+/// it brings. Chosen, not measured.
 pub(super) const GAIN_MIN: f64 = 2.0;
-/// The default of PostgreSQL 18, which suits every disk that gains from it.
+/// The default of PostgreSQL 18 (its release notes), which suits every disk that gains from it.
 const CONCURRENCY_DEFAULT: u32 = 16;
 
 /// The default of maintenance_io_concurrency before version 18 (documentation of PostgreSQL 13).
@@ -85,6 +85,8 @@ pub(super) fn maintenance_setting(version: Option<u32>, depth: u32) -> Concurren
     with_default_text(version, default, value, text_without_version)
 }
 
+/// The setting with the sentence on its default. `text_without_version` is the one where the
+/// version is unknown.
 fn with_default_text(
     version: Option<u32>,
     default: Option<u32>,

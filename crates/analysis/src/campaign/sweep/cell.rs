@@ -1,4 +1,4 @@
-//! A cell of the matrix and what its slices showed so far.
+//! Keeps what the slices of a cell of the matrix showed so far, and decides whether it needs more.
 
 use super::setup::SweepCellSetup;
 use crate::campaign::decision::MeasuredCell;
@@ -21,9 +21,9 @@ pub(super) struct SweptCell {
     pub(super) latency_ns: Option<f64>,
     /// The bytes that the cell may still move; `None` without a limit.
     left_bytes: Option<u64>,
-    /// It needs no further slice, or may have none.
+    /// True if it needs no further slice, or may have none.
     pub(super) is_over: bool,
-    /// A slice was measured in a burst. The cell is measured again as soon as time allows.
+    /// True if a slice was measured in a burst. The cell is measured again as soon as time allows.
     pub(super) is_burst: bool,
     /// The number of times that its slices were dropped.
     drops: usize,
@@ -35,9 +35,10 @@ pub(super) const SLICES_MAX: usize = 12;
 /// falling still ends.
 const DROPS_MAX: usize = 3;
 /// Half-width of a 95 % interval in standard errors (normal distribution).
-const NORMAL_95: f64 = 1.96;
+const NORMAL_MULTIPLE_95: f64 = 1.96;
 
 impl SweptCell {
+    /// A cell before its first slice.
     pub(super) fn new(setup: &SweepCellSetup) -> Self {
         Self {
             left_bytes: setup.workload.stop.bytes,
@@ -103,6 +104,7 @@ impl SweptCell {
         self.rates.len() < SLICES_MIN
     }
 
+    /// Returns `true` if both cells do the same operation with the same access.
     pub(super) fn has_same_operation(&self, other: &Self) -> bool {
         let (own, other) = (&self.workload, &other.workload);
         other.access == own.access && other.streams == own.streams
@@ -116,7 +118,7 @@ impl SweptCell {
         let rate = self.rate();
         let operations = self.operations.max(1) as f64;
         if self.lacks_interval() || self.is_burst || rate <= 0.0 {
-            return 1.0 + NORMAL_95 / operations.sqrt();
+            return 1.0 + NORMAL_MULTIPLE_95 / operations.sqrt();
         }
         let half_width = multiple_95(count - 1.0) * (variance(&self.rates) / count).sqrt();
         (half_width / rate).max(1.0 / operations)

@@ -1,4 +1,5 @@
-//! The cells and limits of a sweep, and the pass in which each cell is first measured.
+//! Derives the cells and limits of a sweep from its plan, and the pass in which each cell is first
+//! measured.
 
 use diskproof_model::plan::{Plan, Workload};
 use diskproof_model::sweep::SweepPlan;
@@ -17,7 +18,7 @@ pub struct SweepSetup {
 }
 
 /// One of this many parts of the time of a sweep is left at its end: requests in flight complete in
-/// it, and the results are saved.
+/// it, and the results are saved. Chosen, not measured.
 const END_PARTS: u64 = 40;
 /// An axis with fewer values belongs to the coarse matrix as a whole.
 const AXIS_MIN: usize = 4;

@@ -1,7 +1,7 @@
 //! Simulated fleets: healthy ones, in which hardly anybody may be named, and such with one slow
 //! row. The model and its figures are those that docs/cluster.md states.
 
-use super::super::verdicts::{Measure, Weight, tests, tests_of_measures};
+use super::super::verdicts::{RowDistance, RowOutcome, test_distances, test_groups};
 use super::*;
 use crate::fixture::test_rng::TestRng;
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ fn fleet(rows: usize, spread: f64, shape: Shape, rng: &mut TestRng) -> Vec<Vec<S
             let run = spread * (commons[1] + half * shape.draw(rng));
             column.push(Sample {
                 row,
-                value: unit + run,
+                log_speed: unit + run,
                 error: 0.0,
             });
         }
@@ -56,18 +56,18 @@ struct Names {
 }
 
 fn names(columns: &[Vec<Sample>]) -> Names {
-    names_of(judge(columns, None))
+    names_of(judge_group(columns, None))
 }
 
 fn names_of(judged: JudgedGroup) -> Names {
-    let all = tests(&[judged], MARGIN);
-    let rows = |weight: Weight| {
-        let found = all.iter().filter(|test| test.weight == weight);
+    let all = test_groups(&[judged], MARGIN);
+    let rows = |outcome: RowOutcome| {
+        let found = all.iter().filter(|test| test.outcome == outcome);
         found.map(|test| test.distance.row).collect()
     };
     Names {
-        differing: rows(Weight::Differs),
-        suspects: rows(Weight::Suspect),
+        differing: rows(RowOutcome::Differs),
+        suspects: rows(RowOutcome::Suspect),
     }
 }
 
@@ -77,7 +77,7 @@ fn set<const N: usize>(rows: [usize; N]) -> BTreeSet<usize> {
 
 fn slow_down(columns: &mut [Vec<Sample>], row: usize, share: f64) {
     for column in columns {
-        column[row].value += (1.0 - share).ln();
+        column[row].log_speed += (1.0 - share).ln();
     }
 }
 
@@ -131,7 +131,7 @@ fn one_of_three_rows_is_named_at_less_than_a_third() {
 fn row_that_states_its_own_error_is_not_named_for_it() {
     let mut rng = TestRng(11);
     let mut columns = fleet(30, 0.02, Shape::Normal, &mut rng);
-    columns[0][4].value -= 1.0;
+    columns[0][4].log_speed -= 1.0;
     assert_eq!(names(&columns).differing, set([4]));
     columns[0][4].error = 0.8;
     assert_eq!(names(&columns).differing, set([]));
@@ -146,7 +146,7 @@ fn suspects_are_decided_by_a_second_look() {
     for _ in 0..20 {
         let mut columns = fleet(200, 0.05, Shape::Normal, &mut rng);
         slow_down(&mut columns, 0, 0.2);
-        let judged = judge(&columns, None);
+        let judged = judge_group(&columns, None);
         let found = names_of(judged.clone());
         at_once += usize::from(found.differing.contains(&0));
         if !found.suspects.contains(&0) && !found.differing.contains(&0) {
@@ -160,16 +160,16 @@ fn suspects_are_decided_by_a_second_look() {
         let (mut distances, mut named) = (Vec::new(), BTreeSet::new());
         for (column, scale) in again.iter().zip(&judged.columns) {
             let scale = &scale.as_ref().unwrap().scale;
-            for distance in judge_again(scale, &column[..2], &column[2..]) {
-                distances.push(Measure {
+            for distance in judge_suspects(scale, &column[..2], &column[2..]) {
+                distances.push(RowDistance {
                     group: 0,
                     metric: None,
                     distance,
                 });
             }
         }
-        for test in tests_of_measures(distances, MARGIN) {
-            if test.weight == Weight::Differs {
+        for test in test_distances(distances, MARGIN) {
+            if test.outcome == RowOutcome::Differs {
                 named.insert(test.distance.row);
             }
         }
@@ -185,8 +185,8 @@ fn suspects_are_decided_by_a_second_look() {
 #[test]
 fn heavy_tails_lower_the_degrees_of_freedom() {
     let mut rng = TestRng(17);
-    let normal = judge(&fleet(200, 0.05, Shape::Normal, &mut rng), None);
-    let heavy = judge(&fleet(200, 0.05, Shape::HeavyTails, &mut rng), None);
+    let normal = judge_group(&fleet(200, 0.05, Shape::Normal, &mut rng), None);
+    let heavy = judge_group(&fleet(200, 0.05, Shape::HeavyTails, &mut rng), None);
     let freedom = |judged: &JudgedGroup| judged.columns[0].as_ref().unwrap().scale.tail_freedom;
     assert!(freedom(&normal) >= 10.0, "{}", freedom(&normal));
     assert!(freedom(&heavy) <= 8.0, "{}", freedom(&heavy));
@@ -208,9 +208,9 @@ fn spread_is_the_one_computed_by_hand() {
 fn two_rows_are_not_judged() {
     let sample = |row| Sample {
         row,
-        value: row as f64,
+        log_speed: row as f64,
         error: 0.0,
     };
-    let judged = judge(&[vec![sample(0), sample(1)]], None);
+    let judged = judge_group(&[vec![sample(0), sample(1)]], None);
     assert!(judged.columns[0].is_none() && judged.overall.is_empty());
 }

@@ -1,4 +1,4 @@
-//! The runs that are in a sum: those whose slots surely overlap in time.
+//! Decides which runs are in a sum: those whose slots surely overlap in time.
 
 use super::run_in_slots::{Member, RunInSlots, reason};
 use crate::estimate::mean;
@@ -8,7 +8,7 @@ use diskproof_model::fleet_sum::LeftOut;
 use diskproof_model::units::format_duration;
 
 /// A run is part of the sum if its slots overlap with those of the first member by at least this
-/// share on average.
+/// share on average. Chosen, not measured: a sum over less is of too short a time.
 const OVERLAP_MIN: f64 = 0.5;
 
 /// The runs whose slots overlap with those of the first member, which comes first. The others are
@@ -63,8 +63,12 @@ fn first_member<'r>(candidates: &[&'r RunInSlots]) -> Option<&'r RunInSlots> {
             Some(bound_ns) => bound_ns <= smallest_ns.saturating_mul(2),
             None => false,
         });
-    } else if let Some(nearest_ns) = ordered.iter().filter_map(|run| run.clock.apart_ns()).min() {
-        ordered.retain(|run| match run.clock.apart_ns() {
+    } else if let Some(nearest_ns) = ordered
+        .iter()
+        .filter_map(|run| run.clock.distance_from_kernel_ns())
+        .min()
+    {
+        ordered.retain(|run| match run.clock.distance_from_kernel_ns() {
             Some(apart_ns) => apart_ns <= nearest_ns.saturating_mul(2),
             None => false,
         });
@@ -84,60 +88,75 @@ fn clock_offset_in_sum(first: &RunInSlots, run: &RunInSlots) -> Result<ClockOffs
              or --clock-bound",
         ));
     };
-    // The shares of each slot that overlap for certain, and if the clocks had no error.
-    let (mut sure_overlaps, mut stated_overlaps) = (Vec::new(), Vec::new());
-    let mut apart_ns: Option<i128> = None;
-    for number in run.whole_slots() {
-        let (Some(slot_of_first), Some(slot)) = (first.slot(number), run.slot(number)) else {
-            continue;
-        };
-        let longest_ns = slot_of_first.wall_ns.max(slot.wall_ns).max(1) as f64;
-        let time_of_first = first.sure_time(&ClockOffset::ITSELF, slot_of_first);
-        let sure_time = run.sure_time(&offset, slot).within(time_of_first);
-        sure_overlaps.push(sure_time.length_ns() as f64 / longest_ns);
-        let stated_time = run
-            .sure_time(&offset.without_bound(), slot)
-            .within(time_of_first);
-        stated_overlaps.push(stated_time.length_ns() as f64 / longest_ns);
-        let distance_ns = run.shared_time_ns(&offset, slot.start_ns)
-            - first.shared_time_ns(&ClockOffset::ITSELF, slot_of_first.start_ns);
-        apart_ns = Some(match apart_ns {
-            Some(least_ns) => distance_ns.min(least_ns),
-            None => distance_ns,
-        });
-    }
-    if is_enough(&sure_overlaps) {
+    let overlaps = overlaps_of_slots(first, run, &offset);
+    if overlap_enough(&overlaps.sure_shares) {
         return Ok(offset);
     }
-    Err(if is_enough(&stated_overlaps) {
+    if overlap_enough(&overlaps.stated_shares) {
         let bound = format_duration(offset.bound_ns);
-        reason(
+        return Err(reason(
             "clock-bound",
             &format!(
                 "its clock may be wrong by {bound}, which leaves no slot that surely overlaps with \
                  those of {}. Use a launcher with fences, or a better time service",
                 first.name
             ),
-        )
-    } else {
-        let apart = apart_ns.map_or(0, |ns| u64::try_from(ns.unsigned_abs()).unwrap_or(u64::MAX));
-        reason(
-            "other-time",
-            &format!(
-                "it did not measure at the same time: its slots began {} {} those of {}",
-                format_duration(apart),
-                if apart_ns.is_some_and(|ns| ns < 0) {
-                    "before"
-                } else {
-                    "after"
-                },
-                first.name
-            ),
-        )
-    })
+        ));
+    }
+    let apart_ns = overlaps.start_apart_ns.unwrap_or(0);
+    let apart = u64::try_from(apart_ns.unsigned_abs()).unwrap_or(u64::MAX);
+    let order = if apart_ns < 0 { "before" } else { "after" };
+    Err(reason(
+        "other-time",
+        &format!(
+            "it did not measure at the same time: its slots began {} {order} those of {}",
+            format_duration(apart),
+            first.name
+        ),
+    ))
 }
 
-/// True if slots overlap by enough on average. `shares` has one value for each slot.
-fn is_enough(shares: &[f64]) -> bool {
+/// How far the slots of a run overlap with those of the first member.
+#[derive(Default)]
+struct SlotOverlaps {
+    /// The share of each slot that overlaps for certain.
+    sure_shares: Vec<f64>,
+    /// The share of each slot that overlaps if the clocks have no error.
+    stated_shares: Vec<f64>,
+    /// The least time by which a slot of the run began after that of the first member, in
+    /// nanoseconds; negative before it, `None` without a common slot.
+    start_apart_ns: Option<i128>,
+}
+
+fn overlaps_of_slots(first: &RunInSlots, run: &RunInSlots, offset: &ClockOffset) -> SlotOverlaps {
+    let mut overlaps = SlotOverlaps::default();
+    for number in run.whole_slots() {
+        let (Some(slot_of_first), Some(slot)) = (first.slot(number), run.slot(number)) else {
+            continue;
+        };
+        let longest_ns = slot_of_first.wall_ns.max(slot.wall_ns).max(1) as f64;
+        let time_of_first = first.sure_time(&ClockOffset::ITSELF, slot_of_first);
+        let sure_time = run.sure_time(offset, slot).within(time_of_first);
+        overlaps
+            .sure_shares
+            .push(sure_time.length_ns() as f64 / longest_ns);
+        let stated_time = run
+            .sure_time(&offset.without_bound(), slot)
+            .within(time_of_first);
+        overlaps
+            .stated_shares
+            .push(stated_time.length_ns() as f64 / longest_ns);
+        let apart_ns = run.shared_time_ns(offset, slot.start_ns)
+            - first.shared_time_ns(&ClockOffset::ITSELF, slot_of_first.start_ns);
+        overlaps.start_apart_ns = Some(match overlaps.start_apart_ns {
+            Some(least_ns) => apart_ns.min(least_ns),
+            None => apart_ns,
+        });
+    }
+    overlaps
+}
+
+/// Returns `true` if slots overlap by enough on average. `shares` has one value for each slot.
+fn overlap_enough(shares: &[f64]) -> bool {
     !shares.is_empty() && mean(shares) >= OVERLAP_MIN
 }

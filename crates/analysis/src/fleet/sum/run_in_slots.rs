@@ -1,4 +1,5 @@
-//! What a run measured in common slots, and the time of each slot on the clock of the first member.
+//! Keeps what a run measured in common slots, and converts the time of each slot to the clock of
+//! the first member.
 
 use crate::fleet::clock::{ClockOffset, RunClock};
 use crate::fleet::unmeasured::host_name;
@@ -192,6 +193,7 @@ impl RunInSlots {
             .collect()
     }
 
+    /// The slot with this number, of any of its rows; `None` where it did not measure it.
     pub(super) fn slot(&self, number: u32) -> Option<&MeasuredSlot> {
         let mut slots = self.rows.iter().flat_map(|row| &row.slots);
         slots.find(|slot| slot.number == number)
@@ -234,7 +236,7 @@ pub(super) fn slotted_rows(record: &Record) -> Vec<SlottedRow> {
                     measured.data.target == target && measured.data.workload.name == workload.name
                 });
                 if let Some(measured) = measured {
-                    row.take(&with_warmup(&measured.data));
+                    row.fill(&with_warmup(&measured.data));
                 }
                 rows.push(row);
             }
@@ -265,8 +267,11 @@ pub(super) struct SlottedRow {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct MeasuredSlot {
     pub(super) number: u32,
+    /// When the run began the slot, its preparation included.
     pub(super) began_ns: u64,
+    /// When it began to measure.
     pub(super) start_ns: u64,
+    /// The time that it measured.
     pub(super) wall_ns: u64,
     /// The measured time of earlier slots: cells hold measured time only, so the slot's cells begin
     /// here.
@@ -274,8 +279,8 @@ pub(super) struct MeasuredSlot {
 }
 
 impl SlottedRow {
-    /// Takes what was measured.
-    pub(super) fn take(&mut self, measured: &Measurement) {
+    /// Fills the row with what was measured.
+    pub(super) fn fill(&mut self, measured: &Measurement) {
         let mut slots = Vec::new();
         let mut cells_from_ns = 0;
         for slice in &measured.slices {
@@ -311,14 +316,17 @@ impl SlottedRow {
     }
 }
 
+/// What one kind of operation did over the measured time.
 #[derive(Debug)]
 pub(super) struct SlottedOp {
+    /// The length of a cell, at least 1.
     pub(super) interval_ns: u64,
     /// One for each interval of measured time.
     pub(super) cells: Vec<CellCount>,
     pub(super) latencies: StoredLatencies,
 }
 
+/// The operations that ended in a cell, and their bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CellCount {
     pub(super) ops: u64,
@@ -353,7 +361,8 @@ impl SlottedOp {
     }
 }
 
-/// A hash of the parts of a plan that equal plans share. Targets and paths may differ.
+/// A hash of the parts of a plan that equal plans share. Targets and paths may differ. It is
+/// compared within one process only: `DefaultHasher` may change with the compiler.
 pub(super) fn plan_hash(record: &Record) -> u64 {
     let mut hasher = DefaultHasher::new();
     let plan = &record.plan;
@@ -377,10 +386,12 @@ pub(super) struct Time {
 }
 
 impl Time {
+    /// Its length; 0 where it ends before it begins.
     pub(super) fn length_ns(self) -> i128 {
         (self.until_ns - self.from_ns).max(0)
     }
 
+    /// The part of it within another one.
     pub(super) fn within(self, other: Self) -> Self {
         Self {
             from_ns: self.from_ns.max(other.from_ns),
@@ -389,6 +400,7 @@ impl Time {
     }
 }
 
+/// A reason why a run is not in the sum. Its code stands in saved fleets.
 pub(super) fn reason(code: &str, why: &str) -> Reason {
     Reason {
         code: code.to_owned(),

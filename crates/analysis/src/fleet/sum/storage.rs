@@ -1,4 +1,4 @@
-//! The storages that the runs of a sum used, and whether all of them used the same one.
+//! Decides whether the runs of a sum used the same storage.
 
 use super::run_in_slots::Member;
 use diskproof_model::fleet_sum::SumStorage;

@@ -1,4 +1,4 @@
-//! The sentence on what the hosts of a sum gave together.
+//! Writes the sentence on what the hosts of a sum gave together.
 
 use diskproof_model::digits::figure_text;
 use diskproof_model::fleet_sum::{FleetSum, SumStorage, WorkloadSum};

@@ -2,6 +2,11 @@
 
 use super::*;
 use crate::fixture::test_rng::TestRng;
+use crate::limiter::credit::SpentAgain;
+use crate::limiter::held::held_rate;
+use crate::limiter::late_fall::late_fall;
+use crate::limiter::plateau::{PLATEAU_NS_MIN, is_even};
+use crate::limiter::stretch::Role;
 
 const SECOND: f64 = 1e9;
 const CELL_NS: f64 = 1e7;
@@ -305,7 +310,7 @@ fn credit_that_ends_is_found_with_its_base_or_not_at_all() {
         for (seed, program) in (1..).zip(PROGRAMS) {
             let mut machine = Machine::of(&volume, seed);
             carry_out(program, &mut machine);
-            let seen = bucket(&machine.stretches);
+            let seen = find_bucket(&machine.stretches);
             let truth = |unit: Unit| match unit {
                 Unit::Requests => volume.requests.map(|one| one.base),
                 Unit::Bytes => volume.bytes.map(|one| one.base),
@@ -394,7 +399,7 @@ fn healthy_disk_has_no_credit() {
             let mut machine = Machine::of(&disk, seed);
             carry_out(program, &mut machine);
             // Where only writes fall, a cache was full: another finding says so.
-            let seen = bucket(&machine.stretches).filter(|one| one.has_reads);
+            let seen = find_bucket(&machine.stretches).filter(|one| one.has_reads);
             assert_eq!(seen, None, "{program} on {name}");
         }
     }
@@ -436,7 +441,7 @@ fn mixed_sizes(seed: u64) -> Stretch {
 #[test]
 fn limiter_in_bytes_is_even_in_bytes_however_sizes_are_mixed() {
     for seed in 1..=20 {
-        let seen = bucket(&[mixed_sizes(seed)]).unwrap();
+        let seen = find_bucket(&[mixed_sizes(seed)]).unwrap();
         assert_eq!(seen.unit, Unit::Bytes);
         assert!((seen.base / 40e6 - 1.0).abs() < 0.01, "{seen:?}");
         assert!((seen.credit / 400e6 - 1.0).abs() < 0.05, "{seen:?}");
@@ -466,7 +471,7 @@ fn fall_in_the_last_second_is_seen_but_proves_no_limiter() {
         machine.run(0, &random, seconds);
         // The credit ends after 9.5 s. Of 300 requests nothing can be said.
         let seen = late_fall(&machine.stretches);
-        assert_eq!(bucket(&machine.stretches), None, "{seconds} s");
+        assert_eq!(find_bucket(&machine.stretches), None, "{seconds} s");
         assert_eq!(seen.is_some(), seconds > 10.0, "{seconds} s");
         if let Some(seen) = seen {
             assert_eq!((seen.unit, seen.rows), (Unit::Requests, vec![0]));
@@ -566,7 +571,7 @@ fn credit_burst_and_refill_are_fitted() {
     };
     let mut machine = Machine::of(&volume, 1);
     machine.run(0, &row("a", 1.0, 8192.0, 32.0), 30.0);
-    let found = bucket(&machine.stretches).unwrap();
+    let found = find_bucket(&machine.stretches).unwrap();
     assert_eq!((found.unit, found.rows.clone()), (Unit::Requests, vec![0]));
     assert!(
         is_near(found.base, 1500.0) && is_near(found.burst, 3000.0),
@@ -607,7 +612,7 @@ fn credit_after_pause(at_start: f64, pause_s: f64) -> Bucket {
     machine.run(0, &load, 30.0);
     machine.refill(pause_s * SECOND);
     machine.run(0, &load, 30.0);
-    bucket(&machine.stretches).unwrap()
+    find_bucket(&machine.stretches).unwrap()
 }
 
 #[test]

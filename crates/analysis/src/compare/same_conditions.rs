@@ -1,5 +1,5 @@
 //! Decides whether two runs measured a named part of a record under the same conditions. A trend
-//! leaves out runs that did not.
+//! skips runs that did not.
 
 use super::comparable::MeasuredWorkload;
 use super::files::StepOfRun;
@@ -11,10 +11,13 @@ use diskproof_model::plan::{Decide, Workload};
 use diskproof_model::rate::RatePlan;
 use diskproof_model::record::Record;
 
-/// True if two runs measured the part that a condition names under the same conditions, so that its
-/// figures are comparable. True as well where one of them lacks the part, and of an observed load,
-/// which has no conditions.
-pub(crate) fn measured_alike(one: &Record, other: &Record, named: &Named<'_>) -> bool {
+/// The name of the compared runs: no sentence names them.
+const UNNAMED: &str = "";
+
+/// Returns `true` if two runs measured the part that a condition names under the same conditions,
+/// so that its figures are comparable. A part that one of them lacks has no other conditions, and
+/// an observed load has none at all. `tests` of `trend.rs` try each kind of part.
+pub(crate) fn has_same_conditions(one: &Record, other: &Record, named: &Named<'_>) -> bool {
     let (one, other) = (&Run::without_name(one), &Run::without_name(other));
     match named.part {
         // A condition names steps on files as it names workloads.
@@ -30,7 +33,7 @@ pub(crate) fn measured_alike(one: &Record, other: &Record, named: &Named<'_>) ->
     }
 }
 
-/// True if the workload of this name was the same on each target.
+/// Returns `true` if the workload of this name was the same on each target.
 fn is_same_workload(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
     for (index, row) in one.record.measurements.iter().enumerate() {
         let key = WorkloadKey::from_row(row);
@@ -38,11 +41,11 @@ fn is_same_workload(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
             continue;
         }
         let measured = MeasuredWorkload {
-            name: "",
+            name: UNNAMED,
             run: one,
             index,
         };
-        if let Some(repetition) = MeasuredWorkload::find("", other, key)
+        if let Some(repetition) = MeasuredWorkload::find(UNNAMED, other, key)
             && !is_same_measuring(measured, repetition)
         {
             return false;
@@ -51,11 +54,12 @@ fn is_same_workload(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
     true
 }
 
-/// True if the search for a rate had the same promise, and the same load but for its rate.
+/// Returns `true` if the search for a rate had the same promise, and the same load but for its
+/// rate.
 fn is_same_promise(one: &Record, other: &Record) -> bool {
     match (Promise::of_plan(one), Promise::of_plan(other)) {
         (Some(one), Some(other)) => one == other,
-        _ => true,
+        (None, _) | (_, None) => true,
     }
 }
 
@@ -91,27 +95,24 @@ impl<'a> Promise<'a> {
     }
 }
 
+/// Returns `true` if this part of a survey was the same.
 fn is_same_survey(one: &Run<'_>, other: &Run<'_>, part: SurveyPart) -> bool {
-    let parts = (
-        Surveyed::find("", one, part),
-        Surveyed::find("", other, part),
-    );
-    match parts {
-        (Some(one), Some(other)) => is_same_measuring(one, other),
-        _ => true,
+    let first = Surveyed::find(UNNAMED, one, part);
+    let repetition = Surveyed::find(UNNAMED, other, part);
+    match (first, repetition) {
+        (Some(first), Some(repetition)) => is_same_measuring(first, repetition),
+        (None, _) | (_, None) => true,
     }
 }
 
+/// Returns `true` if the step of this name was the same.
 fn is_same_file_step(one: &Run<'_>, other: &Run<'_>, name: &str) -> bool {
     for row in one.record.files().iter().flat_map(|files| &files.steps) {
         let step = row.data.step;
-        let steps = (
-            StepOfRun::find("", one, step),
-            StepOfRun::find("", other, step),
-        );
-        if let (Some(one), Some(other)) = steps
-            && step.name() == name
-            && !is_same_measuring(one, other)
+        if step.name() == name
+            && let Some(first) = StepOfRun::find(UNNAMED, one, step)
+            && let Some(repetition) = StepOfRun::find(UNNAMED, other, step)
+            && !is_same_measuring(first, repetition)
         {
             return false;
         }
@@ -141,7 +142,11 @@ mod tests {
         let one = record_of(files_plan());
         let metric = format!("{}.iops", one.files().unwrap().steps[0].data.step.name());
         let creates = named(&metric).unwrap();
-        assert!(measured_alike(&one, &record_of(files_plan()), &creates));
-        assert!(!measured_alike(&one, &record_of(larger), &creates));
+        assert!(has_same_conditions(
+            &one,
+            &record_of(files_plan()),
+            &creates
+        ));
+        assert!(!has_same_conditions(&one, &record_of(larger), &creates));
     }
 }

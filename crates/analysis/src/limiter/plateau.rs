@@ -1,0 +1,197 @@
+//! Finds the plateaus of a limiter: even ends of stretches, after a higher rate.
+//!
+//! Thresholds without a source of their own were chosen, and are checked by `bucket/tests.rs` on
+//! simulated volumes with a credit and on healthy disks.
+
+use super::stretch::{Role, Stretch, Unit, per_second};
+use crate::estimate::{is_of_limiter, scatter, step_down};
+
+/// Plateaus of one limiter differ by less than this share, or by two requests.
+pub(super) const LEVEL_DIFFERENCE_MAX: f64 = 0.01;
+/// A plateau is even up to this standard deviation over its mean: a medium scatters more.
+const EVEN_SCATTER_MAX: f64 = 0.004;
+/// With fewer requests even cells may be chance.
+const REQUESTS_MIN: f64 = 40.0;
+/// If cells are too few for a deviation, their running count may lie in a range of so many requests
+/// around a straight line.
+const LINE_REQUESTS: f64 = 2.0;
+/// A fall: the rate before it is at least this multiple of the plateau after it.
+const FALL_MIN: f64 = 1.1;
+/// The same where the earlier rate had fewer requests in flight: a disk may answer a deeper queue a
+/// little slower.
+pub(super) const SHALLOWER_FALL_MIN: f64 = 1.3;
+/// Two stretches of one rate may differ by this many standard errors of their counts.
+const CHANCE_ERRORS: f64 = 3.0;
+/// All plateaus together must last at least this long. Where they are all of one row, one of them
+/// must.
+pub(super) const PLATEAUS_NS_MIN: f64 = 1e9;
+/// A shorter even end of a stretch is not a plateau.
+pub(super) const PLATEAU_NS_MIN: f64 = 200e6;
+/// A shorter stretch does not show a rate.
+pub(super) const RATE_NS_MIN: f64 = 100e6;
+/// A rate above this multiple of the base uses credit.
+pub(super) const USES_CREDIT_ABOVE: f64 = 1.02;
+
+/// The even end of a stretch: the rate of the limiter once its credit is used up.
+#[derive(Debug, Clone)]
+pub(super) struct Plateau<'a> {
+    pub(super) stretch: &'a Stretch,
+    /// The index of the plateau's first cell.
+    pub(super) from: usize,
+    /// The mean rate per second.
+    pub(super) level: f64,
+    /// The counts of its cells, in requests.
+    pub(super) counts: Vec<f64>,
+    pub(super) requests: f64,
+    /// The rate before it in the same stretch; `None` where all of it is even.
+    pub(super) before: Option<f64>,
+}
+
+impl Plateau<'_> {
+    pub(super) fn start_ns(&self) -> f64 {
+        self.stretch.start_ns + self.from as f64 * self.stretch.cell_ns
+    }
+
+    pub(super) fn length_ns(&self) -> f64 {
+        self.stretch.length_ns() - self.from as f64 * self.stretch.cell_ns
+    }
+
+    /// Returns `true` if its rate is this level, but for chance.
+    pub(super) fn is_at(&self, level: f64) -> bool {
+        (self.level / level - 1.0).abs() <= LEVEL_DIFFERENCE_MAX.max(2.0 / self.requests)
+    }
+}
+
+/// The even end of a stretch, or all of it; `None` where it does not end evenly.
+pub(super) fn plateau(stretch: &Stretch, unit: Unit) -> Option<Plateau<'_>> {
+    if stretch.role != Role::Closed {
+        return None;
+    }
+    // The last cell may not be full.
+    let full_cells = stretch.requests.len().checked_sub(1)?;
+    let counts = stretch.counts(unit);
+    let requests = &counts[..full_cells];
+    let cells_min = (PLATEAU_NS_MIN / stretch.cell_ns).ceil() as usize;
+    // The step comes first: a short burst hardly makes the whole uneven.
+    let step = step_down(requests, cells_min.max(2), FALL_MIN)
+        .filter(|step| is_even(&requests[step.tail..], stretch.cell_ns));
+    let (from, before) = match step {
+        Some(step) => {
+            let before = per_second(&stretch.moved(unit)[..step.head], stretch.cell_ns);
+            (step.tail, Some(before))
+        }
+        None if is_even(requests, stretch.cell_ns) => (0, None),
+        None => return None,
+    };
+    let plateau_requests = &requests[from..];
+    // The rest of a burst after a pause may hide in the first fifth of an even whole.
+    let settled = from + plateau_requests.len() / 5;
+    let level = per_second(&stretch.moved(unit)[settled..full_cells], stretch.cell_ns);
+    if level <= 0.0 {
+        return None;
+    }
+    Some(Plateau {
+        stretch,
+        from,
+        level,
+        counts: counts[from..].to_vec(),
+        requests: plateau_requests.iter().sum(),
+        before,
+    })
+}
+
+/// Returns `true` if requests completed more evenly than any medium answers them.
+pub(super) fn is_even(requests: &[f64], cell_ns: f64) -> bool {
+    let total: f64 = requests.iter().sum();
+    if total < REQUESTS_MIN || (requests.len() as f64) * cell_ns < PLATEAU_NS_MIN {
+        return false;
+    }
+    if let Some(scatter) = scatter(requests) {
+        return scatter <= EVEN_SCATTER_MAX;
+    }
+    let per_cell = total / requests.len() as f64;
+    // The distance of the running count from a straight line.
+    let mut distance: f64 = 0.0;
+    let (mut lowest, mut highest) = (0.0f64, 0.0f64);
+    for cell in requests {
+        distance += cell - per_cell;
+        lowest = lowest.min(distance);
+        highest = highest.max(distance);
+    }
+    highest - lowest <= LINE_REQUESTS
+}
+
+/// Returns `true` if the rate was higher before a plateau: earlier in its stretch, or in an earlier
+/// stretch of the same family with at most as many requests in flight.
+pub(super) fn has_fallen(
+    stretches: &[Stretch],
+    plateau: &Plateau<'_>,
+    base: f64,
+    unit: Unit,
+) -> bool {
+    if let Some(before) = plateau.before
+        && before >= FALL_MIN * base
+    {
+        return true;
+    }
+    let stretch = plateau.stretch;
+    for earlier in stretches {
+        let is_comparable = earlier.start_ns < stretch.start_ns
+            && earlier.role == Role::Closed
+            && earlier.family == stretch.family
+            && earlier.length_ns() >= RATE_NS_MIN
+            && earlier.depth <= stretch.depth;
+        if !is_comparable {
+            continue;
+        }
+        let fall_min = if earlier.depth < stretch.depth {
+            SHALLOWER_FALL_MIN
+        } else {
+            FALL_MIN
+        };
+        // Few requests differ by chance.
+        let requests: f64 = earlier.requests.iter().sum();
+        let by_chance = CHANCE_ERRORS / requests.min(plateau.requests).max(1.0).sqrt();
+        if earlier.rate(unit) >= (fall_min + by_chance) * base {
+            return true;
+        }
+    }
+    false
+}
+
+/// Returns `true` if a plateau is even for longer than chance explains.
+pub(super) fn is_long(plateau: &Plateau<'_>) -> bool {
+    let counts = &plateau.counts;
+    plateau.length_ns() >= PLATEAUS_NS_MIN
+        && (is_of_limiter(counts) || scatter(counts).is_none() && plateau.requests >= REQUESTS_MIN)
+}
+
+/// The highest rate above the base, of a stretch or of its part before its plateau; `None` where no
+/// rate is clearly above it.
+pub(super) fn highest_rate(stretches: &[Stretch], base: f64, unit: Unit) -> Option<f64> {
+    let mut highest = 0.0f64;
+    for stretch in stretches {
+        if stretch.role != Role::Closed {
+            continue;
+        }
+        let cells = stretch.moved(unit);
+        let cells_min = (RATE_NS_MIN / stretch.cell_ns).ceil().max(1.0) as usize;
+        let fast_cells = cells
+            .iter()
+            .take_while(|cell| **cell * 1e9 / stretch.cell_ns > (USES_CREDIT_ABOVE * base))
+            .count();
+        let length = fast_cells.max(cells_min).min(cells.len());
+        if length >= cells_min {
+            highest = highest.max(per_second(&cells[..length], stretch.cell_ns));
+        }
+        highest = highest.max(match plateau(stretch, unit) {
+            Some(plateau) => plateau.before.unwrap_or(0.0),
+            None => stretch.rate(unit),
+        });
+    }
+    if highest >= FALL_MIN * base {
+        Some(highest)
+    } else {
+        None
+    }
+}

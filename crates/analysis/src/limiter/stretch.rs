@@ -1,0 +1,150 @@
+//! Holds what a target moved over time, in stretches without a break, and the unit in which a
+//! limiter counts it.
+
+use crate::estimate::mean;
+use diskproof_model::limiter::BurstCredit;
+
+/// The unit in which a limiter counts its credit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unit {
+    /// Reads and writes.
+    Requests,
+    /// Their bytes.
+    Bytes,
+}
+
+/// From this block size on, bandwidth is what volumes limit.
+pub(super) const LARGE_BYTES: f64 = 262_144.0;
+
+impl Unit {
+    /// Every unit, for searches that try each.
+    pub(crate) const ALL: [Self; 2] = [Self::Requests, Self::Bytes];
+
+    /// The unit of a recorded credit, whose field `unit` is that of its rates.
+    pub(crate) fn of_credit(credit: &BurstCredit) -> Self {
+        if credit.unit == Self::Bytes.per_second() {
+            Self::Bytes
+        } else {
+            Self::Requests
+        }
+    }
+
+    /// The unit in which volumes usually limit requests of this size.
+    pub(crate) fn usual(block_bytes: f64) -> Self {
+        if block_bytes >= LARGE_BYTES {
+            Self::Bytes
+        } else {
+            Self::Requests
+        }
+    }
+
+    pub(super) fn other(self) -> Self {
+        match self {
+            Self::Requests => Self::Bytes,
+            Self::Bytes => Self::Requests,
+        }
+    }
+
+    /// The unit of a rate, as figures spell it.
+    pub(crate) fn per_second(self) -> &'static str {
+        match self {
+            Self::Requests => "1/s",
+            Self::Bytes => "B/s",
+        }
+    }
+}
+
+/// The evidence about a limiter that the rate of a stretch can give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Measured, and the next request waits for nothing but the disk.
+    Closed,
+    /// Measured, but paced, together with others, or at the edge of a slice: it only uses credit.
+    Shared,
+    /// Not measured: a warm-up, or the filling of a scratch file. It only uses credit.
+    Unmeasured,
+}
+
+/// A time without a break in which one row ran, with what it moved in equal cells.
+#[derive(Debug, Clone)]
+pub(crate) struct Stretch {
+    /// The number of the row; several stretches may belong to one.
+    pub(crate) row: usize,
+    /// Equal in rows that differ only in the number of requests in flight.
+    pub(crate) family: String,
+    /// Requests in flight over all workers.
+    pub(crate) depth: f64,
+    /// True if its row writes or syncs: a full write cache then looks like a limiter.
+    pub(crate) has_writes: bool,
+    /// The largest size of its requests.
+    pub(crate) block_bytes: f64,
+    /// Decides whether the stretch can show a base rate or only use credit.
+    pub(crate) role: Role,
+    /// True if the figures of its row count it: not a warm-up, nor a slice that was dropped.
+    pub(crate) is_in_row: bool,
+    /// In nanoseconds after the start of the run.
+    pub(crate) start_ns: f64,
+    /// The length of each cell, in nanoseconds.
+    pub(crate) cell_ns: f64,
+    /// Reads and writes of each cell.
+    pub(crate) requests: Vec<f64>,
+    /// Their bytes, one value for each cell.
+    pub(crate) bytes: Vec<f64>,
+}
+
+impl Stretch {
+    /// What its cells moved, in this unit.
+    pub(super) fn moved(&self, unit: Unit) -> &[f64] {
+        match unit {
+            Unit::Requests => &self.requests,
+            Unit::Bytes => &self.bytes,
+        }
+    }
+
+    /// The counts that a limiter in this unit makes even.
+    pub(super) fn counts(&self, unit: Unit) -> Vec<f64> {
+        counts_in(unit, &self.requests, &self.bytes)
+    }
+
+    pub(super) fn length_ns(&self) -> f64 {
+        self.requests.len() as f64 * self.cell_ns
+    }
+
+    /// Its end, in nanoseconds after the start of the run.
+    pub(crate) fn end_ns(&self) -> f64 {
+        self.start_ns + self.length_ns()
+    }
+
+    /// The mean rate per second over the whole stretch.
+    pub(super) fn rate(&self, unit: Unit) -> f64 {
+        per_second(self.moved(unit), self.cell_ns)
+    }
+}
+
+/// The counts of cells that a limiter in this unit makes even: requests, or bytes as requests of
+/// the mean size. Only where sizes are mixed do the two differ.
+pub(crate) fn counts_in(unit: Unit, requests: &[f64], bytes: &[f64]) -> Vec<f64> {
+    let request_bytes = bytes.iter().sum::<f64>() / requests.iter().sum::<f64>();
+    match unit {
+        Unit::Bytes if request_bytes > 0.0 => {
+            bytes.iter().map(|cell| cell / request_bytes).collect()
+        }
+        Unit::Bytes | Unit::Requests => requests.to_vec(),
+    }
+}
+
+/// The mean rate per second of cells of this length; 0 without cells.
+pub(super) fn per_second(cells: &[f64], cell_ns: f64) -> f64 {
+    if cells.is_empty() {
+        return 0.0;
+    }
+    mean(cells) * 1e9 / cell_ns
+}
+
+/// The amount of one request in the unit: 1, or its bytes.
+pub(super) fn request_amount(stretch: &Stretch, unit: Unit) -> f64 {
+    match unit {
+        Unit::Requests => 1.0,
+        Unit::Bytes => stretch.block_bytes,
+    }
+}
