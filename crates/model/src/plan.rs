@@ -71,7 +71,9 @@ pub const PLAN_SCHEMA: &str = "diskproof.plan/2";
 ///
 /// 14: the threads of a worker share its rate and its pauses, a search holds no more than 95 % of
 /// what is served, and the workloads that `check` selects share the whole time.
-pub const METHOD_VERSION: u32 = 14;
+///
+/// 15: a search for a rate measures a trial again in which a stall may have hidden the rate.
+pub const METHOD_VERSION: u32 = 15;
 /// The most workloads of a plan: more take longer than a day at a minute each.
 pub const WORKLOADS_MAX: usize = 1440;
 
