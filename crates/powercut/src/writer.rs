@@ -162,7 +162,7 @@ impl WriteRun {
         }
         let progress = match reported.and_then(|progress| confirm_stop(log, progress)) {
             Ok(progress) => progress,
-            Err(error) => return Err(error_of_kept_files(error, directory.as_deref())),
+            Err(error) => return Err(error_from_kept_files(error, directory.as_deref())),
         };
         let mut stays = None;
         if let Some(directory) = directory.and_then(Arc::into_inner) {
@@ -182,7 +182,7 @@ fn confirm_stop(log: &mut LogClient, progress: RunProgress) -> Result<RunProgres
 }
 
 /// The error of a run that ended without a stop in its log: it also names the files that stay.
-fn error_of_kept_files(error: CutError, directory: Option<&KeptDirectory>) -> CutError {
+fn error_from_kept_files(error: CutError, directory: Option<&KeptDirectory>) -> CutError {
     match directory {
         Some(directory) => CutError::FilesStay {
             error: Box::new(error),

@@ -1,13 +1,16 @@
-//! Who uses a device or a file: mounts in every namespace, swap, holders (device mapper, MD,
-//! bcache), loop devices, exports to other machines, processes. Each use becomes a reason with the
-//! command that ends it. Reads /proc and /sys. Opens nothing but loop devices, for reading: each is
-//! asked for its file, in a thread, as the disk or the server below a file may not answer.
+//! Finds everything that uses a device or a file: mounts in every namespace, swap, holders (device
+//! mapper, MD, bcache), loop devices, exports to other machines, processes. Each use becomes a
+//! reason with the command that ends it.
+//!
+//! Reads /proc and /sys. Opens nothing but loop devices, for reading, to query the file behind
+//! each. A thread does that, because the disk or the server below such a file may not answer.
 
 use super::ancestry::find_places;
-use super::family::{Node, NodeKind, Subject, backing_path};
+use super::family::backing_path;
 use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
 use super::reasons::{RefusalReasons, Step};
+use super::subject::{Node, NodeKind, Subject};
 use crate::identity::exports::{Export, Exported, exports};
 use crate::identity::layers::is_served;
 use crate::kernel::file_id::FileId;
@@ -29,6 +32,7 @@ use std::time::{Duration, Instant};
 /// `PROC_PID_INIT_INO` of linux/proc_ns.h: the namespace that all others are inside of.
 const PID_NAMESPACE_OF_ALL: &str = "pid:[4026531836]";
 
+/// Returns what keeps processes out of this /proc; `None` where it lists all of the machine.
 fn hidden_by(root: &SysRoot) -> Option<HiddenBy> {
     if let Ok(namespace) = std::fs::read_link(root.proc.join("self/ns/pid"))
         && namespace != Path::new(PID_NAMESPACE_OF_ALL)
@@ -48,7 +52,7 @@ fn hidden_by(root: &SysRoot) -> Option<HiddenBy> {
     }
 }
 
-/// Everybody who uses the subject.
+/// Adds a reason for each use of the subject. Returns which processes could not be looked at.
 pub(crate) fn judge(
     root: &SysRoot,
     subject: Subject<'_>,
@@ -120,7 +124,7 @@ fn judge_mounts(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReaso
 
 /// The part of the subject that is mounted there as a device.
 fn mounted_device(subject: Subject<'_>, mount: &MountEntry) -> Option<String> {
-    if let Some(what) = subject.owns_device(&mount.device) {
+    if let Some(what) = subject.find_device(&mount.device) {
         return Some(what);
     }
     let mut sources = vec![mount.source.as_str()];
@@ -135,8 +139,8 @@ fn mounted_device(subject: Subject<'_>, mount: &MountEntry) -> Option<String> {
             continue;
         }
         let owned = match stat(path) {
-            Ok(stat) => subject.owns(&Node::from(&stat)),
-            Err(_) => subject.owns_node_name(path),
+            Ok(stat) => subject.find_node(&Node::from(&stat)),
+            Err(_) => subject.find_by_node_path(path),
         };
         if owned.is_some() {
             return owned;
@@ -204,7 +208,7 @@ fn judge_btrfs(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
     let filesystems = root.sys.join("fs/btrfs");
     for uuid in list(&filesystems) {
         for device in devices_in(&filesystems.join(&uuid).join("devices")) {
-            if let Some(what) = subject.owns_device(&device) {
+            if let Some(what) = subject.find_device(&device) {
                 reasons.add(
                     format!("{what} belongs to the mounted btrfs filesystem {uuid}"),
                     Step::clause(format!(
@@ -235,10 +239,10 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
         };
         let path = PathBuf::from(mounts::unescape(field));
         let followed = match stat(&path) {
-            Ok(stat) => subject.owns(&Node::from(&stat)),
+            Ok(stat) => subject.find_node(&Node::from(&stat)),
             Err(_) => None,
         };
-        if let Some(what) = followed.or_else(|| subject.owns_node_name(&path)) {
+        if let Some(what) = followed.or_else(|| subject.find_by_node_path(&path)) {
             reasons.add(
                 format!("{what} is in use as swap space"),
                 Step::clause(format!("swapoff {}", quoted(&path.display().to_string()))),
@@ -247,10 +251,11 @@ fn judge_swaps(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
     }
 }
 
-/// Devices on top of each other are followed so far: nobody stacks more, and a broken sysfs might
-/// have circles.
+/// Devices on top of each other are followed so far: a broken sysfs might have circles. Chosen, not
+/// measured; the lowest holders, which are followed first, are reasons in any case.
 const HOLDERS_DEPTH_MAX: u32 = 16;
 
+/// Adds a reason for each device on top of the device `name`, whose directory in sysfs is `sysfs`.
 fn judge_holders(
     root: &SysRoot,
     name: &str,
@@ -346,7 +351,7 @@ fn exported_part(root: &SysRoot, subject: Subject<'_>, export: &Export) -> Optio
         return None;
     }
     let path = match &export.exported {
-        Exported::Device(number) => return subject.owns_device(number),
+        Exported::Device(number) => return subject.find_device(number),
         Exported::Path(path) if path.is_absolute() => path,
         // A name that the driver was not given yet.
         Exported::Path(_) => return None,
@@ -356,17 +361,17 @@ fn exported_part(root: &SysRoot, subject: Subject<'_>, export: &Export) -> Optio
         return None;
     }
     let Ok(stat) = stat(path) else {
-        return subject.owns_node_name(path);
+        return subject.find_by_node_path(path);
     };
     let node = Node::from(&stat);
-    if let Some(what) = subject.owns(&node) {
+    if let Some(what) = subject.find_node(&node) {
         return Some(what);
     }
     // The NVMe target passes on whole controllers, too.
     if node.kind != NodeKind::Character {
         return None;
     }
-    subject.owns_disk_of_controller(&device_number(node.device))
+    subject.find_controlled_disk(&device_number(node.device))
 }
 
 /// True if another machine or a program answers for the filesystem of a path.
@@ -379,8 +384,8 @@ fn is_on_server(root: &SysRoot, path: &Path) -> bool {
     mount.is_some_and(|mount| is_served(&mount.kind))
 }
 
-/// udev, losetup and smartd open a disk in passing: who is gone after half a second does not use
-/// it.
+/// udev, losetup and smartd open a disk in passing: a process that has closed it after half a second
+/// does not use it. Chosen, not measured.
 const OPENERS_LOOKS: u32 = 6;
 /// The pause between two of these looks.
 const OPENERS_PAUSE: Duration = Duration::from_millis(100);
@@ -414,8 +419,9 @@ fn judge_openers(
     }
 }
 
-/// The files behind all loop devices have this long to answer, also on a slow disk.
-const FILES_WITHIN: Duration = Duration::from_secs(60);
+/// The files behind all loop devices together have this long to answer, also on a slow disk. Chosen,
+/// not measured; a device that has not answered by then is refused.
+const LOOPS_ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// A loop device, and the file that its driver names.
 struct LoopFile {
@@ -426,7 +432,7 @@ struct LoopFile {
 
 /// The answers of a loop device and of its file. The server of a filesystem, or a disk, may not let
 /// them answer.
-struct AskedFile {
+struct LoopAnswer {
     /// The file that has the path now.
     at_path: Option<Node>,
     /// The file that the loop driver has open.
@@ -434,8 +440,9 @@ struct AskedFile {
 }
 
 impl LoopFile {
-    fn ask(&self) -> AskedFile {
-        AskedFile {
+    /// Returns what the kernel says of the file. Does not return while its server or disk hangs.
+    fn query(&self) -> LoopAnswer {
+        LoopAnswer {
             at_path: stat(&self.path).ok().map(|stat| Node::from(&stat)),
             by_driver: match &self.number {
                 Some(number) => file_behind_loop(&node(&self.name), number),
@@ -448,24 +455,31 @@ impl LoopFile {
 /// Loop devices over the subject, or over the file behind it.
 fn judge_loops(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
     let loops = loops_of_others(root, subject);
-    judge_asked(loops, LoopFile::ask, FILES_WITHIN, subject, reasons);
+    judge_loop_files(
+        loops,
+        LoopFile::query,
+        LOOPS_ANSWER_WITHIN,
+        subject,
+        reasons,
+    );
 }
 
-/// Asks the kernel about the file behind each loop device; all answers must come within this time.
-fn judge_asked(
+/// Queries the file behind each loop device, and refuses the subject where it is a part of that. All
+/// answers must come within this time: the first device without one is a reason too.
+fn judge_loop_files(
     loops: Vec<LoopFile>,
-    ask: fn(&LoopFile) -> AskedFile,
+    query: fn(&LoopFile) -> LoopAnswer,
     within: Duration,
     subject: Subject<'_>,
     reasons: &mut RefusalReasons,
 ) {
     let files = Arc::new(loops);
     let (sender, answers) = channel();
-    let asked = Arc::clone(&files);
-    // Without a thread there is no answer.
+    let queried = Arc::clone(&files);
+    // Without a thread there is no answer, which is a reason to refuse.
     let _ = std::thread::Builder::new().spawn(move || {
-        for file in asked.iter() {
-            if sender.send(ask(file)).is_err() {
+        for file in queried.iter() {
+            if sender.send(query(file)).is_err() {
                 return;
             }
         }
@@ -475,7 +489,7 @@ fn judge_asked(
         let device = node(&file.name);
         match answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
             Ok(answer) => {
-                if let Some(what) = what_is_behind(file, &answer, subject) {
+                if let Some(what) = part_behind_loop(file, &answer, subject) {
                     let reason = format!("{what} is the file behind {device}");
                     reasons.add(reason, Step::clause(format!("losetup --detach {device}")));
                 }
@@ -491,7 +505,7 @@ fn judge_asked(
     }
 }
 
-/// The target's own chain of loops is no other user.
+/// The loop devices of the machine that are not a part of the subject's own chain.
 fn loops_of_others(root: &SysRoot, subject: Subject<'_>) -> Vec<LoopFile> {
     let mut loops = Vec::new();
     for name in list(&root.sys.join("class/block")) {
@@ -511,25 +525,25 @@ fn loops_of_others(root: &SysRoot, subject: Subject<'_>) -> Vec<LoopFile> {
 }
 
 /// The part of the subject that a loop device lies on.
-fn what_is_behind(file: &LoopFile, asked: &AskedFile, subject: Subject<'_>) -> Option<String> {
-    if let Some(node) = &asked.at_path
-        && let Some(what) = subject.owns(node)
+fn part_behind_loop(file: &LoopFile, answer: &LoopAnswer, subject: Subject<'_>) -> Option<String> {
+    if let Some(node) = &answer.at_path
+        && let Some(what) = subject.find_node(node)
     {
         return Some(what);
     }
-    if let Some(what) = subject.owns_node_name(&file.path) {
+    if let Some(what) = subject.find_by_node_path(&file.path) {
         return Some(what);
     }
-    if let Some(driver_id) = asked.by_driver
-        && let Some(what) = subject.owns_file(|_, id| id == Some(driver_id))
+    if let Some(driver_id) = answer.by_driver
+        && let Some(what) = subject.find_file(|_, id| id == Some(driver_id))
     {
         return Some(what);
     }
-    if let Some(what) = subject.owns_file(|path, _| path == file.path) {
+    if let Some(what) = subject.find_file(|path, _| path == file.path) {
         return Some(what);
     }
     let deleted = file.path.to_str()?.strip_suffix(" (deleted)")?;
-    subject.owns_file(|path, _| path == Path::new(deleted))
+    subject.find_file(|path, _| path == Path::new(deleted))
 }
 
 #[cfg(test)]
@@ -805,7 +819,7 @@ mod tests {
                     std::thread::park();
                 }
             }
-            AskedFile {
+            LoopAnswer {
                 at_path: None,
                 by_driver: Some(FileId {
                     device: 1,
@@ -822,7 +836,7 @@ mod tests {
         };
         let mut reasons = RefusalReasons::default();
         let loops = vec![of("loop0"), of("loop1"), of("loop2")];
-        judge_asked(loops, ask, Duration::from_secs(1), subject, &mut reasons);
+        judge_loop_files(loops, ask, Duration::from_secs(1), subject, &mut reasons);
         let refusal = reasons.into_refusal(String::new());
         let steps = "losetup --detach /dev/loop0 losetup --detach /dev/loop1";
         assert_eq!((refusal.reasons.len(), refusal.remedy.as_str()), (2, steps));

@@ -90,7 +90,7 @@ impl KeptDirectory {
     /// A new, empty file in it, to be written like a scratch file, but one that keeps its name.
     pub fn create_target(&self, name: &str) -> Result<OpenTarget, OpenError> {
         let file = self.create_new(name)?;
-        Ok(OpenTarget::of_kept_file(
+        Ok(OpenTarget::from_kept_file(
             Arc::new(file),
             &self.identity,
             &self.permit,
@@ -151,7 +151,7 @@ impl KeptDirectory {
 
     /// True where the filesystem keeps the mark of our files.
     pub(crate) fn marks_files(&self) -> bool {
-        self.own.criteria.require_mark()
+        self.own.criteria.requires_mark()
     }
 
     /// True if this directory's own calls may have made a file in it.
@@ -289,7 +289,7 @@ impl OpenTarget {
             file_bytes,
             ..FurtherFiles::default()
         };
-        let mut target = Self::of_kept_files(own.file, only, &identity, &permit);
+        let mut target = Self::from_kept_files(own.file, only, &identity, &permit);
         target.mark_written(own.size_bytes);
         Ok(target)
     }
@@ -325,7 +325,7 @@ impl OpenTarget {
             file_bytes,
             largest_bytes,
         };
-        let mut target = Self::of_kept_files(first, further, &identity, &permit);
+        let mut target = Self::from_kept_files(first, further, &identity, &permit);
         if are_whole {
             target.mark_written(target.capacity_bytes());
         }
