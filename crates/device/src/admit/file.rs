@@ -135,8 +135,8 @@ pub(crate) fn judge_again(
     ))
 }
 
-/// Refuses a file that belongs to a server, has other names, or is in use. Returns what of its users
-/// could not be seen.
+/// Refuses a file that belongs to a server, has other names, or is in use. Returns what of its
+/// users could not be seen.
 fn judge_owners(
     root: &SysRoot,
     identity: &TargetIdentity,

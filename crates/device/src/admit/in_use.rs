@@ -384,8 +384,8 @@ fn is_on_server(root: &SysRoot, path: &Path) -> bool {
     mount.is_some_and(|mount| is_served(&mount.kind))
 }
 
-/// udev, losetup and smartd open a disk in passing: a process that has closed it after half a second
-/// does not use it. Chosen, not measured.
+/// udev, losetup and smartd open a disk in passing: a process that has closed it after half a
+/// second does not use it. Chosen, not measured.
 const OPENERS_LOOKS: u32 = 6;
 /// The pause between two of these looks.
 const OPENERS_PAUSE: Duration = Duration::from_millis(100);
@@ -419,8 +419,8 @@ fn judge_openers(
     }
 }
 
-/// The files behind all loop devices together have this long to answer, also on a slow disk. Chosen,
-/// not measured; a device that has not answered by then is refused.
+/// The files behind all loop devices together have this long to answer, also on a slow disk.
+/// Chosen, not measured; a device that has not answered by then is refused.
 const LOOPS_ANSWER_WITHIN: Duration = Duration::from_secs(60);
 
 /// A loop device, and the file that its driver names.
@@ -464,8 +464,8 @@ fn judge_loops(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReason
     );
 }
 
-/// Queries the file behind each loop device, and refuses the subject where it is a part of that. All
-/// answers must come within this time: the first device without one is a reason too.
+/// Queries the file behind each loop device, and refuses the subject where it is a part of that.
+/// All answers must come within this time: the first device without one is a reason too.
 fn judge_loop_files(
     loops: Vec<LoopFile>,
     query: fn(&LoopFile) -> LoopAnswer,

@@ -232,8 +232,8 @@ fn admit_overwriting(
     })
 }
 
-/// Judges the directory of a scratch file once more, now that it is open: another one may have taken
-/// its place after the first look. `size_bytes` is what the refusal says of the file.
+/// Judges the directory of a scratch file once more, now that it is open: another one may have
+/// taken its place after the first look. `size_bytes` is what the refusal says of the file.
 pub(crate) fn judge_open_directory(
     identity: &TargetIdentity,
     directory: BorrowedFd<'_>,

@@ -1,7 +1,7 @@
-//! Refuses directories of database servers, which it recognises by the names in them. A foreign file
-//! may keep a PostgreSQL server from starting, a full pg_wal stops it, and its own files are its
-//! data. In a directory of another server a scratch file does no harm, because it has no name: there
-//! only existing files are refused. Reads names and metadata only.
+//! Refuses directories of database servers, which it recognises by the names in them. A foreign
+//! file may keep a PostgreSQL server from starting, a full pg_wal stops it, and its own files are
+//! its data. In a directory of another server a scratch file does no harm, because it has no name:
+//! there only existing files are refused. Reads names and metadata only.
 
 use super::ancestry::Ancestry;
 use super::reasons::{RefusalReasons, Step};
@@ -47,7 +47,8 @@ const ENTRIES_MAX: usize = 10_000;
 const OTHER_DIRECTORY: &str = "Name another directory on the same filesystem.";
 
 /// Refuses a scratch file in a directory of PostgreSQL, at any depth. PG_VERSION alone is not
-/// enough here, because it stands in every directory that holds tables, and those may lie elsewhere.
+/// enough here, because it stands in every directory that holds tables, and those may lie
+/// elsewhere.
 pub(super) fn judge_directory(directory: &Ancestry, reasons: &mut RefusalReasons) {
     judge_postgres(directory, &["PG_VERSION", "global/pg_control"], reasons);
 }

@@ -110,8 +110,8 @@ impl Subject<'_> {
         }
     }
 
-    /// Finds a file, or the node of a device, with the same last component of its path. For a path of
-    /// which nothing else is known.
+    /// Finds a file, or the node of a device, with the same last component of its path. For a path
+    /// of which nothing else is known.
     pub(super) fn find_by_file_name(&self, name: &Path) -> Option<String> {
         let wanted = Some(name.as_os_str());
         if let Some(file) = self.find_file(|path, _| path.file_name() == wanted) {

@@ -1,6 +1,6 @@
-//! Sums up the kernel's counters of the block devices on which files lie, over the measured parts of
-//! a run. It counts the device of each file itself, not the disk below a volume, and the members of
-//! volumes and arrays.
+//! Sums up the kernel's counters of the block devices on which files lie, over the measured parts
+//! of a run. It counts the device of each file itself, not the disk below a volume, and the members
+//! of volumes and arrays.
 
 use crate::counters::snapshot::{DiskCounters, read_counters};
 use crate::kernel::sysroot::SysRoot;

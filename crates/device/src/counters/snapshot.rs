@@ -57,8 +57,8 @@ const QUEUED_MS: usize = 10;
 const TRIM_OPS: usize = 11;
 const TRIM_SECTORS: usize = 13;
 const FLUSH_OPS: usize = 15;
-/// Places whose increase means nothing or is not used: requests in flight are no counter, and merges
-/// (12) and times (14) of discards are not used.
+/// Places whose increase means nothing or is not used: requests in flight are no counter, and
+/// merges (12) and times (14) of discards are not used.
 const UNUSED: [usize; 3] = [IN_FLIGHT, 12, 14];
 /// Fields that every kernel has.
 const FIELDS_MIN: usize = 11;

@@ -1,6 +1,7 @@
-//! Counts the bytes of a file that need new blocks, or have none of their own: bytes that have never
-//! been written (holes, and extents that are allocated but unwritten), and bytes that other files
-//! share. Reading unwritten bytes costs no disk access, so a figure that includes them is wrong.
+//! Counts the bytes of a file that need new blocks, or have none of their own: bytes that have
+//! never been written (holes, and extents that are allocated but unwritten), and bytes that other
+//! files share. Reading unwritten bytes costs no disk access, so a figure that includes them is
+//! wrong.
 
 use crate::kernel::syscalls::{DirtyPages, ExtentPart, FileExtent, extents_in};
 use diskproof_model::units::SECTOR_BYTES;

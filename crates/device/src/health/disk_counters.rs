@@ -1,6 +1,6 @@
-//! Reads the counters that disks keep of their load: times of throttling and of heat, bytes written,
-//! and the time for which a cloud volume was at its limits. They are read before and after a run,
-//! and never in between, because a query may disturb it.
+//! Reads the counters that disks keep of their load: times of throttling and of heat, bytes
+//! written, and the time for which a cloud volume was at its limits. They are read before and after
+//! a run, and never in between, because a query may disturb it.
 //!
 //! smartctl's report on the health of a disk comes first. Where nvme-cli is installed, its
 //! temperatures and minutes of heat replace those; the bytes written stay smartctl's. It alone
@@ -35,8 +35,8 @@ pub struct CountersOfDisk {
     pub counters: DiskCounters,
 }
 
-/// The counters of the disks below these targets, each disk once. `health` is what smartctl has just
-/// reported of them, and `search_path` lists the directories of programs, as PATH does.
+/// The counters of the disks below these targets, each disk once. `health` is what smartctl has
+/// just reported of them, and `search_path` lists the directories of programs, as PATH does.
 pub fn disk_counters(
     identities: &[TargetIdentity],
     health: &[DiskHealth],
@@ -106,8 +106,8 @@ fn query_nvme(program: &Path, node: &Path, is_ebs: bool, counters: &mut DiskCoun
     }
 }
 
-/// The output of `nvme SUBCOMMAND NODE -o json`; `None` where it could not be run, or did not end in
-/// time.
+/// The output of `nvme SUBCOMMAND NODE -o json`; `None` where it could not be run, or did not end
+/// in time.
 fn output_of_nvme(program: &Path, subcommand: &[&str], node: &Path) -> Option<String> {
     let mut command = Command::new(program);
     command.args(subcommand).arg(node).args(["-o", "json"]);

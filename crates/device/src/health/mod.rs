@@ -1,6 +1,7 @@
-//! Reads the health that disks report. Runs smartctl (smartmontools) for every disk at the bottom of
-//! a target's layers and reads its JSON. Starts no self-test, changes no setting, wakes no sleeping
-//! disk. Where a disk reports nothing, a clause for the user says why; that is never an error.
+//! Reads the health that disks report. Runs smartctl (smartmontools) for every disk at the bottom
+//! of a target's layers and reads its JSON. Starts no self-test, changes no setting, wakes no
+//! sleeping disk. Where a disk reports nothing, a clause for the user says why; that is never an
+//! error.
 
 pub(crate) mod disk_counters;
 mod protocols;
@@ -304,9 +305,9 @@ fn has_figures(health: &DiskHealth) -> bool {
         || counts.iter().any(Option::is_some)
 }
 
-/// Says why a report has no figures, from smartctl's messages and its exit status (smartctl(8), EXIT
-/// STATUS). Bits 0 to 2 mean that the command line, the opening or a command to the disk failed. The
-/// other bits describe the disk, and then there are figures.
+/// Says why a report has no figures, from smartctl's messages and its exit status (smartctl(8),
+/// EXIT STATUS). Bits 0 to 2 mean that the command line, the opening or a command to the disk
+/// failed. The other bits describe the disk, and then there are figures.
 fn why_nothing(report: Report<'_>, node: &str) -> String {
     const BY_MESSAGE: [(&str, &str); 4] = [
         (

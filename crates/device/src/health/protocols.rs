@@ -1,7 +1,7 @@
 //! Adds the health data that only one protocol has, as smartctl reports it: the attributes of ATA,
-//! the health log of NVMe (base specification 1.4, 5.14.1.2), the log pages of SCSI and SAS (SPC-4).
-//! The numbers and units of ATA attributes differ from vendor to vendor, so they are recognised by
-//! the names that smartctl's database of disks gives them.
+//! the health log of NVMe (base specification 1.4, 5.14.1.2), the log pages of SCSI and SAS
+//! (SPC-4). The numbers and units of ATA attributes differ from vendor to vendor, so they are
+//! recognised by the names that smartctl's database of disks gives them.
 
 use super::report::{Report, celsius, ended, running, test_to_report};
 use diskproof_model::health::{DiskHealth, SelfTest};

@@ -1,6 +1,6 @@
-//! Decides whether an accepted direct write survives a reset of the machine. Some layers acknowledge
-//! a write that they only have in memory: a reset loses it, while the disk keeps its power. Reads
-//! only sysfs.
+//! Decides whether an accepted direct write survives a reset of the machine. Some layers
+//! acknowledge a write that they only have in memory: a reset loses it, while the disk keeps its
+//! power. Reads only sysfs.
 
 use crate::kernel::sysroot::{SysRoot, read_text};
 use diskproof_model::target::{Layer, LayerKind, TargetIdentity};

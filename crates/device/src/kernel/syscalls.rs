@@ -155,8 +155,8 @@ fn set_lease(fd: BorrowedFd<'_>, kind: i32) -> libc::c_int {
 const F_GET_RW_HINT: libc::c_int = 1035;
 const F_SET_RW_HINT: libc::c_int = 1036;
 
-/// The time for which written data is expected to stay, as a `RWH_WRITE_LIFE_…` of linux/fcntl.h: of
-/// the file, not of its descriptor. 0 where no program has set it.
+/// The time for which written data is expected to stay, as a `RWH_WRITE_LIFE_…` of linux/fcntl.h:
+/// of the file, not of its descriptor. 0 where no program has set it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WriteHint(u64);
 

@@ -1,6 +1,6 @@
 //! Tries whether direct I/O works on an open target, and with which alignment. These are the first
-//! requests to the target, and a disk that hangs may never answer them. So the trial is a value that
-//! another thread than the waiting one can run.
+//! requests to the target, and a disk that hangs may never answer them. So the trial is a value
+//! that another thread than the waiting one can run.
 
 use crate::failure::OpenError;
 use crate::file::direct_io::AlignedBlock;
@@ -74,9 +74,9 @@ enum DirectAnswer {
 }
 
 impl DirectTrial {
-    /// Tries one request, or two where nothing states the alignment: then that of the smallest sector
-    /// is tried first. A slow disk takes seconds for each. After an error of the disk there is no
-    /// second request: it would only fail once more.
+    /// Tries one request, or two where nothing states the alignment: then that of the smallest
+    /// sector is tried first. A slow disk takes seconds for each. After an error of the disk there
+    /// is no second request: it would only fail once more.
     pub fn run(&self, fd: &OwnedFd) -> Result<TriedDirect, OpenError> {
         if self.is_assumed {
             let answer = self.try_request(fd, ALIGNMENT_MIN)?;

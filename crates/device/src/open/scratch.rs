@@ -66,8 +66,8 @@ fn create_named(directory: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
 }
 
 /// Makes a file at least `size_bytes` long, without content, where that is cheap and spares its
-/// first writes from going one by one. It is only an optimization: a failure leaves everything as it
-/// was.
+/// first writes from going one by one. It is only an optimization: a failure leaves everything as
+/// it was.
 ///
 /// A direct write that makes a file longer holds all others up until it is done
 /// (ext4_dio_write_iter, xfs_file_write_checks and fuse_dio_wr_exclusive_lock in Linux 6.x), so no

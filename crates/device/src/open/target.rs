@@ -32,7 +32,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// `STATX_DIOALIGN` (Linux 6.1, statx(2)): not yet named by the wrapper.
 const STATX_DIOALIGN: u32 = 0x2000;
-/// Alignment on a filesystem that does not report one: the page, which every known filesystem takes.
+/// Alignment on a filesystem that does not report one: the page, which every known filesystem
+/// takes.
 const ALIGNMENT_DEFAULT: u32 = 4096;
 /// A file of our own consists of whole pages while it is used: direct I/O takes a page on every
 /// filesystem.
@@ -115,9 +116,9 @@ pub(crate) struct FurtherFiles {
     pub(crate) fds: Vec<Arc<OwnedFd>>,
     /// The bytes of each file, also of the first one, that belong to the target.
     pub(crate) part: PartOfFile,
-    /// The size that each file gets at the end of the run. Of several files, that of the part and of
-    /// what is never used before and behind it. Of a single one, a size that is inside of its last
-    /// page; 0 where it ends with a page.
+    /// The size that each file gets at the end of the run. Of several files, that of the part and
+    /// of what is never used before and behind it. Of a single one, a size that is inside of its
+    /// last page; 0 where it ends with a page.
     pub(crate) file_bytes: u64,
     /// The size of the largest one: one of our own that existed keeps its length.
     pub(crate) largest_bytes: u64,
@@ -355,9 +356,9 @@ impl OpenTarget {
     }
 
     /// The target by another description, for a workload that treats the page cache in its own way
-    /// alongside others. It has the same permit, so no more rights, and the gate, which has admitted
-    /// this very file or device, is not passed again. What is written through either shows in both,
-    /// but each notes by itself how far a scratch file is written, from what is noted now.
+    /// alongside others. It has the same permit, so no more rights, and the gate, which has
+    /// admitted this very file or device, is not passed again. What is written through either shows
+    /// in both, but each notes by itself how far a scratch file is written, from what is noted now.
     pub fn reopen(&self) -> Result<Self, OpenError> {
         let fd = reopen(self.fd(), OFlags::empty(), &self.identity.path)?;
         let mut further = self.further.clone();
@@ -601,8 +602,8 @@ impl OpenTarget {
         self.advise(Advice::Sequential);
     }
 
-    /// Tells the kernel how long data is expected to stay that is written to the target. The earlier
-    /// expectation is restored when the last description of the target is closed.
+    /// Tells the kernel how long data is expected to stay that is written to the target. The
+    /// earlier expectation is restored when the last description of the target is closed.
     pub fn expect_write_life(&self, life: WriteLife) -> Result<(), OpenError> {
         let mut files = vec![Arc::clone(&self.fd)];
         files.extend(self.further.fds.iter().cloned());

@@ -41,8 +41,8 @@ fn zero_ends(fd: BorrowedFd<'_>, ends: &[Unknown]) -> Result<(), Errno> {
     fdatasync(fd)
 }
 
-/// Writes zeros once and returns the bytes written. Where these are fewer than `length`, even 0, the
-/// caller must go on with the rest.
+/// Writes zeros once and returns the bytes written. Where these are fewer than `length`, even 0,
+/// the caller must go on with the rest.
 fn write_zeros(fd: BorrowedFd<'_>, offset: u64, length: u64) -> Result<u64, Errno> {
     let mut zeros = AlignedBlock::zeroed(length as usize);
     match pwrite(fd, zeros.bytes(), offset) {

@@ -1,6 +1,6 @@
-//! Tells the kernel how long the data of a target is expected to stay, and restores what it expected
-//! before. The kernel keeps that on the file, where it would hold for the writes of every program
-//! after the run.
+//! Tells the kernel how long the data of a target is expected to stay, and restores what it
+//! expected before. The kernel keeps that on the file, where it would hold for the writes of every
+//! program after the run.
 
 use crate::kernel::syscalls::{WriteHint, set_write_hint, write_hint};
 use diskproof_model::shape::WriteLife;

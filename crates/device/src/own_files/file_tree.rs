@@ -3,8 +3,8 @@
 //! descriptor of a directory that this program made: no name given from outside can lead elsewhere.
 //!
 //! The next test removes what a killed one left. Where a hanging disk keeps the process of a test
-//! from ending, a process that outlives it removes the files: the program itself with a hidden verb,
-//! which works in the directory under test.
+//! from ending, a process that outlives it removes the files: the program itself with a hidden
+//! verb, which works in the directory under test.
 
 use crate::admit::Admission;
 use crate::failure::OpenError;
