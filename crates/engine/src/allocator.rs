@@ -5,7 +5,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// Ends the program where it gets no memory.
+/// Ends the program where it gets no memory. So `Vec::try_reserve` never reports a lack of memory.
 pub struct EndingAllocator;
 
 /// Larger blocks, such as latency distributions, come straight from the kernel and go back to it:
@@ -17,7 +17,8 @@ const MAPPED_ALIGN_MAX: usize = 4096;
 
 const MESSAGE: &[u8] = b"diskproof: error: out of memory. Raise the limits (ulimit -v, the \
                          container's), or use fewer --jobs or a smaller --depth\n";
-/// The program's exit code for a run that failed.
+/// The program's exit code for a run that failed: the same as `FAILED` of the crate `cli`, which
+/// this one must not import.
 const EXIT_CODE: libc::c_int = 4;
 
 fn is_mapped(layout: Layout) -> bool {

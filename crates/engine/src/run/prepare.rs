@@ -1,4 +1,4 @@
-//! A target made ready for one workload: page cache, alignment, span, I/O engine, write journal.
+//! Makes a target ready for one workload: page cache, alignment, span, I/O engine, write journal.
 //! Writes nothing; a scratch file must have its content before.
 
 use crate::io::Extent;
@@ -137,8 +137,8 @@ fn make_room(workload: &Workload, cache: CachePolicy, extent: Extent, target: &O
     }
 }
 
-/// Tells the kernel in which order the workload reads, or what it is to tell it: only a sequential
-/// one gains by read-ahead.
+/// Gives the kernel the advice of the workload, or else the order in which it reads: only a
+/// sequential one gains by read-ahead.
 fn advise(workload: &Workload, target: &mut OpenTarget) {
     match workload.shape.threads.advice {
         Some(AccessAdvice::Normal) => target.advise_normal(),
@@ -363,7 +363,7 @@ pub(crate) fn prove_direct(
     Ok(errors)
 }
 
-/// Treats the page cache as the workload asks, as far as the target allows.
+/// Treats the page cache as the workload wants, as far as the target allows.
 pub(crate) fn set_cache(
     workload: &Workload,
     target: &mut OpenTarget,
