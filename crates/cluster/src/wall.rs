@@ -13,7 +13,7 @@ const OWN_REFERENCE: &str = "7F7F0101";
 const NO_REFERENCE: &str = "00000000";
 /// The longest that chronyc may take. It answers in milliseconds where its service runs.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// The pause before the answer is looked for again: shorter than a run of chronyc.
+/// The pause before the answer is looked for again. Chosen, not measured.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A bound of the error of the wall clock.

@@ -1,6 +1,6 @@
-//! The allocator of the program: the kernel for large blocks, else the system's, with an error
-//! and an exit code where there is no memory left. Rust would abort, with a core dump and without a
-//! word about limits.
+//! Allocates the program's memory: large blocks by the kernel, others by the system's allocator,
+//! with an error and an exit code where there is no memory left. Rust would abort, with a core dump
+//! and without a word about limits.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -51,7 +51,7 @@ unsafe impl GlobalAlloc for EndingAllocator {
         // SAFETY: the caller keeps the contract of `realloc`: the size is no overflow.
         let new_layout = unsafe { Layout::from_size_align_unchecked(bytes, layout.align()) };
         if is_mapped(layout) && is_mapped(new_layout) {
-            // SAFETY: `old` is a mapping of that size, which nobody uses afterwards.
+            // SAFETY: `old` is a mapping of that size, which is not used afterwards.
             return non_null_or_exit(unsafe { remap(old, layout.size(), bytes) });
         }
         if !is_mapped(layout) && !is_mapped(new_layout) {

@@ -25,7 +25,7 @@ const START_WITHIN: Duration = Duration::from_secs(120);
 /// The longest wait for the end of a cluster. A server whose disk answers has ended by then; the
 /// guard goes on for as long as it takes. Chosen, not measured.
 const END_WITHIN: Duration = Duration::from_secs(75);
-/// The time for the guard to notice that its server has ended, and to say how. Chosen: a hundred of
+/// The time for the guard to notice that its server has ended, and to say how. Chosen: many of
 /// its looks.
 const EXPLAIN_WITHIN: Duration = Duration::from_secs(2);
 /// The pause before a wait for the guard or for its server looks again: a user does not notice it.

@@ -2,32 +2,27 @@
 //! mapper, MD, bcache), loop devices, exports to other machines, processes. Each use becomes a
 //! reason with the command that ends it.
 //!
-//! Reads /proc and /sys. Opens nothing but loop devices, for reading, to query the file behind
-//! each. A thread does that, because the disk or the server below such a file may not answer.
+//! Reads /proc and /sys, and opens loop devices ([`loop_devices`]), but nothing else.
 
 use super::ancestry::find_places;
-use super::family::backing_path;
+use super::loop_devices;
 use super::openers;
 use super::permit::{HiddenBy, VisibilityGaps};
 use super::reasons::{RefusalReasons, Step};
 use super::subject::{Node, NodeKind, Subject};
 use crate::identity::exports::{Export, Exported, exports};
 use crate::identity::layers::is_served;
-use crate::kernel::file_id::FileId;
 use crate::kernel::mounts::{self, MountEntry};
 use crate::kernel::namespaces::{MountTables, Namespace};
 use crate::kernel::naming::{device_number, errno_name, node};
 use crate::kernel::steps;
-use crate::kernel::syscalls::file_behind_loop;
 use crate::kernel::sysroot::{SysRoot, devices_in, list, read_text};
 use diskproof_model::shell::quoted;
 use diskproof_model::target::TargetKind;
 use rustix::fs::stat;
 use rustix::io::Errno;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::mpsc::channel;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// `PROC_PID_INIT_INO` of linux/proc_ns.h: the namespace that all others are inside of.
 const PID_NAMESPACE_OF_ALL: &str = "pid:[4026531836]";
@@ -64,7 +59,7 @@ pub(crate) fn judge(
     for member in subject.members() {
         judge_holders(root, &member.name, &member.sysfs, reasons, 0);
     }
-    judge_loops(root, subject, reasons);
+    loop_devices::judge(root, subject, reasons);
     judge_exports(root, subject, reasons);
     judge_openers(root, subject, reasons)
 }
@@ -419,133 +414,6 @@ fn judge_openers(
     }
 }
 
-/// The files behind all loop devices together have this long to answer, also on a slow disk.
-/// Chosen, not measured; a device that has not answered by then is refused.
-const LOOPS_ANSWER_WITHIN: Duration = Duration::from_secs(60);
-
-/// A loop device, and the file that its driver names.
-struct LoopFile {
-    name: String,
-    number: Option<String>,
-    path: PathBuf,
-}
-
-/// The answers of a loop device and of its file. The server of a filesystem, or a disk, may not let
-/// them answer.
-struct LoopAnswer {
-    /// The file that has the path now.
-    at_path: Option<Node>,
-    /// The file that the loop driver has open.
-    by_driver: Option<FileId>,
-}
-
-impl LoopFile {
-    /// Returns what the kernel says of the file. Does not return while its server or disk hangs.
-    fn query(&self) -> LoopAnswer {
-        LoopAnswer {
-            at_path: stat(&self.path).ok().map(|stat| Node::from(&stat)),
-            by_driver: match &self.number {
-                Some(number) => file_behind_loop(&node(&self.name), number),
-                None => None,
-            },
-        }
-    }
-}
-
-/// Loop devices over the subject, or over the file behind it.
-fn judge_loops(root: &SysRoot, subject: Subject<'_>, reasons: &mut RefusalReasons) {
-    let loops = loops_of_others(root, subject);
-    judge_loop_files(
-        loops,
-        LoopFile::query,
-        LOOPS_ANSWER_WITHIN,
-        subject,
-        reasons,
-    );
-}
-
-/// Queries the file behind each loop device, and refuses the subject where it is a part of that.
-/// All answers must come within this time: the first device without one is a reason too.
-fn judge_loop_files(
-    loops: Vec<LoopFile>,
-    query: fn(&LoopFile) -> LoopAnswer,
-    within: Duration,
-    subject: Subject<'_>,
-    reasons: &mut RefusalReasons,
-) {
-    let files = Arc::new(loops);
-    let (sender, answers) = channel();
-    let queried = Arc::clone(&files);
-    // Without a thread there is no answer, which is a reason to refuse.
-    let _ = std::thread::Builder::new().spawn(move || {
-        for file in queried.iter() {
-            if sender.send(query(file)).is_err() {
-                return;
-            }
-        }
-    });
-    let end = Instant::now() + within;
-    for file in files.iter() {
-        let device = node(&file.name);
-        match answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
-            Ok(answer) => {
-                if let Some(what) = part_behind_loop(file, &answer, subject) {
-                    let reason = format!("{what} is the file behind {device}");
-                    reasons.add(reason, Step::clause(format!("losetup --detach {device}")));
-                }
-            }
-            Err(_) => {
-                let reason = format!(
-                    "whether it is the file behind {device} is unknown: {} does not answer",
-                    file.path.display()
-                );
-                return reasons.add(reason, Step::clause(format!("losetup --detach {device}")));
-            }
-        }
-    }
-}
-
-/// The loop devices of the machine that are not a part of the subject's own chain.
-fn loops_of_others(root: &SysRoot, subject: Subject<'_>) -> Vec<LoopFile> {
-    let mut loops = Vec::new();
-    for name in list(&root.sys.join("class/block")) {
-        let is_own =
-            subject.members().iter().any(|own| own.name == name) || subject.lies_on_loop(&name);
-        if !name.starts_with("loop") || is_own {
-            continue;
-        }
-        if let Some(sysfs) = root.named_device(&name)
-            && let Some(path) = backing_path(&sysfs)
-        {
-            let number = read_text(&sysfs.join("dev"));
-            loops.push(LoopFile { name, number, path });
-        }
-    }
-    loops
-}
-
-/// The part of the subject that a loop device lies on.
-fn part_behind_loop(file: &LoopFile, answer: &LoopAnswer, subject: Subject<'_>) -> Option<String> {
-    if let Some(node) = &answer.at_path
-        && let Some(what) = subject.find_node(node)
-    {
-        return Some(what);
-    }
-    if let Some(what) = subject.find_by_node_path(&file.path) {
-        return Some(what);
-    }
-    if let Some(driver_id) = answer.by_driver
-        && let Some(what) = subject.find_file(|_, id| id == Some(driver_id))
-    {
-        return Some(what);
-    }
-    if let Some(what) = subject.find_file(|path, _| path == file.path) {
-        return Some(what);
-    }
-    let deleted = file.path.to_str()?.strip_suffix(" (deleted)")?;
-    subject.find_file(|path, _| path == Path::new(deleted))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::family::DeviceFamily;
@@ -803,42 +671,5 @@ mod tests {
             Some(HiddenBy::MountOption)
         };
         assert_eq!(hidden_by(&sysfs.root()), expected);
-    }
-
-    #[test]
-    fn loop_device_whose_file_does_not_answer_is_a_reason() {
-        let of = |name: &str| LoopFile {
-            name: name.to_owned(),
-            number: None,
-            path: PathBuf::from(format!("/served/{name}")),
-        };
-        // The third one would not be asked before the second has answered.
-        let ask = |file: &LoopFile| {
-            if file.name == "loop1" {
-                loop {
-                    std::thread::park();
-                }
-            }
-            LoopAnswer {
-                at_path: None,
-                by_driver: Some(FileId {
-                    device: 1,
-                    inode: 2,
-                }),
-            }
-        };
-        let subject = Subject::File {
-            path: "/data/x",
-            id: FileId {
-                device: 1,
-                inode: 2,
-            },
-        };
-        let mut reasons = RefusalReasons::default();
-        let loops = vec![of("loop0"), of("loop1"), of("loop2")];
-        judge_loop_files(loops, ask, Duration::from_secs(1), subject, &mut reasons);
-        let refusal = reasons.into_refusal(String::new());
-        let steps = "losetup --detach /dev/loop0 losetup --detach /dev/loop1";
-        assert_eq!((refusal.reasons.len(), refusal.remedy.as_str()), (2, steps));
     }
 }

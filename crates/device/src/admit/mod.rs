@@ -1,5 +1,6 @@
-//! The gate: an identity and an intent become an [`Admission`], or a [`Refusal`] with every reason
-//! found. Opens a target only to look at what it holds, and never for writing.
+//! Decides whether a target may be opened: the gate. An identity and an intent become an
+//! [`Admission`], or a [`Refusal`] with every reason found. Opens a target only to look at what it
+//! holds, and never for writing.
 
 mod ancestry;
 mod common_reasons;
@@ -10,6 +11,7 @@ pub(crate) mod file;
 mod in_use;
 pub(crate) mod inspect;
 mod kept_free;
+mod loop_devices;
 mod names;
 mod openers;
 mod permit;

@@ -1,7 +1,7 @@
 //! Snapshots of LVM that keep what a target overwrites (those outside of thin pools). Each has a
 //! store for the old blocks, and the kernel drops the snapshot for good when its store is full
 //! (`__invalidate_snapshot` in dm-snap.c): a backup that nobody gave up would be lost. Reads sysfs
-//! only, which does not tell how full a store is.
+//! only, which does not show how full a store is.
 
 use super::reasons::{RefusalReasons, Step};
 use crate::kernel::sysroot::{SysRoot, list, read_number, read_text};

@@ -1,6 +1,7 @@
-//! The device or file that must not be in use, and whether a path, a descriptor or a device number
-//! belongs to it. Each `find_…` returns the name by which the user knows the part that was found:
-//! the target itself, a partition, the file behind a loop device; `None` for anything else.
+//! Finds whether a path, a descriptor or a device number belongs to the subject: the device or file
+//! that must not be in use. Each `find_…` returns the name by which the user knows the part that
+//! was found: the target itself, a partition, the file behind a loop device; `None` for anything
+//! else.
 
 use super::family::{DeviceFamily, Member};
 use crate::kernel::file_id::FileId;

@@ -242,7 +242,7 @@ fn ata_self_test(report: Report<'_>, power_on_hours: Option<u64>) -> Option<Self
 }
 
 /// The log has 16 bits for hours, which are full after seven and a half years; the disk's own count
-/// tells which round it is.
+/// shows which round it is.
 fn unwrapped(logged: u64, now: Option<u64>) -> u64 {
     /// Hours after which the log's counter begins anew.
     const ROUND: u64 = 1 << 16;

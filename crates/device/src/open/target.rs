@@ -155,7 +155,7 @@ pub struct OpenTarget {
     /// The bytes that the page cache was given, since it was last emptied. All descriptions of a
     /// target share its pages.
     in_memory: Arc<Mutex<Range<u64>>>,
-    /// What the kernel expected of written data before; the last description puts it back.
+    /// The time that the kernel expected of written data before; the last description puts it back.
     write_hints: Arc<WriteHints>,
 }
 

@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the kernel expected of the files of a target before it was told something else. All
+/// The time that the kernel expected of the files of a target before this program changed it. All
 /// descriptions of the target share it, and the last one puts it back.
 #[derive(Debug, Default)]
 pub(crate) struct WriteHints {

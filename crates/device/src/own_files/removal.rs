@@ -30,7 +30,7 @@ pub(crate) fn open_folder(parent: BorrowedFd<'_>, name: impl Arg) -> Result<Owne
     openat(parent, name, FOLDER, Mode::empty())
 }
 
-/// The names in a directory, those of the newest files first, as far as inode numbers tell: a slow
+/// The names in a directory, those of the newest files first, as far as inode numbers show: a slow
 /// disk writes the oldest ones first, and what is removed before is not written. Neighbours share
 /// blocks of inodes, so that their removal writes less than one in the order of the directory.
 pub(crate) fn entry_names(directory: BorrowedFd<'_>) -> Result<Vec<CString>, Errno> {

@@ -324,7 +324,7 @@ impl<B: Backend, C: Clock> Pinger<B, C> {
         completion.ok_or_else(|| io::Error::other(NO_ANSWER))
     }
 
-    /// What the completions of a step's operations mean together.
+    /// Returns the answer that the completions of a step's operations make together.
     fn answer(
         &mut self,
         step: &Step,

@@ -32,7 +32,7 @@ pub(crate) struct PreparedTarget {
     pub transaction_span: Option<SplitSpan>,
     /// The journal of a verified workload.
     pub journal: Option<Arc<WriteJournal>>,
-    /// What its slices so far have done on the target: it goes on behind them.
+    /// The work of its slices so far on the target: it goes on behind them.
     pub earlier: EarlierSlices,
     /// The seed of the order in which workers that share a map of the blocks take them.
     pub order_seed: u64,
@@ -248,7 +248,7 @@ fn split_for(
     }
 }
 
-/// Says why no read can tell whether a workload's blocks came back; `None` where it can.
+/// Says why no read can show whether a workload's blocks came back; `None` where it can.
 fn why_unverifiable(workload: &Workload) -> Option<&'static str> {
     let block = workload.block_bytes;
     let order = &workload.shape.order;

@@ -224,7 +224,7 @@ impl Heartbeat {
 /// second.
 const QUIET: Duration = Duration::from_secs(1);
 /// A process that uses this share of a processor is working, such as filling buffers, and does not
-/// wait for a disk. Chosen: its display and its watchers use a hundredth.
+/// wait for a disk. Chosen, not measured.
 const BUSY_SHARE: f64 = 0.2;
 
 /// Signs of life of a whole run: its heartbeat, what the disks complete, and the processor time
